@@ -139,7 +139,7 @@ func bounds(err error) (bounds []audit.Bound) {
 	return bounds
 }
 
-func TestBrokenBoundsAreNoticed(t *testing.T) {
+func TestCheck_BoundViolated_Reported(t *testing.T) {
 	lost := func(m *v1alpha1.Machine) bool { return m.Name == "a" }
 	tests := map[string]struct {
 		tell   func(*tape)

@@ -59,7 +59,7 @@ func play(t *testing.T, control *draintest.Cluster, api versioned.Interface, clo
 	})
 }
 
-func TestARollOutThatIsWatchedWithInterruptionsBreaksNoBound(t *testing.T) {
+func TestRecorder_RolloutWithInterruptions_NoViolation(t *testing.T) {
 	control, api := machinetest.New(draintest.Options{})
 	cloud, ctx := drivertest.NewCloud(drivertest.CloudOptions{}), t.Context()
 	recorder, err := audit.Record(ctx, api, namespace)
@@ -128,7 +128,7 @@ func away(t *testing.T, control *draintest.Cluster) (back func()) {
 	return back
 }
 
-func TestWhatIsMissedWhileTheAPIServerIsAwayIsListedAndTheGapIsTold(t *testing.T) {
+func TestRecorder_APIServerDown_GapIsRecorded(t *testing.T) {
 	control, api := machinetest.New(draintest.Options{})
 	ctx, client := t.Context(), api.MachineV1alpha1().Machines(namespace)
 	create := func(name string) types.UID {
@@ -192,7 +192,7 @@ func TestWhatIsMissedWhileTheAPIServerIsAwayIsListedAndTheGapIsTold(t *testing.T
 	}
 }
 
-func TestAWatchThatIsInterruptedMissesNothing(t *testing.T) {
+func TestRecorder_WatchInterrupted_MissesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		control, api := machinetest.New(draintest.Options{})
 		ctx, client := t.Context(), api.MachineV1alpha1().Machines(namespace)
@@ -218,7 +218,7 @@ func TestAWatchThatIsInterruptedMissesNothing(t *testing.T) {
 	})
 }
 
-func TestARecorderEndsWithItsContextAndTellsOfAFailingServer(t *testing.T) {
+func TestRecorder_ContextCanceled_EndsWithItsError(t *testing.T) {
 	control, api := machinetest.New(draintest.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	recorder, err := audit.Record(ctx, api, "")
@@ -265,7 +265,7 @@ func cutOff(t *testing.T, after time.Duration, verbs ...string) (f audit.Figures
 	return f, len(log.Changes), took
 }
 
-func TestTheEndOfARecordingIsWaitedFor(t *testing.T) {
+func TestRecorder_Stop_WaitsForPendingChanges(t *testing.T) {
 	for _, verb := range []string{"watch", "list"} {
 		synctest.Test(t, func(t *testing.T) {
 			f, changes, took := cutOff(t, 9*time.Second, "watch", verb)
@@ -276,7 +276,7 @@ func TestTheEndOfARecordingIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestARecordingWithoutItsEndSaysSo(t *testing.T) {
+func TestRecorder_StopDuringOutage_IsCutShort(t *testing.T) {
 	for _, verb := range []string{"watch", "list"} {
 		synctest.Test(t, func(t *testing.T) {
 			f, changes, took := cutOff(t, time.Hour, "watch", verb)
@@ -290,7 +290,7 @@ func TestARecordingWithoutItsEndSaysSo(t *testing.T) {
 	}
 }
 
-func TestAGapBeginsWhereTheOtherKindsWereSeenLongBefore(t *testing.T) {
+func TestRecorder_KindSeenLate_GapBeginsAtTheOtherKinds(t *testing.T) {
 	t.Parallel() // it takes its time
 	control, api := machinetest.New(draintest.Options{})
 	ctx, client := t.Context(), api.MachineV1alpha1().Machines(namespace)

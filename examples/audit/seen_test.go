@@ -26,7 +26,7 @@ func (t *tape) gap(from, to float64, after, until uint64) {
 	t.log.Gaps = append(t.log.Gaps, audit.Gap{Resource: "machines", From: at(from), To: at(to), After: after, Until: until})
 }
 
-func TestWhatIsSeenLateOrNotAtAllIsNotHeldAgainstAnybody(t *testing.T) {
+func TestCheck_LateOrMissingChanges_NoFalsePositive(t *testing.T) {
 	tests := map[string]struct {
 		tell     func(*tape)
 		steady   bool
@@ -242,7 +242,7 @@ func TestWhatIsSeenLateOrNotAtAllIsNotHeldAgainstAnybody(t *testing.T) {
 	}
 }
 
-func TestTheFigures(t *testing.T) {
+func TestCheck_Figures(t *testing.T) {
 	tape := newTape()
 	tape.write(1, running("a"), running("b"), running("c"))
 	tape.begins(2, "a")
@@ -262,7 +262,7 @@ func TestTheFigures(t *testing.T) {
 		" not judged: whether VM vm-x began with a guarded machine", f.String())
 }
 
-func TestNothingPanics(t *testing.T) {
+func TestCheck_UnusualLogs_NoPanic(t *testing.T) {
 	var none *v1alpha1.Machine
 	log := audit.Log{Changes: []audit.Change{{}, {Object: none}, {Object: &v1alpha1.MachineSet{}}, {Object: &v1alpha1.Machine{}, Gone: true}, {Object: &v1alpha1.MachineDeployment{}}}}
 	f, err := audit.Check(log, drivertest.History{{}, {Kind: drivertest.VMDeleted}}, drivertest.Snapshot{}, audit.Options{Tolerance: -1})

@@ -253,7 +253,7 @@ func uidOf(o runtime.Object) types.UID {
 	return m.GetUID()
 }
 
-func TestNobodyIsAccusedOfWhatTheyDidNotDo(t *testing.T) {
+func TestCheck_CorrectHistories_NoFalsePositive(t *testing.T) {
 	const tolerance = time.Second
 	violated, missed, unproven := 0, 0, 0
 	for seed := range uint64(300) {

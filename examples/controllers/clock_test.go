@@ -24,9 +24,9 @@ type wrongClock struct {
 func (c wrongClock) Now() time.Time                  { return c.FakeClock.Now().Add(c.ahead) }
 func (c wrongClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// TestControllers_WrongClock_MakesNoMoreCallsAndDecisionsThanARightOne plays every scenario
+// TestControllers_WrongClock_NoMoreCallsThanWithARightClock plays every scenario
 // with a manager whose clock is behind or ahead of that of the API servers.
-func TestControllers_WrongClock_MakesNoMoreCallsAndDecisionsThanARightOne(t *testing.T) {
+func TestControllers_WrongClock_NoMoreCallsThanWithARightClock(t *testing.T) {
 	t.Parallel()
 	for _, s := range clockScenarios() {
 		for _, ahead := range []time.Duration{-3 * time.Second, -30 * time.Minute, 3 * time.Second, 30 * time.Minute} {
@@ -53,10 +53,10 @@ func TestControllers_WrongClock_MakesNoMoreCallsAndDecisionsThanARightOne(t *tes
 	}
 }
 
-// TestControllers_ClockBehindAndDeletionAmidAPass_MakesNoMoreCallsThanARightClock has the
+// TestControllers_ClockBehindAndDeletionDuringAPass_NoMoreCallsThanWithARightClock has the
 // machine deleted at every call of its life: the deletion timestamp is in the future then
 // of all that the pass has found out.
-func TestControllers_ClockBehindAndDeletionAmidAPass_MakesNoMoreCallsThanARightClock(t *testing.T) {
+func TestControllers_ClockBehindAndDeletionDuringAPass_NoMoreCallsThanWithARightClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for _, s := range clockScenarios() {

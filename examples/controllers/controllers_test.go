@@ -173,7 +173,7 @@ func (r *rig) gone(ctx context.Context, name string) bool {
 	return apierrors.IsNotFound(err)
 }
 
-func TestAMachineWithoutPodsIsGoneWithinASecondOfItsDeletion(t *testing.T) {
+func TestMachine_DeletedWithoutPods_EndsWithinASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.start()
@@ -193,7 +193,7 @@ func TestAMachineWithoutPodsIsGoneWithinASecondOfItsDeletion(t *testing.T) {
 	})
 }
 
-func TestDeletingANodeByHandDeletesItsMachineAndItsVM(t *testing.T) {
+func TestMachine_NodeDeletedByUser_MachineAndVMAreDeleted(t *testing.T) {
 	r := newRig(t)
 	r.start()
 	r.create("m")
@@ -202,7 +202,7 @@ func TestDeletingANodeByHandDeletesItsMachineAndItsVM(t *testing.T) {
 	r.eventually("gone", func() bool { return r.gone(t.Context(), "m") && r.cloud.Snapshot().Empty() })
 }
 
-func TestFinalizersProtectClassAndSecretUntilTheMachineIsGone(t *testing.T) {
+func TestFinalizers_ClassAndSecretInUse_StayUntilTheMachineIsDeleted(t *testing.T) {
 	r := newRig(t)
 	r.start()
 	r.create("m")
@@ -223,7 +223,7 @@ func TestFinalizersProtectClassAndSecretUntilTheMachineIsGone(t *testing.T) {
 	require.True(t, r.cloud.Snapshot().Empty(), r.cloud.Snapshot())
 }
 
-func TestAMachineThatSharesTheNameOfADeletedOneIsLeftAlone(t *testing.T) { // DM-01
+func TestMachine_NameOfADeletedMachine_IsNotDeleted(t *testing.T) { // DM-01
 	r := newRig(t)
 	r.start()
 	r.create("m")
@@ -240,7 +240,7 @@ func TestAMachineThatSharesTheNameOfADeletedOneIsLeftAlone(t *testing.T) { // DM
 	require.Len(t, r.cloud.Snapshot().VMs, 1)
 }
 
-func TestAVMThatNobodyOwnsIsDeletedAndOthersAreNot(t *testing.T) {
+func TestOrphans_VMWithoutMachine_OnlyItIsDeleted(t *testing.T) {
 	r := newRig(t)
 	r.orphans = safety.Policy{Grace: 50 * time.Millisecond, Period: 100 * time.Millisecond, MaxDeletions: 5, MaxPercent: 60}
 	r.start()
@@ -253,7 +253,7 @@ func TestAVMThatNobodyOwnsIsDeletedAndOthersAreNot(t *testing.T) {
 	require.Equal(t, own, r.cloud.Snapshot().VMs[0].ProviderID)
 }
 
-func TestAMachineDeletedWhileItsVMIsMadeHasItsNodeDrainedFirst(t *testing.T) {
+func TestMachine_DeletedDuringCreate_NodeIsDrainedFirst(t *testing.T) {
 	r := newRig(t)
 	ctx := t.Context()
 	require.NoError(t, r.target.Add(
@@ -280,7 +280,7 @@ func TestAMachineDeletedWhileItsVMIsMadeHasItsNodeDrainedFirst(t *testing.T) {
 	require.Zero(t, <-left, "pods on the node when the VM's deletion began")
 }
 
-func TestAPodThatTheCacheDoesNotShowIsEvictedToo(t *testing.T) {
+func TestDrain_PodMissingInCache_IsEvicted(t *testing.T) {
 	r := newRig(t)
 	r.start()
 	r.create("m")
@@ -310,7 +310,7 @@ func TestAPodThatTheCacheDoesNotShowIsEvictedToo(t *testing.T) {
 	require.Len(t, r.cloud.Snapshot().VMs, 1, "the pod has not ended")
 }
 
-func TestADeletionGoesOnAsSoonAsThePodsAreGone(t *testing.T) {
+func TestDrain_LastPodDeleted_ContinuesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.start()
@@ -329,7 +329,7 @@ func TestADeletionGoesOnAsSoonAsThePodsAreGone(t *testing.T) {
 	})
 }
 
-func TestCredentialsWinOverUserData(t *testing.T) {
+func TestMergedSecret_SameKey_CredentialsWin(t *testing.T) {
 	r := newRig(t)
 	r.cloud.SetCredential("right")
 	r.start()
@@ -355,7 +355,7 @@ func TestCredentialsWinOverUserData(t *testing.T) {
 	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
 }
 
-func TestWithoutFaultsNoPassFails(t *testing.T) {
+func TestControllers_WithoutFaults_NoPassFails(t *testing.T) {
 	r := newRig(t)
 	var mu sync.Mutex
 	var failed []string
@@ -400,11 +400,11 @@ func controller(kind string) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "apps/v1", Kind: kind, Name: "owner", UID: "owner", Controller: &yes}
 }
 
-func TestRunSaysWhatIsMissing(t *testing.T) {
+func TestRun_IncompleteConfig_ReturnsError(t *testing.T) {
 	require.ErrorContains(t, controllers.Run(t.Context(), controllers.Config{}), "controllers need Machines, and those of machines Control and Driver")
 }
 
-func TestRunLeavesNothingRunning(t *testing.T) {
+func TestRun_Ends_LeavesNoGoroutine(t *testing.T) {
 	before := runtime.NumGoroutine()
 	t.Run("a life", func(t *testing.T) {
 		r := newRig(t)
@@ -422,7 +422,7 @@ func TestRunLeavesNothingRunning(t *testing.T) {
 	t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
 }
 
-func TestRunEndsWithItsContext(t *testing.T) {
+func TestRun_ContextCanceled_Ends(t *testing.T) {
 	r := newRig(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))

@@ -23,7 +23,7 @@ import (
 
 // client-go repeats a POST after an answer such as 503 with Retry-After, although the
 // first may have been carried out.
-func TestMachineSet_CreateAnsweredUnavailableOrAlreadyExists_MakesNoMachineTooMany(t *testing.T) {
+func TestMachineSet_CreateResponseUncertain_NoSurplusMachine(t *testing.T) {
 	t.Parallel()
 	resource := schema.GroupResource{Group: v1alpha1.GroupName, Resource: "machines"}
 	for name, answer := range map[string]error{
@@ -72,7 +72,7 @@ func TestMachineSet_CreateAnsweredUnavailableOrAlreadyExists_MakesNoMachineTooMa
 }
 
 // A time that has come already when a pass ends starts no pass at once.
-func TestLoop_NextCheckIsOver_WaitsBeforeTheNextPass(t *testing.T) {
+func TestLoop_NextCheckInThePast_WaitsBeforeTheNextPass(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, overdue, pause(0))
 	require.Equal(t, overdue, pause(-time.Hour))

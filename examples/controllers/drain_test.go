@@ -133,7 +133,7 @@ func evictionsOf(c *fake.Clientset) (n int) {
 	return n
 }
 
-func TestABudgetThatRefusesIsNamedAndNotAsked(t *testing.T) {
+func TestDrain_BudgetRefuses_HoldNamesItAndNoRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, said := newRig(t), decisions{}
 		client := r.target.Clientset()
@@ -163,7 +163,7 @@ func TestABudgetThatRefusesIsNamedAndNotAsked(t *testing.T) {
 
 // Volumes of pods that stay, such as those of a DaemonSet, cost no time; those of
 // pods that go are waited for.
-func TestOnlyVolumesOfPodsThatGoAreWaitedFor(t *testing.T) {
+func TestDrain_VolumeOfAPodThatStays_IsNotWaitedFor(t *testing.T) {
 	r, said := newRig(t), decisions{}
 	r.observe = said.note
 	for name, owner := range map[string]string{"agent": "DaemonSet", "db": "ReplicaSet"} { // before the start, so that the caches show them
@@ -196,7 +196,7 @@ func TestOnlyVolumesOfPodsThatGoAreWaitedFor(t *testing.T) {
 
 // DD-19: drains that wait hold no worker, and what is written of a machine meanwhile
 // counts at once.
-func TestDD19DrainsThatWaitHoldNoWorker(t *testing.T) {
+func TestDrain_ManyWait_WorkersStayFree(t *testing.T) {
 	r, said := newRig(t), decisions{}
 	r.observe, r.workers = said.note, 1
 	r.start()
@@ -228,7 +228,7 @@ func TestDD19DrainsThatWaitHoldNoWorker(t *testing.T) {
 }
 
 // That a drain was forced counts for no other drain of the same machine.
-func TestADrainByForceIsForgottenWhenAnotherBegins(t *testing.T) {
+func TestDrain_AfterAForcedDrain_StartsWithoutForce(t *testing.T) {
 	r, said := newRig(t), decisions{}
 	r.observe = said.note
 	r.start()

@@ -51,7 +51,7 @@ func TestOn_UIDChangesInAnUpdate_DeletedThenAdded(t *testing.T) {
 	require.True(t, has("2"))
 }
 
-func TestLatest_AfterTheCacheHasLostTheObject_NothingIsKept(t *testing.T) {
+func TestWritten_CacheLostTheObject_HoldsNothing(t *testing.T) {
 	t.Parallel()
 	shown := true
 	l := newWritten[*corev1.Secret](func(types.UID) bool { return shown })

@@ -30,9 +30,9 @@ func (r *rig) probeFails() {
 	r.target.Inject(draintest.Fault{Kind: draintest.Unavailable, Verb: "get", Resource: "nodes", Name: "machinist-probe"})
 }
 
-// TestFreeze_ProbesFail_DeletionsPassAndNothingIsCreated deletes a machine of a set, and asks
+// TestFreeze_ProbesFail_DeletesButCreatesNothing deletes a machine of a set, and asks
 // for more of them, while the probes fail.
-func TestFreeze_ProbesFail_DeletionsPassAndNothingIsCreated(t *testing.T) {
+func TestFreeze_ProbesFail_DeletesButCreatesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.tick = time.Second
@@ -82,9 +82,9 @@ func TestFreeze_ProbesFail_DeletionsPassAndNothingIsCreated(t *testing.T) {
 	})
 }
 
-// TestFreeze_ProbesFailFromTheBegin_NoVMIsMadeUntilTheyAnswer begins while a server does not
+// TestFreeze_ProbesFailAtStart_NoVMUntilTheySucceed begins while a server does not
 // answer: nothing may be decided before the first probe.
-func TestFreeze_ProbesFailFromTheBegin_NoVMIsMadeUntilTheyAnswer(t *testing.T) {
+func TestFreeze_ProbesFailAtStart_NoVMUntilTheySucceed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.tick = time.Second

@@ -14,7 +14,7 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-func TestHolds_SameHold_KeepsItsBeginAndIsStuckOnce(t *testing.T) {
+func TestHolds_SameHold_KeepsSinceAndIsReportedOnce(t *testing.T) {
 	var h holds
 	now, m := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), cache.NewObjectName("ns", "m")
 	join := machinist.Hold{Subject: "node/n", Reason: "WaitingForNode"}
@@ -58,7 +58,7 @@ func TestHolds_SinceOfTheDecision_Counts(t *testing.T) {
 	}
 }
 
-func TestHolds_SinceProgress_WhatAUserWantsOrEndsByItselfIsNotStuck(t *testing.T) {
+func TestHolds_PausedOrTimedHold_IsNotStuck(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	begin := now.Add(-time.Hour)
 	for name, tc := range map[string]struct {

@@ -24,9 +24,9 @@ func longName(machine string) string {
 	return machine + "." + strings.Repeat("a", 60) + ".example.com"
 }
 
-// TestMachine_NodeNameOver63Characters_RunsAndGoes has a cloud whose Node names are
+// TestMachine_NodeNameOver63Characters_RunsAndIsDeleted has a cloud whose Node names are
 // valid Node names, and no valid values of the label "node".
-func TestMachine_NodeNameOver63Characters_RunsAndGoes(t *testing.T) {
+func TestMachine_NodeNameOver63Characters_RunsAndIsDeleted(t *testing.T) {
 	for name, machineName := range map[string]string{"long node name": "m", "long machine name": longName("m")} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -117,9 +117,9 @@ func TestMachine_SharedProviderID_VMOfTheOtherStays(t *testing.T) {
 	}
 }
 
-// TestMachine_FinalizerRemovedByHand_NodeGoesWithItsVM takes a machine away without its
+// TestMachine_FinalizerRemovedByUser_NodeIsDeletedWithItsVM takes a machine away without its
 // deletion. The collection of orphans deletes the VM and the Node, and nothing else.
-func TestMachine_FinalizerRemovedByHand_NodeGoesWithItsVM(t *testing.T) {
+func TestMachine_FinalizerRemovedByUser_NodeIsDeletedWithItsVM(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.orphans = safety.Policy{Grace: time.Second, Period: time.Second, MaxDeletions: 5, MaxPercent: 60}
@@ -136,9 +136,9 @@ func TestMachine_FinalizerRemovedByHand_NodeGoesWithItsVM(t *testing.T) {
 	})
 }
 
-// TestMachine_LabelNamesTheNodeOfAnother_ItsOwnNodeGoes deletes a machine whose label
+// TestMachine_LabelNamesAnotherNode_OwnNodeIsDeleted deletes a machine whose label
 // names the Node of another machine.
-func TestMachine_LabelNamesTheNodeOfAnother_ItsOwnNodeGoes(t *testing.T) {
+func TestMachine_LabelNamesAnotherNode_OwnNodeIsDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.start()

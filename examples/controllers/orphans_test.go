@@ -60,9 +60,9 @@ func told(recorder *record.FakeRecorder, reason string) (out []string) {
 	return out
 }
 
-// TestOrphans_MachinesDeleted_ClassIsListedAtOnceAndNotBackToBack deletes a machine every
+// TestOrphans_MachinesDeleted_ClassIsListedSoonAndOnce deletes a machine every
 // second, while the next look is hours away.
-func TestOrphans_MachinesDeleted_ClassIsListedAtOnceAndNotBackToBack(t *testing.T) {
+func TestOrphans_MachinesDeleted_ClassIsListedSoonAndOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.tick = time.Second
@@ -116,8 +116,8 @@ func TestOrphans_DriverFindsSeveralVMs_ClassIsListed(t *testing.T) {
 	})
 }
 
-// TestOrphans_VMWithoutMachine_EventSaysWhatTheDeletionRestsOn lets the first deletion fail.
-func TestOrphans_VMWithoutMachine_EventSaysWhatTheDeletionRestsOn(t *testing.T) {
+// TestOrphans_VMWithoutMachine_EventHasTheEvidence lets the first deletion fail.
+func TestOrphans_VMWithoutMachine_EventHasTheEvidence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.tick = time.Second
@@ -289,9 +289,9 @@ func TestOrphans_NodeWithoutMachineAndVM_IsReported(t *testing.T) {
 	})
 }
 
-// TestOrphans_ListLacksAMachine_TheLastLookSavesItsVM has the API server lose a machine from
+// TestOrphans_ListLacksAMachine_LiveReadKeepsItsVM has the API server lose a machine from
 // its lists, and show it when it is asked for by name.
-func TestOrphans_ListLacksAMachine_TheLastLookSavesItsVM(t *testing.T) {
+func TestOrphans_ListLacksAMachine_LiveReadKeepsItsVM(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.tick = time.Second
@@ -366,9 +366,9 @@ func TestOrphans_OneClassIsListed_NodesOfOthersAreNotReported(t *testing.T) {
 	})
 }
 
-// TestOrphans_NodeOfDeletedVM_GoesAlthoughTheAnswerIsLost deletes a VM that became a Node.
+// TestOrphans_DeleteResponseLost_NodeIsDeleted deletes a VM that became a Node.
 // The driver loses its answer, or the API server refuses the deletion of the Node at first.
-func TestOrphans_NodeOfDeletedVM_GoesAlthoughTheAnswerIsLost(t *testing.T) {
+func TestOrphans_DeleteResponseLost_NodeIsDeleted(t *testing.T) {
 	for name, trouble := range map[string]func(r *rig){
 		"nothing": func(*rig) {},
 		"the answer of the driver": func(r *rig) {

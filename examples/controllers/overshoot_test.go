@@ -212,7 +212,7 @@ func TestOvershoot_RequestFails_NextPassCompletes(t *testing.T) {
 	}
 }
 
-func TestOvershoot_StatusIsRefused_LabelHasItsEffect(t *testing.T) {
+func TestOvershoot_StatusWriteRefused_LabelFreezes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newOverRig(t)
 		r.cfg.Observe = nil

@@ -41,7 +41,7 @@ func newConfig(t *testing.T, d driver.Driver) (cfg *Config, told *[]Note) {
 	return cfg, told
 }
 
-func TestLoop_PassPanics_OthersGoOnAndItBacksOff(t *testing.T) {
+func TestLoop_PassPanics_RetriesWithBackoffAndOthersContinue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, told := newConfig(t, drivertest.NewCloud(drivertest.CloudOptions{}))
 		var bad []time.Time
@@ -110,7 +110,7 @@ func TestDriver_Panics_CallFailsWithInternal(t *testing.T) {
 	require.Same(t, cloud, inside)
 }
 
-func TestMachine_DriverPanicsAfterItMadeTheVM_NoSecondVM(t *testing.T) {
+func TestMachine_DriverPanicsAfterCreate_NoSecondVM(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := drivertest.NewCloud(drivertest.CloudOptions{})
 		cfg, told := newConfig(t, panicking{cloud})
@@ -139,7 +139,7 @@ func TestMachine_DriverPanicsAfterItMadeTheVM_NoSecondVM(t *testing.T) {
 	})
 }
 
-func TestMachine_PassPanicsAfterACall_IsForgotten(t *testing.T) {
+func TestMachine_PassPanicsAfterACall_MemoryIsDropped(t *testing.T) {
 	cfg, _ := newConfig(t, drivertest.NewCloud(drivertest.CloudOptions{}))
 	r := newMachines(cfg, newCaches(cfg))
 	r.memory[types.UID("u")] = memory{asked: time.Unix(1, 0)}
@@ -148,7 +148,7 @@ func TestMachine_PassPanicsAfterACall_IsForgotten(t *testing.T) {
 	require.Empty(t, r.memory, "what is not remembered in the end is looked for again")
 }
 
-func TestInformer_HandlerOrIndexPanics_ProcessGoesOn(t *testing.T) {
+func TestInformer_HandlerOrIndexPanics_ProcessContinues(t *testing.T) {
 	var logged []string
 	handlers := utilruntime.ErrorHandlers
 	defer func() { utilruntime.ErrorHandlers = handlers }()                                                                                                 //nolint:reassign // put back

@@ -18,7 +18,7 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-func TestGuard_Zone_OfTheNodeElseOfTheTemplate(t *testing.T) {
+func TestGuard_Zone_FromNodeElseTemplate(t *testing.T) {
 	t.Parallel()
 	control, clients := machinetest.New(draintest.Options{})
 	target := draintest.New(draintest.Options{})

@@ -18,7 +18,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
 )
 
-func TestRun_CachesAreNotFilled_EndsItsQueues(t *testing.T) {
+func TestRun_CachesNotSynced_EndsItsQueues(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

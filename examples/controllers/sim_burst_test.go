@@ -61,14 +61,14 @@ func resized(t *testing.T, verb string, from, change, to int32, n int) int {
 	return count
 }
 
-func TestMachineSet_ScaledToZeroDuringABurst_CreatesNoFurtherMachine(t *testing.T) {
+func TestMachineSet_ScaledToZeroDuringABatch_CreatesNoFurtherMachine(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 3, 20} {
 		require.Equal(t, n, resized(t, "create", math.MaxInt32, math.MaxInt32, 0, n))
 	}
 }
 
-func TestMachineSet_ScaledUpAgainDuringABurst_DeletesNoFurtherMachine(t *testing.T) {
+func TestMachineSet_ScaledUpDuringABatch_DeletesNoFurtherMachine(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 3} {
 		require.Equal(t, n, resized(t, "delete", 6, 0, 6, n))

@@ -67,7 +67,7 @@ func check(t *testing.T, s scenario, what string, at func() plan) {
 }
 
 // Everything that can go wrong goes wrong once, at every call of every life.
-func TestEveryTroubleAtEveryCall(t *testing.T) {
+func TestExhaustive_OneFailureAtEveryCall(t *testing.T) {
 	t.Parallel()
 	fewerCollections(t)
 	for _, s := range lifecycles {
@@ -129,7 +129,7 @@ var pairLifecycle = scenario{name: "all there is", machines: 1, joins: true, pod
 
 // Any two calls of a life end badly, in any of the ways. The second is any call
 // after the first, of the life as it goes on then.
-func TestEveryTwoCallsThatEndBadly(t *testing.T) {
+func TestExhaustive_TwoFailuresAtEveryPairOfCalls(t *testing.T) {
 	t.Parallel()
 	fewerCollections(t)
 	const shards = 4
@@ -181,7 +181,7 @@ func checkPairs(t *testing.T, first arrow, one trouble) (played int) {
 }
 
 // A seed is a history, to the last word. The bubble ends only if no goroutine is left.
-func TestTheSameSeedIsTheSameHistory(t *testing.T) {
+func TestSimulation_SameSeed_SameHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for seed := range uint64(20) {
 			require.Equal(t, told(randomSchedule, seed), told(randomSchedule, seed), "seed %d", seed)

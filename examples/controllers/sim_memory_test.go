@@ -18,7 +18,7 @@ import (
 )
 
 // What was remembered of a drain counts for no other.
-func TestADrainRemembersNothingOfAnother(t *testing.T) {
+func TestDrain_NewDrain_StartsWithEmptyState(t *testing.T) {
 	t.Parallel()
 	cluster, node := draintest.New(draintest.Options{}), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 	require.NoError(t, cluster.Add(node))

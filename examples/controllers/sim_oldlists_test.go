@@ -64,7 +64,7 @@ func successorWithOldLists(t *testing.T, before func(arrow) bool) (tokens, vms i
 
 // The first lists of a process may be older than the last writes of the one before it.
 // What they show is checked with the API server before a token or a VM is made.
-func TestMachine_GoneBeforeASuccessorWithOldLists_NoTokenAndNoVMIsMade(t *testing.T) {
+func TestMachine_DeletedBeforeASuccessorWithOldLists_NoTokenAndNoVM(t *testing.T) {
 	t.Parallel()
 	for name, until := range map[string]func(arrow) bool{
 		"just before its token was made": func(a arrow) bool { return a.verb == "create" && a.resource == "secrets" },

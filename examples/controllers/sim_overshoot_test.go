@@ -48,9 +48,9 @@ func TestOvershoot_ScaledAtAnyTime_IsNeverFrozen(t *testing.T) {
 	})
 }
 
-// TestOvershoot_MachinesByHand_AreNoticedInTheSchedules proves that the check of the
+// TestOvershoot_MachinesAddedByUser_SetIsFrozen proves that the check of the
 // schedules can fail: machines are added to a set by hand.
-func TestOvershoot_MachinesByHand_AreNoticedInTheSchedules(t *testing.T) {
+func TestOvershoot_MachinesAddedByUser_SetIsFrozen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := scenario{name: "it has too many", joins: true, deployment: true, rollout: &rollout{replicas: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType}}

@@ -17,10 +17,10 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// TestTargetCluster_OutOfReach_NoMachineIsFailed lets the target cluster vanish for an
+// TestTargetCluster_Unreachable_NoMachineFails lets the target cluster vanish for an
 // hour without an error on any watch. Meanwhile Nodes that were silent recover, and the
 // Nodes of new machines join; the controllers hear nothing of that.
-func TestTargetCluster_OutOfReach_NoMachineIsFailed(t *testing.T) {
+func TestTargetCluster_Unreachable_NoMachineFails(t *testing.T) {
 	t.Parallel()
 	const away = time.Hour
 	for name, tc := range map[string]struct {

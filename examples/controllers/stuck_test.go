@@ -50,8 +50,8 @@ func TestStuck_NodeDoesNotJoin_OneEventAfterFiveMinutes(t *testing.T) {
 	})
 }
 
-// TestStuck_NormalLife_NoEvent lets machines join, live and go.
-func TestStuck_NormalLife_NoEvent(t *testing.T) {
+// TestStuck_NormalLifecycle_NoEvent lets machines join, live and go.
+func TestStuck_NormalLifecycle_NoEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.tick = time.Second
@@ -121,9 +121,9 @@ func TestStuck_LongRollout_NoEventWhileMachinesComeAndGo(t *testing.T) {
 	})
 }
 
-// TestStuck_SetIsDeletedAndADrainWaits_OneEventOfTheSet deletes a set whose machine has a pod that
+// TestStuck_DeletedSetWaitsForADrain_OneEventOfTheSet deletes a set whose machine has a pod that
 // its PodDisruptionBudget keeps.
-func TestStuck_SetIsDeletedAndADrainWaits_OneEventOfTheSet(t *testing.T) {
+func TestStuck_DeletedSetWaitsForADrain_OneEventOfTheSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.tick = time.Second

@@ -114,7 +114,7 @@ func TestUnmanaged_NodeJoinedByHand_MarkedAtTheTimeoutAndUnmarkedWithItsMachine(
 	})
 }
 
-func TestUnmanaged_OthersWriteTheNode_LosesNothing(t *testing.T) {
+func TestUnmanaged_ConcurrentWritesToTheNode_AreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newNodeRig(t)
 		r.start()

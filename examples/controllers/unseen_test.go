@@ -18,7 +18,7 @@ import (
 
 // A MachineSet that another client relabels after its creation no longer belongs to
 // the deployment. The expectation is fulfilled once the cache shows the set.
-func TestASetThatIsLetGoRightAfterItWasWrittenIsNotWaitedFor(t *testing.T) {
+func TestMachineDeployment_NewSetRelabeled_IsNotExpected(t *testing.T) {
 	t.Parallel()
 	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "d", UID: "u"}}
 	set := func(version string) *v1alpha1.MachineSet {
@@ -43,7 +43,7 @@ func TestASetThatIsLetGoRightAfterItWasWrittenIsNotWaitedFor(t *testing.T) {
 
 // Sets that were let go bound how many the deployment creates; who does not tell of
 // them lets it create sets for ever while something takes their labels away.
-func TestADeploymentIsToldOfTheSetsThatItHasLetGo(t *testing.T) {
+func TestMachineDeployment_SetReleased_IsInObservation(t *testing.T) {
 	t.Parallel()
 	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "d", UID: "u"}}
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "w"}}

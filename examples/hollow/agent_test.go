@@ -34,7 +34,7 @@ func (s *stage) result(node string) (result, why string) {
 	return n.Labels[v1alpha1.LabelKeyNodeUpdateResult], n.Annotations[v1alpha1.AnnotationKeyMachineUpdateFailedReason]
 }
 
-func TestTheAgentOfANodeUpdatesItWhenItIsAskedTo(t *testing.T) {
+func TestAgent_UpdateRequested_Updates(t *testing.T) {
 	s := newStage(t)
 	s.nodes.UpdateTime = 20 * time.Second
 	s.up("a")
@@ -64,7 +64,7 @@ func TestTheAgentOfANodeUpdatesItWhenItIsAskedTo(t *testing.T) {
 	require.Equal(t, "successful", result)
 }
 
-func TestAnUpdateThatFailsSaysWhyAndMayBeRepeated(t *testing.T) {
+func TestAgent_UpdateFails_ReportsReasonAndCanRepeat(t *testing.T) {
 	s := newStage(t)
 	s.nodes.UpdateTime = time.Second
 	s.nodes.FailUpdates("a", "no space left")
@@ -88,7 +88,7 @@ func TestAnUpdateThatFailsSaysWhyAndMayBeRepeated(t *testing.T) {
 	require.Empty(t, why)
 }
 
-func TestWithoutAnAgentNothingIsUpdatedAndASilentOneSaysNothing(t *testing.T) {
+func TestAgent_AbsentOrSilent_ReportsNothing(t *testing.T) {
 	s := newStage(t)
 	s.up("a")
 	s.steps(11)
@@ -112,7 +112,7 @@ func TestWithoutAnAgentNothingIsUpdatedAndASilentOneSaysNothing(t *testing.T) {
 	require.Equal(t, "successful", result)
 }
 
-func TestTheAgentIsWokenWhenItRunsByItself(t *testing.T) {
+func TestAgent_Run_UpdatesOnRequest(t *testing.T) {
 	l := newLive(t, func(n *hollow.Nodes) { n.UpdateTime = 20 * time.Millisecond })
 	l.up("a")
 	l.eventually("it joins", func() bool { return len(l.nodeNames()) == 1 })

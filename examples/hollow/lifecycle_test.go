@@ -39,7 +39,7 @@ func (s *stage) taints(node string) []string {
 	return taints
 }
 
-func TestTheConditionsOfASilentNodeBecomeUnknownAfterTheGraceAndItComesBack(t *testing.T) {
+func TestLifecycle_NodeSilent_UnknownAfterGraceUntilItReports(t *testing.T) {
 	s, l := watched(t)
 	s.up("a", "b")
 	s.live(l, 15)
@@ -78,7 +78,7 @@ func TestTheConditionsOfASilentNodeBecomeUnknownAfterTheGraceAndItComesBack(t *t
 	require.True(t, isReady(s.pod("p")))
 }
 
-func TestANodeThatSaysItselfThatItIsNotReadyIsTaintedAndNoMore(t *testing.T) {
+func TestLifecycle_NodeNotReady_OnlyTainted(t *testing.T) {
 	s, l := watched(t)
 	s.up("a")
 	s.live(l, 15)
@@ -93,7 +93,7 @@ func TestANodeThatSaysItselfThatItIsNotReadyIsTaintedAndNoMore(t *testing.T) {
 	require.Equal(t, []string{"node.kubernetes.io/unreachable:NoSchedule", "node.kubernetes.io/unreachable:NoExecute"}, s.taints("a"))
 }
 
-func TestANodeThatNeverSpokeIsUnknownAndForeignTaintsStay(t *testing.T) {
+func TestLifecycle_NodeNeverReported_UnknownAndOtherTaintsStay(t *testing.T) {
 	s, l := watched(t)
 	require.NoError(t, s.cluster.Add(&corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}},
@@ -105,7 +105,7 @@ func TestANodeThatNeverSpokeIsUnknownAndForeignTaintsStay(t *testing.T) {
 	require.Contains(t, s.taints("a"), "k:NoSchedule")
 }
 
-func TestWhoWasAwayHimselfDoesNotSayThatOthersWere(t *testing.T) {
+func TestLifecycle_LongPauseBetweenSteps_NoNodeExpires(t *testing.T) {
 	s, l := watched(t)
 	s.up("a")
 	s.live(l, 15)
@@ -118,7 +118,7 @@ func TestWhoWasAwayHimselfDoesNotSayThatOthersWere(t *testing.T) {
 	require.Equal(t, corev1.ConditionTrue, s.condition("a", corev1.NodeReady).Status)
 }
 
-func TestWhatTheLifecycleCannotWriteItWritesLater(t *testing.T) {
+func TestLifecycle_WriteFails_IsRepeated(t *testing.T) {
 	for _, f := range []draintest.Fault{
 		{Verb: "list", Resource: "nodes"}, {Verb: "list", Resource: "leases"}, {Verb: "list", Resource: "pods"},
 		{Verb: "patch", Resource: "nodes"}, {Verb: "update", Resource: "nodes", Kind: draintest.Conflict},

@@ -14,7 +14,7 @@ import (
 	"github.com/machinist-dev/machinist/examples/hollow"
 )
 
-func TestANodeJoinsOnceItsVMHasBeenUpForAWhile(t *testing.T) {
+func TestNodes_VMUp_JoinsAfterJoinTime(t *testing.T) {
 	s := newStage(t)
 	s.vms = append(s.vms, hollow.VM{ProviderID: "vm-off", NodeName: "off"}, hollow.VM{ProviderID: "vm-nameless", UpSince: start})
 	s.up("a")
@@ -32,7 +32,7 @@ func TestANodeJoinsOnceItsVMHasBeenUpForAWhile(t *testing.T) {
 	require.Equal(t, []string{"a"}, s.nodeNames(), "a VM that starts again has a new kubelet")
 }
 
-func TestANodeLooksLikeThatOfAKubelet(t *testing.T) {
+func TestNodes_Registered_LooksLikeAKubelet(t *testing.T) {
 	s := newStage(t)
 	s.up("a")
 	s.steps(11)
@@ -57,7 +57,7 @@ func TestANodeLooksLikeThatOfAKubelet(t *testing.T) {
 	require.Equal(t, node.UID, lease.OwnerReferences[0].UID, "the lease goes with the node")
 }
 
-func TestAKubeletThatHasNothingToSayRenewsItsLeaseAndReportsRarely(t *testing.T) {
+func TestNodes_Unchanged_RenewsLeaseAndRarelyReports(t *testing.T) {
 	s := newStage(t)
 	s.nodes.JoinAfter = 0
 	s.up("a")
@@ -77,7 +77,7 @@ func TestAKubeletThatHasNothingToSayRenewsItsLeaseAndReportsRarely(t *testing.T)
 	require.Equal(t, 2, reports)
 }
 
-func TestANodeThatIsThereAlreadyIsTakenOver(t *testing.T) {
+func TestNodes_NodeExists_IsUsed(t *testing.T) {
 	s := newStage(t)
 	require.NoError(t, s.cluster.Add(&corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}},
@@ -91,7 +91,7 @@ func TestANodeThatIsThereAlreadyIsTakenOver(t *testing.T) {
 	require.False(t, s.node("a").Status.Capacity.Cpu().IsZero())
 }
 
-func TestOthersNodesAreLeftAlone(t *testing.T) {
+func TestNodes_NodesOfOthers_AreNotChanged(t *testing.T) {
 	s := newStage(t)
 	s.up("b")
 	require.NoError(t, s.cluster.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}))
@@ -102,7 +102,7 @@ func TestOthersNodesAreLeftAlone(t *testing.T) {
 	require.Equal(t, corev1.PodPending, s.phase("p"))
 }
 
-func TestNothingLeavesASilentNode(t *testing.T) {
+func TestNodes_Silenced_SendsNothing(t *testing.T) {
 	s := newStage(t)
 	s.up("a")
 	s.steps(11)
@@ -122,7 +122,7 @@ func TestNothingLeavesASilentNode(t *testing.T) {
 	require.Equal(t, s.clock.Now(), s.condition("a", corev1.NodeReady).LastHeartbeatTime.UTC())
 }
 
-func TestANodeThatIsSilentFromTheBeginningDoesNotJoin(t *testing.T) {
+func TestNodes_SilencedBeforeJoin_DoesNotJoin(t *testing.T) {
 	s := newStage(t)
 	s.nodes.Silence("a", true)
 	s.up("a", "b")
@@ -135,7 +135,7 @@ func TestANodeThatIsSilentFromTheBeginningDoesNotJoin(t *testing.T) {
 	require.Empty(t, s.nodes.Silent())
 }
 
-func TestTheNextNodesThatComeAreSilenced(t *testing.T) {
+func TestNodes_SilenceNext_NextNodesDoNotJoin(t *testing.T) {
 	s := newStage(t)
 	s.up("z")
 	s.steps(11)
@@ -160,7 +160,7 @@ func TestTheNextNodesThatComeAreSilenced(t *testing.T) {
 	require.Equal(t, corev1.ConditionTrue, s.condition("z", corev1.NodeReady).Status)
 }
 
-func TestAFrozenNodeReportsButItsContainersNeitherStartNorStop(t *testing.T) {
+func TestNodes_Frozen_ReportsButPodsStayUnchanged(t *testing.T) {
 	s := newStage(t)
 	s.nodes.LeaseInterval, s.nodes.StatusInterval = 2*time.Second, 30*time.Second
 	s.up("a")
@@ -181,7 +181,7 @@ func TestAFrozenNodeReportsButItsContainersNeitherStartNorStop(t *testing.T) {
 	require.Equal(t, corev1.PodRunning, s.phase("new"))
 }
 
-func TestANodeReportsWhatItIsToldUntilItIsToldOtherwise(t *testing.T) {
+func TestNodes_SetCondition_ReportsItUntilChanged(t *testing.T) {
 	s := newStage(t)
 	deadlock := corev1.NodeCondition{Type: "KernelDeadlock", Status: corev1.ConditionTrue, Reason: "DockerHung"}
 	s.nodes.Report("a", deadlock)
@@ -207,7 +207,7 @@ func TestANodeReportsWhatItIsToldUntilItIsToldOtherwise(t *testing.T) {
 	require.Equal(t, corev1.ConditionTrue, s.condition("a", corev1.NodeReady).Status)
 }
 
-func TestANodeCorrectsWhatWasSaidOfItWhileItWasAway(t *testing.T) {
+func TestNodes_AfterSilence_CorrectsItsConditions(t *testing.T) {
 	s := newStage(t)
 	s.up("a")
 	s.steps(11)
@@ -241,7 +241,7 @@ func isReady(p *corev1.Pod) bool {
 	return false
 }
 
-func TestANodeWhoseVMIsGoneSaysNothingMore(t *testing.T) {
+func TestNodes_VMDeleted_SendsNothing(t *testing.T) {
 	s := newStage(t)
 	s.up("a")
 	s.steps(11)
@@ -255,7 +255,7 @@ func TestANodeWhoseVMIsGoneSaysNothingMore(t *testing.T) {
 	require.Equal(t, []string{"a"}, s.nodeNames())
 }
 
-func TestWhatFailsIsTriedAgain(t *testing.T) {
+func TestNodes_WriteFails_IsRepeated(t *testing.T) {
 	for _, f := range []draintest.Fault{
 		{Verb: "create", Resource: "nodes"},
 		{Verb: "create", Resource: "nodes", Kind: draintest.TimeoutAfterEffect},

@@ -12,7 +12,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-func TestABoundPodStartsAfterItsTimeAndLooksLikeThatOfAKubelet(t *testing.T) {
+func TestPods_Bound_StartsAfterPodStartTime(t *testing.T) {
 	s := newStage(t)
 	s.nodes.PodStartTime = 3 * time.Second
 	s.up("a")
@@ -39,7 +39,7 @@ func TestABoundPodStartsAfterItsTimeAndLooksLikeThatOfAKubelet(t *testing.T) {
 	}
 }
 
-func TestADeletedPodGoesWhenItsContainersHaveStopped(t *testing.T) {
+func TestPods_Deleted_RemovedAfterPodStopTime(t *testing.T) {
 	cases := map[string]struct {
 		stop  time.Duration
 		grace *int64
@@ -68,7 +68,7 @@ func TestADeletedPodGoesWhenItsContainersHaveStopped(t *testing.T) {
 	}
 }
 
-func TestADeletedPodThatNeverRanGoesAtOnce(t *testing.T) {
+func TestPods_DeletedBeforeStart_RemovedAtOnce(t *testing.T) {
 	s := newStage(t)
 	s.nodes.PodStartTime = time.Hour
 	s.up("a")
@@ -80,7 +80,7 @@ func TestADeletedPodThatNeverRanGoesAtOnce(t *testing.T) {
 	require.EqualValues(t, "gone", s.phase("p"))
 }
 
-func TestADeletedPodWithAFinalizerStaysAtItsEnd(t *testing.T) {
+func TestPods_DeletedWithFinalizer_StaysSucceeded(t *testing.T) {
 	s := newStage(t)
 	s.up("a")
 	s.steps(11)
@@ -96,7 +96,7 @@ func TestADeletedPodWithAFinalizerStaysAtItsEnd(t *testing.T) {
 	require.Equal(t, since, s.cluster.ResourceVersion(), "and is left alone then")
 }
 
-func TestAnotherIncarnationOfAPodIsNotRemoved(t *testing.T) {
+func TestPods_RecreatedWithSameName_IsNotRemoved(t *testing.T) {
 	s := newStage(t)
 	s.up("a")
 	s.steps(11)
@@ -109,7 +109,7 @@ func TestAnotherIncarnationOfAPodIsNotRemoved(t *testing.T) {
 	require.Equal(t, corev1.PodRunning, s.phase("p"))
 }
 
-func TestAPodIsReadyWhenItsGatesSaySo(t *testing.T) {
+func TestPods_ReadinessGates_DecideReady(t *testing.T) {
 	s := newStage(t)
 	s.up("a")
 	s.steps(11)
@@ -127,7 +127,7 @@ func TestAPodIsReadyWhenItsGatesSaySo(t *testing.T) {
 	require.True(t, isReady(s.pod("p")))
 }
 
-func TestAPodThatHasEndedIsNotStartedAgain(t *testing.T) {
+func TestPods_Ended_IsNotRestarted(t *testing.T) {
 	s := newStage(t)
 	s.up("a")
 	s.steps(11)
@@ -144,7 +144,7 @@ func TestAPodThatHasEndedIsNotStartedAgain(t *testing.T) {
 	require.EqualValues(t, "gone", s.phase("p"))
 }
 
-func TestAPodIsRemovedByItsUIDAndWithoutGrace(t *testing.T) {
+func TestPods_Removal_HasUIDAndNoGrace(t *testing.T) {
 	s := newStage(t)
 	kubelet := s.cluster.Clientset()
 	s.nodes.Client = kubelet

@@ -93,7 +93,7 @@ func (l *live) renewed(name string) time.Time {
 	return lease.Spec.RenewTime.Time
 }
 
-func TestRunPlaysTheWholeLifeOfNodesAndPods(t *testing.T) {
+func TestRun_NodesAndPods_WholeLifecycle(t *testing.T) {
 	l := newLive(t, func(*hollow.Nodes) {})
 	l.up("a", "b")
 	l.eventually("nodes join", func() bool { return len(l.nodeNames()) == 2 })
@@ -128,7 +128,7 @@ func TestRunPlaysTheWholeLifeOfNodesAndPods(t *testing.T) {
 	l.eventually("it speaks again", func() bool { return l.phase("late") == corev1.PodRunning && l.renewed("a").After(renewed) })
 }
 
-func TestEverythingIsDoneOnce(t *testing.T) {
+func TestRun_Writes_AreSentOnce(t *testing.T) {
 	l := newLive(t, func(*hollow.Nodes) {})
 	l.up("a", "b", "c")
 	release := func() {}
@@ -154,7 +154,7 @@ func TestEverythingIsDoneOnce(t *testing.T) {
 	require.Len(t, starts, 30)
 }
 
-func TestAnAPIServerThatIsAwayIsWaitedFor(t *testing.T) {
+func TestRun_APIServerDown_Continues(t *testing.T) {
 	var told atomic.Int64
 	l := newLive(t, func(n *hollow.Nodes) { n.Observe = func(error) { told.Add(1) } })
 	l.up("a")
@@ -170,7 +170,7 @@ func TestAnAPIServerThatIsAwayIsWaitedFor(t *testing.T) {
 	l.eventually("it goes on", func() bool { return l.renewed("a").After(renewed) && l.phase("p") == corev1.PodRunning })
 }
 
-func TestANodeCorrectsWhatWasSaidOfItEvenIfTheWatchesAreNotBackYet(t *testing.T) {
+func TestRun_WatchesDownAfterSilence_CorrectsConditions(t *testing.T) {
 	var told atomic.Int64
 	l := newLive(t, func(n *hollow.Nodes) { n.Observe = func(error) { told.Add(1) } })
 	l.up("a")
@@ -188,7 +188,7 @@ func TestANodeCorrectsWhatWasSaidOfItEvenIfTheWatchesAreNotBackYet(t *testing.T)
 	l.eventually("it is ready again", func() bool { return l.condition("a", corev1.NodeReady).Status == corev1.ConditionTrue })
 }
 
-func TestRunEndsWithItsContextAndLeavesNoGoroutine(t *testing.T) {
+func TestRun_ContextCanceled_LeavesNoGoroutine(t *testing.T) {
 	require.Eventually(t, func() bool { return goroutines() == 0 }, time.Minute, time.Millisecond, "those of other tests end")
 	l := newLive(t, func(*hollow.Nodes) {})
 	l.up("a")
@@ -223,7 +223,7 @@ func stacks() string {
 	return string(all[:runtime.Stack(all, true)])
 }
 
-func TestOrdersMayComeFromSeveralGoroutines(t *testing.T) {
+func TestNodes_ConcurrentCalls_AreSafe(t *testing.T) {
 	l := newLive(t, func(*hollow.Nodes) {})
 	l.up("a", "b")
 	var orders sync.WaitGroup
@@ -246,7 +246,7 @@ func TestOrdersMayComeFromSeveralGoroutines(t *testing.T) {
 	l.eventually("all is well", func() bool { return l.phase("p") == corev1.PodRunning })
 }
 
-func TestAVMThatIsGoneIsNoticed(t *testing.T) {
+func TestRun_VMDeleted_NodeEnds(t *testing.T) {
 	l := newLive(t, func(*hollow.Nodes) {})
 	l.up("a")
 	l.eventually("it joins", func() bool { return l.renewed("a").After(time.Time{}) })
@@ -260,7 +260,7 @@ func TestAVMThatIsGoneIsNoticed(t *testing.T) {
 	require.NotNil(t, l.node("a"))
 }
 
-func TestManyNodesJoinAndRunPods(t *testing.T) {
+func TestRun_ManyNodes_JoinAndRunPods(t *testing.T) {
 	l := newLive(t, func(n *hollow.Nodes) { n.LeaseInterval = 10 * time.Second })
 	names := make([]string, 200)
 	for i := range names {

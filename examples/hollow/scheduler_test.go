@@ -20,7 +20,7 @@ func required(r ...corev1.NodeSelectorTerm) func(*corev1.Pod) {
 	}
 }
 
-func TestAPodGoesWhereItCan(t *testing.T) {
+func TestScheduler_Pod_IsBoundToAFittingNode(t *testing.T) {
 	taint := func(effect corev1.TaintEffect) func(*corev1.Node) {
 		return func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "k", Value: "v", Effect: effect}} }
 	}
@@ -77,7 +77,7 @@ func TestAPodGoesWhereItCan(t *testing.T) {
 	}
 }
 
-func TestAPodThatCouldNotBeBoundIsBoundAtTheNextStep(t *testing.T) {
+func TestScheduler_BindFails_IsRepeated(t *testing.T) {
 	s := newStage(t)
 	s.up("a")
 	s.steps(11)
@@ -88,7 +88,7 @@ func TestAPodThatCouldNotBeBoundIsBoundAtTheNextStep(t *testing.T) {
 	require.Equal(t, corev1.PodRunning, s.phase("p"))
 }
 
-func TestASchedulerThatWasSlowerIsNoError(t *testing.T) {
+func TestScheduler_PodBoundByAnother_NoError(t *testing.T) {
 	s := newStage(t)
 	s.up("a")
 	s.steps(11)

@@ -35,7 +35,7 @@ func tokenSecretOf(edit func(*corev1.Secret)) *corev1.Secret {
 	return s
 }
 
-func TestAKubeletJoinsOnlyWithATokenThatIsGoodAtThatMoment(t *testing.T) {
+func TestToken_Join_NeedsAValidToken(t *testing.T) {
 	tests := map[string]struct {
 		token string
 		edit  func(*corev1.Secret)
@@ -86,7 +86,7 @@ func TestAKubeletJoinsOnlyWithATokenThatIsGoodAtThatMoment(t *testing.T) {
 	}
 }
 
-func TestAKubeletThatWasRefusedTriesAgain(t *testing.T) {
+func TestToken_Rejected_JoinIsRepeated(t *testing.T) {
 	s := newStage(t)
 	s.vms = []hollow.VM{{ProviderID: "vm-a", NodeName: "a", UpSince: start, Token: tokenID + "." + tokenSecret}}
 	s.clock.Step(20 * time.Second)
@@ -96,7 +96,7 @@ func TestAKubeletThatWasRefusedTriesAgain(t *testing.T) {
 	require.Equal(t, []string{"a"}, s.nodeNames())
 }
 
-func TestAVMThatHasJoinedNeedsNoTokenAnyMore(t *testing.T) {
+func TestToken_AfterJoin_IsNotNeeded(t *testing.T) {
 	s := newStage(t)
 	s.vms = []hollow.VM{{ProviderID: "vm-a", NodeName: "a", UpSince: start, Token: tokenID + "." + tokenSecret}}
 	secret := tokenSecretOf(func(*corev1.Secret) {})
@@ -120,7 +120,7 @@ func TestAVMThatHasJoinedNeedsNoTokenAnyMore(t *testing.T) {
 	require.Empty(t, s.nodeNames())
 }
 
-func TestTheTokenOfAVMStandsInItsUserData(t *testing.T) {
+func TestToken_UserData_TokenIsFound(t *testing.T) {
 	cloud := drivertest.NewCloud(drivertest.CloudOptions{})
 	h := cloud.Harness()
 	vms := hollow.VMsOf(cloud)

@@ -15,7 +15,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-func TestAVMIsUpOnceItRunsAndIsInitialised(t *testing.T) {
+func TestVMs_RunningAndInitialized_IsUp(t *testing.T) {
 	require.Empty(t, hollow.VMsOf(nil)())
 	cloud := drivertest.NewCloud(drivertest.CloudOptions{Clock: clocktesting.NewFakeClock(start), NeedsInitialization: true})
 	h := cloud.Harness()

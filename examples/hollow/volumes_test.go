@@ -28,7 +28,7 @@ func withVolume(t *testing.T) *stage {
 	return s
 }
 
-func TestAPodStartsWhenItsVolumeIsAttached(t *testing.T) {
+func TestVolumes_Attached_PodStarts(t *testing.T) {
 	s := withVolume(t)
 	require.Equal(t, corev1.PodPending, s.phase("p"))
 	require.Equal(t, []corev1.UniqueVolumeName{unique}, s.node("a").Status.VolumesInUse)
@@ -43,7 +43,7 @@ func TestAPodStartsWhenItsVolumeIsAttached(t *testing.T) {
 	require.Equal(t, corev1.PodRunning, s.phase("p"))
 }
 
-func TestTheWordOfTheAttachDetachControllerIsEnough(t *testing.T) {
+func TestVolumes_InVolumesAttached_PodStarts(t *testing.T) {
 	s := withVolume(t)
 	node := s.node("a")
 	node.Status.VolumesAttached = []corev1.AttachedVolume{{Name: unique}}
@@ -54,7 +54,7 @@ func TestTheWordOfTheAttachDetachControllerIsEnough(t *testing.T) {
 	require.Len(t, s.node("a").Status.VolumesAttached, 1, "it is not the kubelet's")
 }
 
-func TestAVolumeIsLetGoWithItsPodAndDetachedAfterItsTime(t *testing.T) {
+func TestVolumes_PodDeleted_DetachedAfterDetachTime(t *testing.T) {
 	s := withVolume(t)
 	s.attach("data", "a", driver)
 	s.steps(5)
@@ -70,7 +70,7 @@ func TestAVolumeIsLetGoWithItsPodAndDetachedAfterItsTime(t *testing.T) {
 	require.Nil(t, s.attachment("data"))
 }
 
-func TestAFrozenNodeKeepsItsVolumes(t *testing.T) {
+func TestVolumes_NodeFrozen_StayInUse(t *testing.T) {
 	s := withVolume(t)
 	s.attach("data", "a", driver)
 	s.steps(5)
@@ -83,7 +83,7 @@ func TestAFrozenNodeKeepsItsVolumes(t *testing.T) {
 	require.Empty(t, s.node("a").Status.VolumesInUse)
 }
 
-func TestAnAttacherDetachesFromAVMThatIsGoneAndAttachesToNone(t *testing.T) {
+func TestVolumes_VMDeleted_DetachesAndDoesNotAttach(t *testing.T) {
 	s := withVolume(t)
 	s.attach("data", "a", driver)
 	s.steps(5)
@@ -95,7 +95,7 @@ func TestAnAttacherDetachesFromAVMThatIsGoneAndAttachesToNone(t *testing.T) {
 	require.False(t, s.attachment("more").Status.Attached)
 }
 
-func TestAttachmentsOfOtherDriversAreLeftAlone(t *testing.T) {
+func TestVolumes_OtherDriver_IsNotChanged(t *testing.T) {
 	s := withVolume(t)
 	s.attach("data", "a", "other.example.com")
 	s.steps(10)
@@ -103,7 +103,7 @@ func TestAttachmentsOfOtherDriversAreLeftAlone(t *testing.T) {
 	require.False(t, s.attachment("data").Status.Attached)
 }
 
-func TestAnAttacherDoesNotCareWhetherANodeIsSilent(t *testing.T) {
+func TestVolumes_NodeSilent_AttacherWorks(t *testing.T) {
 	s := withVolume(t)
 	s.nodes.Silence("a", true)
 	s.attach("data", "a", driver)
@@ -112,7 +112,7 @@ func TestAnAttacherDoesNotCareWhetherANodeIsSilent(t *testing.T) {
 	require.Equal(t, corev1.PodPending, s.phase("p"))
 }
 
-func TestAPodDoesNotStartBeforeItsNodeSaysThatItUsesTheVolume(t *testing.T) {
+func TestVolumes_NotInVolumesInUse_PodDoesNotStart(t *testing.T) {
 	s := newStage(t)
 	s.nodes.Attachers = []string{driver}
 	s.up("a")

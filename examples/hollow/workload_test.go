@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestPodsAreSpreadAndReplaced(t *testing.T) {
+func TestWorkload_Pods_AreSpreadAndReplaced(t *testing.T) {
 	s := newStage(t)
 	s.workload.Replicas, s.workload.Budget = 3, true
 	s.up("a", "b", "c")
@@ -41,7 +41,7 @@ func (s *stage) cordon(name string) {
 	require.NoError(s.t, err)
 }
 
-func TestAReplicaSetIsScaledAndCounted(t *testing.T) {
+func TestReplicas_ReplicaSet_IsScaledAndCounted(t *testing.T) {
 	s := newStage(t)
 	s.workload.Replicas = 5
 	s.up("a")
@@ -57,7 +57,7 @@ func TestAReplicaSetIsScaledAndCounted(t *testing.T) {
 	}
 }
 
-func TestPodsWhoseNodeIsGoneAreReplaced(t *testing.T) {
+func TestReplicas_NodeDeleted_PodsAreReplaced(t *testing.T) {
 	s := newStage(t)
 	s.workload.Replicas = 2
 	s.up("a", "b")
@@ -68,7 +68,7 @@ func TestPodsWhoseNodeIsGoneAreReplaced(t *testing.T) {
 	require.Equal(t, map[string]int{"b": 2}, s.runningOn())
 }
 
-func TestAWorkloadThatStopsLeavesNothing(t *testing.T) {
+func TestWorkload_Stop_DeletesAll(t *testing.T) {
 	s := newStage(t)
 	s.workload.Replicas, s.workload.Budget = 3, true
 	s.up("a")

@@ -60,7 +60,7 @@ func tell(o runner.Observer, events ...drain.Progress) {
 	}
 }
 
-func TestEventsTellWhatPeopleShouldRead(t *testing.T) {
+func TestEvents_Drain_EventsOfImportantProgress(t *testing.T) {
 	recorder := record.NewFakeRecorder(100)
 	tell(observe.Events(recorder, nil), scenario()...)
 	tell(observe.Events(recorder, nil), after(0, drain.Progress{Type: drain.ProgressCordoned, Subject: "node/worker-1", Err: errors.New("no")}))
@@ -97,7 +97,7 @@ func (r *regarding) Event(on kube.Object, _, _, message string) {
 	r.objects, r.messages = append(r.objects, on), append(r.messages, message)
 }
 
-func TestEventsAreOnTheNodeOrOnWhatIsGiven(t *testing.T) {
+func TestEvents_Object_NodeIsTheDefault(t *testing.T) {
 	r := &regarding{}
 	machine := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
 	tell(observe.Events(r, nil), scenario()[0])
@@ -105,7 +105,7 @@ func TestEventsAreOnTheNodeOrOnWhatIsGiven(t *testing.T) {
 	require.Equal(t, []kube.Object{&corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "worker-1", UID: "worker-1"}, machine}, r.objects)
 }
 
-func TestLongMessagesFitIntoAnEvent(t *testing.T) {
+func TestEvents_LongMessage_IsShortened(t *testing.T) {
 	r := &regarding{}
 	for i := range 4 {
 		tell(observe.Events(r, nil), after(0, drain.Progress{Type: drain.ProgressEnded, Message: strings.Repeat("x", i) + strings.Repeat("ü", 1000)}))
@@ -117,7 +117,7 @@ func TestLongMessagesFitIntoAnEvent(t *testing.T) {
 	}
 }
 
-func TestSlogWritesEveryEventWithItsTime(t *testing.T) {
+func TestSlog_Drain_LogsEveryEventWithItsTime(t *testing.T) {
 	var b bytes.Buffer
 	tell(observe.Slog(slog.New(slog.NewTextHandler(&b, nil))), scenario()...)
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
@@ -132,7 +132,7 @@ func TestSlogWritesEveryEventWithItsTime(t *testing.T) {
 	require.Equal(t, 5, strings.Count(b.String(), "\n"))
 }
 
-func TestSlogWithoutALoggerUsesTheDefault(t *testing.T) {
+func TestSlog_Nil_UsesTheDefault(t *testing.T) {
 	var b bytes.Buffer
 	before := slog.Default()
 	t.Cleanup(func() { slog.SetDefault(before) })
@@ -141,7 +141,7 @@ func TestSlogWithoutALoggerUsesTheDefault(t *testing.T) {
 	require.Contains(t, b.String(), "drain: started")
 }
 
-func TestLogrWritesWhatMattersWithoutVerbosity(t *testing.T) {
+func TestLogr_Warning_HasVerbosityZero(t *testing.T) {
 	for verbosity, want := range map[int]int{0: 5, 1: len(scenario())} {
 		var lines []string
 		log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{Verbosity: verbosity})
@@ -177,7 +177,7 @@ func figures(t *testing.T, registry *prometheus.Registry) []string {
 	return all
 }
 
-func TestMetricsCountADrain(t *testing.T) {
+func TestMetrics_Drain_IsCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	metrics, err := observe.NewMetrics(registry)
 	require.NoError(t, err)
@@ -195,7 +195,7 @@ func TestMetricsCountADrain(t *testing.T) {
 	}, figures(t, registry))
 }
 
-func TestMetricsOfADrainThatIsGivenUp(t *testing.T) {
+func TestMetrics_Forget_DrainIsNotActive(t *testing.T) {
 	for name, stop := range map[string]func(*observe.Metrics){
 		"by its program": func(m *observe.Metrics) { m.Forget("worker-1"); m.Forget("worker-1") },
 		"by an abort":    func(m *observe.Metrics) { tell(m, after(0, drain.Progress{Type: drain.ProgressUncordoned})) },
@@ -214,7 +214,7 @@ func TestMetricsOfADrainThatIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestMetricsAreRegisteredOnce(t *testing.T) {
+func TestMetrics_RegisteredTwice_ReturnsError(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	_, err := observe.NewMetrics(registry)
 	require.NoError(t, err)
@@ -226,7 +226,7 @@ func TestMetricsAreRegisteredOnce(t *testing.T) {
 	tell(nowhere, scenario()...)
 }
 
-func TestAllTellsEachInOrder(t *testing.T) {
+func TestAll_SeveralObservers_CalledInOrder(t *testing.T) {
 	recorder := record.NewFakeRecorder(10)
 	tell(observe.All(nil, observe.Events(recorder, nil), observe.Events(recorder, nil)), scenario()[0])
 	require.Len(t, received(recorder), 2)
@@ -234,7 +234,7 @@ func TestAllTellsEachInOrder(t *testing.T) {
 }
 
 // A drain that sees a budget which allows nothing makes no request that could be refused.
-func TestAPodThatABudgetHoldsIsAnEvent(t *testing.T) {
+func TestEvents_BudgetRefuses_EventIsRecorded(t *testing.T) {
 	recorder := record.NewFakeRecorder(10)
 	observed := drain.Observation{Looked: true, Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}, Spec: corev1.NodeSpec{Unschedulable: true}}}
 	labels := map[string]string{"app": "web"}

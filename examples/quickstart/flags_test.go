@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWrongFlagsAndManifestsGiveOneLineAndExitStatusTwo(t *testing.T) {
+func TestFlags_Invalid_OneLineAndExitStatusTwo(t *testing.T) {
 	tests := map[string]struct {
 		args []string
 		says string
@@ -43,7 +43,7 @@ func TestWrongFlagsAndManifestsGiveOneLineAndExitStatusTwo(t *testing.T) {
 	}
 }
 
-func TestHelpListsTheFlags(t *testing.T) {
+func TestFlags_Help_ListsTheFlags(t *testing.T) {
 	var out, errOut bytes.Buffer
 	require.Zero(t, quickstart(t.Context(), []string{"-h"}, &out, &errOut))
 	for _, flag := range []string{"-f", "-replicas", "-seed", "-speed", "-faults", "-v", "-timeout"} {

@@ -82,7 +82,7 @@ func (b *book) tell(words ...string) []*lifecycle {
 	return lifecyclesIn(b.writes)
 }
 
-func TestALifeIsReadFromTheHistory(t *testing.T) {
+func TestLifecycles_History_IsRead(t *testing.T) {
 	b := &book{}
 	b.writes = append(b.writes, draintest.Write{Name: "a", After: &corev1.Node{}})
 	lifecycles := b.tell("a:made", "b:made", "a:Running", "a:Unknown", "a:Running", "a:kept", "a:Failed", "a:let-go", "a:free", "a:deleted", "a:gone")
@@ -98,7 +98,7 @@ func TestALifeIsReadFromTheHistory(t *testing.T) {
 	require.False(t, a.made.before(moment{}))
 }
 
-func TestWhatDidNotHappenIsNotToldAsAFact(t *testing.T) {
+func TestLifecycles_DidNotHappen_FactsReturnError(t *testing.T) {
 	joins := func(l []*lifecycle) error { _, err := neverJoined(l, lifecycleOf(l, "a")); return err }
 	silent := func(l []*lifecycle) error {
 		_, err := oneAtATime(l, lifecycleOf(l, "a"), lifecycleOf(l, "b"), began)
@@ -147,7 +147,7 @@ func TestWhatDidNotHappenIsNotToldAsAFact(t *testing.T) {
 	}
 }
 
-func TestNodesJoinWithTokensOfWhichNoneIsLeft(t *testing.T) {
+func TestTokens_NodesJoin_NoTokenIsLeft(t *testing.T) {
 	node, secret := &corev1.Node{}, &corev1.Secret{Type: corev1.SecretTypeOpaque}
 	token := &corev1.Secret{Type: corev1.SecretTypeBootstrapToken}
 	joins, made, gone := draintest.Write{After: node}, draintest.Write{After: token}, draintest.Write{Before: token}
@@ -163,7 +163,7 @@ func TestNodesJoinWithTokensOfWhichNoneIsLeft(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestANodeIsKeptFromTheAutoscalerForAWhile(t *testing.T) {
+func TestAutoscaler_NodeCordonedForRollout_ScaleDownDisabled(t *testing.T) {
 	node := func(told string) draintest.Write {
 		return draintest.Write{After: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{
 			v1alpha1.ClusterAutoscalerScaleDownDisabledAnnotationKey: told,

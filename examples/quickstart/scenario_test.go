@@ -39,7 +39,7 @@ func tell(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-func TestTheDemoTellsItsWholeStoryAndEndsOk(t *testing.T) {
+func TestDemo_Default_PrintsAllChaptersAndSucceeds(t *testing.T) {
 	t.Parallel()
 	out := tell(t)
 	for _, says := range []string{
@@ -62,7 +62,7 @@ func TestTheDemoTellsItsWholeStoryAndEndsOk(t *testing.T) {
 	require.Contains(t, last, "never fewer than 3 available, no bound broken, nothing left")
 }
 
-func TestVerboseTellsWhatIsDecidedAndWhy(t *testing.T) {
+func TestDemo_Verbose_PrintsDecisionsAndReasons(t *testing.T) {
 	t.Parallel()
 	out := tell(t, "-v", "-replicas", "1")
 	for _, says := range []string{
@@ -73,7 +73,7 @@ func TestVerboseTellsWhatIsDecidedAndWhy(t *testing.T) {
 	}
 }
 
-func TestTheDemoSurvivesFaults(t *testing.T) {
+func TestDemo_Faults_Succeeds(t *testing.T) {
 	t.Parallel()
 	for seed := range 3 {
 		t.Run("seed "+strconv.Itoa(seed), func(t *testing.T) {
@@ -85,13 +85,13 @@ func TestTheDemoSurvivesFaults(t *testing.T) {
 	}
 }
 
-func TestManyMachinesAndFaults(t *testing.T) {
+func TestDemo_ManyMachinesAndFaults_Succeeds(t *testing.T) {
 	t.Parallel()
 	out := tell(t, "-faults", "-replicas", "12")
 	require.Contains(t, out, "never fewer than 12 available, no bound broken, nothing left")
 }
 
-func TestAStoryThatGoesOtherwiseFailsTheDemo(t *testing.T) {
+func TestDemo_ChapterFails_ReturnsError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := settings{replicas: 1, seed: 1, speed: 10}
@@ -106,7 +106,7 @@ func TestAStoryThatGoesOtherwiseFailsTheDemo(t *testing.T) {
 	})
 }
 
-func TestWhatKubectlPrintsIsApplied(t *testing.T) {
+func TestDemo_OutputOfKubectl_IsApplied(t *testing.T) {
 	t.Parallel()
 	out := tell(t, "-f", "testdata/list.yaml")
 	require.Contains(t, out, "note: machine group-abcde: its VM aws:///eu-west-1/i-0123456789abcdef0 is not in this cloud; it gets a new one")
@@ -116,20 +116,20 @@ func TestWhatKubectlPrintsIsApplied(t *testing.T) {
 	require.NotContains(t, out, "silent")
 }
 
-func TestTheManifestToTryIsApplied(t *testing.T) {
+func TestDemo_ExampleManifest_IsApplied(t *testing.T) {
 	t.Parallel()
 	out := tell(t, "-f", "../cloud/serve/machines.yaml")
 	require.NotContains(t, out, "note:", "nothing has to be made up")
 	require.Contains(t, out, "ok: at most 5 machines and ")
 }
 
-func TestARecreationIsToldToo(t *testing.T) {
+func TestDemo_RecreateStrategy_Succeeds(t *testing.T) {
 	t.Parallel()
 	out := tell(t, "-f", "testdata/recreate.yaml")
 	require.Contains(t, out, "ok: at most 4 machines and 4 VMs at a time, no bound broken, nothing left")
 }
 
-func TestManifestsOfRealClustersAreApplied(t *testing.T) {
+func TestDemo_ManifestsOfRealClusters_AreApplied(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../machine/v1alpha1/testdata/objects/*.yaml")
 	require.NoError(t, err)

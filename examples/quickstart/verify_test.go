@@ -13,7 +13,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-func TestABrokenBoundFailsTheDemo(t *testing.T) {
+func TestVerify_BoundViolated_ReturnsError(t *testing.T) {
 	w := newWorld(settings{speed: 1000}, "simulated")
 	_, err := w.verify()
 	require.NoError(t, err)
