@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package twin proves that the in-memory cluster of the SDK behaves like a real API server: every scenario of its
+// Package conformance proves that the in-memory cluster of the SDK behaves like a real API server: every scenario of its
 // tests runs once on package drain/draintest and once on etcd, kube-apiserver and kube-controller-manager, and both
 // have to tell the same story.
 //

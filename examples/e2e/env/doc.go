@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package stage is what a scenario plays on: the real manager as a process of its
+// Package env is what a scenario plays on: the real manager as a process of its
 // own, in a namespace of a real control plane, over a simulated cloud whose VMs
 // become hollow Nodes.
 //

@@ -232,7 +232,7 @@ func (s *Env) Figures() (audit.Figures, error) {
 	return audit.Check(log, s.Cloud.History(), drivertest.Snapshot{Time: time.Now()}, s.options.Bounds)
 }
 
-// Journal returns what has happened to the machine objects so far.
+// AuditLog returns the changes of machine objects that were recorded so far.
 func (s *Env) AuditLog() audit.Log { return s.recorder.Log() }
 
 // NodeName is how the Node of a machine is called.
