@@ -51,9 +51,9 @@ func (c *ControlPlane) Requests() ([]Request, error) {
 
 // auditEvent is what we read of an event of audit.k8s.io/v1.
 type auditEvent struct {
-	AuditID, Env, Verb, UserAgent string
-	User                          struct{ Username string }
-	ObjectRef                     struct {
+	AuditID, Stage, Verb, UserAgent string
+	User                            struct{ Username string }
+	ObjectRef                       struct {
 		Resource, Namespace, Name, APIGroup, Subresource string
 	}
 	ResponseStatus                           struct{ Code int }
@@ -81,7 +81,7 @@ func parseAudit(text []byte) ([]Request, error) {
 		r := e.request()
 		at, begun := open[e.AuditID]
 		switch {
-		case e.Env == "ResponseStarted":
+		case e.Stage == "ResponseStarted":
 			r.Latency = 0
 			open[e.AuditID] = len(requests)
 			requests = append(requests, r)
