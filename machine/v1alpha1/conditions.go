@@ -6,86 +6,85 @@ import corev1 "k8s.io/api/core/v1"
 
 // Condition types that controllers of the group put on Nodes.
 const (
-	// NodeTerminationCondition is True while the Machine of the Node is being
-	// deleted; its reason is [NodeUnhealthy] or [NodeScaledDown].
+	// NodeTerminationCondition is True while the Machine of the Node is being deleted. Its reason
+	// is [NodeUnhealthy] or [NodeScaledDown].
 	NodeTerminationCondition corev1.NodeConditionType = "Terminating"
-	// NodeInPlaceUpdate is True during an in-place update; its reason is the step.
+	// NodeInPlaceUpdate is True during an in-place update. Its reason is the step.
 	NodeInPlaceUpdate corev1.NodeConditionType = "InPlaceUpdate"
 	// NodePreserved is True while the Machine of the Node is preserved.
 	NodePreserved corev1.NodeConditionType = "Preserved"
 )
 
-// MachineValid is the condition type that stands in the status of a Machine, next
-// to the conditions of its Node, as long as something is wrong with what is
-// written in the Machine: it is False then, with the reason Invalid, which keeps a
-// VM from being made, or PartlyIgnored.
+// MachineValid is a condition type in the status of a Machine, next to the conditions of its Node.
+// It is False while the object has invalid fields, and missing otherwise. With the reason Invalid
+// no VM is created. With the reason PartlyIgnored the invalid fields are ignored.
 const MachineValid corev1.NodeConditionType = "Valid"
 
 // Reasons of [NodeTerminationCondition].
 const (
-	// NodeUnhealthy says that the Machine had failed.
+	// NodeUnhealthy means that the Machine had failed.
 	NodeUnhealthy = "Unhealthy"
-	// NodeScaledDown says that the Machine was healthy.
+	// NodeScaledDown means that the Machine was healthy.
 	NodeScaledDown = "ScaleDown"
 )
 
 // Reasons of [NodeInPlaceUpdate], in the order of the protocol.
 const (
-	// CandidateForUpdate says that the Node waits to be selected.
+	// CandidateForUpdate means that the Node waits to be selected.
 	CandidateForUpdate = "CandidateForUpdate"
-	// SelectedForUpdate says that the Node is to be drained.
+	// SelectedForUpdate means that the Node is being drained.
 	SelectedForUpdate = "SelectedForUpdate"
-	// DrainSuccessful says that the Node is drained.
+	// DrainSuccessful means that the Node is drained.
 	DrainSuccessful = "DrainSuccessful"
-	// ReadyForUpdate says that the agent on the Node may begin.
+	// ReadyForUpdate means that the agent on the Node may begin.
 	ReadyForUpdate = "ReadyForUpdate"
-	// UpdateSuccessful says that the update succeeded.
+	// UpdateSuccessful means that the update has succeeded.
 	UpdateSuccessful = "UpdateSuccessful"
-	// UpdateFailed says that the update failed.
+	// UpdateFailed means that the update has failed.
 	UpdateFailed = "UpdateFailed"
 )
 
 // Reasons of [NodePreserved].
 const (
-	// PreservedByUser says that an annotation asked for it.
+	// PreservedByUser means that a user preserved the Machine with an annotation.
 	PreservedByUser = "Preserved by user."
-	// PreservedByMCM says that the set controller asked for it.
+	// PreservedByMCM means that the controller of the MachineSet preserved the Machine.
 	PreservedByMCM = "Preserved by MCM."
-	// PreservationStopped says that the preservation is over.
+	// PreservationStopped means that the Machine is no longer preserved.
 	PreservationStopped = "Preservation stopped."
 )
 
 // Reasons of the conditions of MachineDeployments and MachineSets.
 const (
-	// MinimumReplicasAvailable says that a deployment has its minimum availability.
+	// MinimumReplicasAvailable means that a deployment has its minimum of available machines.
 	MinimumReplicasAvailable = "MinimumReplicasAvailable"
-	// MinimumReplicasUnavailable says that it has not.
+	// MinimumReplicasUnavailable means that it has fewer.
 	MinimumReplicasUnavailable = "MinimumReplicasUnavailable"
-	// NewMachineSetCreated says that the set of a new generation was created.
+	// NewMachineSetCreated means that the MachineSet of the newest template was created.
 	NewMachineSetCreated = "NewMachineSetCreated"
-	// FoundNewMachineSet says that it existed already.
+	// FoundNewMachineSet means that it existed already.
 	FoundNewMachineSet = "FoundNewMachineSet"
-	// MachineSetCreateError says that it could not be created.
+	// MachineSetCreateError means that its creation failed.
 	MachineSetCreateError = "MachineSetCreateError"
-	// MachineSetUpdated says that a roll-out makes progress.
+	// MachineSetUpdated means that a rollout makes progress.
 	MachineSetUpdated = "MachineSetUpdated"
-	// NewMachineSetAvailable says that a roll-out is complete.
+	// NewMachineSetAvailable means that a rollout is complete.
 	NewMachineSetAvailable = "NewMachineSetAvailable"
-	// ProgressDeadlineExceeded says that a roll-out stands still for too long.
+	// ProgressDeadlineExceeded means that a rollout made no progress for the progress deadline.
 	ProgressDeadlineExceeded = "ProgressDeadlineExceeded"
-	// DeploymentPaused says that roll-outs are paused.
+	// DeploymentPaused means that rollouts are paused.
 	DeploymentPaused = "DeploymentPaused"
-	// DeploymentResumed says that they are no longer paused.
+	// DeploymentResumed means that rollouts are no longer paused.
 	DeploymentResumed = "DeploymentResumed"
-	// FailedCreate says that a set could not create a machine.
+	// FailedCreate means that a MachineSet failed to create a machine.
 	FailedCreate = "FailedCreate"
-	// FailedDelete says that a set could not delete a machine.
+	// FailedDelete means that a MachineSet failed to delete a machine.
 	FailedDelete = "FailedDelete"
-	// OverShootingReplicaCount says that a set has far too many machines.
+	// OverShootingReplicaCount means that a MachineSet has far more machines than replicas.
 	OverShootingReplicaCount = "OverShootingReplicaCount"
-	// APIServerUnreachable says that an API server does not answer.
+	// APIServerUnreachable means that an API server does not answer.
 	APIServerUnreachable = "APIServerUnreachable"
-	// MachineDeploymentStateSync says that a deployment is frozen because one of
-	// its sets is.
+	// MachineDeploymentStateSync means that a deployment is frozen because one of its MachineSets
+	// is frozen.
 	MachineDeploymentStateSync = "MachineDeploymentStateSync"
 )

@@ -15,20 +15,19 @@ var crdFiles embed.FS
 
 // CRD is one CustomResourceDefinition of the group, ready to be applied.
 type CRD struct {
-	// Name of the definition, such as "machines.machine.sapcloud.io".
+	// Name is the name of the definition, such as "machines.machine.sapcloud.io".
 	Name string
 	// YAML is the definition as an apiextensions.k8s.io/v1 object.
 	YAML []byte
 }
 
-// CRDs returns the definitions of the four kinds, in the order of their names.
-// The caller owns what it gets.
+// CRDs returns the definitions of the four kinds, sorted by name. The caller owns the result.
 //
-// Their rules refuse a new object that neither MCM nor this module ever acts upon: a class
-// without name or kind, an unknown strategy, a strategy without readable bounds. An object
-// that is stored already stays usable: Kubernetes 1.30 and later checks a rule only when the
-// fields of the rule change, and warns otherwise. Before 1.30, an API server refuses each
-// update of such an object until it is corrected.
+// Their validation rules refuse a new object on which neither MCM nor this module acts: a class
+// without name or kind, an unknown strategy, or a strategy without valid bounds. A stored object
+// with such a fault stays usable on Kubernetes 1.30 and later: its API server checks a rule only
+// when the fields of the rule change, and warns otherwise. An API server before 1.30 refuses each
+// update of such an object until the fault is corrected.
 func CRDs() []CRD {
 	entries, err := fs.ReadDir(crdFiles, "crds")
 	if err != nil {

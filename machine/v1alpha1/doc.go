@@ -1,29 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 says what a Machine, a MachineClass, a MachineSet and a
-// MachineDeployment are: the API group machine.sapcloud.io/v1alpha1, its Go
-// types, every label, annotation, finalizer, taint and condition that
-// controllers of the group agree on, and the CustomResourceDefinitions.
+// Package v1alpha1 has the Go types [Machine], [MachineClass], [MachineSet] and
+// [MachineDeployment] of the API group machine.sapcloud.io/v1alpha1, and their
+// CustomResourceDefinitions.
 //
-// A [Machine] asks for one VM, and for the Node that the VM becomes. It names a
-// [MachineClass], which holds what the provider needs to know. A [MachineSet]
-// keeps a number of equal machines; a [MachineDeployment] replaces one
-// generation of machines by the next. The objects are the same, field by field
-// and JSON name by JSON name, as those of Gardener's machine-controller-manager,
-// so that a cluster can move between the two with its machines running.
+//	package main
 //
-// Registering the types and installing the definitions is all there is to do:
+//	import (
+//		"fmt"
 //
-//	scheme := runtime.NewScheme()
-//	if err := v1alpha1.AddToScheme(scheme); err != nil { … }
-//	for _, crd := range v1alpha1.CRDs() {
-//		… // apply crd.YAML to the API server
+//		"k8s.io/apimachinery/pkg/runtime"
+//
+//		"github.com/machinist-dev/machinist/machine/v1alpha1"
+//	)
+//
+//	func main() {
+//		if err := v1alpha1.AddToScheme(runtime.NewScheme()); err != nil {
+//			panic(err)
+//		}
+//		for _, crd := range v1alpha1.CRDs() {
+//			fmt.Println(crd.Name) // apply crd.YAML to the API server
+//		}
 //	}
 //
-// The package holds data only: it imports k8s.io/api and k8s.io/apimachinery,
-// reads no clock and makes no decision. What the next step in the life of a
-// machine is, package machine says; typed clients, listers and informers are
-// in machine/client.
+// A Machine is one VM and the Node that the VM becomes. Its MachineClass has the
+// configuration of the provider. A MachineSet keeps a number of machines with one template.
+// A MachineDeployment replaces machines when its template changes.
+//
+// The objects have the fields and JSON names of Gardener's machine-controller-manager (MCM),
+// so that a cluster can change between MCM and this module while its machines run.
+//
+// The constants are the labels, annotations, finalizers, taints, conditions and reasons of
+// the API group. Package machine decides the next step for a machine. The packages below
+// machine/client are its typed clients, listers and informers.
 //
 // +k8s:deepcopy-gen=package
 // +groupName=machine.sapcloud.io

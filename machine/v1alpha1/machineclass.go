@@ -17,27 +17,28 @@ import (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the class was created"
 // +kubebuilder:printcolumn:name="Region",type=string,priority=1,JSONPath=`.nodeTemplate.region`,description="Region of the machines"
 
-// MachineClass holds what a provider needs to know to make a machine. Its
-// fields stand at the top level of the object: it has neither spec nor status.
+// MachineClass is the configuration of the provider for machines. Its fields are at the top
+// level of the object. It has neither spec nor status.
 type MachineClass struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// NodeTemplate tells an autoscaler what a Node of this class would offer.
-	// Nil means that it is not known.
+	// NodeTemplate is what a Node of this class offers, for autoscalers. Nil means that it is
+	// not known.
 	// +optional
 	NodeTemplate *NodeTemplate `json:"nodeTemplate,omitempty"`
-	// CredentialsSecretRef refers to the Secret with the provider's credentials.
-	// Its keys win over those of SecretRef.
+	// CredentialsSecretRef refers to the Secret with the credentials of the provider. Its keys
+	// override those of SecretRef.
 	CredentialsSecretRef *corev1.SecretReference `json:"credentialsSecretRef,omitempty"`
-	// ProviderSpec is opaque to everybody but the driver; unknown fields are kept.
+	// ProviderSpec is the configuration of the driver. Only the driver reads it. Unknown
+	// fields are kept.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	ProviderSpec runtime.RawExtension `json:"providerSpec"`
-	// Provider is the name of the driver which the class is for.
+	// Provider is the name of the driver of the class.
 	Provider string `json:"provider,omitempty"`
-	// SecretRef refers to the Secret with the user data of the machines, under
-	// the key "userData".
+	// SecretRef refers to the Secret with the user data of the machines, in the key
+	// "userData".
 	SecretRef *corev1.SecretReference `json:"secretRef,omitempty"`
 }
 
@@ -53,25 +54,26 @@ type MachineClassList struct {
 	Items []MachineClass `json:"items"`
 }
 
-// NodeTemplate is what a Node of a class offers, for scaling from zero.
+// NodeTemplate is what a Node of a class offers. Autoscalers use it to scale up from zero.
 type NodeTemplate struct {
-	// Capacity of the Node; it has to name cpu, gpu and memory.
+	// Capacity is the capacity of the Node. It must have cpu, gpu and memory.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity"`
-	// VirtualCapacity holds extended resources that are written to the Node's
-	// capacity without causing a roll-out.
+	// VirtualCapacity has extended resources that are added to the capacity of the Node. A
+	// change starts no rollout.
 	// +optional
 	VirtualCapacity corev1.ResourceList `json:"virtualCapacity,omitempty"`
-	// InstanceType at the provider.
+	// InstanceType is the instance type at the provider.
 	// +optional
 	InstanceType string `json:"instanceType"`
-	// Region at the provider.
+	// Region is the region at the provider.
 	// +optional
 	Region string `json:"region"`
-	// Zone at the provider.
+	// Zone is the zone at the provider.
 	// +optional
 	Zone string `json:"zone"`
-	// Architecture of the Node's CPU, such as "amd64". Nil means not known.
+	// Architecture is the CPU architecture of the Node, such as "amd64". Nil means that it is
+	// not known.
 	// +optional
 	Architecture *string `json:"architecture,omitempty"`
 }

@@ -9,23 +9,23 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:resource:shortName="mcs"
 // +kubebuilder:subresource:status
 // +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas
-// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`,description="Number of machines asked for"
-// +kubebuilder:printcolumn:name="Current",type=integer,JSONPath=`.status.replicas`,description="Number of machines that exist"
-// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Number of machines that are Running"
-// +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Number of machines that count as available"
+// +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`,description="Number of desired machines"
+// +kubebuilder:printcolumn:name="Current",type=integer,JSONPath=`.status.replicas`,description="Number of existing machines"
+// +kubebuilder:printcolumn:name="Ready",type=integer,JSONPath=`.status.readyReplicas`,description="Number of machines in phase Running"
+// +kubebuilder:printcolumn:name="Available",type=integer,JSONPath=`.status.availableReplicas`,description="Number of available machines"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since the set was created"
 // +kubebuilder:printcolumn:name="Class",type=string,priority=1,JSONPath=`.spec.template.spec.class.name`,description="MachineClass of the machines"
 // +kubebuilder:printcolumn:name="Progressing",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Progressing")].reason`,description="Reason of the condition Progressing"
 
-// MachineSet keeps a number of machines made from one template.
+// MachineSet keeps a number of machines with one template.
 type MachineSet struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 	metav1.TypeMeta   `json:",inline"`
 
-	// Spec is what is asked for.
+	// Spec is the desired state.
 	// +optional
 	Spec MachineSetSpec `json:"spec,omitempty"`
-	// Status is what was last observed.
+	// Status is the observed state.
 	// +optional
 	Status MachineSetStatus `json:"status,omitempty"`
 }
@@ -42,95 +42,93 @@ type MachineSetList struct {
 	Items []MachineSet `json:"items"`
 }
 
-// MachineSetSpec is what is asked for of a set.
+// MachineSetSpec is the desired state of a MachineSet.
 type MachineSetSpec struct {
-	// Replicas is the number of machines wanted. The API server refuses a negative one.
+	// Replicas is the desired number of machines. The API server refuses a negative number.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
-	// Selector selects the machines of the set; it has to match the labels of
-	// the template. Nil and empty selectors select nothing.
+	// Selector selects the machines of the set. It must match the labels of the template.
+	// Nil and empty selectors select nothing.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
-	// MachineClass is a left-over which nothing reads.
+	// MachineClass has no effect. The class of the machines is in the template.
 	// +optional
 	MachineClass ClassSpec `json:"machineClass,omitempty"`
-	// Template is what new machines are made from.
+	// Template is the template of new machines.
 	// +optional
 	Template MachineTemplateSpec `json:"template,omitempty"`
-	// MinReadySeconds is passed on and has no effect, as in the reference system: a
-	// machine counts as available as soon as it is Running.
+	// MinReadySeconds is how long a machine has to be Running before it counts as available,
+	// counted from when its Node became ready. MCM ignores it.
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
-	// AutoPreserveFailedMachineMax is how many Failed machines are preserved
-	// without being asked.
+	// AutoPreserveFailedMachineMax is how many Failed machines the controller preserves
+	// without an annotation of a user.
 	// +optional
 	AutoPreserveFailedMachineMax int32 `json:"autoPreserveFailedMachineMax,omitempty"`
 }
 
-// MachineSetStatus is what was last observed of a set.
+// MachineSetStatus is the observed state of a MachineSet.
 type MachineSetStatus struct {
 	// Replicas is the number of machines of the set.
 	Replicas int32 `json:"replicas,omitempty"`
-	// FullyLabeledReplicas is how many of them carry all labels of the template.
+	// FullyLabeledReplicas is how many of them have all labels of the template.
 	// +optional
 	FullyLabeledReplicas int32 `json:"fullyLabeledReplicas,omitempty"`
-	// ReadyReplicas is how many of them are Running.
+	// ReadyReplicas is how many of them are in phase Running.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
-	// AvailableReplicas is how many of them count as available.
+	// AvailableReplicas is how many of them are available: see MinReadySeconds.
 	// +optional
 	AvailableReplicas int32 `json:"availableReplicas,omitempty"`
 	// PreservedFailedReplicas is how many of them are Failed and preserved.
 	// +optional
 	PreservedFailedReplicas int32 `json:"preservedFailedReplicas,omitempty"`
-	// ObservedGeneration is the generation of the spec that the controller has acted on or
-	// has refused. A refused spec has Progressing=False with the reason InvalidSpec. It stays
-	// at the former generation while an error keeps the controller from creating and deleting.
+	// ObservedGeneration is the generation of the spec that the controller has applied or
+	// refused. A refused spec has Progressing=False with the reason InvalidSpec. While an
+	// error prevents creations and deletions, it is the former generation.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions of the set that MCM writes, too; mind the JSON name.
+	// Conditions are the conditions that MCM writes, too. The JSON name is that of MCM.
 	// +optional
 	Conditions []MachineSetCondition `json:"machineSetCondition,omitempty"`
-	// StandardConditions are Available and Progressing, where kubectl wait looks for them.
-	// They are written together with what they follow from.
+	// StandardConditions are Available and Progressing, with the JSON name that kubectl wait
+	// reads.
 	// +optional
 	StandardConditions []MachineSetCondition `json:"conditions,omitempty"`
-	// LastOperation of the set.
+	// LastOperation is the last operation of the controller on the set.
 	LastOperation LastOperation `json:"lastOperation,omitempty"`
 	// FailedMachines are the machines whose last operation failed. Nil means none.
 	// +optional
 	FailedMachines *[]MachineSummary `json:"failedMachines,omitempty"`
-	// AutoPreserveFailedMachineCount is how many machines are preserved without
-	// having been asked for.
+	// AutoPreserveFailedMachineCount is how many machines the controller preserves without an
+	// annotation of a user.
 	// +optional
 	AutoPreserveFailedMachineCount int32 `json:"autoPreserveFailedMachineCount,omitempty"`
 }
 
-// MachineSetConditionType is the type of a condition of a set.
+// MachineSetConditionType is the type of a condition of a MachineSet.
 type MachineSetConditionType string
 
-// The conditions of a set.
+// The conditions of a MachineSet.
 const (
-	// MachineSetReplicaFailure means that a machine could not be created or
-	// deleted.
+	// MachineSetReplicaFailure means that the creation or deletion of a machine failed.
 	MachineSetReplicaFailure MachineSetConditionType = "ReplicaFailure"
-	// MachineSetFrozen means that the set creates no machines, because it has
-	// too many.
+	// MachineSetFrozen means that the set creates no machines, because it has too many.
 	MachineSetFrozen MachineSetConditionType = "Frozen"
-	// MachineSetAvailable means that all machines which the set wants are available. Failed
-	// machines that are preserved are not missed.
+	// MachineSetAvailable means that all desired machines are available. Preserved Failed
+	// machines are left out.
 	MachineSetAvailable MachineSetConditionType = "Available"
-	// MachineSetProgressing is False if the spec is invalid, or if a machine could not be
-	// created or deleted.
+	// MachineSetProgressing is False if the spec is invalid, or if the creation or deletion of
+	// a machine failed.
 	MachineSetProgressing MachineSetConditionType = "Progressing"
 )
 
-// MachineSetCondition is one condition of a set.
+// MachineSetCondition is one condition of a MachineSet.
 type MachineSetCondition struct {
-	// Type of the condition.
+	// Type is the type of the condition.
 	// +optional
 	Type MachineSetConditionType `json:"type"`
-	// Status of the condition.
+	// Status is the status of the condition.
 	// +optional
 	Status ConditionStatus `json:"status"`
 	// LastTransitionTime is when the status last changed.
@@ -139,7 +137,7 @@ type MachineSetCondition struct {
 	// Reason is a stable CamelCase word.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// Message is for people.
+	// Message is for people. Its text may change.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

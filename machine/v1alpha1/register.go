@@ -15,12 +15,11 @@ const GroupName = "machine.sapcloud.io"
 var SchemeGroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
 
 var (
-	// SchemeBuilder collects the functions that register the kinds; other
-	// packages may append to it before AddToScheme is called.
+	// SchemeBuilder has the functions that register the kinds. Other packages may append to it
+	// before AddToScheme is called.
 	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
-	// AddToScheme registers the kinds of this package, and the meta/v1 option
-	// types for the group version, with a scheme. It fails only if the scheme
-	// holds other types under the same names.
+	// AddToScheme registers the kinds of this package and the option types of meta/v1 with a
+	// scheme. It returns an error only if the scheme has other types with the same names.
 	AddToScheme = SchemeBuilder.AddToScheme
 )
 

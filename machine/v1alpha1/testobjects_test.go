@@ -16,8 +16,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// testObject is one manifest of testdata/objects: what kubectl shows of objects
-// which the reference system keeps, and objects with every field it writes.
+// testObject is one manifest of testdata/objects: the output of kubectl
+// for objects of MCM, and objects with every field that MCM writes.
 type testObject struct {
 	name    string
 	json    []byte

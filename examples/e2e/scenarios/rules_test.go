@@ -54,11 +54,11 @@ var faults = map[string]fault{
 	"unknown strategy":               {"MachineDeployment", `{"spec":{"strategy":{"type":"Canary"}}}`, "spec.strategy.type", "write InPlaceUpdate, Recreate or RollingUpdate", otherOfDeployment},
 	"rolling without bounds":         {"MachineDeployment", `{"spec":{"strategy":{"rollingUpdate":null}}}`, "spec.strategy.rollingUpdate", "write both in rollingUpdate", `{"spec":{"replicas":3}}`},
 	"rolling without surge":          {"MachineDeployment", `{"spec":{"strategy":{"rollingUpdate":{"maxSurge":null}}}}`, "spec.strategy.rollingUpdate", "write both", otherOfDeployment},
-	"surge in words":                 {"MachineDeployment", `{"spec":{"strategy":{"rollingUpdate":{"maxSurge":"many"}}}}`, "spec.strategy.rollingUpdate.maxSurge", "write such as 1 or 10%", otherOfDeployment},
-	"unavailable without a percent":  {"MachineDeployment", `{"spec":{"strategy":{"rollingUpdate":{"maxUnavailable":"1"}}}}`, "spec.strategy.rollingUpdate.maxUnavailable", "write such as", otherOfDeployment},
+	"surge in words":                 {"MachineDeployment", `{"spec":{"strategy":{"rollingUpdate":{"maxSurge":"many"}}}}`, "spec.strategy.rollingUpdate.maxSurge", "write a value such as 1 or 10%", otherOfDeployment},
+	"unavailable without a percent":  {"MachineDeployment", `{"spec":{"strategy":{"rollingUpdate":{"maxUnavailable":"1"}}}}`, "spec.strategy.rollingUpdate.maxUnavailable", "write a value such as", otherOfDeployment},
 	"in place without bounds":        {"MachineDeployment", `{"spec":{"strategy":{"type":"InPlaceUpdate"}}}`, "spec.strategy.inPlaceUpdate", "write both in inPlaceUpdate", otherOfDeployment},
 	"in place without orchestration": {"MachineDeployment", `{"spec":{"strategy":{"type":"InPlaceUpdate","inPlaceUpdate":{"maxSurge":0,"maxUnavailable":1}}}}`, "spec.strategy.inPlaceUpdate.orchestrationType", "write Auto or Manual", otherOfDeployment},
-	"in place with surge in words":   {"MachineDeployment", `{"spec":{"strategy":{"type":"InPlaceUpdate","inPlaceUpdate":{"maxSurge":"one","maxUnavailable":1,"orchestrationType":"Auto"}}}}`, "spec.strategy.inPlaceUpdate.maxSurge", "write such as", otherOfDeployment},
+	"in place with surge in words":   {"MachineDeployment", `{"spec":{"strategy":{"type":"InPlaceUpdate","inPlaceUpdate":{"maxSurge":"one","maxUnavailable":1,"orchestrationType":"Auto"}}}}`, "spec.strategy.inPlaceUpdate.maxSurge", "write a value such as", otherOfDeployment},
 }
 
 // harmless are objects that MCM acts upon, however odd they look.

@@ -9,11 +9,11 @@ package v1alpha1
 //
 // ClassSpec refers to a MachineClass.
 type ClassSpecApplyConfiguration struct {
-	// APIGroup of the class. It is informational.
+	// APIGroup is the group of the class. It is informational.
 	APIGroup *string `json:"apiGroup,omitempty"`
-	// Kind of the class: "MachineClass".
+	// Kind is the kind of the class: "MachineClass".
 	Kind *string `json:"kind,omitempty"`
-	// Name of the class.
+	// Name is the name of the class.
 	Name *string `json:"name,omitempty"`
 }
 

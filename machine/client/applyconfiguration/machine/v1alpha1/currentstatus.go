@@ -12,16 +12,16 @@ import (
 // CurrentStatusApplyConfiguration represents a declarative configuration of the CurrentStatus type for use
 // with apply.
 //
-// CurrentStatus is where a machine is in its life.
+// CurrentStatus has the phase of a machine, and when it changed.
 type CurrentStatusApplyConfiguration struct {
-	// Phase of the machine; empty until it is first processed.
+	// Phase is the phase of the machine. It is empty for a new machine.
 	Phase *machinev1alpha1.MachinePhase `json:"phase,omitempty"`
-	// TimeoutActive is true while the creation timeout runs. It is informational.
+	// TimeoutActive is true in phase Pending. It is informational.
 	TimeoutActive *bool `json:"timeoutActive,omitempty"`
-	// LastUpdateTime is when the phase was last written: the anchor of the
-	// health timeout.
+	// LastUpdateTime is when the phase was last written. The health timeout counts from it.
 	LastUpdateTime *v1.Time `json:"lastUpdateTime,omitempty"`
-	// PreserveExpiryTime, if set, is until when the machine is preserved.
+	// PreserveExpiryTime is when the preservation of the machine ends. Nil means that the
+	// machine is not preserved.
 	PreserveExpiryTime *v1.Time `json:"preserveExpiryTime,omitempty"`
 }
 

@@ -12,10 +12,10 @@ import (
 // InPlaceUpdateMachineDeploymentApplyConfiguration represents a declarative configuration of the InPlaceUpdateMachineDeployment type for use
 // with apply.
 //
-// InPlaceUpdateMachineDeployment bounds an in-place update.
+// InPlaceUpdateMachineDeployment has the limits of an in-place update.
 type InPlaceUpdateMachineDeploymentApplyConfiguration struct {
 	UpdateConfigurationApplyConfiguration `json:""`
-	// OrchestrationType says who selects the machines.
+	// OrchestrationType is how the machines are selected.
 	OrchestrationType *machinev1alpha1.OrchestrationType `json:"orchestrationType,omitempty"`
 }
 

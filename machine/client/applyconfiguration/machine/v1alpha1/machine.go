@@ -13,14 +13,13 @@ import (
 // MachineApplyConfiguration represents a declarative configuration of the Machine type for use
 // with apply.
 //
-// Machine is one VM or piece of hardware, and the Node that it becomes.
+// Machine is one VM or one bare-metal machine, and the Node that it becomes.
 type MachineApplyConfiguration struct {
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	v1.TypeMetaApplyConfiguration    `json:""`
-	// Spec is what is asked for.
+	// Spec is the desired state.
 	Spec *MachineSpecApplyConfiguration `json:"spec,omitempty"`
-	// Status is what was last observed. It is written by controllers, through
-	// the status subresource only.
+	// Status is the observed state. Controllers write it through the status subresource.
 	Status *MachineStatusApplyConfiguration `json:"status,omitempty"`
 }
 

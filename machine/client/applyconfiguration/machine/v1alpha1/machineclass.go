@@ -15,23 +15,24 @@ import (
 // MachineClassApplyConfiguration represents a declarative configuration of the MachineClass type for use
 // with apply.
 //
-// MachineClass holds what a provider needs to know to make a machine. Its
-// fields stand at the top level of the object: it has neither spec nor status.
+// MachineClass is the configuration of the provider for machines. Its fields are at the top
+// level of the object. It has neither spec nor status.
 type MachineClassApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// NodeTemplate tells an autoscaler what a Node of this class would offer.
-	// Nil means that it is not known.
+	// NodeTemplate is what a Node of this class offers, for autoscalers. Nil means that it is
+	// not known.
 	NodeTemplate *NodeTemplateApplyConfiguration `json:"nodeTemplate,omitempty"`
-	// CredentialsSecretRef refers to the Secret with the provider's credentials.
-	// Its keys win over those of SecretRef.
+	// CredentialsSecretRef refers to the Secret with the credentials of the provider. Its keys
+	// override those of SecretRef.
 	CredentialsSecretRef *corev1.SecretReferenceApplyConfiguration `json:"credentialsSecretRef,omitempty"`
-	// ProviderSpec is opaque to everybody but the driver; unknown fields are kept.
+	// ProviderSpec is the configuration of the driver. Only the driver reads it. Unknown
+	// fields are kept.
 	ProviderSpec *runtime.RawExtension `json:"providerSpec,omitempty"`
-	// Provider is the name of the driver which the class is for.
+	// Provider is the name of the driver of the class.
 	Provider *string `json:"provider,omitempty"`
-	// SecretRef refers to the Secret with the user data of the machines, under
-	// the key "userData".
+	// SecretRef refers to the Secret with the user data of the machines, in the key
+	// "userData".
 	SecretRef *corev1.SecretReferenceApplyConfiguration `json:"secretRef,omitempty"`
 }
 

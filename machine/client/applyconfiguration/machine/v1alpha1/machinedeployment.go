@@ -13,13 +13,14 @@ import (
 // MachineDeploymentApplyConfiguration represents a declarative configuration of the MachineDeployment type for use
 // with apply.
 //
-// MachineDeployment replaces one generation of machines by the next.
+// MachineDeployment keeps a number of machines, and replaces or updates them when its
+// template changes.
 type MachineDeploymentApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// Spec is what is asked for.
+	// Spec is the desired state.
 	Spec *MachineDeploymentSpecApplyConfiguration `json:"spec,omitempty"`
-	// Status is what was last observed.
+	// Status is the observed state.
 	Status *MachineDeploymentStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -12,11 +12,11 @@ import (
 // MachineDeploymentConditionApplyConfiguration represents a declarative configuration of the MachineDeploymentCondition type for use
 // with apply.
 //
-// MachineDeploymentCondition is one condition of a deployment.
+// MachineDeploymentCondition is one condition of a MachineDeployment.
 type MachineDeploymentConditionApplyConfiguration struct {
-	// Type of the condition.
+	// Type is the type of the condition.
 	Type *machinev1alpha1.MachineDeploymentConditionType `json:"type,omitempty"`
-	// Status of the condition.
+	// Status is the status of the condition.
 	Status *machinev1alpha1.ConditionStatus `json:"status,omitempty"`
 	// LastUpdateTime is when the condition was last written.
 	LastUpdateTime *v1.Time `json:"lastUpdateTime,omitempty"`
@@ -24,7 +24,7 @@ type MachineDeploymentConditionApplyConfiguration struct {
 	LastTransitionTime *v1.Time `json:"lastTransitionTime,omitempty"`
 	// Reason is a stable CamelCase word.
 	Reason *string `json:"reason,omitempty"`
-	// Message is for people.
+	// Message is for people. Its text may change.
 	Message *string `json:"message,omitempty"`
 }
 

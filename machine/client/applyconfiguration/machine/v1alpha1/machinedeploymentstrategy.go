@@ -11,13 +11,13 @@ import (
 // MachineDeploymentStrategyApplyConfiguration represents a declarative configuration of the MachineDeploymentStrategy type for use
 // with apply.
 //
-// MachineDeploymentStrategy is how old machines are replaced by new ones.
+// MachineDeploymentStrategy is how a rollout replaces or updates old machines.
 type MachineDeploymentStrategyApplyConfiguration struct {
-	// Type of the strategy. It has no default.
+	// Type is the type of the strategy. It has no default.
 	Type *machinev1alpha1.MachineDeploymentStrategyType `json:"type,omitempty"`
-	// RollingUpdate is read if Type is RollingUpdate.
+	// RollingUpdate has the limits of the type RollingUpdate.
 	RollingUpdate *RollingUpdateMachineDeploymentApplyConfiguration `json:"rollingUpdate,omitempty"`
-	// InPlaceUpdate is read if Type is InPlaceUpdate.
+	// InPlaceUpdate has the limits of the type InPlaceUpdate.
 	InPlaceUpdate *InPlaceUpdateMachineDeploymentApplyConfiguration `json:"inPlaceUpdate,omitempty"`
 }
 

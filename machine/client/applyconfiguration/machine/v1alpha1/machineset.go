@@ -13,13 +13,13 @@ import (
 // MachineSetApplyConfiguration represents a declarative configuration of the MachineSet type for use
 // with apply.
 //
-// MachineSet keeps a number of machines made from one template.
+// MachineSet keeps a number of machines with one template.
 type MachineSetApplyConfiguration struct {
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	v1.TypeMetaApplyConfiguration    `json:""`
-	// Spec is what is asked for.
+	// Spec is the desired state.
 	Spec *MachineSetSpecApplyConfiguration `json:"spec,omitempty"`
-	// Status is what was last observed.
+	// Status is the observed state.
 	Status *MachineSetStatusApplyConfiguration `json:"status,omitempty"`
 }
 

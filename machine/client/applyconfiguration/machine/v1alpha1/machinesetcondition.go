@@ -12,17 +12,17 @@ import (
 // MachineSetConditionApplyConfiguration represents a declarative configuration of the MachineSetCondition type for use
 // with apply.
 //
-// MachineSetCondition is one condition of a set.
+// MachineSetCondition is one condition of a MachineSet.
 type MachineSetConditionApplyConfiguration struct {
-	// Type of the condition.
+	// Type is the type of the condition.
 	Type *machinev1alpha1.MachineSetConditionType `json:"type,omitempty"`
-	// Status of the condition.
+	// Status is the status of the condition.
 	Status *machinev1alpha1.ConditionStatus `json:"status,omitempty"`
 	// LastTransitionTime is when the status last changed.
 	LastTransitionTime *v1.Time `json:"lastTransitionTime,omitempty"`
 	// Reason is a stable CamelCase word.
 	Reason *string `json:"reason,omitempty"`
-	// Message is for people.
+	// Message is for people. Its text may change.
 	Message *string `json:"message,omitempty"`
 }
 

@@ -7,33 +7,33 @@ package v1alpha1
 // MachineSetStatusApplyConfiguration represents a declarative configuration of the MachineSetStatus type for use
 // with apply.
 //
-// MachineSetStatus is what was last observed of a set.
+// MachineSetStatus is the observed state of a MachineSet.
 type MachineSetStatusApplyConfiguration struct {
 	// Replicas is the number of machines of the set.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// FullyLabeledReplicas is how many of them carry all labels of the template.
+	// FullyLabeledReplicas is how many of them have all labels of the template.
 	FullyLabeledReplicas *int32 `json:"fullyLabeledReplicas,omitempty"`
-	// ReadyReplicas is how many of them are Running.
+	// ReadyReplicas is how many of them are in phase Running.
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
-	// AvailableReplicas is how many of them count as available.
+	// AvailableReplicas is how many of them are available: see MinReadySeconds.
 	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
 	// PreservedFailedReplicas is how many of them are Failed and preserved.
 	PreservedFailedReplicas *int32 `json:"preservedFailedReplicas,omitempty"`
-	// ObservedGeneration is the generation of the spec that the controller has acted on or
-	// has refused. A refused spec has Progressing=False with the reason InvalidSpec. It stays
-	// at the former generation while an error keeps the controller from creating and deleting.
+	// ObservedGeneration is the generation of the spec that the controller has applied or
+	// refused. A refused spec has Progressing=False with the reason InvalidSpec. While an
+	// error prevents creations and deletions, it is the former generation.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
-	// Conditions of the set that MCM writes, too; mind the JSON name.
+	// Conditions are the conditions that MCM writes, too. The JSON name is that of MCM.
 	Conditions []MachineSetConditionApplyConfiguration `json:"machineSetCondition,omitempty"`
-	// StandardConditions are Available and Progressing, where kubectl wait looks for them.
-	// They are written together with what they follow from.
+	// StandardConditions are Available and Progressing, with the JSON name that kubectl wait
+	// reads.
 	StandardConditions []MachineSetConditionApplyConfiguration `json:"conditions,omitempty"`
-	// LastOperation of the set.
+	// LastOperation is the last operation of the controller on the set.
 	LastOperation *LastOperationApplyConfiguration `json:"lastOperation,omitempty"`
 	// FailedMachines are the machines whose last operation failed. Nil means none.
 	FailedMachines *[]MachineSummaryApplyConfiguration `json:"failedMachines,omitempty"`
-	// AutoPreserveFailedMachineCount is how many machines are preserved without
-	// having been asked for.
+	// AutoPreserveFailedMachineCount is how many machines the controller preserves without an
+	// annotation of a user.
 	AutoPreserveFailedMachineCount *int32 `json:"autoPreserveFailedMachineCount,omitempty"`
 }
 

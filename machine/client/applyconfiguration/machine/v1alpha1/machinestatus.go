@@ -11,19 +11,19 @@ import (
 // MachineStatusApplyConfiguration represents a declarative configuration of the MachineStatus type for use
 // with apply.
 //
-// MachineStatus is what was last observed of a machine.
+// MachineStatus is the observed state of a machine.
 type MachineStatusApplyConfiguration struct {
-	// Addresses of the machine, without duplicates.
+	// Addresses are the addresses of the machine, without duplicates.
 	Addresses []v1.NodeAddressApplyConfiguration `json:"addresses,omitempty"`
-	// Conditions are those of the Node, copied when they last changed. Valid is added
-	// while something is wrong with what is written in the machine. In the mode without a
-	// target cluster there is no Node: Ready is True once the VM exists.
+	// Conditions are copies of the conditions of the Node. The condition Valid is added while
+	// the object has invalid fields. Without a target cluster there is no Node, and Ready is
+	// True when the VM exists.
 	Conditions []v1.NodeConditionApplyConfiguration `json:"conditions,omitempty"`
-	// LastOperation is what was last done, for people to read.
+	// LastOperation is the last operation of a controller on the machine.
 	LastOperation *LastOperationApplyConfiguration `json:"lastOperation,omitempty"`
-	// CurrentStatus is where the machine is in its life.
+	// CurrentStatus has the phase of the machine.
 	CurrentStatus *CurrentStatusApplyConfiguration `json:"currentStatus,omitempty"`
-	// LastKnownState is an opaque text which the driver keeps between calls.
+	// LastKnownState is an opaque text that the driver keeps between calls.
 	LastKnownState *string `json:"lastKnownState,omitempty"`
 }
 

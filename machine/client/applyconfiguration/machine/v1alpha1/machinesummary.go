@@ -7,15 +7,15 @@ package v1alpha1
 // MachineSummaryApplyConfiguration represents a declarative configuration of the MachineSummary type for use
 // with apply.
 //
-// MachineSummary is a machine in the status of its owner.
+// MachineSummary is a machine in the status of its controller.
 type MachineSummaryApplyConfiguration struct {
-	// Name of the machine.
+	// Name is the name of the machine.
 	Name *string `json:"name,omitempty"`
-	// ProviderID of the machine.
+	// ProviderID is the provider ID of the machine.
 	ProviderID *string `json:"providerID,omitempty"`
-	// LastOperation of the machine.
+	// LastOperation is the last operation of the machine.
 	LastOperation *LastOperationApplyConfiguration `json:"lastOperation,omitempty"`
-	// OwnerRef is the name of the machine's controller.
+	// OwnerRef is the name of the controller of the machine.
 	OwnerRef *string `json:"ownerRef,omitempty"`
 }
 

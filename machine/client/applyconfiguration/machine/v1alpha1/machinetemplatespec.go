@@ -13,11 +13,11 @@ import (
 // MachineTemplateSpecApplyConfiguration represents a declarative configuration of the MachineTemplateSpec type for use
 // with apply.
 //
-// MachineTemplateSpec is what the machines of a set are made from.
+// MachineTemplateSpec is the template of the machines of a MachineSet.
 type MachineTemplateSpecApplyConfiguration struct {
-	// Labels, annotations and finalizers of the machines.
+	// ObjectMeta has the labels, annotations and finalizers of the machines.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// Spec of the machines.
+	// Spec is the spec of the machines.
 	Spec *MachineSpecApplyConfiguration `json:"spec,omitempty"`
 }
 

@@ -11,20 +11,21 @@ import (
 // NodeTemplateApplyConfiguration represents a declarative configuration of the NodeTemplate type for use
 // with apply.
 //
-// NodeTemplate is what a Node of a class offers, for scaling from zero.
+// NodeTemplate is what a Node of a class offers. Autoscalers use it to scale up from zero.
 type NodeTemplateApplyConfiguration struct {
-	// Capacity of the Node; it has to name cpu, gpu and memory.
+	// Capacity is the capacity of the Node. It must have cpu, gpu and memory.
 	Capacity *v1.ResourceList `json:"capacity,omitempty"`
-	// VirtualCapacity holds extended resources that are written to the Node's
-	// capacity without causing a roll-out.
+	// VirtualCapacity has extended resources that are added to the capacity of the Node. A
+	// change starts no rollout.
 	VirtualCapacity *v1.ResourceList `json:"virtualCapacity,omitempty"`
-	// InstanceType at the provider.
+	// InstanceType is the instance type at the provider.
 	InstanceType *string `json:"instanceType,omitempty"`
-	// Region at the provider.
+	// Region is the region at the provider.
 	Region *string `json:"region,omitempty"`
-	// Zone at the provider.
+	// Zone is the zone at the provider.
 	Zone *string `json:"zone,omitempty"`
-	// Architecture of the Node's CPU, such as "amd64". Nil means not known.
+	// Architecture is the CPU architecture of the Node, such as "amd64". Nil means that it is
+	// not known.
 	Architecture *string `json:"architecture,omitempty"`
 }
 

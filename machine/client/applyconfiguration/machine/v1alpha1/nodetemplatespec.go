@@ -14,11 +14,12 @@ import (
 // NodeTemplateSpecApplyConfiguration represents a declarative configuration of the NodeTemplateSpec type for use
 // with apply.
 //
-// NodeTemplateSpec is what a Node is kept to look like.
+// NodeTemplateSpec is the desired metadata and taints of a Node.
 type NodeTemplateSpecApplyConfiguration struct {
-	// Labels and annotations of the Node. Other metadata is kept but not used.
+	// ObjectMeta has the labels and annotations of the Node. Other metadata is stored and has
+	// no effect.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// Spec of the Node; only its taints are used.
+	// Spec has the taints of the Node. Its other fields have no effect.
 	Spec *corev1.NodeSpecApplyConfiguration `json:"spec,omitempty"`
 }
 

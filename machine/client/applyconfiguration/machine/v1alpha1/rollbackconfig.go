@@ -7,9 +7,9 @@ package v1alpha1
 // RollbackConfigApplyConfiguration represents a declarative configuration of the RollbackConfig type for use
 // with apply.
 //
-// RollbackConfig says where to roll back to.
+// RollbackConfig has the revision of a rollback.
 type RollbackConfigApplyConfiguration struct {
-	// Revision to go back to; 0 means the one before the newest.
+	// Revision is the revision to restore. Zero means the one before the newest.
 	Revision *int64 `json:"revision,omitempty"`
 }
 

@@ -11,7 +11,7 @@ import (
 // RollingUpdateMachineDeploymentApplyConfiguration represents a declarative configuration of the RollingUpdateMachineDeployment type for use
 // with apply.
 //
-// RollingUpdateMachineDeployment bounds a rolling update.
+// RollingUpdateMachineDeployment has the limits of a rolling update.
 type RollingUpdateMachineDeploymentApplyConfiguration struct {
 	UpdateConfigurationApplyConfiguration `json:""`
 }
