@@ -44,6 +44,6 @@ func (l *logic) detach(node *corev1.Node, since time.Time) (Decision, bool) {
 	}
 	return hold(machinist.Hold{
 		Subject: "node/" + node.Name, Reason: ReasonDetaching, Message: "its volume attachments were not looked for",
-		Until: machinist.Earliest(l.now.Add(actAgain), end),
+		Until: machinist.Earliest(l.now.Add(recheckAfter), end),
 	}), true
 }

@@ -47,7 +47,7 @@ func Call(
 		r = orEmpty(r)
 		return CallResult{
 			Operation: driver.OpCreateMachine, ProviderID: r.ProviderID, NodeName: r.NodeName, Addresses: r.Addresses,
-			LastKnownState: r.LastKnownState, Err: discreet(err, a.Token),
+			LastKnownState: r.LastKnownState, Err: redacted(err, a.Token),
 		}, nil
 	case InitializeVM:
 		if a.LastKnownState != "" {
@@ -72,20 +72,20 @@ func Call(
 // orEmpty returns a response, or an empty one in place of nil.
 func orEmpty[T any](response *T) *T { return cmp.Or(response, new(T)) }
 
-// discreet returns an error whose text does not have the token.
-func discreet(err error, token BootstrapToken) error {
+// redacted returns an error whose text does not have the token.
+func redacted(err error, token BootstrapToken) error {
 	if err == nil || token.IsZero() || !strings.Contains(err.Error(), *token.text) {
 		return err
 	}
-	return discreetError{err, strings.ReplaceAll(err.Error(), *token.text, "…")}
+	return redactedError{err, strings.ReplaceAll(err.Error(), *token.text, "…")}
 }
 
 // discreetError is an error with another text.
-type discreetError struct {
+type redactedError struct {
 	error
 	text string
 }
 
-func (e discreetError) Error() string { return e.text }
+func (e redactedError) Error() string { return e.text }
 
-func (e discreetError) Unwrap() error { return e.error }
+func (e redactedError) Unwrap() error { return e.error }

@@ -42,7 +42,7 @@ func DecideClass(in ClassObservation, now time.Time) Decision {
 	if i >= 0 {
 		user = "machine/" + in.Machines[i].Name
 	}
-	return decideGuard(c, v1alpha1.MCMFinalizerName, user, in.Complete, now, func(finalizers []string, what string) Action {
+	return decideFinalizer(c, v1alpha1.MCMFinalizerName, user, in.Complete, now, func(finalizers []string, what string) Action {
 		class := c.DeepCopy()
 		class.Finalizers = finalizers
 		return UpdateClass{Class: class, What: what}
@@ -75,7 +75,7 @@ func DecideSecret(in SecretObservation, now time.Time) Decision {
 	if i >= 0 {
 		user = "machineclass/" + in.Classes[i].Name
 	}
-	return decideGuard(s, v1alpha1.MCFinalizerName, user, in.Complete, now, func(finalizers []string, what string) Action {
+	return decideFinalizer(s, v1alpha1.MCFinalizerName, user, in.Complete, now, func(finalizers []string, what string) Action {
 		secret := s.DeepCopy()
 		secret.Finalizers = finalizers
 		return UpdateSecret{Secret: secret, What: what}
@@ -122,14 +122,14 @@ func SecretRefs(c *v1alpha1.MachineClass) []corev1.SecretReference {
 // logged as JSON. It never fails.
 func (a UpdateSecret) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// decideGuard decides about a finalizer that stays as long as user is not empty. write
+// decideFinalizer decides about a finalizer that stays as long as user is not empty. write
 // makes the action that writes finalizers.
-func decideGuard(o metav1.Object, finalizer, user string, complete bool, now time.Time, write func(finalizers []string, what string) Action) Decision {
+func decideFinalizer(o metav1.Object, finalizer, user string, complete bool, now time.Time, write func(finalizers []string, what string) Action) Decision {
 	guarded, deleting := hasFinalizer(o, finalizer), o.GetDeletionTimestamp() != nil
 	switch {
 	case user != "" && !guarded && !deleting:
 		do := write(append(slices.Clone(o.GetFinalizers()), finalizer), "finalizer")
-		return Decision{Action: do, Reason: ReasonReferenced, Message: user, NextCheck: now.Add(actAgain)}
+		return Decision{Action: do, Reason: ReasonReferenced, Message: user, NextCheck: now.Add(recheckAfter)}
 	case user != "" && deleting:
 		return hold(machinist.Hold{Subject: user, Reason: ReasonReferenced, Message: "refers to it"})
 	case user != "":
@@ -137,9 +137,9 @@ func decideGuard(o metav1.Object, finalizer, user string, complete bool, now tim
 	case !guarded:
 		return settled(ReasonReleased)
 	case !complete:
-		return hold(machinist.Hold{Subject: "list", Reason: ReasonNotObserved, Message: "what may refer to it is not known", Until: now.Add(actAgain)})
+		return hold(machinist.Hold{Subject: "list", Reason: ReasonNotObserved, Message: "what may refer to it is not known", Until: now.Add(recheckAfter)})
 	default:
 		do := write(withoutFinalizer(o.GetFinalizers(), finalizer), "no finalizer")
-		return Decision{Action: do, Reason: ReasonReleased, NextCheck: now.Add(actAgain)}
+		return Decision{Action: do, Reason: ReasonReleased, NextCheck: now.Add(recheckAfter)}
 	}
 }

@@ -15,16 +15,16 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// arrive leads a machine to its VM.
-func (l *logic) arrive() Decision {
+// creation leads a machine to its VM.
+func (l *logic) creation() Decision {
 	if errs := Validate(l.m); len(errs) > 0 {
-		return l.reject(ReasonInvalid, told(errs))
+		return l.recordInvalid(ReasonInvalid, fieldErrors(errs))
 	}
 	if c := l.in.Class; c.Class == nil && !c.Looked {
-		return hold(machinist.Hold{Subject: l.classSubject(), Reason: ReasonClassMissing, Message: "the class was not read", Until: l.now.Add(actAgain)})
+		return hold(machinist.Hold{Subject: l.classSubject(), Reason: ReasonClassMissing, Message: "the class was not read", Until: l.now.Add(recheckAfter)})
 	}
-	if l.m.Spec.ProviderID == "" && l.expired() && !l.classless() { // one that has a VM may have joined meanwhile
-		return l.timeOut(l.lastErrorCode())
+	if l.m.Spec.ProviderID == "" && l.expired() && !l.neverHadClass() { // one that has a VM may have joined meanwhile
+		return l.failCreation(l.lastErrorCode())
 	}
 	if d, ok := l.classUnusable(); ok {
 		return d
@@ -32,17 +32,17 @@ func (l *logic) arrive() Decision {
 	if !l.intended() {
 		return l.recordOperation(ReasonNoVM, l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine))
 	}
-	return l.reachVM()
+	return l.ensureVM()
 }
 
-// failed waits for the owner of a machine that has failed.
-func (l *logic) failed() Decision {
+// waitForReplacement waits for the owner of a machine that has failed.
+func (l *logic) waitForReplacement() Decision {
 	return hold(machinist.Hold{Subject: "machine/" + l.m.Name, Reason: ReasonFailed, Message: "waits to be replaced by its owner", Until: l.readySoon()})
 }
 
-// timeOut fails a machine that took too long to join, once it may be failed.
-func (l *logic) timeOut(errorCode string) Decision {
-	if d, waits := l.ask(ReasonCreationTimeout, 0); waits {
+// failCreation fails a machine that took too long to join, once it may be failed.
+func (l *logic) failCreation(errorCode string) Decision {
+	if d, waits := l.takePermit(ReasonCreationTimeout, 0); waits {
 		return d
 	}
 	op := l.operation(cmp.Or(l.m.Status.LastOperation.Type, v1alpha1.MachineOperationCreate), v1alpha1.MachineStateFailed,
@@ -60,9 +60,9 @@ func (l *logic) lastErrorCode() string {
 	return l.m.Status.LastOperation.ErrorCode
 }
 
-// reachVM looks for the VM, makes it if there is none, and writes down what it
+// ensureVM looks for the VM, makes it if there is none, and writes down what it
 // finds.
-func (l *logic) reachVM() Decision {
+func (l *logic) ensureVM() Decision {
 	vm := l.in.VM
 	if vm.Failure.Code != codes.OK {
 		if d, waiting := l.creationFailed(vm.Failure); waiting {
@@ -77,21 +77,21 @@ func (l *logic) reachVM() Decision {
 		}
 	case Uninitialized, Present:
 		if !named {
-			return l.incompleteAnswer()
+			return l.incompleteResponse()
 		}
 	default:
 		return l.do(LookForVM{}, ReasonLookFirst, "")
 	}
-	if m, changed := l.withVM(); changed {
+	if m, changed := l.withIdentity(); changed {
 		return l.do(UpdateMachine{Machine: m, What: "provider ID " + m.Spec.ProviderID}, ReasonVMKnown, "")
 	}
 	if vm.Presence != Absent && l.m.Labels[v1alpha1.NodeLabelKey] == "" && vm.NodeName == "" && !l.in.Node.NoTarget {
-		return l.incompleteAnswer()
+		return l.incompleteResponse()
 	}
-	return l.finishVM()
+	return l.initializeVM()
 }
 
-// finishVM has a VM initialized whose identity is written down. That includes one
+// initializeVM has a VM initialized whose identity is written down. That includes one
 // which was found and is not reported as uninitialized: not every driver reports
 // that, and the process that created it may have crashed before. A second
 // initialization does no harm. A VM that is not found may not be visible yet.
@@ -99,7 +99,7 @@ func (l *logic) reachVM() Decision {
 // Once the creation timeout is over, a VM that shows is left to its Node: if that
 // has joined meanwhile, nothing is wrong. A VM that is to become the Node of
 // another machine is not finished.
-func (l *logic) finishVM() Decision {
+func (l *logic) initializeVM() Decision {
 	if !l.in.Node.NoTarget && foreignNode(l.m, l.in.Node.Node) {
 		return l.staleNode()
 	}
@@ -107,7 +107,7 @@ func (l *logic) finishVM() Decision {
 	switch vm := l.in.VM; {
 	case vm.Presence == Uninitialized:
 	case vm.Initialized, vm.Presence == Present && l.expired():
-		return l.join()
+		return l.recordVM()
 	case l.vanished():
 		reason = ReasonVMVanished
 	}
@@ -120,8 +120,8 @@ func (l *logic) newState() bool {
 	return state != "" && state != l.m.Status.LastKnownState
 }
 
-// join writes that the VM exists, and that it has to join if there is a cluster.
-func (l *logic) join() Decision {
+// recordVM writes that the VM exists, and that it has to join if there is a cluster.
+func (l *logic) recordVM() Decision {
 	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine)
 	if l.in.Node.NoTarget {
 		op = l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateSuccessful, v1alpha1.CreatedMachine)
@@ -144,8 +144,8 @@ func (l *logic) join() Decision {
 	return d
 }
 
-// guard adds the finalizer, and the priority that orders scale-down.
-func (l *logic) guard() Decision {
+// addFinalizer adds the finalizer, and the priority that orders scale-down.
+func (l *logic) addFinalizer() Decision {
 	m := l.m.DeepCopy()
 	m.Finalizers = append(m.Finalizers, v1alpha1.MCMFinalizerName)
 	if m.Annotations[v1alpha1.MachinePriority] == "" {
@@ -159,18 +159,18 @@ func (l *logic) classUnusable() (Decision, bool) {
 	c := l.in.Class
 	switch {
 	case c.Class == nil:
-		return l.reject(ReasonClassMissing, fmt.Sprintf("machine class %q does not exist", l.m.Spec.Class.Name)), true
+		return l.recordInvalid(ReasonClassMissing, fmt.Sprintf("machine class %q does not exist", l.m.Spec.Class.Name)), true
 	case c.Problem != "":
-		return l.reject(ReasonClassUnusable, c.Problem), true
+		return l.recordInvalid(ReasonClassUnusable, c.Problem), true
 	case len(validateClass(c.Class)) > 0:
-		return l.reject(ReasonClassUnusable, told(validateClass(c.Class))), true
+		return l.recordInvalid(ReasonClassUnusable, fieldErrors(validateClass(c.Class))), true
 	case hasFinalizer(c.Class, v1alpha1.MCMFinalizerName):
 		return Decision{}, false
 	case l.expired():
-		return l.timeOut(""), true
+		return l.failCreation(""), true
 	}
 	return l.holdToJoin(machinist.Hold{
-		Subject: l.classSubject(), Reason: ReasonClassUnusable, Message: "waits for its finalizer", Until: l.now.Add(actAgain),
+		Subject: l.classSubject(), Reason: ReasonClassUnusable, Message: "waits for its finalizer", Until: l.now.Add(recheckAfter),
 	}), true
 }
 
@@ -182,14 +182,14 @@ func (l *logic) classSubject() string {
 	return "machine/" + l.m.Name
 }
 
-// reject writes down that the machine cannot be made as it is, and waits. The
+// recordInvalid writes down that the machine cannot be made as it is, and waits. The
 // creation timeout goes on, and an intent that was written stays: there may be a
 // VM.
-func (l *logic) reject(r machinist.Reason, message string) Decision {
+func (l *logic) recordInvalid(r machinist.Reason, message string) Decision {
 	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, message)
 	switch to, moves := l.next(ReasonInvalid); {
-	case l.expired() && !l.classless():
-		if d, waits := l.ask(ReasonCreationTimeout, 0); waits {
+	case l.expired() && !l.neverHadClass():
+		if d, waits := l.takePermit(ReasonCreationTimeout, 0); waits {
 			return d
 		}
 		return l.move(ReasonCreationTimeout, op)
@@ -209,7 +209,7 @@ func (l *logic) reject(r machinist.Reason, message string) Decision {
 // repeated. It returns false when that time has come.
 func (l *logic) creationFailed(f CallFailure) (Decision, bool) {
 	if l.expired() {
-		return l.timeOut(f.Code.String()), true
+		return l.failCreation(f.Code.String()), true
 	}
 	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, creationFailureText(f))
 	op.ErrorCode = f.Code.String()
@@ -241,9 +241,9 @@ func creationFailureText(f CallFailure) string {
 	return "Cloud provider message - " + f.Message
 }
 
-// incompleteAnswer treats an answer that names neither the VM nor the Node as a
+// incompleteResponse treats an answer that names neither the VM nor the Node as a
 // failure: it is written down, and asked again later.
-func (l *logic) incompleteAnswer() Decision {
+func (l *logic) incompleteResponse() Decision {
 	if l.in.VM.Failure.Code != codes.OK { // a later call failed, which was told, and its time is over
 		return l.do(LookForVM{}, ReasonLookFirst, "")
 	}
@@ -257,10 +257,10 @@ func (l *logic) incompleteAnswer() Decision {
 	return l.do(LookForVM{}, ReasonLookFirst, "")
 }
 
-// withVM returns the machine with the identity of its VM, and whether that
+// withIdentity returns the machine with the identity of its VM, and whether that
 // changes it. What is written down already never changes. A Node name that cannot be
 // the value of a label is left out; see [NodeNameOf].
-func (l *logic) withVM() (*v1alpha1.Machine, bool) {
+func (l *logic) withIdentity() (*v1alpha1.Machine, bool) {
 	vm := l.in.VM
 	needID := l.m.Spec.ProviderID == ""
 	needNode := !l.in.Node.NoTarget && l.m.Labels[v1alpha1.NodeLabelKey] == "" && vm.NodeName != "" && labelValue(vm.NodeName)

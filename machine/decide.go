@@ -26,25 +26,25 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 	l := logic{in: in, m: in.Machine, p: p.forMachine(in.Machine), now: now}
 	switch {
 	case !in.Machine.DeletionTimestamp.IsZero():
-		return l.leave()
+		return l.deletion()
 	case in.Freeze.Frozen:
 		return hold(in.Freeze.Hold(now))
 	case !hasFinalizer(l.m, v1alpha1.MCMFinalizerName):
-		return l.guard()
+		return l.addFinalizer()
 	default:
-		l.carried = l.in.Node.Node != nil && carriesAll(l.in.Node.Node, nodeTemplate(l.m))
-		return l.withValidity(l.withRefusal(l.otherwise()))
+		l.templateApplied = l.in.Node.Node != nil && hasTemplate(l.in.Node.Node, nodeTemplate(l.m))
+		return l.withValidity(l.withRefusal(l.steps()))
 	}
 }
 
-// otherwise returns what [Decide] decides of a machine without regard to its
+// steps returns what [Decide] decides of a machine without regard to its
 // verdict.
-func (l *logic) otherwise() Decision {
+func (l *logic) steps() Decision {
 	if _, exists := phaseTraits[l.phase()]; !exists {
 		return l.correctPhase()
 	}
 	if leads(l.phase(), ReasonVMCreated) { // one in a later phase has had a VM, also if its provider ID was lost
-		return l.inTurn(l.preservation, l.arrive)
+		return l.firstAction(l.preservation, l.creation)
 	}
-	return l.inTurn(l.dropTokens, l.preservation, l.unidentified, l.live)
+	return l.firstAction(l.dropTokens, l.preservation, l.findProviderID, l.watch)
 }

@@ -10,48 +10,48 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// leave leads a machine that is being deleted out: the Node is marked and drained,
+// deletion leads a machine that is being deleted out: the Node is marked and drained,
 // its volumes are detached, the VM is deleted, the Node deleted, the finalizer
 // removed. Which of these is next follows from which of them are still there.
 //
 // A machine that has lost our finalizer is left alone: it gets none any more.
-func (l *logic) leave() Decision {
+func (l *logic) deletion() Decision {
 	if !hasFinalizer(l.m, v1alpha1.MCMFinalizerName) {
 		return settled(ReasonReleased)
 	}
-	if d := l.dropTokens(); d.Action != nil && !l.pressed() {
+	if d := l.dropTokens(); d.Action != nil && !l.forcedTooLong() {
 		return d
 	}
-	return l.depart()
+	return l.deletionStep()
 }
 
-// depart takes the next step of a machine out. A Node of another machine is not
+// deletionStep takes the next step of a machine out. A Node of another machine is not
 // there, whatever the label says.
-func (l *logic) depart() Decision {
+func (l *logic) deletionStep() Decision {
 	if !l.in.Node.NoTarget && !l.nodeLooked() {
-		return l.unseen(l.nodeSubject(), "")
+		return l.notObserved(l.nodeSubject(), "")
 	}
-	if l.classless() {
-		return l.release() // there never was a class to make anything of
+	if l.neverHadClass() {
+		return l.removeFinalizer() // there never was a class to make anything of
 	}
-	if d, out := l.nameNode(); out {
+	if d, out := l.findNodeName(); out {
 		return d
 	}
-	if d, waits := l.sharedID(); waits {
+	if d, waits := l.holdForSharedID(); waits {
 		return d
 	}
 	node := l.ownNode()
-	if node != nil && !l.marked(node) {
+	if node != nil && !l.hasTerminating(node) {
 		return l.do(SetNodeCondition{NodeName: node.Name, Condition: l.terminating()}, ReasonDeleting, "")
 	}
 	if l.phase() != v1alpha1.MachineTerminating {
-		return l.begin(l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus))
+		return l.beginDeletion(l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus))
 	}
-	if _, known := l.noticed(); !known {
-		return l.reenter(ReasonDeleting)
+	if _, known := l.deletionNoticed(); !known {
+		return l.resetPhaseTime(ReasonDeleting)
 	}
 	if node != nil && l.in.VM.Presence != Deleted && !l.vmGone() {
-		if d, waits := l.vacate(node); waits {
+		if d, waits := l.emptyNode(node); waits {
 			return d
 		}
 	}
@@ -60,18 +60,18 @@ func (l *logic) depart() Decision {
 	}
 	if node != nil && (node.DeletionTimestamp.IsZero() || hasFinalizer(node, v1alpha1.NodeFinalizerName)) {
 		why := ReasonVMGone
-		if !l.in.VM.answersDelete() {
+		if !l.in.VM.deleteAnswered() {
 			why = ReasonClassMissing
 		}
 		return l.do(DeleteNode{Node: node}, why, "")
 	}
-	return l.release()
+	return l.removeFinalizer()
 }
 
-// noticed returns when the deletion was written down, or else asked for. The
+// deletionNoticed returns when the deletion was written down, or else asked for. The
 // deletion timestamp is by the clock of the API server, which may be ahead of ours.
 // If neither time can be true, noticed returns now and false.
-func (l *logic) noticed() (time.Time, bool) {
+func (l *logic) deletionNoticed() (time.Time, bool) {
 	at, written := l.m.DeletionTimestamp.Time, l.m.Status.CurrentStatus
 	known := recorded.Known(at, l.now)
 	if own := written.LastUpdateTime.Time; written.Phase == v1alpha1.MachineTerminating && recorded.Known(own, l.now) && (!known || own.After(at)) {
@@ -80,16 +80,16 @@ func (l *logic) noticed() (time.Time, bool) {
 	return recorded.At(at, l.now), known
 }
 
-// begin writes that the machine is Terminating, which ends its preservation.
-func (l *logic) begin(op v1alpha1.LastOperation) Decision {
+// beginDeletion writes that the machine is Terminating, which ends its preservation.
+func (l *logic) beginDeletion(op v1alpha1.LastOperation) Decision {
 	return l.move(ReasonDeleting, op, func(s *v1alpha1.MachineStatus) { s.CurrentStatus.PreserveExpiryTime = nil })
 }
 
-// release removes our finalizer, once nothing is left of the machine: also no
+// removeFinalizer removes our finalizer, once nothing is left of the machine: also no
 // bootstrap token, which no controller would delete later. By force, a token that could
 // not be deleted for a minute is left until it expires.
-func (l *logic) release() Decision {
-	if d := l.dropTokens(); d.Reason != "" && !l.pressed() {
+func (l *logic) removeFinalizer() Decision {
+	if d := l.dropTokens(); d.Reason != "" && !l.forcedTooLong() {
 		return d
 	}
 	m := l.m.DeepCopy()
@@ -97,25 +97,25 @@ func (l *logic) release() Decision {
 	return l.do(UpdateMachine{Machine: m, What: "no finalizer"}, ReasonReleased, "")
 }
 
-// sharedID holds the deletion of a machine as long as it is not known whose VM it
+// holdForSharedID holds the deletion of a machine as long as it is not known whose VM it
 // would delete. A deletion by force goes on, and leaves the VM to the other machine.
-func (l *logic) sharedID() (Decision, bool) {
+func (l *logic) holdForSharedID() (Decision, bool) {
 	if l.m.Spec.ProviderID != "" && !l.in.ProviderID.Compared {
 		return hold(machinist.Hold{
-			Subject: "machine/" + l.m.Name, Reason: ReasonProviderIDShared, Until: l.now.Add(actAgain),
+			Subject: "machine/" + l.m.Name, Reason: ReasonProviderIDShared, Until: l.now.Add(recheckAfter),
 			Message: "whether another machine records its provider ID is not known",
 		}), true
 	}
 	switch {
-	case l.ownership() != sharedVM, forcesDeletion(l.m):
+	case l.ownership() != sharedVM, deletionForced(l.m):
 		return Decision{}, false
 	case l.phase() != v1alpha1.MachineTerminating:
-		return l.begin(l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus)), true
+		return l.beginDeletion(l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus)), true
 	}
-	if _, d := l.verdictDue(); d.Action != nil {
+	if _, d := l.validDue(); d.Action != nil {
 		return d, true
 	}
 	return hold(machinist.Hold{
-		Subject: "machine/" + l.sharers()[0], Reason: ReasonProviderIDShared, Message: l.sharedText(), Until: l.now.Add(time.Minute),
+		Subject: "machine/" + l.sameIDMachines()[0], Reason: ReasonProviderIDShared, Message: l.sharedText(), Until: l.now.Add(time.Minute),
 	}), true
 }

@@ -14,19 +14,19 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// marked says whether the Node tells that it goes. By force, one that could not be
+// hasTerminating says whether the Node tells that it goes. By force, one that could not be
 // told for a minute is not waited for.
-func (l *logic) marked(node *corev1.Node) bool {
+func (l *logic) hasTerminating(node *corev1.Node) bool {
 	if c := conditionOf(node.Status.Conditions, v1alpha1.NodeTerminationCondition); c != nil && c.Status == corev1.ConditionTrue {
 		return true
 	}
-	return l.pressed()
+	return l.forcedTooLong()
 }
 
-// pressed says that the deletion has been forced for a minute: what could not be done
+// forcedTooLong says that the deletion has been forced for a minute: what could not be done
 // by then is not waited for.
-func (l *logic) pressed() bool {
-	since, _ := l.noticed()
+func (l *logic) forcedTooLong() bool {
+	since, _ := l.deletionNoticed()
 	return l.deletionDrain(nil).forced(l.now) && !l.now.Before(since.Add(forcedDrain))
 }
 
@@ -40,12 +40,12 @@ func (l *logic) terminating() corev1.NodeCondition {
 	return condition(v1alpha1.NodeTerminationCondition, corev1.ConditionTrue, reason, message, l.now)
 }
 
-// vacate drains the Node, which includes that its volumes are detached, and by force
+// emptyNode drains the Node, which includes that its volumes are detached, and by force
 // declares them detached. It returns false when that is over, or was over before
 // another controller stopped.
-func (l *logic) vacate(node *corev1.Node) (Decision, bool) {
+func (l *logic) emptyNode(node *corev1.Node) (Decision, bool) {
 	a, before := l.deletionDrain(node), takeOver(l.m, node, l.now)
-	since, over := l.in.Drain.of(a).over(a, l.now)
+	since, over := l.in.Drain.of(a).endedAt(a, l.now)
 	if before.drained {
 		since, over = l.m.Status.LastOperation.LastUpdateTime.Time, true
 	}
@@ -73,13 +73,13 @@ func (l *logic) deletionPass(node *corev1.Node, a DrainNode) Decision {
 // drain makes a pass of a drain, or waits for what the last pass waits for. news is the
 // operation that says so.
 func (l *logic) drain(node *corev1.Node, a DrainNode, message string, news func(waits string) v1alpha1.LastOperation) Decision {
-	due, next := l.roundDue(node, a)
+	due, next := l.passDue(node, a)
 	if due {
 		return l.do(a, ReasonDraining, message)
 	}
 	if holds := l.in.Drain.of(a).Holds; len(holds) > 0 {
 		op := news(waitsFor(holds))
-		at := l.newsDue(op, a.Started)
+		at := l.reportDue(op, a.Started)
 		if !at.IsZero() && !l.now.Before(at) {
 			return l.recordOperation(ReasonDraining, op)
 		}
@@ -90,11 +90,11 @@ func (l *logic) drain(node *corev1.Node, a DrainNode, message string, news func(
 
 // tellAgain is for how long at least the machine tells the same of its drain, so
 // that one that takes its usual time costs no further write.
-const tellAgain = 30 * time.Second
+const reportAfter = 30 * time.Second
 
-// newsDue returns when the machine should tell an operation of a drain that began at
+// reportDue returns when the machine should tell an operation of a drain that began at
 // started. Zero means that this has been told.
-func (l *logic) newsDue(op v1alpha1.LastOperation, started time.Time) time.Time {
+func (l *logic) reportDue(op v1alpha1.LastOperation, started time.Time) time.Time {
 	last := l.m.Status.LastOperation
 	if sameOperation(op, last) {
 		return time.Time{}
@@ -102,7 +102,7 @@ func (l *logic) newsDue(op v1alpha1.LastOperation, started time.Time) time.Time 
 	if at := last.LastUpdateTime.Time; at.After(started) && recorded.Known(at, l.now) {
 		started = at
 	}
-	return started.Add(tellAgain)
+	return started.Add(reportAfter)
 }
 
 // waitsFor names the first holds and counts the others.

@@ -10,11 +10,11 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// nameNode looks for the VM of a machine that goes before the name of its Node
+// findNodeName looks for the VM of a machine that goes before the name of its Node
 // was written down, and writes it down: the Node may have joined, and has to be
 // drained. If the provider cannot tell after a few attempts, the deletion goes
 // on. A Node that says itself that it is the machine's needs no such question.
-func (l *logic) nameNode() (Decision, bool) {
+func (l *logic) findNodeName() (Decision, bool) {
 	vm, name := l.in.VM, ""
 	switch node := l.ownNode(); {
 	case l.in.Node.NoTarget || l.nodeName() != "":
@@ -23,8 +23,8 @@ func (l *logic) nameNode() (Decision, bool) {
 		name = node.Name
 	case vm.Presence == Uninitialized, vm.Presence == Present:
 		name = vm.NodeName
-	case vm.Presence == NotLooked, l.askedBefore():
-		return l.askName()
+	case vm.Presence == NotLooked, l.lookedBeforeDeletion():
+		return l.lookForNodeName()
 	}
 	if name == "" {
 		return Decision{}, false
@@ -38,20 +38,20 @@ func (l *logic) nameNode() (Decision, bool) {
 // goes on without.
 const lookAttempts = 3
 
-// askedBefore says whether it was before the deletion was written down that no VM
+// lookedBeforeDeletion says whether it was before the deletion was written down that no VM
 // was found. One that was on its way then may show now, and its Node have joined.
-func (l *logic) askedBefore() bool {
+func (l *logic) lookedBeforeDeletion() bool {
 	vm := l.in.VM
 	if l.m.DeletionTimestamp.IsZero() || l.phase() != v1alpha1.MachineTerminating {
 		return false
 	}
-	since, known := l.noticed()
+	since, known := l.deletionNoticed()
 	return known && vm.Presence == Absent && vm.Asked == driver.OpGetMachineStatus && vm.SeenAt.Before(since)
 }
 
-// askName looks for the VM to learn the name of its Node, or waits until it may.
+// lookForNodeName looks for the VM to learn the name of its Node, or waits until it may.
 // It returns false if there is no use in that.
-func (l *logic) askName() (Decision, bool) {
+func (l *logic) lookForNodeName() (Decision, bool) {
 	if !l.in.Class.usable() {
 		return Decision{}, false
 	}
@@ -76,7 +76,7 @@ func (l *logic) lookFailed(f CallFailure) (Decision, bool) {
 			"Getting VM status failed due to - %s. However, will re-try in the next resync. %s", f.Message, v1alpha1.GetVMStatus))
 		switch {
 		case l.phase() != v1alpha1.MachineTerminating:
-			return l.begin(op), true
+			return l.beginDeletion(op), true
 		case !sameOperation(op, l.m.Status.LastOperation):
 			return l.recordOperation(ReasonProviderFailed, op), true
 		}

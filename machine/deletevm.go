@@ -13,9 +13,9 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// answersDelete says that the last call was one of DeleteMachine, and found
+// deleteAnswered says that the last call was one of DeleteMachine, and found
 // nothing or left nothing.
-func (v VMView) answersDelete() bool {
+func (v VMView) deleteAnswered() bool {
 	return v.Asked == driver.OpDeleteMachine && v.Failure.Code == codes.OK && (v.Presence == Deleted || v.Presence == Absent)
 }
 
@@ -23,8 +23,8 @@ func (v VMView) answersDelete() bool {
 // found too early may show later, and its Node may join.
 func (l *logic) vmGone() bool {
 	vm := l.in.VM
-	return vm.answersDelete() && !vm.SeenAt.After(l.now) &&
-		(takeOver(l.m, nil, l.now).vmDeleted || vm.Presence == Deleted && l.m.Spec.ProviderID != "" || !vm.SeenAt.Before(l.settled()))
+	return vm.deleteAnswered() && !vm.SeenAt.After(l.now) &&
+		(takeOver(l.m, nil, l.now).vmDeleted || vm.Presence == Deleted && l.m.Spec.ProviderID != "" || !vm.SeenAt.Before(l.settledAt()))
 }
 
 // deleteVM deletes the VM, and returns false once it is gone.
@@ -35,7 +35,7 @@ func (l *logic) vmGone() bool {
 // after a while.
 func (l *logic) deleteVM() (Decision, bool) {
 	vm := l.in.VM
-	if settled := l.settled(); vm.answersDelete() {
+	if settled := l.settledAt(); vm.deleteAnswered() {
 		switch {
 		case l.vmGone():
 			return Decision{}, false
@@ -47,7 +47,7 @@ func (l *logic) deleteVM() (Decision, bool) {
 		}
 	}
 	if !l.in.Class.callable() {
-		return l.classGone()
+		return l.withoutClass()
 	}
 	if f := vm.Failure; f.Code != codes.OK && f.Operation == driver.OpDeleteMachine {
 		if d, waiting := l.deletionFailed(f); waiting {
@@ -60,13 +60,13 @@ func (l *logic) deleteVM() (Decision, bool) {
 	return l.do(DeleteVM{ByName: l.deletesByName()}, ReasonDrained, ""), true
 }
 
-// settled returns from when on the provider shows everything that was made:
+// settledAt returns from when on the provider shows everything that was made:
 // nothing is made any more once the phase Terminating is written.
-func (l *logic) settled() time.Time {
+func (l *logic) settledAt() time.Time {
 	if l.p.Settle < 0 {
 		return time.Time{}
 	}
-	since, _ := l.noticed()
+	since, _ := l.deletionNoticed()
 	return since.Add(time.Second + l.p.Settle) // recorded times have no fractions
 }
 
@@ -74,13 +74,13 @@ func (l *logic) settled() time.Time {
 // be made again.
 const classGrace = time.Minute
 
-// classGone waits for a class without which the driver cannot be called. If
+// withoutClass waits for a class without which the driver cannot be called. If
 // the deletion is forced, then after a minute it is written down that the VM
 // may be left, and classGone returns false: the machine goes without it.
-func (l *logic) classGone() (Decision, bool) {
+func (l *logic) withoutClass() (Decision, bool) {
 	h := machinist.Hold{Subject: l.classSubject(), Reason: ReasonClassMissing, Until: l.now.Add(classGrace)}
 	if !l.in.Class.Looked {
-		h.Message, h.Until = "the class was not read", l.now.Add(actAgain)
+		h.Message, h.Until = "the class was not read", l.now.Add(recheckAfter)
 		return hold(h), true
 	}
 	h.Message = "the VM cannot be deleted without it"
@@ -90,7 +90,7 @@ func (l *logic) classGone() (Decision, bool) {
 	goes.Description = fmt.Sprintf("%s does not exist: by force the machine goes without deleting its VM, so %s may be left. %s",
 		h.Subject, cmp.Or(l.m.Spec.ProviderID, "one"), v1alpha1.InitiateVMDeletion)
 	goes.ErrorCode = codes.FailedPrecondition.String() // news, also after the wait
-	force := forcesDeletion(l.m)
+	force := deletionForced(l.m)
 	switch end := last.LastUpdateTime.Add(classGrace); {
 	case force && last.Type == goes.Type && last.State == goes.State && last.ErrorCode == goes.ErrorCode:
 		return Decision{}, false // that is told

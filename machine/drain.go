@@ -38,7 +38,7 @@ func (l *logic) deletionDrain(node *corev1.Node) DrainNode {
 	case written.Phase == v1alpha1.MachineTerminating && recorded.Known(written.LastUpdateTime.Time, l.now):
 		started = written.LastUpdateTime.Time
 	}
-	a := l.drainSince(node, started, forcesDeletion(l.m))
+	a := l.drainSince(node, started, deletionForced(l.m))
 	if !a.forced(l.now) && !a.unreachable() { // else nothing unmounts
 		a.Policy.Volumes.Wait, a.Policy.Volumes.DetachTimeout = true, max(l.p.DetachTimeout, 0)
 	}
@@ -54,7 +54,7 @@ func (l *logic) updateDrain(node *corev1.Node) DrainNode {
 	if c != nil && c.Reason == v1alpha1.SelectedForUpdate && recorded.Known(c.LastTransitionTime.Time, l.now) {
 		started = c.LastTransitionTime.Time
 	}
-	return l.drainSince(node, started, forcesDrain(l.m))
+	return l.drainSince(node, started, drainForced(l.m))
 }
 
 // preservationDrain returns how the Node of a Failed machine is drained that is preserved:
@@ -65,7 +65,7 @@ func (l *logic) preservationDrain(node *corev1.Node) DrainNode {
 	if started.IsZero() {
 		started = l.now
 	}
-	a := l.drainSince(node, started, forcesDrain(l.m))
+	a := l.drainSince(node, started, drainForced(l.m))
 	a.Policy.KeepSchedulable = true
 	return a
 }
@@ -101,8 +101,8 @@ func (a DrainNode) forced(now time.Time) bool {
 
 func (a DrainNode) unreachable() bool { return a.Reachability.Unreachable }
 
-// forcesDeletion reports whether the label force-deletion of a machine is true.
-func forcesDeletion(m *v1alpha1.Machine) bool {
+// deletionForced reports whether the label force-deletion of a machine is true.
+func deletionForced(m *v1alpha1.Machine) bool {
 	force, err := strconv.ParseBool(m.Labels[v1alpha1.LabelKeyForceDeletion])
 	return err == nil && force
 }
@@ -110,8 +110,8 @@ func forcesDeletion(m *v1alpha1.Machine) bool {
 // forceDrain is the one value of [v1alpha1.LabelKeyForceDrain] that forces.
 const forceDrain = "True"
 
-// forcesDrain reports whether the label force-drain forces the drains of a machine that stays.
-func forcesDrain(m *v1alpha1.Machine) bool {
+// drainForced reports whether the label force-drain forces the drains of a machine that stays.
+func drainForced(m *v1alpha1.Machine) bool {
 	return m.Labels[v1alpha1.LabelKeyForceDrain] == forceDrain
 }
 
@@ -169,9 +169,9 @@ func (v DrainView) of(a DrainNode) DrainView {
 	return DrainView{}
 }
 
-// over returns since when nothing is left to wait for, or false if something is: a drain
+// endedAt returns since when nothing is left to wait for, or false if something is: a drain
 // is over when it is done, and a minute after it was first made by force.
-func (v DrainView) over(a DrainNode, now time.Time) (time.Time, bool) {
+func (v DrainView) endedAt(a DrainNode, now time.Time) (time.Time, bool) {
 	if v.Done {
 		if v.DoneAt.IsZero() {
 			return v.Round, true
@@ -190,10 +190,10 @@ func (v DrainView) forceEnds(a DrainNode, now time.Time) time.Time {
 	return v.ForcedAt.Add(forcedDrain)
 }
 
-// roundDue reports whether a pass of the drain is due, and otherwise when the next
+// passDue reports whether a pass of the drain is due, and otherwise when the next
 // one will be. The time of force, and that after which the Node counts as
 // unreachable, are reason for a pass of their own.
-func (l *logic) roundDue(node *corev1.Node, a DrainNode) (bool, time.Time) {
+func (l *logic) passDue(node *corev1.Node, a DrainNode) (bool, time.Time) {
 	round := l.in.Drain.of(a)
 	next := round.NextCheck
 	if !a.forced(l.now) && !a.forceAt().IsZero() {

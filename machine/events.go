@@ -39,7 +39,7 @@ func Events(before, after *v1alpha1.Machine) []machinist.Event {
 		events = append(events, phaseEvent(was.CurrentStatus.Phase, after, !coded))
 		failed = coded // without a code, the phase has told it all
 	}
-	invalid, news := verdictEvent(was.Conditions, after.Status.Conditions)
+	invalid, news := validEvent(was.Conditions, after.Status.Conditions)
 	if failed && !(news && shorten(op.Description) == invalid.Message) { // which would tell the same
 		events = append(events, failureEvent(op))
 	}
@@ -49,9 +49,9 @@ func Events(before, after *v1alpha1.Machine) []machinist.Event {
 	return events
 }
 
-// verdictEvent tells that something is wrong with what is written in a machine, if
+// validEvent tells that something is wrong with what is written in a machine, if
 // that was not told before.
-func verdictEvent(was, is []corev1.NodeCondition) (machinist.Event, bool) {
+func validEvent(was, is []corev1.NodeCondition) (machinist.Event, bool) {
 	c, before := conditionOf(is, v1alpha1.MachineValid), conditionOf(was, v1alpha1.MachineValid)
 	if c == nil || c.Status != corev1.ConditionFalse ||
 		before != nil && before.Status == c.Status && before.Reason == c.Reason && before.Message == c.Message {

@@ -45,17 +45,17 @@ func judgeHealth(conditions []corev1.NodeCondition, types []corev1.NodeCondition
 // in a way that matters: a type came or went, a status changed, or the reason of
 // the in-place update did. Heartbeats, messages and other reasons do not matter.
 func conditionsChanged(recorded, observed []corev1.NodeCondition) bool {
-	if slices.EqualFunc(recorded, observed, sameVerdict) { // as nearly always
+	if slices.EqualFunc(recorded, observed, sameStatusOf) { // as nearly always
 		return false
 	}
 	return len(recorded) != len(observed) || slices.ContainsFunc(observed, func(o corev1.NodeCondition) bool {
 		r := conditionOf(recorded, o.Type)
-		return r == nil || !sameVerdict(*r, o)
+		return r == nil || !sameStatusOf(*r, o)
 	})
 }
 
-// sameVerdict says whether two conditions say the same of a Node.
-func sameVerdict(a, b corev1.NodeCondition) bool {
+// sameStatusOf says whether two conditions say the same of a Node.
+func sameStatusOf(a, b corev1.NodeCondition) bool {
 	return a.Type == b.Type && a.Status == b.Status && (a.Type != v1alpha1.NodeInPlaceUpdate || a.Reason == b.Reason)
 }
 

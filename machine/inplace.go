@@ -26,7 +26,7 @@ func (l *logic) inPlaceUpdate() Decision {
 	if c, due := UpdateCondition(node, l.now); due {
 		return l.setNodeCondition(node, c)
 	}
-	if d, corrects := l.neverUpdated(node); corrects {
+	if d, corrects := l.correctUpdatePhase(node); corrects {
 		return d
 	}
 	switch step := updateStep(node); step {
@@ -39,7 +39,7 @@ func (l *logic) inPlaceUpdate() Decision {
 	case v1alpha1.DrainSuccessful:
 		return l.setNodeCondition(node, updateCondition(v1alpha1.ReadyForUpdate, "Node is ready for in-place update", l.now))
 	default:
-		return l.updating(node, step)
+		return l.watchUpdate(node, step)
 	}
 }
 
@@ -55,7 +55,7 @@ func (l *logic) drainForUpdate(node *corev1.Node) Decision {
 		if l.phase() == v1alpha1.MachineInPlaceUpdating {
 			return l.setNodeCondition(node, updateCondition(v1alpha1.DrainSuccessful, "Node draining successful", l.now))
 		}
-		return l.concludeStep(node, ReasonDrained, v1alpha1.MachineStateProcessing, "is undergoing an in-place update")
+		return l.recordUpdateStep(node, ReasonDrained, v1alpha1.MachineStateProcessing, "is undergoing an in-place update")
 	}
 	return l.drain(node, a, "for its update in place", func(waits string) v1alpha1.LastOperation {
 		return l.operation(v1alpha1.MachineOperationDrainNode, v1alpha1.MachineStateProcessing, fmt.Sprintf(
@@ -63,20 +63,20 @@ func (l *logic) drainForUpdate(node *corev1.Node) Decision {
 	})
 }
 
-// concludeStep writes the change of phase that follows from why, together with the
+// recordUpdateStep writes the change of phase that follows from why, together with the
 // conditions of the Node.
-func (l *logic) concludeStep(node *corev1.Node, why machinist.Reason, state v1alpha1.MachineState, text string) Decision {
+func (l *logic) recordUpdateStep(node *corev1.Node, why machinist.Reason, state v1alpha1.MachineState, text string) Decision {
 	return l.move(why, l.operation(v1alpha1.MachineOperationInPlaceUpdate, state, "Machine "+l.m.Name+" "+text), l.conditionsOf(node))
 }
 
-// updating follows an update that is for others to make: to its result, or to its
+// watchUpdate follows an update that is for others to make: to its result, or to its
 // timeout.
-func (l *logic) updating(node *corev1.Node, step string) Decision {
+func (l *logic) watchUpdate(node *corev1.Node, step string) Decision {
 	switch result := node.Labels[v1alpha1.LabelKeyNodeUpdateResult]; {
 	case result == v1alpha1.LabelValueNodeUpdateSuccessful && l.moves(ReasonUpdateSucceeded):
-		return l.concludeStep(node, ReasonUpdateSucceeded, v1alpha1.MachineStateSuccessful, "successfully updated dependencies")
+		return l.recordUpdateStep(node, ReasonUpdateSucceeded, v1alpha1.MachineStateSuccessful, "successfully updated dependencies")
 	case result == v1alpha1.LabelValueNodeUpdateFailed && l.moves(ReasonUpdateFailed):
-		return l.concludeStep(node, ReasonUpdateFailed, v1alpha1.MachineStateFailed,
+		return l.recordUpdateStep(node, ReasonUpdateFailed, v1alpha1.MachineStateFailed,
 			"failed to update dependencies: "+node.Annotations[v1alpha1.AnnotationKeyMachineUpdateFailedReason])
 	}
 	message, begun := updateWaits[step], l.moves(ReasonUpdateTimeout)

@@ -22,15 +22,15 @@ type logic struct {
 	now time.Time
 	// carried says that the Node has all that the template asks for, and that this is
 	// recorded on it.
-	carried bool
+	templateApplied bool
 }
 
 // actAgain is when an effect is checked that may have been lost.
-const actAgain = 5 * time.Second
+const recheckAfter = 5 * time.Second
 
 // do returns a decision with an effect.
 func (l *logic) do(a Action, r machinist.Reason, message string) Decision {
-	return Decision{Action: a, Reason: r, Message: message, NextCheck: l.now.Add(actAgain)}
+	return Decision{Action: a, Reason: r, Message: message, NextCheck: l.now.Add(recheckAfter)}
 }
 
 // hold returns a decision that waits.
@@ -38,9 +38,9 @@ func hold(h machinist.Hold) Decision {
 	return Decision{Reason: h.Reason, Message: h.Message, Holds: []machinist.Hold{h}, NextCheck: h.Until}
 }
 
-// unseen returns a decision that waits until something is observed.
-func (l *logic) unseen(subject, message string) Decision {
-	return hold(machinist.Hold{Subject: subject, Reason: ReasonNotObserved, Message: message, Until: l.now.Add(actAgain)})
+// notObserved returns a decision that waits until something is observed.
+func (l *logic) notObserved(subject, message string) Decision {
+	return hold(machinist.Hold{Subject: subject, Reason: ReasonNotObserved, Message: message, Until: l.now.Add(recheckAfter)})
 }
 
 // settled returns a decision with nothing left to do until something changes, or
@@ -83,9 +83,9 @@ func (l *logic) enter(s *v1alpha1.MachineStatus, phase v1alpha1.MachinePhase) {
 	s.CurrentStatus.LastUpdateTime = metav1.NewTime(l.now)
 }
 
-// reenter returns a decision that writes the phase anew, as entered now: when it was
+// resetPhaseTime returns a decision that writes the phase anew, as entered now: when it was
 // entered is not known, and timeouts are counted from that.
-func (l *logic) reenter(r machinist.Reason) Decision {
+func (l *logic) resetPhaseTime(r machinist.Reason) Decision {
 	return l.record(r, l.m.Status.LastOperation.Description, func(s *v1alpha1.MachineStatus) { l.enter(s, s.CurrentStatus.Phase) })
 }
 
@@ -112,10 +112,10 @@ func withoutFinalizer(finalizers []string, name string) []string {
 	return slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return f == name })
 }
 
-// inTurn asks one question after the other. The first answer with an effect is
+// firstAction asks one question after the other. The first answer with an effect is
 // the decision; without one, all that the answers wait for is waited for, and the
 // reason is that of the first which waits. The zero Decision is no answer.
-func (*logic) inTurn(questions ...func() Decision) Decision {
+func (*logic) firstAction(questions ...func() Decision) Decision {
 	var all Decision
 	for _, ask := range questions {
 		d := ask()

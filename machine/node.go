@@ -19,10 +19,10 @@ import (
 // finalizer, the node template, and the virtual capacity of the class.
 func (l *logic) syncNode() Decision {
 	node, change := l.in.Node.Node, nodeops.Change{}
-	if !l.carried {
+	if !l.templateApplied {
 		var err error
 		if change, err = nodeops.SyncTemplate(node, acceptable(nodeTemplate(l.m))); err != nil {
-			return l.unreadable(err)
+			return l.recordUnreadable(err)
 		}
 	}
 	named := l.namesNode()
@@ -43,16 +43,16 @@ func (l *logic) syncNode() Decision {
 	return l.do(UpdateNode{Node: node, What: what}, ReasonNodeOutOfSync, "")
 }
 
-// carriesAll says whether a Node has all that is desired, and that this is recorded
+// hasTemplate says whether a Node has all that is desired, and that this is recorded
 // on it: it needs no merge then, as what was applied before is what is wanted. And
 // what a Node has, a Node can have.
-func carriesAll(node *corev1.Node, desired nodeops.Template) bool {
+func hasTemplate(node *corev1.Node, desired nodeops.Template) bool {
 	change, err := nodeops.SyncTemplate(node, desired)
 	return err == nil && change.Node == nil && len(change.Ignored) == 0
 }
 
-// unreadable waits until the record on the Node is repaired.
-func (l *logic) unreadable(err error) Decision {
+// recordUnreadable waits until the record on the Node is repaired.
+func (l *logic) recordUnreadable(err error) Decision {
 	return hold(machinist.Hold{
 		Subject: l.nodeSubject(), Reason: ReasonNodeOutOfSync, Message: err.Error(), Until: l.now.Add(time.Minute),
 	})
@@ -66,7 +66,7 @@ func (l *logic) syncCapacity() Decision {
 	}
 	change, err := nodeops.SyncCapacity(l.in.Node.Node, c.NodeTemplate.VirtualCapacity)
 	if err != nil {
-		return l.unreadable(err)
+		return l.recordUnreadable(err)
 	}
 	if change.Node == nil {
 		return Decision{}
@@ -121,9 +121,9 @@ func nodeTemplate(m *v1alpha1.Machine) nodeops.Template {
 	return nodeops.Template{Labels: labels, Annotations: t.Annotations, Taints: t.Spec.Taints}
 }
 
-// deletionWanted reports whether a user asks for the deletion of the machine by its
+// deletionRequested reports whether a user asks for the deletion of the machine by its
 // Node: the Node is being deleted and waits for our finalizer, or is annotated.
-func deletionWanted(node *corev1.Node) bool {
+func deletionRequested(node *corev1.Node) bool {
 	return node.Annotations[v1alpha1.TriggerDeletionByMCM] == "true" ||
 		!node.DeletionTimestamp.IsZero() && hasFinalizer(node, v1alpha1.NodeFinalizerName)
 }

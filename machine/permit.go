@@ -13,9 +13,9 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// ask asks whether the machine may be failed, once in a pass. It returns false if it may.
+// takePermit asks whether the machine may be failed, once in a pass. It returns false if it may.
 // within is how many permits of its group there may be; 0 takes none.
-func (l *logic) ask(why machinist.Reason, within int) (Decision, bool) {
+func (l *logic) takePermit(why machinist.Reason, within int) (Decision, bool) {
 	switch p := l.in.Permit; {
 	case !p.Asked:
 		a := TakePermit{Key: l.group().String(), Holder: string(l.m.UID), Within: within, Why: why, VMGone: l.vanished()}
@@ -32,7 +32,7 @@ func (l *logic) ask(why machinist.Reason, within int) (Decision, bool) {
 
 // refusal is what a machine waits for whose permit was refused.
 func (l *logic) refusal() machinist.Hold {
-	h, soon := l.in.Permit.Refused, l.now.Add(actAgain)
+	h, soon := l.in.Permit.Refused, l.now.Add(recheckAfter)
 	if h.Reason != "" {
 		if !h.Until.After(l.now) {
 			h.Until = soon
@@ -49,9 +49,9 @@ func (l *logic) refusal() machinist.Hold {
 	return limit
 }
 
-// postponed returns the end of the creation timeout, or, once that is over, until when
+// extended returns the end of the creation timeout, or, once that is over, until when
 // the machine may not be failed: until then it goes on to arrive.
-func (l *logic) postponed(end time.Time) time.Time {
+func (l *logic) extended(end time.Time) time.Time {
 	if h := l.in.Permit.Refused; l.refused() && h.Until.After(l.now) && !end.After(l.now) {
 		return h.Until
 	}
@@ -69,8 +69,8 @@ func (l *logic) withRefusal(d Decision) Decision {
 	if d.Action != nil || !l.refused() || !leads(l.phase(), ReasonStaleNode) || slices.Contains(d.Holds, l.refusal()) {
 		return d
 	}
-	refused, _ := l.ask(ReasonCreationTimeout, 0)
-	return l.inTurn(func() Decision { return refused }, func() Decision { return d })
+	refused, _ := l.takePermit(ReasonCreationTimeout, 0)
+	return l.firstAction(func() Decision { return refused }, func() Decision { return d })
 }
 
 // FailingSince returns since when a machine does not serve although it should, by what

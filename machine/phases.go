@@ -100,13 +100,13 @@ type transition struct {
 
 // The phases that rows have in common.
 var (
-	arriving = []v1alpha1.MachinePhase{"", v1alpha1.MachineCrashLoopBackOff}
-	joining  = append(slices.Clip(arriving), v1alpha1.MachinePending)
-	recovers = []v1alpha1.MachinePhase{
+	creating = []v1alpha1.MachinePhase{"", v1alpha1.MachineCrashLoopBackOff}
+	joining  = append(slices.Clip(creating), v1alpha1.MachinePending)
+	recovering = []v1alpha1.MachinePhase{
 		v1alpha1.MachineUnknown, v1alpha1.MachineAvailable, v1alpha1.MachineTerminating, v1alpha1.MachineInPlaceUpdateSuccessful,
 	}
-	running  = []v1alpha1.MachinePhase{v1alpha1.MachineRunning, v1alpha1.MachineTerminating, v1alpha1.MachineInPlaceUpdateSuccessful}
-	doubted  = []v1alpha1.MachinePhase{v1alpha1.MachineUnknown, v1alpha1.MachineInPlaceUpdateFailed}
+	healthyPhases  = []v1alpha1.MachinePhase{v1alpha1.MachineRunning, v1alpha1.MachineTerminating, v1alpha1.MachineInPlaceUpdateSuccessful}
+	unhealthyPhases  = []v1alpha1.MachinePhase{v1alpha1.MachineUnknown, v1alpha1.MachineInPlaceUpdateFailed}
 	updating = []v1alpha1.MachinePhase{v1alpha1.MachineInPlaceUpdating}
 	updated  = append(slices.Clip(updating), v1alpha1.MachineInPlaceUpdateFailed)
 )
@@ -114,19 +114,19 @@ var (
 // transitions is the table of transitions. Every change of phase that [Decide] makes is
 // one of its rows. Of several rows that fit, the first counts.
 var transitions = []transition{
-	{arriving, ReasonVMCreated, ifHasTarget, v1alpha1.MachinePending},
-	{arriving, ReasonVMCreated, always, v1alpha1.MachineAvailable},
+	{creating, ReasonVMCreated, ifHasTarget, v1alpha1.MachinePending},
+	{creating, ReasonVMCreated, always, v1alpha1.MachineAvailable},
 	{nil, ReasonProviderFailed, always, v1alpha1.MachineCrashLoopBackOff},
 	{nil, ReasonInvalid, ifIntended, v1alpha1.MachineCrashLoopBackOff},
 	{nil, ReasonCreationTimeout, always, v1alpha1.MachineFailed},
 	{joining, ReasonStaleNode, always, v1alpha1.MachineFailed},
 	{[]v1alpha1.MachinePhase{v1alpha1.MachinePending}, ReasonNodeReady, ifComponentsReady, v1alpha1.MachineRunning},
-	{recovers, ReasonNodeReady, always, v1alpha1.MachineRunning},
+	{recovering, ReasonNodeReady, always, v1alpha1.MachineRunning},
 	{[]v1alpha1.MachinePhase{v1alpha1.MachineFailed}, ReasonNodeReady, ifPreserved, v1alpha1.MachineRunning},
 	{[]v1alpha1.MachinePhase{v1alpha1.MachineFailed}, ReasonNodeReady, ifReadyAgain, v1alpha1.MachineRunning},
-	{running, ReasonNodeUnhealthy, always, v1alpha1.MachineUnknown},
-	{running, ReasonNodeGone, always, v1alpha1.MachineUnknown},
-	{doubted, ReasonHealthTimeout, ifReplaceable, v1alpha1.MachineFailed},
+	{healthyPhases, ReasonNodeUnhealthy, always, v1alpha1.MachineUnknown},
+	{healthyPhases, ReasonNodeGone, always, v1alpha1.MachineUnknown},
+	{unhealthyPhases, ReasonHealthTimeout, ifReplaceable, v1alpha1.MachineFailed},
 	{nil, ReasonDrained, always, v1alpha1.MachineInPlaceUpdating},
 	{updated, ReasonUpdateSucceeded, always, v1alpha1.MachineInPlaceUpdateSuccessful},
 	{updating, ReasonUpdateFailed, always, v1alpha1.MachineInPlaceUpdateFailed},

@@ -53,7 +53,7 @@ func (l *logic) preservationUnknown() Decision {
 			Message: "the name of the node that speaks of preservation is not known",
 		})
 	}
-	return l.unseen(l.nodeSubject(), "what it says of preservation is not known")
+	return l.notObserved(l.nodeSubject(), "what it says of preservation is not known")
 }
 
 // preserve begins the preservation that value asks for, and goes on with it.
@@ -64,12 +64,12 @@ func (l *logic) preserve(value string) Decision {
 			s.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: end}
 		})
 	}
-	if d := l.noteRequest(false); d.Action != nil {
+	if d := l.copyPreserveValue(false); d.Action != nil {
 		return d
 	}
 	node := l.namedNode()
-	if node == nil || l.recovers(node) {
-		return l.keep()
+	if node == nil || l.aboutToRun(node) {
+		return l.keepPreserved()
 	}
 	if changed := l.preservedNode(node); changed != nil {
 		return l.do(UpdateNode{Node: changed, What: "preserved"}, ReasonPreserved, "")
@@ -85,17 +85,17 @@ func (l *logic) namedNode() *corev1.Node {
 	return l.ownNode()
 }
 
-// recovers says whether the machine is about to run again, so that its Node need
+// aboutToRun says whether the machine is about to run again, so that its Node need
 // not be drained if it had failed.
-func (l *logic) recovers(node *corev1.Node) bool {
+func (l *logic) aboutToRun(node *corev1.Node) bool {
 	healthy, _ := judgeHealth(node.Status.Conditions, l.p.HealthConditions)
 	return healthy && l.moves(ReasonNodeReady)
 }
 
-// keep waits for the end of the preservation.
-func (l *logic) keep() Decision {
+// keepPreserved waits for the end of the preservation.
+func (l *logic) keepPreserved() Decision {
 	h := machinist.Hold{Subject: "machine/" + l.m.Name, Reason: ReasonPreserved, Message: "for ever"}
-	if end := l.preservedUntil(); end.Before(forEver) {
+	if end := l.preservedUntil(); end.Before(noEnd) {
 		h.Message, h.Until = "until "+end.UTC().Format(time.RFC3339), end
 	}
 	return hold(h)
@@ -110,16 +110,16 @@ func (l *logic) stopPreserving(forget bool) Decision {
 	if node := l.namedNode(); node != nil {
 		stale := staleCondition(node, active)
 		if active && stale {
-			return l.do(SetNodeCondition{NodeName: node.Name, Condition: l.stopped()}, ReasonPreservationStopped, "")
+			return l.do(SetNodeCondition{NodeName: node.Name, Condition: l.stoppedCondition()}, ReasonPreservationStopped, "")
 		}
 		if changed := l.releasedNode(node, forget, active || stale); changed != nil {
 			return l.do(UpdateNode{Node: changed, What: "no longer preserved"}, ReasonPreservationStopped, "")
 		}
 		if stale {
-			return l.do(SetNodeCondition{NodeName: node.Name, Condition: l.stopped()}, ReasonPreservationStopped, "")
+			return l.do(SetNodeCondition{NodeName: node.Name, Condition: l.stoppedCondition()}, ReasonPreservationStopped, "")
 		}
 	}
-	if d := l.noteRequest(forget); d.Action != nil {
+	if d := l.copyPreserveValue(forget); d.Action != nil {
 		return d
 	}
 	if !active {
@@ -128,9 +128,9 @@ func (l *logic) stopPreserving(forget bool) Decision {
 	return l.record(ReasonPreservationStopped, "", func(s *v1alpha1.MachineStatus) { s.CurrentStatus.PreserveExpiryTime = nil })
 }
 
-// noteRequest keeps on the machine what its Node says of preservation, which
+// copyPreserveValue keeps on the machine what its Node says of preservation, which
 // replaces what the machine says, or with forget nothing of either.
-func (l *logic) noteRequest(forget bool) Decision {
+func (l *logic) copyPreserveValue(forget bool) Decision {
 	const request, applied = v1alpha1.PreserveMachineAnnotationKey, v1alpha1.LastAppliedNodePreserveValueAnnotationKey
 	var says string
 	drop := []string{request, applied}
@@ -140,7 +140,7 @@ func (l *logic) noteRequest(forget bool) Decision {
 			return Decision{}
 		}
 		var found bool
-		if says, found = nodeSays(l.in.Node); !found && lastApplied(l.m) == "" {
+		if says, found = nodePreserveValue(l.in.Node); !found && lastApplied(l.m) == "" {
 			drop = []string{applied} // which is empty, if it is there
 		}
 	}

@@ -29,7 +29,7 @@ var preservedTaint = corev1.Taint{Key: v1alpha1.TaintNodePreserved, Effect: core
 // The two annotations that keep the autoscaler from removing a Node.
 const (
 	scaleDownDisabled = v1alpha1.ClusterAutoscalerScaleDownDisabledAnnotationKey
-	scaleDownOurs     = v1alpha1.ClusterAutoscalerScaleDownDisabledByMCMAnnotationKey
+	scaleDownByMCM     = v1alpha1.ClusterAutoscalerScaleDownDisabledByMCMAnnotationKey
 )
 
 // preservedNode returns the Node with what a preservation puts on it, or nil if it
@@ -47,7 +47,7 @@ func (l *logic) preservedNode(node *corev1.Node) *corev1.Node {
 		want.Spec.Taints, retaint = nodeops.RemoveTaint(want.Spec.Taints, preservedTaint)
 	}
 	if node.Annotations[scaleDownDisabled] != "true" && !l.templated(scaleDownDisabled) {
-		want.Annotations = withKey(withKey(want.Annotations, scaleDownDisabled, "true"), scaleDownOurs, "true")
+		want.Annotations = withKey(withKey(want.Annotations, scaleDownDisabled, "true"), scaleDownByMCM, "true")
 	} else if !retaint {
 		return nil
 	}
@@ -61,8 +61,8 @@ func (l *logic) preservedNode(node *corev1.Node) *corev1.Node {
 func (l *logic) releasedNode(node *corev1.Node, forget, was bool) *corev1.Node {
 	var drop []string
 	untaint := nodeops.HasTaint(node.Spec.Taints, preservedTaint) && !l.templatedTaint()
-	if (was || untaint) && node.Annotations[scaleDownOurs] == "true" && !l.templated(scaleDownOurs) {
-		drop = []string{scaleDownOurs, scaleDownDisabled}
+	if (was || untaint) && node.Annotations[scaleDownByMCM] == "true" && !l.templated(scaleDownByMCM) {
+		drop = []string{scaleDownByMCM, scaleDownDisabled}
 	}
 	if value := node.Annotations[v1alpha1.PreserveMachineAnnotationKey]; forget && preserveValue(value) &&
 		!l.templated(v1alpha1.PreserveMachineAnnotationKey) {
@@ -96,7 +96,7 @@ func (l *logic) templatedTaint() bool {
 // showPreserved says on the Node that it is preserved. The Node of a machine that
 // failed is drained first; if that takes long, the Node says so.
 func (l *logic) showPreserved(node *corev1.Node, value string) Decision {
-	want, rest := l.preservedCondition(value), l.keep()
+	want, rest := l.preservedCondition(value), l.keepPreserved()
 	if l.phase() == v1alpha1.MachineFailed {
 		a := l.preservationDrain(node)
 		switch d := l.drainPreserved(node, a); {
@@ -107,7 +107,7 @@ func (l *logic) showPreserved(node *corev1.Node, value string) Decision {
 		default:
 			rest.Reason, rest.Message = d.Reason, d.Message
 			rest.Holds, rest.NextCheck = append(d.Holds, rest.Holds...), machinist.Earliest(rest.NextCheck, d.NextCheck)
-			if l.now.Before(a.Started.Add(tellAgain)) {
+			if l.now.Before(a.Started.Add(reportAfter)) {
 				return rest
 			}
 			want.Status, want.Message = corev1.ConditionFalse, preservedNotDrained+" "+want.Message
@@ -129,8 +129,8 @@ func (l *logic) preservedCondition(value string) corev1.NodeCondition {
 	return condition(v1alpha1.NodePreserved, corev1.ConditionTrue, reason, fmt.Sprintf("Machine preserved until %s.", l.preservedUntil().UTC()), l.now)
 }
 
-// stopped is the condition of a Node that is preserved no more.
-func (l *logic) stopped() corev1.NodeCondition {
+// stoppedCondition is the condition of a Node that is preserved no more.
+func (l *logic) stoppedCondition() corev1.NodeCondition {
 	return condition(v1alpha1.NodePreserved, corev1.ConditionFalse, v1alpha1.PreservationStopped, "", l.now)
 }
 
@@ -162,9 +162,9 @@ func (l *logic) drainPreserved(node *corev1.Node, a DrainNode) Decision {
 		return Decision{}
 	}
 	if preservationDrainStarted(l.m, node, l.now).IsZero() { // the drain begins now
-		return l.reenter(ReasonPreserved)
+		return l.resetPhaseTime(ReasonPreserved)
 	}
-	long := a.Started.Add(tellAgain) // when the Node tells that the drain takes long
+	long := a.Started.Add(reportAfter) // when the Node tells that the drain takes long
 	if !l.now.Before(long) {
 		long = time.Time{}
 	}
@@ -173,7 +173,7 @@ func (l *logic) drainPreserved(node *corev1.Node, a DrainNode) Decision {
 		d.NextCheck = long
 		return d
 	}
-	due, next := l.roundDue(node, a)
+	due, next := l.passDue(node, a)
 	if due {
 		return l.do(a, ReasonDraining, "for its preservation")
 	}

@@ -50,7 +50,7 @@ func PreserveValue(m *v1alpha1.Machine, node NodeView) (value string, known bool
 	case node.Node == nil || foreignNode(m, node.Node):
 		return own, true
 	}
-	if value, says := nodeSays(node); says {
+	if value, says := nodePreserveValue(node); says {
 		return value, true
 	}
 	if applied != "" {
@@ -64,9 +64,9 @@ func lastApplied(m *v1alpha1.Machine) string {
 	return m.Annotations[v1alpha1.LastAppliedNodePreserveValueAnnotationKey]
 }
 
-// nodeSays returns what the Node says of preservation, and false if it says
+// nodePreserveValue returns what the Node says of preservation, and false if it says
 // nothing that is understood.
-func nodeSays(node NodeView) (string, bool) {
+func nodePreserveValue(node NodeView) (string, bool) {
 	value, found := node.Node.Annotations[v1alpha1.PreserveMachineAnnotationKey]
 	if value != "" && !preserveValue(value) {
 		return "", false
@@ -113,7 +113,7 @@ func judgePreservation(value string, phase v1alpha1.MachinePhase, end, now time.
 
 // forEver is the end of a preservation that has none: the last second that all
 // readers of the API can read.
-var forEver = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
+var noEnd = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
 
 // preserveEnd returns when a preservation ends that begins at start and lasts for
 // so long, without fractions of a second, as the API server drops them. What
@@ -121,7 +121,7 @@ var forEver = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
 // year 9999.
 func preserveEnd(start time.Time, lasts time.Duration) time.Time {
 	if lasts <= 0 {
-		return forEver
+		return noEnd
 	}
 	return start.Add(lasts).Truncate(time.Second)
 }

@@ -22,7 +22,7 @@ import (
 func replacing(siblings []*v1alpha1.Machine, candidate *v1alpha1.Machine) int {
 	n := 0
 	for _, s := range siblings {
-		if s == nil || sameMachine(s, candidate) || bothFailedToUpdate(s, candidate) {
+		if s == nil || sameMachine(s, candidate) || bothUpdatesFailed(s, candidate) {
 			continue
 		}
 		n += replacements(s)
@@ -46,7 +46,7 @@ func sameMachine(a, b *v1alpha1.Machine) bool {
 	return a == b || a != nil && b != nil && a.UID != "" && a.UID == b.UID
 }
 
-func bothFailedToUpdate(a, b *v1alpha1.Machine) bool {
+func bothUpdatesFailed(a, b *v1alpha1.Machine) bool {
 	return b != nil && a.Status.CurrentStatus.Phase == v1alpha1.MachineInPlaceUpdateFailed &&
 		b.Status.CurrentStatus.Phase == v1alpha1.MachineInPlaceUpdateFailed
 }
@@ -68,9 +68,9 @@ func bothFailedToUpdate(a, b *v1alpha1.Machine) bool {
 func (l *logic) replacement() (Decision, bool) {
 	group := l.group()
 	if group == (Group{}) {
-		return l.ask(ReasonHealthTimeout, 0)
+		return l.takePermit(ReasonHealthTimeout, 0)
 	}
-	h := machinist.Hold{Subject: group.subject(), Reason: ReasonReplacementLimit, Until: l.now.Add(actAgain)}
+	h := machinist.Hold{Subject: group.subject(), Reason: ReasonReplacementLimit, Until: l.now.Add(recheckAfter)}
 	if !l.in.Siblings.Complete {
 		h.Message = "the other machines are not known"
 		return hold(h), true
@@ -81,7 +81,7 @@ func (l *logic) replacement() (Decision, bool) {
 		h.Message = fmt.Sprintf("%d being replaced >= %d allowed", n, l.p.MaxReplacements)
 		return hold(h), true
 	}
-	if d, waits := l.ask(ReasonHealthTimeout, room); waits {
+	if d, waits := l.takePermit(ReasonHealthTimeout, room); waits {
 		return d, true
 	}
 	h.Message = "others began to be replaced meanwhile"

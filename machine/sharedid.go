@@ -22,9 +22,9 @@ const (
 	foreignVM                  // another machine's: there is proof
 )
 
-// sharers returns the names of the other machines that record the same provider ID,
+// sameIDMachines returns the names of the other machines that record the same provider ID,
 // in order. One in another namespace has that before its name.
-func (l *logic) sharers() []string {
+func (l *logic) sameIDMachines() []string {
 	if len(l.in.ProviderID.Others) == 0 || l.m.Spec.ProviderID == "" {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (l *logic) sharers() []string {
 // name of a machine on the Node with that ID, and the name for which the provider lists
 // the VM. They have to agree, and to name one of the machines that record the ID.
 func (l *logic) ownership() ownership {
-	others := l.sharers()
+	others := l.sameIDMachines()
 	if len(others) == 0 {
 		return ownVM
 	}
@@ -89,7 +89,7 @@ func (l *logic) ownsNode() bool {
 // sharedText says which machines record the same provider ID, and what to do.
 func (l *logic) sharedText() string {
 	const most = 3
-	names := l.sharers()
+	names := l.sameIDMachines()
 	more := ""
 	if len(names) > most {
 		names, more = names[:most], fmt.Sprintf(" and %d more", len(names)-most)
@@ -101,7 +101,7 @@ func (l *logic) sharedText() string {
 
 // sharedErrors returns what is wrong with the provider ID, for the condition.
 func (l *logic) sharedErrors() field.ErrorList {
-	if len(l.sharers()) == 0 {
+	if len(l.sameIDMachines()) == 0 {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("spec", "providerID"), excerpt(l.m.Spec.ProviderID), l.sharedText())}

@@ -82,7 +82,7 @@ func takeOver(m *v1alpha1.Machine, node *corev1.Node, now time.Time) takenOver {
 	if m.Status.CurrentStatus.Phase != v1alpha1.MachineTerminating || op.Type != v1alpha1.MachineOperationDelete {
 		return takenOver{}
 	}
-	step := handedOver(op.Description)
+	step := stepOf(op.Description)
 	switch step {
 	case v1alpha1.InitiateNodeDeletion, v1alpha1.InitiateFinalizerRemoval:
 		return takenOver{drained: true, detached: true, vmDeleted: true}
@@ -102,8 +102,8 @@ func takeOver(m *v1alpha1.Machine, node *corev1.Node, now time.Time) takenOver {
 	return takenOver{drained: true, detached: true}
 }
 
-// handedOver returns the step that a description hands over, or "".
-func handedOver(description string) string {
+// stepOf returns the step that a description hands over, or "".
+func stepOf(description string) string {
 	for _, h := range handovers {
 		words, ok := strings.CutSuffix(description, h.step)
 		if !ok {

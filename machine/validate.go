@@ -59,5 +59,5 @@ func validateClass(c *v1alpha1.MachineClass) field.ErrorList {
 	return errs
 }
 
-// told renders errors for people, in a bounded length.
-func told(errs field.ErrorList) string { return shorten(errs.ToAggregate().Error()) }
+// fieldErrors renders errors for people, in a bounded length.
+func fieldErrors(errs field.ErrorList) string { return shorten(errs.ToAggregate().Error()) }

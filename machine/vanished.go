@@ -15,15 +15,15 @@ import (
 
 // lookEvery is how often the VM of a machine is looked for whose Node is missing
 // or not ready.
-const lookEvery = 5 * time.Minute
+const lookInterval = 5 * time.Minute
 
-// missVM looks for the VM of a machine whose Node is missing or not ready, while d
+// checkVM looks for the VM of a machine whose Node is missing or not ready, while d
 // waits for that Node, and tells if it has vanished. That fails no machine earlier
 // than its timeouts do, and never is a VM made in its place: an answer may be
 // wrong, and what is done about it is its owner's.
 //
 // MCM does not look.
-func (l *logic) missVM(d Decision) Decision {
+func (l *logic) checkVM(d Decision) Decision {
 	if d.Action != nil || !TraitsOf(l.phase()).searched {
 		return d
 	}
@@ -34,7 +34,7 @@ func (l *logic) missVM(d Decision) Decision {
 		}
 	}
 	if l.vanished() {
-		if op := l.vanishedOperation(); !l.drainTells() && !sameOperation(op, l.m.Status.LastOperation) {
+		if op := l.vanishedOperation(); !l.drainsForUpdate() && !sameOperation(op, l.m.Status.LastOperation) {
 			return l.recordOperation(ReasonVMVanished, op)
 		}
 		d.Holds = append(d.Holds, machinist.Hold{
@@ -46,9 +46,9 @@ func (l *logic) missVM(d Decision) Decision {
 	return d
 }
 
-// drainTells says that a drain for an update in place tells of itself in the last
+// drainsForUpdate says that a drain for an update in place tells of itself in the last
 // operation, which has room for one.
-func (l *logic) drainTells() bool {
+func (l *logic) drainsForUpdate() bool {
 	node := l.ownNode()
 	return node != nil && updateStep(node) == v1alpha1.SelectedForUpdate
 }
@@ -70,7 +70,7 @@ func (l *logic) nextLook() time.Time {
 		}
 		seen = entered
 	}
-	next := seen.Add(lookEvery)
+	next := seen.Add(lookInterval)
 	if f := l.in.VM.Failure; f.Code != codes.OK && f.Operation == driver.OpGetMachineStatus {
 		if until := f.until(l.p.Backoff, l.now); until.After(next) {
 			next = until

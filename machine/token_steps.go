@@ -17,8 +17,8 @@ import (
 const (
 	// foreverToken is how long the token of a machine lasts that may take for ever
 	// to join, and foreverRest how much of that has to be left for another VM.
-	foreverToken = 24 * time.Hour
-	foreverRest  = time.Hour
+	unlimitedTokenLife = 24 * time.Hour
+	unlimitedTokenRest  = time.Hour
 )
 
 // createVM makes the VM, with a bootstrap token if its user data have a place for
@@ -53,7 +53,7 @@ func (l *logic) createVM() Decision {
 // tokensUnseen is the wait for a look at the bootstrap tokens.
 func (l *logic) tokensUnseen() machinist.Hold {
 	return machinist.Hold{
-		Subject: "secrets/" + metav1.NamespaceSystem, Reason: ReasonToken, Message: "the bootstrap tokens were not read", Until: l.now.Add(actAgain),
+		Subject: "secrets/" + metav1.NamespaceSystem, Reason: ReasonToken, Message: "the bootstrap tokens were not read", Until: l.now.Add(recheckAfter),
 	}
 }
 
@@ -62,13 +62,13 @@ func (l *logic) tokenNeeded() time.Time {
 	if end := l.creationDeadline(); !end.IsZero() {
 		return end
 	}
-	return l.now.Add(foreverRest)
+	return l.now.Add(unlimitedTokenRest)
 }
 
 // tokenEnd returns when a token ends that is made now: late enough for
 // [logic.tokenNeeded], in whole seconds as a Secret tells them.
 func (l *logic) tokenEnd() time.Time {
-	end := l.now.Add(cmp.Or(max(l.p.CreationTimeout, 0), foreverToken))
+	end := l.now.Add(cmp.Or(max(l.p.CreationTimeout, 0), unlimitedTokenLife))
 	if deadline := l.creationDeadline(); end.Before(deadline) { // the clock of the API server is ahead of ours
 		end = deadline
 	}

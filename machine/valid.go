@@ -12,9 +12,9 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// verdict returns the condition that the machine should carry, or nil for none. Of a
+// validCondition returns the condition that the machine should carry, or nil for none. Of a
 // machine that is being deleted only the provider ID matters.
-func (l *logic) verdict() *corev1.NodeCondition {
+func (l *logic) validCondition() *corev1.NodeCondition {
 	var errs field.ErrorList
 	reason, stays := ReasonPartlyIgnored, l.m.DeletionTimestamp.IsZero()
 	if stays {
@@ -28,34 +28,34 @@ func (l *logic) verdict() *corev1.NodeCondition {
 	if stays {
 		errs = append(errs, l.ignoredNodeName()...)
 	}
-	if stays && !l.carried { // what a Node has, a Node can have
+	if stays && !l.templateApplied { // what a Node has, a Node can have
 		errs = ignoredTemplate(&l.m.Spec.NodeTemplateSpec, errs)
 	}
 	if len(errs) == 0 {
 		return nil
 	}
-	c := condition(v1alpha1.MachineValid, corev1.ConditionFalse, string(reason), told(errs), l.now)
+	c := condition(v1alpha1.MachineValid, corev1.ConditionFalse, string(reason), fieldErrors(errs), l.now)
 	return &c
 }
 
 // withValidity shows on the object what is wrong with it: in the status write of the
 // decision if it is one, and otherwise before anything else.
 func (l *logic) withValidity(d Decision) Decision {
-	want, due := l.verdictDue()
+	want, due := l.validDue()
 	if due.Action == nil {
 		return d
 	}
 	if w, ok := d.Action.(UpdateStatus); ok {
-		w.Machine.Status.Conditions = withVerdict(w.Machine.Status.Conditions, want)
+		w.Machine.Status.Conditions = withValid(w.Machine.Status.Conditions, want)
 		return d
 	}
 	return due
 }
 
-// verdictDue returns the verdict, and the decision that writes it if that is not
+// validDue returns the verdict, and the decision that writes it if that is not
 // recorded yet.
-func (l *logic) verdictDue() (*corev1.NodeCondition, Decision) {
-	want, have := l.verdict(), conditionOf(l.m.Status.Conditions, v1alpha1.MachineValid)
+func (l *logic) validDue() (*corev1.NodeCondition, Decision) {
+	want, have := l.validCondition(), conditionOf(l.m.Status.Conditions, v1alpha1.MachineValid)
 	reason, message := ReasonConditionsChanged, ""
 	switch {
 	case want == nil && have == nil:
@@ -69,12 +69,12 @@ func (l *logic) verdictDue() (*corev1.NodeCondition, Decision) {
 			want.LastTransitionTime = have.LastTransitionTime
 		}
 	}
-	return want, l.record(reason, message, func(s *v1alpha1.MachineStatus) { s.Conditions = withVerdict(s.Conditions, want) })
+	return want, l.record(reason, message, func(s *v1alpha1.MachineStatus) { s.Conditions = withValid(s.Conditions, want) })
 }
 
-// withVerdict returns conditions, which are the caller's, with own in place of
+// withValid returns conditions, which are the caller's, with own in place of
 // every condition of our own, or without one if that is nil.
-func withVerdict(conditions []corev1.NodeCondition, own *corev1.NodeCondition) []corev1.NodeCondition {
+func withValid(conditions []corev1.NodeCondition, own *corev1.NodeCondition) []corev1.NodeCondition {
 	conditions = slices.DeleteFunc(conditions, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.MachineValid })
 	if own != nil {
 		conditions = append(conditions, *own)
@@ -82,17 +82,17 @@ func withVerdict(conditions []corev1.NodeCondition, own *corev1.NodeCondition) [
 	return conditions
 }
 
-// withOwn returns a copy of the conditions of a Node, with the one of our own that
+// withNodeConditions returns a copy of the conditions of a Node, with the one of our own that
 // is recorded on the machine, if there is one.
-func withOwn(node, recorded []corev1.NodeCondition) []corev1.NodeCondition {
-	return withVerdict(slices.Clone(node), conditionOf(recorded, v1alpha1.MachineValid))
+func withNodeConditions(node, recorded []corev1.NodeCondition) []corev1.NodeCondition {
+	return withValid(slices.Clone(node), conditionOf(recorded, v1alpha1.MachineValid))
 }
 
-// withoutOwn returns conditions without those of our own, for comparing what is
+// withoutValid returns conditions without those of our own, for comparing what is
 // recorded with what the Node has.
-func withoutOwn(conditions []corev1.NodeCondition) []corev1.NodeCondition {
+func withoutValid(conditions []corev1.NodeCondition) []corev1.NodeCondition {
 	if conditionOf(conditions, v1alpha1.MachineValid) == nil {
 		return conditions
 	}
-	return withVerdict(slices.Clone(conditions), nil)
+	return withValid(slices.Clone(conditions), nil)
 }

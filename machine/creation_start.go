@@ -19,33 +19,33 @@ func (l *logic) intended() bool {
 		op.Type == v1alpha1.MachineOperationCreate && op.State == v1alpha1.MachineStateProcessing
 }
 
-// unbegun says that it was never written down that a VM is wanted, so that there
+// notStarted says that it was never written down that a VM is wanted, so that there
 // is none.
-func (l *logic) unbegun() bool {
+func (l *logic) notStarted() bool {
 	s := l.m.Status
 	return !l.intended() && s.CurrentStatus.Phase == "" && l.m.Labels[v1alpha1.NodeLabelKey] == "" && l.in.VM.ProviderID == "" &&
 		(s.LastOperation.Type == "" || s.LastOperation.Type == v1alpha1.MachineOperationCreate)
 }
 
-// classless says that nothing was begun for the machine as its class does not exist.
+// neverHadClass says that nothing was begun for the machine as its class does not exist.
 // It is not failed: its owner would replace it by others of the same kind, and it
 // could not be told any more that there is no VM, without which it could not go.
-func (l *logic) classless() bool { return l.unbegun() && l.in.Class.Looked && l.in.Class.Class == nil }
+func (l *logic) neverHadClass() bool { return l.notStarted() && l.in.Class.Looked && l.in.Class.Class == nil }
 
 // creationDeadline returns when the machine has taken too long to join, or zero
-// for never; see [logic.postponed].
+// for never; see [logic.extended].
 func (l *logic) creationDeadline() time.Time {
 	if l.p.CreationTimeout <= 0 || l.m.CreationTimestamp.IsZero() {
 		return time.Time{}
 	}
-	return l.postponed(l.in.Freeze.start(l.begun(), l.now).Add(l.p.CreationTimeout))
+	return l.extended(l.in.Freeze.start(l.creationStart(), l.now).Add(l.p.CreationTimeout))
 }
 
-// begun returns when the machine began to arrive, by the clock of the controllers:
+// creationStart returns when the machine began to arrive, by the clock of the controllers:
 // when one of them saw it or wrote of it first. That is not before its creation
 // timestamp, which is by the clock of the API server, and counts alone if the
 // controllers have recorded nothing.
-func (l *logic) begun() time.Time {
+func (l *logic) creationStart() time.Time {
 	created, s := l.m.CreationTimestamp.Time, l.m.Status
 	if !recorded.Known(l.in.FirstSeen, l.now) {
 		return created
@@ -86,7 +86,7 @@ func (l *logic) timeout(h machinist.Hold, lasts time.Duration) (Decision, bool) 
 	case lasts <= 0:
 		return hold(h), true
 	case !recorded.Known(since.Time, l.now): // the timeout begins now
-		return l.reenter(h.Reason), true
+		return l.resetPhaseTime(h.Reason), true
 	}
 	h.Until = l.in.Freeze.start(since.Time, l.now).Add(lasts)
 	return hold(h), l.now.Before(h.Until)

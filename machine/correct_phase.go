@@ -18,10 +18,10 @@ func (l *logic) correctPhase() Decision {
 		fmt.Sprintf("The phase %q of machine %s does not exist and is corrected", l.phase(), l.m.Name)))
 }
 
-// neverUpdated writes a phase in place of that of an update in place in which the
+// correctUpdatePhase writes a phase in place of that of an update in place in which the
 // Node takes no part: it has neither the condition nor a label of one. It returns
 // false if the machine has no such phase.
-func (l *logic) neverUpdated(node *corev1.Node) (Decision, bool) {
+func (l *logic) correctUpdatePhase(node *corev1.Node) (Decision, bool) {
 	if !leads(l.phase(), ReasonStatusInvalid) || conditionOf(node.Status.Conditions, v1alpha1.NodeInPlaceUpdate) != nil {
 		return Decision{}, false
 	}

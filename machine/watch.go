@@ -14,28 +14,28 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// live watches over a machine that has a VM.
-func (l *logic) live() Decision { return l.withoutPermit(l.watch()) }
+// watch watches over a machine that has a VM.
+func (l *logic) watch() Decision { return l.withoutPermit(l.watchNode()) }
 
-func (l *logic) watch() Decision {
+func (l *logic) watchNode() Decision {
 	phase, node := l.phase(), l.ownNode()
 	switch {
 	case l.in.Node.NoTarget && phase == v1alpha1.MachineFailed:
-		return l.failed()
+		return l.waitForReplacement()
 	case l.in.Node.NoTarget:
 		return settled(ReasonAvailable)
 	case l.nodeName() == "":
 		return l.nodeUnnamed()
 	case !l.nodeLooked():
-		return l.unseen(l.nodeSubject(), "")
+		return l.notObserved(l.nodeSubject(), "")
 	case node == nil && l.in.Node.Node != nil:
-		return l.nodeForeign()
+		return l.nodeOfOther()
 	case node == nil:
 		return l.nodeMissing(ReasonNodeGone, "the node does not exist")
-	case deletionWanted(node):
+	case deletionRequested(node):
 		return l.do(DeleteMachine{Namespace: l.m.Namespace, Name: l.m.Name, UID: l.m.UID}, ReasonDeleting, "")
 	}
-	return l.inTurn(l.syncNode, l.inPlaceUpdate, l.health)
+	return l.firstAction(l.syncNode, l.inPlaceUpdate, l.health)
 }
 
 // nodeUnnamed finds out which Node a machine has whose label was lost. Nothing
@@ -43,11 +43,11 @@ func (l *logic) watch() Decision {
 func (l *logic) nodeUnnamed() Decision {
 	switch phase := l.phase(); {
 	case phase == v1alpha1.MachineFailed:
-		return l.failed()
+		return l.waitForReplacement()
 	case phase == v1alpha1.MachinePending && l.expired():
 		return l.failToJoin()
 	}
-	if d, out := l.nameNode(); out {
+	if d, out := l.findNodeName(); out {
 		return d
 	}
 	d := l.lookAgain(l.nodeSubject(), "the name of its node is not known")
@@ -60,7 +60,7 @@ func (l *logic) nodeUnnamed() Decision {
 	if timed := leads(l.phase(), ReasonHealthTimeout) || leads(l.phase(), ReasonUpdateTimeout); !timed || !l.in.Node.Looked {
 		return d
 	}
-	return l.inTurn(func() Decision { return d }, func() Decision { return l.nodeMissing(ReasonNotObserved, d.Message) })
+	return l.firstAction(func() Decision { return d }, func() Decision { return l.nodeMissing(ReasonNotObserved, d.Message) })
 }
 
 // lookAgain looks for the VM of a machine that has lost what was known of it, or waits
@@ -81,24 +81,24 @@ func (l *logic) lookAgain(subject, message string) Decision {
 	return hold(h)
 }
 
-// unidentified finds out which VM a machine has whose provider ID was lost, and
+// findProviderID finds out which VM a machine has whose provider ID was lost, and
 // writes it down again. Nothing is concluded from that loss: no VM is made, and the
 // machine is watched as before.
-func (l *logic) unidentified() Decision {
+func (l *logic) findProviderID() Decision {
 	if l.m.Spec.ProviderID != "" || l.phase() == v1alpha1.MachineFailed {
 		return Decision{}
 	}
 	if l.in.VM.ProviderID != "" {
-		m, _ := l.withVM()
+		m, _ := l.withIdentity()
 		return l.do(UpdateMachine{Machine: m, What: "provider ID " + m.Spec.ProviderID}, ReasonVMKnown, "")
 	}
 	return l.lookAgain("machine/"+l.m.Name, "its provider ID is not known")
 }
 
-// nodeForeign treats a Node of another machine, which the label of this one names,
+// nodeOfOther treats a Node of another machine, which the label of this one names,
 // as if it were not there. A machine that is on its way to join cannot: what its
 // VM would become is another's.
-func (l *logic) nodeForeign() Decision {
+func (l *logic) nodeOfOther() Decision {
 	if l.moves(ReasonStaleNode) {
 		return l.staleNode()
 	}
@@ -121,7 +121,7 @@ func (l *logic) nodeMissing(r machinist.Reason, message string) Decision {
 	case leads(phase, ReasonUpdateTimeout):
 		return l.updateTimeout(machinist.Hold{Subject: l.nodeSubject(), Reason: r, Message: message})
 	case phase == v1alpha1.MachineFailed:
-		return l.failed()
+		return l.waitForReplacement()
 	default:
 		if r == ReasonNodeGone {
 			r, message = ReasonWaitingForNode, "the node has not joined yet"
@@ -134,26 +134,26 @@ func (l *logic) nodeMissing(r machinist.Reason, message string) Decision {
 func (l *logic) health() Decision {
 	node := l.in.Node.Node
 	healthy, bad := judgeHealth(node.Status.Conditions, l.p.HealthConditions)
-	return l.copyConditions(node, l.judge(node, healthy, bad))
+	return l.copyConditions(node, l.judgeNode(node, healthy, bad))
 }
 
-// judge returns what follows for the machine from how its Node is.
-func (l *logic) judge(node *corev1.Node, healthy bool, bad []corev1.NodeCondition) Decision {
+// judgeNode returns what follows for the machine from how its Node is.
+func (l *logic) judgeNode(node *corev1.Node, healthy bool, bad []corev1.NodeCondition) Decision {
 	switch phase := l.phase(); {
 	case leads(phase, ReasonUpdateTimeout): // judged when the update is over
 		return settled(ReasonNodeReady)
 	case phase == v1alpha1.MachineInPlaceUpdateFailed:
 		return l.unhealthy(ReasonUpdateFailed, "the update in place has failed", node.Status.Conditions)
 	case healthy && l.moves(ReasonNodeReady):
-		return l.run(node)
+		return l.becomeRunning(node)
 	case phase == v1alpha1.MachineFailed:
-		return l.failed()
+		return l.waitForReplacement()
 	case healthy && phase == v1alpha1.MachinePending:
 		return l.waitToJoin(ReasonCriticalComponents, "critical components are not ready")
 	case healthy:
 		return settled(ReasonNodeReady)
 	case l.moves(ReasonNodeUnhealthy):
-		return l.doubt(node, bad)
+		return l.becomeUnknown(node, bad)
 	case leads(phase, ReasonHealthTimeout):
 		return l.unhealthy(ReasonNodeUnhealthy, "the node is unhealthy: "+conditionList(bad), bad)
 	default:
@@ -165,7 +165,7 @@ func (l *logic) judge(node *corev1.Node, healthy bool, bad []corev1.NodeConditio
 // otherwise what was decided stands. A decision to write something else records
 // them too, so that no change can put off a timeout.
 func (l *logic) copyConditions(node *corev1.Node, otherwise Decision) Decision {
-	if !conditionsChanged(withoutOwn(l.m.Status.Conditions), withoutOwn(node.Status.Conditions)) {
+	if !conditionsChanged(withoutValid(l.m.Status.Conditions), withoutValid(node.Status.Conditions)) {
 		return otherwise
 	}
 	switch do := otherwise.Action.(type) {
@@ -181,22 +181,22 @@ func (l *logic) copyConditions(node *corev1.Node, otherwise Decision) Decision {
 
 // conditionsOf returns a change that records the conditions of the Node.
 func (l *logic) conditionsOf(node *corev1.Node) func(*v1alpha1.MachineStatus) {
-	return func(s *v1alpha1.MachineStatus) { s.Conditions = withOwn(node.Status.Conditions, l.m.Status.Conditions) }
+	return func(s *v1alpha1.MachineStatus) { s.Conditions = withNodeConditions(node.Status.Conditions, l.m.Status.Conditions) }
 }
 
-// run records that the machine is healthy.
-func (l *logic) run(node *corev1.Node) Decision {
+// becomeRunning records that the machine is healthy.
+func (l *logic) becomeRunning(node *corev1.Node) Decision {
 	op := l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateSuccessful,
 		fmt.Sprintf("Machine %s successfully re-joined the cluster", l.m.Name))
 	if last := l.m.Status.LastOperation; last.Type == v1alpha1.MachineOperationCreate && last.State != v1alpha1.MachineStateSuccessful {
 		op.Type, op.Description = v1alpha1.MachineOperationCreate, fmt.Sprintf(
-			"Machine %s successfully joined the cluster in %s", l.m.Name, max(0, l.now.Sub(l.begun()).Round(time.Second)))
+			"Machine %s successfully joined the cluster in %s", l.m.Name, max(0, l.now.Sub(l.creationStart()).Round(time.Second)))
 	}
 	return l.move(ReasonNodeReady, op, l.conditionsOf(node))
 }
 
-// doubt records that a machine that was healthy is not.
-func (l *logic) doubt(node *corev1.Node, bad []corev1.NodeCondition) Decision {
+// becomeUnknown records that a machine that was healthy is not.
+func (l *logic) becomeUnknown(node *corev1.Node, bad []corev1.NodeCondition) Decision {
 	return l.move(ReasonNodeUnhealthy, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
 		"Machine %s is unhealthy - changing MachinePhase to Unknown. Node conditions: %s", l.m.Name, conditionList(bad))), l.conditionsOf(node))
 }
@@ -215,16 +215,16 @@ func (l *logic) waitToJoin(r machinist.Reason, message string) Decision {
 	if r == ReasonCriticalComponents {
 		return hold(h)
 	}
-	return l.missVM(hold(h))
+	return l.checkVM(hold(h))
 }
 
 // failToJoin fails a machine whose Node has not joined in time, if the Node was looked
 // for after that time.
 func (l *logic) failToJoin() Decision {
-	if d, due := l.evidence(l.creationDeadline()); due {
+	if d, due := l.confirmNode(l.creationDeadline()); due {
 		return d
 	}
-	return l.timeOut("")
+	return l.failCreation("")
 }
 
 // unhealthy waits for a machine that is Unknown, or whose update in place has
@@ -233,16 +233,16 @@ func (l *logic) failToJoin() Decision {
 func (l *logic) unhealthy(r machinist.Reason, message string, bad []corev1.NodeCondition) Decision {
 	waiting, waits := l.timeout(machinist.Hold{Subject: l.nodeSubject(), Reason: r, Message: message}, l.p.HealthTimeout)
 	if waits {
-		return l.missVM(waiting)
+		return l.checkVM(waiting)
 	}
 	d, waits := l.replacement()
 	if _, takes := d.Action.(TakePermit); waits && !takes {
 		if l.refused() { // a VM that is gone need not be held
-			d = l.missVM(d)
+			d = l.checkVM(d)
 		}
 		return d
 	}
-	if look, due := l.evidence(waiting.NextCheck); due {
+	if look, due := l.confirmNode(waiting.NextCheck); due {
 		return look
 	}
 	if waits {
