@@ -13,9 +13,8 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// acceptable returns a node template without what the API server would not take on
-// a Node: it would refuse every write of the Node for it, and the machine would get
-// no further.
+// acceptable returns a node template without the entries that are invalid on a Node. The API server
+// would refuse each write of the Node with them.
 func acceptable(t nodeops.Template) nodeops.Template {
 	t.Labels, t.Annotations, t.Taints = maps.Clone(t.Labels), maps.Clone(t.Annotations), slices.Clone(t.Taints)
 	maps.DeleteFunc(t.Labels, func(key, value string) bool { return !labelKey(key) || !labelValue(value) })
@@ -24,7 +23,7 @@ func acceptable(t nodeops.Template) nodeops.Template {
 	return t
 }
 
-// ignoredTemplate adds what [acceptable] leaves out.
+// ignoredTemplate appends the errors for the entries that [acceptable] removes.
 func ignoredTemplate(t *v1alpha1.NodeTemplateSpec, errs field.ErrorList) field.ErrorList {
 	path := field.NewPath("spec", "nodeTemplate")
 	for _, key := range slices.Sorted(maps.Keys(t.Labels)) {
@@ -46,7 +45,7 @@ func ignoredTemplate(t *v1alpha1.NodeTemplateSpec, errs field.ErrorList) field.E
 	return errs
 }
 
-// taintProblem returns why a Node cannot have a taint, or "".
+// taintProblem returns why a taint is invalid, or "".
 func taintProblem(t *corev1.Taint) string {
 	effects := []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
 	switch {

@@ -13,8 +13,8 @@ import (
 	"github.com/machinist-dev/machinist"
 )
 
-// liveAttachments returns the attachments of a Node without a deletion timestamp, by
-// name. Nil attachments and those of other Nodes are left out.
+// liveAttachments returns the attachments of a Node without a deletion timestamp, sorted by name.
+// Nil attachments are skipped.
 func liveAttachments(node string, attachments []*storagev1.VolumeAttachment) []*storagev1.VolumeAttachment {
 	var live []*storagev1.VolumeAttachment
 	for _, va := range attachments {
@@ -26,10 +26,9 @@ func liveAttachments(node string, attachments []*storagev1.VolumeAttachment) []*
 	return live
 }
 
-// detach deletes what says that volumes are attached to a Node that was drained by
-// force since then: nothing is left on it that could unmount them. It returns false when
-// that is over. That they are detached is not waited for. What was not seen, or could not
-// be deleted, for a minute is left.
+// detach deletes the VolumeAttachments of a Node after a forced drain, because no kubelet unmounts
+// the volumes. It does not wait until they are detached. It returns false when no attachment is
+// left, or after a minute.
 func (l *logic) detach(node *corev1.Node, since time.Time) (Decision, bool) {
 	view := l.in.Attachments
 	if view.Looked {

@@ -69,7 +69,7 @@ func Call(
 	}
 }
 
-// orEmpty returns a response, or an empty one in place of nil.
+// orEmpty returns a response, or an empty one for nil.
 func orEmpty[T any](response *T) *T { return cmp.Or(response, new(T)) }
 
 // redacted returns an error whose text does not have the token.
@@ -80,7 +80,7 @@ func redacted(err error, token BootstrapToken) error {
 	return redactedError{err, strings.ReplaceAll(err.Error(), *token.text, "…")}
 }
 
-// discreetError is an error with another text.
+// redactedError is an error with another text.
 type redactedError struct {
 	error
 	text string

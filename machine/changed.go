@@ -15,18 +15,17 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Changed reports whether an object differs in more than what is written all the time, so
-// that what depends on it has to be decided again. A nil before was added, a nil after is
-// gone. All fields are compared but these:
+// Changed reports whether an object differs in more than fields that change all the time, so that
+// dependent objects have to be decided again. A nil before means a new object, and a nil after a
+// deleted one. It compares all fields except for these:
 //
 //   - metadata: resourceVersion, generation, generateName, selfLink, managedFields,
 //     deletionGracePeriodSeconds
 //   - conditions: the heartbeat, and the message of a condition of other controllers
-//   - Nodes: spec.podCIDR and the like, and all of status but capacity and conditions
-//   - Machines: of the node template, all but labels, annotations and taints
+//   - Nodes: spec.podCIDR and others, and all of status except capacity and conditions
+//   - Machines: all of the node template except labels, annotations and taints
 //
-// For a Node or Machine that has not changed it allocates nothing, and takes less than
-// a microsecond.
+// For an unchanged Node or Machine it allocates nothing, and takes less than a microsecond.
 func Changed[T v1alpha1.Machine | v1alpha1.MachineClass | corev1.Node | corev1.Secret](before, after *T) bool {
 	if before == nil || after == nil || before == after {
 		return before != after
@@ -43,15 +42,14 @@ func Changed[T v1alpha1.Machine | v1alpha1.MachineClass | corev1.Node | corev1.S
 	}
 }
 
-// significant compares MachineClasses and Secrets by what [Changed] compares.
+// significant compares MachineClasses and Secrets as [Changed] does.
 var significant = conversion.EqualitiesOrDie(
 	func(a, b metav1.ObjectMeta) bool { return sameMeta(&a, &b) },
 	func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 },
 )
 
-// FreesReplacement reports whether a change of a machine may let another machine of its
-// [Group] be failed for bad health: it counts less towards the replacement limit, leaves
-// the group, or is gone.
+// FreesReplacement reports whether a change of a machine may allow another machine of its [Group]
+// to fail: the machine counts less towards the replacement limit, leaves the group, or is deleted.
 func FreesReplacement(before, after *v1alpha1.Machine) bool {
 	switch {
 	case before == nil || before == after:

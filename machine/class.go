@@ -15,20 +15,19 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// ClassObservation is what is known of one class.
+// ClassObservation is what is known about one class.
 type ClassObservation struct {
-	// Class as last read. Nil decides nothing.
+	// Class is the class as last read. Nil decides nothing.
 	Class *v1alpha1.MachineClass
-	// Machines that may refer to the class, in any order.
+	// Machines are the machines that may refer to the class, in any order.
 	Machines []*v1alpha1.Machine
-	// Complete says that Machines is the whole list of the namespace; without it
-	// no finalizer is removed.
+	// Complete means that Machines are all machines of the namespace. Without it no finalizer is
+	// removed.
 	Complete bool
 }
 
-// DecideClass returns the next step of one class: it is guarded by a finalizer
-// as long as a machine refers to it, and let go when none does. A class that is
-// being deleted gets no finalizer.
+// DecideClass returns the next step for one class. The class has a finalizer while a machine refers
+// to it. A class that is being deleted gets no finalizer.
 func DecideClass(in ClassObservation, now time.Time) Decision {
 	c := in.Class
 	if c == nil {
@@ -49,20 +48,18 @@ func DecideClass(in ClassObservation, now time.Time) Decision {
 	})
 }
 
-// SecretObservation is what is known of one secret.
+// SecretObservation is what is known about one secret.
 type SecretObservation struct {
-	// Secret as last read. Nil decides nothing.
+	// Secret is the secret as last read. Nil decides nothing.
 	Secret *corev1.Secret
-	// Classes that may refer to the secret, in any order.
+	// Classes are the classes that may refer to the secret, in any order.
 	Classes []*v1alpha1.MachineClass
-	// Complete says that Classes is the whole list; without it no finalizer is
-	// removed.
+	// Complete means that Classes are all classes. Without it no finalizer is removed.
 	Complete bool
 }
 
-// DecideSecret returns the next step of one secret: it is guarded by a finalizer
-// as long as a class refers to it, by name and namespace, and let go when none
-// does. Nothing of a secret's data is read.
+// DecideSecret returns the next step for one secret. The secret has a finalizer while a class
+// refers to it, by name and namespace. It does not read the data of the secret.
 func DecideSecret(in SecretObservation, now time.Time) Decision {
 	s := in.Secret
 	if s == nil {
@@ -82,10 +79,9 @@ func DecideSecret(in SecretObservation, now time.Time) Decision {
 	})
 }
 
-// ViewClass returns the view of a class which was looked for: of nil if there is
-// none. data is what could be read of its secrets, merged by [MergeSecrets], and
-// missing is what could not be read. The problem of the class is the one, or that
-// the other has no user data to make a VM of. Nothing of the data is kept.
+// ViewClass returns the view of a class that was read. c is nil if the class does not exist. data
+// is the data of its secrets that were read, merged by [MergeSecrets]. missing is the error for a
+// secret that was not read. The view does not keep the data.
 func ViewClass(c *v1alpha1.MachineClass, data map[string][]byte, missing error) ClassView {
 	view := ClassView{Looked: true, Class: c}
 	if c == nil {
@@ -102,9 +98,8 @@ func ViewClass(c *v1alpha1.MachineClass, data map[string][]byte, missing error) 
 	return view
 }
 
-// SecretRefs returns the secrets that a class refers to, user data first, each
-// with a namespace: a reference without one means that of the class. A nil class
-// refers to none.
+// SecretRefs returns the secrets of a class, user data first. A reference without a namespace has
+// that of the class. It returns nil for a nil class.
 func SecretRefs(c *v1alpha1.MachineClass) []corev1.SecretReference {
 	if c == nil {
 		return nil
@@ -118,12 +113,12 @@ func SecretRefs(c *v1alpha1.MachineClass) []corev1.SecretReference {
 	return refs
 }
 
-// MarshalText returns [UpdateSecret.String], so that the data of the secret is not
-// logged as JSON. It never fails.
+// MarshalText returns [UpdateSecret.String], so that JSON does not have the data of the secret. It
+// never fails.
 func (a UpdateSecret) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// decideFinalizer decides about a finalizer that stays as long as user is not empty. write
-// makes the action that writes finalizers.
+// decideFinalizer returns the next step for a finalizer that stays while user is not empty. write
+// returns the action that writes the finalizers.
 func decideFinalizer(o metav1.Object, finalizer, user string, complete bool, now time.Time, write func(finalizers []string, what string) Action) Decision {
 	guarded, deleting := hasFinalizer(o, finalizer), o.GetDeletionTimestamp() != nil
 	switch {

@@ -9,13 +9,12 @@ import (
 	"github.com/machinist-dev/machinist"
 )
 
-// targetAgain is when an API server that did not answer is asked again.
+// targetRetry is the wait after the API server of the Nodes did not answer.
 const targetRetry = 10 * time.Second
 
-// confirmNode asks the API server for the Node before a machine is failed because a
-// timeout has ended: what a cache shows may be older than that, also if nothing says
-// so. It returns false if what is known of the Node is not older than end. An API
-// server that does not answer is waited for: nothing is failed meanwhile.
+// confirmNode reads the Node from the API server before a machine fails because of a timeout that
+// ended at end. A cache may be older without a sign of it. It returns false if the view of the Node
+// is not older than end. While the API server does not answer, the machine does not fail.
 func (l *logic) confirmNode(end time.Time) (Decision, bool) {
 	switch view := l.in.Node; {
 	case view.NoTarget, view.Looked && !view.AsOf.IsZero() && !view.AsOf.Before(end):

@@ -10,17 +10,16 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// correctPhase writes a phase in place of one that no machine can have. A machine
-// whose VM is known is judged by its Node from there; of any other the VM is looked
-// for, and no second one is made.
+// correctPhase replaces a phase that does not exist. A machine with a provider ID is then judged by
+// its Node. For other machines the VM is looked up, and no second VM is created.
 func (l *logic) correctPhase() Decision {
 	return l.move(ReasonStatusInvalid, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing,
 		fmt.Sprintf("The phase %q of machine %s does not exist and is corrected", l.phase(), l.m.Name)))
 }
 
-// correctUpdatePhase writes a phase in place of that of an update in place in which the
-// Node takes no part: it has neither the condition nor a label of one. It returns
-// false if the machine has no such phase.
+// correctUpdatePhase replaces the phase InPlaceUpdating of a machine whose Node takes part in no
+// in-place update: the Node has neither the condition nor a label of one. It returns false for
+// other machines.
 func (l *logic) correctUpdatePhase(node *corev1.Node) (Decision, bool) {
 	if !leads(l.phase(), ReasonStatusInvalid) || conditionOf(node.Status.Conditions, v1alpha1.NodeInPlaceUpdate) != nil {
 		return Decision{}, false

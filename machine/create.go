@@ -15,7 +15,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// creation leads a machine to its VM.
+// creation returns the next step until the VM of a machine is initialized.
 func (l *logic) creation() Decision {
 	if errs := Validate(l.m); len(errs) > 0 {
 		return l.recordInvalid(ReasonInvalid, fieldErrors(errs))
@@ -35,12 +35,12 @@ func (l *logic) creation() Decision {
 	return l.ensureVM()
 }
 
-// waitForReplacement waits for the owner of a machine that has failed.
+// waitForReplacement waits until the MachineSet replaces a Failed machine.
 func (l *logic) waitForReplacement() Decision {
 	return hold(machinist.Hold{Subject: "machine/" + l.m.Name, Reason: ReasonFailed, Message: "waits to be replaced by its owner", Until: l.readySoon()})
 }
 
-// failCreation fails a machine that took too long to join, once it may be failed.
+// failCreation fails a machine at the end of the creation timeout, if a permit allows.
 func (l *logic) failCreation(errorCode string) Decision {
 	if d, waits := l.takePermit(ReasonCreationTimeout, 0); waits {
 		return d
@@ -51,8 +51,7 @@ func (l *logic) failCreation(errorCode string) Decision {
 	return l.move(ReasonCreationTimeout, op)
 }
 
-// lastErrorCode returns how the last call failed, also if that is not written down
-// yet.
+// lastErrorCode returns the error code of the last failed call, recorded or not.
 func (l *logic) lastErrorCode() string {
 	if f := l.in.VM.Failure; f.Code != codes.OK {
 		return f.Code.String()
@@ -60,8 +59,7 @@ func (l *logic) lastErrorCode() string {
 	return l.m.Status.LastOperation.ErrorCode
 }
 
-// ensureVM looks for the VM, makes it if there is none, and writes down what it
-// finds.
+// ensureVM looks for the VM, creates it if there is none, and records its identity.
 func (l *logic) ensureVM() Decision {
 	vm := l.in.VM
 	if vm.Failure.Code != codes.OK {
@@ -91,14 +89,14 @@ func (l *logic) ensureVM() Decision {
 	return l.initializeVM()
 }
 
-// initializeVM has a VM initialized whose identity is written down. That includes one
-// which was found and is not reported as uninitialized: not every driver reports
-// that, and the process that created it may have crashed before. A second
-// initialization does no harm. A VM that is not found may not be visible yet.
+// initializeVM initializes a VM whose identity is recorded. A VM that was found is initialized
+// again, even if the driver does not report it as uninitialized. Not all drivers report it, and the
+// process that created the VM may have crashed. A second initialization does no harm. A VM that is
+// not found may not be listed yet.
 //
-// Once the creation timeout is over, a VM that shows is left to its Node: if that
-// has joined meanwhile, nothing is wrong. A VM that is to become the Node of
-// another machine is not finished.
+// After the creation timeout, a VM that was found is not initialized: its Node may have joined
+// meanwhile. A VM whose Node would have the name of another machine's Node is not initialized
+// either.
 func (l *logic) initializeVM() Decision {
 	if !l.in.Node.NoTarget && foreignNode(l.m, l.in.Node.Node) {
 		return l.staleNode()
@@ -114,13 +112,13 @@ func (l *logic) initializeVM() Decision {
 	return l.do(InitializeVM{LastKnownState: l.in.VM.LastKnownState}, reason, "")
 }
 
-// newState says whether the driver gave a text that is not written down yet.
+// newState reports whether the driver returned a text that is not recorded yet.
 func (l *logic) newState() bool {
 	state := l.in.VM.LastKnownState
 	return state != "" && state != l.m.Status.LastKnownState
 }
 
-// recordVM writes that the VM exists, and that it has to join if there is a cluster.
+// recordVM records that the VM exists.
 func (l *logic) recordVM() Decision {
 	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine)
 	if l.in.Node.NoTarget {
@@ -144,7 +142,7 @@ func (l *logic) recordVM() Decision {
 	return d
 }
 
-// addFinalizer adds the finalizer, and the priority that orders scale-down.
+// addFinalizer adds the finalizer, and the priority for scale-down.
 func (l *logic) addFinalizer() Decision {
 	m := l.m.DeepCopy()
 	m.Finalizers = append(m.Finalizers, v1alpha1.MCMFinalizerName)
@@ -154,7 +152,8 @@ func (l *logic) addFinalizer() Decision {
 	return l.do(UpdateMachine{Machine: m, What: "finalizer"}, ReasonNew, "")
 }
 
-// classUnusable returns why nothing can be made of the class, if so.
+// classUnusable returns the decision for a class with which no VM can be created. It returns false
+// if the class is usable.
 func (l *logic) classUnusable() (Decision, bool) {
 	c := l.in.Class
 	switch {
@@ -174,7 +173,7 @@ func (l *logic) classUnusable() (Decision, bool) {
 	}), true
 }
 
-// classSubject names the class, or the machine if that names none.
+// classSubject returns the subject of the class, or that of the machine if it names no class.
 func (l *logic) classSubject() string {
 	if name := l.m.Spec.Class.Name; name != "" {
 		return "machineclass/" + name
@@ -182,9 +181,8 @@ func (l *logic) classSubject() string {
 	return "machine/" + l.m.Name
 }
 
-// recordInvalid writes down that the machine cannot be made as it is, and waits. The
-// creation timeout goes on, and an intent that was written stays: there may be a
-// VM.
+// recordInvalid records that no VM can be created, and waits. The creation timeout keeps counting.
+// A recorded intent stays, because a VM may exist.
 func (l *logic) recordInvalid(r machinist.Reason, message string) Decision {
 	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, message)
 	switch to, moves := l.next(ReasonInvalid); {
@@ -205,8 +203,8 @@ func (l *logic) recordInvalid(r machinist.Reason, message string) Decision {
 	return l.holdToJoin(machinist.Hold{Subject: subject, Reason: r, Message: message, Until: l.now.Add(time.Minute)})
 }
 
-// creationFailed writes down how a call failed, and waits until it may be
-// repeated. It returns false when that time has come.
+// creationFailed records a failed call and waits for its retry. It returns false when the retry is
+// due.
 func (l *logic) creationFailed(f CallFailure) (Decision, bool) {
 	if l.expired() {
 		return l.failCreation(f.Code.String()), true
@@ -224,8 +222,7 @@ func (l *logic) creationFailed(f CallFailure) (Decision, bool) {
 	return d, waiting
 }
 
-// backOff waits until a failed call may be repeated. It returns false when that time
-// has come.
+// backOff waits for the retry of a failed call. It returns false when the retry is due.
 func (l *logic) backOff(f CallFailure) (Decision, bool) {
 	until := f.until(l.p.Backoff, l.now)
 	if !l.now.Before(until) {
@@ -241,8 +238,8 @@ func creationFailureText(f CallFailure) string {
 	return "Cloud provider message - " + f.Message
 }
 
-// incompleteResponse treats an answer that names neither the VM nor the Node as a
-// failure: it is written down, and asked again later.
+// incompleteResponse treats a response without provider ID and Node name as a failure. It is
+// recorded, and the VM is looked up again later.
 func (l *logic) incompleteResponse() Decision {
 	if l.in.VM.Failure.Code != codes.OK { // a later call failed, which was told, and its time is over
 		return l.do(LookForVM{}, ReasonLookFirst, "")
@@ -257,9 +254,9 @@ func (l *logic) incompleteResponse() Decision {
 	return l.do(LookForVM{}, ReasonLookFirst, "")
 }
 
-// withIdentity returns the machine with the identity of its VM, and whether that
-// changes it. What is written down already never changes. A Node name that cannot be
-// the value of a label is left out; see [NodeNameOf].
+// withIdentity returns the machine with the identity of its VM, and whether that changes the
+// machine. Recorded values stay. A Node name that is not a valid label value is left out: see
+// [NodeNameOf].
 func (l *logic) withIdentity() (*v1alpha1.Machine, bool) {
 	vm := l.in.VM
 	needID := l.m.Spec.ProviderID == ""

@@ -10,8 +10,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// intended says whether it is written down that a VM is wanted. From then on one
-// may exist.
+// intended reports whether the intent to have a VM is recorded. From then on a VM may exist.
 func (l *logic) intended() bool {
 	op := l.m.Status.LastOperation
 	return l.m.Spec.ProviderID != "" ||
@@ -19,21 +18,22 @@ func (l *logic) intended() bool {
 		op.Type == v1alpha1.MachineOperationCreate && op.State == v1alpha1.MachineStateProcessing
 }
 
-// notStarted says that it was never written down that a VM is wanted, so that there
-// is none.
+// notStarted reports whether the intent to have a VM was never recorded. Then there is no VM.
 func (l *logic) notStarted() bool {
 	s := l.m.Status
 	return !l.intended() && s.CurrentStatus.Phase == "" && l.m.Labels[v1alpha1.NodeLabelKey] == "" && l.in.VM.ProviderID == "" &&
 		(s.LastOperation.Type == "" || s.LastOperation.Type == v1alpha1.MachineOperationCreate)
 }
 
-// neverHadClass says that nothing was begun for the machine as its class does not exist.
-// It is not failed: its owner would replace it by others of the same kind, and it
-// could not be told any more that there is no VM, without which it could not go.
-func (l *logic) neverHadClass() bool { return l.notStarted() && l.in.Class.Looked && l.in.Class.Class == nil }
+// neverHadClass reports whether nothing was started for the machine because its class does not
+// exist. Such a machine does not fail: its MachineSet would replace it by machines with the same
+// class, and a Failed machine no longer shows that it has no VM, so that it could not be deleted.
+func (l *logic) neverHadClass() bool {
+	return l.notStarted() && l.in.Class.Looked && l.in.Class.Class == nil
+}
 
-// creationDeadline returns when the machine has taken too long to join, or zero
-// for never; see [logic.extended].
+// creationDeadline returns the end of the creation timeout: see [logic.extended]. Zero means no
+// limit.
 func (l *logic) creationDeadline() time.Time {
 	if l.p.CreationTimeout <= 0 || l.m.CreationTimestamp.IsZero() {
 		return time.Time{}
@@ -41,10 +41,9 @@ func (l *logic) creationDeadline() time.Time {
 	return l.extended(l.in.Freeze.start(l.creationStart(), l.now).Add(l.p.CreationTimeout))
 }
 
-// creationStart returns when the machine began to arrive, by the clock of the controllers:
-// when one of them saw it or wrote of it first. That is not before its creation
-// timestamp, which is by the clock of the API server, and counts alone if the
-// controllers have recorded nothing.
+// creationStart returns when the creation timeout begins: the first time at which a controller
+// observed the machine or wrote its status, but not before its creation timestamp. The creation
+// timestamp is a time of the API server. It counts alone if no other time is known.
 func (l *logic) creationStart() time.Time {
 	created, s := l.m.CreationTimestamp.Time, l.m.Status
 	if !recorded.Known(l.in.FirstSeen, l.now) {
@@ -62,13 +61,13 @@ func (l *logic) creationStart() time.Time {
 	return own
 }
 
-// expired says whether the machine has taken too long to join.
+// expired reports whether the creation timeout has ended.
 func (l *logic) expired() bool {
 	end := l.creationDeadline()
 	return !end.IsZero() && !l.now.Before(end)
 }
 
-// holdToJoin returns a decision that waits, but not beyond the creation timeout.
+// holdToJoin returns a decision that waits, at most until the end of the creation timeout.
 func (l *logic) holdToJoin(h machinist.Hold) Decision {
 	d := hold(h)
 	if !l.expired() {
@@ -77,9 +76,8 @@ func (l *logic) holdToJoin(h machinist.Hold) Decision {
 	return d
 }
 
-// timeout waits until the phase has lasted for so long since it was entered, or since the
-// API servers answer again. It returns false when that time has come. Without a duration
-// it waits for ever.
+// timeout waits for a timeout that began when the phase was entered, or when the API servers
+// answered again. It returns false when the timeout has ended. Zero waits without end.
 func (l *logic) timeout(h machinist.Hold, lasts time.Duration) (Decision, bool) {
 	since := l.m.Status.CurrentStatus.LastUpdateTime
 	switch {

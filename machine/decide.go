@@ -8,17 +8,16 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Decide returns the next step in the life of one machine.
+// Decide returns the next step for one machine.
 //
-// A machine that is not being deleted is guarded by a finalizer, then its
-// intent to have a VM is written down, then the VM is looked for, made if there
-// is none, written down and initialized; then its Node is watched. A machine
-// that is being deleted has its Node drained, its VM deleted, its Node deleted,
-// and is then let go. Every step follows from what is observed, so that a caller
-// may stop anywhere and begin again.
+// A new machine gets a finalizer. Then its intent to have a VM is recorded, the VM is looked up,
+// created if there is none, recorded and initialized. Then its Node is watched. For a machine that
+// is being deleted, the Node is drained, the VM and the Node are deleted, and the finalizer is
+// removed. Each step follows from the observation, so that a caller may stop anywhere and begin
+// again.
 //
-// Nothing is decided for a zero Observation, and nothing destructive on a view
-// that is not complete.
+// For the zero Observation it decides nothing. It decides nothing destructive on an incomplete
+// view.
 func Decide(in Observation, p Policy, now time.Time) Decision {
 	if in.Machine == nil {
 		return Decision{Reason: ReasonNotObserved}
@@ -37,8 +36,8 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 	}
 }
 
-// steps returns what [Decide] decides of a machine without regard to its
-// verdict.
+// steps returns the decision of the phase of a machine that is not being deleted. It does not write
+// the condition Valid.
 func (l *logic) steps() Decision {
 	if _, exists := phaseTraits[l.phase()]; !exists {
 		return l.correctPhase()

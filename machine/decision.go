@@ -9,25 +9,24 @@ import (
 	"github.com/machinist-dev/machinist/internal/line"
 )
 
-// Decision is the next step: what to do, why the rest is not done, and when to
-// ask again.
+// Decision is the next step for a machine: what to do, what is not done yet, and when to decide
+// again.
 type Decision struct {
-	// Action is the one next effect, or nil. The caller carries it out, observes its
-	// result, and asks again at once. Every effect may be repeated and may be
-	// lost; what has to be remembered is written before what depends on it.
+	// Action is the one next effect, or nil. The caller carries it out, observes its result, and
+	// decides again at once. Each action may be repeated and may be lost.
 	Action Action
-	// Reason is why, as a stable word.
+	// Reason is why.
 	Reason machinist.Reason
-	// Message is why, in words for people; it may change.
+	// Message is why, for people. Its text may change.
 	Message string
-	// Holds are what is not done yet, and what stands in the way.
+	// Holds are what is not done yet, and why.
 	Holds []machinist.Hold
-	// NextCheck is when to ask again at the latest. Zero means that only a change
-	// of something observed can help. It is never zero next to an action.
+	// NextCheck is when to decide again at the latest. Zero means when an observed object changes.
+	// It is not zero for a decision with an action.
 	NextCheck time.Time
 }
 
-// String returns the decision in one line, for logs and golden tests.
+// String returns the decision in one line.
 func (d Decision) String() string {
 	var actions []Action
 	if d.Action != nil {
@@ -38,101 +37,99 @@ func (d Decision) String() string {
 
 // The reasons of decisions and holds.
 const (
-	// ReasonNotObserved: nothing, or not enough, is known of the subject.
+	// ReasonNotObserved means that the object, or something that the step depends on, was not read.
 	ReasonNotObserved machinist.Reason = "NotObserved"
-	// ReasonFrozen: the API servers were out of reach; see [Observation.Freeze].
+	// ReasonFrozen means that an API server does not answer: see [Observation.Freeze].
 	ReasonFrozen machinist.Reason = "Frozen"
-	// ReasonNew: the machine is not guarded, and has to be before anything is done
-	// for it.
+	// ReasonNew means that the machine has no finalizer yet.
 	ReasonNew machinist.Reason = "New"
-	// ReasonInvalid: the object cannot be acted upon as it is written.
+	// ReasonInvalid means that fields of the object are invalid.
 	ReasonInvalid machinist.Reason = "Invalid"
-	// ReasonClassMissing: the class does not exist, or was not read.
+	// ReasonClassMissing means that the class does not exist, or was not read.
 	ReasonClassMissing machinist.Reason = "ClassMissing"
-	// ReasonClassUnusable: the class or its secrets cannot be used, or its finalizer is missing.
+	// ReasonClassUnusable means that the class or its secrets are invalid, or that its finalizer is
+	// missing.
 	ReasonClassUnusable machinist.Reason = "ClassUnusable"
-	// ReasonLookFirst: a VM may exist already.
+	// ReasonLookFirst means that the VM or the Node is read before the next step.
 	ReasonLookFirst machinist.Reason = "LookFirst"
-	// ReasonNoVM: there is no VM, and that one is wanted is recorded first.
+	// ReasonNoVM means that there is no VM.
 	ReasonNoVM machinist.Reason = "NoVM"
-	// ReasonVMKnown: the VM's identity is written down.
+	// ReasonVMKnown means that the identity of the VM is known and is recorded.
 	ReasonVMKnown machinist.Reason = "VMKnown"
-	// ReasonProviderIDShared: another machine records the same provider ID, or that is
+	// ReasonProviderIDShared means that another machine has the same provider ID, or that this is
 	// not known.
 	ReasonProviderIDShared machinist.Reason = "ProviderIDShared"
-	// ReasonVMUninitialized: the VM has to be initialized.
+	// ReasonVMUninitialized means that the VM is not initialized.
 	ReasonVMUninitialized machinist.Reason = "VMUninitialized"
-	// ReasonVMCreated: the VM exists; now it has to join.
+	// ReasonVMCreated means that the VM exists and its Node has to join.
 	ReasonVMCreated machinist.Reason = "VMCreated"
-	// ReasonStaleNode: the Node that the VM is to become belongs to another.
+	// ReasonStaleNode means that the Node with the name of the VM belongs to another machine.
 	ReasonStaleNode machinist.Reason = "StaleNode"
-	// ReasonToken: a bootstrap token is needed, or no longer.
+	// ReasonToken means that a bootstrap token is needed, or is no longer needed.
 	ReasonToken machinist.Reason = "BootstrapToken"
-	// ReasonStatusInvalid: what the status of the machine says cannot be true, and is
-	// corrected.
+	// ReasonStatusInvalid means that the status of the machine is impossible and is corrected.
 	ReasonStatusInvalid machinist.Reason = "StatusInvalid"
-	// ReasonPartlyIgnored: a part of the node template, or the name of the Node, cannot
-	// be written, and is left out.
+	// ReasonPartlyIgnored means that a part of the node template, or the name of the Node, is
+	// invalid and is ignored.
 	ReasonPartlyIgnored machinist.Reason = "PartlyIgnored"
-	// ReasonPreserved: the machine is preserved.
+	// ReasonPreserved means that the machine is preserved.
 	ReasonPreserved machinist.Reason = "Preserved"
-	// ReasonPreservationStopped: the machine is no longer preserved.
+	// ReasonPreservationStopped means that the machine is no longer preserved.
 	ReasonPreservationStopped machinist.Reason = "PreservationStopped"
-	// ReasonInPlaceUpdate: the Node is on its way through an update in place.
+	// ReasonInPlaceUpdate means that the Node takes part in an in-place update.
 	ReasonInPlaceUpdate machinist.Reason = "InPlaceUpdate"
-	// ReasonUpdateSucceeded: the Node says that it is updated.
+	// ReasonUpdateSucceeded means that the label of the Node says that it is updated.
 	ReasonUpdateSucceeded machinist.Reason = "UpdateSucceeded"
-	// ReasonUpdateFailed: the Node says that it could not be updated.
+	// ReasonUpdateFailed means that the label of the Node says that its update has failed.
 	ReasonUpdateFailed machinist.Reason = "UpdateFailed"
-	// ReasonUpdateTimeout: the update in place took too long.
+	// ReasonUpdateTimeout means that the in-place update took too long.
 	ReasonUpdateTimeout machinist.Reason = "UpdateTimeout"
-	// ReasonDetaching: volumes are still attached to the Node.
+	// ReasonDetaching means that volumes are attached to the Node.
 	ReasonDetaching machinist.Reason = "Detaching"
-	// ReasonPermit: the right to replace a machine is taken, or given back.
+	// ReasonPermit means that a permit to replace the machine is taken or returned.
 	ReasonPermit machinist.Reason = "Permit"
-	// ReasonVMVanished: a VM that was known is no longer found.
+	// ReasonVMVanished means that the provider does not find a VM that it had.
 	ReasonVMVanished machinist.Reason = "VMVanished"
-	// ReasonVMNotSettled: the provider says that there is no VM, too early to be
-	// believed.
+	// ReasonVMNotSettled means that the provider has no VM, and may not list a new VM yet.
 	ReasonVMNotSettled machinist.Reason = "VMNotSettled"
-	// ReasonProviderFailed: a driver call failed and is tried again later.
+	// ReasonProviderFailed means that a driver call failed and is retried later.
 	ReasonProviderFailed machinist.Reason = "ProviderFailed"
-	// ReasonCreationTimeout: the machine took too long to join.
+	// ReasonCreationTimeout means that the Node of the machine took too long to join.
 	ReasonCreationTimeout machinist.Reason = "CreationTimeout"
-	// ReasonWaitingForNode: the Node has not joined yet.
+	// ReasonWaitingForNode means that the Node has not joined yet.
 	ReasonWaitingForNode machinist.Reason = "WaitingForNode"
-	// ReasonTargetUnreachable: the API server of the Nodes does not answer.
+	// ReasonTargetUnreachable means that the API server of the Nodes does not answer.
 	ReasonTargetUnreachable machinist.Reason = "TargetUnreachable"
-	// ReasonNodeOutOfSync: the Node lacks what the machine wants it to have.
+	// ReasonNodeOutOfSync means that the Node differs from the template of the machine.
 	ReasonNodeOutOfSync machinist.Reason = "NodeOutOfSync"
-	// ReasonNodeReady: the Node is healthy.
+	// ReasonNodeReady means that the Node is healthy.
 	ReasonNodeReady machinist.Reason = "NodeReady"
-	// ReasonNodeUnhealthy: the Node is not healthy.
+	// ReasonNodeUnhealthy means that the Node is unhealthy.
 	ReasonNodeUnhealthy machinist.Reason = "NodeUnhealthy"
-	// ReasonNodeGone: the Node does not exist any more.
+	// ReasonNodeGone means that the Node does not exist.
 	ReasonNodeGone machinist.Reason = "NodeGone"
-	// ReasonCriticalComponents: components that the Node needs are not ready.
+	// ReasonCriticalComponents means that critical components of the Node are not ready.
 	ReasonCriticalComponents machinist.Reason = "CriticalComponentsNotReady"
-	// ReasonConditionsChanged: the conditions of the Node are copied.
+	// ReasonConditionsChanged means that the conditions of the Node have changed and are copied.
 	ReasonConditionsChanged machinist.Reason = "ConditionsChanged"
-	// ReasonHealthTimeout: the machine was unhealthy for too long.
+	// ReasonHealthTimeout means that the machine was unhealthy for too long.
 	ReasonHealthTimeout machinist.Reason = "HealthTimeout"
-	// ReasonReplacementLimit: other machines are being replaced.
+	// ReasonReplacementLimit means that too many machines of the group are being replaced.
 	ReasonReplacementLimit machinist.Reason = "ReplacementLimit"
-	// ReasonFailed: the machine waits for its owner to replace it.
+	// ReasonFailed means that the machine waits for its MachineSet to replace it.
 	ReasonFailed machinist.Reason = "Failed"
-	// ReasonAvailable: the VM exists and there is no cluster to join.
+	// ReasonAvailable means that the VM exists, and that there is no target cluster.
 	ReasonAvailable machinist.Reason = "Available"
-	// ReasonDeleting: the machine or its Node is being deleted.
+	// ReasonDeleting means that the machine or its Node is being deleted.
 	ReasonDeleting machinist.Reason = "Deleting"
-	// ReasonDraining: the Node is being drained.
+	// ReasonDraining means that the Node is being drained.
 	ReasonDraining machinist.Reason = "Draining"
-	// ReasonDrained: nothing is left to drain.
+	// ReasonDrained means that the drain has ended.
 	ReasonDrained machinist.Reason = "Drained"
-	// ReasonVMGone: the VM is deleted.
+	// ReasonVMGone means that the VM is deleted.
 	ReasonVMGone machinist.Reason = "VMGone"
-	// ReasonReleased: the finalizer is removed, as nothing needs the object.
+	// ReasonReleased means that the object is not needed, and its finalizer is removed.
 	ReasonReleased machinist.Reason = "Released"
-	// ReasonReferenced: something refers to the object.
+	// ReasonReferenced means that another object refers to the object.
 	ReasonReferenced machinist.Reason = "Referenced"
 )

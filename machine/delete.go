@@ -10,11 +10,11 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// deletion leads a machine that is being deleted out: the Node is marked and drained,
-// its volumes are detached, the VM is deleted, the Node deleted, the finalizer
-// removed. Which of these is next follows from which of them are still there.
+// deletion returns the next step for a machine that is being deleted. The Node is marked and
+// drained, its volumes are detached, the VM and the Node are deleted, and the finalizer is removed.
+// The next step follows from which of them exist.
 //
-// A machine that has lost our finalizer is left alone: it gets none any more.
+// A machine without the finalizer needs nothing.
 func (l *logic) deletion() Decision {
 	if !hasFinalizer(l.m, v1alpha1.MCMFinalizerName) {
 		return settled(ReasonReleased)
@@ -25,8 +25,8 @@ func (l *logic) deletion() Decision {
 	return l.deletionStep()
 }
 
-// deletionStep takes the next step of a machine out. A Node of another machine is not
-// there, whatever the label says.
+// deletionStep returns the next step of a deletion. The Node of another machine is treated as
+// missing.
 func (l *logic) deletionStep() Decision {
 	if !l.in.Node.NoTarget && !l.nodeLooked() {
 		return l.notObserved(l.nodeSubject(), "")
@@ -68,9 +68,9 @@ func (l *logic) deletionStep() Decision {
 	return l.removeFinalizer()
 }
 
-// deletionNoticed returns when the deletion was written down, or else asked for. The
-// deletion timestamp is by the clock of the API server, which may be ahead of ours.
-// If neither time can be true, noticed returns now and false.
+// deletionNoticed returns when the deletion was recorded, or else the deletion timestamp. The
+// deletion timestamp is a time of the API server, whose clock may be ahead. If both times are
+// missing or in the future, it returns now and false.
 func (l *logic) deletionNoticed() (time.Time, bool) {
 	at, written := l.m.DeletionTimestamp.Time, l.m.Status.CurrentStatus
 	known := recorded.Known(at, l.now)
@@ -80,14 +80,14 @@ func (l *logic) deletionNoticed() (time.Time, bool) {
 	return recorded.At(at, l.now), known
 }
 
-// beginDeletion writes that the machine is Terminating, which ends its preservation.
+// beginDeletion records the phase Terminating, and ends the preservation.
 func (l *logic) beginDeletion(op v1alpha1.LastOperation) Decision {
 	return l.move(ReasonDeleting, op, func(s *v1alpha1.MachineStatus) { s.CurrentStatus.PreserveExpiryTime = nil })
 }
 
-// removeFinalizer removes our finalizer, once nothing is left of the machine: also no
-// bootstrap token, which no controller would delete later. By force, a token that could
-// not be deleted for a minute is left until it expires.
+// removeFinalizer removes the finalizer after the bootstrap tokens, which no controller would
+// delete later. In a forced deletion, a token that could not be deleted for a minute is left until
+// it expires.
 func (l *logic) removeFinalizer() Decision {
 	if d := l.dropTokens(); d.Reason != "" && !l.forcedTooLong() {
 		return d
@@ -97,8 +97,8 @@ func (l *logic) removeFinalizer() Decision {
 	return l.do(UpdateMachine{Machine: m, What: "no finalizer"}, ReasonReleased, "")
 }
 
-// holdForSharedID holds the deletion of a machine as long as it is not known whose VM it
-// would delete. A deletion by force goes on, and leaves the VM to the other machine.
+// holdForSharedID holds a deletion while it is not known which machine owns the VM. A forced
+// deletion continues, and leaves the VM to the other machine.
 func (l *logic) holdForSharedID() (Decision, bool) {
 	if l.m.Spec.ProviderID != "" && !l.in.ProviderID.Compared {
 		return hold(machinist.Hold{

@@ -14,8 +14,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// hasTerminating says whether the Node tells that it goes. By force, one that could not be
-// told for a minute is not waited for.
+// hasTerminating reports whether the Node has the condition Terminating. In a forced deletion the
+// condition is not waited for longer than a minute.
 func (l *logic) hasTerminating(node *corev1.Node) bool {
 	if c := conditionOf(node.Status.Conditions, v1alpha1.NodeTerminationCondition); c != nil && c.Status == corev1.ConditionTrue {
 		return true
@@ -23,15 +23,15 @@ func (l *logic) hasTerminating(node *corev1.Node) bool {
 	return l.forcedTooLong()
 }
 
-// forcedTooLong says that the deletion has been forced for a minute: what could not be done
-// by then is not waited for.
+// forcedTooLong reports whether the deletion has been forced for a minute. Steps that failed until
+// then are skipped.
 func (l *logic) forcedTooLong() bool {
 	since, _ := l.deletionNoticed()
 	return l.deletionDrain(nil).forced(l.now) && !l.now.Before(since.Add(forcedDrain))
 }
 
-// terminating is the condition that tells others why the Node goes. It is set
-// while the phase still tells.
+// terminating returns the condition Terminating of the Node. It is set before the phase
+// Terminating, because its reason follows from the phase.
 func (l *logic) terminating() corev1.NodeCondition {
 	reason, message := v1alpha1.NodeScaledDown, "Machine Controller is scaling down machine"
 	if l.phase() == v1alpha1.MachineFailed {
@@ -40,9 +40,8 @@ func (l *logic) terminating() corev1.NodeCondition {
 	return condition(v1alpha1.NodeTerminationCondition, corev1.ConditionTrue, reason, message, l.now)
 }
 
-// emptyNode drains the Node, which includes that its volumes are detached, and by force
-// declares them detached. It returns false when that is over, or was over before
-// another controller stopped.
+// emptyNode drains the Node and detaches its volumes. A forced drain deletes the VolumeAttachments
+// instead. It returns false when both have ended, also under another controller before.
 func (l *logic) emptyNode(node *corev1.Node) (Decision, bool) {
 	a, before := l.deletionDrain(node), takeOver(l.m, node, l.now)
 	since, over := l.in.Drain.of(a).endedAt(a, l.now)
@@ -70,8 +69,8 @@ func (l *logic) deletionPass(node *corev1.Node, a DrainNode) Decision {
 	return d
 }
 
-// drain makes a pass of a drain, or waits for what the last pass waits for. news is the
-// operation that says so.
+// drain makes a pass of a drain, or waits for the holds of the last pass. news returns the
+// operation for these holds.
 func (l *logic) drain(node *corev1.Node, a DrainNode, message string, news func(waits string) v1alpha1.LastOperation) Decision {
 	due, next := l.passDue(node, a)
 	if due {
@@ -88,12 +87,12 @@ func (l *logic) drain(node *corev1.Node, a DrainNode, message string, news func(
 	return l.drainWaits(a, next)
 }
 
-// tellAgain is for how long at least the machine tells the same of its drain, so
-// that one that takes its usual time costs no further write.
+// reportAfter is the minimum time between two reports of a drain in the last operation. A drain
+// that takes less time causes no write.
 const reportAfter = 30 * time.Second
 
-// reportDue returns when the machine should tell an operation of a drain that began at
-// started. Zero means that this has been told.
+// reportDue returns when to record an operation of a drain that began at started. Zero means that
+// it is recorded.
 func (l *logic) reportDue(op v1alpha1.LastOperation, started time.Time) time.Time {
 	last := l.m.Status.LastOperation
 	if sameOperation(op, last) {
@@ -105,7 +104,7 @@ func (l *logic) reportDue(op v1alpha1.LastOperation, started time.Time) time.Tim
 	return started.Add(reportAfter)
 }
 
-// waitsFor names the first holds and counts the others.
+// waitsFor returns a text with the first holds and the number of the others.
 func waitsFor(holds []machinist.Hold) string {
 	const shown = 3
 	var names []string

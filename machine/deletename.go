@@ -10,10 +10,10 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// findNodeName looks for the VM of a machine that goes before the name of its Node
-// was written down, and writes it down: the Node may have joined, and has to be
-// drained. If the provider cannot tell after a few attempts, the deletion goes
-// on. A Node that says itself that it is the machine's needs no such question.
+// findNodeName looks for the VM of a machine without the label node, and records the name of its
+// Node. The Node may have joined, and has to be drained before a deletion. After a few failures of
+// the provider the deletion continues without the name. A Node with the name of the machine needs
+// no call.
 func (l *logic) findNodeName() (Decision, bool) {
 	vm, name := l.in.VM, ""
 	switch node := l.ownNode(); {
@@ -34,12 +34,12 @@ func (l *logic) findNodeName() (Decision, bool) {
 	return l.do(UpdateMachine{Machine: m, What: "node " + name}, ReasonVMKnown, ""), true
 }
 
-// lookAttempts is how often a provider may fail to name a Node before a deletion
-// goes on without.
+// lookAttempts is how often the provider may fail to return the name of a Node before a deletion
+// continues without it.
 const lookAttempts = 3
 
-// lookedBeforeDeletion says whether it was before the deletion was written down that no VM
-// was found. One that was on its way then may show now, and its Node have joined.
+// lookedBeforeDeletion reports whether the provider found no VM before the deletion was recorded. A
+// VM that was being created then may exist now, and its Node may have joined.
 func (l *logic) lookedBeforeDeletion() bool {
 	vm := l.in.VM
 	if l.m.DeletionTimestamp.IsZero() || l.phase() != v1alpha1.MachineTerminating {
@@ -49,8 +49,8 @@ func (l *logic) lookedBeforeDeletion() bool {
 	return known && vm.Presence == Absent && vm.Asked == driver.OpGetMachineStatus && vm.SeenAt.Before(since)
 }
 
-// lookForNodeName looks for the VM to learn the name of its Node, or waits until it may.
-// It returns false if there is no use in that.
+// lookForNodeName looks for the VM to learn the name of its Node, or waits for a retry. It returns
+// false if the provider cannot be asked.
 func (l *logic) lookForNodeName() (Decision, bool) {
 	if !l.in.Class.usable() {
 		return Decision{}, false
@@ -67,9 +67,8 @@ func (l *logic) lookForNodeName() (Decision, bool) {
 	return l.do(LookForVM{}, ReasonLookFirst, ""), true
 }
 
-// lookFailed writes down how a machine that is being deleted failed to learn the
-// name of its Node, and waits until it may ask again. It returns false when that
-// time has come.
+// lookFailed records that the lookup of the VM failed, and waits for its retry. It returns false
+// when the retry is due.
 func (l *logic) lookFailed(f CallFailure) (Decision, bool) {
 	if !l.m.DeletionTimestamp.IsZero() {
 		op := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, fmt.Sprintf(

@@ -13,26 +13,24 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// deleteAnswered says that the last call was one of DeleteMachine, and found
-// nothing or left nothing.
+// deleteAnswered reports whether the last call was DeleteMachine, and no VM is left.
 func (v VMView) deleteAnswered() bool {
 	return v.Asked == driver.OpDeleteMachine && v.Failure.Code == codes.OK && (v.Presence == Deleted || v.Presence == Absent)
 }
 
-// vmGone says whether it is believed that there is no VM any more. What was not
-// found too early may show later, and its Node may join.
+// vmGone reports whether the VM is known to be deleted. A VM that was not found too early may be
+// listed later.
 func (l *logic) vmGone() bool {
 	vm := l.in.VM
 	return vm.deleteAnswered() && !vm.SeenAt.After(l.now) &&
 		(takeOver(l.m, nil, l.now).vmDeleted || vm.Presence == Deleted && l.m.Spec.ProviderID != "" || !vm.SeenAt.Before(l.settledAt()))
 }
 
-// deleteVM deletes the VM, and returns false once it is gone.
+// deleteVM deletes the VM. It returns false when the VM is deleted.
 //
-// That all is deleted is believed at once if the VM was known, or if another
-// controller has had the same answer before. Otherwise, and if nothing was found,
-// something made just before may not show yet: then the deletion has to be repeated
-// after a while.
+// A confirmed deletion is believed at once if the provider ID was known, or if another controller
+// had the same response before. Otherwise the provider may not list a new VM yet, and the deletion
+// is repeated after [Policy.Settle].
 func (l *logic) deleteVM() (Decision, bool) {
 	vm := l.in.VM
 	if settled := l.settledAt(); vm.deleteAnswered() {
@@ -60,8 +58,8 @@ func (l *logic) deleteVM() (Decision, bool) {
 	return l.do(DeleteVM{ByName: l.deletesByName()}, ReasonDrained, ""), true
 }
 
-// settledAt returns from when on the provider shows everything that was made:
-// nothing is made any more once the phase Terminating is written.
+// settledAt returns from when on the provider lists all VMs of the machine. No VM is created after
+// the phase Terminating is recorded.
 func (l *logic) settledAt() time.Time {
 	if l.p.Settle < 0 {
 		return time.Time{}
@@ -70,13 +68,13 @@ func (l *logic) settledAt() time.Time {
 	return since.Add(time.Second + l.p.Settle) // recorded times have no fractions
 }
 
-// classGrace is how long a class is waited for, also by force: it may be about to
-// be made again.
+// classGrace is how long to wait for a missing class, also in a forced deletion. The class may be
+// created again.
 const classGrace = time.Minute
 
-// withoutClass waits for a class without which the driver cannot be called. If
-// the deletion is forced, then after a minute it is written down that the VM
-// may be left, and classGone returns false: the machine goes without it.
+// withoutClass waits for a missing class, without which the driver cannot be called. A forced
+// deletion records after a minute that the VM may be left. withoutClass then returns false, and the
+// deletion continues.
 func (l *logic) withoutClass() (Decision, bool) {
 	h := machinist.Hold{Subject: l.classSubject(), Reason: ReasonClassMissing, Until: l.now.Add(classGrace)}
 	if !l.in.Class.Looked {
@@ -104,9 +102,8 @@ func (l *logic) withoutClass() (Decision, bool) {
 	return hold(h), true
 }
 
-// deletionFailed writes down how the deletion failed, and waits until it may be
-// repeated. It returns false when that time has come. A secret that is missing is
-// named too, as it may be the reason.
+// deletionFailed records a failed deletion and waits for its retry. It returns false when the retry
+// is due. A problem of the class is named, because it may be the reason.
 func (l *logic) deletionFailed(f CallFailure) (Decision, bool) {
 	why := f.Message
 	if problem := l.in.Class.Problem; problem != "" {

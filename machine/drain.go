@@ -15,20 +15,17 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// forcedDrain is how long a drain by force may fail before the deletion goes on
-// without it; it is that of MCM.
+// forcedDrain is how long a forced drain may fail before the deletion continues. It is that of MCM.
 const forcedDrain = time.Minute
 
-// deletionDrain returns how the Node of a machine that is being deleted is drained. The
-// drain is forced when the drain timeout has passed since the deletion was asked for, or
-// at once by the label force-deletion. The Node is unreachable when it has not been ready
-// for five minutes, or its file system has been read-only for as long.
+// deletionDrain returns the drain for a deletion. It is forced at the end of the drain timeout,
+// counted from the deletion timestamp, or at once with the label force-deletion. The Node is
+// unreachable if it has not been ready, or its file system has been read-only, for five minutes.
 //
-// While the drain is not forced and the Node answers, the volumes of the pods that go are
-// detached before the VM is deleted. Other drains leave the VM, and wait for no volume.
+// While the drain is not forced and the Node is reachable, the volumes of the pods are detached
+// before the VM is deleted. Other drains keep the VM, and wait for no volume.
 //
-// spec.maxEvictRetries has no effect. In MCM it is another deadline, of
-// 20 seconds for each retry; spec.drainTimeout says the same.
+// spec.maxEvictRetries has no effect. In MCM it is another deadline, of 20 seconds for each retry.
 func (l *logic) deletionDrain(node *corev1.Node) DrainNode {
 	started := l.now
 	switch written := l.m.Status.CurrentStatus; {
@@ -45,9 +42,9 @@ func (l *logic) deletionDrain(node *corev1.Node) DrainNode {
 	return a
 }
 
-// updateDrain returns how a Node is drained that was selected for an update in place: as
-// for a deletion, but counted from when the condition InPlaceUpdate said so, and forced at
-// once by the label force-drain of the machine.
+// updateDrain returns the drain of a Node that is selected for an in-place update. Its timeout
+// counts from the condition InPlaceUpdate. It is forced at once with the label force-drain of the
+// machine.
 func (l *logic) updateDrain(node *corev1.Node) DrainNode {
 	started := l.now
 	c := conditionOf(node.Status.Conditions, v1alpha1.NodeInPlaceUpdate)
@@ -57,9 +54,10 @@ func (l *logic) updateDrain(node *corev1.Node) DrainNode {
 	return l.drainSince(node, started, drainForced(l.m))
 }
 
-// preservationDrain returns how the Node of a Failed machine is drained that is preserved:
-// as for an update in place, but without cordon, as the taint of preserved Nodes keeps
-// pods away. It is counted from when it was first wanted.
+// preservationDrain returns the drain of the Node of a preserved Failed machine. Its timeout counts
+// from when the machine failed or was preserved. It is forced at once with the label force-drain of
+// the machine, and leaves the Node schedulable, because the taint of preserved Nodes keeps pods
+// away.
 func (l *logic) preservationDrain(node *corev1.Node) DrainNode {
 	started := preservationDrainStarted(l.m, node, l.now)
 	if started.IsZero() {
@@ -70,7 +68,7 @@ func (l *logic) preservationDrain(node *corev1.Node) DrainNode {
 	return a
 }
 
-// drainSince returns a drain that was first wanted at started.
+// drainSince returns a drain that began at started. force forces it at once.
 func (l *logic) drainSince(node *corev1.Node, started time.Time, force bool) DrainNode {
 	a := DrainNode{Started: started}
 	var forceAt time.Time
@@ -93,8 +91,8 @@ func (l *logic) drainSince(node *corev1.Node, started time.Time, force bool) Dra
 // forceAt returns when the drain is forced. Zero means never.
 func (a DrainNode) forceAt() time.Time { return a.Policy.EscalateFrom }
 
-// forced reports whether the drain is forced. An unreachable Node forces its pods, but
-// not the end of the drain.
+// forced reports whether the drain is forced. An unreachable Node forces the deletion of its pods,
+// but not the end of the drain.
 func (a DrainNode) forced(now time.Time) bool {
 	return !a.forceAt().IsZero() && !now.Before(a.forceAt())
 }
@@ -107,16 +105,16 @@ func deletionForced(m *v1alpha1.Machine) bool {
 	return err == nil && force
 }
 
-// forceDrain is the one value of [v1alpha1.LabelKeyForceDrain] that forces.
+// forceDrain is the value of [v1alpha1.LabelKeyForceDrain] that forces.
 const forceDrain = "True"
 
-// drainForced reports whether the label force-drain forces the drains of a machine that stays.
+// drainForced reports whether the label force-drain forces the drains of a machine that is not
+// being deleted.
 func drainForced(m *v1alpha1.Machine) bool {
 	return m.Labels[v1alpha1.LabelKeyForceDrain] == forceDrain
 }
 
-// unreachableFrom returns after when a Node whose conditions stay as they are does not
-// stop its pods any more, or zero for never.
+// unreachableFrom returns when a Node with these conditions becomes unreachable. Zero means never.
 func unreachableFrom(conditions []corev1.NodeCondition) time.Time {
 	var from time.Time
 	for _, c := range conditions {
@@ -129,9 +127,8 @@ func unreachableFrom(conditions []corev1.NodeCondition) time.Time {
 	return from
 }
 
-// After returns the view after a pass of package drain that was made at now for a, and
-// returned s and d. A pass that failed counts too: force comes to its end also where the
-// API server of the Node does not answer.
+// After returns the view after a pass of package drain for a, which returned s and d at now. A
+// failed pass counts, too, so that a forced drain ends although the API server does not answer.
 func (v DrainView) After(a DrainNode, s drain.State, d drain.Decision, now time.Time) DrainView {
 	return v.after(a, DrainView{State: s, Done: d.Over(), Holds: d.Holds(), NextCheck: d.NextCheck}, now)
 }
@@ -149,18 +146,17 @@ func (v DrainView) after(a DrainNode, next DrainView, now time.Time) DrainView {
 	return next
 }
 
-// Again returns the view that asks for a new pass of the same drain, since pods may have
-// changed. A caller begins with it.
+// Again returns the view that asks for a new pass of the same drain, because pods may have changed.
 func (v DrainView) Again() DrainView {
 	v.Round, v.Done, v.Holds, v.NextCheck = time.Time{}, false, nil, time.Time{}
 	return v
 }
 
-// StateFor returns the state for the next pass of a drain: zero if the view is of another
-// drain, which began at another time or for another reason, or has another time of force.
+// StateFor returns the state for the next pass of a drain. It is zero if the view is that of
+// another drain: one with another start, time of force, or cordon.
 func (v DrainView) StateFor(a DrainNode) drain.State { return v.of(a).State }
 
-// of returns what the view says of a drain.
+// of returns the view for a drain. It is zero if the view is that of another drain.
 func (v DrainView) of(a DrainNode) DrainView {
 	if v.Started.IsZero() ||
 		v.Started.Equal(a.Started) && v.ForceAt.Equal(a.forceAt()) && v.KeepSchedulable == a.Policy.KeepSchedulable {
@@ -169,8 +165,8 @@ func (v DrainView) of(a DrainNode) DrainView {
 	return DrainView{}
 }
 
-// endedAt returns since when nothing is left to wait for, or false if something is: a drain
-// is over when it is done, and a minute after it was first made by force.
+// endedAt returns when the drain ended, and false if it has not. A drain ends when it is done, or a
+// minute after its first forced pass.
 func (v DrainView) endedAt(a DrainNode, now time.Time) (time.Time, bool) {
 	if v.Done {
 		if v.DoneAt.IsZero() {
@@ -182,7 +178,7 @@ func (v DrainView) endedAt(a DrainNode, now time.Time) (time.Time, bool) {
 	return end, !end.IsZero() && !now.Before(end)
 }
 
-// forceEnds returns when the drain by force is given up, or zero if it is not forced.
+// forceEnds returns when a forced drain is given up. Zero means that it is not forced.
 func (v DrainView) forceEnds(a DrainNode, now time.Time) time.Time {
 	if v.ForcedAt.IsZero() || !a.forced(now) {
 		return time.Time{}
@@ -190,9 +186,8 @@ func (v DrainView) forceEnds(a DrainNode, now time.Time) time.Time {
 	return v.ForcedAt.Add(forcedDrain)
 }
 
-// passDue reports whether a pass of the drain is due, and otherwise when the next
-// one will be. The time of force, and that after which the Node counts as
-// unreachable, are reason for a pass of their own.
+// passDue reports whether a pass of the drain is due, and when the next one is. The start of force
+// and of unreachability cause a pass of their own.
 func (l *logic) passDue(node *corev1.Node, a DrainNode) (bool, time.Time) {
 	round := l.in.Drain.of(a)
 	next := round.NextCheck
@@ -206,7 +201,7 @@ func (l *logic) passDue(node *corev1.Node, a DrainNode) (bool, time.Time) {
 	return !recorded.Known(round.Round, l.now) || unforced || !next.IsZero() && !l.now.Before(next), next
 }
 
-// drainWaits waits for what the last pass of the drain waits for.
+// drainWaits returns a decision with the holds of the last pass.
 func (l *logic) drainWaits(a DrainNode, next time.Time) Decision {
 	d := Decision{Reason: ReasonDraining, Holds: slices.Clone(l.in.Drain.of(a).Holds), NextCheck: next}
 	if len(d.Holds) == 0 {
@@ -215,11 +210,14 @@ func (l *logic) drainWaits(a DrainNode, next time.Time) Decision {
 	return d
 }
 
-// Drains reports whether the pods of its Node matter to a machine now: while it is being
-// deleted, while its Node is selected for an update in place and not yet drained, and
-// while it is preserved, has failed, and its Node is not drained for that yet. Only then a
-// change on the Node matters: of pods, volumes, or the budgets of the pods. For a nil
-// machine they never do. A nil Node has pods only for a machine that is being deleted.
+// Drains reports whether a machine needs changes of the pods on its Node, of their volumes and of
+// their PodDisruptionBudgets. They matter in three cases:
+//
+//   - The machine is being deleted.
+//   - Its Node is selected for an in-place update and not drained yet.
+//   - The machine is Failed and preserved, and its Node is not drained yet.
+//
+// It is false for a nil machine, and for a nil Node of a machine that is not being deleted.
 func Drains(m *v1alpha1.Machine, node *corev1.Node) bool {
 	switch {
 	case m == nil:

@@ -12,16 +12,13 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Events returns what is worth telling of the change of a machine from before to
-// after, oldest first: a new phase, an operation that failed or fails in another
-// way than before, and something wrong in what is written. What is said
-// differently, the conditions of the Node, and a failure that repeats itself are no
-// news, and the end shows by itself: a machine that meets no trouble has three
-// events in its life.
+// Events returns the Events for the change of a machine from before to after, oldest first: a new
+// phase, an operation that failed for a new reason, and invalid fields. A changed text, changed
+// conditions of the Node and a repeated failure cause no Event. A machine without failures has
+// three Events in all.
 //
-// A nil before is a machine that was not observed yet, and so is one of another
-// UID. A nil after tells nothing. MCM tells nothing at all of a
-// machine.
+// A nil before, or one with another UID, is a new machine. For a nil after it returns nil. MCM
+// reports no Events about machines.
 func Events(before, after *v1alpha1.Machine) []machinist.Event {
 	if after == nil {
 		return nil
@@ -37,10 +34,10 @@ func Events(before, after *v1alpha1.Machine) []machinist.Event {
 	if was.CurrentStatus.Phase != after.Status.CurrentStatus.Phase {
 		coded := failed && op.ErrorCode != ""
 		events = append(events, phaseEvent(was.CurrentStatus.Phase, after, !coded))
-		failed = coded // without a code, the phase has told it all
+		failed = coded // without a code, the Event of the phase has the operation
 	}
 	invalid, news := validEvent(was.Conditions, after.Status.Conditions)
-	if failed && !(news && shorten(op.Description) == invalid.Message) { // which would tell the same
+	if failed && !(news && shorten(op.Description) == invalid.Message) { // the Events would be equal
 		events = append(events, failureEvent(op))
 	}
 	if news {
@@ -49,8 +46,8 @@ func Events(before, after *v1alpha1.Machine) []machinist.Event {
 	return events
 }
 
-// validEvent tells that something is wrong with what is written in a machine, if
-// that was not told before.
+// validEvent returns the Event for a new condition Valid that is False. It returns false if there
+// is none.
 func validEvent(was, is []corev1.NodeCondition) (machinist.Event, bool) {
 	c, before := conditionOf(is, v1alpha1.MachineValid), conditionOf(was, v1alpha1.MachineValid)
 	if c == nil || c.Status != corev1.ConditionFalse ||
@@ -60,7 +57,8 @@ func validEvent(was, is []corev1.NodeCondition) (machinist.Event, bool) {
 	return machinist.Event{Type: corev1.EventTypeWarning, Reason: word(c.Reason, ReasonInvalid), Message: shorten(c.Message)}, true
 }
 
-// phaseEvent tells of a new phase, and of the operation if nothing else does.
+// phaseEvent returns the Event for a new phase. With operation its message includes the last
+// operation.
 func phaseEvent(was v1alpha1.MachinePhase, m *v1alpha1.Machine, operation bool) machinist.Event {
 	phase, kind := m.Status.CurrentStatus.Phase, corev1.EventTypeNormal
 	if TraitsOf(phase).Trouble {
@@ -81,7 +79,7 @@ func phaseEvent(was v1alpha1.MachinePhase, m *v1alpha1.Machine, operation bool) 
 	return machinist.Event{Type: kind, Reason: word(string(phase), "PhaseChanged"), Message: shorten(message)}
 }
 
-// failureEvent tells how an operation failed.
+// failureEvent returns the Event for a failed operation.
 func failureEvent(op v1alpha1.LastOperation) machinist.Event {
 	reason := word(op.ErrorCode, word(string(op.Type)+"Failed", ReasonProviderFailed))
 	message := op.Description
@@ -94,7 +92,7 @@ func failureEvent(op v1alpha1.LastOperation) machinist.Event {
 // eventReason is the form of a reason: a CamelCase word.
 var eventReason = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,127}$`)
 
-// word returns s if it can be a reason, and otherwise the other one.
+// word returns s if it has the form of a reason, and otherwise the other reason.
 func word(s string, otherwise machinist.Reason) machinist.Reason {
 	if eventReason.MatchString(s) {
 		return machinist.Reason(s)

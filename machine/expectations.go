@@ -14,35 +14,33 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Expectations are the writes of one process that its cache may not show yet. A
-// decision counts them, or waits for them, so that a stale cache does not make it do
-// anything twice. The zero Expectations expect nothing. They are a value: methods
-// return a changed copy, and they may be stored as JSON. They are not needed across a
-// restart if the first cache after the restart is read later than the last write.
+// Expectations are writes of one process that its cache may not show yet. Decisions count them or
+// wait for them, so that a stale cache causes no second creation or deletion. Methods return a
+// changed copy. Expectations can be stored as JSON. They are not needed after a restart, if the
+// first cache is newer than the last write. The zero Expectations are empty.
 //
-// A creation and a deletion are recorded before the call, because a call whose answer
-// is lost may have had its effect. The result of a write is recorded after the call.
-// The passing of time ends no expectation. It ends when the cache shows the effect
-// ([Expectations.Observe]), when the API server has refused the call
-// ([Expectations.Failed]), or when a live read shows that there is nothing to wait for
+// Record a creation and a deletion before the call, because a call without a response may have an
+// effect. Record the result of a write after the call. An expectation does not expire. It ends when
+// the cache shows the effect ([Expectations.Observe]), when the API server refused the call
+// ([Expectations.Failed]), or when a live read shows that there is no effect
 // ([Expectations.Looked]).
 type Expectations []Expectation
 
-// An Expectation is one write that the cache has to show. There is at most one for a
-// kind and name: a later record replaces an earlier one.
+// Expectation is one write that the cache has to show. There is at most one for a kind and name: a
+// later record replaces an earlier one.
 type Expectation struct {
-	// Kind of the object, for example [KindMachine].
+	// Kind is the kind of the object, for example [KindMachine].
 	Kind string `json:"kind"`
-	// Name of the object.
+	// Name is the name of the object.
 	Name string `json:"name"`
 	// Call is "create", "delete" or "update".
 	Call string `json:"call"`
-	// UID of the object; empty for a creation without an answer.
+	// UID is the UID of the object. It is empty for a creation without a response.
 	UID types.UID `json:"uid,omitempty"`
-	// ResourceVersion that the cache has to show, or a later one; empty as long as the
-	// call has no answer.
+	// ResourceVersion is the one that the cache has to show, or a later one. It is empty for a call
+	// without a response.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
-	// Owner is the UID of the object's controller as the API server returned it.
+	// Owner is the UID of the controller of the object, as the API server returned it.
 	Owner types.UID `json:"owner,omitempty"`
 	// At is when the call was made, or the object last read live.
 	At time.Time `json:"at"`
@@ -63,19 +61,18 @@ func (e Expectations) Creating(kind, name string, at time.Time) Expectations {
 	return e.put(Expectation{Kind: kind, Name: name, Call: callCreate, At: at})
 }
 
-// Deleting records that the object of this UID is about to be deleted.
+// Deleting records that the object with this UID is about to be deleted.
 func (e Expectations) Deleting(kind, name string, uid types.UID, at time.Time) Expectations {
 	return e.put(Expectation{Kind: kind, Name: name, Call: callDelete, UID: uid, At: at})
 }
 
-// Created records an object as the API server returned it for a create. A nil object
-// is not recorded.
+// Created records the object that the API server returned for a create. A nil object is ignored.
 func (e Expectations) Created(object metav1.Object, at time.Time) Expectations {
 	return e.answered(callCreate, object, at)
 }
 
-// Updated records an object as the API server returned it for an update or a patch. A
-// nil object is not recorded.
+// Updated records the object that the API server returned for an update or a patch. A nil object is
+// ignored.
 func (e Expectations) Updated(object metav1.Object, at time.Time) Expectations {
 	return e.answered(callUpdate, object, at)
 }
@@ -90,18 +87,16 @@ func (e Expectations) answered(call string, object metav1.Object, at time.Time) 
 	})
 }
 
-// Failed records that the create or delete call for this name returned an error. Where
-// the answer was lost, the expectation stays. look reports that the API server did
-// answer, so that a live read can tell at once what became of the call: hand its result
-// to [Expectations.Looked].
+// Failed records that a create or delete call returned an error. It keeps the expectation if the
+// call may have had an effect. look reports that a live read shows this at once: pass its result to
+// [Expectations.Looked].
 //
-// No answer to a creation proves that there is no object: client-go repeats a request
-// after an answer such as 503 with Retry-After, and the answer to the second may be
-// "already exists", or that a quota is used up. A deletion was not done where the API
-// server answered by a rule (conflict, forbidden, not found, too many requests, …): its
-// expectation is dropped.
+// After a failed creation the object may exist, whatever the error. client-go repeats a request
+// after a response such as 503 with Retry-After, and the second response may be "already exists" or
+// an exceeded quota. After a deletion that the API server refused (conflict, forbidden, not found,
+// too many requests and others), the expectation is dropped.
 //
-// It decides by the type of the error, never by its text. A nil error changes nothing.
+// It distinguishes errors by type, and not by text. A nil error changes nothing.
 func (e Expectations) Failed(kind, name string, err error) (next Expectations, look bool) {
 	creates := slices.ContainsFunc(e, func(x Expectation) bool { return x.is(kind, name) && x.Call == callCreate })
 	switch {
@@ -115,14 +110,14 @@ func (e Expectations) Failed(kind, name string, err error) (next Expectations, l
 	return slices.Clone(e), look
 }
 
-// Observe drops the expectations that the cache fulfils. find returns the object of a
-// kind and name as the cache shows it, of any owner, or nil. complete says that what
-// find does not return does not exist. It is called once for each expectation.
+// Observe drops the expectations that the cache shows. find returns the object of a kind and name
+// from the cache, of any owner, or nil. It is called once for each expectation. complete means that
+// an object that find does not return does not exist.
 //
-// A creation shows when the object does; an update when the object has its resource
-// version or a later one, or does not exist; a deletion when the object has a deletion
-// timestamp or does not exist. An object of another UID ends the wait for the one before
-// it. Resource versions that cannot be compared count as shown.
+// The cache shows a creation when the object exists. It shows an update when the object has its
+// resource version or a later one, or does not exist. It shows a deletion when the object has a
+// deletion timestamp or does not exist. An object with another UID ends the expectation for the
+// object before it. Resource versions that cannot be compared count as shown.
 func (e Expectations) Observe(find func(kind, name string) metav1.Object, complete bool) Expectations {
 	return e.without(func(x Expectation) bool { return x.shown(find(x.Kind, x.Name), complete) })
 }
@@ -133,7 +128,7 @@ func (x Expectation) shown(object metav1.Object, complete bool) bool {
 		return complete && x.Call != callCreate
 	case x.Call == callCreate && x.UID == "":
 		return true
-	case x.Call != callCreate && object.GetUID() != x.UID: // an object to create may follow one that the cache still shows
+	case x.Call != callCreate && object.GetUID() != x.UID: // the cache may still show the object before the created one
 		return true
 	case x.Call == callDelete:
 		return object.GetDeletionTimestamp() != nil
@@ -142,16 +137,14 @@ func (x Expectation) shown(object metav1.Object, complete bool) bool {
 	return err != nil || order >= 0
 }
 
-// Looked settles what is expected of a name by a live read: live is the object that was
-// read, or nil if the API server says that there is none. Do not call it if the read
-// failed. An object of another kind changes nothing.
+// Looked records a live read of an object. live is the object, or nil if the API server returned
+// NotFound. Do not call it for a failed read. An object of another kind changes nothing.
 //
-//   - A creation or an update of an object that does not exist, or that another object
-//     of its name has replaced, is dropped. So is the creation of an object that has
-//     changed its controller: a view of the old controller's objects may never show it.
-//   - A deletion that did not happen is dropped: the same object exists and is not being
-//     deleted.
-//   - Everything else did happen. It is kept until the cache shows it.
+//   - The creation or update of an object is dropped if the object does not exist, or if another
+//     object has its name. The creation of an object with a new controller is dropped, too, because
+//     a list of the objects of the former controller may never show it.
+//   - A deletion is dropped if the object exists and is not being deleted.
+//   - All other expectations stay until the cache shows them.
 func (e Expectations) Looked(kind, name string, live metav1.Object, at time.Time) Expectations {
 	if !isNil(live) && kindOf(live) != kind {
 		return slices.Clone(e)
@@ -171,7 +164,7 @@ func (x Expectation) pointless(live metav1.Object) bool {
 		return !gone && live.GetUID() == x.UID && live.GetDeletionTimestamp() == nil
 	case gone:
 		return true
-	case x.UID == "": // created, and not shown yet
+	case x.UID == "": // created, and not in the cache yet
 		return false
 	}
 	return live.GetUID() != x.UID || x.Call == callCreate && controllerOf(live) != x.Owner
@@ -189,14 +182,15 @@ func (e Expectations) Deletes() Expectations {
 
 func (x Expectation) is(kind, name string) bool { return x.Kind == kind && x.Name == name }
 
-// put returns a copy with one more expectation, ordered by kind and name.
+// put returns a copy with one more expectation, sorted by kind and name.
 func (e Expectations) put(x Expectation) Expectations {
 	next := append(e.without(func(o Expectation) bool { return o.is(x.Kind, x.Name) }), x)
 	slices.SortFunc(next, func(a, b Expectation) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
 	return next
 }
 
-// without returns a copy without those that drop names; nil if none is left.
+// without returns a copy without the expectations for which drop returns true. It returns nil for
+// none.
 func (e Expectations) without(drop func(Expectation) bool) Expectations {
 	var kept Expectations
 	for _, x := range e {

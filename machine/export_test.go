@@ -27,12 +27,12 @@ func Transitions() []Transition {
 	return table
 }
 
-// AfterRound returns the view after a pass that left things as round says.
+// AfterRound returns the view after a pass with the result round.
 func (v DrainView) AfterRound(a DrainNode, round DrainView, now time.Time) DrainView {
 	return v.after(a, round, now)
 }
 
-// What tests ask of the inside.
+// Unexported functions that tests call.
 var (
 	JudgePreservation = judgePreservation
 	RenderUserData    = renderUserData
@@ -40,7 +40,8 @@ var (
 	ErrNoUserData     = errNoUserData
 )
 
-// Ignored returns what in the node template of a machine no Node can have.
+// Ignored returns the errors for the entries of the node template of a machine that are invalid on
+// a Node.
 func Ignored(m *v1alpha1.Machine) field.ErrorList {
 	return ignoredTemplate(&m.Spec.NodeTemplateSpec, nil)
 }

@@ -10,11 +10,10 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Group names the machines among which replacements are limited: those of one
-// MachineDeployment, or of one MachineSet without a deployment. The zero Group is no
-// group: its machine is not limited.
+// Group is the machines among which replacements are limited: those of one MachineDeployment, or of
+// one MachineSet without a deployment. A machine with the zero Group is not limited.
 type Group struct {
-	// Namespace of the machines.
+	// Namespace is the namespace of the machines.
 	Namespace string
 	// Deployment is the name of the MachineDeployment. It is empty for a MachineSet
 	// without a deployment.
@@ -23,17 +22,13 @@ type Group struct {
 	Set string
 }
 
-// GroupOf returns the group of a machine. set is the MachineSet that controls the
-// machine, or nil if it is not known or there is none. A set with another UID than
-// the machine's owner reference names counts as not known.
+// GroupOf returns the group of a machine. set is the MachineSet that controls the machine, or nil
+// if it is not known or does not exist. A set with another UID than the owner reference is ignored.
 //
-// Owner references count first: from the machine to its MachineSet, and from that to
-// its MachineDeployment. Where they name no deployment, the label "name" does, as in
-// MCM. Where there is no such label either, the machines of the
-// MachineSet are the group.
-//
-// MCM reads the label alone, and limits no machine without it. A nil
-// machine has no group.
+// The group is that of the MachineDeployment in the owner reference of the set, or else in the
+// label "name" of the machine, as in MCM. Without both it is that of the MachineSet in the owner
+// reference of the machine. MCM reads only the label, and does not limit a machine without it. A
+// nil machine has no group.
 func GroupOf(m *v1alpha1.Machine, set *v1alpha1.MachineSet) Group {
 	if m == nil {
 		return Group{}
@@ -54,8 +49,8 @@ func GroupOf(m *v1alpha1.Machine, set *v1alpha1.MachineSet) Group {
 	}
 }
 
-// NeedsSiblings reports whether [Decide] may read the siblings of a machine: only in
-// the phases in which bad health can fail it. A nil machine needs none.
+// NeedsSiblings reports whether [Decide] may read the siblings of a machine: in the phases in which
+// a machine can fail because of its health. It is false for nil.
 func NeedsSiblings(m *v1alpha1.Machine) bool {
 	return m != nil && m.DeletionTimestamp.IsZero() && leads(m.Status.CurrentStatus.Phase, ReasonHealthTimeout)
 }
@@ -68,7 +63,7 @@ func setOf(m *v1alpha1.Machine) *metav1.OwnerReference {
 	return nil
 }
 
-// String returns a text that differs for every group, and is empty for none.
+// String returns a text that differs for each group. It is empty for the zero Group.
 func (g Group) String() string {
 	switch {
 	case g == Group{}:
@@ -80,7 +75,7 @@ func (g Group) String() string {
 	}
 }
 
-// subject names the object that stands for the group.
+// subject returns the subject of holds about the group.
 func (g Group) subject() string {
 	if g.Deployment != "" {
 		return "machinedeployment/" + g.Deployment

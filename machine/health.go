@@ -12,9 +12,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// ParseHealthConditions returns the types in a comma-separated list of Node conditions,
-// as in spec.nodeConditions of a machine. Spaces around entries, empty entries and
-// repetitions are dropped.
+// ParseHealthConditions returns the types in a comma-separated list of Node conditions, as in
+// spec.nodeConditions of a machine. It ignores spaces, empty entries and duplicates.
 func ParseHealthConditions(list string) []corev1.NodeConditionType {
 	var types []corev1.NodeConditionType
 	for entry := range strings.SplitSeq(list, ",") {
@@ -26,11 +25,9 @@ func ParseHealthConditions(list string) []corev1.NodeConditionType {
 	return types
 }
 
-// judgeHealth returns whether a Node is healthy, and the conditions that are bad:
-// Ready has to be there and True, and the conditions of the listed types may be False
-// or missing.
-//
-// Unlike MCM, a Node without Ready is not healthy.
+// judgeHealth reports whether a Node is healthy, and returns the bad conditions. Ready must be
+// True. Conditions of the listed types must be False or missing. Unlike in MCM, a Node without
+// Ready is unhealthy.
 func judgeHealth(conditions []corev1.NodeCondition, types []corev1.NodeConditionType) (healthy bool, bad []corev1.NodeCondition) {
 	for _, c := range conditions {
 		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue ||
@@ -41,21 +38,21 @@ func judgeHealth(conditions []corev1.NodeCondition, types []corev1.NodeCondition
 	return len(bad) == 0 && conditionOf(conditions, corev1.NodeReady) != nil, bad
 }
 
-// conditionsChanged says whether conditions of a Node differ from those recorded
-// in a way that matters: a type came or went, a status changed, or the reason of
-// the in-place update did. Heartbeats, messages and other reasons do not matter.
+// conditionsChanged reports whether the recorded conditions of a Node are out of date: a type is
+// new or missing, a status differs, or the reason of InPlaceUpdate differs. Heartbeats, messages
+// and other reasons do not count.
 func conditionsChanged(recorded, observed []corev1.NodeCondition) bool {
-	if slices.EqualFunc(recorded, observed, sameStatusOf) { // as nearly always
+	if slices.EqualFunc(recorded, observed, sameHealth) { // the usual case
 		return false
 	}
 	return len(recorded) != len(observed) || slices.ContainsFunc(observed, func(o corev1.NodeCondition) bool {
 		r := conditionOf(recorded, o.Type)
-		return r == nil || !sameStatusOf(*r, o)
+		return r == nil || !sameHealth(*r, o)
 	})
 }
 
-// sameStatusOf says whether two conditions say the same of a Node.
-func sameStatusOf(a, b corev1.NodeCondition) bool {
+// sameHealth reports whether two conditions are equal for [conditionsChanged].
+func sameHealth(a, b corev1.NodeCondition) bool {
 	return a.Type == b.Type && a.Status == b.Status && (a.Type != v1alpha1.NodeInPlaceUpdate || a.Reason == b.Reason)
 }
 
@@ -69,7 +66,7 @@ func conditionOf(conditions []corev1.NodeCondition, t corev1.NodeConditionType) 
 	return nil
 }
 
-// conditionList renders conditions for people.
+// conditionList returns the conditions as a text for people.
 func conditionList(conditions []corev1.NodeCondition) string {
 	if len(conditions) == 0 {
 		return "[no Ready condition]"
@@ -84,8 +81,7 @@ func conditionList(conditions []corev1.NodeCondition) string {
 	return "[" + strings.Join(parts, ", ") + "]"
 }
 
-// criticalTaint says whether the Node waits for components without which it is
-// of no use.
+// criticalTaint reports whether critical components of the Node are not ready.
 func criticalTaint(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Key == v1alpha1.TaintNodeCriticalComponentsNotReady && t.Effect == corev1.TaintEffectNoSchedule

@@ -13,14 +13,13 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// inPlaceUpdate leads the Node through an update in place. Others label it as a
-// candidate and select it; then it is drained and said to be ready; then the agent
-// on it acts and labels it with the result; and the labels are taken away by
-// others again. The condition InPlaceUpdate of the Node says how far that has
-// come, and the phase follows. While others are to act, nothing else waits.
+// inPlaceUpdate returns the next step of an in-place update. Other controllers label the Node as a
+// candidate and select it. Then it is drained, the agent on the Node updates it, and labels it with
+// the result. Other controllers remove the labels. The condition InPlaceUpdate of the Node is the
+// step, and the phase of the machine follows it.
 //
-// How far the Node has come goes before its result, so that the result of an
-// earlier update ends no later one before it has begun.
+// The step is applied before the result, so that the result of an earlier update does not end a
+// later one.
 func (l *logic) inPlaceUpdate() Decision {
 	node := l.in.Node.Node
 	if c, due := UpdateCondition(node, l.now); due {
@@ -47,8 +46,8 @@ func (l *logic) setNodeCondition(node *corev1.Node, c corev1.NodeCondition) Deci
 	return l.do(SetNodeCondition{NodeName: node.Name, Condition: c}, ReasonInPlaceUpdate, "")
 }
 
-// drainForUpdate drains a Node that is selected. That the drain is over is written
-// to the machine first: the agent may only act after the phase tells.
+// drainForUpdate drains a selected Node. The phase is written before the condition, because the
+// agent may act only after the phase.
 func (l *logic) drainForUpdate(node *corev1.Node) Decision {
 	a := l.updateDrain(node)
 	if l.in.Drain.of(a).Done {
@@ -63,14 +62,12 @@ func (l *logic) drainForUpdate(node *corev1.Node) Decision {
 	})
 }
 
-// recordUpdateStep writes the change of phase that follows from why, together with the
-// conditions of the Node.
+// recordUpdateStep writes the change of phase for why, and the conditions of the Node.
 func (l *logic) recordUpdateStep(node *corev1.Node, why machinist.Reason, state v1alpha1.MachineState, text string) Decision {
 	return l.move(why, l.operation(v1alpha1.MachineOperationInPlaceUpdate, state, "Machine "+l.m.Name+" "+text), l.conditionsOf(node))
 }
 
-// watchUpdate follows an update that is for others to make: to its result, or to its
-// timeout.
+// watchUpdate waits for the result of an in-place update, or for its timeout.
 func (l *logic) watchUpdate(node *corev1.Node, step string) Decision {
 	switch result := node.Labels[v1alpha1.LabelKeyNodeUpdateResult]; {
 	case result == v1alpha1.LabelValueNodeUpdateSuccessful && l.moves(ReasonUpdateSucceeded):
@@ -90,14 +87,14 @@ func (l *logic) watchUpdate(node *corev1.Node, step string) Decision {
 	return l.updateTimeout(h, l.conditionsOf(node))
 }
 
-// updateWaits says what the Node of a machine waits for before others update it.
+// updateWaits are the messages for the steps in which a Node waits for other controllers.
 var updateWaits = map[string]string{
 	v1alpha1.CandidateForUpdate: "it is a candidate for an update in place, and not selected",
 	v1alpha1.ReadyForUpdate:     "it is ready for its update in place",
 }
 
-// updateTimeout waits for the end of an update in place, and after its timeout writes
-// that it has failed, with the changes.
+// updateTimeout waits for the end of an in-place update. After its timeout it records the failure,
+// with the changes.
 func (l *logic) updateTimeout(h machinist.Hold, changes ...func(*v1alpha1.MachineStatus)) Decision {
 	if d, waits := l.timeout(h, l.p.InPlaceTimeout); waits {
 		return d

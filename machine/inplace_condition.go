@@ -10,20 +10,19 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// UpdateCondition returns the condition InPlaceUpdate that the labels of a Node
-// call for, with its times set to now, and false if the Node has it already or
-// none is called for. The first rule that fits counts; without the label
-// candidate-for-update none does, nor with its value "replace": such a machine
-// waits to be replaced, and is not updated:
+// UpdateCondition returns the condition InPlaceUpdate for the labels of a Node, with the times now.
+// It returns false if the Node has the condition already, or needs none. A Node needs none without
+// the label candidate-for-update. With its value "replace" the machine waits for its replacement.
+// The first rule that applies counts:
 //
-//	has no condition, or UpdateSuccessful without a result   CandidateForUpdate
-//	CandidateForUpdate, and selected                         SelectedForUpdate
-//	SelectedForUpdate, and selected                          stays
-//	result successful                                        UpdateSuccessful
-//	result failed                                            UpdateFailed, with the reason that the Node gives
+//	no condition, or UpdateSuccessful without a result    CandidateForUpdate
+//	CandidateForUpdate, and selected                      SelectedForUpdate
+//	SelectedForUpdate, and selected                       unchanged
+//	result successful                                     UpdateSuccessful
+//	result failed                                         UpdateFailed, with the reason of the Node
 //
-// The steps in between, from drained to ready, follow from draining and not from
-// labels. A nil Node has no condition.
+// The steps DrainSuccessful and ReadyForUpdate follow from the drain, and not from labels. It
+// returns false for a nil Node.
 func UpdateCondition(node *corev1.Node, now time.Time) (corev1.NodeCondition, bool) {
 	if node == nil {
 		return corev1.NodeCondition{}, false
@@ -52,8 +51,8 @@ func UpdateCondition(node *corev1.Node, now time.Time) (corev1.NodeCondition, bo
 	}
 }
 
-// updateStep returns how far the update in place of a Node has come, by the reason
-// of its condition; empty if it has none.
+// updateStep returns the step of the in-place update of a Node: the reason of its condition. Empty
+// means that there is no condition.
 func updateStep(node *corev1.Node) string {
 	if c := conditionOf(node.Status.Conditions, v1alpha1.NodeInPlaceUpdate); c != nil {
 		return c.Reason

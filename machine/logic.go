@@ -14,21 +14,21 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// logic is one decision in the making. Nothing changes it.
+// logic has the inputs of one decision. Its methods return decisions and do not change it.
 type logic struct {
 	in  Observation
 	m   *v1alpha1.Machine
 	p   Policy
 	now time.Time
-	// carried says that the Node has all that the template asks for, and that this is
-	// recorded on it.
+	// templateApplied means that the Node has all of the node template, and that this is recorded
+	// on it.
 	templateApplied bool
 }
 
-// actAgain is when an effect is checked that may have been lost.
+// recheckAfter is when to decide again after an action, in case its effect was lost.
 const recheckAfter = 5 * time.Second
 
-// do returns a decision with an effect.
+// do returns a decision with an action.
 func (l *logic) do(a Action, r machinist.Reason, message string) Decision {
 	return Decision{Action: a, Reason: r, Message: message, NextCheck: l.now.Add(recheckAfter)}
 }
@@ -38,17 +38,16 @@ func hold(h machinist.Hold) Decision {
 	return Decision{Reason: h.Reason, Message: h.Message, Holds: []machinist.Hold{h}, NextCheck: h.Until}
 }
 
-// notObserved returns a decision that waits until something is observed.
+// notObserved returns a decision that waits for an observation.
 func (l *logic) notObserved(subject, message string) Decision {
 	return hold(machinist.Hold{Subject: subject, Reason: ReasonNotObserved, Message: message, Until: l.now.Add(recheckAfter)})
 }
 
-// settled returns a decision with nothing left to do until something changes, or
-// until then.
+// settled returns a decision that waits for a change.
 func settled(r machinist.Reason) Decision { return Decision{Reason: r} }
 
-// record returns a decision that writes the status that change makes of the
-// machine's, and the text that the driver wants to be remembered.
+// record returns a decision that writes the status with a change. It also writes the text of the
+// driver.
 func (l *logic) record(r machinist.Reason, message string, change func(*v1alpha1.MachineStatus)) Decision {
 	m := l.m.DeepCopy()
 	m.Status.LastKnownState = cmp.Or(l.in.VM.LastKnownState, m.Status.LastKnownState)
@@ -61,12 +60,12 @@ func (l *logic) recordOperation(r machinist.Reason, op v1alpha1.LastOperation) D
 	return l.record(r, op.Description, func(s *v1alpha1.MachineStatus) { s.LastOperation = op })
 }
 
-// operation returns a last operation that is written now.
+// operation returns a last operation with the time now.
 func (l *logic) operation(t v1alpha1.MachineOperationType, s v1alpha1.MachineState, description string) v1alpha1.LastOperation {
 	return v1alpha1.LastOperation{Type: t, State: s, Description: description, LastUpdateTime: metav1.NewTime(l.now)}
 }
 
-// condition returns a condition that is set now.
+// condition returns a condition with the time now.
 func condition(t corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string, now time.Time) corev1.NodeCondition {
 	at := metav1.NewTime(now)
 	return corev1.NodeCondition{Type: t, Status: status, Reason: reason, Message: message, LastHeartbeatTime: at, LastTransitionTime: at}
@@ -75,21 +74,20 @@ func condition(t corev1.NodeConditionType, status corev1.ConditionStatus, reason
 // phase returns the recorded phase.
 func (l *logic) phase() v1alpha1.MachinePhase { return l.m.Status.CurrentStatus.Phase }
 
-// enter changes the phase. What else the current status holds, such as the end
-// of a preservation, stays.
+// enter changes the phase. The other fields of the current status stay.
 func (l *logic) enter(s *v1alpha1.MachineStatus, phase v1alpha1.MachinePhase) {
 	s.CurrentStatus.Phase = phase
 	s.CurrentStatus.TimeoutActive = phase == v1alpha1.MachinePending
 	s.CurrentStatus.LastUpdateTime = metav1.NewTime(l.now)
 }
 
-// resetPhaseTime returns a decision that writes the phase anew, as entered now: when it was
-// entered is not known, and timeouts are counted from that.
+// resetPhaseTime returns a decision that writes now as the time of the phase. Timeouts count from
+// it, and the recorded time is missing or in the future.
 func (l *logic) resetPhaseTime(r machinist.Reason) Decision {
 	return l.record(r, l.m.Status.LastOperation.Description, func(s *v1alpha1.MachineStatus) { l.enter(s, s.CurrentStatus.Phase) })
 }
 
-// sameOperation says whether two operations tell people the same.
+// sameOperation reports whether two operations are equal except for their times.
 func sameOperation(a, b v1alpha1.LastOperation) bool {
 	return a.Type == b.Type && a.State == b.State && a.ErrorCode == b.ErrorCode && a.Description == b.Description
 }
@@ -98,7 +96,7 @@ func hasFinalizer(o metav1.Object, name string) bool {
 	return slices.Contains(o.GetFinalizers(), name)
 }
 
-// withKey sets a key of a map, which may be nil.
+// withKey sets a key of a map. The map may be nil.
 func withKey(m map[string]string, key, value string) map[string]string {
 	if m == nil {
 		m = map[string]string{}
@@ -107,14 +105,13 @@ func withKey(m map[string]string, key, value string) map[string]string {
 	return m
 }
 
-// withoutFinalizer returns the finalizers without one of them, in their order.
+// withoutFinalizer returns the finalizers without name, in the same order.
 func withoutFinalizer(finalizers []string, name string) []string {
 	return slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return f == name })
 }
 
-// firstAction asks one question after the other. The first answer with an effect is
-// the decision; without one, all that the answers wait for is waited for, and the
-// reason is that of the first which waits. The zero Decision is no answer.
+// firstAction returns the first decision with an action. Without one it returns the holds of all
+// decisions, with the reason of the first that waits. Zero Decisions are skipped.
 func (*logic) firstAction(questions ...func() Decision) Decision {
 	var all Decision
 	for _, ask := range questions {

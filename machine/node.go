@@ -15,8 +15,8 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// syncNode keeps the Node as the machine wants it: the name of the machine, our
-// finalizer, the node template, and the virtual capacity of the class.
+// syncNode writes what the Node lacks: the name of the machine, the finalizer, the node template,
+// and the virtual capacity of the class.
 func (l *logic) syncNode() Decision {
 	node, change := l.in.Node.Node, nodeops.Change{}
 	if !l.templateApplied {
@@ -43,22 +43,21 @@ func (l *logic) syncNode() Decision {
 	return l.do(UpdateNode{Node: node, What: what}, ReasonNodeOutOfSync, "")
 }
 
-// hasTemplate says whether a Node has all that is desired, and that this is recorded
-// on it: it needs no merge then, as what was applied before is what is wanted. And
-// what a Node has, a Node can have.
+// hasTemplate reports whether a Node has all of a template, and whether this is recorded on it.
+// Such a Node needs no merge. Values that are already on the Node are valid.
 func hasTemplate(node *corev1.Node, desired nodeops.Template) bool {
 	change, err := nodeops.SyncTemplate(node, desired)
 	return err == nil && change.Node == nil && len(change.Ignored) == 0
 }
 
-// recordUnreadable waits until the record on the Node is repaired.
+// recordUnreadable waits until the record of the applied template on the Node is repaired.
 func (l *logic) recordUnreadable(err error) Decision {
 	return hold(machinist.Hold{
 		Subject: l.nodeSubject(), Reason: ReasonNodeOutOfSync, Message: err.Error(), Until: l.now.Add(time.Minute),
 	})
 }
 
-// syncCapacity keeps the virtual capacity of the class on the Node.
+// syncCapacity writes the virtual capacity of the class to the Node.
 func (l *logic) syncCapacity() Decision {
 	c := l.in.Class.Class
 	if c == nil || c.NodeTemplate == nil {
@@ -74,15 +73,14 @@ func (l *logic) syncCapacity() Decision {
 	return l.do(UpdateNodeCapacity{Node: change.Node}, ReasonNodeOutOfSync, change.Text)
 }
 
-// foreignNode says whether a Node, although the label of the machine names it,
-// belongs to another machine: the name of another stands on it, or it was there
-// before the machine, with the provider ID of another VM. A Node with the name of
-// this machine on it is never foreign, whatever its provider ID: there are clouds
-// whose machines and Nodes have no ID in common, and machines that were moved to
-// another control plane are younger than their Nodes. A nil machine or Node is not.
+// foreignNode reports whether the Node that the label of a machine names belongs to another
+// machine: it has the name of another machine, or it is older than the machine and has another
+// provider ID. A Node with the name of the machine belongs to it, whatever its provider ID. Some
+// providers use different IDs for machines and Nodes, and a machine that was moved to another
+// control plane is younger than its Node. It is false for a nil machine or Node.
 //
-// MCM takes every Node for foreign that exists when the VM is
-// made, unless it has the name of the machine.
+// In MCM each Node that exists before the VM belongs to another machine, unless it has the name of
+// the machine.
 func foreignNode(m *v1alpha1.Machine, node *corev1.Node) bool {
 	if m == nil || node == nil {
 		return false
@@ -99,8 +97,8 @@ func foreignNode(m *v1alpha1.Machine, node *corev1.Node) bool {
 		!nodeops.SameInstance(m.Spec.ProviderID, node.Spec.ProviderID)
 }
 
-// ownNode returns the Node of the machine, or nil if there is none: a Node of
-// another machine is not there, as far as this one is concerned.
+// ownNode returns the Node of the machine. It returns nil if there is none, or if the Node belongs
+// to another machine.
 func (l *logic) ownNode() *corev1.Node {
 	if l.in.Node.NoTarget || foreignNode(l.m, l.in.Node.Node) || !l.ownsNode() {
 		return nil
@@ -108,9 +106,8 @@ func (l *logic) ownNode() *corev1.Node {
 	return l.in.Node.Node
 }
 
-// nodeTemplate returns what the machine wants its Node to carry. The label with
-// the name of the machine is not for the template to set. What no Node can have is
-// still there; see [acceptable].
+// nodeTemplate returns the template of the Node. It has no label with the name of the machine,
+// which the template cannot set. Its invalid entries are removed by [acceptable].
 func nodeTemplate(m *v1alpha1.Machine) nodeops.Template {
 	t := m.Spec.NodeTemplateSpec
 	labels := t.Labels
@@ -121,17 +118,16 @@ func nodeTemplate(m *v1alpha1.Machine) nodeops.Template {
 	return nodeops.Template{Labels: labels, Annotations: t.Annotations, Taints: t.Spec.Taints}
 }
 
-// deletionRequested reports whether a user asks for the deletion of the machine by its
-// Node: the Node is being deleted and waits for our finalizer, or is annotated.
+// deletionRequested reports whether a user deletes the machine by its Node: the Node is being
+// deleted and has the finalizer, or it has the annotation.
 func deletionRequested(node *corev1.Node) bool {
 	return node.Annotations[v1alpha1.TriggerDeletionByMCM] == "true" ||
 		!node.DeletionTimestamp.IsZero() && hasFinalizer(node, v1alpha1.NodeFinalizerName)
 }
 
-// ReleaseNode returns the strategic merge patch that takes our finalizer off the
-// Node, and whether there is anything to patch. The patch touches nothing else,
-// so that it cannot conflict with those who write the Node at the same time, and
-// fails for another Node of the same name. A nil Node needs none.
+// ReleaseNode returns the strategic merge patch that removes the finalizer of this controller from
+// the Node, and whether it is needed. The patch changes nothing else, so that it cannot conflict
+// with other writes. It fails for another Node with the same name. A nil Node needs none.
 func ReleaseNode(node *corev1.Node) (patch []byte, needed bool) {
 	if node == nil || !hasFinalizer(node, v1alpha1.NodeFinalizerName) {
 		return nil, false
@@ -141,5 +137,5 @@ func ReleaseNode(node *corev1.Node) (patch []byte, needed bool) {
 		metadata["uid"] = node.UID
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": metadata})
-	return patch, err == nil // which it is: these are texts
+	return patch, err == nil // the error is always nil for texts
 }

@@ -12,14 +12,13 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// NodeNameOf returns the name under which to look for the Node of a machine: the
-// value of its label node, or, without the label, a name that the provider has given
-// and that cannot be the value of a label. A Node name may have 253 characters, and
-// the value of a label 63. Empty means that the name is not known: the Node may still
-// be found by the provider ID of the machine. A nil machine has none.
+// NodeNameOf returns the name of the Node of a machine: the value of the label node, or, without
+// the label, a name of the provider that is not a valid label value. A Node name may have 253
+// characters, and a label value 63. Empty means that the name is not known, and the Node may be
+// found by the provider ID. It is empty for a nil machine.
 //
-// MCM writes every name into the label. The API server then refuses
-// the write, and the provider ID that stands in it is lost, too.
+// MCM writes each name into the label. The API server then refuses the write, and the provider ID
+// in it is lost, too.
 func NodeNameOf(m *v1alpha1.Machine, vm VMView) string {
 	if m == nil {
 		return ""
@@ -33,10 +32,9 @@ func NodeNameOf(m *v1alpha1.Machine, vm VMView) string {
 	return ""
 }
 
-// NodeToDelete returns the Node that goes together with a machine: the Node that the
-// machine names, or, if that is missing or belongs to another machine, the Node with the
-// provider ID of the machine. A nil Node is one that does not exist. The result is nil
-// if no Node is left to delete.
+// NodeToDelete returns the Node to delete together with a machine: the Node that the machine names,
+// or, if that is missing or belongs to another machine, the Node with the provider ID of the
+// machine. A nil Node does not exist. It returns nil if no Node is left to delete.
 func NodeToDelete(m *v1alpha1.Machine, named, sameID *corev1.Node) *corev1.Node {
 	if sameID != nil && !foreignNode(m, sameID) && (named == nil || foreignNode(m, named)) {
 		return sameID
@@ -44,7 +42,7 @@ func NodeToDelete(m *v1alpha1.Machine, named, sameID *corev1.Node) *corev1.Node 
 	return named
 }
 
-// nodeName returns the name of the Node, or "" if it is not known.
+// nodeName returns the name of the Node. Empty means that it is not known.
 func (l *logic) nodeName() string {
 	name := NodeNameOf(l.m, l.in.VM)
 	if node := l.in.Node.Node; name == "" && node != nil && !labelValue(node.Name) {
@@ -53,14 +51,14 @@ func (l *logic) nodeName() string {
 	return name
 }
 
-// nodeLooked says whether the Node was looked for under the name that it has.
+// nodeLooked reports whether the Node was read by its name.
 func (l *logic) nodeLooked() bool {
 	view, label := l.in.Node, l.m.Labels[v1alpha1.NodeLabelKey]
 	return view.Looked && (view.Node != nil || label != "" || view.Name == l.nodeName())
 }
 
-// ignoredNodeName returns why the label node is not written, if so. The provider ID is
-// written down before that is told.
+// ignoredNodeName returns the error for a Node name that is not a valid label value. It is reported
+// after the provider ID is recorded.
 func (l *logic) ignoredNodeName() field.ErrorList {
 	name := l.nodeName()
 	if l.in.Node.NoTarget || l.m.Spec.ProviderID == "" || labelValue(name) {
@@ -71,13 +69,14 @@ func (l *logic) ignoredNodeName() field.ErrorList {
 		len(name), content.LabelValueMaxLength))}
 }
 
-// namesNode says whether the Node carries the name of the machine, or cannot: a name
-// that is no value of a label is not written.
+// namesNode reports whether the Node has the label with the name of the machine. It is true for a
+// name that is not a valid label value.
 func (l *logic) namesNode() bool {
 	return !labelValue(l.m.Name) || l.in.Node.Node.Labels[v1alpha1.MachineNameLabelKey] == l.m.Name
 }
 
-// nodeSubject names the Node, or the machine as long as the Node has no name.
+// nodeSubject returns the subject of the Node, or that of the machine if the name of the Node is
+// not known.
 func (l *logic) nodeSubject() string {
 	if name := l.nodeName(); name != "" {
 		return "node/" + name

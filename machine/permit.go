@@ -13,8 +13,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// takePermit asks whether the machine may be failed, once in a pass. It returns false if it may.
-// within is how many permits of its group there may be; 0 takes none.
+// takePermit takes a permit to fail the machine, once in a pass. It returns false if the permit is
+// held. within is the limit of permits of the group. Zero takes none.
 func (l *logic) takePermit(why machinist.Reason, within int) (Decision, bool) {
 	switch p := l.in.Permit; {
 	case !p.Asked:
@@ -30,7 +30,7 @@ func (l *logic) takePermit(why machinist.Reason, within int) (Decision, bool) {
 	}
 }
 
-// refusal is what a machine waits for whose permit was refused.
+// refusal returns the hold for a refused permit.
 func (l *logic) refusal() machinist.Hold {
 	h, soon := l.in.Permit.Refused, l.now.Add(recheckAfter)
 	if h.Reason != "" {
@@ -49,8 +49,8 @@ func (l *logic) refusal() machinist.Hold {
 	return limit
 }
 
-// extended returns the end of the creation timeout, or, once that is over, until when
-// the machine may not be failed: until then it goes on to arrive.
+// extended returns the end of the creation timeout. After the end it returns the time until which a
+// refused permit keeps the machine from failing. The machine continues to be created until then.
 func (l *logic) extended(end time.Time) time.Time {
 	if h := l.in.Permit.Refused; l.refused() && h.Until.After(l.now) && !end.After(l.now) {
 		return h.Until
@@ -58,13 +58,13 @@ func (l *logic) extended(end time.Time) time.Time {
 	return end
 }
 
-// refused says whether the permit was refused for a reason of the controller's.
+// refused reports whether the controller refused the permit with a reason.
 func (l *logic) refused() bool {
 	p := l.in.Permit
 	return p.Asked && !p.Held && p.Refused.Reason != ""
 }
 
-// withRefusal adds to a decision that waits why a machine that is to join is not failed.
+// withRefusal adds the hold of a refused permit to a decision that waits for a machine to join.
 func (l *logic) withRefusal(d Decision) Decision {
 	if d.Action != nil || !l.refused() || !leads(l.phase(), ReasonStaleNode) || slices.Contains(d.Holds, l.refusal()) {
 		return d
@@ -73,14 +73,12 @@ func (l *logic) withRefusal(d Decision) Decision {
 	return l.firstAction(func() Decision { return refused }, func() Decision { return d })
 }
 
-// FailingSince returns since when a machine does not serve although it should, by what
-// its object records. Zero means that it serves, that it is still within its creation
-// timeout, or that it was deleted while it served. A nil machine is not failing.
+// FailingSince returns since when a machine fails to serve. Zero means that it serves, that its
+// creation timeout has not ended, or that it was deleted while it served. It is zero for nil.
 //
-// Of a machine that is Unknown or Failed, or whose update in place has failed, it is when
-// its Node stopped being Ready; where that is not recorded, or is later, it is when the
-// machine entered its phase. Of one that has not joined in time it is the end of the
-// creation timeout of p.
+// For a machine that is Unknown or Failed, or whose in-place update has failed, it is when its Node
+// stopped being Ready. If that is not recorded, or is later, it is when the machine entered its
+// phase. For a machine that has not joined in time, it is the end of the creation timeout of p.
 func FailingSince(m *v1alpha1.Machine, p Policy, now time.Time) time.Time {
 	if m == nil {
 		return time.Time{}
@@ -100,8 +98,8 @@ func FailingSince(m *v1alpha1.Machine, p Policy, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// notReadySince returns when the Node of a machine stopped being Ready, if that is recorded
-// and not after latest. Otherwise it returns the other time.
+// notReadySince returns when the Node of a machine stopped being Ready. If that is not recorded, or
+// is after latest, it returns the other time.
 func notReadySince(s *v1alpha1.MachineStatus, latest, otherwise time.Time) time.Time {
 	ready := conditionOf(s.Conditions, corev1.NodeReady)
 	if ready == nil || ready.Status == corev1.ConditionTrue || !recorded.Known(ready.LastTransitionTime.Time, latest) {

@@ -9,32 +9,31 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// PhaseTraits is what decisions need to know of a phase of machines. A new phase is a
-// row in the table of traits, and the rows of [Decide] that lead to it and from it.
+// PhaseTraits are the properties of a phase that decisions use. A new phase needs a row in the
+// table of traits, and rows in the table of transitions.
 type PhaseTraits struct {
-	// Rank orders machines for scale-down, by how little is lost: 0 is deleted first.
+	// Rank is the order of scale-down: machines with the lowest rank are deleted first.
 	Rank int
-	// Available: the VM runs, and its Node is healthy if there is a cluster to join.
+	// Available means that the VM runs, and that its Node is healthy if there is a target cluster.
 	Available bool
-	// Updating: the Node takes part in an update in place that has not failed.
+	// Updating means that the Node takes part in an in-place update that has not failed.
 	Updating bool
-	// Trouble: the machine needs attention.
+	// Trouble means that the machine needs attention.
 	Trouble bool
 
-	// serving: the machine does not count as being replaced.
+	// serving means that the machine does not count as being replaced.
 	serving bool
-	// mayFail: that the machine was failed for bad health may be written and not show yet.
+	// mayFail means that the cache may not show yet that the machine failed.
 	mayFail bool
-	// searched: the VM is looked for while its Node is missing or not ready.
+	// searched means that the VM is looked up while its Node is missing or not ready.
 	searched bool
 }
 
-// highestRank is the rank of phases whose machines serve, and of unknown phases.
+// highestRank is the rank of the phases whose machines serve, and of unknown phases.
 const highestRank = 9
 
-// phaseTraits is the table of phases. The empty phase is that of a new machine. The
-// reference system gives rank 0 to the empty phase and to all phases of an update in
-// place; its order of the other phases is kept.
+// phaseTraits is the table of phases. A new machine has the empty phase. The order is that of MCM,
+// except for the empty phase and the phases of in-place updates, which have rank 0 in MCM.
 var phaseTraits = map[v1alpha1.MachinePhase]PhaseTraits{
 	v1alpha1.MachineTerminating:             {Rank: 0},
 	v1alpha1.MachineFailed:                  {Rank: 1, Trouble: true},
@@ -49,8 +48,7 @@ var phaseTraits = map[v1alpha1.MachinePhase]PhaseTraits{
 	v1alpha1.MachineInPlaceUpdateSuccessful: {Rank: highestRank, Updating: true},
 }
 
-// TraitsOf returns the traits of a phase. A phase that does not exist has the highest
-// rank and no other trait.
+// TraitsOf returns the traits of a phase. An unknown phase has the highest rank and no other trait.
 func TraitsOf(phase v1alpha1.MachinePhase) PhaseTraits {
 	if traits, exists := phaseTraits[phase]; exists {
 		return traits
@@ -58,8 +56,8 @@ func TraitsOf(phase v1alpha1.MachinePhase) PhaseTraits {
 	return PhaseTraits{Rank: highestRank}
 }
 
-// PhaseRank returns the rank of a machine for scale-down, by its phase: see
-// [PhaseTraits]. It is 0 with a deletion timestamp. A nil machine has the highest rank.
+// PhaseRank returns the rank of a machine for scale-down by its phase: see [PhaseTraits]. It is 0
+// with a deletion timestamp. A nil machine has the highest rank.
 func PhaseRank(m *v1alpha1.Machine) int {
 	switch {
 	case m == nil:
@@ -71,8 +69,8 @@ func PhaseRank(m *v1alpha1.Machine) int {
 	}
 }
 
-// guard is what has to hold for the machine so that a row counts. It is no function, as
-// the table would keep every decision in the making on the heap.
+// guard is a condition of a row in the table of transitions. It is not a function, because
+// functions in the table would keep each decision on the heap.
 type guard uint8
 
 const (
@@ -88,31 +86,31 @@ const (
 
 // transition is one row of the table of transitions.
 type transition struct {
-	// from are the phases in which the row counts. Nil is any phase.
+	// from are the phases of the row. Nil means all phases.
 	from []v1alpha1.MachinePhase
-	// why is what happens to the machine, and the reason of the decision.
+	// why is the reason of the decision.
 	why machinist.Reason
-	// guard says when the row counts.
+	// guard is the condition of the row.
 	guard guard
-	// to is the phase that follows.
+	// to is the next phase.
 	to v1alpha1.MachinePhase
 }
 
-// The phases that rows have in common.
+// Sets of phases that several rows have.
 var (
-	creating = []v1alpha1.MachinePhase{"", v1alpha1.MachineCrashLoopBackOff}
-	joining  = append(slices.Clip(creating), v1alpha1.MachinePending)
+	creating   = []v1alpha1.MachinePhase{"", v1alpha1.MachineCrashLoopBackOff}
+	joining    = append(slices.Clip(creating), v1alpha1.MachinePending)
 	recovering = []v1alpha1.MachinePhase{
 		v1alpha1.MachineUnknown, v1alpha1.MachineAvailable, v1alpha1.MachineTerminating, v1alpha1.MachineInPlaceUpdateSuccessful,
 	}
-	healthyPhases  = []v1alpha1.MachinePhase{v1alpha1.MachineRunning, v1alpha1.MachineTerminating, v1alpha1.MachineInPlaceUpdateSuccessful}
-	unhealthyPhases  = []v1alpha1.MachinePhase{v1alpha1.MachineUnknown, v1alpha1.MachineInPlaceUpdateFailed}
-	updating = []v1alpha1.MachinePhase{v1alpha1.MachineInPlaceUpdating}
-	updated  = append(slices.Clip(updating), v1alpha1.MachineInPlaceUpdateFailed)
+	healthyPhases   = []v1alpha1.MachinePhase{v1alpha1.MachineRunning, v1alpha1.MachineTerminating, v1alpha1.MachineInPlaceUpdateSuccessful}
+	unhealthyPhases = []v1alpha1.MachinePhase{v1alpha1.MachineUnknown, v1alpha1.MachineInPlaceUpdateFailed}
+	updating        = []v1alpha1.MachinePhase{v1alpha1.MachineInPlaceUpdating}
+	updated         = append(slices.Clip(updating), v1alpha1.MachineInPlaceUpdateFailed)
 )
 
-// transitions is the table of transitions. Every change of phase that [Decide] makes is
-// one of its rows. Of several rows that fit, the first counts.
+// transitions is the table of transitions. Each change of phase is one of its rows. Of several rows
+// that apply, the first counts.
 var transitions = []transition{
 	{creating, ReasonVMCreated, ifHasTarget, v1alpha1.MachinePending},
 	{creating, ReasonVMCreated, always, v1alpha1.MachineAvailable},
@@ -137,7 +135,7 @@ var transitions = []transition{
 	{nil, ReasonStatusInvalid, always, v1alpha1.MachineCrashLoopBackOff},
 }
 
-// leads reports whether the table names the phase for what happens, whatever the guard.
+// leads reports whether the table has a row for the phase and the reason, whatever its guard.
 func leads(phase v1alpha1.MachinePhase, why machinist.Reason) bool {
 	for i := range transitions {
 		if row := &transitions[i]; row.why == why && slices.Contains(row.from, phase) {

@@ -13,13 +13,13 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// preservation keeps a machine for a user to look at, with or without a
-// Node, and lets it go when that is over.
+// preservation returns the next step of a machine that a user preserves, with or without a Node,
+// and ends the preservation.
 //
-// It begins with the end being recorded, which keeps the set from replacing the
-// machine, and ends with that record being removed; everything else is put in
-// place, and taken back, in between. So a crash anywhere ends in the same place.
-// The record is never moved while the preservation lasts.
+// First the end of the preservation is recorded, so that the MachineSet does not replace the
+// machine. Last this record is removed. All other changes are made and reverted in between, so that
+// a crash at any point has the same result. The recorded end does not change while the preservation
+// lasts.
 func (l *logic) preservation() Decision {
 	value, known := PreserveValue(l.m, l.in.Node)
 	if !known {
@@ -40,8 +40,8 @@ func (l *logic) preservedUntil() time.Time {
 	return time.Time{}
 }
 
-// preservationUnknown waits for what says whether the machine is preserved, if
-// anything on the machine is about that.
+// preservationUnknown waits for the Node, whose annotations may preserve the machine, if the
+// machine has a record of a preservation.
 func (l *logic) preservationUnknown() Decision {
 	if l.m.Status.CurrentStatus.PreserveExpiryTime == nil && lastApplied(l.m) == "" &&
 		!preserveValue(l.m.Annotations[v1alpha1.PreserveMachineAnnotationKey]) {
@@ -56,7 +56,7 @@ func (l *logic) preservationUnknown() Decision {
 	return l.notObserved(l.nodeSubject(), "what it says of preservation is not known")
 }
 
-// preserve begins the preservation that value asks for, and goes on with it.
+// preserve begins or continues the preservation for a value of the annotation.
 func (l *logic) preserve(value string) Decision {
 	if l.m.Status.CurrentStatus.PreserveExpiryTime == nil {
 		end := preserveEnd(l.now, l.p.PreserveTimeout)
@@ -77,7 +77,7 @@ func (l *logic) preserve(value string) Decision {
 	return l.showPreserved(node, value)
 }
 
-// namedNode returns the Node that the machine names, or nil if there is none.
+// namedNode returns the Node in the label of the machine, or nil if there is none.
 func (l *logic) namedNode() *corev1.Node {
 	if l.m.Labels[v1alpha1.NodeLabelKey] == "" {
 		return nil
@@ -85,8 +85,8 @@ func (l *logic) namedNode() *corev1.Node {
 	return l.ownNode()
 }
 
-// aboutToRun says whether the machine is about to run again, so that its Node need
-// not be drained if it had failed.
+// aboutToRun reports whether the machine becomes Running next. Its Node is not drained then, even
+// if the machine is Failed.
 func (l *logic) aboutToRun(node *corev1.Node) bool {
 	healthy, _ := judgeHealth(node.Status.Conditions, l.p.HealthConditions)
 	return healthy && l.moves(ReasonNodeReady)
@@ -101,10 +101,9 @@ func (l *logic) keepPreserved() Decision {
 	return hold(h)
 }
 
-// stopPreserving ends the preservation, and with forget takes back what asked for
-// it. What a preservation has left on the Node whose record was lost is recognized
-// by what only a preservation puts there: the condition, which therefore goes last
-// then, and the taint. The annotations alone may be those of a roll-out.
+// stopPreserving ends the preservation. With forget it removes the annotations that asked for it.
+// If its record was lost, the marks on the Node show a preservation: its condition, which is
+// removed last then, and its taint. The annotations for the autoscaler may be those of a rollout.
 func (l *logic) stopPreserving(forget bool) Decision {
 	active := l.m.Status.CurrentStatus.PreserveExpiryTime != nil
 	if node := l.namedNode(); node != nil {
@@ -128,8 +127,8 @@ func (l *logic) stopPreserving(forget bool) Decision {
 	return l.record(ReasonPreservationStopped, "", func(s *v1alpha1.MachineStatus) { s.CurrentStatus.PreserveExpiryTime = nil })
 }
 
-// copyPreserveValue keeps on the machine what its Node says of preservation, which
-// replaces what the machine says, or with forget nothing of either.
+// copyPreserveValue copies the value of the annotation on the Node to the machine, where it
+// replaces the value of the machine. With forget it removes both.
 func (l *logic) copyPreserveValue(forget bool) Decision {
 	const request, applied = v1alpha1.PreserveMachineAnnotationKey, v1alpha1.LastAppliedNodePreserveValueAnnotationKey
 	var says string
@@ -141,7 +140,7 @@ func (l *logic) copyPreserveValue(forget bool) Decision {
 		}
 		var found bool
 		if says, found = nodePreserveValue(l.in.Node); !found && lastApplied(l.m) == "" {
-			drop = []string{applied} // which is empty, if it is there
+			drop = []string{applied} // its value is empty
 		}
 	}
 	has := func(key string) bool { _, found := l.m.Annotations[key]; return found }

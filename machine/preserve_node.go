@@ -16,26 +16,24 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// What the message of the condition Preserved says of the Node of a machine that
-// failed. These are words that others read.
+// The messages of the condition Preserved for the Node of a Failed machine. MCM reads them.
 const (
 	preservedDrained    = "Preserved node drained successfully."
 	preservedNotDrained = "Preserved node could not be drained."
 )
 
-// preservedTaint keeps pods off the Node of a preserved machine that failed.
+// preservedTaint is the taint that keeps pods off the Node of a preserved Failed machine.
 var preservedTaint = corev1.Taint{Key: v1alpha1.TaintNodePreserved, Effect: corev1.TaintEffectNoSchedule}
 
-// The two annotations that keep the autoscaler from removing a Node.
+// The annotations that keep the autoscaler from removing a Node.
 const (
 	scaleDownDisabled = v1alpha1.ClusterAutoscalerScaleDownDisabledAnnotationKey
-	scaleDownByMCM     = v1alpha1.ClusterAutoscalerScaleDownDisabledByMCMAnnotationKey
+	scaleDownByMCM    = v1alpha1.ClusterAutoscalerScaleDownDisabledByMCMAnnotationKey
 )
 
-// preservedNode returns the Node with what a preservation puts on it, or nil if it
-// has that already: the autoscaler is told to leave it alone; one that failed is
-// tainted before it is drained, and no longer tainted when it runs again. What
-// the node template sets is left as it says.
+// preservedNode returns the Node with the marks of a preservation, or nil if it has them. The
+// annotations keep the autoscaler from removing it. The Node of a Failed machine has the taint,
+// before its drain. The Node of a Running machine does not. Values of the node template stay.
 func (l *logic) preservedNode(node *corev1.Node) *corev1.Node {
 	want, retaint := node.DeepCopy(), false
 	switch phase := l.phase(); {
@@ -54,10 +52,10 @@ func (l *logic) preservedNode(node *corev1.Node) *corev1.Node {
 	return want
 }
 
-// releasedNode returns the Node without what a preservation has put on it, or nil
-// if there is nothing of that. With forget it asks for preservation no more. The
-// annotations that keep the autoscaler away are also those of a roll-out, and go
-// only if it is known, by was or by the taint, that the Node was preserved.
+// releasedNode returns the Node without the marks of a preservation, or nil if it has none. With
+// forget the annotation that asks for a preservation is removed, too. The annotations for the
+// autoscaler may be those of a rollout. They are removed only if was, or if the taint shows a
+// preservation.
 func (l *logic) releasedNode(node *corev1.Node, forget, was bool) *corev1.Node {
 	var drop []string
 	untaint := nodeops.HasTaint(node.Spec.Taints, preservedTaint) && !l.templatedTaint()
@@ -81,20 +79,19 @@ func (l *logic) releasedNode(node *corev1.Node, forget, was bool) *corev1.Node {
 	return node
 }
 
-// templated says whether the node template sets an annotation, so that it would
-// be put back.
+// templated reports whether the node template sets an annotation.
 func (l *logic) templated(key string) bool {
 	_, found := l.m.Spec.NodeTemplateSpec.Annotations[key]
 	return found
 }
 
-// templatedTaint says whether the node template sets the taint of preserved Nodes.
+// templatedTaint reports whether the node template sets the taint of preserved Nodes.
 func (l *logic) templatedTaint() bool {
 	return nodeops.HasTaint(l.m.Spec.NodeTemplateSpec.Spec.Taints, preservedTaint)
 }
 
-// showPreserved says on the Node that it is preserved. The Node of a machine that
-// failed is drained first; if that takes long, the Node says so.
+// showPreserved sets the condition Preserved of the Node. The Node of a Failed machine is drained
+// first. If the drain takes long, the condition says so.
 func (l *logic) showPreserved(node *corev1.Node, value string) Decision {
 	want, rest := l.preservedCondition(value), l.keepPreserved()
 	if l.phase() == v1alpha1.MachineFailed {
@@ -120,7 +117,7 @@ func (l *logic) showPreserved(node *corev1.Node, value string) Decision {
 	return l.do(SetNodeCondition{NodeName: node.Name, Condition: want}, ReasonPreserved, want.Message)
 }
 
-// preservedCondition is the condition of a Node that is preserved.
+// preservedCondition returns the condition of a Node that is preserved.
 func (l *logic) preservedCondition(value string) corev1.NodeCondition {
 	reason := v1alpha1.PreservedByUser
 	if value == v1alpha1.PreserveMachineAnnotationValuePreservedByMCM {
@@ -129,13 +126,13 @@ func (l *logic) preservedCondition(value string) corev1.NodeCondition {
 	return condition(v1alpha1.NodePreserved, corev1.ConditionTrue, reason, fmt.Sprintf("Machine preserved until %s.", l.preservedUntil().UTC()), l.now)
 }
 
-// stoppedCondition is the condition of a Node that is preserved no more.
+// stoppedCondition returns the condition of a Node that is no longer preserved.
 func (l *logic) stoppedCondition() corev1.NodeCondition {
 	return condition(v1alpha1.NodePreserved, corev1.ConditionFalse, v1alpha1.PreservationStopped, "", l.now)
 }
 
-// staleCondition says whether the condition of a Node that is not preserved any
-// more has to say so. One that never was needs no condition.
+// staleCondition reports whether the condition of a Node that is not preserved has to be written.
+// active means that the preservation is recorded. A Node that was not preserved needs no condition.
 func staleCondition(node *corev1.Node, active bool) bool {
 	c := conditionOf(node.Status.Conditions, v1alpha1.NodePreserved)
 	if c == nil {
@@ -144,9 +141,8 @@ func staleCondition(node *corev1.Node, active bool) bool {
 	return c.Status != corev1.ConditionFalse || c.Reason != v1alpha1.PreservationStopped
 }
 
-// preservedAndDrained reports whether the condition Preserved of a Node tells that it
-// was drained for its preservation, as this package and MCM
-// write it. A nil Node was not.
+// preservedAndDrained reports whether the condition Preserved of a Node, written by this package or
+// MCM, says that the Node was drained. It is false for nil.
 func preservedAndDrained(node *corev1.Node) bool {
 	if node == nil {
 		return false
@@ -155,8 +151,8 @@ func preservedAndDrained(node *corev1.Node) bool {
 	return c != nil && strings.HasPrefix(c.Message, preservedDrained)
 }
 
-// drainPreserved drains the Node of a preserved machine that failed: it returns the
-// next round, or what the last one waits for, and nothing when that is over.
+// drainPreserved drains the Node of a preserved Failed machine. It returns the next pass, the holds
+// of the last one, or the zero Decision when the drain has ended.
 func (l *logic) drainPreserved(node *corev1.Node, a DrainNode) Decision {
 	if preservedAndDrained(node) || l.in.Drain.of(a).Done {
 		return Decision{}
@@ -164,11 +160,11 @@ func (l *logic) drainPreserved(node *corev1.Node, a DrainNode) Decision {
 	if preservationDrainStarted(l.m, node, l.now).IsZero() { // the drain begins now
 		return l.resetPhaseTime(ReasonPreserved)
 	}
-	long := a.Started.Add(reportAfter) // when the Node tells that the drain takes long
+	long := a.Started.Add(reportAfter) // when the condition says that the drain takes long
 	if !l.now.Before(long) {
 		long = time.Time{}
 	}
-	if updateStep(node) == v1alpha1.SelectedForUpdate { // two drains of one Node would take turns without end
+	if updateStep(node) == v1alpha1.SelectedForUpdate { // two drains of one Node would alternate without end
 		d := hold(machinist.Hold{Subject: "node/" + node.Name, Reason: ReasonInPlaceUpdate, Message: "it is drained for its update in place first"})
 		d.NextCheck = long
 		return d
@@ -180,10 +176,9 @@ func (l *logic) drainPreserved(node *corev1.Node, a DrainNode) Decision {
 	return l.drainWaits(a, machinist.Earliest(next, long))
 }
 
-// preservationDrainStarted returns when the drain of a preserved machine that
-// failed was first wanted: the later of the change to phase Failed and the time at
-// which the Node was tainted for it, which are written once.
-// A time in the future is passed over; zero means that neither is known.
+// preservationDrainStarted returns when the drain of a preserved Failed machine began: the later of
+// the change to phase Failed and the time of the taint. Both are written once. Times in the future
+// are ignored. Zero means that neither is known.
 func preservationDrainStarted(m *v1alpha1.Machine, node *corev1.Node, now time.Time) time.Time {
 	times := []*metav1.Time{&m.Status.CurrentStatus.LastUpdateTime}
 	for _, t := range node.Spec.Taints {

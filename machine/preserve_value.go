@@ -9,26 +9,21 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// PreserveValue returns the value of the preserve annotation that is in force for
-// a machine: now, when-failed, auto-preserved, false, or nothing. It is false if
-// that cannot be told. The rules are, in this order:
+// PreserveValue returns the value of the preserve annotation that applies to a machine: now,
+// when-failed, auto-preserved, false, or empty. It returns false if the value is not known. The
+// first rule that applies counts:
 //
-//  1. Without a cluster to join, it is that of the machine.
-//  2. A machine on which a value of its Node was once acted on, and whose Node has
-//     no name any more: it cannot be told.
-//  3. A machine that names no Node, or whose Node does not exist: that of the
-//     machine.
-//  4. The Node was not read: the value is unknown.
-//  5. The Node has the annotation: that of the Node, also if it is empty, which
-//     asks to stop.
-//  6. A value of the Node was once acted on: nothing, as the Node has it no more.
-//  7. That of the machine.
+//  1. Without a target cluster: the value of the machine.
+//  2. The machine has no label node, and a value of its Node was applied before: not known.
+//  3. The machine has no label node, or its Node does not exist: the value of the machine.
+//  4. The Node was not read: not known.
+//  5. The Node has the annotation: the value of the Node. Empty ends a preservation.
+//  6. A value of the Node was applied before: empty, because the Node no longer has it.
+//  7. Otherwise: the value of the machine.
 //
-// A value that is none of these counts as no annotation: it neither begins a
-// preservation nor keeps one from ending. In MCM such a value on
-// the Node, and an empty one, keep everything as it is, for ever.
-//
-// A nil machine asks for nothing that could be told.
+// Other values count as no annotation: they neither begin a preservation nor continue one. In MCM
+// such a value on the Node, and an empty one, keep the state forever. The value of a nil machine is
+// not known.
 func PreserveValue(m *v1alpha1.Machine, node NodeView) (value string, known bool) {
 	if m == nil {
 		return "", false
@@ -59,13 +54,13 @@ func PreserveValue(m *v1alpha1.Machine, node NodeView) (value string, known bool
 	return own, true
 }
 
-// lastApplied returns the last value of the Node that was acted on.
+// lastApplied returns the last value of the Node that was applied.
 func lastApplied(m *v1alpha1.Machine) string {
 	return m.Annotations[v1alpha1.LastAppliedNodePreserveValueAnnotationKey]
 }
 
-// nodePreserveValue returns what the Node says of preservation, and false if it says
-// nothing that is understood.
+// nodePreserveValue returns the value of the annotation on the Node. It returns false if the Node
+// has none, or an unknown one.
 func nodePreserveValue(node NodeView) (string, bool) {
 	value, found := node.Node.Annotations[v1alpha1.PreserveMachineAnnotationKey]
 	if value != "" && !preserveValue(value) {
@@ -74,7 +69,7 @@ func nodePreserveValue(node NodeView) (string, bool) {
 	return value, found
 }
 
-// preserveValues are the values of the annotation that are understood.
+// preserveValues are the known values of the annotation.
 var preserveValues = []string{
 	v1alpha1.PreserveMachineAnnotationValueNow, v1alpha1.PreserveMachineAnnotationValueWhenFailed,
 	v1alpha1.PreserveMachineAnnotationValuePreservedByMCM, v1alpha1.PreserveMachineAnnotationValueFalse,
@@ -83,18 +78,18 @@ var preserveValues = []string{
 func preserveValue(value string) bool { return slices.Contains(preserveValues, value) }
 
 // WillPreserve reports whether [Decide] begins a preservation of a Failed machine, by its
-// annotations and those of its Node. It is false if the Node was not looked for.
+// annotations and those of its Node. It is false if the Node was not read.
 func WillPreserve(m *v1alpha1.Machine, node NodeView, now time.Time) bool {
 	value, known := PreserveValue(m, node)
 	keep, _ := judgePreservation(value, v1alpha1.MachineFailed, time.Time{}, now)
 	return known && keep
 }
 
-// judgePreservation returns whether a preservation begins or goes on, and otherwise
-// whether its request is removed, so that it does not begin anew. value is that of the
-// annotation. A preservation is over from its recorded end on. A zero end is none.
+// judgePreservation reports whether a preservation begins or continues. If it ends, forget reports
+// whether its annotation is removed, so that it does not begin again. value is that of the
+// annotation. A preservation ends at end. Zero means that none is recorded.
 //
-//	value          | not Failed      | Failed | over
+//	value          | not Failed      | Failed | ended
 //	now            | keep            | keep   | stop and forget
 //	when-failed    | stop            | keep   | stop and forget
 //	auto-preserved | stop and forget | keep   | stop and forget
@@ -111,14 +106,12 @@ func judgePreservation(value string, phase v1alpha1.MachinePhase, end, now time.
 	}
 }
 
-// forEver is the end of a preservation that has none: the last second that all
-// readers of the API can read.
+// noEnd is the recorded end of a preservation without an end: the last second of the year 9999, the
+// latest that all clients can read.
 var noEnd = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
 
-// preserveEnd returns when a preservation ends that begins at start and lasts for
-// so long, without fractions of a second, as the API server drops them. What
-// lasts for zero or less has no end, which is recorded as the last second of the
-// year 9999.
+// preserveEnd returns the end of a preservation that begins at start, in whole seconds, as the API
+// server stores it. Zero or less means [noEnd].
 func preserveEnd(start time.Time, lasts time.Duration) time.Time {
 	if lasts <= 0 {
 		return noEnd

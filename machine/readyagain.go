@@ -11,18 +11,18 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// ReadyAgain returns when the Node of a Failed machine became Ready, if that was after
-// the machine failed. [Decide] makes such a machine Running again, and its set waits a
-// moment for that before it deletes the machine. The result is zero in all other cases:
+// ReadyAgain returns when the Node of a Failed machine became Ready after the machine failed.
+// [Decide] makes such a machine Running again, and its MachineSet waits a moment for that before it
+// deletes the machine. The result is zero in these cases:
 //
 //   - The machine is nil, is not Failed, or is being deleted.
-//   - The Node is missing, was not looked for, or belongs to another machine.
-//   - Ready is not True, or became True before the machine failed: the Node of a VM
-//     that has vanished stays Ready for a while.
+//   - The Node is missing, was not read, or belongs to another machine.
+//   - Ready is not True, or became True before the machine failed. The Node of a VM that has
+//     vanished stays Ready for a while.
 //   - The phase has no time, or one after now.
-//   - The Node takes part in an update in place, which ends by its own rules.
+//   - The Node takes part in an in-place update.
 //
-// The result may be after now, as kubelets have clocks of their own.
+// The result may be after now, because kubelets have clocks of their own.
 func ReadyAgain(m *v1alpha1.Machine, node NodeView, now time.Time) time.Time {
 	if m == nil || m.Status.CurrentStatus.Phase != v1alpha1.MachineFailed || !m.DeletionTimestamp.IsZero() {
 		return time.Time{}
@@ -38,15 +38,15 @@ func ReadyAgain(m *v1alpha1.Machine, node NodeView, now time.Time) time.Time {
 	return ready.LastTransitionTime.Time
 }
 
-// readyAgain says whether a Failed machine may run again: its Node became Ready after
-// the machine failed, and waits for no critical component.
+// readyAgain reports whether a Failed machine becomes Running: its Node became Ready after the
+// machine failed, and its critical components are ready.
 func (l *logic) readyAgain() bool {
 	node := l.ownNode()
 	return node != nil && !criticalTaint(node) && recorded.Known(ReadyAgain(l.m, l.in.Node, l.now), l.now)
 }
 
-// readySoon returns the next check of a Failed machine whose Node has become Ready by
-// a clock that is a little ahead. Zero means that none is needed.
+// readySoon returns the next check of a Failed machine whose Node became Ready at a time up to a
+// minute after now. Zero means none.
 func (l *logic) readySoon() time.Time {
 	at := ReadyAgain(l.m, l.in.Node, l.now)
 	if !at.After(l.now) || at.After(l.now.Add(time.Minute)) {

@@ -9,16 +9,13 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// replacing counts the machines of a deployment that are being replaced: those
-// neither Running nor Unknown that are not preserved, and once more those that
-// are Terminating, so that the gap between a deletion and its replacement stays
-// covered. The candidate, of which it is asked whether it may be replaced too,
-// does not count; nor do those which wait for the same answer as a candidate whose
-// update in place has failed, lest two of them wait for each other for ever. A nil
-// candidate excludes no machine.
+// replacing counts the machines of a group that are being replaced. A machine counts if it is
+// neither Running nor Unknown and is not preserved. A Terminating machine counts twice, for the
+// time between its deletion and its replacement. The candidate for the next replacement does not
+// count. If its in-place update has failed, other machines whose update has failed do not count
+// either, because they would wait for each other without end. A nil candidate excludes none.
 //
-// MCM counts the candidate, so that one whose update has failed
-// is never replaced.
+// MCM counts the candidate, so that a machine whose update has failed is never replaced.
 func replacing(siblings []*v1alpha1.Machine, candidate *v1alpha1.Machine) int {
 	n := 0
 	for _, s := range siblings {
@@ -30,7 +27,7 @@ func replacing(siblings []*v1alpha1.Machine, candidate *v1alpha1.Machine) int {
 	return n
 }
 
-// replacements returns for how many a machine counts.
+// replacements returns how often a machine counts.
 func replacements(m *v1alpha1.Machine) int {
 	n, status := 0, m.Status.CurrentStatus
 	if status.Phase == v1alpha1.MachineTerminating {
@@ -51,20 +48,17 @@ func bothUpdatesFailed(a, b *v1alpha1.Machine) bool {
 		b.Status.CurrentStatus.Phase == v1alpha1.MachineInPlaceUpdateFailed
 }
 
-// replacement returns what a machine that was not well for too long waits for
-// before it is failed, and false if nothing keeps it. A machine without a [Group] is
-// not limited, as in MCM; it asks all the same, see [TakePermit]. Machines that are missing count too, as
-// they do not there: one that is gone and whose set could not create the next one at
-// once would leave room for another to go.
+// replacement returns the hold of the replacement limit for a machine at the end of its health
+// timeout, or false if the machine may fail. A machine without a [Group] is not limited, as in MCM,
+// but takes a permit without a limit: see [TakePermit]. Unlike in MCM, missing machines of the
+// group count, too. Otherwise another machine could fail before a deleted one is replaced.
 //
-// Its siblings are counted in a cache, which lags behind: two machines could be
-// failed at a time as neither shows yet. A permit stands for exactly what does not
-// show. It is asked for within what the count leaves, and the count is repeated
-// once it is held. So every sibling that has been failed is either counted, as it
-// showed before the count, or still has its permit, as that is not given up before
-// it shows (see [PermitOver]), and was among those which the permit had to find
-// room beside: together they never are more than allowed. One that shows and has
-// its permit still counts twice, for a moment, which is cautious.
+// The siblings are counted in a cache, which may be stale. Two machines could fail at a time, and
+// neither would see the other. A permit counts for a machine whose failure the cache does not show.
+// It is taken within the limit that the count leaves, and the siblings are counted again with the
+// permit held. Each failed sibling was either counted, or still had its permit, because a permit is
+// returned after the cache shows the failure (see [PermitOver]). Together they do not exceed the
+// limit. A machine that the cache shows and that still has its permit counts twice for a moment.
 func (l *logic) replacement() (Decision, bool) {
 	group := l.group()
 	if group == (Group{}) {
@@ -88,7 +82,7 @@ func (l *logic) replacement() (Decision, bool) {
 	return hold(h), l.in.Permit.Within > room
 }
 
-// group returns the machines with which this one is limited.
+// group returns the group of the machine.
 func (l *logic) group() Group {
 	if g := l.in.Siblings.Group; g != (Group{}) {
 		return g
@@ -96,8 +90,8 @@ func (l *logic) group() Group {
 	return GroupOf(l.m, nil)
 }
 
-// withoutPermit gives back a permit that is not used now, before d is waited for.
-// That of a machine which has been failed is none of these: see [PermitOver].
+// withoutPermit returns a permit that is not used, before a decision that waits. The permit of a
+// failed machine is returned by the caller: see [PermitOver].
 func (l *logic) withoutPermit(d Decision) Decision {
 	if d.Action != nil || !l.in.Permit.Held || PermitOver(l.m) || l.group() == (Group{}) {
 		return d
@@ -105,14 +99,12 @@ func (l *logic) withoutPermit(d Decision) Decision {
 	return l.do(ReturnPermit{Key: l.group().String(), Holder: string(l.m.UID)}, ReasonPermit, d.Message)
 }
 
-// PermitOver says whether the permit that [TakePermit] took for a machine can be
-// given up: the machine has been failed, or goes, and is counted as such. The
-// machine has to be as the cache shows it from which its siblings are counted;
-// what the caller knows better does not help the others. Nil is a machine that the
-// cache has lost. One that is Running, Unknown or could not be updated in place
-// keeps its permit: that it is failed may be written and not show yet. If it has
-// recovered instead, [Decide] gives back a permit that [Observation.Permit] says is
-// held.
+// PermitOver reports whether the permit that [TakePermit] took for a machine can be returned: the
+// machine has failed or is being deleted, and counts as such. m must be the machine in the cache
+// from which its siblings are counted, or nil if the cache no longer has it. A machine that is
+// Running or Unknown, or whose in-place update has failed, keeps its permit, because the cache may
+// not show yet that it failed. If it has recovered instead, [Decide] returns the permit that
+// [Observation.Permit] holds.
 func PermitOver(m *v1alpha1.Machine) bool {
 	return m == nil || !TraitsOf(m.Status.CurrentStatus.Phase).mayFail
 }

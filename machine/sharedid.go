@@ -13,17 +13,17 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// ownership is whose VM the recorded provider ID is.
+// ownership is which machine owns the VM with the recorded provider ID.
 type ownership uint8
 
 const (
-	ownVM     ownership = iota // the machine's: no other machine records the ID, or there is proof
-	sharedVM                   // several machines record the ID, and nothing proves whose VM it is
-	foreignVM                  // another machine's: there is proof
+	ownVM     ownership = iota // this machine: no other machine has the ID, or there is evidence
+	sharedVM                   // not known: several machines have the ID, and there is no evidence
+	foreignVM                  // another machine: there is evidence
 )
 
-// sameIDMachines returns the names of the other machines that record the same provider ID,
-// in order. One in another namespace has that before its name.
+// sameIDMachines returns the names of the other machines with the same provider ID, sorted. The
+// name of a machine in another namespace has the namespace before it.
 func (l *logic) sameIDMachines() []string {
 	if len(l.in.ProviderID.Others) == 0 || l.m.Spec.ProviderID == "" {
 		return nil
@@ -44,49 +44,50 @@ func (l *logic) sameIDMachines() []string {
 	return slices.Compact(names)
 }
 
-// ownership returns whose VM the recorded provider ID is. What counts as proof is the
-// name of a machine on the Node with that ID, and the name for which the provider lists
-// the VM. They have to agree, and to name one of the machines that record the ID.
+// ownership returns which machine owns the VM with the recorded provider ID. The evidence is the
+// name of a machine on the Node with that ID, and the name for which the provider lists the VM.
+// They have to agree, and to be the name of a machine with the ID.
 func (l *logic) ownership() ownership {
 	others := l.sameIDMachines()
 	if len(others) == 0 {
 		return ownVM
 	}
-	var proof []string
+	var evidence []string
 	if name := l.in.ProviderID.ListedFor; name != "" {
-		proof = append(proof, name)
+		evidence = append(evidence, name)
 	}
 	if node := l.in.Node.Node; node != nil {
 		id := nodeops.NormalizeProviderID(node.Spec.ProviderID)
 		if name := node.Labels[v1alpha1.MachineNameLabelKey]; name != "" && id == nodeops.NormalizeProviderID(l.m.Spec.ProviderID) {
-			proof = append(proof, name)
+			evidence = append(evidence, name)
 		}
 	}
-	slices.Sort(proof)
-	switch proof = slices.Compact(proof); {
-	case len(proof) != 1:
+	slices.Sort(evidence)
+	switch evidence = slices.Compact(evidence); {
+	case len(evidence) != 1:
 		return sharedVM
-	case proof[0] == l.m.Name:
+	case evidence[0] == l.m.Name:
 		return ownVM
-	case slices.Contains(others, proof[0]):
+	case slices.Contains(others, evidence[0]):
 		return foreignVM
 	default:
 		return sharedVM
 	}
 }
 
-// deletesByName says whether the VM is deleted by the name of the machine alone, as the
-// recorded provider ID is, or may be, that of another machine's VM.
+// deletesByName reports whether the VM is deleted only by the name of the machine, because the VM
+// with the recorded provider ID belongs, or may belong, to another machine.
 func (l *logic) deletesByName() bool { return l.ownership() != ownVM }
 
-// ownsNode says whether the Node may be that of the machine. That of a VM which is
-// another machine's is not, nor is one of a VM that may be when the machine goes.
+// ownsNode reports whether the Node may belong to the machine. The Node of a VM of another machine
+// does not. For a machine that is being deleted, the Node of a VM that may belong to another
+// machine does not either.
 func (l *logic) ownsNode() bool {
 	own := l.ownership()
 	return own == ownVM || own == sharedVM && l.m.DeletionTimestamp.IsZero()
 }
 
-// sharedText says which machines record the same provider ID, and what to do.
+// sharedText returns the message for a shared provider ID: the other machines, and what to do.
 func (l *logic) sharedText() string {
 	const most = 3
 	names := l.sameIDMachines()
@@ -99,7 +100,7 @@ func (l *logic) sharedText() string {
 		strings.Join(names, ", "), more, v1alpha1.LabelKeyForceDeletion)
 }
 
-// sharedErrors returns what is wrong with the provider ID, for the condition.
+// sharedErrors returns the error for a shared provider ID, for the condition Valid.
 func (l *logic) sharedErrors() field.ErrorList {
 	if len(l.sameIDMachines()) == 0 {
 		return nil

@@ -11,26 +11,25 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// takenOver is what another controller had done of a deletion when it stopped: the
-// reference system, or this one before a restart. Each field implies those before
-// it, but forced.
+// takenOver is how far another controller came with a deletion: MCM, or this controller
+// before a restart. Each field but forced implies the fields before it.
 type takenOver struct {
-	// drained: the Node need not be drained any more.
+	// drained means that the Node is drained.
 	drained bool
-	// detached: nor do its volumes have to be detached.
+	// detached means that its volumes are detached.
 	detached bool
-	// vmDeleted: the provider has confirmed that the VM is gone.
+	// vmDeleted means that the provider has confirmed the deletion of the VM.
 	vmDeleted bool
-	// forced: it was drained by force. Only said where it was not detached yet.
+	// forced means that the drain was forced. It is set only before detached.
 	forced bool
 }
 
-// handover is one way in which a controller ends the description of its last
-// operation: with the marker of its next step, after words that begin and end so.
+// handover is one form of the description of a last operation: a text with this begin and
+// end, and then the marker of the next step.
 type handover struct{ step, begins, ends string }
 
-// handovers are all descriptions of a deletion from which something is taken over.
-// The steps before and the drain itself are begun anew, which costs a round.
+// handovers are all forms from which a deletion is continued. The steps until the drain are
+// repeated, which costs a pass.
 var handovers = []handover{
 	{v1alpha1.DelVolumesAttachments, "Force Drain successful. ", ""},
 	{v1alpha1.DelVolumesAttachments, "Drain failed due to - ", ". However, since it's a force deletion shall continue deletion of VM. "},
@@ -44,8 +43,8 @@ var handovers = []handover{
 	{v1alpha1.InitiateVMDeletion, "VM deletion failed due to - ", ". However, will re-try in the next resync. "},
 	{v1alpha1.InitiateVMDeletion, "VM deletion failed due to - ", ". Aborting operation. "},
 	{v1alpha1.InitiateVMDeletion, "Error occurred while decoding machine error: ", ". "},
-	{v1alpha1.InitiateVMDeletion, "machineclass/", ": the VM cannot be deleted without it. "}, // our own
-	{v1alpha1.InitiateVMDeletion, "machineclass/", " may be left. "},                          // our own
+	{v1alpha1.InitiateVMDeletion, "machineclass/", ": the VM cannot be deleted without it. "}, // of this package
+	{v1alpha1.InitiateVMDeletion, "machineclass/", " may be left. "},                          // of this package
 
 	{v1alpha1.InitiateNodeDeletion, "VM deletion was successful. ", ""},
 	{v1alpha1.InitiateNodeDeletion, "VM not found. Continuing deletion flow. ", ""},
@@ -58,25 +57,19 @@ var handovers = []handover{
 	{v1alpha1.InitiateFinalizerRemoval, "Deletion of Node Object ", " is successful. "},
 }
 
-// takeOver returns what need not be done again of the deletion of a machine. It is
-// the only function of this module that reads the description of an operation.
+// takeOver returns which steps of the deletion of a machine are done. It is the only function of
+// this module that reads the description of an operation.
 //
-// MCM keeps its place in a deletion there, as the marker of the
-// next step at the very end. A marker anywhere else is the text of a provider, and
-// words of ours may quote anything; so only a description as a whole is believed,
-// and only of a machine that is Terminating. What is not recognized costs a round
-// of draining, never more.
+// MCM ends the description with the marker of the next step of a deletion. A marker at another
+// place may be the text of a provider. So only a description of a known form counts, and only for a
+// machine in phase Terminating. With an unknown description the drain is repeated.
 //
-// That a Node was drained is believed only if the Node says so too: its condition
-// Terminating is set before the drain, so a Node that got it after the description
-// was written joined later, or was not known; so may one that got it within the
-// same second.
+// A drain counts only if the condition Terminating of the Node is older than the description. The
+// condition is set before the drain. A Node with a later condition, or one of the same second, may
+// have joined afterwards. A description from the future does not count.
 //
-// That the VM is gone saves the wait for a provider that may not show it yet. To
-// ask for its deletion once more is cheap, and is done. The last step takes over no
-// more than that: whether a Node is there shows by itself.
-//
-// A description from the future tells nothing of the Node.
+// A deleted VM saves the wait for a provider that may not list new VMs yet. Its deletion is
+// requested once more. The last steps count as a deleted VM. Whether a Node exists is observed.
 func takeOver(m *v1alpha1.Machine, node *corev1.Node, now time.Time) takenOver {
 	op := m.Status.LastOperation
 	if m.Status.CurrentStatus.Phase != v1alpha1.MachineTerminating || op.Type != v1alpha1.MachineOperationDelete {
@@ -102,7 +95,7 @@ func takeOver(m *v1alpha1.Machine, node *corev1.Node, now time.Time) takenOver {
 	return takenOver{drained: true, detached: true}
 }
 
-// stepOf returns the step that a description hands over, or "".
+// stepOf returns the step of a description of a known form, or "".
 func stepOf(description string) string {
 	for _, h := range handovers {
 		words, ok := strings.CutSuffix(description, h.step)

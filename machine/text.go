@@ -9,16 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 )
 
-// maxEventMessage is how long the note of an event may be, in bytes.
+// maxEventMessage is the maximum length of the message of an Event, in bytes.
 const maxEventMessage = 1024
 
-// shorten cuts a message where an event has no more room.
+// shorten returns a message in at most maxEventMessage bytes.
 func shorten(s string) string { return cut(s, maxEventMessage) }
 
-// excerpt returns the beginning of a value that may be of any length.
+// excerpt returns the beginning of a value of any length.
 func excerpt(value string) string { return cut(value, 64) }
 
-// cut returns a text in at most so many bytes. It cuts between two characters.
+// cut returns a text in at most the given number of bytes. It does not split a character.
 func cut(s string, most int) string {
 	const more = "…"
 	if len(s) <= most {
@@ -31,7 +31,7 @@ func cut(s string, most int) string {
 	return s[:end] + more
 }
 
-// The forms of labels and annotations are those of the API server.
+// The following functions check labels and annotations as the API server does.
 
 func labelKey(key string) bool { return len(content.IsLabelKey(key)) == 0 }
 

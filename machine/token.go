@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// TokenOwnerLabel on the Secret of a bootstrap token is the UID of its machine,
-	// so that no two machines share one. MCM derives the token ID
-	// from three letters of the machine's name instead.
+	// TokenOwnerLabel is the label of the Secret of a bootstrap token with the UID of its machine.
+	// Two machines do not share a token. In MCM the token ID is derived from three letters of the
+	// name of the machine.
 	TokenOwnerLabel = "machine.sapcloud.io/machine-uid"
-	// TokenMachineAnnotation on the same Secret is the namespace and the name of the
+	// TokenMachineAnnotation is the annotation of the same Secret with namespace and name of the
 	// machine, for people.
 	TokenMachineAnnotation = "machine.sapcloud.io/machine"
 )
 
-// The form of a bootstrap token's Secret, which the API server demands.
+// The keys and lengths of the Secret of a bootstrap token, as the API server requires them.
 const (
 	tokenPrefix     = "bootstrap-token-"
 	tokenIDLength   = 6
@@ -37,19 +37,19 @@ const (
 	tokenIDKey      = "token-id"
 	tokenTextKey    = "token-secret"
 	tokenExpiresKey = "expiration"
-	tokenGroupsKey  = "auth-extra-groups" //nolint:gosec // the key of something public
+	tokenGroupsKey  = "auth-extra-groups" //nolint:gosec // the key of a public value
 	tokenMayAuthKey = "usage-bootstrap-authentication"
 )
 
 var (
 	tokenForm      = regexp.MustCompile(`^[a-z0-9]{6}\.[a-z0-9]{16}$`)
 	tokenGroupForm = regexp.MustCompile(`^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$`)
-	// tokenLetters are the letters of new tokens. Each stands for five random bits.
+	// tokenLetters are the letters of new tokens. Each has five random bits.
 	tokenLetters = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 )
 
-// TokenOwner returns the UID of the machine that a bootstrap token was made for,
-// or "" if that is none of ours. A nil Secret is none.
+// TokenOwner returns the UID of the machine of a bootstrap token, or "" for another Secret. It is
+// "" for nil.
 func TokenOwner(s *corev1.Secret) types.UID {
 	if s == nil {
 		return ""
@@ -57,19 +57,18 @@ func TokenOwner(s *corev1.Secret) types.UID {
 	return types.UID(s.Labels[TokenOwnerLabel])
 }
 
-// badGroup says whether the API server would not take a group for one of a bootstrap
-// token: it has to begin with system:bootstrappers: and to go on in small letters,
-// digits, colons and dashes.
+// badGroup reports whether the API server refuses a group of a bootstrap token. A group has the
+// prefix system:bootstrappers: and then lower case letters, digits, colons and dashes.
 func badGroup(group string) bool { return !tokenGroupForm.MatchString(group) }
 
-// NewBootstrapToken returns the Secret of a new bootstrap token for a machine, to
-// be created in the cluster that it joins; see [CreateToken]. The token ends when
-// expires says, in whole seconds, and gives the groups besides
-// system:bootstrappers. Nothing of it follows from the machine: ID and token come
-// from random, evenly, and a collision shows as AlreadyExists.
+// NewBootstrapToken returns the Secret of a new bootstrap token for a machine. Create it in the
+// target cluster: see [CreateToken]. The token expires at expires, in whole seconds, and has the
+// groups besides system:bootstrappers. ID and token are random, and a collision causes
+// AlreadyExists.
 //
-// A nil machine, or one whose UID is no label value, a zero time, groups that are
-// not valid, and a source that is nil or fails are errors.
+// It returns an error for a nil machine, a missing or invalid UID, a zero time, an invalid group,
+// and a random source that is nil or fails. The API server sets the UID. A fake clientset leaves it
+// empty.
 func NewBootstrapToken(m *v1alpha1.Machine, expires time.Time, groups []string, random io.Reader) (*corev1.Secret, error) {
 	if m == nil || m.UID == "" || !labelValue(string(m.UID)) || expires.IsZero() || random == nil {
 		return nil, errors.New("no bootstrap token can be made: a machine with a UID, an end and a source of randomness are needed")
@@ -106,19 +105,16 @@ func NewBootstrapToken(m *v1alpha1.Machine, expires time.Time, groups []string, 
 	return s, nil
 }
 
-// BootstrapToken is a token with which one machine joins. Printed, marshaled or
-// logged, it shows its ID and no more; only [BootstrapToken.Reveal] tells the token.
-//
-// The zero BootstrapToken is none.
+// BootstrapToken is the token with which one machine joins. Its text and JSON forms have only its
+// ID. [BootstrapToken.Reveal] returns the token. The zero value is no token.
 type BootstrapToken struct {
 	id      string
-	text    *string // behind a pointer, where printers of unexported fields do not look
+	text    *string // a pointer, because fmt does not follow pointers in fields
 	expires time.Time
 }
 
-// tokenOf returns the bootstrap token that a Secret of [logic.ownTokens] holds. It is
-// false if the API server would not let a VM join with it, whatever the time, or if the
-// token has no end.
+// tokenOf returns the bootstrap token in a Secret of [logic.ownTokens]. It returns false if the API
+// server would refuse the token, or if it does not expire.
 func tokenOf(s *corev1.Secret) (BootstrapToken, bool) {
 	id, text, groups := string(s.Data[tokenIDKey]), string(s.Data[tokenTextKey]), string(s.Data[tokenGroupsKey])
 	expires, err := time.Parse(time.RFC3339, string(s.Data[tokenExpiresKey]))
@@ -129,17 +125,16 @@ func tokenOf(s *corev1.Secret) (BootstrapToken, bool) {
 	return BootstrapToken{id: id, text: &text, expires: expires}, true
 }
 
-// IsZero says whether t is no token.
+// IsZero reports whether t is no token.
 func (t BootstrapToken) IsZero() bool { return t.text == nil }
 
-// ID returns the public part, which is also in the name of the Secret.
+// ID returns the public part. It is also in the name of the Secret.
 func (t BootstrapToken) ID() string { return t.id }
 
-// Expires returns when the token ends. Zero only if t is none.
+// Expires returns when the token expires. It is zero for the zero token.
 func (t BootstrapToken) Expires() time.Time { return t.expires }
 
-// Reveal returns the token as a kubelet sends it. A VM can join with it. It is empty for the
-// zero token.
+// Reveal returns the token with which a VM can join. It is empty for the zero token.
 func (t BootstrapToken) Reveal() string {
 	if t.text == nil {
 		return ""
@@ -147,12 +142,12 @@ func (t BootstrapToken) Reveal() string {
 	return t.id + "." + *t.text
 }
 
-// Equal says whether both are the same token with the same end.
+// Equal reports whether both tokens are equal and expire at the same time.
 func (t BootstrapToken) Equal(o BootstrapToken) bool {
 	return t.Reveal() == o.Reveal() && t.expires.Equal(o.expires)
 }
 
-// String names the token by its ID.
+// String returns a text with the ID.
 func (t BootstrapToken) String() string {
 	if t.IsZero() {
 		return "no bootstrap token"

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// foreverToken is how long the token of a machine lasts that may take for ever
-	// to join, and foreverRest how much of that has to be left for another VM.
+	// unlimitedTokenLife is how long the token of a machine without a creation timeout is
+	// valid. It is used for a VM only with at least unlimitedTokenRest left.
 	unlimitedTokenLife = 24 * time.Hour
-	unlimitedTokenRest  = time.Hour
+	unlimitedTokenRest = time.Hour
 )
 
-// createVM makes the VM, with a bootstrap token if its user data have a place for
-// one and there is a cluster to join.
+// createVM creates the VM. It needs a bootstrap token if the user data has the placeholder and
+// there is a target cluster.
 func (l *logic) createVM() Decision {
 	if l.in.Node.NoTarget || !l.in.Class.NeedsToken {
 		return l.do(CreateVM{}, ReasonNoVM, "")
@@ -31,7 +31,7 @@ func (l *logic) createVM() Decision {
 		return l.holdToJoin(l.tokensUnseen())
 	}
 	var best BootstrapToken
-	var useless *corev1.Secret // one that ends too early stays: a VM may be on its way with it
+	var useless *corev1.Secret // a token that expires too early stays: a VM may be joining with it
 	for _, s := range l.ownTokens() {
 		switch t, ok := tokenOf(s); {
 		case !ok, !t.expires.After(l.now):
@@ -50,14 +50,14 @@ func (l *logic) createVM() Decision {
 	}
 }
 
-// tokensUnseen is the wait for a look at the bootstrap tokens.
+// tokensUnseen returns the hold for bootstrap tokens that were not read.
 func (l *logic) tokensUnseen() machinist.Hold {
 	return machinist.Hold{
 		Subject: "secrets/" + metav1.NamespaceSystem, Reason: ReasonToken, Message: "the bootstrap tokens were not read", Until: l.now.Add(recheckAfter),
 	}
 }
 
-// tokenNeeded returns until when a token has to last with which a VM is made now.
+// tokenNeeded returns until when the token of a VM that is created now has to be valid.
 func (l *logic) tokenNeeded() time.Time {
 	if end := l.creationDeadline(); !end.IsZero() {
 		return end
@@ -65,18 +65,17 @@ func (l *logic) tokenNeeded() time.Time {
 	return l.now.Add(unlimitedTokenRest)
 }
 
-// tokenEnd returns when a token ends that is made now: late enough for
-// [logic.tokenNeeded], in whole seconds as a Secret tells them.
+// tokenEnd returns when a new token expires: not before [logic.tokenNeeded], in whole seconds.
 func (l *logic) tokenEnd() time.Time {
 	end := l.now.Add(cmp.Or(max(l.p.CreationTimeout, 0), unlimitedTokenLife))
-	if deadline := l.creationDeadline(); end.Before(deadline) { // the clock of the API server is ahead of ours
+	if deadline := l.creationDeadline(); end.Before(deadline) { // the clock of the API server is ahead
 		end = deadline
 	}
 	return end.Truncate(time.Second).Add(time.Second)
 }
 
-// ownTokens returns the bootstrap tokens that were made for the machine, by name,
-// without those that are being deleted. A Secret that only has the label is none.
+// ownTokens returns the bootstrap tokens of the machine, sorted by name, without those that are
+// being deleted. Secrets of another type or namespace are skipped, although they have the label.
 func (l *logic) ownTokens() []*corev1.Secret {
 	var own []*corev1.Secret
 	for _, s := range l.in.Tokens.Secrets {
@@ -95,11 +94,11 @@ func (l *logic) deleteToken(s *corev1.Secret, message string) Decision {
 	return l.do(DeleteToken{Namespace: s.Namespace, Name: s.Name, UID: s.UID}, ReasonToken, message)
 }
 
-// dropTokens deletes the bootstrap tokens of a machine that does not need them any
-// more: it has joined or failed, or is being deleted.
+// dropTokens deletes the bootstrap tokens of a machine that has joined, has failed or is being
+// deleted.
 //
-// Tokens that were not read stop no machine that is not being deleted. A machine that is
-// being deleted waits for them if its class has a placeholder for a token.
+// Only a machine that is being deleted waits for tokens that were not read, and only if its class
+// has a placeholder for a token.
 func (l *logic) dropTokens() Decision {
 	deleting := !l.m.DeletionTimestamp.IsZero()
 	if l.in.Node.NoTarget || !deleting && leads(l.phase(), ReasonStaleNode) {
@@ -114,7 +113,7 @@ func (l *logic) dropTokens() Decision {
 	return Decision{}
 }
 
-// String says how many tokens there are, and nothing of them.
+// String returns the number of tokens.
 func (v TokensView) String() string {
 	if !v.Looked {
 		return "the bootstrap tokens were not read"

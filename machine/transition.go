@@ -9,8 +9,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// next returns the phase that follows for the machine from what happens to it, and
-// false if the phase stays.
+// next returns the next phase for a reason. It returns false if the phase stays.
 func (l *logic) next(why machinist.Reason) (v1alpha1.MachinePhase, bool) {
 	for i := range transitions {
 		row := &transitions[i]
@@ -21,15 +20,14 @@ func (l *logic) next(why machinist.Reason) (v1alpha1.MachinePhase, bool) {
 	return "", false
 }
 
-// moves reports whether the phase changes by what happens to the machine.
+// moves reports whether the phase changes for a reason.
 func (l *logic) moves(why machinist.Reason) bool {
 	_, ok := l.next(why)
 	return ok
 }
 
-// move returns a decision that writes the change of phase which follows from what
-// happens, the operation, and further changes of the status. Without a row the phase
-// stays, with the time at which it was entered: timeouts are counted from that.
+// move returns a decision that writes the change of phase for a reason, the operation, and other
+// changes of the status. If the phase stays, its time stays, too, because timeouts count from it.
 func (l *logic) move(why machinist.Reason, op v1alpha1.LastOperation, changes ...func(*v1alpha1.MachineStatus)) Decision {
 	to, ok := l.next(why)
 	return l.record(why, op.Description, func(s *v1alpha1.MachineStatus) {
@@ -43,7 +41,7 @@ func (l *logic) move(why machinist.Reason, op v1alpha1.LastOperation, changes ..
 	})
 }
 
-// holds reports whether a guard holds for the machine.
+// holds reports whether a guard is true for the machine.
 func (l *logic) holds(g guard) bool {
 	switch g {
 	case ifHasTarget:

@@ -8,41 +8,39 @@ import (
 	"net/url"
 )
 
-// The placeholders that user data may hold, and the key under which user data
-// stands in the secret of a class.
+// The placeholders in user data, and the key of the user data.
 const (
-	// BootstrapTokenPlaceholder stands for the bootstrap token.
-	BootstrapTokenPlaceholder = "<<BOOTSTRAP_TOKEN>>" //nolint:gosec // stands for a token, and is none
-	// MachineNamePlaceholder stands for the name of the machine.
+	// BootstrapTokenPlaceholder is replaced by the bootstrap token.
+	BootstrapTokenPlaceholder = "<<BOOTSTRAP_TOKEN>>" //nolint:gosec // a placeholder
+	// MachineNamePlaceholder is replaced by the name of the machine.
 	MachineNamePlaceholder = "<<MACHINE_NAME>>"
-	// UserDataKey is the key of the user data.
+	// UserDataKey is the key of the user data in the secret of a class.
 	UserDataKey = "userData"
 )
 
-// errNoUserData says that a secret has no user data.
+// errNoUserData means that a secret has no user data.
 var errNoUserData = errors.New("secret has no key " + UserDataKey)
 
-// renderUserData returns user data with the bootstrap token and the name of the
-// machine in place of their placeholders: each where its placeholder stands as it is,
-// or else where it stands URL-encoded, never both. The zero token leaves its
-// placeholder in place, as without a cluster to join. The data given is not changed.
+// renderUserData returns user data with the bootstrap token and the name of the machine in place of
+// their placeholders. If a placeholder does not occur, its URL-encoded form is replaced. The zero
+// token, as without a target cluster, leaves its placeholder. The input is not changed.
 func renderUserData(userData []byte, machineName string, token BootstrapToken) []byte {
-	if !token.IsZero() { // first, so that no name can ask for it
+	if !token.IsZero() { // first, so that a name with the placeholder is not replaced
 		userData = substitute(userData, BootstrapTokenPlaceholder, token.Reveal())
 	}
 	return substitute(userData, MachineNamePlaceholder, machineName)
 }
 
-// NeedsToken says whether the user data in a secret has a place for a bootstrap
-// token: the placeholder as it is, or URL-encoded.
+// NeedsToken reports whether the user data in a secret has the placeholder of a bootstrap token,
+// plain or URL-encoded.
 func NeedsToken(data map[string][]byte) bool {
 	userData := data[UserDataKey]
 	return bytes.Contains(userData, []byte(BootstrapTokenPlaceholder)) ||
 		bytes.Contains(userData, []byte(url.QueryEscape(BootstrapTokenPlaceholder)))
 }
 
-// substitute replaces a placeholder by a value, or the URL-encoded placeholder
-// by the URL-encoded value.
+// substitute replaces a placeholder by a value, or else the URL-encoded placeholder by the
+// URL-encoded value.
 func substitute(text []byte, placeholder, value string) []byte {
 	if bytes.Contains(text, []byte(placeholder)) {
 		return bytes.ReplaceAll(text, []byte(placeholder), []byte(value))
@@ -50,8 +48,8 @@ func substitute(text []byte, placeholder, value string) []byte {
 	return bytes.ReplaceAll(text, []byte(url.QueryEscape(placeholder)), []byte(url.QueryEscape(value)))
 }
 
-// MergeSecrets returns the data of a class's two secrets as one: that of the
-// credentials wins over that of the user data. Nil maps hold nothing.
+// MergeSecrets returns the merged data of the two secrets of a class. The credentials override the
+// user data.
 func MergeSecrets(userData, credentials map[string][]byte) map[string][]byte {
 	merged := make(map[string][]byte, len(userData)+len(credentials))
 	for _, data := range []map[string][]byte{userData, credentials} {

@@ -12,8 +12,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// validCondition returns the condition that the machine should carry, or nil for none. Of a
-// machine that is being deleted only the provider ID matters.
+// validCondition returns the condition Valid of the machine, or nil if the object is valid. For a
+// machine that is being deleted only the provider ID is checked.
 func (l *logic) validCondition() *corev1.NodeCondition {
 	var errs field.ErrorList
 	reason, stays := ReasonPartlyIgnored, l.m.DeletionTimestamp.IsZero()
@@ -28,7 +28,7 @@ func (l *logic) validCondition() *corev1.NodeCondition {
 	if stays {
 		errs = append(errs, l.ignoredNodeName()...)
 	}
-	if stays && !l.templateApplied { // what a Node has, a Node can have
+	if stays && !l.templateApplied { // values already on the Node are valid
 		errs = ignoredTemplate(&l.m.Spec.NodeTemplateSpec, errs)
 	}
 	if len(errs) == 0 {
@@ -38,8 +38,8 @@ func (l *logic) validCondition() *corev1.NodeCondition {
 	return &c
 }
 
-// withValidity shows on the object what is wrong with it: in the status write of the
-// decision if it is one, and otherwise before anything else.
+// withValidity adds the condition Valid to the status that the decision writes. If it writes none
+// and the condition has changed, it returns a decision that writes the condition first.
 func (l *logic) withValidity(d Decision) Decision {
 	want, due := l.validDue()
 	if due.Action == nil {
@@ -52,8 +52,7 @@ func (l *logic) withValidity(d Decision) Decision {
 	return due
 }
 
-// validDue returns the verdict, and the decision that writes it if that is not
-// recorded yet.
+// validDue returns the condition Valid, and the decision that writes it if it has changed.
 func (l *logic) validDue() (*corev1.NodeCondition, Decision) {
 	want, have := l.validCondition(), conditionOf(l.m.Status.Conditions, v1alpha1.MachineValid)
 	reason, message := ReasonConditionsChanged, ""
@@ -72,8 +71,8 @@ func (l *logic) validDue() (*corev1.NodeCondition, Decision) {
 	return want, l.record(reason, message, func(s *v1alpha1.MachineStatus) { s.Conditions = withValid(s.Conditions, want) })
 }
 
-// withValid returns conditions, which are the caller's, with own in place of
-// every condition of our own, or without one if that is nil.
+// withValid returns the conditions with own in place of each condition Valid. Nil removes them. It
+// changes conditions.
 func withValid(conditions []corev1.NodeCondition, own *corev1.NodeCondition) []corev1.NodeCondition {
 	conditions = slices.DeleteFunc(conditions, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.MachineValid })
 	if own != nil {
@@ -82,14 +81,14 @@ func withValid(conditions []corev1.NodeCondition, own *corev1.NodeCondition) []c
 	return conditions
 }
 
-// withNodeConditions returns a copy of the conditions of a Node, with the one of our own that
-// is recorded on the machine, if there is one.
+// withNodeConditions returns a copy of the conditions of a Node, with the condition Valid that is
+// recorded on the machine.
 func withNodeConditions(node, recorded []corev1.NodeCondition) []corev1.NodeCondition {
 	return withValid(slices.Clone(node), conditionOf(recorded, v1alpha1.MachineValid))
 }
 
-// withoutValid returns conditions without those of our own, for comparing what is
-// recorded with what the Node has.
+// withoutValid returns the conditions without the condition Valid, to compare them with those of
+// the Node.
 func withoutValid(conditions []corev1.NodeCondition) []corev1.NodeCondition {
 	if conditionOf(conditions, v1alpha1.MachineValid) == nil {
 		return conditions

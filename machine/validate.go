@@ -9,15 +9,15 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Validate returns what keeps a VM from being made for a machine: its class has to
-// have a name, and the kind MachineClass. A machine that has its VM lives on. A
-// nil machine is invalid.
+// Validate returns the errors that keep the VM of a machine from being created: the class must have
+// a name, and the kind MachineClass. They have no effect on a machine with a VM. A nil machine is
+// invalid.
 func Validate(m *v1alpha1.Machine) field.ErrorList {
 	if m == nil {
 		return field.ErrorList{field.Required(field.NewPath("spec"), "Machine is required")}
 	}
 	ref := m.Spec.Class
-	if ref.Kind == v1alpha1.MachineClassKind && ref.Name != "" { // as nearly always, and without an allocation
+	if ref.Kind == v1alpha1.MachineClassKind && ref.Name != "" { // the usual case, without an allocation
 		return nil
 	}
 	var errs field.ErrorList
@@ -35,9 +35,9 @@ func Validate(m *v1alpha1.Machine) field.ErrorList {
 	return errs
 }
 
-// validateClass returns what keeps VMs from being made of a class: if it has a
-// node template, that has to name the capacities cpu, gpu and memory, the instance
-// type, the region and the zone. No deletion asks for it.
+// validateClass returns the errors that keep VMs of a class from being created: a node template
+// must have the capacities cpu, gpu and memory, the instance type, the region and the zone. They
+// have no effect on deletions.
 func validateClass(c *v1alpha1.MachineClass) field.ErrorList {
 	if c == nil || c.NodeTemplate == nil {
 		return nil
@@ -53,11 +53,11 @@ func validateClass(c *v1alpha1.MachineClass) field.ErrorList {
 		{"instanceType", c.NodeTemplate.InstanceType}, {"region", c.NodeTemplate.Region}, {"zone", c.NodeTemplate.Zone},
 	} {
 		if text.value == "" {
-			errs = append(errs, field.Required(path.Child(text.name), "It is required in a node template"))
+			errs = append(errs, field.Required(path.Child(text.name), "is required in a node template"))
 		}
 	}
 	return errs
 }
 
-// fieldErrors renders errors for people, in a bounded length.
+// fieldErrors returns the errors as one text of limited length.
 func fieldErrors(errs field.ErrorList) string { return shorten(errs.ToAggregate().Error()) }

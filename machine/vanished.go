@@ -13,16 +13,13 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// lookEvery is how often the VM of a machine is looked for whose Node is missing
-// or not ready.
+// lookInterval is how often the VM of a machine is looked up while its Node is missing or not
+// ready.
 const lookInterval = 5 * time.Minute
 
-// checkVM looks for the VM of a machine whose Node is missing or not ready, while d
-// waits for that Node, and tells if it has vanished. That fails no machine earlier
-// than its timeouts do, and never is a VM made in its place: an answer may be
-// wrong, and what is done about it is its owner's.
-//
-// MCM does not look.
+// checkVM looks for the VM of a machine while d waits for its Node, and records that the VM has
+// vanished. That neither fails the machine before its timeouts nor creates another VM, because a
+// response of the provider may be wrong. MCM does not look.
 func (l *logic) checkVM(d Decision) Decision {
 	if d.Action != nil || !TraitsOf(l.phase()).searched {
 		return d
@@ -46,16 +43,15 @@ func (l *logic) checkVM(d Decision) Decision {
 	return d
 }
 
-// drainsForUpdate says that a drain for an update in place tells of itself in the last
-// operation, which has room for one.
+// drainsForUpdate reports whether the Node is drained for an in-place update. The last operation
+// then describes the drain.
 func (l *logic) drainsForUpdate() bool {
 	node := l.ownNode()
 	return node != nil && updateStep(node) == v1alpha1.SelectedForUpdate
 }
 
-// nextLook returns when the VM is looked for next: when the machine becomes
-// Unknown, and then every few minutes. That of a Pending machine was seen just
-// before.
+// nextLook returns when to look for the VM next: when the machine becomes Unknown, and then every
+// [lookInterval]. The VM of a Pending machine was found just before.
 func (l *logic) nextLook() time.Time {
 	entered, seen := l.m.Status.CurrentStatus.LastUpdateTime.Time, l.in.VM.SeenAt
 	if !recorded.Known(entered, l.now) {
@@ -79,13 +75,12 @@ func (l *logic) nextLook() time.Time {
 	return next
 }
 
-// vanished says that the provider knew the VM of the machine once, and does not
-// find it any more.
+// vanished reports whether the provider does not find a VM that it had.
 func (l *logic) vanished() bool {
 	return l.in.VM.Presence == Absent && !l.in.VM.Blind && l.m.Spec.ProviderID != ""
 }
 
-// vanishedText is what is told of a VM that has vanished, or empty.
+// vanishedText returns the text for a VM that has vanished, or "".
 func (l *logic) vanishedText() string {
 	if !l.vanished() {
 		return ""
@@ -93,7 +88,7 @@ func (l *logic) vanishedText() string {
 	return fmt.Sprintf(". The VM %s is not found at the provider", l.m.Spec.ProviderID)
 }
 
-// vanishedOperation is what is told of a machine whose VM has vanished.
+// vanishedOperation returns the last operation for a machine whose VM has vanished.
 func (l *logic) vanishedOperation() v1alpha1.LastOperation {
 	if l.phase() == v1alpha1.MachinePending {
 		return l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine+l.vanishedText())

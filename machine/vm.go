@@ -44,7 +44,7 @@ type VMView struct {
 	Addresses []corev1.NodeAddress
 	// LastKnownState is the opaque text of the driver.
 	LastKnownState string
-	// Blind means that the provider cannot tell whether there is a VM, so that Absent has no
+	// Blind means that the provider does not know whether there is a VM, so that Absent has no
 	// meaning.
 	Blind bool
 	// Initialized means that InitializeMachine has succeeded, or that the provider does not have
@@ -136,7 +136,7 @@ func (v VMView) After(a CallResult, now time.Time, chance float64) VMView {
 		next.Initialized = false
 	case driver.OpInitializeMachine:
 		next.Initialized = true
-		if code == codes.Unimplemented && v.Presence == Absent { // says nothing of the VM
+		if code == codes.Unimplemented && v.Presence == Absent { // says nothing about the VM
 			presence = Absent
 		}
 	case driver.OpDeleteMachine:
@@ -149,7 +149,7 @@ func (v VMView) After(a CallResult, now time.Time, chance float64) VMView {
 	return next
 }
 
-// failed returns the view after an answer that is a failure.
+// failed returns the view after a failed call.
 func (v VMView) failed(a CallResult, code codes.Code, now time.Time, chance float64) VMView {
 	f := CallFailure{
 		Operation: a.Operation, Code: code, Message: a.Err.Error(), At: now, Attempts: 1, Chance: chance, RetryAfter: codes.RetryAfterOf(a.Err),
@@ -171,16 +171,16 @@ func (v VMView) failed(a CallResult, code codes.Code, now time.Time, chance floa
 	return v
 }
 
-// until returns when the failed operation may be tried again. The first waits are
-// those of MCM after a failed creation; see [codes.BackoffPolicy].
-// A failure in the future was recorded before the clock was set back: it counts no more.
+// until returns when to retry the failed operation. The first waits after a failed creation are
+// those of MCM: see [codes.BackoffPolicy]. A failure in the future was recorded before the clock
+// was set back, and is ignored.
 func (f CallFailure) until(p codes.BackoffPolicy, now time.Time) time.Time {
 	if !recorded.Known(f.At, now) {
 		return time.Time{}
 	}
 	category := f.Code.Category()
-	// An initialisation is repeated soon because its VM costs, and a creation because a
-	// look at the VM may be enough.
+	// An initialization is retried soon because its VM has a price, and a creation because a
+	// lookup of the VM may be enough.
 	if f.Operation == driver.OpInitializeMachine ||
 		f.Operation == driver.OpCreateMachine && (f.Code == codes.AlreadyExists || f.Code == codes.Uninitialized) {
 		category = codes.RetrySoon

@@ -14,9 +14,10 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// watch watches over a machine that has a VM.
+// watch returns the decision for a machine with a VM. A permit that is not used is returned.
 func (l *logic) watch() Decision { return l.withoutPermit(l.watchNode()) }
 
+// watchNode returns the decision for a machine with a VM, from its Node.
 func (l *logic) watchNode() Decision {
 	phase, node := l.phase(), l.ownNode()
 	switch {
@@ -38,8 +39,8 @@ func (l *logic) watchNode() Decision {
 	return l.firstAction(l.syncNode, l.inPlaceUpdate, l.health)
 }
 
-// nodeUnnamed finds out which Node a machine has whose label was lost. Nothing
-// is concluded from that loss.
+// nodeUnnamed looks for the name of the Node of a machine without the label node. A missing label
+// alone is no reason to fail the machine.
 func (l *logic) nodeUnnamed() Decision {
 	switch phase := l.phase(); {
 	case phase == v1alpha1.MachineFailed:
@@ -63,8 +64,7 @@ func (l *logic) nodeUnnamed() Decision {
 	return l.firstAction(func() Decision { return d }, func() Decision { return l.nodeMissing(ReasonNotObserved, d.Message) })
 }
 
-// lookAgain looks for the VM of a machine that has lost what was known of it, or waits
-// until it may.
+// lookAgain looks for the VM of a machine whose records were lost, at most once a minute.
 func (l *logic) lookAgain(subject, message string) Decision {
 	h := machinist.Hold{Subject: subject, Reason: ReasonNotObserved, Message: message}
 	switch vm := l.in.VM; {
@@ -81,9 +81,8 @@ func (l *logic) lookAgain(subject, message string) Decision {
 	return hold(h)
 }
 
-// findProviderID finds out which VM a machine has whose provider ID was lost, and
-// writes it down again. Nothing is concluded from that loss: no VM is made, and the
-// machine is watched as before.
+// findProviderID looks for the VM of a machine without a provider ID, and records the ID. A missing
+// ID alone is no reason to fail the machine or to create a VM.
 func (l *logic) findProviderID() Decision {
 	if l.m.Spec.ProviderID != "" || l.phase() == v1alpha1.MachineFailed {
 		return Decision{}
@@ -95,9 +94,8 @@ func (l *logic) findProviderID() Decision {
 	return l.lookAgain("machine/"+l.m.Name, "its provider ID is not known")
 }
 
-// nodeOfOther treats a Node of another machine, which the label of this one names,
-// as if it were not there. A machine that is on its way to join cannot: what its
-// VM would become is another's.
+// nodeOfOther treats the Node of another machine as missing, although the label names it. A machine
+// that has not joined fails, because its VM cannot join with this name.
 func (l *logic) nodeOfOther() Decision {
 	if l.moves(ReasonStaleNode) {
 		return l.staleNode()
@@ -105,12 +103,12 @@ func (l *logic) nodeOfOther() Decision {
 	return l.nodeMissing(ReasonStaleNode, "the node belongs to another machine")
 }
 
-// staleNode fails a machine whose VM was to become a Node that belongs to another.
+// staleNode fails a machine whose Node would have the name of the Node of another machine.
 func (l *logic) staleNode() Decision {
 	return l.move(ReasonStaleNode, l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, "VM using old node obj"))
 }
 
-// nodeMissing judges a machine whose Node is not there.
+// nodeMissing returns the decision for a machine without a Node.
 func (l *logic) nodeMissing(r machinist.Reason, message string) Decision {
 	switch phase := l.phase(); {
 	case leads(phase, ReasonNodeGone):
@@ -130,14 +128,14 @@ func (l *logic) nodeMissing(r machinist.Reason, message string) Decision {
 	}
 }
 
-// health judges a machine by the conditions of its Node.
+// health returns the decision from the conditions of the Node.
 func (l *logic) health() Decision {
 	node := l.in.Node.Node
 	healthy, bad := judgeHealth(node.Status.Conditions, l.p.HealthConditions)
 	return l.copyConditions(node, l.judgeNode(node, healthy, bad))
 }
 
-// judgeNode returns what follows for the machine from how its Node is.
+// judgeNode returns the decision from the health of the Node.
 func (l *logic) judgeNode(node *corev1.Node, healthy bool, bad []corev1.NodeCondition) Decision {
 	switch phase := l.phase(); {
 	case leads(phase, ReasonUpdateTimeout): // judged when the update is over
@@ -161,9 +159,9 @@ func (l *logic) judgeNode(node *corev1.Node, healthy bool, bad []corev1.NodeCond
 	}
 }
 
-// copyConditions records the conditions of the Node if they have changed;
-// otherwise what was decided stands. A decision to write something else records
-// them too, so that no change can put off a timeout.
+// copyConditions returns otherwise if the recorded conditions of the Node are up to date. Else it
+// adds the conditions to the status that otherwise writes, or returns a decision that writes them.
+// The write does not postpone a timeout.
 func (l *logic) copyConditions(node *corev1.Node, otherwise Decision) Decision {
 	if !conditionsChanged(withoutValid(l.m.Status.Conditions), withoutValid(node.Status.Conditions)) {
 		return otherwise
@@ -179,9 +177,11 @@ func (l *logic) copyConditions(node *corev1.Node, otherwise Decision) Decision {
 	}
 }
 
-// conditionsOf returns a change that records the conditions of the Node.
+// conditionsOf returns a change of the status that records the conditions of the Node.
 func (l *logic) conditionsOf(node *corev1.Node) func(*v1alpha1.MachineStatus) {
-	return func(s *v1alpha1.MachineStatus) { s.Conditions = withNodeConditions(node.Status.Conditions, l.m.Status.Conditions) }
+	return func(s *v1alpha1.MachineStatus) {
+		s.Conditions = withNodeConditions(node.Status.Conditions, l.m.Status.Conditions)
+	}
 }
 
 // becomeRunning records that the machine is healthy.
@@ -195,14 +195,13 @@ func (l *logic) becomeRunning(node *corev1.Node) Decision {
 	return l.move(ReasonNodeReady, op, l.conditionsOf(node))
 }
 
-// becomeUnknown records that a machine that was healthy is not.
+// becomeUnknown records that a machine in phase Running is unhealthy.
 func (l *logic) becomeUnknown(node *corev1.Node, bad []corev1.NodeCondition) Decision {
 	return l.move(ReasonNodeUnhealthy, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
 		"Machine %s is unhealthy - changing MachinePhase to Unknown. Node conditions: %s", l.m.Name, conditionList(bad))), l.conditionsOf(node))
 }
 
-// waitToJoin waits for a Node: that of a Pending machine until the creation
-// timeout, which fails the machine.
+// waitToJoin waits for the Node. A Pending machine fails at the end of the creation timeout.
 func (l *logic) waitToJoin(r machinist.Reason, message string) Decision {
 	h := machinist.Hold{Subject: l.nodeSubject(), Reason: r, Message: message}
 	if l.phase() != v1alpha1.MachinePending {
@@ -218,8 +217,8 @@ func (l *logic) waitToJoin(r machinist.Reason, message string) Decision {
 	return l.checkVM(hold(h))
 }
 
-// failToJoin fails a machine whose Node has not joined in time, if the Node was looked
-// for after that time.
+// failToJoin fails a machine at the end of the creation timeout. The Node is read after that time
+// first.
 func (l *logic) failToJoin() Decision {
 	if d, due := l.confirmNode(l.creationDeadline()); due {
 		return d
@@ -227,9 +226,8 @@ func (l *logic) failToJoin() Decision {
 	return l.failCreation("")
 }
 
-// unhealthy waits for a machine that is Unknown, or whose update in place has
-// failed, to recover until the health timeout, then fails it if the replacement
-// limit allows.
+// unhealthy waits for a machine to recover that is Unknown or whose in-place update has failed. At
+// the end of the health timeout the machine fails, within the replacement limit.
 func (l *logic) unhealthy(r machinist.Reason, message string, bad []corev1.NodeCondition) Decision {
 	waiting, waits := l.timeout(machinist.Hold{Subject: l.nodeSubject(), Reason: r, Message: message}, l.p.HealthTimeout)
 	if waits {

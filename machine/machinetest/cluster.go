@@ -45,10 +45,9 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// New returns an empty cluster that serves the kinds of package v1alpha1 beside
-// the built-in ones, and a clientset for them. The clientset may be used by
-// several goroutines. Its discovery has the kinds. More clientsets may be
-// attached to the cluster. New sets Scheme and Kinds of the options.
+// New returns an empty cluster that serves the kinds of package v1alpha1 and the built-in kinds,
+// and a clientset for them. The clientset is safe for concurrent use. Its discovery has the kinds.
+// Attach more clientsets with Attach. New sets Scheme and Kinds of the options.
 func New(o draintest.Options) (*draintest.Cluster, *fake.Clientset) {
 	o.Scheme, o.Kinds = allKinds(), kinds()
 	cluster, machines := draintest.New(o), fake.NewSimpleClientset() // its own tracker stays empty
@@ -56,9 +55,8 @@ func New(o draintest.Options) (*draintest.Cluster, *fake.Clientset) {
 	return cluster, machines
 }
 
-// kinds returns the kinds of package v1alpha1 as their definitions declare them:
-// all in namespaces, all with a status subresource except MachineClasses, which
-// have no status.
+// kinds returns the kinds of package v1alpha1 as their CustomResourceDefinitions declare them: all
+// in namespaces, and all except MachineClass with a status subresource.
 func kinds() []draintest.Kind {
 	served := make([]draintest.Kind, 0, 4)
 	for _, kind := range []string{"Machine", "MachineSet", "MachineDeployment"} {
@@ -69,7 +67,7 @@ func kinds() []draintest.Kind {
 	})
 }
 
-// allKinds returns the scheme of all kinds. It is shared and not changed.
+// allKinds returns the scheme of all kinds. It is shared and must not be changed.
 var allKinds = sync.OnceValue(func() *runtime.Scheme {
 	s := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(scheme.AddToScheme, v1alpha1.AddToScheme)
