@@ -28,13 +28,13 @@ func ignoredTemplate(t *v1alpha1.NodeTemplateSpec, errs field.ErrorList) field.E
 	path := field.NewPath("spec", "nodeTemplate")
 	for _, key := range slices.Sorted(maps.Keys(t.Labels)) {
 		if value := t.Labels[key]; !labelKey(key) || !labelValue(value) {
-			errs = append(errs, field.Invalid(path.Child("metadata", "labels").Key(excerpt(key)), excerpt(value), "is no label that a Node may have"))
+			errs = append(errs, field.Invalid(path.Child("metadata", "labels").Key(excerpt(key)), excerpt(value), "is not a valid label of a Node"))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(t.Annotations)) {
 		if !annotationKey(key) {
 			at, value := path.Child("metadata", "annotations").Key(excerpt(key)), excerpt(t.Annotations[key])
-			errs = append(errs, field.Invalid(at, value, "is no annotation that a Node may have"))
+			errs = append(errs, field.Invalid(at, value, "is not a valid annotation of a Node"))
 		}
 	}
 	for i := range t.Spec.Taints {

@@ -42,7 +42,7 @@ func (l *logic) detach(node *corev1.Node, since time.Time) (Decision, bool) {
 		return l.do(DeleteAttachments{Attachments: live}, ReasonDetaching, ""), true
 	}
 	return hold(machinist.Hold{
-		Subject: "node/" + node.Name, Reason: ReasonDetaching, Message: "its volume attachments were not looked for",
+		Subject: "node/" + node.Name, Reason: ReasonDetaching, Message: "its VolumeAttachments were not read",
 		Until: machinist.Earliest(l.now.Add(recheckAfter), end),
 	}), true
 }

@@ -29,7 +29,7 @@ func Call(
 	ctx context.Context, d driver.Driver, do Action, m *v1alpha1.Machine, class *v1alpha1.MachineClass, secret *corev1.Secret,
 ) (CallResult, error) {
 	if d == nil || m == nil || class == nil || secret == nil {
-		return CallResult{}, errors.New("no driver call can be made: driver, machine, class and secret are needed")
+		return CallResult{}, errors.New("driver call: driver, machine, class or secret is nil")
 	}
 	switch a := do.(type) {
 	case LookForVM:
@@ -65,7 +65,7 @@ func Call(
 		r, err := d.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, MachineClass: class, Secret: secret})
 		return CallResult{Operation: driver.OpDeleteMachine, LastKnownState: orEmpty(r).LastKnownState, Err: err}, nil
 	default:
-		return CallResult{}, fmt.Errorf("no driver call can be made of %T", do)
+		return CallResult{}, fmt.Errorf("action %T is not a driver call", do)
 	}
 }
 

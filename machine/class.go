@@ -132,9 +132,20 @@ func decideFinalizer(o metav1.Object, finalizer, user string, complete bool, now
 	case !guarded:
 		return settled(ReasonReleased)
 	case !complete:
-		return hold(machinist.Hold{Subject: "list", Reason: ReasonNotObserved, Message: "what may refer to it is not known", Until: now.Add(recheckAfter)})
+		return hold(machinist.Hold{
+			Subject: guardedSubject(o), Reason: ReasonNotObserved, Message: "the list of objects that may refer to it is incomplete",
+			Until: now.Add(recheckAfter),
+		})
 	default:
 		do := write(withoutFinalizer(o.GetFinalizers(), finalizer), "no finalizer")
 		return Decision{Action: do, Reason: ReasonReleased, NextCheck: now.Add(recheckAfter)}
 	}
+}
+
+// guardedSubject returns the subject of a class or secret.
+func guardedSubject(o metav1.Object) string {
+	if _, class := o.(*v1alpha1.MachineClass); class {
+		return "machineclass/" + o.GetName()
+	}
+	return "secret/" + o.GetNamespace() + "/" + o.GetName()
 }

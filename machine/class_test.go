@@ -17,7 +17,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-func TestAClassIsGuardedAsLongAsAMachineRefersToIt(t *testing.T) {
+func TestDecideClass_Finalizer_WhileAMachineRefersToIt(t *testing.T) {
 	const ours = v1alpha1.MCMFinalizerName
 	going := &metav1.Time{Time: now}
 	object := func(deleted *metav1.Time, finalizers ...string) *v1alpha1.MachineClass {
@@ -41,7 +41,7 @@ func TestAClassIsGuardedAsLongAsAMachineRefersToIt(t *testing.T) {
 		"a guarded class in use is settled":                          {object(nil, ours), []*v1alpha1.Machine{refers}, false, "nothing (Referenced)", nil},
 		"one that is deleted waits for its user":                     {object(going, ours), []*v1alpha1.Machine{refers}, false, "nothing (Referenced: refers to it); waits for machine/m: Referenced: refers to it", nil},
 		"a class without machines loses it, foreign ones stay":       {object(nil, ours, "x"), others, false, "update class: no finalizer (Released)", []string{"x"}},
-		"not if the list is not complete":                            {object(nil, ours), others, true, "nothing (NotObserved: what may refer to it is not known); waits for list: NotObserved: what may refer to it is not known", nil},
+		"not if the list is not complete":                            {object(nil, ours), others, true, "nothing (NotObserved: the list of objects that may refer to it is incomplete); waits for machineclass/small: NotObserved: the list of objects that may refer to it is incomplete", nil},
 		"a class without users or finalizer is settled":              {object(nil, "x"), nil, true, "nothing (Released)", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestAClassIsGuardedAsLongAsAMachineRefersToIt(t *testing.T) {
 	}
 }
 
-func TestASecretIsGuardedAsLongAsAClassRefersToIt(t *testing.T) {
+func TestDecideSecret_Finalizer_WhileAClassRefersToIt(t *testing.T) {
 	const ours = v1alpha1.MCFinalizerName
 	object := func(deleted bool, finalizers ...string) *corev1.Secret {
 		s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "s", ResourceVersion: "7", Finalizers: finalizers}}
@@ -87,7 +87,7 @@ func TestASecretIsGuardedAsLongAsAClassRefersToIt(t *testing.T) {
 		"also one that is used for credentials only (DM-25)":    {object(false), []*v1alpha1.MachineClass{refers("shoot", true)}, true, "update secret: finalizer (Referenced: machineclass/small)", []string{ours}},
 		"no namespace means that of the class":                  {object(false), []*v1alpha1.MachineClass{refers("", false)}, false, "update secret: finalizer (Referenced: machineclass/small)", []string{ours}},
 		"one of another namespace is not meant (DM-25)":         {object(false, ours), []*v1alpha1.MachineClass{refers("other", false)}, false, "update secret: no finalizer (Released)", nil},
-		"an unused one is not let go if the list is incomplete": {object(false, ours), nil, true, "nothing (NotObserved: what may refer to it is not known); waits for list: NotObserved: what may refer to it is not known", nil},
+		"an unused one is not let go if the list is incomplete": {object(false, ours), nil, true, "nothing (NotObserved: the list of objects that may refer to it is incomplete); waits for secret/shoot/s: NotObserved: the list of objects that may refer to it is incomplete", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := tc.secret.DeepCopy()
@@ -102,7 +102,7 @@ func TestASecretIsGuardedAsLongAsAClassRefersToIt(t *testing.T) {
 	}
 }
 
-func TestAClassIsViewedWithItsSecrets(t *testing.T) {
+func TestViewClass_Secrets_Problem(t *testing.T) {
 	data := map[string][]byte{machine.UserDataKey: []byte("join"), "key": []byte("hidden")}
 	joins := map[string][]byte{machine.UserDataKey: []byte("join <<BOOTSTRAP_TOKEN>>")}
 	missing := errors.New("secret shoot/s of class small: not found")

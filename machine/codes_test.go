@@ -290,15 +290,15 @@ func wait(err error, times int, chance float64) time.Duration {
 	return machine.Decide(in, machine.Policy{}, now).NextCheck.Sub(now)
 }
 
-func TestHowLongAFailureIsWaitedFor(t *testing.T) {
+func TestBackoff_FailedCall_Waits(t *testing.T) {
 	require.Equal(t, 20*time.Second, wait(status.Error(codes.Unavailable, ""), 3, 0), "longer each time (DM-50)")
 	require.Equal(t, 4*time.Second, wait(status.Error(codes.Unavailable, ""), 1, 1), "chance spreads")
 	require.Equal(t, time.Minute, wait(codes.WithRetryAfter(status.Error(codes.Unavailable, ""), time.Minute), 1, 0), "the provider may ask for more")
 }
 
-// TestANilResponseIsAnIncompleteAnswer asserts that a driver that returns nil and no error causes
+// TestCall_NilResponse_IsIncomplete asserts that a driver that returns nil and no error causes
 // no panic (DM-05).
-func TestANilResponseIsAnIncompleteAnswer(t *testing.T) {
+func TestCall_NilResponse_IsIncomplete(t *testing.T) {
 	for _, a := range []machine.CallResult{
 		{Operation: driver.OpCreateMachine}, {Operation: driver.OpGetMachineStatus}, {Operation: driver.OpGetMachineStatus, Err: status.Error(codes.Uninitialized, "")},
 	} {
@@ -340,7 +340,7 @@ func (a *asked) DeleteMachine(_ context.Context, r *driver.DeleteMachineRequest)
 	return nil, a.note(driver.OpDeleteMachine, r.Machine, r.MachineClass, r.Secret)
 }
 
-func TestACallAsksTheDriverWhatWasDecided(t *testing.T) {
+func TestCall_EachAction_RequestOfTheDriver(t *testing.T) {
 	m, c := newMachine("m"), class()
 	m.Status.LastKnownState, m.Spec.ProviderID = "old", "id"
 	secret := &corev1.Secret{Data: map[string][]byte{machine.UserDataKey: []byte("I am <<MACHINE_NAME>>"), "key": []byte("k")}}
@@ -366,7 +366,7 @@ func TestACallAsksTheDriverWhatWasDecided(t *testing.T) {
 	}
 }
 
-func TestADriverThatQuotesUserDataDoesNotTellTheToken(t *testing.T) {
+func TestCall_ErrorWithUserData_TokenIsRemoved(t *testing.T) {
 	m := newMachine("m")
 	made, err := machine.NewBootstrapToken(m, now.Add(time.Hour), nil, rand.Reader)
 	require.NoError(t, err)
@@ -383,7 +383,7 @@ func TestADriverThatQuotesUserDataDoesNotTellTheToken(t *testing.T) {
 	require.Equal(t, codes.Aborted, view.Failure.Code)
 }
 
-func TestACallThatCannotBeMadeSaysWhy(t *testing.T) {
+func TestCall_MissingArgument_Error(t *testing.T) {
 	m, c, s := newMachine("m"), class(), &corev1.Secret{}
 	_, err := machine.Call(t.Context(), &asked{}, machine.CreateVM{}, m, c, s)
 	require.ErrorIs(t, err, machine.ErrNoUserData)

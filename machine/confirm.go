@@ -22,9 +22,9 @@ func (l *logic) confirmNode(end time.Time) (Decision, bool) {
 	case view.Unanswered:
 		return hold(machinist.Hold{
 			Subject: "target-cluster", Reason: ReasonTargetUnreachable, Until: l.now.Add(targetRetry),
-			Message: fmt.Sprintf("its API server does not answer, so that %s proves nothing: the machine is not failed", l.nodeSubject()),
+			Message: fmt.Sprintf("the API server does not answer, so the state of %s is not known: the machine does not fail", l.nodeSubject()),
 		}), true
 	default:
-		return l.do(LookForNode{NodeName: l.nodeName()}, ReasonLookFirst, "the machine is about to be failed"), true
+		return l.do(LookForNode{NodeName: l.nodeName()}, ReasonLookFirst, "before the machine fails"), true
 	}
 }

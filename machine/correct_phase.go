@@ -32,6 +32,6 @@ func (l *logic) correctUpdatePhase(node *corev1.Node) (Decision, bool) {
 		}
 	}
 	return l.move(ReasonStatusInvalid, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
-		"The phase %q of machine %s is corrected: node %s has no condition %s and no label of an update in place",
+		"The phase %q of machine %s is corrected: node %s has no condition %s and no label of an in-place update",
 		l.phase(), l.m.Name, node.Name, v1alpha1.NodeInPlaceUpdate))), true
 }

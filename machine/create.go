@@ -37,7 +37,7 @@ func (l *logic) creation() Decision {
 
 // waitForReplacement waits until the MachineSet replaces a Failed machine.
 func (l *logic) waitForReplacement() Decision {
-	return hold(machinist.Hold{Subject: "machine/" + l.m.Name, Reason: ReasonFailed, Message: "waits to be replaced by its owner", Until: l.readySoon()})
+	return hold(machinist.Hold{Subject: "machine/" + l.m.Name, Reason: ReasonFailed, Message: "waits until its MachineSet replaces it", Until: l.readySoon()})
 }
 
 // failCreation fails a machine at the end of the creation timeout, if a permit allows.
@@ -246,7 +246,7 @@ func (l *logic) incompleteResponse() Decision {
 	}
 	d, waiting := l.creationFailed(CallFailure{
 		Operation: driver.OpGetMachineStatus, Code: codes.Internal, At: l.in.VM.SeenAt, Attempts: 1,
-		Message: fmt.Sprintf("the answer is incomplete: provider ID %q, node name %q", l.in.VM.ProviderID, l.in.VM.NodeName),
+		Message: fmt.Sprintf("the response is incomplete: provider ID %q, node name %q", l.in.VM.ProviderID, l.in.VM.NodeName),
 	})
 	if waiting {
 		return d

@@ -22,8 +22,8 @@ import (
 const (
 	createFailed = "Cloud provider message - no quota"
 	timedOut     = "Machine m failed to join the cluster in 20m0s."
-	incomplete   = `the answer is incomplete: provider ID "", node name "n"`
-	unnamed      = `the answer is incomplete: provider ID "simulated:///1", node name ""`
+	incomplete   = `the response is incomplete: provider ID "", node name "n"`
+	unnamed      = `the response is incomplete: provider ID "simulated:///1", node name ""`
 )
 
 // failure is a call that failed so long ago.
@@ -40,7 +40,7 @@ var found = vm(machine.VMView{Presence: machine.Present, ProviderID: "simulated:
 
 var crashed = []change{phase(v1alpha1.MachineCrashLoopBackOff), operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, createFailed, "ResourceExhausted")}
 
-func TestAMachineArrives(t *testing.T) {
+func TestCreation_EachStep_Decision(t *testing.T) {
 	pending := `record phase "Pending", Create Processing (VMCreated: Creating machine on cloud provider)`
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"a new machine is guarded":                                    {after(unguarded), "update machine: finalizer (New)"},
@@ -51,7 +51,7 @@ func TestAMachineArrives(t *testing.T) {
 		"one that does not show is initialized too (DM-40, DM-49)":    {after(intended, withID, seen(machine.Absent)), "initialize the VM (VMVanished)"},
 		"one that was found is initialized too (DM-40)":               {after(intended, withID, found), "initialize the VM (VMUninitialized)"},
 		"one that joined before the first observation is not failed":  {after(intended, old, withID, seen(machine.Present)), pending},
-		"a machine that failed does not try again (DM-02)":            {after(intended, phase(v1alpha1.MachineFailed), vm(machine.VMView{Presence: machine.Absent})), "nothing (Failed: waits to be replaced by its owner); waits for machine/m: Failed: waits to be replaced by its owner"},
+		"a machine that failed does not try again (DM-02)":            {after(intended, phase(v1alpha1.MachineFailed), vm(machine.VMView{Presence: machine.Absent})), "nothing (Failed: waits until its MachineSet replaces it); waits for machine/m: Failed: waits until its MachineSet replaces it"},
 		"a machine that takes too long fails":                         {after(intended, old), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
 		"not if its class never was, as others would not fare better": {after(old, noClass), `record phase "", Create Failed (ClassMissing: machine class "small" does not exist)`},
 		"an answer without provider ID is a failure":                  {after(intended, vm(machine.VMView{Presence: machine.Present, NodeName: "n", SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + incomplete + ")"},
@@ -66,7 +66,7 @@ func TestAMachineArrives(t *testing.T) {
 	})
 }
 
-func TestTheTextOfTheDriverIsNeverLost(t *testing.T) {
+func TestLastKnownState_EachCall_IsStored(t *testing.T) {
 	state := func(in *machine.Observation) { in.VM.LastKnownState = "step 2" }
 	same := failure(driver.OpCreateMachine, codes.ResourceExhausted, time.Minute, machine.NotLooked)
 	deletion := operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed,
@@ -96,9 +96,9 @@ func TestTheTextOfTheDriverIsNeverLost(t *testing.T) {
 	require.Equal(t, "step 1", u.Machine.Status.LastKnownState, "no text keeps what is there")
 }
 
-// TestAVMThatExistsAlreadyIsAdopted asserts that a VM whose creation had no response is found,
+// TestCreation_ExistingVM_IsAdopted asserts that a VM whose creation had no response is found,
 // adopted and initialized, and no second one is created.
-func TestAVMThatExistsAlreadyIsAdopted(t *testing.T) {
+func TestCreation_ExistingVM_IsAdopted(t *testing.T) {
 	in := after(intended, needsToken, tokens(newToken(1, now.Add(time.Hour))), vm(machine.VMView{Presence: machine.Absent}))
 	w := newWorld(in)
 	w.create = []error{status.Error(codes.AlreadyExists, "it is there")}
@@ -120,7 +120,7 @@ func TestDecide_NoTargetCluster_NothingOfANode(t *testing.T) {
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"bootstrap token: none is made, the placeholder stays":     {after(intended, needsToken, noTarget, absent), "create the VM (NoVM)"},
 		"node name: may be empty":                                  {after(intended, noTarget, nameless), "update machine: provider ID simulated:///1 (VMKnown)"},
-		"provider ID: required":                                    {after(intended, noTarget, vm(machine.VMView{Presence: machine.Present, SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - the answer is incomplete: provider ID "", node name "")`},
+		"provider ID: required":                                    {after(intended, noTarget, vm(machine.VMView{Presence: machine.Present, SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - the response is incomplete: provider ID "", node name "")`},
 		"creation timeout: off once it is Available":               {living(v1alpha1.MachineAvailable, noTarget, old), "nothing (Available)"},
 		"hazard: and changes nothing (DM-46)":                      {living(v1alpha1.MachineAvailable, noTarget, labeled), "nothing (Available)"},
 		"hazard: nor does a Node that is shown although":           {living(v1alpha1.MachineAvailable, sick, func(in *machine.Observation) { in.Node.NoTarget = true }, labeled), "nothing (Available)"},
@@ -151,7 +151,7 @@ func TestStatus_NoTargetCluster_AddressesAndReadyRecorded(t *testing.T) {
 	require.Empty(t, m.Status.Conditions, "and its conditions")
 }
 
-func TestNothingIsConcludedFromALostProviderID(t *testing.T) {
+func TestProviderID_Lost_IsFoundAgain(t *testing.T) {
 	lost := spec(func(m *v1alpha1.Machine) { m.Spec.ProviderID = "" })
 	runs := func(changes ...change) machine.Observation {
 		return after(append([]change{withID, lost, old, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), copied}, changes...)...)
@@ -167,7 +167,7 @@ func TestNothingIsConcludedFromALostProviderID(t *testing.T) {
 			after(withID, lost, old, phase(v1alpha1.MachineRunning), vm(machine.VMView{Presence: machine.Absent, SeenAt: now})),
 			`record phase "Unknown", HealthCheck Processing (NodeGone: Node object went missing. Machine m is unhealthy - changing MachinePhase to Unknown)`,
 		},
-		"one that failed waits for its owner": {runs(phase(v1alpha1.MachineFailed)), "nothing (Failed: waits to be replaced by its owner); waits for machine/m: Failed: waits to be replaced by its owner"},
+		"one that failed waits for its owner": {runs(phase(v1alpha1.MachineFailed)), "nothing (Failed: waits until its MachineSet replaces it); waits for machine/m: Failed: waits until its MachineSet replaces it"},
 	})
 }
 

@@ -208,7 +208,7 @@ func scribble(v reflect.Value) {
 	}
 }
 
-func TestNothingIsDecidedOfAWorldNobodyHasLookedAt(t *testing.T) {
+func TestDecide_ZeroObservation_NoAction(t *testing.T) {
 	for _, p := range []machine.Policy{{}, machine.DefaultPolicy()} {
 		require.Equal(t, machine.Decision{Reason: machine.ReasonNotObserved}, machine.Decide(machine.Observation{}, p, now))
 	}
@@ -304,9 +304,9 @@ func anyPolicy(r *rand.Rand) machine.Policy {
 	})
 }
 
-// TestDecisionsOfAnythingAreLawful asserts on observations of any kind what the
+// TestDecide_RandomObservations_Laws asserts on observations of any kind what the
 // documentation of Decide, Observation and Policy promises.
-func TestDecisionsOfAnythingAreLawful(t *testing.T) {
+func TestDecide_RandomObservations_Laws(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(12000) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -496,9 +496,9 @@ func anyAttachments(r *rand.Rand) machine.AttachmentsView {
 	return v
 }
 
-// TestEveryDeletionEnds is I-18: in a world that obeys, but whose volumes stay, every
+// TestDeletion_RandomWorlds_End is I-18: in a world that obeys, but whose volumes stay, every
 // machine is let go whose class exists, or whose deletion is forced.
-func TestEveryDeletionEnds(t *testing.T) {
+func TestDeletion_RandomWorlds_End(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 5))
@@ -542,8 +542,8 @@ func checkOrder(t *testing.T, seed uint64, x *world, faults bool) {
 	}
 }
 
-// TestNothingDestructiveIsDecidedBlindly is I-3 for a deletion.
-func TestNothingDestructiveIsDecidedBlindly(t *testing.T) {
+// TestDecide_IncompleteView_NothingDestructive is I-3 for a deletion.
+func TestDecide_IncompleteView_NothingDestructive(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(1000) {
 		r := rand.New(rand.NewPCG(seed, 6))

@@ -103,7 +103,7 @@ func (l *logic) holdForSharedID() (Decision, bool) {
 	if l.m.Spec.ProviderID != "" && !l.in.ProviderID.Compared {
 		return hold(machinist.Hold{
 			Subject: "machine/" + l.m.Name, Reason: ReasonProviderIDShared, Until: l.now.Add(recheckAfter),
-			Message: "whether another machine records its provider ID is not known",
+			Message: "its provider ID was not compared with those of the other machines",
 		}), true
 	}
 	switch {

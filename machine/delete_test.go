@@ -54,10 +54,10 @@ var (
 	noSecret change = func(in *machine.Observation) { in.Class.Problem = "secret shoot/small does not exist" }
 )
 
-func TestAMachineLeaves(t *testing.T) {
+func TestDeletion_EachStep_Decision(t *testing.T) {
 	gone := "update machine: no finalizer (Released)"
 	begin := `record phase "Terminating", Delete Processing (Deleting: Set machine status to termination. Now, getting VM Status)`
-	unsettled := "nothing (VMNotSettled: a VM that was made just before may not show yet); waits for provider: VMNotSettled: a VM that was made just before may not show yet"
+	unsettled := "nothing (VMNotSettled: the provider may not list a VM that was created just before the deletion); waits for provider: VMNotSettled: the provider may not list a VM that was created just before the deletion"
 	lookText := "Getting VM status failed due to - no quota. However, will re-try in the next resync. " + v1alpha1.GetVMStatus
 	calls := failure(driver.OpDeleteMachine, codes.Internal, time.Minute, machine.NotLooked)
 	secretText := "VM deletion failed due to - no quota (secret shoot/small does not exist). However, will re-try in the next resync. Initiate VM deletion"
@@ -121,7 +121,7 @@ func TestAMachineLeaves(t *testing.T) {
 	})
 }
 
-func TestTheEndOfASettledWaitIsWhenItIsAskedAgain(t *testing.T) {
+func TestDeletion_Settle_NextCheckIsItsEnd(t *testing.T) {
 	in := terminating(justNow, answered(machine.Absent, time.Second))
 	require.Equal(t, now.Add(21*time.Second), lawful(t, in, machine.Policy{}).NextCheck)
 	require.Equal(t, now.Add(6*time.Second), lawful(t, in, machine.Policy{Settle: 15 * time.Second}).NextCheck)
@@ -130,7 +130,7 @@ func TestTheEndOfASettledWaitIsWhenItIsAskedAgain(t *testing.T) {
 	require.Equal(t, machine.ReasonReleased, lawful(t, in, machine.Policy{}).Reason, "counted from the deletion timestamp")
 }
 
-func TestAMachineLeavesFromEveryPhase(t *testing.T) {
+func TestDeletion_EachPhase_Ends(t *testing.T) {
 	for _, p := range allPhases {
 		want := []string{stepMark, stepBegin, stepDrain, stepVM, stepNode, stepRelease}
 		switch p {
@@ -153,7 +153,7 @@ func TestAMachineLeavesFromEveryPhase(t *testing.T) {
 	}
 }
 
-func TestTheBootstrapTokenGoesFirstAndIsNotForgotten(t *testing.T) {
+func TestDeletion_BootstrapToken_IsDeletedFirst(t *testing.T) {
 	needs := func(in *machine.Observation) { in.Class.NeedsToken = true }
 	has := func(in *machine.Observation) {
 		token, err := machine.NewBootstrapToken(in.Machine, now.Add(time.Hour), nil, rand.NewChaCha8([32]byte{1}))
@@ -163,8 +163,8 @@ func TestTheBootstrapTokenGoesFirstAndIsNotForgotten(t *testing.T) {
 	deleted := answered(machine.Deleted, 0)
 	unlooked := "the bootstrap tokens were not read"
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"it goes before anything else":                      {after(withID, leaving, needs, has, unseen), "delete the bootstrap token (BootstrapToken: the machine does not need it any more)"},
-		"also if the class needs none now":                  {terminating(deleted, has), "delete the bootstrap token (BootstrapToken: the machine does not need it any more)"},
+		"it goes before anything else":                      {after(withID, leaving, needs, has, unseen), "delete the bootstrap token (BootstrapToken: the machine does not need it)"},
+		"also if the class needs none now":                  {terminating(deleted, has), "delete the bootstrap token (BootstrapToken: the machine does not need it)"},
 		"tokens that were not read hold no VM":              {terminating(needs), "delete the VM (Drained)"},
 		"but the machine, since no later pass deletes them": {terminating(needs, deleted), "nothing (BootstrapToken: " + unlooked + "); waits for secrets/kube-system: BootstrapToken: " + unlooked},
 		"nor by force one that cannot be deleted":           {terminating(has, deleted, byForce), "update machine: no finalizer (Released)"},
@@ -267,7 +267,7 @@ var keptNode = onNode(func(n *corev1.Node) {
 	n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNodePreserved, Effect: corev1.TaintEffectNoSchedule}}
 })
 
-func TestADrainNamesAFewOfManyPods(t *testing.T) {
+func TestDrain_ManyPods_FewAreNamed(t *testing.T) {
 	in := terminating(node(marked), handed(v1alpha1.InitiateDrain))
 	in.Drain = machine.DrainView{Round: now}
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
@@ -340,7 +340,7 @@ func TestDeletion_VolumeAttachments_DeletedByForceOnly(t *testing.T) {
 		"live ones are deleted":                               {forced(attached("csi-2", "csi-1")), "delete volume attachments csi-1, csi-2 (Detaching)"},
 		"those of other Nodes are not":                        {forced(attached("csi-1"), other), "delete the VM (Drained)"},
 		"those that are going are not waited for":             {forced(attached("csi-1"), deletedAttachments), "delete the VM (Drained)"},
-		"attachments that were not looked for are waited for": {forced(), "nothing (Detaching: its volume attachments were not looked for); waits for node/n: Detaching: its volume attachments were not looked for"},
+		"attachments that were not looked for are waited for": {forced(), "nothing (Detaching: its VolumeAttachments were not read); waits for node/n: Detaching: its VolumeAttachments were not read"},
 		"after a drain without force they are not read":       {terminating(node(marked), drained, func(in *machine.Observation) { in.Attachments.Looked = false }), "delete the VM (Drained)"},
 		"once the VM is gone, they are not":                   {terminating(node(marked), drained, attached("csi-1"), answered(machine.Deleted, 0)), "delete node n (VMGone)"},
 		"a drain that was for something else does not count":  {terminating(node(marked), attached(), func(in *machine.Observation) { in.Drain = drainedBefore }), "drain node n, by force from 2026-03-01T13:59:00Z (Draining)"},
@@ -381,10 +381,10 @@ func TestDeletion_VMGone_NodeIsDeleted(t *testing.T) {
 
 const (
 	noClassText = "machineclass/small: the VM cannot be deleted without it. Initiate VM deletion"
-	leftText    = "machineclass/small does not exist: by force the machine goes without deleting its VM, so simulated:///1 may be left. Initiate VM deletion"
+	leftText    = "machineclass/small does not exist: the deletion is forced and does not delete the VM, so simulated:///1 may be left. Initiate VM deletion"
 )
 
-func TestAMissingClassHoldsTheVMAndNothingBefore(t *testing.T) {
+func TestDeletion_ClassMissing_VMWaits(t *testing.T) {
 	x := newWorld(after(withID, leaving, phase(v1alpha1.MachineRunning), node(), attached("csi-1"), noClass))
 	for range 6 {
 		require.True(t, x.next(t))
@@ -399,7 +399,7 @@ func TestAMissingClassHoldsTheVMAndNothingBefore(t *testing.T) {
 	require.IsType(t, machine.DeleteVM{}, machine.Decide(x.in, x.policy, x.now).Action, "once it is back, it goes on at once")
 }
 
-func TestAPersonCanForceAMachineOutWithoutItsClass(t *testing.T) {
+func TestDeletion_ForcedWithoutClass_Ends(t *testing.T) {
 	x := newWorld(after(withID, leaving, phase(v1alpha1.MachineRunning), node(), attached("csi-1"), noClass, byForce))
 	x.run(t)
 	require.Equal(t, []string{stepBegin, stepMark, stepDrain, stepDetach, stepBegin, stepBegin, stepNode, stepRelease}, x.did)
@@ -414,7 +414,7 @@ func TestAPersonCanForceAMachineOutWithoutItsClass(t *testing.T) {
 	require.Equal(t, "Warning FailedPrecondition Delete failed: "+leftText, events[0].String())
 }
 
-func TestForceDoesNotHurryWhereNothingIsMissing(t *testing.T) {
+func TestDeletion_ForcedWithClass_WaitsForTheVM(t *testing.T) {
 	since := func(ago time.Duration, text string) change {
 		return spec(func(m *v1alpha1.Machine) {
 			m.Status.LastOperation = v1alpha1.LastOperation{
@@ -434,11 +434,11 @@ func TestForceDoesNotHurryWhereNothingIsMissing(t *testing.T) {
 		"not if the label was removed":                 {terminating(noClass, left, coded), `record phase "Terminating", Delete Failed (ClassMissing: ` + noClassText + ")"},
 		"nor if it was not read":                       {terminating(byForce, left, coded, unlooked), "nothing (ClassMissing: the class was not read); waits for machineclass/small: ClassMissing: the class was not read"},
 		"a label that says no forces nothing":          {terminating(noClass, since(time.Hour, noClassText), spec(func(m *v1alpha1.Machine) { m.Labels = map[string]string{"force-deletion": "false"} })), wait},
-		"a machine whose VM has no name that is known": {terminating(noClass, nameless, byForce, since(time.Minute, noClassText)), `record phase "Terminating", Delete Failed (ClassMissing: machineclass/small does not exist: by force the machine goes without deleting its VM, so one may be left. Initiate VM deletion)`},
+		"a machine whose VM has no name that is known": {terminating(noClass, nameless, byForce, since(time.Minute, noClassText)), `record phase "Terminating", Delete Failed (ClassMissing: machineclass/small does not exist: the deletion is forced and does not delete the VM, so a VM may be left. Initiate VM deletion)`},
 	})
 }
 
-func TestAnInvalidClassOrMachineNeverHoldsADeletion(t *testing.T) {
+func TestDeletion_InvalidClassOrMachine_Continues(t *testing.T) {
 	whole := []string{stepMark, stepBegin, stepDrain, stepVM, stepNode, stepRelease}
 	for name, c := range map[string]change{
 		"no secret":              noSecret,
@@ -456,7 +456,7 @@ func TestAnInvalidClassOrMachineNeverHoldsADeletion(t *testing.T) {
 	}
 }
 
-func TestTheAttacherIsWaitedForUntilTheDetachTimeout(t *testing.T) {
+func TestDrain_AttachedVolumes_WaitsForTheDetachTimeout(t *testing.T) {
 	x := newWorld(terminating(node(marked), attached("csi-1", "csi-2"), handed(v1alpha1.InitiateDrain)))
 	x.run(t)
 	require.Equal(t, stepRelease, x.did[len(x.did)-1])
@@ -465,7 +465,7 @@ func TestTheAttacherIsWaitedForUntilTheDetachTimeout(t *testing.T) {
 	require.Contains(t, x.told[0], v1alpha1.InitiateDrain+"; waits for volumeattachment/csi-1: Detaching; volumeattachment/csi-2: Detaching")
 }
 
-func TestAMachineWhoseClassNeverWasCanGo(t *testing.T) {
+func TestDeletion_ClassNeverExisted_Ends(t *testing.T) {
 	w := newWorld(after(old, noClass))
 	w.mustRest(t)
 	leaving(&w.in)

@@ -40,7 +40,7 @@ func (l *logic) deleteVM() (Decision, bool) {
 		case l.now.Before(settled):
 			return hold(machinist.Hold{
 				Subject: "provider", Reason: ReasonVMNotSettled, Until: settled,
-				Message: "a VM that was made just before may not show yet",
+				Message: "the provider may not list a VM that was created just before the deletion",
 			}), true
 		}
 	}
@@ -85,8 +85,8 @@ func (l *logic) withoutClass() (Decision, bool) {
 	last := l.m.Status.LastOperation
 	waits := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, fmt.Sprintf("%s: %s. %s", h.Subject, h.Message, v1alpha1.InitiateVMDeletion))
 	goes := waits
-	goes.Description = fmt.Sprintf("%s does not exist: by force the machine goes without deleting its VM, so %s may be left. %s",
-		h.Subject, cmp.Or(l.m.Spec.ProviderID, "one"), v1alpha1.InitiateVMDeletion)
+	goes.Description = fmt.Sprintf("%s does not exist: the deletion is forced and does not delete the VM, so %s may be left. %s",
+		h.Subject, cmp.Or(l.m.Spec.ProviderID, "a VM"), v1alpha1.InitiateVMDeletion)
 	goes.ErrorCode = codes.FailedPrecondition.String() // news, also after the wait
 	force := deletionForced(l.m)
 	switch end := last.LastUpdateTime.Add(classGrace); {

@@ -13,7 +13,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-func TestPodsMatterWhileTheNodeIsDrained(t *testing.T) {
+func TestDrains_EachState_ReportsWhetherPodsMatter(t *testing.T) {
 	of := func(p v1alpha1.MachinePhase, changes ...change) machine.Observation {
 		return living(p, append([]change{healthy}, changes...)...)
 	}

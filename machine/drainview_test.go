@@ -12,7 +12,7 @@ import (
 	"github.com/machinist-dev/machinist/machine"
 )
 
-func TestAViewOfADrainRemembersSinceWhen(t *testing.T) {
+func TestDrainView_After_KeepsTimes(t *testing.T) {
 	drainOf := func(started, forceAt time.Time) machine.DrainNode {
 		return machine.DrainNode{NodeName: "n", Started: started, Policy: drain.ForMachine(forceAt)}
 	}

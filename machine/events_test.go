@@ -21,7 +21,7 @@ func aMachine(changes ...change) *v1alpha1.Machine {
 	return after(append([]change{withID}, changes...)...).Machine
 }
 
-func TestWhatAChangeOfAMachineTellsPeople(t *testing.T) {
+func TestEvents_EachChange_Texts(t *testing.T) {
 	const (
 		create = v1alpha1.MachineOperationCreate
 		health = v1alpha1.MachineOperationHealthCheck
@@ -61,7 +61,7 @@ func TestWhatAChangeOfAMachineTellsPeople(t *testing.T) {
 	}
 }
 
-func TestEventsAreSuchAsAnAPIServerTakes(t *testing.T) {
+func TestEvents_RandomChanges_AreValid(t *testing.T) {
 	camel := regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,127}$`)
 	r := rand.New(rand.NewPCG(1, 2))
 	pieces := []string{"", "Failed", "a b", "é" + strings.Repeat("ü", 600), "Running", "\x00", strings.Repeat("X", 200), "ResourceExhausted", "Processing"}

@@ -142,7 +142,7 @@ func ExampleDecideClass() {
 	fmt.Println(machine.DecideClass(machine.ClassObservation{Class: class, Complete: true}, now))
 	// Output:
 	// update class: finalizer (Referenced: machine/m-1)
-	// nothing (NotObserved: what may refer to it is not known); waits for list: NotObserved: what may refer to it is not known
+	// nothing (NotObserved: the list of objects that may refer to it is incomplete); waits for machineclass/small: NotObserved: the list of objects that may refer to it is incomplete
 	// update class: no finalizer (Released)
 }
 

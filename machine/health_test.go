@@ -19,7 +19,7 @@ func condition(kind string, status corev1.ConditionStatus) corev1.NodeCondition 
 	return corev1.NodeCondition{Type: corev1.NodeConditionType(kind), Status: status}
 }
 
-func TestHealthy(t *testing.T) {
+func TestHealth_Conditions_Phase(t *testing.T) {
 	for name, tc := range map[string]struct {
 		conditions []corev1.NodeCondition
 		want       bool
@@ -42,7 +42,7 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-func TestConditionsChanged(t *testing.T) {
+func TestConditions_Changed_AreCopied(t *testing.T) {
 	a, b := condition("A", "True"), condition("B", "False")
 	heartbeat := a
 	heartbeat.LastHeartbeatTime, heartbeat.Message, heartbeat.Reason = metav1.NewTime(now), "m", "r"
@@ -101,12 +101,12 @@ func TestReplacementLimit_Siblings_CountOfReplaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := living(tc.phase, longUnknown, sick, copied, inPool)
 			in.Machine.UID, in.Siblings = "me", machine.Siblings{Complete: true, Machines: tc.siblings}
-			require.Equal(t, fmt.Sprintf("%d being replaced >= 0 allowed", tc.want), lawful(t, in, limited(0)).Message)
+			require.Equal(t, fmt.Sprintf("machines being replaced: %d, limit: 0", tc.want), lawful(t, in, limited(0)).Message)
 		})
 	}
 }
 
-func FuzzTheListOfConditionTypesIsRead(f *testing.F) {
+func FuzzParseHealthConditions(f *testing.F) {
 	for _, list := range []string{"", ",", "A", "KernelDeadlock,ReadonlyFilesystem", " A , B ,A", "a,\x00,é"} {
 		f.Add(list)
 	}

@@ -56,7 +56,7 @@ func (l *logic) drainForUpdate(node *corev1.Node) Decision {
 		}
 		return l.recordUpdateStep(node, ReasonDrained, v1alpha1.MachineStateProcessing, "is undergoing an in-place update")
 	}
-	return l.drain(node, a, "for its update in place", func(waits string) v1alpha1.LastOperation {
+	return l.drain(node, a, "for its in-place update", func(waits string) v1alpha1.LastOperation {
 		return l.operation(v1alpha1.MachineOperationDrainNode, v1alpha1.MachineStateProcessing, fmt.Sprintf(
 			"Drain failed due to - %s. Will retry in next sync. %s", waits, v1alpha1.InitiateDrain))
 	})
@@ -80,7 +80,7 @@ func (l *logic) watchUpdate(node *corev1.Node, step string) Decision {
 	if !begun && message == "" {
 		return Decision{}
 	}
-	h := machinist.Hold{Subject: "node/" + node.Name, Reason: ReasonInPlaceUpdate, Message: cmp.Or(message, "its update in place is not over")}
+	h := machinist.Hold{Subject: "node/" + node.Name, Reason: ReasonInPlaceUpdate, Message: cmp.Or(message, "its in-place update is in progress")}
 	if !begun {
 		return hold(h)
 	}
@@ -89,8 +89,8 @@ func (l *logic) watchUpdate(node *corev1.Node, step string) Decision {
 
 // updateWaits are the messages for the steps in which a Node waits for other controllers.
 var updateWaits = map[string]string{
-	v1alpha1.CandidateForUpdate: "it is a candidate for an update in place, and not selected",
-	v1alpha1.ReadyForUpdate:     "it is ready for its update in place",
+	v1alpha1.CandidateForUpdate: "it waits to be selected for its in-place update",
+	v1alpha1.ReadyForUpdate:     "it is ready for its in-place update",
 }
 
 // updateTimeout waits for the end of an in-place update. After its timeout it records the failure,

@@ -117,12 +117,12 @@ func TestInPlaceUpdate_Steps_InOrder(t *testing.T) {
 	const (
 		news     = "Drain failed due to - waits for pod/a/b: Budget. Will retry in next sync. Initiate node drain"
 		selected = "candidate selected"
-		ready    = "nothing (InPlaceUpdate: it is ready for its update in place); waits for node/n: InPlaceUpdate: it is ready for its update in place"
-		open     = "nothing (InPlaceUpdate: its update in place is not over); waits for node/n: InPlaceUpdate: its update in place is not over"
-		drain    = "drain node n, by force from 2026-03-01T13:59:00Z (Draining: for its update in place)"
+		ready    = "nothing (InPlaceUpdate: it is ready for its in-place update); waits for node/n: InPlaceUpdate: it is ready for its in-place update"
+		open     = "nothing (InPlaceUpdate: its in-place update is in progress); waits for node/n: InPlaceUpdate: its in-place update is in progress"
+		drain    = "drain node n, by force from 2026-03-01T13:59:00Z (Draining: for its in-place update)"
 	)
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"a candidate lives on until it is selected":      {of(running, "candidate", v1alpha1.CandidateForUpdate), "nothing (InPlaceUpdate: it is a candidate for an update in place, and not selected); waits for node/n: InPlaceUpdate: it is a candidate for an update in place, and not selected"},
+		"a candidate lives on until it is selected":      {of(running, "candidate", v1alpha1.CandidateForUpdate), "nothing (InPlaceUpdate: it waits to be selected for its in-place update); waits for node/n: InPlaceUpdate: it waits to be selected for its in-place update"},
 		"a Node that is selected is drained":             {of(running, selected, v1alpha1.SelectedForUpdate), drain},
 		"which takes its time":                           {of(running, selected, v1alpha1.SelectedForUpdate, waits, onNode(func(n *corev1.Node) { n.Status.Conditions[1].LastTransitionTime = metav1.NewTime(now) })), "nothing (Draining); waits for pod/a/b: Budget"},
 		"what it waits for is told after a while":        {of(running, selected, v1alpha1.SelectedForUpdate, waits), `record phase "Running", DrainNode Processing (Draining: ` + news + ")"},
@@ -136,7 +136,7 @@ func TestInPlaceUpdate_Steps_InOrder(t *testing.T) {
 		"nothing else waits":                             {of(updating, selected, v1alpha1.ReadyForUpdate, asks("now", "-", "-")), `record phase "InPlaceUpdating",   (Preserved: until 2026-03-05T12:00:00Z)`},
 		"also after a failure (H5)":                      {of(failed, "candidate selected successful", v1alpha1.UpdateSuccessful), `record phase "InPlaceUpdateSuccessful", InPlaceUpdate Successful (UpdateSucceeded: Machine m successfully updated dependencies)`},
 		"the Node tells before the machine":              {of(updating, "candidate selected successful", v1alpha1.ReadyForUpdate), "set condition InPlaceUpdate=True (UpdateSuccessful) on node n (InPlaceUpdate)"},
-		"once (H6)":                                      {of(failed, "candidate selected failed", v1alpha1.UpdateFailed), "nothing (UpdateFailed: the update in place has failed); waits for node/n: UpdateFailed: the update in place has failed"},
+		"once (H6)":                                      {of(failed, "candidate selected failed", v1alpha1.UpdateFailed), "nothing (UpdateFailed: the in-place update has failed); waits for node/n: UpdateFailed: the in-place update has failed"},
 		"an update takes no longer than its timeout":     {of(updating, selected, v1alpha1.ReadyForUpdate, since(20*time.Minute)), `record phase "InPlaceUpdateFailed", InPlaceUpdate Failed (UpdateTimeout: Machine m failed to in-place update in 20m0s.)`},
 		"also without a label":                           {of(updating, "", v1alpha1.UpdateFailed, since(time.Hour)), `record phase "InPlaceUpdateFailed", InPlaceUpdate Failed (UpdateTimeout: Machine m failed to in-place update in 20m0s.)`},
 		"a phase without a known begin begins now":       {of(updating, "", v1alpha1.UpdateFailed, spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.Time{} })), `record phase "InPlaceUpdating",   (InPlaceUpdate)`},
@@ -229,9 +229,9 @@ waits for nothing
 waits for nothing
 `
 
-// TestAMachineIsUpdatedInPlace plays both orchestrations. They differ in who selects the Node: the
+// TestInPlaceUpdate_EachStep_Decision plays both orchestrations. They differ in who selects the Node: the
 // deployment controller (Auto) or a user (Manual).
-func TestAMachineIsUpdatedInPlace(t *testing.T) {
+func TestInPlaceUpdate_EachStep_Decision(t *testing.T) {
 	for result, end := range map[string]string{"successful": updateSucceeds, "failed": updateFailsFirst} {
 		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied))
 		r.drained = func(machine.DrainNode) machine.DrainView {

@@ -50,14 +50,14 @@ type Observation struct {
 // replaced. Deletions go on. The zero Freeze means that both answer.
 type Freeze struct {
 	// Frozen means that an API server has not answered for too long.
-	Frozen bool
+	Frozen bool `json:"frozen,omitempty"`
 	// Since is when the outage began. It is zero unless Frozen.
-	Since time.Time
+	Since time.Time `json:"since,omitzero"`
 	// Message is which API server does not answer, for people. It is empty unless Frozen.
-	Message string
+	Message string `json:"message,omitempty"`
 	// ClocksFrom is since when the API servers answer. Timeouts that depend on reports of a Node
 	// count from it if they began before. Zero, or a time after now, has no effect.
-	ClocksFrom time.Time
+	ClocksFrom time.Time `json:"clocksFrom,omitzero"`
 }
 
 // Hold returns the hold of a freeze. It ends a minute after now.

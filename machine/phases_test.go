@@ -18,10 +18,10 @@ import (
 // phaseChange is a change of the phase.
 type phaseChange struct{ from, to v1alpha1.MachinePhase }
 
-// TestEveryChangeOfPhaseIsARowAndEveryRowIsAChange walks observations of any kind:
+// TestTransitions_RandomWorlds_MatchTheTable walks observations of any kind:
 // each change of phase that is decided is a row of the table, and each row comes
 // to pass from each of its phases.
-func TestEveryChangeOfPhaseIsARowAndEveryRowIsAChange(t *testing.T) {
+func TestTransitions_RandomWorlds_MatchTheTable(t *testing.T) {
 	t.Parallel()
 	table := machine.Transitions()
 	seen := map[phaseChange]int{}
@@ -72,8 +72,8 @@ func nextPhase(t *testing.T, seed uint64, in machine.Observation, p machine.Poli
 	return phaseChange{}, machine.Decision{}, nil
 }
 
-// TestEveryRowOfTheTableHasItsReason leads a machine along each row, alone.
-func TestEveryRowOfTheTableHasItsReason(t *testing.T) {
+// TestTransitions_EachRow_HasAReason leads a machine along each row, alone.
+func TestTransitions_EachRow_HasAReason(t *testing.T) {
 	situations := map[machinist.Reason][]change{}
 	for _, s := range consolidated() {
 		if s.trigger != "" {

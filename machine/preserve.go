@@ -50,10 +50,10 @@ func (l *logic) preservationUnknown() Decision {
 	if l.m.Labels[v1alpha1.NodeLabelKey] == "" {
 		return hold(machinist.Hold{
 			Subject: l.nodeSubject(), Reason: ReasonNotObserved, Until: l.now.Add(time.Minute),
-			Message: "the name of the node that speaks of preservation is not known",
+			Message: "the name of the node, which may have the preserve annotation, is not known",
 		})
 	}
-	return l.notObserved(l.nodeSubject(), "what it says of preservation is not known")
+	return l.notObserved(l.nodeSubject(), "its preserve annotation was not read")
 }
 
 // preserve begins or continues the preservation for a value of the annotation.
@@ -94,7 +94,7 @@ func (l *logic) aboutToRun(node *corev1.Node) bool {
 
 // keepPreserved waits for the end of the preservation.
 func (l *logic) keepPreserved() Decision {
-	h := machinist.Hold{Subject: "machine/" + l.m.Name, Reason: ReasonPreserved, Message: "for ever"}
+	h := machinist.Hold{Subject: "machine/" + l.m.Name, Reason: ReasonPreserved, Message: "without end"}
 	if end := l.preservedUntil(); end.Before(noEnd) {
 		h.Message, h.Until = "until "+end.UTC().Format(time.RFC3339), end
 	}
@@ -151,10 +151,10 @@ func (l *logic) copyPreserveValue(forget bool) Decision {
 	for _, key := range drop {
 		delete(m.Annotations, key)
 	}
-	d := l.do(UpdateMachine{Machine: m, What: "preservation is not asked for any more"}, ReasonPreservationStopped, "")
+	d := l.do(UpdateMachine{Machine: m, What: "no preserve annotation"}, ReasonPreservationStopped, "")
 	if says != "" {
 		m.Annotations = withKey(m.Annotations, applied, says)
-		d.Action, d.Reason = UpdateMachine{Machine: m, What: "the node says " + says + " of preservation"}, ReasonPreserved
+		d.Action, d.Reason = UpdateMachine{Machine: m, What: "preserve annotation of the node: " + says}, ReasonPreserved
 	}
 	return d
 }

@@ -165,7 +165,7 @@ func (l *logic) drainPreserved(node *corev1.Node, a DrainNode) Decision {
 		long = time.Time{}
 	}
 	if updateStep(node) == v1alpha1.SelectedForUpdate { // two drains of one Node would alternate without end
-		d := hold(machinist.Hold{Subject: "node/" + node.Name, Reason: ReasonInPlaceUpdate, Message: "it is drained for its update in place first"})
+		d := hold(machinist.Hold{Subject: "node/" + node.Name, Reason: ReasonInPlaceUpdate, Message: "it is drained for its in-place update first"})
 		d.NextCheck = long
 		return d
 	}

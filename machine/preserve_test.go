@@ -44,22 +44,22 @@ func ending(in time.Duration) change {
 	return spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now.Add(in)} })
 }
 
-func TestAPreservationMayLastForEver(t *testing.T) {
+func TestPreservation_NoTimeout_HasNoEnd(t *testing.T) {
 	for _, lasts := range []time.Duration{0, -1} {
 		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, asks("now", "-", "-")))
 		r.policy = machine.Policy{PreserveTimeout: lasts}
 		r.mustRest(t)
 		require.Equal(t, "9999-12-31T23:59:59Z", r.end().Format(time.RFC3339))
 		require.Zero(t, r.last.NextCheck)
-		require.Contains(t, r.last.String(), "waits for machine/m: Preserved: for ever")
+		require.Contains(t, r.last.String(), "waits for machine/m: Preserved: without end")
 		r.in.Machine.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachinePreserveTimeout: &metav1.Duration{Duration: time.Hour}}
 		r.mustRest(t)
 		require.Equal(t, 9999, r.end().Year(), "what has begun is not moved")
 	}
 }
 
-// TestAPreservedMachineFailsAndRecovers plays the life of a preserved machine, with every action.
-func TestAPreservedMachineFailsAndRecovers(t *testing.T) {
+// TestPreservation_FailsAndRecovers plays the life of a preserved machine, with every action.
+func TestPreservation_FailsAndRecovers(t *testing.T) {
 	r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, looked))
 	stuck := machine.DrainView{Holds: []machinist.Hold{{Subject: "pod/a/b", Reason: "Budget"}}, NextCheck: now.Add(time.Hour)}
 	r.drained = func(machine.DrainNode) machine.DrainView { return stuck }
@@ -82,7 +82,7 @@ const preservedLife = `
 waits for nothing
 -- the Node says now
 record phase "Running",  
-update machine: the node says now of preservation
+update machine: preserve annotation of the node: now
 update node: preserved
 set condition Preserved=True (Preserved by user.) on node n: Machine preserved until 2026-03-05 12:00:00 +0000 UTC.
 record phase "Running",  
@@ -114,7 +114,7 @@ waits for machine/m (Preserved)
 -- the time is over
 set condition Preserved=False (Preservation stopped.) on node n
 update node: no longer preserved
-update machine: preservation is not asked for any more
+update machine: no preserve annotation
 record phase "Running", HealthCheck Successful
 record phase "Running", HealthCheck Successful
 waits for nothing`
@@ -225,24 +225,24 @@ func TestPreservation_End_IsTheNextCheck(t *testing.T) {
 	}
 }
 
-func TestWhatTheNodeSaysIsWaitedFor(t *testing.T) {
+func TestPreservation_NodeNotRead_Waits(t *testing.T) {
 	lost := spec(func(m *v1alpha1.Machine) { m.Labels = nil })
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"a Node that was not read may say the contrary": {
 			living(v1alpha1.MachineRunning, unseen, asks("now", "-", "-")),
-			"nothing (NotObserved: what it says of preservation is not known); waits for node/n: NotObserved: what it says of preservation is not known; waits for node/n: NotObserved",
+			"nothing (NotObserved: its preserve annotation was not read); waits for node/n: NotObserved: its preserve annotation was not read; waits for node/n: NotObserved",
 		},
 		"without a request": {living(v1alpha1.MachineRunning, unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
 		"a lost name is not taken for a Node that says nothing": {
 			living(v1alpha1.MachineRunning, lost, looked, asks("-", "-", "now"), ending(time.Hour), vm(machine.VMView{Presence: machine.Absent, Asked: "GetMachineStatus", SeenAt: now})),
-			"nothing (NotObserved: the name of the node that speaks of preservation is not known); waits for machine/m: NotObserved: the name of the node that speaks of preservation is not known; waits for machine/m: NotObserved: the name of its node is not known",
+			"nothing (NotObserved: the name of the node, which may have the preserve annotation, is not known); waits for machine/m: NotObserved: the name of the node, which may have the preserve annotation, is not known; waits for machine/m: NotObserved: the name of its node is not known",
 		},
 		"a machine on its way is preserved too": {after(intended, asks("now", "-", "-")), `record phase "", Create Processing (Preserved: until 2026-03-05T12:00:00Z)`},
 		"a deletion goes first (DM-29)":         {living(v1alpha1.MachineFailed, leaving, node(), asks("now", "-", "-")), "set condition Terminating=True (Unhealthy) on node n (Deleting)"},
 	})
 }
 
-func TestANodeTemplateAndAPreservationDoNotFight(t *testing.T) {
+func TestPreservation_NodeTemplate_NoConflict(t *testing.T) {
 	templated := func(key, value string) change {
 		return func(in *machine.Observation) {
 			in.Machine.Spec.NodeTemplateSpec.Annotations = annotate(in.Machine.Spec.NodeTemplateSpec.Annotations, key, value)
@@ -314,10 +314,10 @@ func preservedState(r *rand.Rand) machine.Observation {
 	return in
 }
 
-// TestPreservationAndUpdateComeToRest asserts that a machine and its Node in any state settle
+// TestPreservation_InPlaceUpdate_BothEnd asserts that a machine and its Node in any state settle
 // within thirty actions, twice, and that a machine that is not preserved has no marks of a
 // preservation.
-func TestPreservationAndUpdateComeToRest(t *testing.T) {
+func TestPreservation_InPlaceUpdate_BothEnd(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 11))
@@ -341,9 +341,9 @@ func TestPreservationAndUpdateComeToRest(t *testing.T) {
 	}
 }
 
-// TestWhatARollOutPutsOnANodeIsNotTakenBack asserts that the annotations against the autoscaler
+// TestPreservation_AnnotationsOfARollout_Stay asserts that the annotations against the autoscaler
 // stay on the Node of a machine that is not preserved: a rollout may have set them.
-func TestWhatARollOutPutsOnANodeIsNotTakenBack(t *testing.T) {
+func TestPreservation_AnnotationsOfARollout_Stay(t *testing.T) {
 	for name, before := range map[string][]corev1.NodeCondition{
 		"never preserved":     nil,
 		"not preserved since": {{Type: v1alpha1.NodePreserved, Status: corev1.ConditionFalse, Reason: v1alpha1.PreservationStopped}},
@@ -611,9 +611,9 @@ func (c preserveCell) wanted() string {
 	return fmt.Sprintf("end %v, autoscaler %s, tainted %t, says %s, asks %s %s, applied %s", end, autoscaler, tainted, says, own, nodes, applied)
 }
 
-// FuzzAPreservationComesToRest asserts that whatever any client writes into the annotations, a
+// FuzzPreservation asserts that whatever any client writes into the annotations, a
 // preservation comes to rest, and keeps no machine longer than it said.
-func FuzzAPreservationComesToRest(f *testing.F) {
+func FuzzPreservation(f *testing.F) {
 	f.Add("now", "-", "-", false, int64(0))
 	f.Add("auto-preserved", "now", "false", true, int64(3600))
 	f.Add("-", "", "now", true, int64(-1))

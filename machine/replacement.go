@@ -66,19 +66,19 @@ func (l *logic) replacement() (Decision, bool) {
 	}
 	h := machinist.Hold{Subject: group.subject(), Reason: ReasonReplacementLimit, Until: l.now.Add(recheckAfter)}
 	if !l.in.Siblings.Complete {
-		h.Message = "the other machines are not known"
+		h.Message = "the other machines of the group were not read"
 		return hold(h), true
 	}
 	n := replacing(l.in.Siblings.Machines, l.m) + max(0, l.in.Siblings.Missing)
 	room := l.p.MaxReplacements - n
 	if room <= 0 {
-		h.Message = fmt.Sprintf("%d being replaced >= %d allowed", n, l.p.MaxReplacements)
+		h.Message = fmt.Sprintf("machines being replaced: %d, limit: %d", n, l.p.MaxReplacements)
 		return hold(h), true
 	}
 	if d, waits := l.takePermit(ReasonHealthTimeout, room); waits {
 		return d, true
 	}
-	h.Message = "others began to be replaced meanwhile"
+	h.Message = "more machines are being replaced since the permit was taken"
 	return hold(h), l.in.Permit.Within > room
 }
 

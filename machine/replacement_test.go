@@ -27,9 +27,9 @@ func limited(n int) machine.Policy {
 	return p
 }
 
-// TestTheReplacementLimitTakesPermits asserts what is decided for a machine of a
+// TestReplacementLimit_Permit_IsTaken asserts what is decided for a machine of a
 // deployment that was not well for too long (DM-08, DM-18).
-func TestTheReplacementLimitTakesPermits(t *testing.T) {
+func TestReplacementLimit_Permit_IsTaken(t *testing.T) {
 	const (
 		running = v1alpha1.MachineRunning
 		unknown = v1alpha1.MachineUnknown
@@ -55,30 +55,30 @@ func TestTheReplacementLimitTakesPermits(t *testing.T) {
 		"those that are only doubted do not":                          {tooLong(siblings(true, unknown, unknown, unknown)), "take one of 2 permits of shoot/pool (Permit)"},
 		"with it, it fails":                                           {tooLong(siblings(true, running, failed), held(1)), fails},
 		"a permit within less does as well":                           {tooLong(siblings(true, running), held(1)), fails},
-		"not if others began meanwhile":                               {tooLong(siblings(true, failed), held(2)), giveBack("others began to be replaced meanwhile")},
+		"not if others began meanwhile":                               {tooLong(siblings(true, failed), held(2)), giveBack("more machines are being replaced since the permit was taken")},
 		"who has given it back waits":                                 {tooLong(siblings(true, failed), permit(machine.PermitView{Asked: true, Within: 2})), waits("no permit is free")},
 		"a permit that is not given is waited for":                    {tooLong(siblings(true), refused(time.Second)), waits("no permit is free")},
-		"one without room gives its permit back":                      {tooLong(siblings(true, failed, failed), held(1)), giveBack("2 being replaced >= 2 allowed")},
-		"so does one whose siblings are not known":                    {tooLong(siblings(false), held(1)), giveBack("the other machines are not known")},
-		"one that is gone and has no successor yet leaves no room":    {tooLong(siblings(true, failed), missing(1)), waits("2 being replaced >= 2 allowed")},
-		"nor to one that holds a permit":                              {tooLong(siblings(true, failed), missing(1), held(1)), giveBack("2 being replaced >= 2 allowed")},
+		"one without room gives its permit back":                      {tooLong(siblings(true, failed, failed), held(1)), giveBack("machines being replaced: 2, limit: 2")},
+		"so does one whose siblings are not known":                    {tooLong(siblings(false), held(1)), giveBack("the other machines of the group were not read")},
+		"one that is gone and has no successor yet leaves no room":    {tooLong(siblings(true, failed), missing(1)), waits("machines being replaced: 2, limit: 2")},
+		"nor to one that holds a permit":                              {tooLong(siblings(true, failed), missing(1), held(1)), giveBack("machines being replaced: 2, limit: 2")},
 		"one too many leaves no more room than there is":              {tooLong(siblings(true, failed), missing(-1)), "take one of 1 permits of shoot/pool (Permit)"},
 		"a permit of an earlier pass is asked for again":              {tooLong(siblings(true), keeps), "take one of 2 permits of shoot/pool (Permit)"},
 		"one that has recovered gives it back":                        {living(running, healthy, copied, inPool, keeps), giveBack("")[:len("return the permit of shoot/pool (Permit")] + ")"},
 		"so does one that has time again":                             {living(unknown, sick, copied, looked, inPool, keeps), giveBack(sickText)},
 		"and one that may take its time":                              {tooLong(looked, patient, keeps), giveBack(sickText)},
-		"one that has failed keeps it until that shows to others":     {living(failed, sick, copied, inPool, keeps), "nothing (Failed: waits to be replaced by its owner); waits for machine/m: Failed: waits to be replaced by its owner"},
+		"one that has failed keeps it until that shows to others":     {living(failed, sick, copied, inPool, keeps), "nothing (Failed: waits until its MachineSet replaces it); waits for machine/m: Failed: waits until its MachineSet replaces it"},
 		"a machine of no deployment needs none (DM-52)":               {living(unknown, longUnknown, sick, siblings(false)), fails},
 		"changed conditions put off no permit (DM-34)":                {living(unknown, longUnknown, sick, inPool, siblings(true)), "take one of 2 permits of shoot/pool (Permit)"},
 	})
 	check(t, limited(0), map[string]decisionCase{
-		"no limit is none":     {tooLong(siblings(true)), waits("0 being replaced >= 0 allowed")},
-		"a permit or not":      {tooLong(siblings(true), permit(machine.PermitView{Asked: true})), waits("0 being replaced >= 0 allowed")},
-		"that is no more left": {tooLong(siblings(true), held(1)), giveBack("0 being replaced >= 0 allowed")},
+		"no limit is none":     {tooLong(siblings(true)), waits("machines being replaced: 0, limit: 0")},
+		"a permit or not":      {tooLong(siblings(true), permit(machine.PermitView{Asked: true})), waits("machines being replaced: 0, limit: 0")},
+		"that is no more left": {tooLong(siblings(true), held(1)), giveBack("machines being replaced: 0, limit: 0")},
 	})
 }
 
-func TestARefusedPermitIsAskedForAgain(t *testing.T) {
+func TestReplacementLimit_RefusedPermit_IsAskedForAgain(t *testing.T) {
 	next := func(until time.Time) time.Duration {
 		in := living(v1alpha1.MachineUnknown, longUnknown, sick, copied, inPool, siblings(true), permit(machine.PermitView{Asked: true, Refused: machinist.Hold{Until: until}}))
 		return lawful(t, in, limited(1)).NextCheck.Sub(now)
@@ -89,7 +89,7 @@ func TestARefusedPermitIsAskedForAgain(t *testing.T) {
 	require.Equal(t, 5*time.Second, next(now.Add(-time.Second)))
 }
 
-func TestPermitOver(t *testing.T) {
+func TestPermitOver_ByPhase(t *testing.T) {
 	require.True(t, machine.PermitOver(nil), "the cache has lost it")
 	for _, p := range allPhases {
 		m := newMachine("m")
@@ -191,9 +191,9 @@ func (f *fleet) count() {
 	f.most = max(f.most, n)
 }
 
-// TestTwoWorkersWithStaleCachesNeverFailTwoMachinesAtATime plays every kind of
+// TestReplacementLimit_StaleCaches_NeverAboveTheLimit plays every kind of
 // order in which workers, caches and owners may take their turns.
-func TestTwoWorkersWithStaleCachesNeverFailTwoMachinesAtATime(t *testing.T) {
+func TestReplacementLimit_StaleCaches_NeverAboveTheLimit(t *testing.T) {
 	t.Parallel()
 	for _, p := range []v1alpha1.MachinePhase{v1alpha1.MachineUnknown, v1alpha1.MachineInPlaceUpdateFailed} {
 		reached := map[int]bool{}

@@ -95,7 +95,7 @@ func (l *logic) sharedText() string {
 	if len(names) > most {
 		names, more = names[:most], fmt.Sprintf(" and %d more", len(names)-most)
 	}
-	return fmt.Sprintf("machine %s%s records it, too: while it is not proved whose VM it is, a deletion waits; "+
+	return fmt.Sprintf("it is also the provider ID of machine %s%s: a deletion waits while the owner of the VM is not known; "+
 		"remove the ID from the machine that does not own the VM, or label that machine %s=true",
 		strings.Join(names, ", "), more, v1alpha1.LabelKeyForceDeletion)
 }

@@ -105,7 +105,7 @@ func TestSharedProviderID_BothMachines_ConditionAndEvent(t *testing.T) {
 	events := machine.Events(in.Machine, w.Machine)
 	require.Len(t, events, 1)
 	require.EqualValues(t, "ProviderIDShared", events[0].Reason)
-	require.Contains(t, events[0].Message, "machine a, b records it, too")
+	require.Contains(t, events[0].Message, "it is also the provider ID of machine a, b")
 	in.Machine = w.Machine
 	require.Equal(t, machine.ReasonNodeReady, lawful(t, in, machine.DefaultPolicy()).Reason, "else it lives as before")
 	in.ProviderID.Others = nil

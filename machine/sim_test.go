@@ -793,13 +793,13 @@ func (s *sim) detach() {
 }
 
 var (
-	seedFlag      = flag.Uint64("seed", 0, "run only this schedule of TestCrashSchedules")
-	schedulesFlag = flag.Uint64("schedules", 1500, "run so many schedules of TestCrashSchedules")
+	seedFlag      = flag.Uint64("seed", 0, "run only this schedule of TestCrash_RandomSchedules")
+	schedulesFlag = flag.Uint64("schedules", 1500, "run so many schedules of TestCrash_RandomSchedules")
 )
 
-// TestCrashSchedules lives a few machines through random faults at random
+// TestCrash_RandomSchedules lives a few machines through random faults at random
 // arrows.
-func TestCrashSchedules(t *testing.T) {
+func TestCrash_RandomSchedules(t *testing.T) {
 	t.Parallel()
 	if *seedFlag != 0 {
 		err := schedule(*seedFlag)
@@ -812,7 +812,7 @@ func TestCrashSchedules(t *testing.T) {
 			t.Parallel()
 			for seed := shard + 1; seed <= *schedulesFlag; seed += shards {
 				if err := schedule(seed); err != nil {
-					t.Fatalf("schedule %d (again with -run TestCrashSchedules -seed=%d): %v", seed, seed, err)
+					t.Fatalf("schedule %d (again with -run TestCrash_RandomSchedules -seed=%d): %v", seed, seed, err)
 				}
 			}
 		})
@@ -913,10 +913,10 @@ func arrows(t *testing.T, f func(t *testing.T, o drivertest.CloudOptions, arrows
 	}
 }
 
-// TestCrashAtEveryArrow lives one machine through every single fault at every
+// TestCrash_EachStep lives one machine through every single fault at every
 // arrow of its plain life, and through every fault after a deletion at every
 // arrow.
-func TestCrashAtEveryArrow(t *testing.T) {
+func TestCrash_EachStep(t *testing.T) {
 	arrows(t, func(t *testing.T, o drivertest.CloudOptions, arrows int) {
 		for i := range arrows {
 			for _, b := range blows {
@@ -937,10 +937,10 @@ func once(at int, b blow) plan {
 	}
 }
 
-// TestCrashAfterADeletionAtEveryArrow deletes the machine at every arrow of its
+// TestCrash_EachStepAfterADeletion deletes the machine at every arrow of its
 // plain life and has a fault at each of those that follow. Of the faults at a pair of
 // arrows it takes every fourth, so that all come at each arrow and at each distance.
-func TestCrashAfterADeletionAtEveryArrow(t *testing.T) {
+func TestCrash_EachStepAfterADeletion(t *testing.T) {
 	arrows(t, func(t *testing.T, o drivertest.CloudOptions, arrows int) {
 		for i := range arrows {
 			for j := i; j < i+10; j++ {

@@ -53,7 +53,7 @@ var (
 	vmOver      = progress{true, true, true}
 )
 
-func TestTakingOverAfterEveryDescriptionOfADeletion(t *testing.T) {
+func TestTakeOver_EachDescription_Decision(t *testing.T) {
 	for text, want := range map[string]progress{
 		"":                                   nothingDone,
 		markerA:                              nothingDone,
@@ -96,13 +96,13 @@ func TestTakingOverAfterEveryDescriptionOfADeletion(t *testing.T) {
 		"Drain failed due to . However, since it's a force deletion shall continue deletion of VM. " + markerC:                 nothingDone,
 		"VM deletion failed due to - . Aborting operation. " + markerD:                                                         detachOver,
 		"VM deletion failed due to - However, will re-try in the next resync. " + markerD:                                      nothingDone,
-		"machineclass/small does not exist: by force the machine goes without deleting its VM, so one may be left. " + markerD: detachOver,
+		"machineclass/small does not exist: the deletion is forced and does not delete the VM, so a VM may be left. " + markerD: detachOver,
 	} {
 		require.Equal(t, want, takenOver(handed(text)), text)
 	}
 }
 
-func TestNothingIsTakenOverOfAnotherOperationOrPhase(t *testing.T) {
+func TestTakeOver_OtherOperationOrPhase_IsIgnored(t *testing.T) {
 	text := handed("VM deletion was successful. " + markerE)
 	require.Equal(t, vmOver, takenOver(text))
 	for _, kind := range []v1alpha1.MachineOperationType{"", v1alpha1.MachineOperationCreate, v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineOperationDrainNode} {
@@ -117,7 +117,7 @@ func TestNothingIsTakenOverOfAnotherOperationOrPhase(t *testing.T) {
 	}
 }
 
-func TestANodeThatWasToldLaterThanTheTextWasWrittenIsDrained(t *testing.T) {
+func TestTakeOver_LaterCondition_NodeIsDrained(t *testing.T) {
 	for _, text := range []string{"Drain successful. " + markerD, "Force Drain successful. " + markerC, "VM deletion failed due to - x. Aborting operation. " + markerD} {
 		in := terminating(handed(text), attached(), node(markedAgo(30*time.Second)))
 		require.IsType(t, machine.DrainNode{}, machine.Decide(in, machine.DefaultPolicy(), now).Action, text)

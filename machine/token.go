@@ -70,16 +70,16 @@ func badGroup(group string) bool { return !tokenGroupForm.MatchString(group) }
 // and a random source that is nil or fails. The API server sets the UID. A fake clientset leaves it
 // empty.
 func NewBootstrapToken(m *v1alpha1.Machine, expires time.Time, groups []string, random io.Reader) (*corev1.Secret, error) {
-	if m == nil || m.UID == "" || !labelValue(string(m.UID)) || expires.IsZero() || random == nil {
-		return nil, errors.New("no bootstrap token can be made: a machine with a UID, an end and a source of randomness are needed")
+	if problem := tokenProblem(m, expires, random); problem != "" {
+		return nil, errors.New("bootstrap token: " + problem)
 	}
 	name := types.NamespacedName{Namespace: m.Namespace, Name: m.Name}.String()
 	if i := slices.IndexFunc(groups, badGroup); i >= 0 {
-		return nil, fmt.Errorf("no bootstrap token can be made for machine %s: %q is not a group for bootstrap tokens", name, shorten(groups[i]))
+		return nil, fmt.Errorf("bootstrap token of machine %s: %q is not a valid group", name, shorten(groups[i]))
 	}
 	bits := make([]byte, tokenLetters.DecodedLen(tokenIDLength+tokenTextLength)+1)
 	if _, err := io.ReadFull(random, bits); err != nil {
-		return nil, fmt.Errorf("no bootstrap token can be made for machine %s: source of randomness: %w", name, err)
+		return nil, fmt.Errorf("bootstrap token of machine %s: random source: %w", name, err)
 	}
 	text := tokenLetters.EncodeToString(bits)[:tokenIDLength+tokenTextLength]
 	id := text[:tokenIDLength]
@@ -96,13 +96,31 @@ func NewBootstrapToken(m *v1alpha1.Machine, expires time.Time, groups []string, 
 			tokenExpiresKey:           []byte(expires.UTC().Format(time.RFC3339)),
 			tokenMayAuthKey:           []byte("true"),
 			"usage-bootstrap-signing": []byte("true"),
-			"description":             []byte("Machine " + name + " joins with this token, which goes as soon as it has."),
+			"description":             []byte("Machine " + name + " joins with this token. It is deleted when the machine has joined."),
 		},
 	}
 	if len(groups) > 0 {
 		s.Data[tokenGroupsKey] = []byte(strings.Join(groups, ","))
 	}
 	return s, nil
+}
+
+// tokenProblem returns why a token cannot be created with these arguments, or "".
+func tokenProblem(m *v1alpha1.Machine, expires time.Time, random io.Reader) string {
+	switch {
+	case m == nil:
+		return "the machine is nil"
+	case m.UID == "":
+		return fmt.Sprintf("metadata.uid of machine %s/%s is empty: an API server sets it, a fake clientset does not", m.Namespace, m.Name)
+	case !labelValue(string(m.UID)):
+		return fmt.Sprintf("metadata.uid %q of machine %s/%s is not a valid label value", excerpt(string(m.UID)), m.Namespace, m.Name)
+	case expires.IsZero():
+		return "the time of expiry is zero"
+	case random == nil:
+		return "the random source is nil"
+	default:
+		return ""
+	}
 }
 
 // BootstrapToken is the token with which one machine joins. Its text and JSON forms have only its

@@ -44,7 +44,7 @@ func (l *logic) createVM() Decision {
 	case !best.IsZero():
 		return l.do(CreateVM{Token: best}, ReasonNoVM, "")
 	case useless != nil:
-		return l.deleteToken(useless, "it is of no use")
+		return l.deleteToken(useless, "it is expired or invalid")
 	default:
 		return l.do(CreateToken{Expires: l.tokenEnd()}, ReasonToken, "")
 	}
@@ -105,7 +105,7 @@ func (l *logic) dropTokens() Decision {
 		return Decision{}
 	}
 	if own := l.ownTokens(); len(own) > 0 {
-		return l.deleteToken(own[0], "the machine does not need it any more")
+		return l.deleteToken(own[0], "the machine does not need it")
 	}
 	if deleting && l.in.Class.NeedsToken && !l.in.Tokens.Looked {
 		return hold(l.tokensUnseen())

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -46,7 +47,7 @@ func tokenOf(s *corev1.Secret) machine.BootstrapToken {
 	return t
 }
 
-func TestANewTokenHasTheFormThatTheAPIServerDemands(t *testing.T) {
+func TestNewBootstrapToken_Secret_IsValid(t *testing.T) {
 	expires := time.Date(2026, 3, 1, 14, 0, 0, 999, time.FixedZone("x", 3600))
 	groups := []string{"system:bootstrappers:worker", "system:bootstrappers:a:b-1"}
 	s, err := machine.NewBootstrapToken(newMachine("m"), expires, groups, even(1))
@@ -77,7 +78,7 @@ func TestANewTokenHasTheFormThatTheAPIServerDemands(t *testing.T) {
 	require.Equal(t, types.UID(""), machine.TokenOwner(nil))
 }
 
-func TestTokensOfMachinesHaveNothingInCommon(t *testing.T) {
+func TestNewBootstrapToken_ManyTokens_AreRandom(t *testing.T) {
 	random, letters, ids := even(7), map[byte]int{}, map[string]bool{}
 	const tokens = 3000
 	for range tokens { // DM-27: the names of these machines end alike
@@ -101,24 +102,30 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-func TestATokenThatCannotBeMadeIsAnError(t *testing.T) {
+func TestNewBootstrapToken_MissingArgument_Error(t *testing.T) {
 	m, random, boom := newMachine("m"), even(1), errors.New("boom")
 	of := func(uid string) *v1alpha1.Machine {
 		m := newMachine("m")
 		m.UID = types.UID(uid)
 		return m
 	}
-	for name, request := range map[string]func() (*corev1.Secret, error){
-		"for no machine":              func() (*corev1.Secret, error) { return machine.NewBootstrapToken(nil, now, nil, random) },
-		"for one without UID":         func() (*corev1.Secret, error) { return machine.NewBootstrapToken(of(""), now, nil, random) },
-		"whose UID is no label":       func() (*corev1.Secret, error) { return machine.NewBootstrapToken(of("a b"), now, nil, random) },
-		"which would never end":       func() (*corev1.Secret, error) { return machine.NewBootstrapToken(m, time.Time{}, nil, random) },
-		"without randomness":          func() (*corev1.Secret, error) { return machine.NewBootstrapToken(m, now, nil, nil) },
-		"if that fails":               func() (*corev1.Secret, error) { return machine.NewBootstrapToken(m, now, nil, failing{boom}) },
-		"for a group of another kind": func() (*corev1.Secret, error) { return machine.NewBootstrapToken(m, now, []string{"admins"}, random) },
+	for name, tc := range map[string]struct {
+		m       *v1alpha1.Machine
+		expires time.Time
+		groups  []string
+		random  io.Reader
+		want    string
+	}{
+		"nil machine":   {nil, now, nil, random, "bootstrap token: the machine is nil"},
+		"no UID":        {of(""), now, nil, random, "bootstrap token: metadata.uid of machine shoot/m is empty: an API server sets it, a fake clientset does not"},
+		"bad UID":       {of("a b"), now, nil, random, `bootstrap token: metadata.uid "a b" of machine shoot/m is not a valid label value`},
+		"no expiry":     {m, time.Time{}, nil, random, "bootstrap token: the time of expiry is zero"},
+		"no randomness": {m, now, nil, nil, "bootstrap token: the random source is nil"},
+		"failing":       {m, now, nil, failing{boom}, "bootstrap token of machine shoot/m: random source: boom"},
+		"other group":   {m, now, []string{"admins"}, random, `bootstrap token of machine shoot/m: "admins" is not a valid group`},
 	} {
-		s, err := request()
-		require.Error(t, err, name)
+		s, err := machine.NewBootstrapToken(tc.m, tc.expires, tc.groups, tc.random)
+		require.EqualError(t, err, tc.want, name)
 		require.Nil(t, s, name)
 	}
 	_, err := machine.NewBootstrapToken(m, now, nil, failing{boom})
@@ -151,9 +158,9 @@ var malformed = map[string]func(*corev1.Secret){
 	"no permission to join":        data("usage-bootstrap-authentication", "false"),
 }
 
-// TestNothingTellsATokenButReveal asserts that printing, marshaling or logging a token, or a value
+// TestBootstrapToken_TextAndJSON_OnlyTheID asserts that printing, marshaling or logging a token, or a value
 // that has one, does not show it (DM-27).
-func TestNothingTellsATokenButReveal(t *testing.T) {
+func TestBootstrapToken_TextAndJSON_OnlyTheID(t *testing.T) {
 	secret := newToken(1, now.Add(time.Hour))
 	text := string(secret.Data["token-secret"])
 	token := tokenOf(secret)
@@ -187,7 +194,7 @@ func tokens(secrets ...*corev1.Secret) change {
 	return func(in *machine.Observation) { in.Tokens = machine.TokensView{Looked: true, Secrets: secrets} }
 }
 
-func TestATokenIsMadeJustBeforeTheVM(t *testing.T) {
+func TestBootstrapToken_Creation_BeforeTheVM(t *testing.T) {
 	absent := vm(machine.VMView{Presence: machine.Absent})
 	creating := func(changes ...change) machine.Observation {
 		return after(append([]change{intended, needsToken, absent}, changes...)...)
@@ -195,7 +202,7 @@ func TestATokenIsMadeJustBeforeTheVM(t *testing.T) {
 	good := newToken(1, now.Add(15*time.Minute)) // the creation timeout is over then
 	create := "create the VM (NoVM)"
 	made := "create a bootstrap token until 2026-03-01T12:20:01Z (BootstrapToken)"
-	drop := "delete the bootstrap token (BootstrapToken: it is of no use)"
+	drop := "delete the bootstrap token (BootstrapToken: it is expired or invalid)"
 	unread := "nothing (BootstrapToken: the bootstrap tokens were not read); waits for secrets/kube-system: BootstrapToken: the bootstrap tokens were not read"
 	table := map[string]decisionCase{
 		"without one, it is made":                                             {creating(tokens()), made},
@@ -233,9 +240,9 @@ func owned(uid string) func(*corev1.Secret) {
 	return func(s *corev1.Secret) { s.Labels = map[string]string{machine.TokenOwnerLabel: uid} }
 }
 
-func TestATokenGoesWhenTheMachineHasNoUseForIt(t *testing.T) {
+func TestBootstrapToken_NotNeeded_IsDeleted(t *testing.T) {
 	mine := tokens(newToken(1, now.Add(time.Hour)))
-	gone := "delete the bootstrap token (BootstrapToken: the machine does not need it any more)"
+	gone := "delete the bootstrap token (BootstrapToken: the machine does not need it)"
 	table := map[string]decisionCase{
 		"a Pending machine has to join with it":       {living(v1alpha1.MachinePending, mine), "nothing (WaitingForNode: the node has not joined yet); waits for node/n: WaitingForNode: the node has not joined yet"},
 		"one that crashed needs it again":             {after(append(crashed, mine, failure(driver.OpCreateMachine, codes.ResourceExhausted, 0, machine.NotLooked))...), "nothing (ProviderFailed: no quota); waits for provider: ProviderFailed: no quota"},
@@ -252,10 +259,10 @@ func TestATokenGoesWhenTheMachineHasNoUseForIt(t *testing.T) {
 	check(t, machine.DefaultPolicy(), table)
 }
 
-// TestTokensOfAnyKindEndInOneThatIsGood plays creations over tokens of all kinds:
+// TestBootstrapToken_RandomTokens_EndInAValidOne plays creations over tokens of all kinds:
 // each comes to its VM with a token that lasts, and no secret of anybody else is
 // touched.
-func TestTokensOfAnyKindEndInOneThatIsGood(t *testing.T) {
+func TestBootstrapToken_RandomTokens_EndInAValidOne(t *testing.T) {
 	t.Parallel()
 	kinds := []func(*corev1.Secret){
 		func(*corev1.Secret) {}, owned("x"), owned(""), func(s *corev1.Secret) { s.Type = "Opaque" }, func(s *corev1.Secret) { s.Namespace = "shoot" },
@@ -297,7 +304,7 @@ func TestTokensOfAnyKindEndInOneThatIsGood(t *testing.T) {
 	}
 }
 
-func TestRenderUserData(t *testing.T) {
+func TestRenderUserData_EachPlaceholder_IsReplaced(t *testing.T) {
 	token := tokenOf(newToken(1, now))
 	for text, want := range map[string]string{
 		"a <<MACHINE_NAME>> <<BOOTSTRAP_TOKEN>>":          "a m/1 " + token.Reveal(),
@@ -310,7 +317,7 @@ func TestRenderUserData(t *testing.T) {
 	require.Equal(t, "<<BOOTSTRAP_TOKEN>>", string(machine.RenderUserData([]byte("<<MACHINE_NAME>>"), "<<BOOTSTRAP_TOKEN>>", token)), "a name cannot ask for it")
 }
 
-func TestCredentialsWinOverUserData(t *testing.T) {
+func TestMergeSecrets_CredentialsOverrideUserData(t *testing.T) {
 	a, b := map[string][]byte{"k": []byte("a"), "x": []byte("1")}, map[string][]byte{"k": []byte("b")}
 	got := machine.MergeSecrets(a, b)
 	require.Equal(t, map[string][]byte{"k": []byte("b"), "x": []byte("1")}, got)

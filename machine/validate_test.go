@@ -51,7 +51,7 @@ func TestValidateClass_NodeTemplate_Errors(t *testing.T) {
 	noZone.Zone = ""
 	const (
 		need  = "Required value: Capacity is required, "
-		it    = "Required value: It is required in a node template"
+		it    = "Required value: is required in a node template"
 		empty = "[nodeTemplate.capacity[cpu]: " + need + "nodeTemplate.capacity[gpu]: " + need + "nodeTemplate.capacity[memory]: " + need +
 			"nodeTemplate.instanceType: " + it + ", nodeTemplate.region: " + it + ", nodeTemplate.zone: " + it + "]"
 	)
@@ -82,7 +82,7 @@ func write(t *testing.T, in *machine.Observation) machine.Decision {
 	return d
 }
 
-func TestAnInvalidMachineSaysSoInOneWrite(t *testing.T) {
+func TestValid_InvalidMachine_OneWrite(t *testing.T) {
 	in := after(spec(func(m *v1alpha1.Machine) { m.Spec.Class.Kind = "Other" }))
 	before := in.Machine
 	d := write(t, &in)
@@ -125,7 +125,7 @@ func texted(events []machinist.Event) []string {
 	return out
 }
 
-func TestALiveMachineThatBecomesInvalidLivesOn(t *testing.T) {
+func TestValid_RunningMachine_StaysRunning(t *testing.T) {
 	in := living(v1alpha1.MachineRunning, healthy, copied, spec(func(m *v1alpha1.Machine) { m.Spec.Class = v1alpha1.ClassSpec{} }))
 	require.Equal(t, machine.ReasonInvalid, write(t, &in).Reason)
 	require.Equal(t, v1alpha1.MachineRunning, in.Machine.Status.CurrentStatus.Phase)
@@ -148,7 +148,7 @@ func TestALiveMachineThatBecomesInvalidLivesOn(t *testing.T) {
 	require.NotContains(t, lawful(t, in, machine.DefaultPolicy()).String(), "Invalid", "a deletion does not care")
 }
 
-func TestAMachineWithOddTemplateComesToRun(t *testing.T) {
+func TestValid_InvalidTemplate_MachineRuns(t *testing.T) {
 	in := living(v1alpha1.MachinePending, healthy, spec(func(m *v1alpha1.Machine) {
 		m.Spec.NodeTemplateSpec = v1alpha1.NodeTemplateSpec{
 			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"pool": "a", "b c": "x", "d": "e f"}, Annotations: map[string]string{"ok": "any text", "not ok": ""}},
@@ -216,8 +216,8 @@ func FuzzValidation(f *testing.F) {
 	})
 }
 
-// FuzzTheCreationTimeout asserts that an invalid duration is ignored.
-func FuzzTheCreationTimeout(f *testing.F) {
+// FuzzPolicy_CreationTimeout asserts that an invalid duration is ignored.
+func FuzzPolicy_CreationTimeout(f *testing.F) {
 	for _, text := range []string{"20m", "", "0", "-1h", "1h30m", "1e3s", "9223372036854775807ns", "9223372036854775808ns", "20 m", "µs", ".5h"} {
 		f.Add(text)
 	}
@@ -245,7 +245,7 @@ func until(p machine.Policy, changes ...change) time.Duration {
 	return d.NextCheck.Sub(now)
 }
 
-func TestTheCreationTimeoutIsThatOfAnnotationThenSpecThenPolicy(t *testing.T) {
+func TestPolicy_CreationTimeout_AnnotationBeforeSpec(t *testing.T) {
 	own := config(&v1alpha1.MachineConfiguration{MachineCreationTimeout: &metav1.Duration{Duration: time.Minute}})
 	annotated := func(text string) change {
 		return spec(func(m *v1alpha1.Machine) { m.Annotations = map[string]string{v1alpha1.EffectiveCreationTimeout: text} })
@@ -261,7 +261,7 @@ func TestTheCreationTimeoutIsThatOfAnnotationThenSpecThenPolicy(t *testing.T) {
 	require.Zero(t, until(p, annotated("-1s")), "as does less")
 }
 
-func TestTheOverridesOfAMachineCount(t *testing.T) {
+func TestPolicy_Overrides_Apply(t *testing.T) {
 	p := machine.DefaultPolicy()
 	disk := node(ready(corev1.ConditionTrue), corev1.NodeCondition{Type: "DiskPressure", Status: corev1.ConditionTrue})
 	list := func(text string) change { return config(&v1alpha1.MachineConfiguration{NodeConditions: &text}) }
@@ -276,7 +276,7 @@ func TestTheOverridesOfAMachineCount(t *testing.T) {
 	require.Equal(t, machine.ReasonNodeGone, reason(living(v1alpha1.MachineUnknown)))
 }
 
-func FuzzAMachineOfAnyShapeIsDecidedAbout(f *testing.F) {
+func FuzzDecide(f *testing.F) {
 	f.Add("1h", "KernelDeadlock, ,Ready", "MachineClass", "small", "true", "Pending", `{"metadata":{}}`, false)
 	f.Add("-9223372036854775808ns", ",", "", "", "", "Failed", "{", true)
 	f.Add("1e9h", strings.Repeat("a,", 100), "x", "", "1", "", "null", true)
@@ -311,9 +311,9 @@ func ignored(change func(*v1alpha1.NodeTemplateSpec)) int {
 	return len(machine.Ignored(m))
 }
 
-// FuzzWhatANodeCanHave compares what is ignored of a template with what the
+// FuzzNodeTemplate compares what is ignored of a template with what the
 // validation of the API server says.
-func FuzzWhatANodeCanHave(f *testing.F) {
+func FuzzNodeTemplate(f *testing.F) {
 	for _, text := range []string{
 		"", "a", "a.b/c", "A_b", "a/b/c", "/a", "a/", "a..b/c", "a.-b/c", "a-.b/c", "-a", "a-", "a b", "é", "A.B/c", "x/A", "a--b/c", "a__b", "a_b/c",
 		strings.Repeat("a", 63), strings.Repeat("a", 64), strings.Repeat("a", 64) + "/b", strings.Repeat("a.", 126) + "a/b", strings.Repeat("a.", 127) + "a/b", "a\n",

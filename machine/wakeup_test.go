@@ -103,9 +103,9 @@ var allPhases = []v1alpha1.MachinePhase{
 	v1alpha1.MachineInPlaceUpdateSuccessful, v1alpha1.MachineInPlaceUpdateFailed, "Strange",
 }
 
-// TestNothingHappensBeforeTheNextCheck asserts that a decision that waits has a next check: until
+// TestNextCheck_NothingHappensBefore asserts that a decision that waits has a next check: until
 // then, or until the observation changes, the decision stays the same.
-func TestNothingHappensBeforeTheNextCheck(t *testing.T) {
+func TestNextCheck_NothingHappensBefore(t *testing.T) {
 	t.Parallel()
 	waits := 0
 	for seed := range uint64(8000) {

@@ -141,7 +141,7 @@ func (l *logic) judgeNode(node *corev1.Node, healthy bool, bad []corev1.NodeCond
 	case leads(phase, ReasonUpdateTimeout): // judged when the update is over
 		return settled(ReasonNodeReady)
 	case phase == v1alpha1.MachineInPlaceUpdateFailed:
-		return l.unhealthy(ReasonUpdateFailed, "the update in place has failed", node.Status.Conditions)
+		return l.unhealthy(ReasonUpdateFailed, "the in-place update has failed", node.Status.Conditions)
 	case healthy && l.moves(ReasonNodeReady):
 		return l.becomeRunning(node)
 	case phase == v1alpha1.MachineFailed:

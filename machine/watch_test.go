@@ -57,7 +57,7 @@ func siblings(complete bool, phases ...v1alpha1.MachinePhase) change {
 	}
 }
 
-func TestAMachineLives(t *testing.T) {
+func TestWatch_EachState_Decision(t *testing.T) {
 	const (
 		running = v1alpha1.MachineRunning
 		pending = v1alpha1.MachinePending
@@ -65,7 +65,7 @@ func TestAMachineLives(t *testing.T) {
 		failed  = v1alpha1.MachineFailed
 	)
 	toFailed := `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"
-	waitsForOwner := "nothing (Failed: waits to be replaced by its owner); waits for machine/m: Failed: waits to be replaced by its owner"
+	waitsForOwner := "nothing (Failed: waits until its MachineSet replaces it); waits for machine/m: Failed: waits until its MachineSet replaces it"
 	rejoined := `record phase "Running", HealthCheck Successful (NodeReady: Machine m successfully re-joined the cluster)`
 	sickText := "the node is unhealthy: [Ready=Unknown (Kubelet)]"
 	health := `record phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [Ready=Unknown (Kubelet)])`
@@ -105,9 +105,9 @@ func config(c *v1alpha1.MachineConfiguration) change {
 	return spec(func(m *v1alpha1.Machine) { m.Spec.MachineConfiguration = c })
 }
 
-// TestTheNameOfANodeThatWasLostIsAskedFor asserts that a machine is not replaced because a client
+// TestNodeName_Lost_IsFoundAgain asserts that a machine is not replaced because a client
 // removed its label.
-func TestTheNameOfANodeThatWasLostIsAskedFor(t *testing.T) {
+func TestNodeName_Lost_IsFoundAgain(t *testing.T) {
 	lost := spec(func(m *v1alpha1.Machine) { m.Labels = nil })
 	blind := "nothing (NotObserved: the name of its node is not known); waits for machine/m: NotObserved: the name of its node is not known"
 	absent := func(ago time.Duration) change {
@@ -131,7 +131,7 @@ func TestTheNameOfANodeThatWasLostIsAskedFor(t *testing.T) {
 	})
 }
 
-func TestANodeIsKeptAsTheMachineWantsIt(t *testing.T) {
+func TestNode_OutOfSync_IsWritten(t *testing.T) {
 	bad := onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.LastAppliedALTAnnotation] = "{" })
 	badCapacity := onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.LastAppliedVirtualCapacityAnnotation] = "{" })
 	capacity := func(in *machine.Observation) {
@@ -152,7 +152,7 @@ func TestANodeIsKeptAsTheMachineWantsIt(t *testing.T) {
 	})
 }
 
-func TestReleaseNodeTakesOnlyOurFinalizer(t *testing.T) {
+func TestReleaseNode_Patch_OnlyTheFinalizer(t *testing.T) {
 	patch, needed := machine.ReleaseNode(nil)
 	require.Nil(t, patch)
 	require.False(t, needed)
@@ -174,7 +174,7 @@ func notFound(ago time.Duration) change {
 	return vm(machine.VMView{Presence: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now.Add(-ago)})
 }
 
-func TestAVMThatVanishesIsToldAndNothingElse(t *testing.T) {
+func TestVM_Vanished_IsRecordedOnly(t *testing.T) {
 	const (
 		pending = v1alpha1.MachinePending
 		running = v1alpha1.MachineRunning
@@ -211,7 +211,7 @@ func TestAVMThatVanishesIsToldAndNothingElse(t *testing.T) {
 	})
 }
 
-func TestTheNodeOfAnotherIsNotThere(t *testing.T) {
+func TestNode_OfAnotherMachine_CountsAsMissing(t *testing.T) {
 	older := func(id string) change {
 		return onNode(func(n *corev1.Node) {
 			n.CreationTimestamp, n.Spec.ProviderID = metav1.NewTime(now.Add(-time.Hour)), id

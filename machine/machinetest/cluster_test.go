@@ -19,7 +19,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-func TestEveryKindIsServedAsItsDefinitionDeclares(t *testing.T) {
+func TestNew_EachKind_ServedAsDefined(t *testing.T) {
 	ctx, meta := t.Context(), metav1.ObjectMeta{Namespace: "ns", Name: "a"}
 	_, machines := machinetest.New(draintest.Options{})
 	api := machines.MachineV1alpha1()
@@ -51,7 +51,7 @@ func TestEveryKindIsServedAsItsDefinitionDeclares(t *testing.T) {
 	require.EqualValues(t, 2, d.Generation)
 }
 
-func TestInformersSeeWhatIsWritten(t *testing.T) {
+func TestNew_Informers_SeeWrites(t *testing.T) {
 	_, machines := machinetest.New(draintest.Options{})
 	factory := externalversions.NewSharedInformerFactory(machines, 0)
 	informer := factory.Machine().V1alpha1().Machines()
@@ -72,7 +72,7 @@ func TestInformersSeeWhatIsWritten(t *testing.T) {
 	require.Equal(t, "m", <-added)
 }
 
-func TestDiscoveryKnowsTheKinds(t *testing.T) {
+func TestNew_Discovery_HasTheKinds(t *testing.T) {
 	_, machines := machinetest.New(draintest.Options{})
 	list, err := machines.Discovery().ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String())
 	require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-func TestCRDsDefineTheFourKindsUnderTheNamesEverybodyUses(t *testing.T) {
+func TestCRDs_FourKinds_NamesOfMCM(t *testing.T) {
 	for name, tc := range map[string]struct {
 		kind, plural, short string
 		status, scale       bool

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestDeepCopiesAreEqualAndShareNoMemory(t *testing.T) {
+func TestDeepCopy_EachType_SharesNoMemory(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			for seed := range uint64(50) {

@@ -10,7 +10,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-func TestAddToSchemeRegistersTheKindsTheirListsAndTheOptions(t *testing.T) {
+func TestAddToScheme_RegistersKindsListsAndOptions(t *testing.T) {
 	scheme := newScheme(t)
 	for _, kind := range kinds {
 		require.True(t, scheme.Recognizes(v1alpha1.SchemeGroupVersion.WithKind(kind)), kind)

@@ -15,9 +15,9 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// TestObjectsOfTheReferenceSurviveDecodingAndEncoding asserts that a strict decoder refuses every
+// TestJSON_ObjectsOfMCM_SurviveARoundTrip asserts that a strict decoder refuses every
 // field that the types would lose.
-func TestObjectsOfTheReferenceSurviveDecodingAndEncoding(t *testing.T) {
+func TestJSON_ObjectsOfMCM_SurviveARoundTrip(t *testing.T) {
 	codecs := serializer.NewCodecFactory(newScheme(t), serializer.EnableStrict)
 	for _, o := range testObjects(t) {
 		obj, err := runtime.Decode(codecs.UniversalDeserializer(), o.json)
@@ -30,7 +30,7 @@ func TestObjectsOfTheReferenceSurviveDecodingAndEncoding(t *testing.T) {
 	}
 }
 
-func TestProviderSpecKeepsEveryByteOfMeaning(t *testing.T) {
+func TestJSON_ProviderSpec_IsKept(t *testing.T) {
 	const spec = `{"a":null,"b":{},"c":[],"d":1.50,"e":9007199254740993,"f":"\u00fc"}`
 	var class v1alpha1.MachineClass
 	require.NoError(t, json.Unmarshal([]byte(`{"providerSpec":`+spec+`}`), &class))
@@ -40,7 +40,7 @@ func TestProviderSpecKeepsEveryByteOfMeaning(t *testing.T) {
 	require.Equal(t, decodeGeneric(t, []byte(spec)), decodeGeneric(t, data)["providerSpec"])
 }
 
-func TestRandomObjectsRoundTripThroughTheCodecOfTheScheme(t *testing.T) {
+func TestJSON_RandomObjects_SurviveARoundTrip(t *testing.T) {
 	scheme := newScheme(t)
 	codecs := serializer.NewCodecFactory(scheme, serializer.EnableStrict)
 	encoder, decoder := codecs.LegacyCodec(v1alpha1.SchemeGroupVersion), codecs.UniversalDeserializer()

@@ -190,7 +190,7 @@ func (s *schema) walk(path string, f func(path string, s *schema)) {
 	}
 }
 
-func TestTheSchemasUseNoKeywordThatTheTestsDoNotCheck(t *testing.T) {
+func TestSchema_Keywords_AllAreChecked(t *testing.T) {
 	for _, crd := range v1alpha1.CRDs() {
 		data, err := yaml.ToJSON(crd.YAML)
 		require.NoError(t, err)
@@ -204,7 +204,7 @@ func TestTheSchemasUseNoKeywordThatTheTestsDoNotCheck(t *testing.T) {
 	}
 }
 
-func TestTheDefinitionsAcceptAndKeepTheObjectsOfTheReference(t *testing.T) {
+func TestSchema_ObjectsOfMCM_AreAcceptedAndKept(t *testing.T) {
 	for _, o := range testObjects(t) {
 		t.Run(o.name, func(t *testing.T) {
 			require.Empty(t, schemaOf(t, o.kind()).check("", o.generic))
@@ -212,7 +212,7 @@ func TestTheDefinitionsAcceptAndKeepTheObjectsOfTheReference(t *testing.T) {
 	}
 }
 
-func TestTheDefinitionsAcceptAndKeepWhateverTheTypesCanWrite(t *testing.T) {
+func TestSchema_RandomObjects_AreAcceptedAndKept(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(kind, func(t *testing.T) {
 			s := schemaOf(t, kind)
