@@ -125,7 +125,7 @@ func (a WriteDeployment) String() string {
 
 // String returns the action in one line.
 func (a WriteNode) String() string {
-	return fmt.Sprintf("mark node %s: %s", nameOf(a.Node), strings.Join(a.Changes, "; "))
+	return fmt.Sprintf("update node %s: %s", nameOf(a.Node), strings.Join(a.Changes, "; "))
 }
 
 // String returns the action in one line.
@@ -138,7 +138,7 @@ func (a CreateSet) String() string {
 	if a.Set == nil {
 		return "create set"
 	}
-	return fmt.Sprintf("create %s with %d: %s", a.Set.Name, a.Set.Spec.Replicas, a.Message)
+	return fmt.Sprintf("create set %s with %s: %s", a.Set.Name, replicas(int64(a.Set.Spec.Replicas)), a.Message)
 }
 
 // String returns the action in one line.
@@ -148,13 +148,13 @@ func (a WriteSet) String() string {
 	}
 	why := strings.Join(a.Changes, "; ")
 	if a.From == a.Set.Spec.Replicas {
-		return fmt.Sprintf("update %s: %s", a.Set.Name, why)
+		return fmt.Sprintf("update set %s: %s", a.Set.Name, why)
 	}
-	return fmt.Sprintf("scale %s from %d to %d: %s", a.Set.Name, a.From, a.Set.Spec.Replicas, why)
+	return fmt.Sprintf("scale set %s from %d to %d: %s", a.Set.Name, a.From, a.Set.Spec.Replicas, why)
 }
 
 // String returns the action in one line.
-func (a DeleteSet) String() string { return fmt.Sprintf("delete %s: %s", a.Name, a.Message) }
+func (a DeleteSet) String() string { return fmt.Sprintf("delete set %s: %s", a.Name, a.Message) }
 
 // String returns the action in one line.
 func (a Look) String() string { return fmt.Sprintf("look for %s %s", strings.ToLower(a.Kind), a.Name) }

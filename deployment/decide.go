@@ -44,7 +44,7 @@ import (
 // observation.
 func Decide(in Observation, p Policy, now time.Time) Decision {
 	if in.Deployment == nil {
-		return Decision{Reason: ReasonViewIncomplete, Holds: []machinist.Hold{{Reason: ReasonViewIncomplete, Message: "no deployment"}}}
+		return Decision{Reason: ReasonViewIncomplete, Holds: []machinist.Hold{{Reason: ReasonViewIncomplete, Message: "no deployment was observed"}}}
 	}
 	c := &pass{in: in, policy: p, now: now, order: p.order(now), d: in.Deployment.DeepCopy()}
 	c.in.Sets = c.own(in.Sets)
@@ -74,7 +74,7 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 
 // expect holds the deployment until the caches show what was written.
 func (c *pass) expect(pending machine.Expectations) {
-	c.stop(ReasonWriteNotSeen, "the view does not show a write of "+strings.ToLower(pending[0].Kind)+" "+pending[0].Name+" yet")
+	c.stop(ReasonWriteNotSeen, "the cache does not show the last write of "+strings.ToLower(pending[0].Kind)+" "+pending[0].Name+" yet")
 	for _, x := range pending {
 		due := x.At.Add(c.policy.unseen())
 		switch {
@@ -93,7 +93,7 @@ func (c *pass) own(sets []*v1alpha1.MachineSet) []*v1alpha1.MachineSet {
 	return slices.DeleteFunc(byCreation(sets), func(s *v1alpha1.MachineSet) bool {
 		owner := metav1.GetControllerOfNoCopy(s)
 		if s.Namespace != c.d.Namespace || owner != nil && owner.UID != c.d.UID {
-			c.hold("machineset/"+s.Name, reasonNotOurs, "it does not belong to the deployment and is left out")
+			c.hold("machineset/"+s.Name, reasonNotOurs, "another object controls it, or it is in another namespace: it is left out")
 			return true
 		}
 		again := met[s.Name]
@@ -126,7 +126,7 @@ func (c *pass) proceed() {
 		c.scaleAny()
 		c.counters()
 	case c.d.Spec.Paused:
-		c.stop(ReasonPaused, "rollouts are paused, only changes of the replicas are carried out")
+		c.stop(ReasonPaused, "spec.paused is true: only changes of spec.replicas are carried out")
 		c.scaleAny()
 		c.cleanUp()
 		c.counters()
@@ -194,7 +194,7 @@ func (c *pass) beginAgain() {
 		return
 	}
 	if narrow(a.spec) != a.next.Spec.Replicas {
-		c.resize(a, a.spec, "it creates machines again, beginning with those that it has")
+		c.resize(a, a.spec, "it may create machines again, and begins with the size that it has")
 	}
 }
 
@@ -276,7 +276,7 @@ func (c *pass) cleanUp() {
 		c.ledger.of(s).changes = nil // what is deleted is not written
 		c.add(DeleteSet{
 			Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion,
-			Message: fmt.Sprintf("empty, and older than the %d to keep", max(0, *c.d.Spec.RevisionHistoryLimit)),
+			Message: fmt.Sprintf("it is empty, and %d newer old sets are kept as history", max(0, *c.d.Spec.RevisionHistoryLimit)),
 		})
 	}
 }
@@ -288,7 +288,7 @@ func (c *pass) delete() {
 	sets := c.in.Sets
 	switch {
 	case !slices.Contains(c.d.Finalizers, v1alpha1.MCMFinalizerName):
-		c.stop(reasonDeleted, "being deleted; nothing is left to do here")
+		c.stop(reasonDeleted, "the deployment is being deleted, and its finalizer is removed")
 		return
 	case len(sets) == 0:
 		c.out.Reason = ReasonDeleting
@@ -296,13 +296,13 @@ func (c *pass) delete() {
 		c.editDeployment("no set is left")
 		return
 	case slices.Contains(c.d.Finalizers, metav1.FinalizerOrphanDependents):
-		c.hold("machineset/"+sets[0].Name, ReasonDeleting, fmt.Sprintf("%d sets are to outlive the deployment and still belong to it", len(sets)))
+		c.hold("machineset/"+sets[0].Name, ReasonDeleting, fmt.Sprintf("%d sets are orphaned by this deletion; the garbage collector has not removed their owner references yet", len(sets)))
 	default:
 		for _, s := range sets {
 			if s.DeletionTimestamp == nil {
-				c.add(DeleteSet{Name: s.Name, UID: s.UID, Message: "its deployment is being deleted"})
+				c.add(DeleteSet{Name: s.Name, UID: s.UID, Message: "the deployment is being deleted"})
 			} else {
-				c.hold("machineset/"+s.Name, reasonSetDeleting, fmt.Sprintf("%d machines are left", s.Status.Replicas))
+				c.hold("machineset/"+s.Name, reasonSetDeleting, plural(int64(s.Status.Replicas), "%d machine is left", "%d machines are left"))
 			}
 		}
 	}

@@ -30,7 +30,7 @@ func ExampleDecide() {
 	}
 	fmt.Println(dec.NextCheck.Sub(now))
 	// Output:
-	// create md-67bdf with 1: 3 machines, 4 allowed
+	// create set md-67bdf with 1 replica: 3 machines, 4 allowed
 	// Normal ScalingMachineSet Scaled up machine set md-67bdf to 1
 	// 30s
 }
@@ -41,13 +41,13 @@ func ExampleDecide_cut() {
 	for _, t := range dec.Targets {
 		fmt.Println(t)
 		for _, v := range t.Victims {
-			fmt.Println("  goes:", v.Machine.Name, "by", v.By)
+			fmt.Println("  deletes", v.Machine.Name, "by", v.By)
 		}
 	}
 	// Output:
 	// small 3 -> 1 without small-2, small-0: 3 machines available, minimum 3
-	//   goes: small-2 by Availability
-	//   goes: small-0 by Name
+	//   deletes small-2 by Availability
+	//   deletes small-0 by Name
 	// large 2 -> 2
 }
 
@@ -62,7 +62,7 @@ func ExampleDecide_waiting() {
 		fmt.Println(h)
 	}
 	// Output:
-	// machine/large-0: NoCapacity: no capacity for 1 of the machines of large; the rollout continues without it: no more in this zone
+	// machine/large-0: NoCapacity: no capacity for 1 machine of set large; the rollout continues without it: no more in this zone
 	// machineset/large: SurgeUsedUp: 4 machines >= 3 replicas + 1 max surge
 	// machineset/small: MinimumAvailable: 3 machines available <= 3 replicas - 0 max unavailable
 }

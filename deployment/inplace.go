@@ -23,7 +23,7 @@ import (
 // a crash at any point leaves nothing to repair.
 func (c *pass) updateInPlace() *v1alpha1.MachineSet {
 	if c.in.NoCluster {
-		c.stop(reasonNoCluster, "there is no cluster whose Nodes could be updated in place")
+		c.stop(reasonNoCluster, "machines join no cluster, so there are no Nodes to update in place")
 		return nil
 	}
 	if c.newSet == nil {
@@ -32,7 +32,7 @@ func (c *pass) updateInPlace() *v1alpha1.MachineSet {
 	}
 	u := c.openUpdates()
 	if u.to.deleting {
-		c.hold("machineset/"+c.newSet.Name, reasonSetDeleting, "the set for the present template is being deleted; another one is created when it is gone")
+		c.hold("machineset/"+c.newSet.Name, reasonSetDeleting, "the set of the present template is being deleted; another one is created when it is gone")
 		return nil
 	}
 	u.keepOldFromGrowing()
@@ -46,7 +46,7 @@ func (c *pass) updateInPlace() *v1alpha1.MachineSet {
 	}
 	u.nominate()
 	if !changing {
-		u.tell((*updated).unknown, reasonNodeUnknown, "%d old machines have no Node that is known; the others are updated")
+		u.tell((*updated).unknown, reasonNodeUnknown, "the node of %d old machine is not known; the others are updated", "the nodes of %d old machines are not known; the others are updated")
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func (c *pass) allowGrowth() {
 	}
 	asks, present := int64(a.set.Spec.Replicas), int64(a.counts.Present)
 	if present < asks && !a.seesAll() {
-		c.hold("machineset/"+a.set.Name, ReasonSetNotReported, fmt.Sprintf("it asks for %d machines and has %d; it creates none before it has reported what it has", asks, present))
+		c.hold("machineset/"+a.set.Name, ReasonSetNotReported, fmt.Sprintf("%s, %d wanted; it creates none before it reports all of them", machines(present), asks))
 		return
 	}
 	delete(a.next.Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
@@ -101,7 +101,7 @@ func (c *pass) settleMoves() {
 func (c *pass) sizedForPresent() {
 	for _, a := range c.ledger.accounts {
 		if !a.deleting && a.next.Spec.Replicas > 0 && !sizedForPresent(a.next.Annotations, c.d) {
-			c.size(a, a.next.Spec.Replicas, fmt.Sprintf("sized for %d replicas", c.d.Spec.Replicas))
+			c.size(a, a.next.Spec.Replicas, "sized for "+replicas(int64(c.d.Spec.Replicas)))
 		}
 	}
 }

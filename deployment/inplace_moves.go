@@ -27,11 +27,11 @@ func (u *updates) move() bool {
 		next := movedMachine(o.machine, o.of.set, u.to.set)
 		switch {
 		case !machineset.ScaleUpDisabled(o.of.set):
-			u.c.hold("machineset/"+o.of.set.Name, ReasonUpdating, fmt.Sprintf("%s is updated; its set has to be kept from replacing it first", o.machine.Name))
+			u.c.hold("machineset/"+o.of.set.Name, ReasonUpdating, fmt.Sprintf("%s is updated; it moves when its set can no longer replace it", o.machine.Name))
 		case !selects(u.to.set, next.Labels):
-			u.c.hold("machine/"+o.machine.Name, ReasonUpdating, fmt.Sprintf("it is updated, and the selector of %s would not have it", u.to.set.Name))
+			u.c.hold("machine/"+o.machine.Name, ReasonUpdating, fmt.Sprintf("it is updated, but the selector of set %s does not match its new labels", u.to.set.Name))
 		default:
-			edit := u.c.editMachine(o.machine, fmt.Sprintf("it is updated and moves from %s to %s", o.of.set.Name, u.to.set.Name))
+			edit := u.c.editMachine(o.machine, fmt.Sprintf("it is updated and moves from set %s to set %s", o.of.set.Name, u.to.set.Name))
 			edit.Labels, edit.OwnerReferences = next.Labels, next.OwnerReferences
 			room--
 			moved = true
@@ -94,15 +94,15 @@ func (u *updates) followMoves() {
 		case a.deleting || !left && !moved:
 		case !a.seesAll():
 			waits = waits || left
-			u.c.hold("machineset/"+a.set.Name, ReasonSetNotReported, fmt.Sprintf("it has reported %d machines and has %d; its size follows when it has seen them all", a.set.Status.Replicas, a.counts.Machines))
+			u.c.hold("machineset/"+a.set.Name, ReasonSetNotReported, fmt.Sprintf("it reports %s, and %d exist; its size changes when it reports all of them", machines(int64(a.set.Status.Replicas)), a.counts.Machines))
 		case left:
-			u.c.resize(a, present, fmt.Sprintf("machines left: %d", present))
+			u.c.resize(a, present, plural(present, "%d machine is left", "%d machines are left"))
 		}
 	}
 	for _, a := range u.c.ledger.accounts {
 		by := min(int64(a.counts.Moving), int64(a.counts.Present)-a.spec-a.demanded())
 		if by > 0 && !waits && !a.deleting && a.seesAll() {
-			u.c.resize(a, a.spec+by, fmt.Sprintf("machines that have moved to it: %d", by))
+			u.c.resize(a, a.spec+by, plural(by, "%d machine has moved to it", "%d machines have moved to it"))
 		}
 	}
 }
@@ -119,11 +119,11 @@ func (u *updates) acknowledge() {
 		name := o.machine.Labels[v1alpha1.NodeLabelKey]
 		switch {
 		case !o.known && name != "":
-			u.c.hold("machine/"+o.machine.Name, reasonNodeUnknown, fmt.Sprintf("its update is not acknowledged before Node %s is known", name))
+			u.c.hold("machine/"+o.machine.Name, reasonNodeUnknown, fmt.Sprintf("its update is acknowledged when node %s is known", name))
 		case o.node != nil && labeled(o.node):
 			uncordonUpdated(u.c.editNode(o.node, "its update in place succeeded"))
 		case o.of.reported && o.of.counts.Present <= int(o.of.set.Spec.Replicas):
-			edit := u.c.editMachine(o.machine, "its set has a place for it")
+			edit := u.c.editMachine(o.machine, "its new set counts it")
 			delete(edit.Labels, v1alpha1.LabelKeyNodeUpdateResult)
 		}
 	}
@@ -159,7 +159,7 @@ func (u *updates) keepOldFromGrowing() {
 			continue
 		}
 		metav1.SetMetaDataLabel(&a.next.ObjectMeta, v1alpha1.LabelKeyMachineSetScaleUpDisabled, labelTrue)
-		a.changes = append(a.changes, "its machines are updated in place, and it creates no others")
+		a.changes = append(a.changes, "it creates no machines during the update in place")
 	}
 }
 

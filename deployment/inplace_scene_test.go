@@ -19,7 +19,7 @@ import (
 
 func TestInPlace_SizesFollowMachines(t *testing.T) {
 	check(t, []decided{
-		{"the old set has not seen that a machine left", "inplace 3 +0 -1; old 3/3: m1.candidate m2.candidate; new 0: m3.moved", "old 3; new 0; selects m1", "old: SetNotReported: it has reported 3 machines and has 2"},
+		{"the old set has not seen that a machine left", "inplace 3 +0 -1; old 3/3: m1.candidate m2.candidate; new 0: m3.moved", "old 3; new 0; selects m1", "old: SetNotReported: it reports 3 machines, and 2 exist"},
 		{"the old set has seen it", "inplace 3 +0 -1; old 3/2: m1.candidate m2.candidate; new 0: m3.moved", "old 3>2; new 0>1", ""},
 		{"the new set is cut only after what has come is acknowledged", "inplace 2 +0 -1 want=old; old 2: m1 m2; new 1: m3.moved", "old 2; new 1; acknowledges m3", ""},
 		{"the new set has not seen a machine come", "inplace 2 +0 -1; old 0; new 1/1: a b.moved", "old 0; new 1", ""},
@@ -45,7 +45,7 @@ func TestInPlace_SizesFollowMachines(t *testing.T) {
 func TestInPlace_ScaleUpDisabled(t *testing.T) {
 	check(t, []decided{
 		{"the set that is wanted again waits for its report", "inplace 3 +0 -1 want=old; old 3/3 fixed: m1 m2; new 1: m3", "old 3; new 1; candidates m3", ""},
-		{"no other set grows by what moved while it waits", "inplace 2 +0 -1 want=old; old 1/1 fixed: ; new 1/2: a b.moved", "old 1; new 1; candidates a", "old: SetNotReported: it asks for 1 machines and has 0"},
+		{"no other set grows by what moved while it waits", "inplace 2 +0 -1 want=old; old 1/1 fixed: ; new 1/2: a b.moved", "old 1; new 1; candidates a", "old: SetNotReported: 0 machines, 1 wanted"},
 		{"another set grows by what moved once it has its size", "inplace 2 +0 -1 want=old; old 1/0 fixed: ; new 1/2: a b.moved", "old 1>0; new 1>2; frees old; candidates a", ""},
 		{"the label goes with the size of the machines that are left", "inplace 3 +0 -1 want=old; old 3/2 fixed: m1 m2; new 1: m3", "old 3>2; new 1; frees old; candidates m3", ""},
 		{"an old set without labels is kept from growing", "inplace 1 +0 -1; old 1 bare: m; new 0", "old 1; new 0; fixes old; candidates m", ""},
@@ -57,7 +57,7 @@ func TestInPlace_ScaleUpDisabled(t *testing.T) {
 func TestInPlace_Moves(t *testing.T) {
 	check(t, []decided{
 		{"no more machines move than the new set may have", "inplace 3 +1 -2; old 3: m2.done m3.done m4.done; new 1: m1", "old 3; new 1; moves m2 m3", ""},
-		{"a machine stays in a set that would replace it", "inplace 1 +0 -1; old 1 grows: m1.done; new 0", "old 1; new 0; fixes old", "it creates no others"},
+		{"a machine stays in a set that would replace it", "inplace 1 +0 -1; old 1 grows: m1.done; new 0", "old 1; new 0; fixes old", "it creates no machines"},
 		{"a machine moves to a set that selects it", "inplace 3 +0 -1; old 3: a.done b c; new 0", "old 3; new 0; moves a; candidates b c", ""},
 		{"a machine does not move to a set that would not select it", "inplace 3 +0 -1; old 3: a.done b c; new 0 picky", "old 3; new 0; candidates b c", ""},
 		{"machines that moved and are not counted yet take their places", "inplace 3 +1 -3; old 3: c.done d.done; new 1/1: a b.moved", "old 3>2; new 1; moves c", ""},
@@ -137,7 +137,7 @@ func TestInPlace_Stages(t *testing.T) {
 		{"the agent is done, the machine not", "inplace 2 -1; old 2: m1.done.updating m2.candidate; new 0", "old 2; new 0", ""},
 		{"the agent is done, the machine is not told", "inplace 2 -1; old 2: m1.unreturned m2.candidate; new 0", "old 2; new 0", ""},
 		{"done", "inplace 2 -1; old 2: m1.done m2.candidate; new 0", "old 2; new 0; moves m1", ""},
-		{"failed, and the machine is not told", "inplace 2 -1; old 1: m1.oncefailed; new 1: m2", "old 1; new 1; candidates m1", "m1: UpdatingInPlace: the update in place of 1 machines failed"},
+		{"failed, and the machine is not told", "inplace 2 -1; old 1: m1.oncefailed; new 1: m2", "old 1; new 1; candidates m1", "m1: UpdatingInPlace: the update in place of 1 machine failed"},
 		{"it took too long", "inplace 2 -1; old 2: m1.selected.updatefailed m2.candidate; new 0", "old 2; new 0", ""},
 	})
 }

@@ -28,7 +28,7 @@ func (u *updates) nominate() {
 		if !o.old() || o.node == nil || o.stage == updateMoved || machineset.Failed(o.machine) || hasLabel(o.node, v1alpha1.LabelKeyNodeCandidateForUpdate) {
 			continue
 		}
-		u.c.labelNode(o.node, v1alpha1.LabelKeyNodeCandidateForUpdate, "its machine is to be updated in place")
+		u.c.labelNode(o.node, v1alpha1.LabelKeyNodeCandidateForUpdate, "it is a candidate for an update in place")
 		left--
 	}
 }
@@ -36,6 +36,9 @@ func (u *updates) nominate() {
 func (c *pass) labelNode(node *corev1.Node, key, why string) {
 	metav1.SetMetaDataLabel(&c.editNode(node, why).ObjectMeta, key, labelTrue)
 }
+
+// selectByHand says what a user has to do for an update with manual orchestration.
+const selectByHand = "a user has to add the label " + v1alpha1.LabelKeyNodeSelectedForUpdate + " to those that may be updated now"
 
 // selectNodes selects as many candidates as the bounds allow; with manual
 // orchestration that is left to others.
@@ -45,7 +48,7 @@ func (u *updates) selectNodes() {
 	switch {
 	case candidates == 0 || want <= 0:
 	case u.manual:
-		u.tell((*updated).candidate, ReasonGate, "%d Nodes are candidates for an update in place; a user has to label those that may be updated "+v1alpha1.LabelKeyNodeSelectedForUpdate)
+		u.tell((*updated).candidate, ReasonGate, "%d node is a candidate for an update in place; "+selectByHand, "%d nodes are candidates for an update in place; "+selectByHand)
 		return
 	default:
 		if u.choose(want) > 0 || u.surgeAgain() {
@@ -118,7 +121,7 @@ func (u *updates) surgeAgain() bool {
 		return false
 	}
 	if at := cond.LastUpdateTime.Add(patience); at.After(u.c.now) {
-		u.c.holdUntil(at, "machineset/"+u.to.set.Name, ReasonMinimumAvailable, fmt.Sprintf("no machine may be unavailable; %d more are created if nothing moves", room))
+		u.c.holdUntil(at, "machineset/"+u.to.set.Name, ReasonMinimumAvailable, "no machine may be unavailable; if no update in place ends until then, "+plural(room, "%d machine is created", "%d machines are created"))
 		return false
 	}
 	return u.c.grow(u.to, u.to.spec+room)
@@ -129,21 +132,21 @@ func (u *updates) tellProgress(candidates int64) {
 	busy := u.count((*updated).busy)
 	switch available := u.l.available() - u.count((*updated).returning); {
 	case busy > 0:
-		u.tell((*updated).busy, ReasonUpdating, "%d machines are being updated in place")
+		u.tell((*updated).busy, ReasonUpdating, "%d machine is being updated in place", "%d machines are being updated in place")
 	case candidates > 0 && available <= u.l.Least():
-		u.c.hold("machineset/"+u.to.set.Name, ReasonMinimumAvailable, fmt.Sprintf("%d machines are available <= %d replicas - %d max unavailable", available, u.l.Desired, u.l.Unavailable))
+		u.c.hold("machineset/"+u.to.set.Name, ReasonMinimumAvailable, fmt.Sprintf("%s available <= %d replicas - %d max unavailable", machines(available), u.l.Desired, u.l.Unavailable))
 	}
 	switch {
 	case u.count((*updated).failed) > 0:
-		u.tell((*updated).failed, ReasonUpdating, "the update in place of %d machines failed")
+		u.tell((*updated).failed, ReasonUpdating, "the update in place of %d machine failed", "the update in place of %d machines failed")
 	case busy == 0 && candidates == 0:
-		u.tell((*updated).old, ReasonWaitingForMachines, "%d old machines are left, and none may be updated now")
+		u.tell((*updated).old, ReasonWaitingForMachines, "%d old machine is left, and it may not be updated now", "%d old machines are left, and none may be updated now")
 	}
 }
 
 // tell holds the first machine of a kind, with the number of them, if there are any.
-func (u *updates) tell(is func(*updated) bool, r machinist.Reason, format string) {
+func (u *updates) tell(is func(*updated) bool, r machinist.Reason, one, many string) {
 	if i := slices.IndexFunc(u.units, is); i >= 0 {
-		u.c.hold("machine/"+u.units[i].machine.Name, r, fmt.Sprintf(format, u.count(is)))
+		u.c.hold("machine/"+u.units[i].machine.Name, r, plural(u.count(is), one, many))
 	}
 }

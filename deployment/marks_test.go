@@ -128,7 +128,7 @@ func TestDecide_Burst_BoundsWhatIsWrittenAndSaysSo(t *testing.T) {
 		writes := actions[deployment.WriteNode](dec)
 		require.Len(t, writes, min(4, left))
 		if left > 4 {
-			require.Contains(t, dec.String(), fmt.Sprintf("md: BurstLimit: 4 of %d machines and Nodes are written in this pass", left))
+			require.Contains(t, dec.String(), fmt.Sprintf("md: BurstLimit: 4 of %d machines and nodes are written in this pass", left))
 		}
 		for _, a := range writes {
 			s.in.Nodes[a.Node.Name] = a.Node

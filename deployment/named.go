@@ -167,7 +167,7 @@ func (c *pass) markNamed() {
 		if left == "" && slices.ContainsFunc(strings.Split(text, ","), func(e string) bool { return strings.Count(e, "~") <= 1 }) {
 			delete(c.d.Annotations, v1alpha1.TriggerDeletionByMCM)
 		}
-		c.editDeployment(fmt.Sprintf("%d of %d names of machines that are to go are left", len(kept), len(list)+len(unreadable)))
+		c.editDeployment(fmt.Sprintf("%d of %d machines named for deletion are left", len(kept), len(list)+len(unreadable)))
 	}
 }
 
@@ -186,7 +186,7 @@ func (c *pass) sortNamed(asked map[string]time.Time) map[string]bool {
 			switch {
 			case m.DeletionTimestamp != nil:
 			case machineset.Failed(m):
-				c.hold("machine/"+m.Name, reasonNotRemoved, "it is to go and has failed by itself; its set deals with it")
+				c.hold("machine/"+m.Name, reasonNotRemoved, "it is named for deletion and has failed; its set replaces it")
 			default:
 				kept[m.Name] = true
 				c.markMachine(m, at)
@@ -204,7 +204,7 @@ func (c *pass) sortNamed(asked map[string]time.Time) map[string]bool {
 			continue
 		}
 		kept[m.Name] = kept[m.Name] || len(m.OwnerReferences) == 0
-		c.hold("machine/"+m.Name, reasonNotRemoved, "it is to go and does not belong to this deployment")
+		c.hold("machine/"+m.Name, reasonNotRemoved, "it is named for deletion, but this deployment does not own it")
 	}
 	return kept
 }
@@ -219,7 +219,7 @@ func (c *pass) markMachine(m *v1alpha1.Machine, at time.Time) {
 	if timed && m.Annotations[v1alpha1.MachinePriority] == namedPriority {
 		return
 	}
-	next := c.editMachine(m, "the deployment names it to go")
+	next := c.editMachine(m, "the deployment names it for deletion")
 	if !metav1.HasAnnotation(m.ObjectMeta, namedAnnotation) {
 		metav1.SetMetaDataAnnotation(&next.ObjectMeta, namedAnnotation, m.Annotations[v1alpha1.MachinePriority])
 	}
@@ -235,7 +235,7 @@ func (c *pass) unmarkMachine(m *v1alpha1.Machine) {
 	if !named || machineset.Leaving(m) || machineset.Failed(m) {
 		return
 	}
-	next := c.editMachine(m, "the deployment names it no more")
+	next := c.editMachine(m, "the deployment no longer names it for deletion")
 	delete(next.Annotations, namedAnnotation)
 	delete(next.Annotations, v1alpha1.MarkedForDeletionTime)
 	switch {
@@ -268,7 +268,7 @@ func (c *pass) forgetCounted(unfinished map[string]bool) {
 	if len(left) > 0 {
 		metav1.SetMetaDataAnnotation(&c.d.ObjectMeta, countedAnnotation, strings.Join(left, ","))
 	}
-	c.editDeployment("machines are gone that it was scaled down for")
+	c.editDeployment("machines named for deletion are gone")
 }
 
 // countDemand counts the machines among those that go which their sets will delete because

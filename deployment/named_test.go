@@ -61,8 +61,8 @@ func TestNamed_Machines_AreMarkedAndFinishedNamesForgotten(t *testing.T) {
 	require.Len(t, marked, 1)
 	require.Equal(t, map[string]string{prioKey: "1", markKey: ago, deployment.NamedAnnotation: "7"}, marked[0].Machine.Annotations)
 	for _, text := range []string{
-		"b: NotRemoved: it is to go and has failed by itself", `md: NotRemoved: "d~?" in`,
-		"foreign: NotRemoved: it is to go and does not belong to this deployment", "orphan: NotRemoved: it is to go and does not belong to this deployment",
+		"b: NotRemoved: it is named for deletion and has failed", `md: NotRemoved: "d~?" in`,
+		"foreign: NotRemoved: it is named for deletion, but this deployment does not own it", "orphan: NotRemoved: it is named for deletion, but this deployment does not own it",
 	} {
 		require.Contains(t, dec.String(), text)
 	}

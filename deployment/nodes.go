@@ -87,14 +87,14 @@ func (c *pass) markSet(a *account) {
 		a.unmark()
 	case !marked && (a.counts.Present > 0 || a.next.Spec.Replicas > 0):
 		metav1.SetMetaDataAnnotation(&a.next.ObjectMeta, v1alpha1.PreferNoScheduleKey, markValue)
-		a.changes = append(a.changes, "its Nodes are discouraged")
+		a.changes = append(a.changes, "its nodes are tainted during the rollout")
 	}
 }
 
 func (a *account) unmark() {
 	if _, marked := a.next.Annotations[v1alpha1.PreferNoScheduleKey]; marked {
 		delete(a.next.Annotations, v1alpha1.PreferNoScheduleKey)
-		a.changes = append(a.changes, "its Nodes are discouraged no more")
+		a.changes = append(a.changes, "its nodes are no longer tainted")
 	}
 }
 
@@ -144,11 +144,11 @@ func (c *pass) markNode(m *v1alpha1.Machine, w marks) {
 type nodeEdit string
 
 const (
-	untaintNode       nodeEdit = "pods are welcome again"
-	taintNode         nodeEdit = "pods should go elsewhere"
-	unlabelNode       nodeEdit = "no candidate for an update any more"
-	holdAutoscaler    nodeEdit = "the autoscaler keeps away"
-	releaseAutoscaler nodeEdit = "the autoscaler may come back"
+	untaintNode       nodeEdit = "its taint is removed"
+	taintNode         nodeEdit = "it is tainted during the rollout"
+	unlabelNode       nodeEdit = "it is no longer a candidate for an update"
+	holdAutoscaler    nodeEdit = "scale-down by the cluster autoscaler is disabled"
+	releaseAutoscaler nodeEdit = "scale-down by the cluster autoscaler is enabled again"
 )
 
 // nodeEdits are the changes of taint, labels and annotations; empty for those not due.

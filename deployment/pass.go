@@ -195,7 +195,7 @@ func (c *pass) writeMachinesAndNodes() []Action {
 	all := len(actions) + c.later
 	actions = actions[:min(len(actions), c.policy.burst())]
 	if all > len(actions) {
-		c.holdUntil(c.now.Add(time.Second), "machinedeployment/"+c.d.Name, reasonBurst, fmt.Sprintf("%d of %d machines and Nodes are written in this pass", len(actions), all))
+		c.holdUntil(c.now.Add(time.Second), "machinedeployment/"+c.d.Name, reasonBurst, fmt.Sprintf("%d of %d machines and nodes are written in this pass", len(actions), all))
 	}
 	return actions
 }

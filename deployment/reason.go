@@ -3,6 +3,7 @@
 package deployment
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -81,6 +82,20 @@ const (
 	eventRevisionNotFound  machinist.Reason = "DeploymentRollbackRevisionNotFound"
 	eventTemplateUnchanged machinist.Reason = "DeploymentRollbackTemplateUnchanged"
 )
+
+// plural returns the form of a text for a number of objects. Both forms contain one %d.
+func plural(n int64, one, many string) string {
+	if n == 1 {
+		return fmt.Sprintf(one, n)
+	}
+	return fmt.Sprintf(many, n)
+}
+
+// machines returns a number of machines as text.
+func machines(n int64) string { return plural(n, "%d machine", "%d machines") }
+
+// replicas returns a number of replicas as text.
+func replicas(n int64) string { return plural(n, "%d replica", "%d replicas") }
 
 // brief cuts a text off at a length that fits into a line.
 func brief(text string) string {

@@ -3,8 +3,6 @@
 package deployment
 
 import (
-	"fmt"
-
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -15,7 +13,7 @@ func (c *pass) recreate() *v1alpha1.MachineSet {
 	before := l.asked()
 	for _, a := range l.oldActive() {
 		c.take(a, a.spec, unbounded)
-		c.resize(a, a.spec, "all old machines go first")
+		c.resize(a, a.spec, "all old machines are deleted before new ones are created")
 	}
 	if l.asked() != before || c.oldMachinesLeft() {
 		return nil
@@ -34,10 +32,10 @@ func (c *pass) oldMachinesLeft() bool {
 		switch {
 		case a.isNew:
 		case a.replicas > 0 || a.spec > 0:
-			c.hold("machineset/"+a.set.Name, ReasonWaitingForMachines, fmt.Sprintf("%d old machines are left", max(a.replicas, a.spec)))
+			c.hold("machineset/"+a.set.Name, ReasonWaitingForMachines, plural(max(a.replicas, a.spec), "%d old machine is left", "%d old machines are left"))
 			return true
 		case !a.reported:
-			c.hold("machineset/"+a.set.Name, ReasonSetNotReported, "it is not known whether old machines are left")
+			c.hold("machineset/"+a.set.Name, ReasonSetNotReported, "its status does not tell yet whether old machines are left")
 			return true
 		}
 	}

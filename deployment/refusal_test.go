@@ -219,12 +219,12 @@ func TestDelete_SetsFirst_ThenTheFinalizer(t *testing.T) {
 	d.Finalizers = append(d.Finalizers, "foreign")
 	dec := s.decide()
 	require.Equal(t, deployment.ReasonDeleting, dec.Reason)
-	require.Equal(t, []deployment.Action{deployment.DeleteSet{Name: "new", UID: "new", Message: "its deployment is being deleted"}}, dec.Actions)
+	require.Equal(t, []deployment.Action{deployment.DeleteSet{Name: "new", UID: "new", Message: "the deployment is being deleted"}}, dec.Actions)
 	require.Contains(t, dec.String(), "old: SetDeleting: 3 machines are left")
 	d.Finalizers = append(d.Finalizers, metav1.FinalizerOrphanDependents)
 	dec = s.decide()
 	require.Empty(t, dec.Actions, "the sets are left to the garbage collector")
-	require.Contains(t, dec.String(), "2 sets are to outlive the deployment")
+	require.Contains(t, dec.String(), "2 sets are orphaned by this deletion")
 
 	s.in.Sets, d.Finalizers = nil, d.Finalizers[:2]
 	for range 5 { // a write that fails is not repeated within a pass

@@ -46,7 +46,7 @@ func (c *pass) rollBack() {
 func (c *pass) notRolledBack(event machinist.Reason, message string) {
 	c.report = &machinist.Event{Type: eventWarning, Reason: event, Message: message}
 	c.hold("machinedeployment/"+c.d.Name, reasonNoRollback, message)
-	c.editDeployment("the roll-back is not possible: " + message)
+	c.editDeployment("the rollback is not possible: " + message)
 }
 
 // rollbackTarget returns the set with the revision to go back to: of the old ones the

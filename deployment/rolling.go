@@ -40,7 +40,7 @@ func (c *pass) reduceOldSets() bool {
 	if l.asked() == before && l.allSettled() && !slices.ContainsFunc(l.accounts, func(a *account) bool { return a.isNew && a.guaranteed() < a.spec }) {
 		c.reduceWith(l.budget(), withPreserved)
 	}
-	message := fmt.Sprintf("%d machines available, minimum %d", l.available(), l.Least())
+	message := fmt.Sprintf("%s available, minimum %d", machines(l.available()), l.Least())
 	for _, a := range l.accounts {
 		if a.spec != int64(a.next.Spec.Replicas) {
 			c.resize(a, a.spec, message)
@@ -85,9 +85,9 @@ func (c *pass) withoutCapacity() int64 {
 	}
 	next := "the rollout continues without it"
 	if c.policy.FreeCapacity {
-		next = "old machines make place, one at a time"
+		next = "one old machine at a time is deleted to free capacity"
 	}
-	c.hold("machine/"+first.Name, ReasonNoCapacity, fmt.Sprintf("no capacity for %d of the machines of %s; %s: %s", n, c.newSet.Name, next, brief(first.Status.LastOperation.Description)))
+	c.hold("machine/"+first.Name, ReasonNoCapacity, fmt.Sprintf("%s of set %s; %s: %s", plural(n, "no capacity for %d machine", "no capacity for %d machines"), c.newSet.Name, next, brief(first.Status.LastOperation.Description)))
 	return n
 }
 
@@ -102,7 +102,7 @@ func (c *pass) freeCapacity(short int64) {
 	l.Unavailable = max(1, l.Unavailable) // nothing is decided with the bounds after this
 	for _, a := range l.oldActive() {
 		if c.take(a, 1, withAvailable) > 0 {
-			c.resize(a, a.spec, "it makes place for a new machine, as there is no capacity for more")
+			c.resize(a, a.spec, "it frees capacity for a new machine")
 			return
 		}
 	}

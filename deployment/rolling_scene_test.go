@@ -118,7 +118,7 @@ func TestRecreate(t *testing.T) {
 		{"nothing before the old sets have reported", "recreate 3; old 0 unreported", "old 0", "SetNotReported"},
 		{"it goes on though the replicas change", "recreate 5; old 2/2/2 sized=3; new 1/1/1 sized=3", "old 2>0 without old-0 old-1; new 1", ""},
 		{"the new set grows to what is wanted now", "recreate 5; old 0; new 1/1/1 sized=3", "old 0; new 1>5", ""},
-		{"a pause in the gap brings no new machines", "recreate 4 paused; old 0/1/0; new 0", "old 0 without old-0; new 0", "1 old machines are left"},
+		{"a pause in the gap brings no new machines", "recreate 4 paused; old 0/1/0; new 0", "old 0 without old-0; new 0", "1 old machine is left"},
 		{"a pause after the gap brings them", "recreate 4 paused; old 0; new 0", "old 0; new 0>4", ""},
 		{"priorities and preservations cost no availability", "rolling 5 +1; old 5/5/3: a.early b.preserved c.unknown d e; new 1/1/1", "old 5>4 without c; new 1; names old[c]", ""},
 	})
@@ -230,7 +230,7 @@ func TestCut_NamesThatDoNotFit_TheSetKeepsItsSize(t *testing.T) {
 	s.in.Sets[0].Annotations["large"] = strings.Repeat("x", 1<<18)
 	text, dec := s.outcome()
 	require.Contains(t, text, "old 2 ", "of the 3 machines that go none could be named")
-	require.Contains(t, dec.String(), "no more machines can be named to go")
+	require.Contains(t, dec.String(), "no more machines can be named for deletion")
 }
 
 func TestScalingOf_CutWhoseRoundingWouldGrowASet_ShrinksOthersAndArrives(t *testing.T) {
@@ -248,7 +248,7 @@ func TestHolds_SetThatCannotCreate_SaysWhyInFewWords(t *testing.T) {
 	s.in.Sets[1].Status.Conditions = []v1alpha1.MachineSetCondition{{Type: v1alpha1.MachineSetReplicaFailure, Status: v1alpha1.ConditionTrue, Message: "quota of objects\n" + strings.Repeat("é", 300)}}
 	dec := s.decide()
 	require.Len(t, dec.Holds, 1)
-	require.Contains(t, dec.Holds[0].String(), "new: WaitingForMachines: 0 machines exist, 3 are wanted: quota of objects éé")
+	require.Contains(t, dec.Holds[0].String(), "new: WaitingForMachines: 0 machines, 3 wanted: quota of objects éé")
 	require.Less(t, len(dec.Holds[0].Message), 300)
 }
 

@@ -300,6 +300,6 @@ func (c *pass) scaleTo(a *account, size int64, rule cutRule) {
 		changed = c.shrink(a, size, fmt.Sprintf("%d > %d for %d replicas", a.spec, size, l.Desired), rule)
 	}
 	if !changed && !sizedForPresent(a.set.Annotations, c.d) {
-		c.size(a, narrow(a.spec), "sized for the present number of replicas")
+		c.size(a, narrow(a.spec), "sized for "+replicas(l.Desired))
 	}
 }

@@ -311,14 +311,19 @@ func sequenceGolden(t *testing.T, name string, sequences ...sequence) {
 			all = append(all, s.tell(t))
 		}
 		got := strings.Join(all, "")
-		path := filepath.Join("testdata", "sequences", name+".txt")
-		if *update {
-			require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
-		}
-		want, err := os.ReadFile(path)
-		require.NoError(t, err)
-		require.Equal(t, string(want), got)
+		golden(t, filepath.Join("testdata", "sequences", name+".txt"), got)
 	})
+}
+
+// golden compares a text with a file, which -update writes.
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
 }
 
 // event is a change of the deployment by its user.

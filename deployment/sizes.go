@@ -28,7 +28,7 @@ func (c *pass) size(a *account, to int32, message string) {
 	if left := c.name(a, int64(to)); left > 0 {
 		to = narrow(min(int64(to)+int64(left), int64(a.set.Spec.Replicas)))
 		a.spec = int64(to)
-		c.hold("machineset/"+a.set.Name, reasonBurst, "the annotations of the set are full, so that no more machines can be named to go")
+		c.hold("machineset/"+a.set.Name, reasonBurst, "the annotation of the set is full: no more machines can be named for deletion in one decision")
 	}
 	a.next.Spec.Replicas, a.why = to, message
 	a.next.Annotations = k8slabels.Merge(a.next.Annotations, replicaAnnotations(c.d))
@@ -40,7 +40,7 @@ func (c *pass) sizeNewSet() bool {
 	a, desired := c.ledger.of(c.newSet), c.ledger.Desired
 	switch {
 	case a.deleting:
-		c.hold("machineset/"+c.newSet.Name, reasonSetDeleting, "the set for the present template is being deleted; another one is created when it is gone")
+		c.hold("machineset/"+c.newSet.Name, reasonSetDeleting, "the set of the present template is being deleted; another one is created when it is gone")
 		return false
 	case a.spec > desired:
 		return c.shrink(a, desired, fmt.Sprintf("%d > %d replicas", a.spec, desired), surplus)
@@ -74,19 +74,19 @@ func (c *pass) grow(a *account, size int64) bool {
 	room, total := l.room(), l.total()
 	switch silent := l.silent(); {
 	case machineset.Frozen(a.set):
-		c.hold("machineset/"+a.set.Name, ReasonFrozen, fmt.Sprintf("label freeze=True: the set has %d machines and does not grow", a.spec))
+		c.hold("machineset/"+a.set.Name, ReasonFrozen, fmt.Sprintf("label freeze=True: the set stays at %d replicas", a.spec))
 	case silent != nil:
-		c.hold("machineset/"+silent.set.Name, ReasonSetNotReported, fmt.Sprintf("%s; %s does not grow until then", notReported(silent.set), a.set.Name))
+		c.hold("machineset/"+silent.set.Name, ReasonSetNotReported, fmt.Sprintf("%s; set %s does not grow until then", notReported(silent.set), a.set.Name))
 	case a.replicas > a.spec+a.leaving: // it would get new ones on top of those that go, and their number could not be told any more
-		c.hold("machineset/"+a.set.Name, ReasonWaitingForMachines, fmt.Sprintf("%d machines exist, %d are wanted; it does not grow until they are gone", a.replicas, a.spec))
+		c.hold("machineset/"+a.set.Name, ReasonWaitingForMachines, fmt.Sprintf("%s, %d wanted; it does not grow until the others are gone", machines(a.replicas), a.spec))
 	case room == 0:
-		c.hold("machineset/"+a.set.Name, ReasonSurgeUsedUp, fmt.Sprintf("%d machines >= %s", total, l.limit()))
+		c.hold("machineset/"+a.set.Name, ReasonSurgeUsedUp, fmt.Sprintf("%s >= %s", machines(total), l.limit()))
 	default:
 		if machineset.ScaleUpDisabled(a.next) {
 			delete(a.next.Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
-			a.changes = append(a.changes, "it creates machines again")
+			a.changes = append(a.changes, "it may create machines again")
 		}
-		return c.resize(a, min(size, a.spec+room), fmt.Sprintf("%d machines < %s", total, l.limit()))
+		return c.resize(a, min(size, a.spec+room), fmt.Sprintf("%s < %s", machines(total), l.limit()))
 	}
 	return false
 }
@@ -95,16 +95,16 @@ func (c *pass) grow(a *account, size int64) bool {
 func (c *pass) holdAvailability(a *account) {
 	l := c.ledger
 	if b := l.silent(); b != nil {
-		c.hold("machineset/"+b.set.Name, ReasonSetNotReported, fmt.Sprintf("%s; %s does not shrink until then", notReported(b.set), a.set.Name))
+		c.hold("machineset/"+b.set.Name, ReasonSetNotReported, fmt.Sprintf("%s; set %s does not shrink until then", notReported(b.set), a.set.Name))
 		return
 	}
 	if l.slack() <= 0 {
-		c.hold("machineset/"+a.set.Name, ReasonMinimumAvailable, fmt.Sprintf("%d machines available <= %d replicas - %d max unavailable", l.available(), l.Desired, l.Unavailable))
+		c.hold("machineset/"+a.set.Name, ReasonMinimumAvailable, fmt.Sprintf("%s available <= %d replicas - %d max unavailable", machines(l.available()), l.Desired, l.Unavailable))
 	}
 }
 
 func notReported(s *v1alpha1.MachineSet) string {
-	return fmt.Sprintf("generation %d is not reported on yet, the last one was %d", s.Generation, s.Status.ObservedGeneration)
+	return fmt.Sprintf("its status is of generation %[2]d, its spec of generation %[1]d", s.Generation, s.Status.ObservedGeneration)
 }
 
 // create creates the new set, which does not exist, with the size that the bounds allow
@@ -115,9 +115,9 @@ func (c *pass) create(reserved int64) *v1alpha1.MachineSet {
 	}
 	l := c.ledger
 	s := buildSet(c.d, c.old, narrow(min(max(0, l.room()-reserved), l.Desired)))
-	message := fmt.Sprintf("%d machines, %d allowed", l.total(), l.Most()-reserved)
+	message := fmt.Sprintf("%s, %d allowed", machines(l.total()), l.Most()-reserved)
 	if silent := l.silent(); silent != nil {
-		message = fmt.Sprintf("%s has not reported yet", silent.set.Name)
+		message = fmt.Sprintf("the status of set %s is not of its present spec", silent.set.Name)
 	}
 	if taken := c.in.NameTakenBy; taken != nil && taken.Name == s.Name && taken.Namespace == s.Namespace {
 		c.collide(taken)
@@ -133,11 +133,11 @@ func (c *pass) create(reserved int64) *v1alpha1.MachineSet {
 func (c *pass) collide(taken *v1alpha1.MachineSet) {
 	owner := metav1.GetControllerOf(taken)
 	if owner != nil && owner.UID == c.d.UID && EqualIgnoreHash(taken.Spec.Template, c.d.Spec.Template) {
-		c.holdUntil(c.now.Add(recheck), "machineset/"+taken.Name, ReasonNameTaken, "the set exists already and is not among the sets that were seen")
+		c.holdUntil(c.now.Add(recheck), "machineset/"+taken.Name, ReasonNameTaken, "the set exists already, but it was not observed")
 		return
 	}
 	c.out.Reason = ReasonNameTaken
-	c.holdUntil(c.now.Add(recheck), "machinedeployment/"+c.d.Name, ReasonNameTaken, fmt.Sprintf("%s exists and is another set; the next attempt takes another name", taken.Name))
+	c.holdUntil(c.now.Add(recheck), "machinedeployment/"+c.d.Name, ReasonNameTaken, fmt.Sprintf("set %s exists and is another one; the next attempt uses another name", taken.Name))
 	count := int32(1)
 	if n := c.d.Status.CollisionCount; n != nil {
 		count += *n
@@ -166,6 +166,6 @@ func (c *pass) releasedTooMany() bool {
 	}
 	// Changes of sets that are not owned may cause no event.
 	c.holdUntil(c.now.Add(recheck), "machineset/"+first, reasonReleased,
-		fmt.Sprintf("%d sets that lost their labels and were released still have machines, and %d of those is replaced", n, maxReleased))
+		fmt.Sprintf("%d released sets without the labels of the deployment still have machines; at most %d of them is replaced", n, maxReleased))
 	return true
 }

@@ -3,7 +3,6 @@
 package deployment
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -153,7 +152,7 @@ func (c *pass) takeSeen(a *account, want, size int64, rule cutRule) int64 {
 	if int64(len(chosen)) < size {
 		names := max(0, machineset.MaxVictims-len(a.outgoing)-len(a.chosen))
 		if len(chosen) > names {
-			c.hold("machineset/"+a.set.Name, reasonBurst, "no more machines can be named to go in one pass")
+			c.hold("machineset/"+a.set.Name, reasonBurst, "no more machines can be named for deletion in one decision")
 			chosen = chosen[:names]
 		}
 	}
@@ -237,7 +236,7 @@ func (c *pass) refused(m *v1alpha1.Machine, why machinist.Hold) {
 	}
 	c.refusals++
 	if more := c.refusals - maxRefusals; more > 0 {
-		h.Subject, h.Message = "machinedeployment/"+c.d.Name, fmt.Sprintf("gates keep %d more machines", more)
+		h.Subject, h.Message = "machinedeployment/"+c.d.Name, plural(int64(more), "gates keep %d more machine", "gates keep %d more machines")
 		if i := slices.IndexFunc(c.out.Holds, func(o machinist.Hold) bool { return o.Subject == h.Subject && o.Reason == ReasonGate }); i >= 0 {
 			h.Until = machinist.Earliest(h.Until, c.out.Holds[i].Until)
 			c.out.Holds[i] = h

@@ -24,13 +24,13 @@ func (c *pass) waiting() {
 	for _, a := range c.ledger.accounts {
 		switch s := a.set; {
 		case a.deleting:
-			c.hold("machineset/"+s.Name, reasonSetDeleting, fmt.Sprintf("%d machines are left", a.replicas))
+			c.hold("machineset/"+s.Name, reasonSetDeleting, plural(a.replicas, "%d machine is left", "%d machines are left"))
 		case !a.reported:
 			c.hold("machineset/"+s.Name, ReasonSetNotReported, notReported(s))
 		case a.replicas != int64(s.Spec.Replicas):
-			c.hold("machineset/"+s.Name, ReasonWaitingForMachines, fmt.Sprintf("%d machines exist, %d are wanted%s", a.replicas, s.Spec.Replicas, replicaFailure(s)))
+			c.hold("machineset/"+s.Name, ReasonWaitingForMachines, fmt.Sprintf("%s, %d wanted%s", machines(a.replicas), s.Spec.Replicas, replicaFailure(s)))
 		case a.isNew && s.Status.AvailableReplicas < s.Spec.Replicas:
-			c.hold("machineset/"+s.Name, ReasonWaitingForMachines, fmt.Sprintf("%d machines are reported available, %d are wanted", s.Status.AvailableReplicas, s.Spec.Replicas))
+			c.hold("machineset/"+s.Name, ReasonWaitingForMachines, fmt.Sprintf("%s reported available, %d wanted", machines(int64(s.Status.AvailableReplicas)), s.Spec.Replicas))
 		}
 	}
 }
@@ -59,7 +59,7 @@ func (c *pass) newMachines(a *account) {
 	slices.SortStableFunc(list, func(x, y *v1alpha1.Machine) int { return cmp.Compare(trouble(y), trouble(x)) })
 	for i, m := range list {
 		if i == maxTold {
-			c.hold("machineset/"+a.set.Name, ReasonNewUnavailable, fmt.Sprintf("%d more machines are not available", len(list)-i))
+			c.hold("machineset/"+a.set.Name, ReasonNewUnavailable, plural(int64(len(list)-i), "%d more machine is not available", "%d more machines are not available"))
 			return
 		}
 		_, at := machineset.NextAvailable([]*v1alpha1.Machine{m}, a.minReady, c.now) // zero if that is not certain
