@@ -31,7 +31,7 @@ func (u *updates) move() bool {
 		case !selects(u.to.set, next.Labels):
 			u.c.hold("machine/"+o.machine.Name, ReasonUpdating, fmt.Sprintf("it is updated, but the selector of set %s does not match its new labels", u.to.set.Name))
 		default:
-			edit := u.c.editMachine(o.machine, fmt.Sprintf("it is updated and moves from set %s to set %s", o.of.set.Name, u.to.set.Name))
+			edit := u.c.editMachine(o.machine, fmt.Sprintf("updated in place, moves from set %s to set %s", o.of.set.Name, u.to.set.Name))
 			edit.Labels, edit.OwnerReferences = next.Labels, next.OwnerReferences
 			room--
 			moved = true
@@ -121,9 +121,9 @@ func (u *updates) acknowledge() {
 		case !o.known && name != "":
 			u.c.hold("machine/"+o.machine.Name, reasonNodeUnknown, fmt.Sprintf("its update is acknowledged when node %s is known", name))
 		case o.node != nil && labeled(o.node):
-			uncordonUpdated(u.c.editNode(o.node, "its update in place succeeded"))
+			uncordonUpdated(u.c.editNode(o.node, "update in place succeeded"))
 		case o.of.reported && o.of.counts.Present <= int(o.of.set.Spec.Replicas):
-			edit := u.c.editMachine(o.machine, "its new set counts it")
+			edit := u.c.editMachine(o.machine, "counted by its new set")
 			delete(edit.Labels, v1alpha1.LabelKeyNodeUpdateResult)
 		}
 	}
@@ -139,13 +139,13 @@ func (u *updates) unmarkNew() {
 		}
 		switch o.stage {
 		case updateCandidate:
-			unlabel(u.c.editNode(o.node, "its machine is up to date"))
+			unlabel(u.c.editNode(o.node, "machine is up to date"))
 		case updateStarted:
 			if !hasLabel(o.node, v1alpha1.LabelKeyNodeCandidateForUpdate) {
 				u.c.labelNode(o.node, v1alpha1.LabelKeyNodeCandidateForUpdate, "its update has begun and has to end")
 			}
 		case updateDone:
-			uncordonUpdated(u.c.editNode(o.node, "its update in place succeeded"))
+			uncordonUpdated(u.c.editNode(o.node, "update in place succeeded"))
 		case notUpdating, updateFailed, updateMoved: // nothing to take back
 		}
 	}

@@ -28,7 +28,7 @@ func (u *updates) nominate() {
 		if !o.old() || o.node == nil || o.stage == updateMoved || machineset.Failed(o.machine) || hasLabel(o.node, v1alpha1.LabelKeyNodeCandidateForUpdate) {
 			continue
 		}
-		u.c.labelNode(o.node, v1alpha1.LabelKeyNodeCandidateForUpdate, "it is a candidate for an update in place")
+		u.c.labelNode(o.node, v1alpha1.LabelKeyNodeCandidateForUpdate, "candidate for an update in place")
 		left--
 	}
 }

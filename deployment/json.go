@@ -53,7 +53,7 @@ type actionJSON struct {
 
 // MarshalJSON returns the decision as JSON. An action has a type, such as "WriteSet", the subject
 // that it writes, such as "machineset/a", its changes, and the old and new size of a set. Objects
-// are named, not included.
+// are named, not included. The page docs/rollouts.md has the fields.
 func (d Decision) MarshalJSON() ([]byte, error) {
 	out := decisionJSON{
 		Reason: d.Reason, Message: d.Message, Status: d.Status, WriteStatus: d.WriteStatus, Events: d.Events, Holds: d.Holds, NextCheck: d.NextCheck,

@@ -144,9 +144,9 @@ func (c *pass) markNode(m *v1alpha1.Machine, w marks) {
 type nodeEdit string
 
 const (
-	untaintNode       nodeEdit = "its taint is removed"
-	taintNode         nodeEdit = "it is tainted during the rollout"
-	unlabelNode       nodeEdit = "it is no longer a candidate for an update"
+	untaintNode       nodeEdit = "taint removed"
+	taintNode         nodeEdit = "tainted during the rollout"
+	unlabelNode       nodeEdit = "no longer a candidate for an update in place"
 	holdAutoscaler    nodeEdit = "scale-down by the cluster autoscaler is disabled"
 	releaseAutoscaler nodeEdit = "scale-down by the cluster autoscaler is enabled again"
 )

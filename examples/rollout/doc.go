@@ -1,36 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command rollout plays the roll-out of a MachineDeployment in virtual time and shows it: which
-// set grows and shrinks at which step, for which reason, and how far from its bounds it stays.
+// Command rollout simulates the rollout of a MachineDeployment in virtual time. It shows which set
+// grows and shrinks at which time and why, and how close the rollout comes to its bounds.
 //
-//	rollout -f deployment.yaml                               # another class, step by step
-//	rollout -f deployment.yaml -o svg > rollout.svg          # the same as a picture
-//	rollout -f deployment.yaml --to new.yaml -o wide         # to another spec, with every victim and hold
-//	rollout -f deployment.yaml --never --at 40m=rollback     # the new machines never come; then back
+//	rollout -f deployment.yaml                               # a new class, step by step
+//	rollout -f deployment.yaml -o svg > rollout.svg          # as a picture
+//	rollout -f deployment.yaml --to new.yaml -o wide         # another spec; deleted machines and all holds
+//	rollout -f deployment.yaml --never --at 40m=rollback     # the new machines never become available
 //	rollout -f deployment.yaml --quota 10 --free-capacity
 //	kubectl get machinedeployment pool -o yaml | rollout -f - -o summary
 //
-// It asks package deployment alone: what is shown is what [deployment.Decide] says, about a
-// world (package deploymenttest) whose machines join and leave after the times that the flags
-// say. Before the roll-out begins the deployment of the file is brought up with machines that
-// join; what a stored object remembers beside its spec and annotations is not used.
+// Without --class and --to, the command assumes a new class with the name of the old one and the
+// suffix -next, and says so. A file with several MachineDeployments is refused unless --name
+// selects one.
 //
-// At a time (--at TIME=EVENT, any number of them) one of these happens:
+// Each decision is that of [deployment.Decide], in a world of package deploymenttest whose machines
+// become available and are gone after the times of the flags. First the deployment of the file is
+// brought up. Its status and its revisions are not used.
 //
-//	replicas:N         so many machines are wanted
-//	class:NAME         another class, so another roll-out
-//	surge:N, surge:N%  another maxSurge
+// --at TIME=EVENT, which may be repeated, changes the world at a time after the change:
+//
+//	replicas:N         spec.replicas becomes N
+//	class:NAME         the template gets another class
+//	surge:N, surge:N%  maxSurge
 //	unavailable:N, unavailable:N%
 //	pause, resume      spec.paused
-//	rollback           back to the revision before, or to one: rollback:REVISION
-//	delete:MACHINE     somebody deletes a machine
-//	select:MACHINE     the Node of a machine is labelled as selected for an update;
-//	                   select:all does it for all candidates
-//	quota:N            the quota of the provider becomes N; quota:none takes it away
+//	rollback           to the previous revision; rollback:REVISION to another one
+//	delete:MACHINE     a user deletes a machine
+//	select:MACHINE     a user labels the Node of a machine as selected for an update in place;
+//	                   select:all does so for all candidates
+//	quota:N            the quota of the provider becomes N; quota:none removes it
 //
-// MACHINE is its name, or oldest or newest.
+// MACHINE is a name, oldest or newest.
 //
-// Exit status 0 means that the roll-out was complete in the end; 1 that it stopped before, or
-// was not over when the time of --for was; 2 that nothing was played, since the command line or
-// the file makes no sense.
+// -o json prints one [command.Document]. Its decisions are deployment.Decision as JSON, as
+// docs/rollouts.md describes.
+//
+// The exit status is 0 if the rollout completes, 1 if it stops before or is not over after the time
+// of --for, and 2 if nothing was simulated because the command line or the file is invalid.
 package main

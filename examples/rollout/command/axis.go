@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// timeSteps are the distances of marks on an axis of time.
+// timeSteps are the distances between the marks of a time axis.
 var timeSteps = []time.Duration{
 	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
@@ -18,7 +18,7 @@ var timeSteps = []time.Duration{
 
 const day = 24 * time.Hour
 
-// timeMarks returns the marks on an axis from 0 to end, at most so many after the first.
+// timeMarks returns the marks of a time axis from 0 to end: the first, and at most a number of others.
 func timeMarks(end time.Duration, most int) []time.Duration {
 	i := slices.IndexFunc(timeSteps, func(s time.Duration) bool { return end/s <= time.Duration(most) })
 	step := timeSteps[len(timeSteps)-1]
@@ -32,7 +32,7 @@ func timeMarks(end time.Duration, most int) []time.Duration {
 	return marks
 }
 
-// numberMarks returns the marks on an axis from 0 to end, at most so many after the first.
+// numberMarks returns the marks of an axis from 0 to end: the first, and at most a number of others.
 func numberMarks(end, most int) []int {
 	step := 1
 	for base := 1; end/step > most; base *= 10 {
@@ -49,7 +49,7 @@ func numberMarks(end, most int) []int {
 	return marks
 }
 
-// span is a time as short as it can be said: 1h30m, 90ms, 0s.
+// span returns a duration as short text: 1h30m, 90ms, 0s.
 func span(d time.Duration) string {
 	if d < 0 {
 		return "-" + span(-d)

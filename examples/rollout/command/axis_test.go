@@ -11,7 +11,7 @@ import (
 	"github.com/machinist-dev/machinist/examples/rollout/command"
 )
 
-func TestTimesAreShort(t *testing.T) {
+func TestSpan_Durations_AreShort(t *testing.T) {
 	for want, d := range map[string]time.Duration{
 		"0s": 0, "90ms": 90 * time.Millisecond, "10s": 10 * time.Second, "1m": time.Minute, "1m10s": 70 * time.Second, "10m": 10 * time.Minute,
 		"1h": time.Hour, "1h30m": 90 * time.Minute, "1h0m10s": time.Hour + 10*time.Second, "20h": 20 * time.Hour,
@@ -21,7 +21,7 @@ func TestTimesAreShort(t *testing.T) {
 	}
 }
 
-func TestAxesHaveFewRoundMarks(t *testing.T) {
+func TestMarks_AnyEnd_FewRoundNumbers(t *testing.T) {
 	for end := time.Second; end < 400*24*time.Hour; end += end/7 + 1 {
 		marks := command.TimeMarks(end, 12)
 		require.LessOrEqual(t, len(marks), 13, end)

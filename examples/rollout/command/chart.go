@@ -14,50 +14,50 @@ import (
 // Measures of a picture, in pixels.
 const (
 	pictureWidth = 1000
-	plotLeft     = 52
-	plotRight    = 824 // the names of the bounds stand behind it
+	plotLeft     = 80
+	plotRight    = 824 // the names of the bounds are right of it
 	plotHeight   = 320
-	headHeight   = 80 // above the names of events
+	headHeight   = 80 // above the names of the events
 	rowHeight    = 16
 	laneHeight   = 18
-	letter       = 6.6 // about what a letter takes
+	letter       = 6.6 // the average width of a letter
 )
 
-// A chart is a roll-out as a picture: machines over time, stacked by state and by set, with the
-// bounds as lines.
+// chart is a rollout as a picture: machines over time, stacked by state and by set, with the bounds
+// as lines.
 type chart struct {
 	picture
 	doc     Document
-	frames  []Frame // thinned
+	frames  []Frame // a subset of those of the document: see thinned
 	names   []string
 	classes map[string]string
-	parts   []part
+	stack   []area
 	marks   []mark
-	rows    int           // of marks
-	before  time.Duration // how long before the change the picture begins
-	last    time.Duration // where it ends
-	most    int           // machines at the upper edge
+	rows    int           // number of rows of marks
+	before  time.Duration // time between the left edge and the change
+	last    time.Duration // time at the right edge
+	top     int           // machines at the upper edge
 }
 
-// A mark is the name of an event, in a row above the plot.
+// mark is the name of an event, in a row above the plot.
 type mark struct {
 	at   time.Duration
 	text string
 	row  int
-	left bool // of its line, since there is no room on the right
+	left bool // the name is left of its line, because it does not fit on the right
 }
 
-// writeSVG draws a roll-out.
+// writeSVG draws a rollout.
 func writeSVG(out io.Writer, doc Document) error {
 	c := newChart(doc)
-	c.head()
-	c.grid()
-	c.areas()
-	c.bounds()
-	c.events()
-	c.lane()
-	c.legend()
-	c.shut()
+	c.drawHead()
+	c.drawAxes()
+	c.drawStack()
+	c.drawBounds()
+	c.drawEvents()
+	c.drawHolds()
+	c.drawLegend()
+	c.end()
 	_, err := io.WriteString(out, c.text.String())
 	return err
 }
@@ -66,19 +66,19 @@ func newChart(doc Document) *chart {
 	c := &chart{doc: doc, last: time.Second}
 	for _, f := range doc.Frames {
 		c.last = max(c.last, f.After.Duration)
-		c.most = max(c.most, f.Cap, f.Floor, machinesOf(f).All())
+		c.top = max(c.top, f.Maximum, f.Minimum, machinesOf(f).All())
 	}
 	c.last += c.last / 30
 	c.before = c.last / 30
-	c.most += max(1, c.most/10)
+	c.top += max(1, c.top/10)
 	c.frames = thinned(doc.Frames, func(f Frame) int { return int(c.x(f)) })
 	c.names, c.classes = setsOf(doc.Frames)
-	c.parts = stackOf(c.frames, c.names)
-	c.place()
+	c.stack = areasOf(c.frames, c.names)
+	c.placeMarks()
 	return c
 }
 
-// machinesOf returns the machines of all sets.
+// machinesOf returns the numbers of machines of all sets.
 func machinesOf(f Frame) Machines {
 	var all Machines
 	for _, s := range f.Sets {
@@ -87,9 +87,9 @@ func machinesOf(f Frame) Machines {
 	return all
 }
 
-// place finds a row for every event, so that no name is in the way of another.
-func (c *chart) place() {
-	var ends []float64 // of the last name in each row
+// placeMarks finds a row for each event, so that the names do not overlap.
+func (c *chart) placeMarks() {
+	var ends []float64 // the right end of the last name in each row
 	for _, f := range c.doc.Frames {
 		if len(f.Events) == 0 {
 			continue
@@ -110,10 +110,10 @@ func (c *chart) place() {
 	c.rows = len(ends)
 }
 
-// widthOf is about how wide a text is.
+// widthOf returns the approximate width of a text.
 func widthOf(text string) float64 { return letter * float64(utf8.RuneCountInString(text)) }
 
-// fit cuts a text to about a width.
+// fit cuts a text to an approximate width.
 func fit(text string, width float64) string {
 	most := int(width / letter)
 	if widthOf(text) <= width || most < 1 {
@@ -122,7 +122,8 @@ func fit(text string, width float64) string {
 	return string([]rune(text)[:most-1]) + "…"
 }
 
-// fitWords is the words that fit, and how many more there are; empty if none does.
+// fitWords returns the words that fit into a width, and the number of the others. It returns an empty
+// text if none fits.
 func fitWords(words []string, width float64) string {
 	for n := len(words); n > 0; n-- {
 		text := strings.Join(words[:n], ", ")
@@ -136,8 +137,8 @@ func fitWords(words []string, width float64) string {
 	return ""
 }
 
-func (c *chart) top() float64    { return float64(headHeight + c.rows*rowHeight) }
-func (c *chart) bottom() float64 { return c.top() + plotHeight }
+// bottom returns the lower edge of the plot.
+func (c *chart) bottom() float64 { return float64(headHeight+c.rows*rowHeight) + plotHeight }
 
 func (c *chart) x(f Frame) float64 {
 	if f.Before {
@@ -151,10 +152,10 @@ func (c *chart) xAt(at time.Duration) float64 {
 }
 
 func (c *chart) y(machines int) float64 {
-	return c.bottom() - plotHeight*float64(machines)/float64(c.most)
+	return c.bottom() - plotHeight*float64(machines)/float64(c.top)
 }
 
-// steps is the path of a line that keeps its height from every frame to the next.
+// steps returns the path of a line that keeps its height from each frame to the next.
 func (c *chart) steps(height func(i int) int) string {
 	var b strings.Builder
 	for i, f := range c.frames {
@@ -169,7 +170,7 @@ func (c *chart) steps(height func(i int) int) string {
 	return b.String()
 }
 
-// back continues a path with the line of these heights, to the left.
+// back returns the continuation of a path to the left, along a line of these heights.
 func (c *chart) back(heights []int) string {
 	var b strings.Builder
 	b.WriteString("V" + number(c.y(heights[len(heights)-1])))

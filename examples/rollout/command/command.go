@@ -14,39 +14,39 @@ import (
 
 // The exit status of a [Command].
 const (
-	// Done: the roll-out is complete.
+	// Done means that the rollout is complete.
 	Done = 0
-	// Failed: it stopped before, was not over in time, or could not be shown.
+	// Failed means that the rollout stopped before, was not over in time, or could not be printed.
 	Failed = 1
-	// Refused: the command line or a file makes no sense. Nothing was played.
+	// Refused means that the command line or a file is invalid. Nothing was simulated.
 	Refused = 2
 )
 
-// Command is the rollout command. The zero value reads nothing and writes nothing; it can be run
-// several times, also at once if its reader and writers allow that.
+// Command is the rollout command. The zero value reads and writes nothing. It can be run several
+// times, and concurrently if its reader and writers allow that.
 type Command struct {
-	// In is what a file named "-" is. Nil is empty.
+	// In is the content of the file "-". Nil is empty.
 	In io.Reader
-	// Out is told of the roll-out, ErrOut of what went wrong. Nil is nowhere.
+	// Out receives the rollout, ErrOut the errors. Nil discards them.
 	Out, ErrOut io.Writer
 }
 
-// Run runs the command until the roll-out is over or the context ends, and returns the exit
-// status. The arguments are those after the name of the program.
+// Run simulates the rollout until it is over or the context ends, prints it, and returns the exit
+// status. The arguments do not include the name of the program.
 func (c Command) Run(ctx context.Context, args []string) int {
-	c = c.completed()
+	c = c.withDefaults()
 	o, err := parseFlags(args, c.Out)
 	if errors.Is(err, pflag.ErrHelp) {
 		return Done
 	}
-	var s scene
+	var s scenario
 	if err == nil {
 		s, err = c.prepare(o)
 	}
 	if err != nil {
 		return c.fail(err, Refused)
 	}
-	d, err := s.play(ctx)
+	d, err := s.simulate(ctx)
 	if err != nil {
 		if _, refused := errors.AsType[*notUpError](err); refused {
 			return c.fail(err, Refused)
@@ -67,7 +67,7 @@ func (c Command) fail(err error, status int) int {
 	return status
 }
 
-func (c Command) completed() Command {
+func (c Command) withDefaults() Command {
 	if c.In == nil {
 		c.In = strings.NewReader("")
 	}

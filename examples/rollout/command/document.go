@@ -6,8 +6,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/deployment"
 )
 
 // The version and kind of a [Document].
@@ -16,154 +20,138 @@ const (
 	Kind       = "Rollout"
 )
 
-// An Outcome says how a roll-out ended.
+// Outcome is how a rollout ended.
 type Outcome string
 
 const (
-	// OutcomeComplete says that all machines are of the new set and available.
+	// OutcomeComplete means that all machines are of the new set and available.
 	OutcomeComplete Outcome = "Complete"
-	// OutcomeStopped says that it is not complete, and nothing happens any more.
+	// OutcomeStopped means that the rollout is not complete and nothing changes any more.
 	OutcomeStopped Outcome = "Stopped"
-	// OutcomeUnfinished says that it was still going on when the time was over.
+	// OutcomeUnfinished means that the rollout was not over after the time of --for.
 	OutcomeUnfinished Outcome = "Unfinished"
 )
 
-// Document is a roll-out that was played, as it is printed for programs. Fields may be added to
-// a version, and are neither renamed nor removed.
+// Document is a simulated rollout, as -o json prints it. A version may get new fields; none is
+// renamed or removed.
 type Document struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
-	// Deployment is the name of the deployment, Strategy that of its strategy.
+	// Deployment is the name of the deployment, and Strategy the type of its strategy.
 	Deployment string `json:"deployment"`
 	Strategy   string `json:"strategy"`
-	// Change is what the roll-out is about, for people.
+	// Change is what changes in the deployment, for people.
 	Change string `json:"change"`
-	// Outcome is how it ended, Reason that of the last decision.
+	// Start is the virtual time of the change. The times of decisions are virtual too.
+	Start time.Time `json:"start"`
+	// Outcome is how the rollout ended.
 	Outcome Outcome `json:"outcome"`
-	Reason  string  `json:"reason"`
-	// Holds are what was not done in the end, and why.
-	Holds   []Hold  `json:"holds,omitempty"`
-	Summary Summary `json:"summary"`
-	// Frames are the instants at which something changed, the first being that before the
-	// change.
+	// Decision is the last decision.
+	Decision deployment.Decision `json:"decision"`
+	Summary  Summary             `json:"summary"`
+	// Frames are the times at which something changed. The first is before the change.
 	Frames []Frame `json:"frames"`
 }
 
-// Summary is a roll-out in numbers.
+// Summary is a rollout in numbers.
 type Summary struct {
-	// Duration is how long it took, until the last change.
+	// Duration is the time from the change until nothing changed any more.
 	Duration metav1.Duration `json:"duration"`
-	// Decisions is how often the deployment was decided about.
+	// Decisions is the number of decisions about the deployment.
 	Decisions int `json:"decisions"`
-	// Created and Gone are machines that came into being and that left.
+	// Created and Gone are the numbers of machines that were created and removed.
 	Created int `json:"created"`
 	Gone    int `json:"gone"`
-	// MostAboveCap is how many machines there were above the cap at worst, and MostBelowFloor
-	// how many available ones were missing; both are negative or zero as long as the bounds
-	// are kept.
-	MostAboveCap   int `json:"mostAboveCap"`
-	MostBelowFloor int `json:"mostBelowFloor"`
+	// AboveMaximum is the number of machines above the maximum at the worst time. It is zero or
+	// negative if the maximum was kept.
+	AboveMaximum int `json:"aboveMaximum"`
+	// BelowMinimum is the number of available machines below the minimum at the worst time. It is
+	// zero or negative if the minimum was kept.
+	BelowMinimum int `json:"belowMinimum"`
 }
 
-// Frame is a roll-out at an instant, after everybody had done what was to be done then.
+// Frame is a rollout at one time, after all controllers have acted.
 type Frame struct {
-	// After is how much time has passed since the change.
+	// After is the time since the change.
 	After metav1.Duration `json:"after"`
-	// Before says that it is the frame before the change.
+	// Before means that the frame is the one before the change.
 	Before bool `json:"before,omitempty"`
-	// Wanted is how many machines are wanted; Floor how many have to be available, and Cap how
-	// many may exist.
-	Wanted int `json:"wanted"`
-	Floor  int `json:"floor"`
-	Cap    int `json:"cap"`
-	// Available is how many machines are available, and Total how many there are, or are asked
-	// for.
+	// Replicas is spec.replicas of the deployment. Minimum is the number of machines that have to be
+	// available, and Maximum the number of machines that may exist.
+	Replicas int `json:"replicas"`
+	Minimum  int `json:"minimum"`
+	Maximum  int `json:"maximum"`
+	// Available is the number of available machines. Total is the number of machines that exist or
+	// are still to be created.
 	Available int `json:"available"`
 	Total     int `json:"total"`
 	// Sets are the machine sets, oldest first.
 	Sets []Set `json:"sets"`
-	// Events are what was done from outside, Happened what happened to machines.
-	Events   []string `json:"events,omitempty"`
-	Happened []string `json:"happened,omitempty"`
-	// Reason is that of the last decision.
-	Reason string `json:"reason,omitempty"`
-	// Done is what was done by the decisions, with the reasons.
-	Done []string `json:"done,omitempty"`
-	// Victims are the machines that were chosen to go, with what chose them.
-	Victims []Victim `json:"victims,omitempty"`
-	// Holds are what is not done, and why.
-	Holds []Hold `json:"holds,omitempty"`
+	// Events are the changes by users and the provider, MachineEvents the changes of machines.
+	Events        []string `json:"events,omitempty"`
+	MachineEvents []string `json:"machineEvents,omitempty"`
+	// Decision is the last decision. It has the actions of all decisions at this time.
+	Decision deployment.Decision `json:"decision"`
+	// Deletions are the machines that sets delete.
+	Deletions []Deletion `json:"deletions,omitempty"`
 }
 
 // Set is a machine set in a [Frame].
 type Set struct {
 	Name string `json:"name"`
-	// Class of its machines.
+	// Class is the class of its machines.
 	Class string `json:"class"`
-	// New says that its template is that of the deployment.
+	// New means that its template is that of the deployment.
 	New bool `json:"new,omitempty"`
-	// Wanted is how many machines it has to have.
-	Wanted int `json:"wanted"`
-	// Machines are those that it has.
+	// Replicas is spec.replicas of the set.
+	Replicas int      `json:"replicas"`
 	Machines Machines `json:"machines"`
 }
 
-// Machines are numbers of machines. Each is in one of them.
+// Machines are numbers of machines by state. Each machine has one state.
 type Machines struct {
-	// Available ones, and those that run for less than minReadySeconds.
 	Available int `json:"available,omitempty"`
-	Settling  int `json:"settling,omitempty"`
-	// Updating ones are updated in place, or just were.
+	// Ready machines are not available yet because of minReadySeconds.
+	Ready int `json:"ready,omitempty"`
+	// Updating machines are updated in place.
 	Updating int `json:"updating,omitempty"`
-	// Joining ones are on their way to become available.
-	Joining int `json:"joining,omitempty"`
-	// Failed ones are to be replaced, or were not updated.
-	Failed int `json:"failed,omitempty"`
-	// Leaving ones are on their way out.
-	Leaving int `json:"leaving,omitempty"`
+	// Pending machines are not ready yet.
+	Pending int `json:"pending,omitempty"`
+	// Failed machines are to be replaced, or their update in place failed.
+	Failed      int `json:"failed,omitempty"`
+	Terminating int `json:"terminating,omitempty"`
 }
 
-// All returns how many machines these are.
+// All returns the number of machines.
 func (m Machines) All() int {
-	return m.Available + m.Settling + m.Updating + m.Joining + m.Failed + m.Leaving
+	return m.Available + m.Ready + m.Updating + m.Pending + m.Failed + m.Terminating
 }
 
-// plus returns the sum of two.
+// plus returns the sum of two numbers of machines.
 func (m Machines) plus(o Machines) Machines {
 	return Machines{
-		Available: m.Available + o.Available, Settling: m.Settling + o.Settling, Updating: m.Updating + o.Updating,
-		Joining: m.Joining + o.Joining, Failed: m.Failed + o.Failed, Leaving: m.Leaving + o.Leaving,
+		Available: m.Available + o.Available, Ready: m.Ready + o.Ready, Updating: m.Updating + o.Updating,
+		Pending: m.Pending + o.Pending, Failed: m.Failed + o.Failed, Terminating: m.Terminating + o.Terminating,
 	}
 }
 
-// Victim is a machine that was chosen to go.
-type Victim struct {
+// Deletion is a machine that its set deletes.
+type Deletion struct {
 	Machine string `json:"machine"`
-	// Set that it is of.
-	Set string `json:"set"`
-	// By is what chose it.
+	Set     string `json:"set"`
+	// By is why this machine was chosen.
 	By string `json:"by"`
 }
 
-// Hold is what is not done, and why.
-type Hold struct {
-	Subject string `json:"subject"`
-	// Reason is a stable word; Message is for people.
-	Reason  string `json:"reason"`
-	Message string `json:"message,omitempty"`
-	// Until is when it is looked at again, as time since the change; zero if a change will tell.
-	Until metav1.Duration `json:"until,omitzero"`
-}
-
-// summarize returns the frames in numbers, created and gone apart.
+// summarize returns the frames in numbers, without those that the provider counts.
 func summarize(frames []Frame) Summary {
 	var s Summary
 	for i, f := range frames {
-		above, below := f.Total-f.Cap, f.Floor-f.Available
+		above, below := f.Total-f.Maximum, f.Minimum-f.Available
 		if i == 0 {
-			s.MostAboveCap, s.MostBelowFloor = above, below
+			s.AboveMaximum, s.BelowMinimum = above, below
 		}
-		s.MostAboveCap, s.MostBelowFloor = max(s.MostAboveCap, above), max(s.MostBelowFloor, below)
+		s.AboveMaximum, s.BelowMinimum = max(s.AboveMaximum, above), max(s.BelowMinimum, below)
 		s.Duration.Duration = max(s.Duration.Duration, f.After.Duration)
 	}
 	return s
@@ -171,45 +159,48 @@ func summarize(frames []Frame) Summary {
 
 func offset(d time.Duration) metav1.Duration { return metav1.Duration{Duration: d} }
 
-// ending says in a sentence how the roll-out ended.
+// ending returns in one line how the rollout ended.
 func (d Document) ending() string {
 	after := span(d.Summary.Duration.Duration)
 	switch d.Outcome {
 	case OutcomeComplete:
 		return "complete after " + after
 	case OutcomeStopped:
-		return "stopped after " + after + ": " + d.reasons()
+		return "stopped after " + after + ": " + d.why()
 	default:
-		return "not over after " + after + ": " + d.reasons()
+		return "not over after " + after + ": " + d.why()
 	}
 }
 
-// reasons are those of the last holds, each once, or else that of the last decision.
-func (d Document) reasons() string {
-	if len(d.Holds) == 0 {
-		return d.Reason
+// why returns the reason of the last decision and those of its holds, in words.
+func (d Document) why() string {
+	text := words(d.Decision.Reason)
+	reasons := slices.DeleteFunc(reasonsOf(d.Decision.Holds), func(r string) bool { return r == text })
+	if len(reasons) > 0 {
+		text += " (" + strings.Join(reasons, ", ") + ")"
 	}
-	return strings.Join(reasonsOf(d.Holds), ", ")
+	return text
 }
 
-// why is what a frame waits for, in words of which each stands once; empty for nothing.
-func (f Frame) why() string { return strings.Join(reasonsOf(f.Holds), ", ") }
-
-func reasonsOf(holds []Hold) []string {
-	var words []string
+// reasonsOf returns the reasons of holds in words, each once.
+func reasonsOf(holds []machinist.Hold) []string {
+	var out []string
 	for _, h := range holds {
-		if !slices.Contains(words, h.Reason) {
-			words = append(words, h.Reason)
+		if w := words(h.Reason); !slices.Contains(out, w) {
+			out = append(out, w)
 		}
 	}
-	return words
+	return out
 }
 
-// String returns the hold in one line.
-func (h Hold) String() string {
-	s := h.Subject + ": " + h.Reason + ": " + h.Message
-	if h.Until.Duration != 0 {
-		s += " (until " + span(h.Until.Duration) + ")"
+// words returns a reason in lower-case words: "surge used up" for "SurgeUsedUp".
+func words(r machinist.Reason) string {
+	var b strings.Builder
+	for i, c := range string(r) {
+		if i > 0 && unicode.IsUpper(c) {
+			b.WriteByte(' ')
+		}
+		b.WriteRune(unicode.ToLower(c))
 	}
-	return s
+	return b.String()
 }

@@ -2,9 +2,9 @@
 
 package command
 
-// notUpError says that the deployment could not be brought up before its roll-out.
+// notUpError is the error of a deployment that does not become complete before its rollout.
 type notUpError struct{ why string }
 
 func (e *notUpError) Error() string {
-	return "the deployment does not come up, so there is nothing to roll out: " + e.why
+	return "the deployment does not become complete before its rollout: " + e.why
 }

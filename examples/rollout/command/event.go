@@ -13,19 +13,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// An event is something that happens at a time of a roll-out.
+// event is a change of the world at a time after the change of the deployment.
 type event struct {
 	after  time.Duration
 	kind   eventKind
-	number int64              // of replicas, a revision, a quota; -1 for no quota
-	name   string             // of a class, or of a machine
-	bound  intstr.IntOrString // a surge, or an unavailability
-	text   string             // as it was given, without the time
+	number int64              // replicas, revision or quota; noQuota for no quota
+	name   string             // of a class or of a machine
+	bound  intstr.IntOrString // maxSurge or maxUnavailable
+	text   string             // as on the command line, without the time
 }
 
 type eventKind string
 
-// The kinds of events, as they are given.
+// The kinds of events, as on the command line.
 const (
 	eventReplicas    eventKind = "replicas"
 	eventClass       eventKind = "class"
@@ -39,21 +39,21 @@ const (
 	eventQuota       eventKind = "quota"
 )
 
-// noQuota is the number of an event that takes the quota away.
+// noQuota is the number of an event that removes the quota.
 const noQuota = -1
 
-// parseEvent reads TIME=KIND or TIME=KIND:VALUE.
+// parseEvent parses TIME=KIND or TIME=KIND:VALUE.
 func parseEvent(text string) (event, error) {
 	at, what, found := strings.Cut(text, "=")
 	if !found {
-		return event{}, fmt.Errorf("%q is no event, want TIME=EVENT such as 5m=replicas:8", text)
+		return event{}, fmt.Errorf("%q is not an event, want TIME=EVENT such as 5m=replicas:8", text)
 	}
 	after, err := time.ParseDuration(at)
 	switch {
 	case err != nil:
-		return event{}, fmt.Errorf("%q is no time, want such as 5m or 1h30m", at)
+		return event{}, fmt.Errorf("%q is not a time, want one such as 5m or 1h30m", at)
 	case after < 0:
-		return event{}, fmt.Errorf("%s is before the roll-out", at)
+		return event{}, fmt.Errorf("%s is before the rollout", at)
 	}
 	kind, value, given := strings.Cut(what, ":")
 	e := event{after: after, kind: eventKind(kind), text: what}
@@ -63,7 +63,7 @@ func parseEvent(text string) (event, error) {
 	return e, nil
 }
 
-// read reads the value of an event.
+// read parses the value of an event.
 func (e *event) read(value string, given bool) error {
 	switch e.kind {
 	case eventPause, eventResume:
@@ -72,7 +72,7 @@ func (e *event) read(value string, given bool) error {
 		}
 		return nil
 	case eventReplicas:
-		return e.readNumber(value, mostMachines)
+		return e.readNumber(value, maxMachines)
 	case eventRollback:
 		if !given {
 			return nil
@@ -83,21 +83,21 @@ func (e *event) read(value string, given bool) error {
 			e.number = noQuota
 			return nil
 		}
-		return e.readNumber(value, mostMachines)
+		return e.readNumber(value, maxMachines)
 	case eventClass, eventDelete, eventSelect:
 		e.name = value
 		return checkName(value)
 	case eventSurge, eventUnavailable:
 		return e.readBound(value)
 	default:
-		return errors.New("nothing of this kind happens, -h lists what does")
+		return errors.New("unknown event, -h lists them")
 	}
 }
 
 func (e *event) readNumber(value string, most int64) error {
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || n < 0 || n > most {
-		return fmt.Errorf("%q is no number from 0 to %d", value, most)
+		return fmt.Errorf("%q is not a number from 0 to %d", value, most)
 	}
 	e.number = n
 	return nil
@@ -106,8 +106,8 @@ func (e *event) readNumber(value string, most int64) error {
 func (e *event) readBound(value string) error {
 	number, percent := strings.CutSuffix(value, "%")
 	n, err := strconv.ParseInt(number, 10, 32)
-	if err != nil || n < 0 || n > mostMachines {
-		return fmt.Errorf("%q is no number of machines and no percentage", value)
+	if err != nil || n < 0 || n > maxMachines {
+		return fmt.Errorf("%q is neither a number of machines nor a percentage", value)
 	}
 	e.bound = intstr.FromInt32(int32(n))
 	if percent {
@@ -118,7 +118,7 @@ func (e *event) readBound(value string) error {
 
 func checkName(name string) error {
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return fmt.Errorf("%q is no name", name)
+		return fmt.Errorf("%q is not a name", name)
 	}
 	return nil
 }

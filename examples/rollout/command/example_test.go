@@ -10,15 +10,15 @@ import (
 	"github.com/machinist-dev/machinist/examples/rollout/command"
 )
 
-// What happens if the machines of a new class never come, and somebody rolls back after an hour?
+// The machines of the new class never become available, and a user rolls back after an hour.
 func ExampleCommand_Run() {
 	c := command.Command{Out: os.Stdout, ErrOut: os.Stderr}
 	status := c.Run(context.Background(), []string{"-f", "testdata/pool.yaml", "--never", "--at=1h=rollback", "-o=summary"})
 	fmt.Println("status", status)
 	// Output:
-	// pool: 5 machines, class small -> small-next, RollingUpdate (surge 2, unavailable 1)
+	// pool: 5 machines, class small -> small-next (assumed: no --class or --to), RollingUpdate (surge 2, unavailable 1)
 	// complete after 1h4m
-	// 4 machines created, 4 gone
-	// most machines: at the cap; fewest available: at the floor
+	// 4 machines created, 4 deleted
+	// maximum of all machines: reached; minimum of available machines: reached
 	// status 0
 }

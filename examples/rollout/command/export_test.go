@@ -13,8 +13,8 @@ var EventKinds = []eventKind{
 	eventReplicas, eventClass, eventSurge, eventUnavailable, eventPause, eventResume, eventRollback, eventDelete, eventSelect, eventQuota,
 }
 
-// ReadEvent reads an event and does to a deployment what it says of one; it returns when it
-// happens, and what was given.
+// ReadEvent parses an event and makes its change in a deployment. It returns the time and the text
+// without the time.
 func ReadEvent(text string, d *v1alpha1.MachineDeployment) (time.Duration, string, error) {
 	e, err := parseEvent(text)
 	if err == nil {
@@ -23,19 +23,21 @@ func ReadEvent(text string, d *v1alpha1.MachineDeployment) (time.Duration, strin
 	return e.after, e.text, err
 }
 
-// ReadDeployment reads the first deployment of YAML documents.
-func ReadDeployment(data []byte) (*v1alpha1.MachineDeployment, error) { return parseDeployment(data) }
+// ReadDeployment returns the only deployment of YAML documents, or the one with the name.
+func ReadDeployment(data []byte, name string) (*v1alpha1.MachineDeployment, error) {
+	return parseDeployment(data, name)
+}
 
-// Span is a time in words.
+// Span returns a duration as short text.
 func Span(d time.Duration) string { return span(d) }
 
-// TimeMarks and NumberMarks are the marks of axes.
+// TimeMarks and NumberMarks return the marks of axes.
 var (
 	TimeMarks   = timeMarks
 	NumberMarks = numberMarks
 )
 
-// Thinned returns fewer frames, by columns that are this wide.
+// Thinned returns at most four frames for each column of a width.
 func Thinned(frames []Frame, width time.Duration) []Frame {
 	return thinned(frames, func(f Frame) int { return int(f.After.Duration / width) })
 }

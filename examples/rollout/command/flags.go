@@ -15,14 +15,14 @@ import (
 	"github.com/machinist-dev/machinist/deployment"
 )
 
-// errUsage says that the command line makes no sense.
-var errUsage = errors.New("bad command line, -h lists the flags")
+// errUsage is wrapped by the errors of an invalid command line.
+var errUsage = errors.New("invalid command line, -h lists the flags")
 
-// options are what the command line says.
+// options are the parsed command line.
 type options struct {
-	file, to, class string
-	output          string
-	limit           time.Duration
+	file, name, to, class string
+	output                string
+	limit                 time.Duration
 
 	join, leave, update time.Duration
 	fail                float64
@@ -33,28 +33,28 @@ type options struct {
 	quota                          int64 // noQuota for none
 
 	at     []string
-	events []event // of at, in the order in which they happen
+	events []event // those of at, in the order of their times
 
 	discourage                            string
 	freeCapacity, byLabel, holdAutoscaler bool
 }
 
-const usage = `Plays the roll-out of a MachineDeployment in virtual time and shows it.
+const usage = `Simulates the rollout of a MachineDeployment in virtual time and prints it.
 
-  rollout -f deployment.yaml                  another class, step by step
+  rollout -f deployment.yaml                  a new class, step by step
   rollout -f deployment.yaml --to new.yaml    another spec
   rollout -f deployment.yaml -o svg           the same as a picture
-  rollout -f - --never --at 40m=rollback      a class whose machines never come
+  rollout -f - --never --at 40m=rollback      a class whose machines never become available
 
-What may happen at a time (--at TIME=EVENT): replicas:N, class:NAME, surge:N,
-unavailable:N, pause, resume, rollback, rollback:REVISION, delete:MACHINE,
-select:MACHINE, select:all, quota:N, quota:none. MACHINE is a name, oldest or newest.
+Events (--at TIME=EVENT): replicas:N, class:NAME, surge:N, unavailable:N, pause, resume,
+rollback, rollback:REVISION, delete:MACHINE, select:MACHINE, select:all, quota:N,
+quota:none. MACHINE is a name, oldest or newest.
 
-Exit status: 0 the roll-out is complete; 1 it stopped before, or is not over
-when its time is; 2 nothing was played, since flags or file make no sense.
+Exit status: 0 the rollout is complete; 1 it stopped before, or was not over after
+the time of --for; 2 nothing was simulated, because the flags or the file are invalid.
 `
 
-// The forms of -o.
+// The values of -o.
 const (
 	outputTable   = "table"
 	outputWide    = "wide"
@@ -68,8 +68,8 @@ var (
 	discourage = []string{string(deployment.DiscourageNone), string(deployment.DiscouragePreferNoSchedule), string(deployment.DiscourageNoSchedule)}
 )
 
-// parseFlags reads the command line. pflag.ErrHelp means that help was asked for and has been
-// printed to out.
+// parseFlags parses the command line. The error pflag.ErrHelp means that the help was printed to
+// out.
 func parseFlags(args []string, out io.Writer) (options, error) {
 	var o options
 	fs := pflag.NewFlagSet("rollout", pflag.ContinueOnError)
@@ -91,42 +91,43 @@ func parseFlags(args []string, out io.Writer) (options, error) {
 }
 
 func (o *options) addFlags(fs *pflag.FlagSet) {
-	fs.StringVarP(&o.file, "file", "f", "", "`file` with the deployment, - for standard input; the first one in it")
-	fs.StringVar(&o.to, "to", "", "`file` with the deployment as it is to become")
-	fs.StringVar(&o.class, "class", "", "`name` of the new class (default: the old one with -next behind)")
-	fs.StringVarP(&o.output, "output", "o", outputTable, "`form`: "+strings.Join(outputs, ", "))
+	fs.StringVarP(&o.file, "file", "f", "", "`file` with the MachineDeployment; - is standard input")
+	fs.StringVar(&o.name, "name", "", "`name` of the deployment, or namespace/name, if the file has several")
+	fs.StringVar(&o.to, "to", "", "`file` with the new version of the deployment")
+	fs.StringVar(&o.class, "class", "", "`name` of the new class (default: the name of the old class and -next)")
+	fs.StringVarP(&o.output, "output", "o", outputTable, "`format`: "+strings.Join(outputs, ", "))
 	fs.DurationVar(&o.limit, "for", 24*time.Hour, "stop after this much virtual `time`")
 
-	fs.DurationVar(&o.join, "join", 3*time.Minute, "`time` until a machine is available")
-	fs.DurationVar(&o.leave, "leave", time.Minute, "`time` until a deleted machine is gone")
-	fs.DurationVar(&o.update, "update", 5*time.Minute, "`time` that an update in place takes")
-	fs.Float64Var(&o.fail, "fail", 0, "`part` of the new machines, and of the updates in place, that fail: 0.1 is every tenth")
-	fs.Uint64Var(&o.seed, "seed", 1, "`number` that says which ones fail")
+	fs.DurationVar(&o.join, "join", 3*time.Minute, "`time` from the creation of a machine until it is available")
+	fs.DurationVar(&o.leave, "leave", time.Minute, "`time` from the deletion of a machine until it is gone")
+	fs.DurationVar(&o.update, "update", 5*time.Minute, "`time` of an update in place")
+	fs.Float64Var(&o.fail, "fail", 0, "`part` of the new machines and of the updates in place that fail: 0.1 is one of ten")
+	fs.Uint64Var(&o.seed, "seed", 1, "`number` that selects the machines that fail")
 	fs.BoolVar(&o.never, "never", false, "machines of the new class never become available")
-	fs.DurationVar(&o.creationTimeout, "creation-timeout", 20*time.Minute, "`time` after which a machine that does not join is replaced; 0 is never, as is --never")
-	fs.DurationVar(&o.healthTimeout, "health-timeout", 10*time.Minute, "`time` after which a machine that was not updated is replaced; 0 is never")
-	fs.Int64Var(&o.quota, "quota", noQuota, "`number` of machines that the provider has capacity for; -1 is any")
-	fs.BoolVar(&o.noCluster, "no-cluster", false, "there is no cluster which machines join, so no Nodes")
+	fs.DurationVar(&o.creationTimeout, "creation-timeout", 20*time.Minute, "`time` after which a machine that is not available is replaced; 0 (--never) is never")
+	fs.DurationVar(&o.healthTimeout, "health-timeout", 10*time.Minute, "`time` after which a machine whose update in place failed is replaced; 0 is never")
+	fs.Int64Var(&o.quota, "quota", noQuota, "`number` of machines for which the provider has capacity; -1 is no limit")
+	fs.BoolVar(&o.noCluster, "no-cluster", false, "machines join no cluster, so there are no Nodes")
 
-	fs.StringArrayVar(&o.at, "at", nil, "what happens when, such as 5m=replicas:8; may be repeated; the `event`")
+	fs.StringArrayVar(&o.at, "at", nil, "`event` at a time, such as 5m=replicas:8; may be repeated")
 
-	fs.BoolVar(&o.freeCapacity, "free-capacity", false, "give up one old machine at a time while there is no capacity for a new one")
+	fs.BoolVar(&o.freeCapacity, "free-capacity", false, "delete one old machine at a time while there is no capacity for a new one")
 	fs.StringVar(&o.discourage, "discourage", discourage[1], "`taint` on the Nodes of old machines: "+strings.Join(discourage, ", "))
-	fs.BoolVar(&o.byLabel, "by-label", false, "machines go only if their Nodes are labelled as selected")
-	fs.BoolVar(&o.holdAutoscaler, "hold-autoscaler", false, "keep the cluster autoscaler off the Nodes meanwhile")
+	fs.BoolVar(&o.byLabel, "by-label", false, "replace or update only machines whose Nodes are labeled as selected")
+	fs.BoolVar(&o.holdAutoscaler, "hold-autoscaler", false, "disable scale-down by the cluster autoscaler during the rollout")
 }
 
-// complete checks what was given and fills in what follows from it.
+// complete validates the options and sets those that follow from others.
 func (o *options) complete(fs *pflag.FlagSet) error {
 	switch {
 	case fs.NArg() > 0:
-		return fmt.Errorf("%q is too much, files are given with -f", fs.Arg(0))
+		return fmt.Errorf("unexpected argument %q: give the file with -f, and the deployment with --name", fs.Arg(0))
 	case o.file == "":
-		return errors.New("-f is missing: the file with the deployment, - for standard input")
+		return errors.New("-f is missing: the file with the MachineDeployment, - for standard input")
 	case o.to != "" && fs.Changed("class"):
-		return errors.New("--class and --to both say what the deployment becomes")
+		return errors.New("--class and --to exclude each other")
 	case o.to == "-" && o.file == "-":
-		return errors.New("standard input is read once, not for -f and --to")
+		return errors.New("-f and --to cannot both be standard input")
 	case fs.Changed("class"):
 		if err := checkName(o.class); err != nil {
 			return fmt.Errorf("--class: %w", err)
@@ -163,22 +164,22 @@ func (o *options) checkModel() error {
 			return fmt.Errorf("%s is %s, want 0 to %s", t.flag, t.value, span(longest))
 		}
 	}
-	// Machines that fail are replaced by others that fail: that must not take no time.
+	// A failed machine is replaced by one that fails too: that has to take some time.
 	if 0 < o.creationTimeout && o.creationTimeout < time.Second {
 		return fmt.Errorf("--creation-timeout is %s, want 0 or at least 1s", o.creationTimeout)
 	}
 	switch {
 	case o.limit <= 0 || o.limit > longest:
 		return fmt.Errorf("--for is %s, want more than 0 and at most %s", o.limit, span(longest))
-	case !(o.fail >= 0 && o.fail <= 1): // also what is no number
+	case !(o.fail >= 0 && o.fail <= 1): // also NaN
 		return fmt.Errorf("--fail is %v, want 0 to 1", o.fail)
-	case o.quota < noQuota || o.quota > mostMachines:
-		return fmt.Errorf("--quota is %d, want -1 to %d", o.quota, mostMachines)
+	case o.quota < noQuota || o.quota > maxMachines:
+		return fmt.Errorf("--quota is %d, want -1 to %d", o.quota, maxMachines)
 	}
 	return nil
 }
 
-// longest is the longest time that is played.
+// longest is the longest virtual time.
 const longest = 365 * day
 
 func (o *options) readEvents() error {
@@ -188,7 +189,7 @@ func (o *options) readEvents() error {
 			return fmt.Errorf("--at %w", err)
 		}
 		if e.after > o.limit {
-			return fmt.Errorf("--at %s is after the end, which --for says is %s", text, o.limit)
+			return fmt.Errorf("--at %s is after the end at %s: see --for", text, o.limit)
 		}
 		o.events = append(o.events, e)
 	}

@@ -13,56 +13,56 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-func TestWrongCommandLinesAreRefusedInOneLine(t *testing.T) {
+func TestFlags_Invalid_OneLineOfError(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		args []string
 		says string
 	}{
 		{"no file", nil, "-f is missing"},
-		{"a file without a flag", []string{pool}, "files are given with -f"},
-		{"a flag that nobody knows", []string{"-f", pool, "--surge=3"}, "unknown flag: --surge"},
-		{"two ends", []string{"-f", pool, "--to", pool, "--class=x"}, "--class and --to"},
-		{"standard input twice", []string{"-f", "-", "--to", "-"}, "read once"},
-		{"a class that is no name", []string{"-f", pool, "--class=No Name"}, `"No Name" is no name`},
-		{"an empty class", []string{"-f", pool, "--class="}, `"" is no name`},
-		{"a form that does not exist", []string{"-f", pool, "-o=png"}, `-o is "png", want table, wide`},
-		{"a time in the past", []string{"-f", pool, "--join=-1s"}, "--join is -1s"},
+		{"a file without a flag", []string{pool}, "give the file with -f"},
+		{"an unknown flag", []string{"-f", pool, "--surge=3"}, "unknown flag: --surge"},
+		{"two changes", []string{"-f", pool, "--to", pool, "--class=x"}, "--class and --to exclude"},
+		{"standard input twice", []string{"-f", "-", "--to", "-"}, "cannot both be standard input"},
+		{"a class that is not a name", []string{"-f", pool, "--class=No Name"}, `"No Name" is not a name`},
+		{"an empty class", []string{"-f", pool, "--class="}, `"" is not a name`},
+		{"an unknown format", []string{"-f", pool, "-o=png"}, `-o is "png", want table, wide`},
+		{"a negative time", []string{"-f", pool, "--join=-1s"}, "--join is -1s"},
 		{"a time without a unit", []string{"-f", pool, "--leave=30"}, "--leave"},
-		{"a time beyond all measure", []string{"-f", pool, "--update=2000000h"}, "--update"},
-		{"no time to be created in", []string{"-f", pool, "--creation-timeout=1ms"}, "want 0 or at least 1s"},
-		{"no time at all", []string{"-f", pool, "--for=0s"}, "--for is 0s"},
+		{"a time that is too long", []string{"-f", pool, "--update=2000000h"}, "--update"},
+		{"a timeout that is too short", []string{"-f", pool, "--creation-timeout=1ms"}, "want 0 or at least 1s"},
+		{"no time", []string{"-f", pool, "--for=0s"}, "--for is 0s"},
 		{"more than all fail", []string{"-f", pool, "--fail=1.5"}, "--fail is 1.5"},
-		{"not a number of them fail", []string{"-f", pool, "--fail=NaN"}, "--fail is NaN"},
-		{"a quota below none", []string{"-f", pool, "--quota=-2"}, "--quota is -2"},
-		{"an effect that does not exist", []string{"-f", pool, "--discourage=NoExecute"}, `--discourage is "NoExecute"`},
-		{"an event without a time", []string{"-f", pool, "--at=pause"}, `"pause" is no event`},
-		{"an event at no time", []string{"-f", pool, "--at=soon=pause"}, `"soon" is no time`},
-		{"an event before the beginning", []string{"-f", pool, "--at=-1m=pause"}, "before the roll-out"},
+		{"a part that is not a number", []string{"-f", pool, "--fail=NaN"}, "--fail is NaN"},
+		{"a negative quota", []string{"-f", pool, "--quota=-2"}, "--quota is -2"},
+		{"an unknown effect", []string{"-f", pool, "--discourage=NoExecute"}, `--discourage is "NoExecute"`},
+		{"an event without a time", []string{"-f", pool, "--at=pause"}, `"pause" is not an event`},
+		{"an event at an invalid time", []string{"-f", pool, "--at=soon=pause"}, `"soon" is not a time`},
+		{"an event before the change", []string{"-f", pool, "--at=-1m=pause"}, "before the rollout"},
 		{"an event after the end", []string{"-f", pool, "--for=1h", "--at=2h=pause"}, "after the end"},
-		{"an event of no kind", []string{"-f", pool, "--at=1m=explode"}, "-h lists what does"},
-		{"replicas without a number", []string{"-f", pool, "--at=1m=replicas"}, "no number"},
-		{"too many replicas", []string{"-f", pool, "--at=1m=replicas:100001"}, "no number from 0 to 100000"},
+		{"an unknown event", []string{"-f", pool, "--at=1m=explode"}, "-h lists them"},
+		{"replicas without a number", []string{"-f", pool, "--at=1m=replicas"}, "not a number"},
+		{"too many replicas", []string{"-f", pool, "--at=1m=replicas:100001"}, "not a number from 0 to 100000"},
 		{"a pause with a value", []string{"-f", pool, "--at=1m=pause:2"}, "takes no value"},
-		{"a bound that is none", []string{"-f", pool, "--at=1m=surge:some"}, "no percentage"},
-		{"a machine without a name", []string{"-f", pool, "--at=1m=delete:"}, "no name"},
+		{"a bound without a number", []string{"-f", pool, "--at=1m=surge:some"}, "nor a percentage"},
+		{"a machine without a name", []string{"-f", pool, "--at=1m=delete:"}, "not a name"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status, out, errOut := run(t, c.args...)
 			require.Equal(t, command.Refused, status, errOut)
 			require.Contains(t, errOut, c.says)
-			require.True(t, strings.HasPrefix(errOut, "rollout: bad command line, -h lists the flags: "), errOut)
+			require.True(t, strings.HasPrefix(errOut, "rollout: invalid command line, -h lists the flags: "), errOut)
 			require.Equal(t, 1, strings.Count(errOut, "\n"), errOut)
 			require.Empty(t, out)
 		})
 	}
 }
 
-func TestDefaultsAreThoseOfTheHelp(t *testing.T) {
+func TestFlags_Help_HasDefaultsInShortLines(t *testing.T) {
 	status, help, errOut := run(t, "-h")
 	require.Equal(t, command.Done, status)
 	require.Empty(t, errOut)
-	for _, words := range []string{"--join time", "(default 3m0s)", "-o, --output form", "--free-capacity", "--at event"} {
+	for _, words := range []string{"--join time", "(default 3m0s)", "-o, --output format", "--free-capacity", "--at event"} {
 		require.Contains(t, help, words)
 	}
 	for line := range strings.Lines(help) {

@@ -13,7 +13,7 @@ import (
 	"github.com/machinist-dev/machinist/examples/rollout/command"
 )
 
-func TestHostileFilesAreRefused(t *testing.T) {
+func TestFile_Invalid_Refused(t *testing.T) {
 	data, err := os.ReadFile(pool)
 	require.NoError(t, err)
 	good := string(data)
@@ -34,20 +34,22 @@ func TestHostileFilesAreRefused(t *testing.T) {
 		{"an explosion of aliases", aliases, "document 1"},
 		{"depth", strings.Repeat("[", 100_000), "document 1"},
 		{"a deployment of another API", strings.Replace(good, "machine.sapcloud.io/v1alpha1", "cluster.x-k8s.io/v1beta1", 1), `of "cluster.x-k8s.io/v1beta1", want machine.sapcloud.io/v1alpha1`},
-		{"a field that nobody knows", strings.Replace(good, "maxSurge", "maxSruge", 1), `unknown field "spec.strategy.rollingUpdate.maxSruge"`},
-		{"a key that is there twice", good + "\nspec: {}\n", `"spec" already set`},
+		{"an unknown field", strings.Replace(good, "maxSurge", "maxSruge", 1), `unknown field "spec.strategy.rollingUpdate.maxSruge"`},
+		{"a repeated key", good + "\nspec: {}\n", `"spec" already set`},
 		{"a number that is a text", strings.Replace(good, "replicas: 5", "replicas: five", 1), "replicas"},
 		{"no name", strings.Replace(good, "  name: pool\n  namespace", "  namespace", 1), "metadata.name is missing"},
-		{"a name that no object has", strings.Replace(good, "  name: pool\n", "  name: A_b!\n", 1), "metadata.name \"A_b!\""},
-		{"fewer than none", strings.Replace(good, "replicas: 5", "replicas: -5", 1), "spec.replicas"},
-		{"more than can be played", strings.Replace(good, "replicas: 5", "replicas: 2000000000", 1), "want at most 100000"},
+		{"an invalid name", strings.Replace(good, "  name: pool\n", "  name: A_b!\n", 1), "metadata.name \"A_b!\""},
+		{"negative replicas", strings.Replace(good, "replicas: 5", "replicas: -5", 1), "spec.replicas"},
+		{"too many replicas", strings.Replace(good, "replicas: 5", "replicas: 2000000000", 1), "want at most 100000"},
 		{"a negative surge", strings.Replace(good, "maxSurge: 2", "maxSurge: -2", 1), `maxSurge: Invalid value: "-2": must not be negative`},
 		{"a negative percentage", strings.Replace(good, "maxUnavailable: 1", `maxUnavailable: "-5%"`, 1), `maxUnavailable: Invalid value: "-5%": must not be negative`},
-		{"a bound that is none", strings.Replace(good, "maxSurge: 2", "maxSurge: some", 1), "maxSurge"},
-		{"no strategy", strings.Replace(good, "type: RollingUpdate", "type: Hope", 1), "strategy type must be one of"},
+		{"a bound without a number", strings.Replace(good, "maxSurge: 2", "maxSurge: some", 1), "maxSurge"},
+		{"an unknown strategy", strings.Replace(good, "type: RollingUpdate", "type: Hope", 1), "strategy type must be one of"},
 		{"a selector of other labels", strings.Replace(good, "matchLabels:\n      name: pool", "matchLabels:\n      name: other", 1), "selector"},
+		{"several deployments", good + "---\n" + strings.Replace(good, "name: pool", "name: other", 1), "2 MachineDeployments in it (pool, other): select one with --name"},
+		{"a broken document behind", good + "---\n{{{\n", "document 2"},
 		{"no class", strings.Replace(good, "name: small", `name: ""`, 1), "class.name"},
-		{"too much", good + strings.Repeat("# and more of it\n", 1<<20), "larger than 8 MiB"},
+		{"a large file", good + strings.Repeat("# and more of it\n", 1<<20), "larger than 8 MiB"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status, out, errOut := runWith(t, c.text, "-f", "-")
@@ -60,27 +62,55 @@ func TestHostileFilesAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheFirstDeploymentOfAFileIsPlayed(t *testing.T) {
+func TestFile_OtherDocuments_AreSkipped(t *testing.T) {
 	data, err := os.ReadFile(pool)
 	require.NoError(t, err)
 	good := string(data)
 	item := "  " + strings.ReplaceAll(strings.TrimSpace(good), "\n", "\n  ")
 	for name, text := range map[string]string{
-		"after others":       "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n---\n" + good,
-		"before others":      good + "---\n" + strings.Replace(good, "name: pool", "name: other", 1),
-		"before broken ones": good + "---\n{{{\n",
-		"in a list":          "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n-" + item[1:] + "\n",
-		"with a status":      good + "status: {availableReplicas: 3, somethingNew: 4}\n",
+		"after others":  "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n---\n" + good,
+		"before others": good + "---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n",
+		"in a list":     "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n-" + item[1:] + "\n",
+		"with a status": good + "status: {availableReplicas: 3, somethingNew: 4}\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			text = strings.Replace(text, "-# A pool", "- # A pool", 1)
-			d, err := command.ReadDeployment([]byte(text))
+			d, err := command.ReadDeployment([]byte(text), "")
 			require.NoError(t, err)
 			require.Equal(t, "pool", d.Name)
 			require.EqualValues(t, 5, d.Spec.Replicas)
 			require.Zero(t, d.Status)
 		})
 	}
+}
+
+func TestFile_SeveralDeployments_NameSelectsOne(t *testing.T) {
+	data, err := os.ReadFile(pool)
+	require.NoError(t, err)
+	good := string(data)
+	other := strings.Replace(good, "  name: pool\n  namespace: demo", "  name: other\n  namespace: demo", 1)
+	elsewhere := strings.Replace(good, "  name: pool\n  namespace: demo", "  name: pool\n  namespace: shop", 1)
+	broken := strings.Replace(other, "type: RollingUpdate", "type: Hope", 1)
+	all := good + "---\n" + other + "---\n" + elsewhere
+	for _, c := range []struct{ text, name, want, says string }{
+		{all, "other", "demo/other", ""},
+		{all, "shop/pool", "shop/pool", ""},
+		{all, "demo/pool", "demo/pool", ""},
+		{all, "pool", "", "2 MachineDeployments pool in it: select one with --name NAMESPACE/NAME"},
+		{all, "none", "", "no MachineDeployment none in it, but pool, other, pool"},
+		{good + "---\n" + broken, "pool", "demo/pool", ""},
+		{good, "other", "", "no MachineDeployment other in it, but pool"},
+	} {
+		d, err := command.ReadDeployment([]byte(c.text), c.name)
+		if c.says != "" {
+			require.EqualError(t, err, c.says)
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, c.want, d.Namespace+"/"+d.Name)
+	}
+	status, _, errOut := runWith(t, all, "-f", "-", "--name", "other", "-o", "summary")
+	require.Equal(t, command.Done, status, errOut)
 }
 
 func FuzzFiles(f *testing.F) {
@@ -91,7 +121,7 @@ func FuzzFiles(f *testing.F) {
 	f.Add([]byte("apiVersion: machine.sapcloud.io/v1alpha1\nkind: MachineDeployment\nspec: null\n"))
 	f.Add([]byte("--- \n---\n%YAML 1.1\n---\na: &a {b: *a}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		d, err := command.ReadDeployment(data)
+		d, err := command.ReadDeployment(data, "")
 		if err != nil {
 			return
 		}

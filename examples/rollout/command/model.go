@@ -18,20 +18,20 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// A provider is how machines behave, as the flags say. Before the roll-out begins every one of
-// them comes up.
+// provider is how machines behave, according to the flags. Before the rollout, each machine becomes
+// available.
 type provider struct {
 	options options
-	begun   bool
+	started bool            // the rollout has begun
 	quota   int64           // noQuota for none
 	vms     int64           // that exist
-	old     map[string]bool // sets that were there before the roll-out
+	oldSets map[string]bool // sets that existed before the rollout
 
-	// Since the roll-out began: machines that came and went, and decisions.
+	// created, gone and decisions count since the rollout began.
 	created, gone, decisions int
 }
 
-// model is the world of this provider.
+// model returns the model of this provider.
 func (p *provider) model() deploymenttest.Model {
 	o := p.options
 	m := deploymenttest.Model{
@@ -48,26 +48,34 @@ func (p *provider) model() deploymenttest.Model {
 	}
 	m.OnWrite = p.count
 	m.OnDecision = func(deployment.Observation, deployment.Decision) {
-		if p.begun {
+		if p.started {
 			p.decisions++
 		}
 	}
 	return m
 }
 
-// create refuses the VM of a machine if there is no capacity for it.
+// start begins the rollout: machines behave according to the flags from now on.
+func (p *provider) start(w *deploymenttest.World) {
+	p.started, p.quota, p.oldSets = true, p.options.quota, map[string]bool{}
+	for _, s := range w.Sets() {
+		p.oldSets[s.Name] = true
+	}
+}
+
+// create returns an error if there is no capacity for the VM of a machine.
 func (p *provider) create(*v1alpha1.Machine) error {
 	if p.quota == noQuota || p.vms < p.quota {
 		return nil
 	}
-	return status.Error(codes.ResourceExhausted, fmt.Sprintf("quota of %d machines is used up", p.quota))
+	return status.Error(codes.ResourceExhausted, fmt.Sprintf("the quota of %s is used up", count(int(p.quota), "machine")))
 }
 
 func (p *provider) join(m *v1alpha1.Machine) (time.Duration, bool) {
 	switch {
-	case !p.begun:
+	case !p.started:
 		return p.options.join, true
-	case p.options.never && !p.old[setOf(m)]:
+	case p.options.never && !p.oldSets[setOf(m)]:
 		return 0, false
 	default:
 		return p.options.join, !p.fails(m)
@@ -78,7 +86,8 @@ func (p *provider) update(m *v1alpha1.Machine) (time.Duration, bool) {
 	return p.options.update, !p.options.never && !p.fails(m)
 }
 
-// fails says whether a machine is one of those that fail: always the same ones for a seed.
+// fails reports whether a machine is one of those that fail. The result is the same for the same
+// seed and name.
 func (p *provider) fails(m *v1alpha1.Machine) bool {
 	h := sha256.Sum256(fmt.Appendf(nil, "%d/%s", p.options.seed, m.Name))
 	return float64(binary.BigEndian.Uint64(h[:]))/math.MaxUint64 < p.options.fail
@@ -91,14 +100,14 @@ func setOf(m *v1alpha1.Machine) string {
 	return ""
 }
 
-// count keeps count of machines and VMs.
+// count counts machines and VMs.
 func (p *provider) count(c deploymenttest.Change) {
 	before, was := c.Before.(*v1alpha1.Machine)
 	after, is := c.After.(*v1alpha1.Machine)
 	switch {
-	case is && !was && p.begun:
+	case is && !was && p.started:
 		p.created++
-	case was && !is && p.begun:
+	case was && !is && p.started:
 		p.gone++
 	}
 	if was && before.Spec.ProviderID != "" {

@@ -8,9 +8,9 @@ import (
 	"io"
 )
 
-// print writes a roll-out in a form of -o.
-func (d Document) print(out io.Writer, form string) error {
-	switch form {
+// print writes a rollout in a format of -o.
+func (d Document) print(out io.Writer, format string) error {
+	switch format {
 	case outputJSON:
 		e := json.NewEncoder(out)
 		e.SetIndent("", "  ")
@@ -21,7 +21,7 @@ func (d Document) print(out io.Writer, form string) error {
 		_, err := fmt.Fprintf(out, "%s: %s\n%s", d.Deployment, d.Change, d.summary())
 		return err
 	default:
-		_, err := io.WriteString(out, table(d, form == outputWide))
+		_, err := io.WriteString(out, table(d, format == outputWide))
 		return err
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/machinist-dev/machinist/examples/rollout/command"
 )
 
-func TestSmallRolloutsReadAsTablesAndPictures(t *testing.T) {
+func TestRollout_Small_TableAndPicture(t *testing.T) {
 	inPlace := edited(t, "RollingUpdate", "InPlaceUpdate", "rollingUpdate:", "inPlaceUpdate:\n      orchestrationType: Auto")
 	for _, c := range []struct {
 		name   string
@@ -35,12 +35,12 @@ func TestSmallRolloutsReadAsTablesAndPictures(t *testing.T) {
 			_, out, _ = run(t, append(c.args, "-o=svg")...)
 			golden(t, c.name+"-svg", out)
 			_, out, _ = run(t, append(c.args, "-o=svg")...)
-			golden(t, c.name+"-svg", out) // the same once more
+			golden(t, c.name+"-svg", out) // the output is deterministic
 		})
 	}
 }
 
-func TestTheExitStatusSaysHowItEnded(t *testing.T) {
+func TestRollout_End_ExitStatus(t *testing.T) {
 	empty := edited(t, "matchLabels:\n      name: pool", "matchLabels: {}")
 	for _, c := range []struct {
 		name   string
@@ -51,27 +51,27 @@ func TestTheExitStatusSaysHowItEnded(t *testing.T) {
 		{"help", []string{"-h"}, command.Done, ""},
 		{"complete", []string{"-f", pool}, command.Done, ""},
 		{"nothing to do", []string{"-f", pool, "--class=small"}, command.Done, ""},
-		{"new machines that never come", []string{"-f", pool, "--never"}, command.Failed, "stopped after 31m1s: SurgeUsedUp, MinimumAvailable, NewMachinesUnavailable, ProgressDeadlineExceeded"},
-		{"and are rolled back", []string{"-f", pool, "--never", "--at=1h=rollback"}, command.Done, ""},
-		{"paused and never resumed", []string{"-f", pool, "--at=2m=pause"}, command.Failed, "stopped after 4m: Paused"},
+		{"new machines never available", []string{"-f", pool, "--never"}, command.Failed, "stopped after 31m1s: stuck (surge used up, minimum available, new machines unavailable, progress deadline exceeded)"},
+		{"and rolled back", []string{"-f", pool, "--never", "--at=1h=rollback"}, command.Done, ""},
+		{"paused and never resumed", []string{"-f", pool, "--at=2m=pause"}, command.Failed, "stopped after 4m: paused\n"},
 		{"paused and resumed", []string{"-f", pool, "--at=2m=pause", "--at=12m=resume"}, command.Done, ""},
 		{"not over in time", []string{"-f", pool, "--for=5m"}, command.Failed, "not over after 5m: "},
-		{"selected by nobody", []string{"-f", pool, "--by-label"}, command.Failed, "Gate"},
+		{"no Node selected", []string{"-f", pool, "--by-label"}, command.Failed, "gate"},
 		{"no file", []string{"-f", "testdata/none.yaml"}, command.Refused, "none.yaml"},
-		{"a deployment that never comes up", []string{"-f", empty}, command.Refused, "EmptySelector"},
+		{"never complete before the rollout", []string{"-f", empty}, command.Refused, "EmptySelector"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status, out, errOut := run(t, c.args...)
 			require.Equal(t, c.status, status, errOut)
 			require.Contains(t, errOut, c.says)
 			require.Equal(t, c.says == "", errOut == "", errOut)
-			require.Equal(t, status == command.Refused, out == "", "something is shown if it was played")
-			require.LessOrEqual(t, strings.Count(errOut, "\n"), 1, "an error is a line")
+			require.Equal(t, status == command.Refused, out == "", "a simulated rollout is printed")
+			require.LessOrEqual(t, strings.Count(errOut, "\n"), 1, "an error is one line")
 		})
 	}
 }
 
-func TestAnInterruptionEndsIt(t *testing.T) {
+func TestRollout_Interrupted_Fails(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var errOut strings.Builder
@@ -79,12 +79,12 @@ func TestAnInterruptionEndsIt(t *testing.T) {
 	require.Contains(t, errOut.String(), "interrupted")
 }
 
-func TestAWriterThatFailsIsAnError(t *testing.T) {
-	for _, form := range []string{"table", "wide", "json", "svg", "summary"} {
+func TestRollout_OutputFails_IsAnError(t *testing.T) {
+	for _, format := range []string{"table", "wide", "json", "svg", "summary"} {
 		var errOut strings.Builder
 		c := command.Command{Out: broken{}, ErrOut: &errOut}
-		require.Equal(t, command.Failed, c.Run(t.Context(), []string{"-f", pool, "-o", form}), form)
-		require.Contains(t, errOut.String(), "disk full", form)
+		require.Equal(t, command.Failed, c.Run(t.Context(), []string{"-f", pool, "-o", format}), format)
+		require.Contains(t, errOut.String(), "disk full", format)
 	}
 }
 
@@ -92,7 +92,7 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
-func TestTheFileMayComeFromStandardInput(t *testing.T) {
+func TestFile_StandardInput(t *testing.T) {
 	data, err := os.ReadFile(pool)
 	require.NoError(t, err)
 	status, out, errOut := runWith(t, string(data), "-f", "-", "-o", "summary")
@@ -101,40 +101,40 @@ func TestTheFileMayComeFromStandardInput(t *testing.T) {
 	require.Contains(t, out, "complete after 8m")
 }
 
-func TestAnotherSpecIsRolledOutTo(t *testing.T) {
+func TestRollout_To_AnotherSpec(t *testing.T) {
 	to := edited(t, "name: small", "name: large", "replicas: 5", "replicas: 6", "maxSurge: 2", "maxSurge: 50%")
 	status, d := document(t, "-f", pool, "--to", to)
 	require.Equal(t, command.Done, status)
 	require.Equal(t, "5 machines -> 6 machines, class small -> large, RollingUpdate (surge 2, unavailable 1) -> RollingUpdate (surge 50%, unavailable 1)", d.Change)
 	last := d.Frames[len(d.Frames)-1]
 	require.Equal(t, 6, last.Available)
-	require.Equal(t, 9, last.Cap)
+	require.Equal(t, 9, last.Maximum)
 
 	other := edited(t, "name: pool", "name: other")
 	status, _, errOut := run(t, "-f", pool, "--to", other)
 	require.Equal(t, command.Refused, status)
-	require.Contains(t, errOut, "is other, not pool")
+	require.Contains(t, errOut, "no MachineDeployment pool in it, but other")
 }
 
-func TestAStoredDeploymentIsPlayedAsItsSpecSays(t *testing.T) {
+func TestRollout_StoredDeployment_OnlySpecCounts(t *testing.T) {
 	status, d := document(t, "-f", "../../../machine/v1alpha1/testdata/objects/machinedeployment-aws.yaml")
 	require.Equal(t, command.Done, status)
-	settles := 0
+	ready := 0
 	for _, f := range d.Frames {
 		for _, s := range f.Sets {
-			settles = max(settles, s.Machines.Settling)
+			ready = max(ready, s.Machines.Ready)
 		}
 	}
-	require.Equal(t, 1, settles, "minReadySeconds is 500")
+	require.Equal(t, 1, ready, "minReadySeconds is 500")
 	require.GreaterOrEqual(t, d.Summary.Duration.Duration, 500*time.Second)
-	require.LessOrEqual(t, d.Summary.MostBelowFloor, 0)
+	require.LessOrEqual(t, d.Summary.BelowMinimum, 0)
 
 	status, d = document(t, "-f", "../../../machine/v1alpha1/testdata/objects/machinedeployment-failing.yaml")
 	require.Equal(t, command.Failed, status, "it is paused")
-	require.Equal(t, "Paused", d.Reason)
+	require.Equal(t, "Paused", d.Decision.Reason)
 }
 
-func TestEveryFrameAddsUp(t *testing.T) {
+func TestFrames_Machines_AddUp(t *testing.T) {
 	for _, args := range [][]string{
 		{"-f", pool}, {"-f", pool, "--fail=0.3"}, {"-f", pool, "--quota=6"}, {"-f", pool, "--at=2m=replicas:2", "--at=4m=class:third"},
 		{"-f", edited(t, "type: RollingUpdate", "type: Recreate")},
@@ -159,26 +159,26 @@ func TestEveryFrameAddsUp(t *testing.T) {
 	}
 }
 
-func TestBoundsAreKeptUnlessSomebodyElseBreaksThem(t *testing.T) {
+func TestRollout_NoEventAgainstBounds_BoundsKept(t *testing.T) {
 	for _, args := range [][]string{
 		{"--join=1m", "--leave=5m"}, {"--join=5m", "--leave=0s"}, {"--join=0s", "--leave=0s"}, {"--never"}, {"--quota=6"}, {"--quota=5"},
 		{"--at=2m=pause", "--at=20m=resume"}, {"--at=4m=class:third"}, {"--at=4m=rollback"}, {"--no-cluster"},
 	} {
 		_, d := document(t, append([]string{"-f", pool}, args...)...)
-		require.LessOrEqual(t, d.Summary.MostAboveCap, 0, args)
-		require.LessOrEqual(t, d.Summary.MostBelowFloor, 0, args)
+		require.LessOrEqual(t, d.Summary.AboveMaximum, 0, args)
+		require.LessOrEqual(t, d.Summary.BelowMinimum, 0, args)
 	}
 }
 
-func TestWhatCannotHappenIsSaidInItsPlace(t *testing.T) {
-	status, d := document(t, "-f", pool, "--at=1m=delete:nobody", "--at=1m=select:nobody")
+func TestEvents_Impossible_ShowTheError(t *testing.T) {
+	status, d := document(t, "-f", pool, "--at=1m=delete:none", "--at=1m=select:none")
 	require.Equal(t, command.Done, status)
-	require.Equal(t, []string{"delete:nobody (there is no such machine)", "select:nobody (there is no such machine)"}, d.Frames[2].Events)
+	require.Equal(t, []string{"delete:none (machine not found)", "select:none (machine not found)"}, d.Frames[2].Events)
 	_, d = document(t, "-f", edited(t, "type: RollingUpdate", "type: Recreate"), "--at=0s=surge:1")
 	require.Contains(t, strings.Join(d.Frames[1].Events, " "), "the strategy has no bounds")
 }
 
-func TestASeedSaysWhichMachinesFail(t *testing.T) {
+func TestFail_Seed_SelectsMachines(t *testing.T) {
 	created := map[int]bool{}
 	for _, seed := range []string{"1", "2", "3", "4", "5", "6"} {
 		_, d := document(t, "-f", pool, "--fail=0.5", "--seed="+seed)
@@ -189,10 +189,10 @@ func TestASeedSaysWhichMachinesFail(t *testing.T) {
 	require.Greater(t, len(created), 1, "seeds make a difference")
 	status, d := document(t, "-f", pool, "--fail=1", "--for=2h")
 	require.Equal(t, command.Failed, status)
-	require.Equal(t, command.OutcomeUnfinished, d.Outcome, "they are replaced for ever")
+	require.Equal(t, command.OutcomeUnfinished, d.Outcome, "failed machines are replaced forever")
 }
 
-func TestTheDocumentationNamesEveryEvent(t *testing.T) {
+func TestEvents_Documented(t *testing.T) {
 	_, usage, _ := run(t, "--help")
 	page, err := os.ReadFile(filepath.Join("..", "doc.go"))
 	require.NoError(t, err)
@@ -202,20 +202,20 @@ func TestTheDocumentationNamesEveryEvent(t *testing.T) {
 	}
 }
 
-func TestTheDocumentKeepsItsNames(t *testing.T) {
+func TestDocument_JSON_StableNames(t *testing.T) {
 	_, out, _ := run(t, "-f", pool, "-o=json", "--at=1m=pause")
 	var d map[string]any
 	require.NoError(t, json.Unmarshal([]byte(out), &d))
 	require.Equal(t, "rollout.machinist.dev/v1alpha1", d["apiVersion"])
 	require.Equal(t, "Rollout", d["kind"])
-	for _, key := range []string{"deployment", "strategy", "change", "outcome", "reason", "holds", "summary", "frames"} {
+	for _, key := range []string{"deployment", "strategy", "change", "start", "outcome", "decision", "summary", "frames"} {
 		require.Contains(t, d, key)
 	}
 }
 
-// A roll-out of 5,000 machines is to take less than 2 s, and so is one of 1,000 of which one at a
-// time is replaced: the work grows with the machines, and with the steps.
-func BenchmarkRollOut(b *testing.B) {
+// BenchmarkRollout measures rollouts of many machines and of many steps. Each should take less than
+// 2 s.
+func BenchmarkRollout(b *testing.B) {
 	data, err := os.ReadFile(pool)
 	require.NoError(b, err)
 	for _, c := range []struct{ name, replicas, surge string }{

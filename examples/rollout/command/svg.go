@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// A picture is an SVG document in the making. It has no scripts, and refers to nothing outside.
+// picture builds an SVG document. It has no scripts and no external references.
 type picture struct {
 	text strings.Builder
-	open []string // elements
+	open []string // names of the open elements
 }
 
-// attributes are names and values by turns.
+// attributes are names and values, alternating.
 type attributes []string
 
 // begin opens an element.
@@ -23,8 +23,8 @@ func (p *picture) begin(name string, a ...string) {
 	p.open = append(p.open, name)
 }
 
-// shut closes the element that was opened last.
-func (p *picture) shut() {
+// end closes the last open element.
+func (p *picture) end() {
 	last := len(p.open) - 1
 	p.text.WriteString("</" + p.open[last] + ">\n")
 	p.open = p.open[:last]
@@ -33,8 +33,8 @@ func (p *picture) shut() {
 // empty writes an element without content.
 func (p *picture) empty(name string, a ...string) { p.tag(name, a, "/>\n") }
 
-// words writes an element that holds text.
-func (p *picture) words(name, text string, a ...string) {
+// content writes an element with text.
+func (p *picture) content(name, text string, a ...string) {
 	p.tag(name, a, ">")
 	p.escaped(text)
 	p.text.WriteString("</" + name + ">\n")
@@ -50,12 +50,12 @@ func (p *picture) tag(name string, a attributes, end string) {
 	p.text.WriteString(end)
 }
 
-// escaped writes text; what XML cannot hold becomes the replacement character.
+// escaped writes text. Characters that XML does not allow become the replacement character.
 func (p *picture) escaped(text string) {
-	_ = xml.EscapeText(&p.text, []byte(text)) // a Builder does not fail
+	_ = xml.EscapeText(&p.text, []byte(text)) // a Builder returns no error
 }
 
-// number is a coordinate, to a tenth.
+// number returns a coordinate as text, rounded to a tenth.
 func number(v float64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0")
 }

@@ -17,13 +17,13 @@ import (
 	"github.com/machinist-dev/machinist/examples/rollout/command"
 )
 
-// element is what a picture consists of.
+// element is an element of a picture.
 type element struct {
 	name, text string
 	attributes map[string]string
 }
 
-// elements reads a picture as any XML reader does.
+// elements parses a picture with an XML decoder.
 func elements(t *testing.T, svg string) []element {
 	t.Helper()
 	var all, open []element
@@ -54,7 +54,7 @@ func elements(t *testing.T, svg string) []element {
 	}
 }
 
-// A ruler reads numbers of machines off the axis of a picture, and heights off a path.
+// ruler converts coordinates of a picture to numbers of machines.
 type ruler struct{ zero, one float64 }
 
 func newRuler(t *testing.T, all []element) ruler {
@@ -80,7 +80,7 @@ func coordinate(t *testing.T, text string) float64 {
 	return v
 }
 
-// heights are the numbers of machines that a line of a picture shows, one after the other.
+// heights returns the numbers of machines that a line of a picture shows, from left to right.
 func (r ruler) heights(t *testing.T, path string) []int {
 	t.Helper()
 	var out []int
@@ -100,7 +100,7 @@ func (r ruler) heights(t *testing.T, path string) []int {
 	return out
 }
 
-func TestThePictureShowsTheBoundsWhereTheyAre(t *testing.T) {
+func TestPicture_Bounds_AtTheirHeights(t *testing.T) {
 	for _, args := range [][]string{
 		{"-f", pool}, {"-f", pool, "--at=4m=replicas:40"}, {"-f", pool, "--at=1m=surge:10", "--at=2m=unavailable:60%", "--at=3m=replicas:3"}, {"-f", pool, "--never"},
 	} {
@@ -109,13 +109,13 @@ func TestThePictureShowsTheBoundsWhereTheyAre(t *testing.T) {
 		all := elements(t, svg)
 		r := newRuler(t, all)
 		for id, of := range map[string]func(command.Frame) int{
-			"cap":    func(f command.Frame) int { return f.Cap },
-			"floor":  func(f command.Frame) int { return f.Floor },
-			"wanted": func(f command.Frame) int { return f.Wanted },
+			"maximum":  func(f command.Frame) int { return f.Maximum },
+			"minimum":  func(f command.Frame) int { return f.Minimum },
+			"replicas": func(f command.Frame) int { return f.Replicas },
 		} {
 			var want []int
 			for _, f := range d.Frames {
-				want = append(want, of(f))
+				want = append(want, of(f.Frame))
 			}
 			i := slices.IndexFunc(all, func(e element) bool { return e.attributes["id"] == id })
 			require.GreaterOrEqual(t, i, 0)
@@ -124,7 +124,7 @@ func TestThePictureShowsTheBoundsWhereTheyAre(t *testing.T) {
 	}
 }
 
-func TestTheStackIsWhatThereIs(t *testing.T) {
+func TestPicture_Stack_AllMachines(t *testing.T) {
 	args := []string{"-f", pool, "--fail=0.3", "--at=2m=delete:oldest"}
 	_, d := document(t, args...)
 	_, svg, _ := run(t, append(args, "-o=svg")...)
@@ -144,17 +144,17 @@ func TestTheStackIsWhatThereIs(t *testing.T) {
 			top = e.attributes["d"]
 		}
 	}
-	upper, _, found := strings.Cut(top, "H824V") // the right edge, behind which it goes back
+	upper, _, found := strings.Cut(top, "H824V") // the right edge, from which it continues to the left
 	require.True(t, found, top)
 	require.Equal(t, slices.Compact(want), r.heights(t, upper))
 }
 
-func TestThePictureIsHarmlessWhateverTheNames(t *testing.T) {
+func TestPicture_HostileNames_AreText(t *testing.T) {
 	file := edited(t, "name: small", `name: "</svg><script>alert(1)</script>&\"'\u0001"`)
 	_, svg, errOut := run(t, "-f", file, "-o=svg")
 	require.NotEmpty(t, svg, errOut)
 	all := elements(t, svg)
-	require.Equal(t, "svg", all[len(all)-1].name, "the last to end")
+	require.Equal(t, "svg", all[len(all)-1].name, "the last element to end")
 	found := false
 	for _, e := range all {
 		require.Contains(t, []string{"svg", "title", "desc", "style", "defs", "pattern", "rect", "path", "circle", "text"}, e.name)
@@ -167,10 +167,10 @@ func TestThePictureIsHarmlessWhateverTheNames(t *testing.T) {
 		}
 		found = found || strings.Contains(e.text, "<script>alert(1)</script>")
 	}
-	require.True(t, found, "it is shown as text")
+	require.True(t, found, "the name is text")
 }
 
-func TestEveryPatternThatIsUsedIsThere(t *testing.T) {
+func TestPicture_UsedPatterns_AreDefined(t *testing.T) {
 	file := edited(t, "RollingUpdate", "InPlaceUpdate", "rollingUpdate:", "inPlaceUpdate:\n      orchestrationType: Auto", "  progressDeadline", "  minReadySeconds: 30\n  progressDeadline")
 	for _, args := range [][]string{{"-f", file, "--fail=0.3"}, {"-f", pool, "--quota=5"}, {"-f", pool, "--at=1m=class:a", "--at=2m=class:b"}} {
 		_, svg, _ := run(t, append(args, "-o=svg")...)
@@ -186,20 +186,37 @@ func TestEveryPatternThatIsUsedIsThere(t *testing.T) {
 	}
 }
 
-func TestThePictureOfALongRolloutIsSmallAndHidesNoBreach(t *testing.T) {
+func TestPicture_LongRollout_SmallWithEachViolation(t *testing.T) {
 	var frames []command.Frame
 	for i := range 10_000 {
-		f := command.Frame{Cap: 12, Floor: 9, Available: 9 + i%3, Total: 10 + i%3}
+		f := command.Frame{Maximum: 12, Minimum: 9, Available: 9 + i%3, Total: 10 + i%3}
 		f.After.Duration = time.Duration(i) * time.Second
 		frames = append(frames, f)
 	}
 	frames[4_321].Available, frames[7_777].Total = 8, 13
 	few := command.Thinned(frames, 100*time.Second)
 	require.LessOrEqual(t, len(few), 400)
-	require.True(t, slices.ContainsFunc(few, func(f command.Frame) bool { return f.Available < f.Floor }))
-	require.True(t, slices.ContainsFunc(few, func(f command.Frame) bool { return f.Total > f.Cap }))
+	require.True(t, slices.ContainsFunc(few, func(f command.Frame) bool { return f.Available < f.Minimum }))
+	require.True(t, slices.ContainsFunc(few, func(f command.Frame) bool { return f.Total > f.Maximum }))
 	require.True(t, slices.IsSortedFunc(few, func(a, b command.Frame) int { return int(a.After.Duration - b.After.Duration) }))
 	require.Equal(t, frames[0], few[0])
 	require.Equal(t, frames[9_999], few[len(few)-1])
 	require.Empty(t, command.Thinned(nil, time.Second))
+}
+
+func TestPicture_Axes_HaveTitles(t *testing.T) {
+	_, svg, _ := run(t, "-f", pool, "--never", "-o=svg")
+	var texts []string
+	for _, e := range elements(t, svg) {
+		if e.name == "text" {
+			texts = append(texts, e.text)
+		}
+	}
+	for _, text := range []string{
+		"number of machines", "time since the change", "waits for", "at most 7 machines", "at least 4 available", "5 replicas",
+		"5 machines, class small -> small-next (assumed: no --class or --to), RollingUpdate (surge 2, unavailable 1)",
+		"surge used up, minimum available, new machines unavailable",
+	} {
+		require.Contains(t, texts, text)
+	}
 }

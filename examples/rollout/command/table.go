@@ -8,13 +8,17 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"time"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/deployment"
 )
 
-// A column of a table.
+// column is a column of a table.
 type column struct {
 	name string
 	of   func(Frame) string
-	// used says whether the column has anything to say; nil is always.
+	// used reports whether the column is needed for a frame. Nil means always.
 	used func(Frame) bool
 }
 
@@ -25,18 +29,18 @@ var columns = []column{
 		}
 		return span(f.After.Duration)
 	}, nil},
-	{"OLD", func(f Frame) string { return strconv.Itoa(f.wanted(false)) }, nil},
-	{"NEW", func(f Frame) string { return strconv.Itoa(f.wanted(true)) }, nil},
-	{"AVAILABLE", func(f Frame) string { return inequality(f.Available, ">=", "<", f.Floor) }, nil},
-	{"TOTAL", func(f Frame) string { return inequality(f.Total, "<=", ">", f.Cap) }, nil},
-	stateColumn("SETTLING", func(m Machines) int { return m.Settling }),
+	{"OLD", func(f Frame) string { return strconv.Itoa(f.replicas(false)) }, nil},
+	{"NEW", func(f Frame) string { return strconv.Itoa(f.replicas(true)) }, nil},
+	{"AVAILABLE", func(f Frame) string { return inequality(f.Available, ">=", "<", f.Minimum) }, nil},
+	{"TOTAL", func(f Frame) string { return inequality(f.Total, "<=", ">", f.Maximum) }, nil},
+	stateColumn("READY", func(m Machines) int { return m.Ready }),
 	stateColumn("UPDATING", func(m Machines) int { return m.Updating }),
-	stateColumn("JOINING", func(m Machines) int { return m.Joining }),
+	stateColumn("PENDING", func(m Machines) int { return m.Pending }),
 	stateColumn("FAILED", func(m Machines) int { return m.Failed }),
-	stateColumn("LEAVING", func(m Machines) int { return m.Leaving }),
+	stateColumn("TERMINATING", func(m Machines) int { return m.Terminating }),
 }
 
-// stateColumn is one of machines in a state, left out if there never are any.
+// stateColumn returns the column of a state. It is left out if no machine is ever in that state.
 func stateColumn(name string, of func(Machines) int) column {
 	return column{
 		name: name,
@@ -51,18 +55,18 @@ func stateColumn(name string, of func(Machines) int) column {
 	}
 }
 
-// wanted is how many machines the new set is to have, or the old ones are.
-func (f Frame) wanted(isNew bool) int {
+// replicas returns the replicas of the new set, or the sum of those of the old sets.
+func (f Frame) replicas(isNew bool) int {
 	n := 0
 	for _, s := range f.Sets {
 		if s.New == isNew {
-			n += s.Wanted
+			n += s.Replicas
 		}
 	}
 	return n
 }
 
-// inequality compares two numbers with the sign that is true.
+// inequality returns two numbers with the sign that is true.
 func inequality(a int, kept, broken string, b int) string {
 	sign := kept
 	if kept == ">=" && a < b || kept == "<=" && a > b {
@@ -71,8 +75,8 @@ func inequality(a int, kept, broken string, b int) string {
 	return strconv.Itoa(a) + sign + strconv.Itoa(b)
 }
 
-// table is a roll-out for people: a row for every frame, with what was done and why below each
-// other in the last column.
+// table returns a rollout as a table with a row for each frame. Events, actions and holds are below
+// each other in the last column.
 func table(d Document, wide bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s\n\n", d.Deployment, d.Change)
@@ -88,7 +92,7 @@ func table(d Document, wide bool) string {
 	}
 	_, _ = fmt.Fprintln(t, "DECISION")
 	for _, f := range d.Frames {
-		lines := f.lines(wide)
+		lines := f.lines(d.Start, wide)
 		sets := []string{}
 		if wide {
 			sets = f.sets()
@@ -108,7 +112,7 @@ func table(d Document, wide bool) string {
 	}
 	_ = t.Flush()
 	fmt.Fprintf(&b, "\n%s", d.summary())
-	return noTrailingSpace(b.String())
+	return trimLines(b.String())
 }
 
 func line(lines []string, i int) string {
@@ -118,40 +122,64 @@ func line(lines []string, i int) string {
 	return ""
 }
 
-// lines are what happened at a frame: from outside, by the decisions, and what was not done.
-func (f Frame) lines(wide bool) []string {
+// lines returns the events, the actions and the holds of a frame.
+func (f Frame) lines(start time.Time, wide bool) []string {
 	var out []string
 	for _, e := range f.Events {
 		out = append(out, "event: "+e)
 	}
 	if wide {
-		out = append(out, shortened(f.Happened, mostMachineLines)...)
+		out = append(out, shortened(f.MachineEvents, maxMachineLines)...)
 	}
-	out = append(out, f.Done...)
-	if f.Reason != "" && len(f.Holds) == 0 {
-		out = append(out, f.Reason)
+	out = append(out, actionLines(f.Decision.Actions)...)
+	if f.Decision.Reason != "" && len(f.Decision.Holds) == 0 {
+		out = append(out, string(f.Decision.Reason))
 	}
-	if wide {
-		var goers []string
-		for _, v := range f.Victims {
-			goers = append(goers, fmt.Sprintf("goes: %s of %s (%s)", v.Machine, v.Set, v.By))
-		}
-		out = append(out, shortened(goers, mostMachineLines)...)
+	if !wide {
+		return append(out, shortened(holdLines(f.Decision.Holds, start), maxHoldLines)...)
 	}
-	if wide {
-		for _, h := range f.Holds {
-			out = append(out, "waits for "+h.String())
-		}
-		return out
+	var deletions []string
+	for _, del := range f.Deletions {
+		deletions = append(deletions, fmt.Sprintf("set %s deletes machine %s, chosen by %s", del.Set, del.Machine, del.By))
 	}
-	return append(out, shortened(waits(f.Holds), mostWaits)...)
+	out = append(out, shortened(deletions, maxMachineLines)...)
+	for _, h := range f.Decision.Holds {
+		out = append(out, holdLine(h, start))
+	}
+	return out
 }
 
-// waits are the holds in lines, those of one reason and message in one.
-func waits(holds []Hold) []string {
+// actionLines returns the texts of actions. Equal changes of several Nodes or machines are one line.
+func actionLines(actions []deployment.Action) []string {
+	var lines []string
+	type kind struct{ what, changes string }
+	first, many := map[kind]int{}, map[kind]int{}
+	for _, a := range actions {
+		var k kind
+		switch a := a.(type) {
+		case deployment.WriteNode:
+			k = kind{"update %d nodes: ", strings.Join(a.Changes, "; ")}
+		case deployment.WriteMachine:
+			k = kind{"update %d machines: ", strings.Join(a.Changes, "; ")}
+		default:
+			lines = append(lines, a.String())
+			continue
+		}
+		if many[k]++; many[k] == 1 {
+			first[k] = len(lines)
+			lines = append(lines, a.String())
+		} else {
+			lines[first[k]] = fmt.Sprintf(k.what, many[k]) + k.changes
+		}
+	}
+	return lines
+}
+
+// holdLines returns the texts of holds. Those with the same reason and message are one line.
+func holdLines(holds []machinist.Hold, start time.Time) []string {
 	var out []string
 	for i, h := range holds {
-		same := func(o Hold) bool { return o.Reason == h.Reason && o.Message == h.Message }
+		same := func(o machinist.Hold) bool { return o.Reason == h.Reason && o.Message == h.Message }
 		if slices.ContainsFunc(holds[:i], same) {
 			continue
 		}
@@ -164,26 +192,36 @@ func waits(holds []Hold) []string {
 		if more > 0 {
 			h.Subject += fmt.Sprintf(" and %d more", more)
 		}
-		out = append(out, "waits for "+h.String())
+		out = append(out, holdLine(h, start))
 	}
 	return out
 }
 
+// holdLine returns the text of a hold, with its end as the time since the change.
+func holdLine(h machinist.Hold, start time.Time) string {
+	s := "waits for " + h.String()
+	if !h.Until.IsZero() {
+		s += " (until " + span(h.Until.Sub(start)) + ")"
+	}
+	return s
+}
+
 const (
-	// mostWaits is how many lines about holds a table has that is not wide.
-	mostWaits = 4
-	// mostMachineLines is how many lines a wide table has of one kind about machines.
-	mostMachineLines = 10
+	// maxHoldLines is the maximum number of lines about holds in a row of a table that is not wide.
+	maxHoldLines = 4
+	// maxMachineLines is the maximum number of lines of one kind about machines in a row of a wide
+	// table.
+	maxMachineLines = 10
 )
 
-// sets says of every set that has, or is to have, machines how many these are.
+// sets returns a line for each set that has or wants machines.
 func (f Frame) sets() []string {
 	var out []string
 	for _, s := range f.Sets {
-		if s.Wanted == 0 && s.Machines.All() == 0 {
+		if s.Replicas == 0 && s.Machines.All() == 0 {
 			continue
 		}
-		words := []string{fmt.Sprintf("%s wants %d:", s.Name, s.Wanted)}
+		words := []string{fmt.Sprintf("%s wants %d:", s.Name, s.Replicas)}
 		for _, st := range states {
 			if n := st.of(s.Machines); n > 0 {
 				words = append(words, strconv.Itoa(n), st.name)
@@ -194,27 +232,30 @@ func (f Frame) sets() []string {
 	return out
 }
 
-// summary is a roll-out in a few lines.
+// summary returns a rollout in a few lines.
 func (d Document) summary() string {
 	s := d.Summary
 	lines := []string{d.ending()}
-	for _, w := range waits(d.Holds) {
-		lines = append(lines, "  "+w)
+	if d.Outcome != OutcomeComplete {
+		for _, w := range holdLines(d.Decision.Holds, d.Start) {
+			lines = append(lines, "  "+w)
+		}
 	}
 	lines = append(lines,
-		fmt.Sprintf("%s created, %d gone", count(s.Created, "machine"), s.Gone),
-		fmt.Sprintf("most machines: %s; fewest available: %s", margin(s.MostAboveCap, "the cap"), margin(-s.MostBelowFloor, "the floor")))
+		fmt.Sprintf("%s created, %d deleted", count(s.Created, "machine"), s.Gone),
+		"maximum of all machines: "+margin(s.AboveMaximum)+"; minimum of available machines: "+margin(s.BelowMinimum))
 	return strings.Join(lines, "\n") + "\n"
 }
 
-func margin(n int, of string) string {
+// margin returns how far a bound was exceeded, or how close the rollout came to it.
+func margin(beyond int) string {
 	switch {
-	case n > 0:
-		return fmt.Sprintf("%d above %s", n, of)
-	case n < 0:
-		return fmt.Sprintf("%d below %s", -n, of)
+	case beyond > 0:
+		return fmt.Sprintf("violated by %d", beyond)
+	case beyond < 0:
+		return fmt.Sprintf("kept, with %d to spare", -beyond)
 	default:
-		return "at " + of
+		return "reached"
 	}
 }
 
@@ -225,8 +266,8 @@ func count(n int, what string) string {
 	return strconv.Itoa(n) + " " + what + "s"
 }
 
-// noTrailingSpace takes off what a table leaves behind an empty last column.
-func noTrailingSpace(text string) string {
+// trimLines removes the spaces at the ends of lines.
+func trimLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")

@@ -14,8 +14,8 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// become changes a deployment into what it is to become.
-func (s scene) become(d *v1alpha1.MachineDeployment) {
+// applyChange makes the change of the scenario in a deployment.
+func (s scenario) applyChange(d *v1alpha1.MachineDeployment) {
 	next := s.to.DeepCopy()
 	d.Spec = next.Spec
 	for key, value := range next.Labels {
@@ -26,27 +26,27 @@ func (s scene) become(d *v1alpha1.MachineDeployment) {
 	}
 }
 
-// happen carries out an event.
-func (t *theatre) happen(e event) error {
+// applyEvent carries out an event.
+func (s *simulation) applyEvent(e event) error {
 	switch e.kind {
 	case eventQuota:
-		t.provider.quota = e.number
+		s.provider.quota = e.number
 		return nil
 	case eventDelete:
-		m, err := t.machine(e.name)
+		m, err := s.machine(e.name)
 		if err != nil {
 			return err
 		}
-		return t.world.DeleteMachine(m.Name)
+		return s.world.DeleteMachine(m.Name)
 	case eventSelect:
-		return t.choose(e.name)
+		return s.selectNodes(e.name)
 	default:
 		var err error
-		return errors.Join(t.world.Edit(func(d *v1alpha1.MachineDeployment) { err = e.edit(d) }), err)
+		return errors.Join(s.world.Edit(func(d *v1alpha1.MachineDeployment) { err = e.edit(d) }), err)
 	}
 }
 
-// edit changes a deployment as an event says.
+// edit changes a deployment.
 func (e event) edit(d *v1alpha1.MachineDeployment) error {
 	bounds := boundsOf(d)
 	switch e.kind {
@@ -73,19 +73,19 @@ func (e event) edit(d *v1alpha1.MachineDeployment) error {
 	return nil
 }
 
-// Names that stand for a machine, or for all.
+// Names that stand for one machine, or for all.
 const (
 	oldest = "oldest"
 	newest = "newest"
 	all    = "all"
 )
 
-// machine returns the machine of a name.
-func (t *theatre) machine(name string) (*v1alpha1.Machine, error) {
-	machines := slices.DeleteFunc(t.world.Machines(), machineset.Leaving)
+// machine returns the machine with a name.
+func (s *simulation) machine(name string) (*v1alpha1.Machine, error) {
+	machines := slices.DeleteFunc(s.world.Machines(), machineset.Leaving)
 	switch {
 	case name != oldest && name != newest:
-		if m := t.world.Machine(name); m != nil {
+		if m := s.world.Machine(name); m != nil {
 			return m, nil
 		}
 	case len(machines) > 0 && name == oldest:
@@ -93,27 +93,28 @@ func (t *theatre) machine(name string) (*v1alpha1.Machine, error) {
 	case len(machines) > 0:
 		return machines[len(machines)-1], nil
 	}
-	return nil, errors.New("there is no such machine")
+	return nil, errors.New("machine not found")
 }
 
-// choose labels the Node of a machine, or those of all candidates, as selected for an update.
-func (t *theatre) choose(name string) error {
-	nodes := slices.DeleteFunc(t.world.Nodes(), func(n *corev1.Node) bool {
+// selectNodes labels the Node of a machine, or those of all candidates, as selected for an update
+// in place.
+func (s *simulation) selectNodes(name string) error {
+	nodes := slices.DeleteFunc(s.world.Nodes(), func(n *corev1.Node) bool {
 		return n.Labels[v1alpha1.LabelKeyNodeCandidateForUpdate] == ""
 	})
 	if name != all {
-		m, err := t.machine(name)
+		m, err := s.machine(name)
 		if err != nil {
 			return err
 		}
-		n := t.world.Node(m)
+		n := s.world.Node(m)
 		if n == nil {
 			return fmt.Errorf("machine %s has no Node", m.Name)
 		}
 		nodes = []*corev1.Node{n}
 	}
 	for _, n := range nodes {
-		err := t.world.EditNode(n.Name, func(n *corev1.Node) {
+		err := s.world.EditNode(n.Name, func(n *corev1.Node) {
 			metav1.SetMetaDataLabel(&n.ObjectMeta, v1alpha1.LabelKeyNodeSelectedForUpdate, "true")
 		})
 		if err != nil {

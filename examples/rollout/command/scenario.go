@@ -14,48 +14,45 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// A scene is everything that is needed to play a roll-out.
-type scene struct {
+// scenario is a rollout to simulate.
+type scenario struct {
 	options options
-	// from is the deployment that is brought up, to the one that it becomes.
+	// from is the deployment before the change, and to after it.
 	from, to *v1alpha1.MachineDeployment
-	change   string // what that means for people: what it is, and what it becomes
-	event    string // the same without what stays
+	change   string // the deployment and its change, for people
+	event    string // the change alone
 }
 
-// prepare reads the files, and refuses what cannot be played.
-func (c Command) prepare(o options) (scene, error) {
-	d, err := c.readDeployment(o.file)
+// prepare reads the files and returns the scenario. It returns an error for a deployment that
+// cannot be simulated.
+func (c Command) prepare(o options) (scenario, error) {
+	d, err := c.readDeployment(o.file, o.name)
 	if err != nil {
-		return scene{}, err
+		return scenario{}, err
 	}
-	forget(d)
-	s := scene{options: o, from: d, to: d.DeepCopy()}
-	if o.to != "" {
-		next, err := c.readDeployment(o.to)
-		if err != nil {
-			return scene{}, err
+	clearHistory(d)
+	s := scenario{options: o, from: d, to: d.DeepCopy()}
+	assumed := ""
+	switch class := &s.to.Spec.Template.Spec.Class.Name; {
+	case o.to != "":
+		if s.to, err = c.readDeployment(o.to, d.Name); err != nil {
+			return scenario{}, fmt.Errorf("--to: %w", err)
 		}
-		if next.Name != d.Name {
-			return scene{}, fmt.Errorf("--to: the deployment in %s is %s, not %s", o.to, next.Name, d.Name)
-		}
-		forget(next)
-		s.to = next
-	} else {
-		class := &s.to.Spec.Template.Spec.Class.Name
-		if o.class == "" {
-			o.class = *class + "-next"
-		}
+		clearHistory(s.to)
+	case o.class != "":
 		*class = o.class
+	default:
+		*class += "-next"
+		assumed = " (assumed: no --class or --to)"
 	}
-	s.change, s.event = difference(s.from, s.to)
-	// What would keep the deployment from being brought up belongs to the roll-out.
+	s.change, s.event = difference(s.from, s.to, assumed)
+	// The deployment has to become complete first. Then it is paused or rolled back.
 	s.from.Spec.Paused, s.from.Spec.RollbackTo = false, nil
 	return s, nil
 }
 
-// forget takes off what a stored deployment remembers of a world that is not this one.
-func forget(d *v1alpha1.MachineDeployment) {
+// clearHistory removes the metadata that belongs to the cluster of a stored deployment.
+func clearHistory(d *v1alpha1.MachineDeployment) {
 	annotations := maps.Clone(d.Annotations)
 	for _, key := range []string{
 		v1alpha1.RevisionAnnotation, v1alpha1.RevisionHistoryAnnotation, "kubectl.kubernetes.io/last-applied-configuration",
@@ -65,20 +62,21 @@ func forget(d *v1alpha1.MachineDeployment) {
 	d.ObjectMeta = metav1.ObjectMeta{Name: d.Name, Namespace: d.Namespace, Labels: d.Labels, Annotations: annotations}
 }
 
-// difference says in a line what a deployment is about to become, and what of it changes.
-func difference(from, to *v1alpha1.MachineDeployment) (whole, changes string) {
+// difference returns a line about a deployment and its change, and one about the change alone. The
+// first has a note behind the class.
+func difference(from, to *v1alpha1.MachineDeployment, note string) (whole, changes string) {
 	var parts, changed []string
-	for _, p := range [][2]string{
-		{count(int(from.Spec.Replicas), "machine"), count(int(to.Spec.Replicas), "machine")},
-		{"class " + from.Spec.Template.Spec.Class.Name, "class " + to.Spec.Template.Spec.Class.Name},
-		{strategyOf(from), strategyOf(to)},
+	for _, p := range []struct{ before, after, note string }{
+		{count(int(from.Spec.Replicas), "machine"), count(int(to.Spec.Replicas), "machine"), ""},
+		{"class " + from.Spec.Template.Spec.Class.Name, "class " + to.Spec.Template.Spec.Class.Name, note},
+		{strategyOf(from), strategyOf(to), ""},
 	} {
-		if p[0] == p[1] {
-			parts = append(parts, p[0])
+		if p.before == p.after {
+			parts = append(parts, p.before)
 			continue
 		}
-		text := p[0] + " -> " + strings.TrimPrefix(p[1], "class ")
-		parts, changed = append(parts, text), append(changed, text)
+		text := p.before + " -> " + strings.TrimPrefix(p.after, "class ")
+		parts, changed = append(parts, text+p.note), append(changed, text)
 	}
 	switch {
 	case to.Spec.Paused:
@@ -103,7 +101,7 @@ func strategyOf(d *v1alpha1.MachineDeployment) string {
 	return name
 }
 
-// boundsOf returns the bounds of the strategy, nil if it has none.
+// boundsOf returns the bounds of the strategy. Nil means that it has none.
 func boundsOf(d *v1alpha1.MachineDeployment) *v1alpha1.UpdateConfiguration {
 	s := d.Spec.Strategy
 	switch {
