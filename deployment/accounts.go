@@ -14,35 +14,35 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// account is one set: what was observed of it, and what the decision makes of it.
+// account is one set: its observed state, and its new state.
 type account struct {
 	set      *v1alpha1.MachineSet // as observed
-	next     *v1alpha1.MachineSet // the edited copy
+	next     *v1alpha1.MachineSet // the new state
 	now      time.Time
 	machines []*v1alpha1.Machine // all of them, by name
 	counts   machineset.Counts   // of the machines
 	updating map[*v1alpha1.Machine]bool
-	minReady time.Duration // for how long machines must be available before they count
+	minReady time.Duration // from minReadySeconds
 
 	isNew           bool // the set of the present template
 	reported        bool // its status is of its present spec
-	deleting        bool // it is being deleted
-	scaleUpDisabled bool // it creates nothing, because its label says so
+	deleting        bool // it has a deletion timestamp
+	scaleUpDisabled bool // its label keeps it from creating machines
 
 	outgoing []machineset.Victim // machines that the set deletes for its observed size
-	stay     []*v1alpha1.Machine // machines that may be chosen beside them, and were not
-	exposed  []*v1alpha1.Machine // those of stay that may go in place of one that was not seen
+	stay     []*v1alpha1.Machine // other machines that may be chosen
+	exposed  []*v1alpha1.Machine // those of stay that the set may delete instead of an unobserved one
 	chosen   []machineset.Victim // machines that this decision chose
-	victims  []machineset.Victim // machines that go for the planned size
+	victims  []machineset.Victim // machines that the set deletes for the planned size
 	changes  []string            // what differs between set and next
-	why      string              // the reason of the planned size, for people
+	why      string              // why it gets the planned size, for people
 
 	spec      int64 // planned size
-	replicas  int64 // machines there are, those that leave included
-	leaving   int64 // machines seen that leave
-	unseen    int64 // machines that may exist and were not seen
-	available int64 // available machines that stay for the observed size, as seen
-	lost      int64 // those of them that may go for machines not seen, or that were chosen
+	replicas  int64 // machines, including terminating ones
+	leaving   int64 // observed terminating machines
+	unseen    int64 // machines that may exist and were not observed
+	available int64 // observed available machines that stay for the observed size
+	lost      int64 // those of available that were chosen, or may be deleted instead of unobserved ones
 }
 
 // openAccounts returns the accounts of the sets, oldest first.
@@ -57,7 +57,7 @@ func openAccounts(in Observation, d *v1alpha1.MachineDeployment, newSet *v1alpha
 			spec:            int64(max(0, s.Spec.Replicas)),
 		}
 		asks := *s
-		if a.isNew { // it takes this over in the same decision, and no machine may go for one that does not count then
+		if a.isNew { // the same decision writes it; no machine may be deleted for one that does not count then
 			asks.Spec.MinReadySeconds = max(asks.Spec.MinReadySeconds, d.Spec.MinReadySeconds)
 		}
 		a.minReady = time.Duration(asks.Spec.MinReadySeconds) * time.Second
@@ -69,7 +69,7 @@ func openAccounts(in Observation, d *v1alpha1.MachineDeployment, newSet *v1alpha
 			a.unseen = max(a.unseen, a.spec-int64(a.counts.Present))
 		}
 		if a.isNew && machineset.ScaleUpDisabled(s) {
-			a.spec = min(a.spec, int64(a.counts.Present)) // it begins with what it has
+			a.spec = min(a.spec, int64(a.counts.Present)) // it starts with its present machines
 		}
 		if updatesInPlace(d) {
 			a.updating = updatingMachines(in, a.machines)
@@ -80,13 +80,13 @@ func openAccounts(in Observation, d *v1alpha1.MachineDeployment, newSet *v1alpha
 	return accounts
 }
 
-// updatesInPlace reports whether the strategy of a deployment is an update in place.
+// updatesInPlace reports whether the strategy of a deployment is the in-place update.
 func updatesInPlace(d *v1alpha1.MachineDeployment) bool {
 	return d.Spec.Strategy.Type == v1alpha1.InPlaceUpdateMachineDeploymentStrategyType
 }
 
-// byController returns the machines by the UID of their controller, sorted by name, each
-// once. Of two views of one machine the leaving one counts.
+// byController returns the machines by the UID of their controller, sorted by name, each once. If a
+// machine is observed twice, the terminating version counts.
 func byController(machines []*v1alpha1.Machine) map[types.UID][]*v1alpha1.Machine {
 	by := map[types.UID][]*v1alpha1.Machine{}
 	for _, m := range machines {
@@ -103,30 +103,30 @@ func byController(machines []*v1alpha1.Machine) map[types.UID][]*v1alpha1.Machin
 	return by
 }
 
-// predict finds out which machines go for the size that the set has, and which stay.
+// predict sets the machines that the set deletes for its observed size, and those that stay.
 func (a *account) predict(order machineset.Order) {
 	a.stay = machineset.Eligible(a.machines, nil)
 	var possible []machineset.Victim
 	a.outgoing, possible = outgoing(a.set, a.stay, a.spec, a.unseen, order, a.now)
 	a.victims = a.outgoing
 	a.available = int64(a.counts.Available)
-	for m := range a.updating { // these are counted as available, and are not
+	for m := range a.updating { // the counts contain them
 		if !machineset.Leaving(m) && machineset.AvailableFor(m, a.minReady, a.now) {
 			a.available--
 		}
 	}
 	a.remove(a.outgoing)
 	a.available -= a.availableOf(a.outgoing)
-	a.lost += a.availableOf(possible) // they stay as far as is known, and nothing counts on them
+	a.lost += a.availableOf(possible) // they may be deleted
 	if a.unseen > 0 {
 		a.exposed = beforeFresh(a.stay, order, a.now)
 	}
 }
 
-// outgoing returns the eligible machines that a set deletes to keep that many, and those
-// beside them that it may delete because of machines that were not seen: they go before a
-// machine which has just been created. It relies on the set choosing as
-// [machineset.Choose] does, by the same order.
+// outgoing returns the eligible machines that a set deletes to keep a number of machines, and those
+// that it may delete in addition because of unobserved machines. The latter come before a new
+// machine in the order. The set must select machines as [machineset.Choose] does, with the same
+// order.
 func outgoing(s *v1alpha1.MachineSet, eligible []*v1alpha1.Machine, keep, unseen int64, order machineset.Order, now time.Time) (certain, possible []machineset.Victim) {
 	certain = machineset.Choose(s, eligible, int(keep), order)
 	if unseen == 0 || int64(len(eligible))+unseen <= keep {
@@ -134,7 +134,7 @@ func outgoing(s *v1alpha1.MachineSet, eligible []*v1alpha1.Machine, keep, unseen
 	}
 	fresh := freshMachine(now)
 	for _, v := range machineset.Choose(s, eligible, int(max(0, keep-unseen)), order)[len(certain):] {
-		if v.By != machineset.ByPlan && !goesBefore(order, v.Machine, fresh) {
+		if v.By != machineset.ByPlan && !deletedBefore(order, v.Machine, fresh) {
 			break
 		}
 		possible = append(possible, v)
@@ -142,13 +142,12 @@ func outgoing(s *v1alpha1.MachineSet, eligible []*v1alpha1.Machine, keep, unseen
 	return certain, possible
 }
 
-// beforeFresh returns the machines that a set may delete in place of one that it has just
-// created, in that order.
+// beforeFresh returns the machines that a set may delete instead of a new one, in order.
 func beforeFresh(machines []*v1alpha1.Machine, order machineset.Order, now time.Time) []*v1alpha1.Machine {
 	var out []*v1alpha1.Machine
 	fresh := freshMachine(now)
 	for _, m := range machines {
-		if goesBefore(order, m, fresh) {
+		if deletedBefore(order, m, fresh) {
 			out = append(out, m)
 		}
 	}
@@ -158,7 +157,7 @@ func beforeFresh(machines []*v1alpha1.Machine, order machineset.Order, now time.
 	return out
 }
 
-// freshMachine returns a machine as a set has just created it.
+// freshMachine returns a machine as it is after its creation.
 func freshMachine(now time.Time) *v1alpha1.Machine {
 	m := &v1alpha1.Machine{}
 	m.CreationTimestamp = metav1.NewTime(now)
@@ -166,19 +165,18 @@ func freshMachine(now time.Time) *v1alpha1.Machine {
 	return m
 }
 
-func goesBefore(order machineset.Order, a, b *v1alpha1.Machine) bool {
+func deletedBefore(order machineset.Order, a, b *v1alpha1.Machine) bool {
 	n, _ := order.Compare(a, b)
 	return n < 0
 }
 
-// isAvailable reports whether a machine counts as available and stays: it is not leaving,
-// its update in place has not begun, and it has been available for as long as its set
-// asks.
+// isAvailable reports whether a machine counts as available: it is not terminating, its in-place
+// update has not begun, and it has been available for minReadySeconds.
 func (a *account) isAvailable(m *v1alpha1.Machine) bool {
 	return !machineset.Leaving(m) && machineset.AvailableFor(m, a.minReady, a.now) && !a.updating[m]
 }
 
-// differs reports whether the set is to be written. Each edit of next adds to the changes.
+// differs reports whether the set has to be written. Each edit of next adds to the changes.
 func (a *account) differs() bool {
 	return len(a.changes) > 0 && !equality.Semantic.DeepEqual(a.next, a.set)
 }
@@ -188,7 +186,7 @@ func (a *account) availableOf(victims []machineset.Victim) int64 {
 	return count(victims, func(v machineset.Victim) bool { return a.isAvailable(v.Machine) })
 }
 
-// remove takes victims from the machines that stay.
+// remove removes victims from the machines that stay.
 func (a *account) remove(victims []machineset.Victim) {
 	if len(victims) == 0 {
 		return
@@ -200,10 +198,9 @@ func (a *account) remove(victims []machineset.Victim) {
 	a.stay = slices.DeleteFunc(a.stay, func(m *v1alpha1.Machine) bool { return gone[m] })
 }
 
-// most returns how many machines may exist for the set: its size comes on top of the
-// machines that leave, or are about to, as a set replaces a named machine without waiting
-// until it is gone. A set that creates nothing has what it has, and so has one that has
-// seen that it is being deleted.
+// most returns the maximum number of machines of the set. Its size is in addition to the
+// terminating machines, because a set replaces a named machine before that is gone. A set that
+// creates nothing, or that has observed its own deletion, has no more machines than now.
 func (a *account) most() int64 {
 	if a.scaleUpDisabled || a.deleting && a.reported {
 		return a.replicas
@@ -211,10 +208,9 @@ func (a *account) most() int64 {
 	return max(a.spec+a.leaving+int64(len(a.outgoing)), a.replicas)
 }
 
-// guaranteed returns how many machines of the set are still available when all have gone
-// that this decision knows of. Of what was seen and what was reported the smaller number
-// counts. A set that has not reported on its spec may have been told anything in between,
-// and one that is being deleted loses all: nothing is guaranteed of them.
+// guaranteed returns how many machines of the set stay available after all known deletions. The
+// observed or the reported number counts, whichever is smaller. It is 0 for a set that has not
+// reported on its present spec, and for one that is being deleted.
 func (a *account) guaranteed() int64 {
 	if !a.reported || a.deleting {
 		return 0
@@ -223,25 +219,25 @@ func (a *account) guaranteed() int64 {
 	return max(0, min(a.available, int64(a.set.Status.AvailableReplicas)-going)-a.lost)
 }
 
-// settled reports whether the set has done what it was told.
+// settled reports whether the set has as many machines as replicas, and has reported on its spec.
 func (a *account) settled() bool {
 	return a.reported && !a.deleting && a.spec == a.replicas
 }
 
-// seesAll reports whether a set has reported on its present spec, and sees as many
-// machines as were observed. It has then seen every machine that came or left.
+// seesAll reports whether a set has reported on its present spec, and reports as many machines as
+// were observed.
 func (a *account) seesAll() bool {
 	return a.reported && int(a.set.Status.Replicas) == a.counts.Machines
 }
 
-// A ledger holds the accounts of all sets against the bounds of their deployment.
+// ledger is the accounts of all sets, with the bounds of their deployment.
 type ledger struct {
 	Bounds
 	accounts []*account         // oldest first
-	named    map[types.UID]bool // machines that a user or an autoscaler named to go
+	named    map[types.UID]bool // machines that a user or an autoscaler named for deletion
 }
 
-// of returns the account of a set, nil if it has none.
+// of returns the account of a set, or nil.
 func (l *ledger) of(s *v1alpha1.MachineSet) *account {
 	for _, a := range l.accounts {
 		if s != nil && a.set == s {
@@ -251,7 +247,7 @@ func (l *ledger) of(s *v1alpha1.MachineSet) *account {
 	return nil
 }
 
-// count returns how many elements of a list are of a kind.
+// count returns the number of elements for which is returns true.
 func count[T any](list []T, is func(T) bool) int64 {
 	var n int64
 	for _, x := range list {
@@ -273,18 +269,18 @@ func (l *ledger) sum(f func(*account) int64) int64 {
 // asked returns the sum of the planned sizes.
 func (l *ledger) asked() int64 { return l.sum(func(a *account) int64 { return a.spec }) }
 
-// total returns how many machines may exist.
+// total returns the maximum number of machines of all sets.
 func (l *ledger) total() int64 { return l.sum((*account).most) }
 
-// available returns how many machines are guaranteed to be available.
+// available returns how many machines stay available for certain.
 func (l *ledger) available() int64 { return l.sum((*account).guaranteed) }
 
-// slack returns how many available machines may still go; below 0 if there are too few
-// already.
+// slack returns how many available machines may be deleted. It is negative if too few are
+// available.
 func (l *ledger) slack() int64 { return l.available() - l.Least() }
 
-// room returns by how many machines the sets may grow: none before all have reported, as
-// a set that has not may have more machines than were seen.
+// room returns by how many machines the sets may grow. It is 0 until all sets have reported,
+// because a set may have more machines than were observed.
 func (l *ledger) room() int64 {
 	if l.silent() != nil {
 		return 0
@@ -292,8 +288,7 @@ func (l *ledger) room() int64 {
 	return max(0, l.Most()-l.total())
 }
 
-// silent returns the first account whose set has not reported on its spec, nil if all
-// have.
+// silent returns the first account whose set has not reported on its spec, or nil.
 func (l *ledger) silent() *account {
 	for _, a := range l.accounts {
 		if !a.reported {
@@ -303,7 +298,7 @@ func (l *ledger) silent() *account {
 	return nil
 }
 
-// allSettled reports whether all sets have done what they were told.
+// allSettled reports whether all sets are settled.
 func (l *ledger) allSettled() bool {
 	return !slices.ContainsFunc(l.accounts, func(a *account) bool { return !a.settled() })
 }
@@ -313,13 +308,13 @@ func (l *ledger) atRest() bool {
 	return !slices.ContainsFunc(l.accounts, func(a *account) bool { return !a.reported || a.spec != a.replicas })
 }
 
-// moving reports whether machines have moved to a set in place and are not acknowledged.
+// moving reports whether machines that moved to another set are not acknowledged.
 func (l *ledger) moving() bool {
 	return slices.ContainsFunc(l.accounts, func(a *account) bool { return a.counts.Moving > 0 })
 }
 
-// oldActive returns the accounts of the old sets with a planned size above 0 that are not
-// being deleted.
+// oldActive returns the accounts of the old sets with a planned size above 0 and without a deletion
+// timestamp.
 func (l *ledger) oldActive() []*account {
 	var out []*account
 	for _, a := range l.accounts {
@@ -330,8 +325,7 @@ func (l *ledger) oldActive() []*account {
 	return out
 }
 
-// budget returns by how many machines the old sets may shrink before the rest, all
-// available, would be too few.
+// budget returns by how many machines the old sets may shrink, if all others are available.
 func (l *ledger) budget() int64 {
 	missing := l.sum(func(a *account) int64 {
 		if a.isNew {

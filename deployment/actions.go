@@ -16,19 +16,18 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// An Action is one write to do now. The types are [WriteDeployment], [WriteNode],
-// [WriteMachine], [CreateSet], [WriteSet], [DeleteSet] and [Look]; an executor
-// that meets another one has to fail. No two actions of a decision write the
-// same object. Each is safe to lose and, with its precondition, safe to repeat.
+// Action is one request: a [WriteDeployment], a [WriteNode], a [WriteMachine], a [CreateSet], a
+// [WriteSet], a [DeleteSet] or a [Look]. The set of actions is closed. No two actions of a decision
+// write the same object. An action may be lost, and it may be repeated because of its precondition.
 //
-// A write that fails because its precondition no longer holds (a conflict) is not
-// an error: the next decision looks again.
+// A conflict is not an error: the precondition no longer holds, and the next decision takes that
+// into account.
 //
 //sumtype:decl
 type Action interface {
 	fmt.Stringer
-	// Event returns what to report on the deployment once the action has
-	// succeeded, nil for nothing.
+	// Event returns the Event to report on the deployment once the action has succeeded. Nil means
+	// none.
 	Event() *machinist.Event
 	isAction()
 }
@@ -38,75 +37,73 @@ const (
 	eventWarning = "Warning"
 )
 
-// WriteDeployment updates the deployment, its status apart: finalizers,
-// annotations, and what a roll-back changes.
+// WriteDeployment updates the metadata and the spec of the deployment: finalizers, annotations, and
+// the changes of a rollback.
 type WriteDeployment struct {
-	// Deployment to write: a complete edited copy, resource version included,
-	// owned by the receiver of the decision.
+	// Deployment is the complete new object with the observed resource version. The caller may
+	// modify it.
 	Deployment *v1alpha1.MachineDeployment
-	// Changes say what differs, and why.
+	// Changes are what differs and why, for people.
 	Changes []string
-	// Report is the event, nil for none.
+	// Report is the Event. Nil means none.
 	Report *machinist.Event
 }
 
-// WriteNode patches a Node.
+// WriteNode patches a Node: see [WriteNode.Patch].
 type WriteNode struct {
-	// Before is the Node as it was observed, Node the edited copy. Both are to be
-	// read only.
+	// Before is the observed Node, and Node the new one. Do not modify them.
 	Before, Node *corev1.Node
-	// Changes say what differs, and why.
+	// Changes are what differs and why, for people.
 	Changes []string
 }
 
-// WriteMachine updates the metadata of a machine: its marks and its owner.
+// WriteMachine updates the labels, the annotations and the owner of a machine.
 type WriteMachine struct {
-	// Machine to write: a complete edited copy, resource version included, owned by
-	// the receiver of the decision.
+	// Machine is the complete new object with the observed resource version. The caller may modify
+	// it.
 	Machine *v1alpha1.Machine
-	// Changes say what differs, and why.
+	// Changes are what differs and why, for people.
 	Changes []string
 }
 
-// CreateSet creates the set for a new template. If its name is taken, decide
-// again with the set that has the name as [Observation.NameTakenBy]; on any
-// other failure store and report what [CreateFailed] returns.
+// CreateSet creates the set for a new template. If the name of the set is taken, decide again with
+// the existing set in [Observation.NameTakenBy]. After any other failure, store and report the
+// result of [CreateFailed].
 type CreateSet struct {
-	// Set to create: complete, and owned by the receiver of the decision.
+	// Set is the complete new object. The caller may modify it.
 	Set *v1alpha1.MachineSet
-	// Message says why it gets its size.
+	// Message is why it has this size.
 	Message string
 }
 
-// WriteSet updates a set: its size, who goes, and what it takes over from its
-// deployment, all in one.
+// WriteSet updates a set: its replicas, the machines that it deletes, and the fields that it copies
+// from its deployment.
 type WriteSet struct {
-	// Set to write: a complete edited copy, resource version included, owned by the
-	// receiver of the decision.
+	// Set is the complete new object with the observed resource version. The caller may modify it.
 	Set *v1alpha1.MachineSet
-	// From is the size it has; the one it gets is in Set.
+	// From is the observed number of replicas. The new one is in Set.
 	From int32
-	// Changes say what differs, and why.
+	// Changes are what differs and why, for people.
 	Changes []string
 }
 
-// DeleteSet deletes the set of this UID. If ResourceVersion is not empty the set
-// has to be unchanged, since it was found to have no machines.
+// DeleteSet deletes the set with this UID. A resource version that is not empty is a precondition:
+// the set was found to be empty.
 type DeleteSet struct {
 	// Name, UID and ResourceVersion identify the set as it was observed.
 	Name            string
 	UID             types.UID
 	ResourceVersion string
-	// Message says why it goes.
+	// Message is why, for people.
 	Message string
 }
 
-// Look asks for a live read of an object, past every cache, whose result is
-// handed to machine.Expectations.
+// Look reads an object from the API server, not from a cache. Give the result to
+// [machine.Expectations.Looked].
 type Look struct {
 	// Kind is "MachineSet", "Machine" or "Node".
 	Kind string
-	// Name of the object.
+	//	// none
 	Name string
 }
 
@@ -168,10 +165,10 @@ func (WriteNode) Event() *machinist.Event { return nil }
 // Event returns nil.
 func (WriteMachine) Event() *machinist.Event { return nil }
 
-// Event reports the size of the new set, unless it is empty.
+// Event returns an Event with the replicas of the new set, or nil for 0 replicas.
 func (a CreateSet) Event() *machinist.Event { return scaled(a.Set, 0) }
 
-// Event reports the new size of the set, if it changes.
+// Event returns an Event with the new replicas of the set, or nil if they do not change.
 func (a WriteSet) Event() *machinist.Event { return scaled(a.Set, a.From) }
 
 func scaled(s *v1alpha1.MachineSet, from int32) *machinist.Event {
@@ -203,12 +200,11 @@ func nameOf[T interface {
 	return object.GetName()
 }
 
-// errNoNode is returned for a [WriteNode] that holds no Node.
+// errNoNode is the error of [WriteNode.Patch] without a Node.
 var errNoNode = errors.New("no node to patch")
 
-// Patch returns the JSON merge patch that turns the Node as it was observed into
-// the edited one. It carries the UID and the resource version, so that it fails
-// if the Node has changed in between.
+// Patch returns the JSON merge patch from the observed Node to the new one. The UID and the
+// resource version are preconditions.
 func (a WriteNode) Patch() ([]byte, error) {
 	if a.Before == nil || a.Node == nil {
 		return nil, errNoNode
@@ -231,7 +227,7 @@ func (a WriteNode) Patch() ([]byte, error) {
 	return data, nil
 }
 
-// diff returns what a merge patch has to say about a map.
+// diff returns a JSON merge patch from one map to another.
 func diff(before, after map[string]string) map[string]any {
 	changed := map[string]any{}
 	for k := range before {

@@ -17,38 +17,37 @@ import (
 // ErrBounds is wrapped by the errors of [BoundsOf].
 var ErrBounds = errors.New("strategy without usable bounds")
 
-// Bounds are how far a deployment may be from the number of machines that it wants.
-// No field is negative, and Unavailable is not above Desired.
+// Bounds are the limits of a deployment. No field is negative, and Unavailable is at most Desired.
 type Bounds struct {
-	// Desired is how many machines are wanted.
+	// Desired is spec.replicas.
 	Desired int64
-	// Surge is how many more may exist during an update.
+	// Surge is how many more machines may exist during a rollout.
 	Surge int64
-	// Unavailable is how many of those wanted need not be available.
+	// Unavailable is how many of the desired machines may be unavailable.
 	Unavailable int64
 }
 
-// Most returns how many machines may exist.
+// Most returns the maximum number of machines.
 func (b Bounds) Most() int64 { return b.Desired + b.Surge }
 
-// limit tells how many machines may exist.
+// limit returns the maximum as a formula, for messages.
 func (b Bounds) limit() string {
 	return fmt.Sprintf("%d replicas + %d max surge", b.Desired, b.Surge)
 }
 
-// Least returns how many machines must stay available.
+// Least returns the minimum number of available machines.
 func (b Bounds) Least() int64 { return b.Desired - b.Unavailable }
 
 // BoundsOf returns the bounds of a deployment:
 //   - Negative replicas and bounds count as 0.
-//   - Percentages are of the replicas. The surge is rounded up, the unavailable part is
-//     rounded down. As in the reference system "3" is 3 %.
-//   - If both bounds are 0, one machine may be unavailable, as no update could move.
-//   - A Recreate has no surge, and all of its machines may be unavailable.
+//   - Percentages are of the replicas. maxSurge is rounded up, and maxUnavailable is rounded down.
+//     The text "3" is 3%, as in MCM.
+//   - If both bounds are 0, one machine may be unavailable, because no rollout could continue.
+//   - Recreate has no surge, and all machines may be unavailable.
 //   - An in-place update with manual orchestration has no surge.
 //
-// The error wraps [ErrBounds] if the strategy or a bound cannot be read. The bounds then
-// allow no machine more and none less than wanted. A nil deployment is an error.
+// The error wraps [ErrBounds] if the strategy or a bound is invalid, or if the deployment is nil.
+// The bounds then allow neither more nor fewer machines than desired.
 func BoundsOf(d *v1alpha1.MachineDeployment) (Bounds, error) {
 	if d == nil {
 		return Bounds{}, fmt.Errorf("%w: no deployment", ErrBounds)
@@ -80,8 +79,8 @@ func BoundsOf(d *v1alpha1.MachineDeployment) (Bounds, error) {
 	return b, nil
 }
 
-// updateOf returns the update that a strategy asks for, nil for a Recreate, and whether
-// its orchestration is manual.
+// updateOf returns the bounds of a strategy, nil for Recreate, and whether its orchestration is
+// manual.
 func updateOf(s v1alpha1.MachineDeploymentStrategy) (u *v1alpha1.UpdateConfiguration, manual bool, err error) {
 	switch {
 	case s.Type == v1alpha1.RecreateMachineDeploymentStrategyType:

@@ -19,29 +19,27 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// Decide returns everything that one pass over a deployment intends: for its deletion, for
-// a change of its replicas, or for the replacement of its machines.
+// Decide returns what to do for a deployment now: for its deletion, for a change of its replicas,
+// or for the replacement of its machines. It does not modify the observation.
 //
-// However often it is asked, and whatever part of its actions is carried out:
-//   - The machines of all sets never grow beyond replicas + maxSurge by its doing. Each set
-//     counts with the larger of asked for and seen, leaving machines included. A set that
-//     replaces a machine which failed or was deleted does not wait until that is gone, so
-//     that there may be as many more as are leaving.
-//   - The available machines never fall under replicas - maxUnavailable by its doing. The
-//     exceptions: the only active set follows the replicas at once, and
-//     [Policy.FreeCapacity] gives up one more if maxUnavailable is 0.
-//   - There is at most one set for a template.
+// Any number of decisions, each carried out in full or in part, keeps these guarantees:
+//   - The machines of all sets do not exceed replicas + maxSurge. A set counts with its replicas or
+//     with its machines, terminating ones included, whichever is more. The exception: a set
+//     replaces a failed or deleted machine before that is gone.
+//   - The available machines do not fall below replicas - maxUnavailable. The exceptions: the only
+//     active set follows the replicas at once, and [Policy.FreeCapacity] deletes one more machine
+//     if maxUnavailable is 0.
+//   - A template has at most one set.
 //
-// A spec that [Validate] refuses, or whose selector is empty, changes nothing but the
-// status: the Progressing condition has the reason InvalidSpec or EmptySelector, and one
-// Event says so. A deployment that is being deleted is deleted nevertheless.
+// If [Validate] refuses the spec, or if the selector is empty, only the status changes: the
+// condition Progressing has the reason InvalidSpec or EmptySelector, and one Event says so. A
+// deployment with a deletion timestamp is deleted in any case.
 //
-// It reads the bounds as [BoundsOf] does. The sets have to choose which machines go as
-// [machineset.Decide] does, and by the order of the policy, as far as none is named.
+// [BoundsOf] returns the bounds. The sets must select the machines to delete as [machineset.Decide]
+// does, with the order of the policy.
 //
-// The observation is not modified. What the decision holds is a copy, except for the
-// machines of [Target.Victims] and the Nodes of [WriteNode.Before], which are those of the
-// observation.
+// The decision contains copies, except for the machines of [Target.Victims] and the Nodes of
+// [WriteNode.Before].
 func Decide(in Observation, p Policy, now time.Time) Decision {
 	if in.Deployment == nil {
 		return Decision{Reason: ReasonViewIncomplete, Holds: []machinist.Hold{{Reason: ReasonViewIncomplete, Message: "no deployment was observed"}}}
@@ -54,7 +52,7 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 	pending := in.Expectations.Observe(in.find, in.Complete)
 	switch {
 	case !in.Complete:
-		c.out.Reason = ReasonViewIncomplete // that a view is complete now is no change of an object
+		c.out.Reason = ReasonViewIncomplete // no object changes when the lists become complete
 		c.holdUntil(now.Add(recheck), "machinedeployment/"+c.d.Name, ReasonViewIncomplete, "the lists of sets and machines are not known to be complete")
 	case len(pending) > 0:
 		c.expect(pending)
@@ -72,7 +70,7 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 	return c.finish()
 }
 
-// expect holds the deployment until the caches show what was written.
+// expect holds the deployment until the cache shows the writes of this process.
 func (c *pass) expect(pending machine.Expectations) {
 	c.stop(ReasonWriteNotSeen, "the cache does not show the last write of "+strings.ToLower(pending[0].Kind)+" "+pending[0].Name+" yet")
 	for _, x := range pending {
@@ -86,8 +84,8 @@ func (c *pass) expect(pending machine.Expectations) {
 	}
 }
 
-// own returns the sets that are not nil and that no other object controls, oldest first
-// and each name once. Other sets are held, and neither sized nor deleted.
+// own returns the sets that no other object controls, oldest first and each name once. It holds the
+// other sets. Nil sets are left out.
 func (c *pass) own(sets []*v1alpha1.MachineSet) []*v1alpha1.MachineSet {
 	met := make(map[string]bool, len(sets))
 	return slices.DeleteFunc(byCreation(sets), func(s *v1alpha1.MachineSet) bool {
@@ -143,11 +141,10 @@ func (c *pass) proceed() {
 	c.out.WriteStatus = statusToo
 }
 
-// followDeployment gives the new set what it takes over from the deployment. Once the set
-// has it, the deployment gets the revision of the set, and a Progressing condition that is
-// not about another rollout: a set of an earlier rollout may become the new one again
-// without being created. It reports whether the status is written even if it is the same,
-// as in the reference system.
+// followDeployment copies fields of the deployment to the new set. Once the set has them, the
+// deployment gets the revision of the set. A Progressing condition of an earlier rollout is
+// replaced then, because an old set may become the new one without being created. It reports
+// whether the status is written even if it does not change, as MCM does.
 func (c *pass) followDeployment() (statusToo bool) {
 	a := c.ledger.of(c.newSet)
 	if a == nil {
@@ -186,8 +183,8 @@ func (c *pass) scaleAny() {
 	}
 }
 
-// beginAgain writes the size of a new set that may create machines again, whatever the
-// pass has made of it: it must not fill up to its former size.
+// beginAgain writes the size of a new set that may create machines again, so that the set does not
+// fill up to its former size.
 func (c *pass) beginAgain() {
 	a := c.ledger.of(c.newSet)
 	if a == nil || a.deleting || !machineset.ScaleUpDisabled(a.set) || machineset.ScaleUpDisabled(a.next) {
@@ -228,7 +225,8 @@ func (c *pass) rollOut() {
 	c.look(expires)
 }
 
-// judgeProgress tells a rollout that is stuck from one that makes progress.
+// judgeProgress sets the reason and the message of a rollout: Stuck if the progress deadline is
+// exceeded, Progressing otherwise.
 func (c *pass) judgeProgress(status v1alpha1.MachineDeploymentStatus) {
 	cond := conditionOf(status, v1alpha1.MachineDeploymentProgressing)
 	exceeded := cond != nil && cond.Reason == v1alpha1.ProgressDeadlineExceeded
@@ -281,9 +279,9 @@ func (c *pass) cleanUp() {
 	}
 }
 
-// delete deletes the deployment: all sets first, then the finalizer. Sets that are to
-// outlive it, because it is deleted with --cascade=orphan, stay until the garbage
-// collector has taken it from their owners; the reference system deletes them.
+// delete deletes all sets, and then removes the finalizer. If the deployment is deleted with
+// --cascade=orphan, the sets stay, and the garbage collector removes their owner references. MCM
+// deletes them.
 func (c *pass) delete() {
 	sets := c.in.Sets
 	switch {
@@ -310,8 +308,8 @@ func (c *pass) delete() {
 	c.counters()
 }
 
-// refuse holds a deployment whose spec cannot be decided about. The Progressing condition
-// says so, and one Event does when that condition changes.
+// refuse holds a deployment with a spec that cannot be used. The condition Progressing says so, and
+// one Event does when the condition changes.
 func (c *pass) refuse(r machinist.Reason, message string) {
 	c.stop(r, message)
 	c.counters()
@@ -330,7 +328,7 @@ func (c *pass) refuse(r machinist.Reason, message string) {
 	c.out.Events = append(c.out.Events, machinist.Event{Type: eventWarning, Reason: event, Message: brief(message)})
 }
 
-// finish makes the decision of what the questions have found.
+// finish returns the decision of the pass.
 func (c *pass) finish() Decision {
 	if c.ledger != nil {
 		for _, a := range c.ledger.accounts {

@@ -16,50 +16,49 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// A Decision is everything that one pass intends: what becomes of every set, the
-// writes that this takes, the status, the events, and what is not done and why.
-// Carry out the actions in their order up to the first that fails, reporting the
-// event of each; store the status in any case; report the events when it is stored, so
-// that each is reported once. What was not done is decided anew. Nodes are written last,
-// and one that cannot be written is no reason to leave out the next.
+// Decision is what to do for one deployment: the size of each set, the writes, the status, the
+// Events, and what it waits for.
+//
+// Carry out the actions in their order, up to the first that fails, and report the Event of each.
+// Store the status in any case. Report the Events once the status is stored, so that each is
+// reported once. The next decision repeats what was not done. WriteNode actions are last; if one
+// fails, continue with the next.
 type Decision struct {
-	// Reason is [ReasonComplete], [ReasonProgressing] or [ReasonStuck] for a rollout, or why
-	// there is none, such as [ReasonPaused].
+	// Reason is [ReasonComplete], [ReasonProgressing] or [ReasonStuck] for a rollout. Otherwise it
+	// says why there is no rollout, such as [ReasonPaused].
 	Reason machinist.Reason
 	// Message is why, for people, with the numbers of a rollout. Its text may change.
 	Message string
-	// Targets are the sizes of all sets that were observed, oldest first, also of
-	// those that do not change; see [Decision.Target]. There are none if nothing
-	// may be decided about sizes: [Decision.Reason] says why.
+	// Targets are the sizes of all observed sets, oldest first, including those that do not change:
+	// see [Decision.Target]. There are none if the reason does not allow a decision about sizes.
 	Targets []Target
-	// Actions to carry out, in order.
+	// Actions are the writes, in the order in which to carry them out.
 	Actions []Action
-	// Status of the deployment, complete. It is to be stored if WriteStatus.
+	// Status is the complete status of the deployment. Store it if WriteStatus is true.
 	Status v1alpha1.MachineDeploymentStatus
-	// WriteStatus says that Status is to be stored: it differs from what is stored, or
-	// the deployment takes over the revision of its new set.
+	// WriteStatus means that Status has to be stored: it differs from the stored one, or the
+	// deployment gets the revision of its new set.
 	WriteStatus bool
-	// Events to report once Status is stored; those of actions come with them.
+	// Events are reported once Status is stored. Actions have Events of their own.
 	Events []machinist.Event
-	// Holds say what is not done, and why.
+	// Holds are what is not done, and why.
 	Holds []machinist.Hold
-	// NextCheck is when to decide again even if nothing changes. It is after the
-	// time of the decision; zero if only a change can help.
+	// NextCheck is when to decide again, after the time of the decision. Zero means when an object
+	// changes.
 	NextCheck time.Time
 }
 
-// A Target is the size that a set should have, and who goes for it.
+// Target is the size of a set, and the machines that it deletes for that size.
 type Target struct {
 	// Name and UID identify the set.
 	Name string
 	UID  types.UID
-	// From is the size it has, To the one it gets.
+	// From is the present size, and To the new one.
 	From, To int32
-	// Victims are the machines that go, those named by earlier passes and not gone
-	// yet included, each with what chose it. Fewer than are too many if not all of
-	// them are known.
+	// Victims are the machines that the set deletes, including those that earlier decisions named.
+	// They are fewer than the difference if not all machines are known.
 	Victims []machineset.Victim
-	// Message is the inequality behind it; empty if nothing changes.
+	// Message is why, as an inequality. It is empty if the size does not change.
 	Message string
 }
 
@@ -79,11 +78,11 @@ func (t Target) String() string {
 	return s
 }
 
-// ErrNoTarget is returned for a set that a decision says nothing about.
+// ErrNoTarget is wrapped by the error of [Decision.Target] for an unknown set.
 var ErrNoTarget = errors.New("no target for this set")
 
-// Target returns what becomes of a set. A set that the decision does not know is
-// an error that wraps [ErrNoTarget]; it is never read as a size of 0.
+// Target returns the target of a set. The error for a set that the decision does not know wraps
+// [ErrNoTarget]; such a set does not have the size 0.
 func (d Decision) Target(set types.UID) (Target, error) {
 	for _, t := range d.Targets {
 		if t.UID == set {

@@ -12,46 +12,42 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Observation is what is known about one deployment. On the zero Observation nothing is done.
+// Observation is what is known about one deployment. The zero Observation has no effect.
 type Observation struct {
-	// Deployment to decide about. Read it live: a cache may hold a number of
-	// replicas that was asked for, and withdrawn, before.
+	// Deployment is the deployment. Read it from the API server: a cache may have a former number
+	// of replicas.
 	Deployment *v1alpha1.MachineDeployment
-	// Sets that the deployment owns, in any order; claiming them is the business
-	// of the caller (see package machineset). Nil entries are skipped, and sets that
-	// another object controls, or of another namespace, are left out and held.
+	// Sets are the sets of the deployment, in any order, after [machineset.Claim]. Nil sets are
+	// skipped. Sets in another namespace or of another controller are held.
 	Sets []*v1alpha1.MachineSet
-	// Released are the sets without a controller that the deployment has let go
-	// because they lost their labels ([machineset.Claims.Released]). They are not its
-	// own, and bound what it creates: while more than one of them has machines, no
-	// other set is created. Nil entries are skipped.
+	// Released are the sets that the deployment released because their labels no longer match
+	// ([machineset.Claims.Released]). No set is created while more than one of them has machines.
+	// Nil sets are skipped.
 	Released []*v1alpha1.MachineSet
-	// Machines are those that the sets control, the failed and the leaving ones
-	// included. Others may be among them and are left out. Nil entries are skipped.
+	// Machines are the machines of the sets, including failed and terminating ones. Nil machines
+	// and machines of other owners are skipped.
 	Machines []*v1alpha1.Machine
-	// Complete says that Sets and Machines are all there are. Without that nothing
-	// is done.
+	// Complete means that Sets and Machines are complete. Nothing is done otherwise.
 	Complete bool
-	// Expectations are the writes of this process that Sets, Machines and Nodes have to
-	// show. Nothing is done before they do.
+	// Expectations are the writes of this process that Sets, Machines and Nodes must show before
+	// anything is done.
 	Expectations machine.Expectations
-	// Nodes are the Nodes of the machines by name, from a cache. A missing name is a Node
-	// that was not read, and is neither marked nor updated. Nil is a Node that does not
-	// exist.
+	// Nodes are the Nodes of the machines by name, from a cache. A nil Node does not exist. A
+	// missing name means that the Node was not read; it is neither written nor updated.
 	Nodes map[string]*corev1.Node
-	// NoCluster says that there is no cluster which machines join, so that there
-	// are no Nodes. An update in place is not possible then.
+	// NoCluster means that the machines join no cluster, so that there are no Nodes and no updates
+	// in place.
 	NoCluster bool
-	// Freeze is what is known of the API servers. While there is a freeze, no set grows and
-	// no rollout goes on; the condition ControllerFrozen says so.
+	// Freeze is what is known about the API servers. During a freeze no set grows and no rollout
+	// continues, and the condition ControllerFrozen says so.
 	Freeze machine.Freeze
-	// NameTakenBy is the set that has the name of a set which could not be
-	// created for that reason, nil at all other times.
+	// NameTakenBy is the set with the name of a [CreateSet] that failed because the name is taken.
+	// Nil means none.
 	NameTakenBy *v1alpha1.MachineSet
 }
 
-// nodeOf returns the Node of a machine, and whether it is known: nil and true is a Node
-// that does not exist.
+// nodeOf returns the Node of a machine, and whether it is known. A nil Node that is known does not
+// exist.
 func (o Observation) nodeOf(m *v1alpha1.Machine) (*corev1.Node, bool) {
 	name := m.Labels[v1alpha1.NodeLabelKey]
 	if name == "" {
@@ -64,7 +60,7 @@ func (o Observation) nodeOf(m *v1alpha1.Machine) (*corev1.Node, bool) {
 	return n, known
 }
 
-// find returns the object of a kind and name that was observed, or nil.
+// find returns the observed object of a kind and name, or nil.
 func (o Observation) find(kind, name string) metav1.Object {
 	switch kind {
 	case machine.KindSet:

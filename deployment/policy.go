@@ -12,77 +12,73 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// A Policy is how to decide. The zero value is the cautious one.
+// Policy is how to decide. The zero value is the cautious one.
 type Policy struct {
-	// Unseen is how long caches may take to show a write before the object is
-	// looked at live. Zero and negative: 30 seconds.
+	// Unseen is how long a write may be missing in the cache before the object is read from the API
+	// server. Zero or less means 30s.
 	Unseen time.Duration
-	// Burst is how many Nodes and machines one decision writes at most. The rest is for
-	// the next one. Zero and negative: 100.
+	// Burst is the maximum number of Nodes and machines that one decision writes. The next decision
+	// writes the others. Zero or less means 100.
 	Burst int
-	// Order is the order in which machines are chosen, after those that a user or an
-	// autoscaler named, and then unavailable ones. It has to be that of the sets
-	// ([machineset.Policy.Order]), as they choose by it when fewer are named than go.
-	// Nil means [machineset.DeletionOrder].
+	// Order is the order in which machines are deleted, after the named ones and the unavailable
+	// ones. It must be the order of the sets ([machineset.Policy.Order]), which use it too. Nil
+	// means [machineset.DeletionOrder].
 	Order machineset.Order
-	// Gates are asked about every machine that was chosen to be replaced or updated. All
-	// have to allow it. They are not asked about machines that go because fewer are
-	// wanted. None: every machine is allowed.
+	// Gates are asked about each machine that is to be replaced or updated. All have to allow it.
+	// They are not asked about machines that are deleted because of a lower number of replicas.
+	// Without gates each machine is allowed.
 	Gates []Gate
-	// FreeCapacity gives up one old machine at a time while the provider has no capacity
-	// for a new one (code ResourceExhausted), even if maxUnavailable is 0. Never more
-	// than one of the replicas is unavailable for it, beyond what the bounds allow.
-	// Without it the rollout goes on as far as the bounds allow, and waits for capacity.
+	// FreeCapacity deletes one old machine at a time while the provider has no capacity for a new
+	// one (ResourceExhausted), even if maxUnavailable is 0. At most one machine more than the
+	// bounds allow is unavailable for this. Without it the rollout waits for capacity once the
+	// bounds allow nothing else.
 	FreeCapacity bool
-	// Discourage is how the Nodes of old sets are made less attractive to pods during a
-	// rollout. Empty: [DiscouragePreferNoSchedule], as in the reference system.
+	// Discourage is the taint on the Nodes of old sets during a rollout. Empty means
+	// [DiscouragePreferNoSchedule], as in MCM.
 	Discourage Discourage
-	// HoldAutoscaler keeps the cluster autoscaler from removing the Nodes of the
-	// deployment during a rollout, and while it is paused, by annotations. In the
-	// reference system it is on unless a flag says otherwise.
+	// HoldAutoscaler disables scale-down by the cluster autoscaler for the Nodes of the deployment,
+	// by annotations, during a rollout and while it is paused. MCM does so unless a flag disables
+	// it.
 	HoldAutoscaler bool
 }
 
-// Discourage is how Nodes of old sets are made less attractive.
+// Discourage is a taint on the Nodes of old sets.
 type Discourage string
 
 const (
-	// DiscourageNone leaves the Nodes alone.
+	// DiscourageNone sets no taint.
 	DiscourageNone Discourage = "None"
-	// DiscouragePreferNoSchedule taints them, so that pods go elsewhere if they can.
+	// DiscouragePreferNoSchedule lets the scheduler prefer other Nodes.
 	DiscouragePreferNoSchedule Discourage = "PreferNoSchedule"
-	// DiscourageNoSchedule taints them, so that new pods do not come. Pods stay pending
-	// while the new machines are not ready. A cordon, which says the same, would also
-	// take the Nodes away from load balancers, and is not on offer.
+	// DiscourageNoSchedule keeps new pods away. Pods stay pending until new machines are ready. A
+	// cordon would also remove the Nodes from load balancers.
 	DiscourageNoSchedule Discourage = "NoSchedule"
 )
 
-// A Gate decides whether a machine that was chosen may be replaced or updated now. If
-// not, the hold says why: its Reason and Message are for people, and its Until is when
-// to ask again, zero if a change will tell. Another machine may be chosen instead.
+// Gate reports whether a machine may be replaced or updated now. If not, the reason, the message
+// and the end of the hold say why and until when. Another machine may be chosen instead.
 //
-// A gate has to be a pure function of the choice, as it may be asked any number of
-// times. It must not change what it is given.
+// A gate is called any number of times. It must be a pure function of the choice and must not
+// modify it.
 type Gate func(Choice) (allowed bool, hold machinist.Hold)
 
-// A Choice is what a [Gate] is asked about.
+// Choice is a machine to replace or to update, as a [Gate] sees it.
 type Choice struct {
-	// Deployment whose rollout it is, and the set that has the machine.
+	// Deployment is the deployment, and Set the set of the machine.
 	Deployment *v1alpha1.MachineDeployment
 	Set        *v1alpha1.MachineSet
-	// Machine that was chosen.
+	// Machine is the machine.
 	Machine *v1alpha1.Machine
-	// Node of the machine; nil if it has none or is not known.
+	// Node is the Node of the machine. Nil means that it does not exist or is not known.
 	Node *corev1.Node
-	// InPlace says that the machine is to be updated, not replaced.
+	// InPlace means that the machine is to be updated in place, not replaced.
 	InPlace bool
 	// Now is the time of the decision.
 	Now time.Time
 }
 
-// SelectedByLabel is the gate of the reference system's updates in place, for any
-// strategy: it allows a machine whose Node is labelled as selected for an update, and
-// keeps all others.
+// SelectedByLabel is a [Gate] for any strategy. It allows the machines whose Nodes have the label
+// that selects them for an update, as MCM does for updates in place.
 func SelectedByLabel(c Choice) (bool, machinist.Hold) {
 	switch {
 	case c.Node == nil:
@@ -90,12 +86,12 @@ func SelectedByLabel(c Choice) (bool, machinist.Hold) {
 	case c.Node.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] == "true":
 		return true, machinist.Hold{}
 	default:
-		return false, machinist.Hold{Reason: "NotSelected", Message: "its Node is not labelled " + v1alpha1.LabelKeyNodeSelectedForUpdate}
+		return false, machinist.Hold{Reason: "NotSelected", Message: "its Node does not have the label " + v1alpha1.LabelKeyNodeSelectedForUpdate}
 	}
 }
 
 const (
-	// recheck is when to look again after a decision with actions, which may all get lost.
+	// recheck is when to decide again after actions, because all of them may be lost.
 	recheck       = 30 * time.Second
 	defaultUnseen = 30 * time.Second
 	defaultBurst  = 100

@@ -11,36 +11,32 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// A Scaling is what a change of the replicas of a deployment means for its sets.
+// Scaling is the effect of changed replicas of a deployment on its sets.
 type Scaling struct {
-	// Due says that the replicas changed since the sets were last sized: some active set
-	// was sized for another number, or no set is active though machines are wanted.
-	// Without a new set there is no scaling, only a rollout. Sets that do not say what
-	// they were sized for are skipped.
+	// Due means that the replicas changed after the sets were sized: an active set was sized for
+	// another number, or no set is active although replicas are desired. It is false without a new
+	// set. Sets without the annotation are skipped.
 	Due bool
-	// Alone is the set that takes the whole change: the only active one; if none is active
-	// the new one, or without one the youngest of the old. It is nil if several sets are
-	// active, or if there is no set.
+	// Alone is the set that gets the whole change: the only active one, or without one the new set,
+	// or the youngest old one. It is nil if several sets are active, or without sets.
 	Alone *v1alpha1.MachineSet
-	// Saturated says that the new set is all that the deployment wants: its size, what it
-	// was sized for, and its available machines are all equal to the replicas.
+	// Saturated means that the new set has all replicas of the deployment: its size, the number
+	// that it was sized for, and its available machines are equal to them.
 	Saturated bool
-	// Targets are the sizes that the sets should get, in the order in which they are to be
-	// written. Sets that are left out keep theirs.
+	// Targets are the new sizes, in the order of their writes. Other sets keep their sizes.
 	Targets []Target
 }
 
-// ScalingOf returns what the replicas of a deployment mean for its sets.
+// ScalingOf returns the effect of the replicas of a deployment on its sets.
 //
-// If one set takes the change it gets the replicas. If the new set is saturated all others
-// get 0. Otherwise a rolling update shares the change out, and other strategies have no
-// targets: growth goes to the new set alone, active or not, or without one to the youngest
-// old set. A cut is shared in proportion, the largest set first, which also takes
-// what rounding leaves, and what is more than it has goes to the next. No set grows in a
-// cut, and the sum never exceeds replicas + surge after one.
+// A single set gets all replicas. If the new set is saturated, the others get 0. In a rolling
+// update with several active sets, growth goes to the new set, or without one to the youngest old
+// set. A decrease is shared in proportion, the largest set first; that set also gets the rest of
+// the rounding. No set grows in a decrease, and afterwards the sum is at most replicas + surge.
+// Other strategies have no targets then.
 //
-// The availability of machines is not looked at: [Decide] carries out as much of it as the
-// bounds allow. Nil sets are skipped. A nil deployment has no scaling.
+// Availability is not considered: [Decide] carries out as much as the bounds allow. Nil sets are
+// skipped. A nil deployment has no scaling.
 func ScalingOf(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) Scaling {
 	if d == nil {
 		return Scaling{}
@@ -91,8 +87,8 @@ func saturated(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet) bool 
 	return ok && sized == want && newSet.Spec.Replicas == want && newSet.Status.AvailableReplicas == want
 }
 
-// scaleTargets returns the sizes that the sets should get, whatever the strategy. Of a cut
-// that is shared out, the sets with named machines give those first.
+// scaleTargets returns the new sizes of the sets for any strategy. In a shared decrease, machines
+// that were named for deletion come first.
 func scaleTargets(d *v1alpha1.MachineDeployment, b Bounds, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet, named map[*v1alpha1.MachineSet]int32) []setSize {
 	if one := alone(newSet, old); one != nil {
 		return []setSize{{one, max(0, d.Spec.Replicas)}}
@@ -123,21 +119,20 @@ func scaleTargets(d *v1alpha1.MachineDeployment, b Bounds, newSet *v1alpha1.Mach
 	return sizes
 }
 
-// A Share is one set's place in a proportional change of the total.
+// Share is one set in a proportional change of the total.
 type Share struct {
-	Size    int32 // present replicas of the set
-	Desired int32 // replicas of the deployment now
+	Size    int32 // replicas of the set
+	Desired int32 // replicas of the deployment
 	Surge   int32 // machines allowed above Desired
-	Max     int32 // desired + surge when the set was last sized; not positive: not known
-	ToAdd   int32 // change of the total, negative to shrink
-	Added   int32 // the part of ToAdd that other sets took already
+	Max     int32 // former Desired + Surge, 0 or less if not known
+	ToAdd   int32 // change of the total, negative for a decrease
+	Added   int32 // part of ToAdd that other sets have
 }
 
-// Change returns by how much the set changes: its part of the total when it was last sized
-// is its part of the total now, rounded half away from zero, and never more than what is
-// left of ToAdd. The result may have the other sign than ToAdd, which [ScalingOf] does not
-// let happen. If the former total is not known the set takes all that is left, as far as
-// it can.
+// Change returns the change of the set. The part of the set in the former total is its part in the
+// new one, rounded half away from zero. The result is never more than the rest of ToAdd. It may
+// have the other sign than ToAdd, which [ScalingOf] excludes. If the former total is not known, the
+// set gets all of the rest.
 func (s Share) Change() int32 {
 	if s.Size == 0 || s.ToAdd == 0 || s.ToAdd == s.Added {
 		return 0
@@ -159,20 +154,20 @@ func (s Share) Change() int32 {
 	return narrow(max(fraction, allowed))
 }
 
-// setSize is the size that a set should get.
+// setSize is the new size of a set.
 type setSize struct {
 	set *v1alpha1.MachineSet
 	to  int32
 }
 
-// scaleOrder returns the active sets, old ones youngest first, then the new one.
+// scaleOrder returns the active sets: the old ones, youngest first, and then the new one.
 func scaleOrder(newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) []*v1alpha1.MachineSet {
 	sets := byCreation(old)
 	slices.Reverse(sets)
 	return active(append(sets, newSet))
 }
 
-// growOne gives all growth to the new set, or without one to the youngest that is active.
+// growOne adds all growth to the new set, or without one to the youngest active set.
 func growOne(newSet *v1alpha1.MachineSet, sizes []setSize, toAdd int64) []setSize {
 	at := 0
 	if newSet != nil {
@@ -188,7 +183,7 @@ func growOne(newSet *v1alpha1.MachineSet, sizes []setSize, toAdd int64) []setSiz
 	return sizes
 }
 
-// cutShares shares a cut out in proportion, the largest set first. What rounding leaves is
+// cutShares shares a decrease in proportion, the largest set first. The rest of the rounding is
 // taken from the first sets that have it.
 func cutShares(d *v1alpha1.MachineDeployment, sizes []setSize, surge int32, toAdd int64) {
 	slices.SortStableFunc(sizes, func(a, b setSize) int { return cmp.Or(cmp.Compare(b.to, a.to), older(a.set, b.set)) })
@@ -212,8 +207,8 @@ func cutShares(d *v1alpha1.MachineDeployment, sizes []setSize, surge int32, toAd
 	}
 }
 
-// scaling reports whether the replicas changed. An update in place or a recreation that
-// is under way brings all sets to their sizes anyway, in its own order.
+// scaling reports whether the replicas changed. An in-place update or a recreation that is not
+// finished reaches the new size by itself.
 func (c *pass) scaling() bool {
 	if !scalingDue(c.d, c.newSet, c.standing()) {
 		return false
@@ -228,9 +223,8 @@ func (c *pass) scaling() bool {
 	}
 }
 
-// inPlace reports whether an update in place is under way, so that a change of the
-// replicas is part of it, and not for one set to take: an old set asks for machines, or
-// machines have moved and are not acknowledged.
+// inPlace reports whether an in-place update is not finished, so that changed replicas are part of
+// it: an old set has replicas, or machines that moved are not acknowledged.
 func (c *pass) inPlace() bool {
 	if !updatesInPlace(c.d) || c.in.NoCluster || c.newSet == nil {
 		return false
@@ -239,28 +233,27 @@ func (c *pass) inPlace() bool {
 	return len(active(c.old)) > 0 || slices.ContainsFunc(c.ledger.accounts, moving)
 }
 
-// standing returns the old sets that are not being deleted. The others are not scaled any
-// more, and neither tell nor take a change of the replicas.
+// standing returns the old sets without a deletion timestamp. The others are not scaled.
 func (c *pass) standing() []*v1alpha1.MachineSet {
 	return slices.DeleteFunc(slices.Clone(c.old), func(s *v1alpha1.MachineSet) bool { return s.DeletionTimestamp != nil })
 }
 
-// scale brings the sets to a changed number of replicas.
+// scale brings the sets to changed replicas.
 func (c *pass) scale() {
 	standing, rule := c.standing(), surplus
 	switch {
 	case alone(c.newSet, standing) != nil:
 		rule = surplusUnbounded
 	case saturated(c.d, c.newSet):
-		rule = withPreserved // they are replaced already
+		rule = withPreserved // the old machines are already replaced
 	}
 	for _, t := range scaleTargets(c.d, c.ledger.Bounds, c.newSet, standing, c.namedInSets()) {
 		c.scaleTo(c.ledger.of(t.set), int64(t.to), rule)
 	}
 }
 
-// namedInSets returns how many named machines the sets have, but not more than the
-// replicas were lowered by since the sets were sized.
+// namedInSets returns the numbers of machines of the sets that were named for deletion. Their sum
+// is at most the decrease of the replicas.
 func (c *pass) namedInSets() map[*v1alpha1.MachineSet]int32 {
 	var before int32
 	for _, s := range active(c.in.Sets) {
@@ -279,14 +272,14 @@ func (c *pass) namedInSets() map[*v1alpha1.MachineSet]int32 {
 	return named
 }
 
-// scaleTo brings one set as near to a size as the bounds allow. What it was sized for is
-// written in any case: what is missing is for the rollout, or for the next decision.
+// scaleTo brings one set as close to a size as the bounds allow. The number that it was sized for
+// is written in any case. The rollout or the next decision does the rest.
 func (c *pass) scaleTo(a *account, size int64, rule cutRule) {
 	l, changed := c.ledger, false
 	if size > a.spec {
-		size = min(size, max(a.spec, l.Desired)) // what is beyond would only have to go again
+		size = min(size, max(a.spec, l.Desired)) // more machines would have to be deleted again
 	}
-	if was, ok := intAnnotation(a.set, v1alpha1.DesiredReplicasAnnotation); ok && was >= c.d.Spec.Replicas && c.d.Spec.Paused { // the surge is for a rollout
+	if was, ok := intAnnotation(a.set, v1alpha1.DesiredReplicasAnnotation); ok && was >= c.d.Spec.Replicas && c.d.Spec.Paused { // only a rollout uses the surge
 		size = min(size, max(a.spec, a.spec+l.Desired-l.asked()))
 	}
 	switch {

@@ -23,11 +23,10 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// FindSets divides the sets of a deployment: the new one is the oldest whose
-// template equals that of the deployment (see [EqualIgnoreHash]), nil if there
-// is none; the old ones are all others, younger duplicates of the new one
-// included. Both follow creation time, then name, then UID. Nil sets are left
-// out. The sets are returned as they are, not as copies.
+// FindSets returns the new set of a deployment and the old ones. The new set is the oldest one
+// whose template is equal to that of the deployment (see [EqualIgnoreHash]), or nil. All others are
+// old, oldest first: sorted by creation time, name and UID. Nil sets are skipped. The sets are not
+// copied.
 func FindSets(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet) (newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) {
 	for _, s := range byCreation(sets) {
 		if newSet == nil && d != nil && EqualIgnoreHash(s.Spec.Template, d.Spec.Template) {
@@ -59,7 +58,7 @@ func older(a, b *v1alpha1.MachineSet) int {
 	)
 }
 
-// active returns the sets that ask for machines, in the same order.
+// active returns the sets with replicas, in the same order.
 func active(sets []*v1alpha1.MachineSet) []*v1alpha1.MachineSet {
 	var out []*v1alpha1.MachineSet
 	for _, s := range sets {
@@ -70,18 +69,16 @@ func active(sets []*v1alpha1.MachineSet) []*v1alpha1.MachineSet {
 	return out
 }
 
-// EqualIgnoreHash says whether machines made from a and b count as the same
-// generation. What can be changed without replacing machines is ignored: the
-// template hash label, the node template, the overrides of time-outs and
-// conditions, and the kind of the class. Everything else counts: other labels,
-// annotations, finalizers, class name and API group, provider ID. Nil and empty
-// maps are equal. The order of the arguments does not matter.
+// EqualIgnoreHash reports whether two templates are equal, so that a change from one to the other
+// causes no rollout. It ignores the template hash label, the node template, the machine
+// configuration and the kind of the class, which change without a rollout. Nil and empty maps are
+// equal.
 func EqualIgnoreHash(a, b v1alpha1.MachineTemplateSpec) bool {
 	return apiequality.Semantic.DeepEqual(generation(a), generation(b))
 }
 
-// generation returns the part of a template that makes a generation. It shares
-// memory with t, except for the labels.
+// generation returns a template without the fields that [EqualIgnoreHash] ignores. It shares memory
+// with t, except for the labels.
 func generation(t v1alpha1.MachineTemplateSpec) v1alpha1.MachineTemplateSpec {
 	t.Labels = maps.Clone(t.Labels)
 	delete(t.Labels, v1alpha1.DefaultMachineDeploymentUniqueLabelKey)
@@ -94,30 +91,26 @@ func generation(t v1alpha1.MachineTemplateSpec) v1alpha1.MachineTemplateSpec {
 	return t
 }
 
-// templateHash returns the value of the template hash label of a new set: the
-// 32-bit FNV-1a hash, in decimal, of the JSON form of what makes a generation
-// (so templates that are equal under [EqualIgnoreHash] have the same hash),
-// followed by the collision count if there is one. Sets are never found by this
-// value, only told apart by it; it differs from the reference system's.
+// templateHash returns the value of the template hash label of a new set: the 32-bit FNV-1a hash,
+// in decimal, of the [generation] as JSON and of the collision count. Equal templates have the same
+// hash. Sets are not found by this label. Its value is not that of MCM.
 func templateHash(t v1alpha1.MachineTemplateSpec, collisions *int32) string {
 	h := fnv.New32a()
-	// Templates hold nothing that could not be encoded; if that should change,
-	// names collide, and the collision count keeps them apart.
+	// A template can always be encoded. Otherwise the names would collide, and the collision count
+	// would distinguish them.
 	if text, err := json.Marshal(generation(t)); err == nil {
 		_, _ = h.Write(text)
 	}
 	if collisions != nil {
 		var count [8]byte
-		binary.LittleEndian.PutUint32(count[:], uint32(*collisions)) //nolint:gosec // any bits will do
+		binary.LittleEndian.PutUint32(count[:], uint32(*collisions)) //nolint:gosec // the value may wrap
 		_, _ = h.Write(count[:])
 	}
 	return strconv.FormatUint(uint64(h.Sum32()), 10)
 }
 
-// setName returns the name of the set that a deployment creates for a template with the
-// given hash: five characters that stand for the hash, in an alphabet without vowels, so
-// that no words come out. The name of the deployment is cut if the result would be too
-// long for an object.
+// setName returns the name of a new set: the name of the deployment and five characters of the
+// encoded hash. The name of the deployment is cut if the result is too long.
 func setName(deployment, hash string) string {
 	const suffixLen = 5
 	suffix := rand.SafeEncodeString(hash)
@@ -125,9 +118,8 @@ func setName(deployment, hash string) string {
 	return deployment[:min(len(deployment), validation.DNS1123SubdomainMaxLength-len(suffix))] + suffix
 }
 
-// buildSet returns the set to create for the template of a deployment, with the given
-// number of replicas. Its name follows from the template and the collision count of the
-// deployment, so that creating it twice fails.
+// buildSet returns the new set of a deployment. Its name follows from the template and the
+// collision count, so that a second creation fails.
 func buildSet(d *v1alpha1.MachineDeployment, old []*v1alpha1.MachineSet, replicas int32) *v1alpha1.MachineSet {
 	spec := d.Spec.DeepCopy()
 	hash := templateHash(spec.Template, d.Status.CollisionCount)
@@ -159,15 +151,14 @@ func withHash(labels map[string]string, hash string) map[string]string {
 	return k8slabels.Merge(labels, k8slabels.Set{v1alpha1.DefaultMachineDeploymentUniqueLabelKey: hash})
 }
 
-// lastAppliedConfig is kept by kubectl for itself.
+// lastAppliedConfig is an annotation of kubectl.
 const lastAppliedConfig = "kubectl.kubernetes.io/last-applied-configuration"
 
-// ownPrefix is that of the keys which are this system's alone: they say something
-// about the object that carries them, and about no other.
+// ownPrefix is the prefix of annotations of this module. They belong to one object.
 const ownPrefix = "machinist.dev/"
 
-// ownAnnotation says whether an annotation belongs to one object alone and is
-// neither handed down from a deployment to its sets nor back.
+// ownAnnotation reports whether an annotation belongs to one object, so that it is copied neither
+// from a deployment to its sets nor back.
 func ownAnnotation(key string) bool {
 	if strings.HasPrefix(key, ownPrefix) {
 		return true
@@ -186,17 +177,16 @@ func ownAnnotation(key string) bool {
 	return false
 }
 
-// NewSetAnnotations returns the annotations that the new set of a deployment
-// should carry, and whether they are to be written. The input is not modified.
+// NewSetAnnotations returns the annotations of the new set of a deployment, and whether they differ
+// from the present ones. It does not modify its arguments.
 //
-// Annotations of the deployment are added, except those which belong to one
-// object alone. An empty value is not added to a set that lacks the annotation.
-// None is removed, as in the reference system: an annotation that the deployment
-// does not have may be one that another client put on the set, and nothing tells. The revision is raised, never lowered, and a revision that is
-// given up is appended to the history, which forgets the oldest when it grows
-// beyond 2000 characters. A set that does not exist yet also gets the two replica
-// annotations. If the present revision of the set or the new one is not a number
-// nothing is to be written.
+// The annotations of the deployment are added, except those that belong to one object. An empty
+// value does not add an annotation. None is removed, as in MCM, because another client may have set
+// it. The revision never decreases. A former revision is appended to the history, which loses its
+// oldest entries above 2000 characters. A set that does not exist yet gets the annotations with the
+// replicas.
+//
+// If the present or the new revision is not a number, the result is false.
 func NewSetAnnotations(d *v1alpha1.MachineDeployment, s *v1alpha1.MachineSet, revision string, exists bool) (map[string]string, bool) {
 	out := map[string]string{}
 	if s != nil {
@@ -230,11 +220,11 @@ func NewSetAnnotations(d *v1alpha1.MachineDeployment, s *v1alpha1.MachineSet, re
 	return out, changed
 }
 
-// maxHistory is how many characters of former revisions are kept.
+// maxHistory is the maximum length of the history of revisions, in characters.
 const maxHistory = 2000
 
-// appendRevision adds a revision to a history, and drops the oldest ones if it
-// grows too long.
+// appendRevision appends a revision to a history, and removes the oldest ones if it becomes too
+// long.
 func appendRevision(history, revision string) string {
 	if history == "" || history[0] == ',' {
 		return revision
@@ -250,7 +240,8 @@ func appendRevision(history, revision string) string {
 	return history
 }
 
-// sizedForPresent says whether the annotations name the present replicas.
+// sizedForPresent reports whether the annotations of a set have the present replicas and maximum of
+// the deployment.
 func sizedForPresent(a map[string]string, d *v1alpha1.MachineDeployment) bool {
 	for k, v := range replicaAnnotations(d) {
 		if a[k] != v {
@@ -268,7 +259,7 @@ func replicaAnnotations(d *v1alpha1.MachineDeployment) map[string]string {
 	}
 }
 
-// intAnnotation reads a number of machines from an annotation.
+// intAnnotation returns the number in an annotation, and whether there is one.
 func intAnnotation(s *v1alpha1.MachineSet, key string) (int32, bool) {
 	text, ok := s.Annotations[key]
 	if !ok {
@@ -286,15 +277,15 @@ func parseRevision(text string) (int64, bool) {
 	return n, err == nil
 }
 
-// LastRevision returns the second highest revision of the sets. A rollback without a
-// revision goes there. Two sets with the highest revision make it the same. It is 0 if
-// there is none. Nil sets, and revisions that are not numbers, are skipped.
+// LastRevision returns the second highest revision of the sets, to which a rollback without a
+// revision goes. It is the highest one if two sets have it, and 0 if there is none. Nil sets and
+// revisions that are not numbers are skipped.
 func LastRevision(sets []*v1alpha1.MachineSet) int64 {
 	_, second := topRevisions(sets)
 	return second
 }
 
-// topRevisions returns the two highest revisions of the sets, 0 for those missing.
+// topRevisions returns the two highest revisions of the sets, or 0.
 func topRevisions(sets []*v1alpha1.MachineSet) (highest, second int64) {
 	for _, s := range sets {
 		if s == nil {
@@ -312,15 +303,13 @@ func topRevisions(sets []*v1alpha1.MachineSet) (highest, second int64) {
 	return highest, second
 }
 
-// propagated returns a copy of the new set with what it takes over from its deployment
-// without a rollout, and what differs: annotations and revision (see
-// [NewSetAnnotations]), node template, overrides, class kind, minimum ready time, and the
-// number of preserved machines. The copy is nil if nothing differs.
+// propagated returns a copy of the new set with the fields that change without a rollout, and the
+// names of those that differ. They are the annotations and the revision (see [NewSetAnnotations]),
+// node template, machine configuration, class kind, minReadySeconds and
+// autoPreserveFailedMachineMax. The copy is nil if nothing differs.
 //
-// Old sets take nothing over, as in the reference system. A rollback goes back to them,
-// timeouts included, and a wrong timeout reaches only the machines of one generation.
-// A user who wants another drain timeout for old machines changes the template of their
-// set.
+// Old sets keep their fields, as in MCM. A rollback restores them, and a wrong timeout affects only
+// the machines of one template.
 func propagated(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) (*v1alpha1.MachineSet, []string) {
 	s, from := newSet.DeepCopy(), d.Spec.DeepCopy()
 	annotations, changed := NewSetAnnotations(d, s, nextRevision(old), true)
@@ -352,7 +341,7 @@ func propagated(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old 
 	return s, differs
 }
 
-// nextRevision is one more than any old set has, as long as there is such a number.
+// nextRevision returns the highest revision of the old sets plus 1.
 func nextRevision(old []*v1alpha1.MachineSet) string {
 	highest, _ := topRevisions(old)
 	if highest < math.MaxInt64 {
@@ -361,10 +350,9 @@ func nextRevision(old []*v1alpha1.MachineSet) string {
 	return strconv.FormatInt(highest, 10)
 }
 
-// surplusSets returns the old sets that are not kept as history any more, oldest first. Of
-// the sets that are not being deleted the youngest limit ones are kept. Of the others
-// those go that neither ask for nor have machines, and that have seen their latest spec.
-// A nil limit keeps all, a negative one is read as 0.
+// surplusSets returns the old sets to delete, oldest first. The youngest sets, up to the limit, are
+// kept, and so are those with replicas, with machines or with an outdated status. A nil limit keeps
+// all. A negative one counts as 0.
 func surplusSets(old []*v1alpha1.MachineSet, limit *int32) []*v1alpha1.MachineSet {
 	if limit == nil {
 		return nil
@@ -376,7 +364,7 @@ func surplusSets(old []*v1alpha1.MachineSet, limit *int32) []*v1alpha1.MachineSe
 	})
 }
 
-// observed says whether the status of a set is of its present spec.
+// observed reports whether the status of a set is of its present spec.
 func observed(s *v1alpha1.MachineSet) bool {
 	return s.Status.ObservedGeneration >= s.Generation
 }
