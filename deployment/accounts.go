@@ -119,7 +119,7 @@ func (a *account) predict(order machineset.Order) {
 	a.available -= a.availableOf(a.outgoing)
 	a.lost += a.availableOf(possible) // they may be deleted
 	if a.unseen > 0 {
-		a.exposed = beforeFresh(a.stay, order, a.now)
+		a.exposed = beforeNew(a.stay, order, a.now)
 	}
 }
 
@@ -132,7 +132,7 @@ func outgoing(s *v1alpha1.MachineSet, eligible []*v1alpha1.Machine, keep, unseen
 	if unseen == 0 || int64(len(eligible))+unseen <= keep {
 		return certain, nil
 	}
-	fresh := freshMachine(now)
+	fresh := newMachine(now)
 	for _, v := range machineset.Choose(s, eligible, int(max(0, keep-unseen)), order)[len(certain):] {
 		if v.By != machineset.ByPlan && !deletedBefore(order, v.Machine, fresh) {
 			break
@@ -142,10 +142,10 @@ func outgoing(s *v1alpha1.MachineSet, eligible []*v1alpha1.Machine, keep, unseen
 	return certain, possible
 }
 
-// beforeFresh returns the machines that a set may delete instead of a new one, in order.
-func beforeFresh(machines []*v1alpha1.Machine, order machineset.Order, now time.Time) []*v1alpha1.Machine {
+// beforeNew returns the machines that a set may delete instead of a new one, in order.
+func beforeNew(machines []*v1alpha1.Machine, order machineset.Order, now time.Time) []*v1alpha1.Machine {
 	var out []*v1alpha1.Machine
-	fresh := freshMachine(now)
+	fresh := newMachine(now)
 	for _, m := range machines {
 		if deletedBefore(order, m, fresh) {
 			out = append(out, m)
@@ -157,8 +157,8 @@ func beforeFresh(machines []*v1alpha1.Machine, order machineset.Order, now time.
 	return out
 }
 
-// freshMachine returns a machine as it is after its creation.
-func freshMachine(now time.Time) *v1alpha1.Machine {
+// newMachine returns a machine as it is after its creation.
+func newMachine(now time.Time) *v1alpha1.Machine {
 	m := &v1alpha1.Machine{}
 	m.CreationTimestamp = metav1.NewTime(now)
 	m.Status.CurrentStatus.Phase = v1alpha1.MachinePending
@@ -266,8 +266,8 @@ func (l *ledger) sum(f func(*account) int64) int64 {
 	return n
 }
 
-// asked returns the sum of the planned sizes.
-func (l *ledger) asked() int64 { return l.sum(func(a *account) int64 { return a.spec }) }
+// planned returns the sum of the planned sizes.
+func (l *ledger) planned() int64 { return l.sum(func(a *account) int64 { return a.spec }) }
 
 // total returns the maximum number of machines of all sets.
 func (l *ledger) total() int64 { return l.sum((*account).most) }
@@ -275,21 +275,21 @@ func (l *ledger) total() int64 { return l.sum((*account).most) }
 // available returns how many machines stay available for certain.
 func (l *ledger) available() int64 { return l.sum((*account).guaranteed) }
 
-// slack returns how many available machines may be deleted. It is negative if too few are
+// mayLose returns how many available machines may be deleted. It is negative if too few are
 // available.
-func (l *ledger) slack() int64 { return l.available() - l.Least() }
+func (l *ledger) mayLose() int64 { return l.available() - l.Least() }
 
-// room returns by how many machines the sets may grow. It is 0 until all sets have reported,
+// mayGrow returns by how many machines the sets may grow. It is 0 until all sets have reported,
 // because a set may have more machines than were observed.
-func (l *ledger) room() int64 {
-	if l.silent() != nil {
+func (l *ledger) mayGrow() int64 {
+	if l.unreported() != nil {
 		return 0
 	}
 	return max(0, l.Most()-l.total())
 }
 
-// silent returns the first account whose set has not reported on its spec, or nil.
-func (l *ledger) silent() *account {
+// unreported returns the first account whose set has not reported on its spec, or nil.
+func (l *ledger) unreported() *account {
 	for _, a := range l.accounts {
 		if !a.reported {
 			return a
@@ -325,13 +325,13 @@ func (l *ledger) oldActive() []*account {
 	return out
 }
 
-// budget returns by how many machines the old sets may shrink, if all others are available.
-func (l *ledger) budget() int64 {
+// mayShrink returns by how many machines the old sets may shrink, if all others are available.
+func (l *ledger) mayShrink() int64 {
 	missing := l.sum(func(a *account) int64 {
 		if a.isNew {
 			return max(0, a.spec-a.guaranteed())
 		}
 		return 0
 	})
-	return l.asked() - l.Least() - missing
+	return l.planned() - l.Least() - missing
 }

@@ -9,18 +9,15 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// updateInPlace takes the next step of an update in place, and returns the new set if it
-// creates that. Nodes of old machines
-// are made candidates; some are selected; the machine controller drains them, and
-// the agents on them do the update. A machine whose update succeeded moves to the
-// new set, with its VM and its Node.
+// updateInPlace does the next step of an in-place update. It returns the new set if it creates
+// that. The Nodes of old machines become candidates, and some are selected. The machine controller
+// drains a selected Node, and an agent on the Node does the update. An updated machine moves to the
+// new set with its VM and its Node.
 //
-// The sizes follow the machines, and never the other way round: a move changes one
-// machine and no size. Once both sets have reported that they see it, the old one
-// gets smaller and the new one larger; and once the new one has reported on that,
-// the machine is acknowledged as one of its own. So a set that reads an old cache
-// neither replaces a machine that left nor deletes one for another that came, and
-// a crash at any point leaves nothing to repair.
+// Sizes follow machines: a move changes one machine and no size. Once both sets have reported the
+// move, the old set becomes smaller and the new one larger. Once the new set has reported its size,
+// the machine is acknowledged. So a set with an outdated cache neither replaces the machine nor
+// deletes another one, and a crash at any point needs no repair.
 func (c *pass) updateInPlace() *v1alpha1.MachineSet {
 	if c.in.NoCluster {
 		c.stop(reasonNoCluster, "machines join no cluster, so there are no Nodes to update in place")
@@ -28,7 +25,7 @@ func (c *pass) updateInPlace() *v1alpha1.MachineSet {
 	}
 	if c.newSet == nil {
 		l := c.ledger
-		return c.create(max(0, l.asked()-l.total())) // machines that old sets ask for and do not create have a place
+		return c.create(max(0, l.planned()-l.total())) // reserved for machines of old sets that do not exist
 	}
 	u := c.openUpdates()
 	if u.to.deleting {
@@ -46,14 +43,13 @@ func (c *pass) updateInPlace() *v1alpha1.MachineSet {
 	}
 	u.nominate()
 	if !changing {
-		u.tell((*updated).unknown, reasonNodeUnknown, "the node of %d old machine is not known; the others are updated", "the nodes of %d old machines are not known; the others are updated")
+		u.holdFirst((*updated).unknown, reasonNodeUnknown, "the node of %d old machine is not known; the others are updated", "the nodes of %d old machines are not known; the others are updated")
 	}
 	return nil
 }
 
-// scaleInPlace carries out a change of the replicas while an update in place is
-// paused: what has moved is counted, and the sum follows the replicas. Nothing is
-// selected, and nothing moves.
+// scaleInPlace carries out a change of the replicas while an in-place update is paused. Machines
+// that moved are counted. No Node is selected, and no machine moves.
 func (c *pass) scaleInPlace() {
 	u := c.openUpdates()
 	if u.to.deleting {
@@ -65,11 +61,9 @@ func (c *pass) scaleInPlace() {
 	u.acknowledge()
 }
 
-// allowGrowth takes the label that keeps a set from creating machines off the new
-// set, which has it if it was an old one before. If machines have left it in the
-// meantime its size follows them in the same write, as its account was opened with
-// what it has, or it would replace them; and it has to have seen that they left, or
-// it would delete others.
+// allowGrowth removes the label that disables scale-up from the new set, which has it from a former
+// rollout. The set must have reported the machines that left it. Its size follows them in the same
+// write, so that it does not replace them.
 func (c *pass) allowGrowth() {
 	a := c.ledger.of(c.newSet)
 	if a == nil || a.deleting || !machineset.ScaleUpDisabled(a.next) {
@@ -84,8 +78,7 @@ func (c *pass) allowGrowth() {
 	a.changes = append(a.changes, "it may create machines again")
 }
 
-// settleMoves acknowledges machines that have moved if the strategy is another by
-// now. For updates in place that is a part of each pass.
+// settleMoves acknowledges machines that moved, if the strategy is no longer the in-place update.
 func (c *pass) settleMoves() {
 	if updatesInPlace(c.d) || !c.ledger.moving() {
 		return
@@ -95,9 +88,8 @@ func (c *pass) settleMoves() {
 	u.acknowledge()
 }
 
-// sizedForPresent writes down for which number of replicas the active sets were
-// sized, so that a change is not seen again. It writes down who goes as well, and
-// so comes before others are named.
+// sizedForPresent writes the present replicas to the annotations of the active sets, so that a
+// change is not found again.
 func (c *pass) sizedForPresent() {
 	for _, a := range c.ledger.accounts {
 		if !a.deleting && a.next.Spec.Replicas > 0 && !sizedForPresent(a.next.Annotations, c.d) {

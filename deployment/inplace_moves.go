@@ -15,9 +15,8 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// move gives finished machines to the new set, as many as it may have, and says
-// whether there are any. A set that might still replace a machine which leaves it
-// keeps them until it is known not to.
+// move moves updated machines to the new set, as many as it may have, and reports whether there are
+// any. A machine stays while its set might replace it.
 func (u *updates) move() bool {
 	room, moved := u.l.Desired-u.has(), false
 	for _, o := range u.units {
@@ -40,12 +39,10 @@ func (u *updates) move() bool {
 	return moved
 }
 
-// movedMachine returns a copy of a machine that was updated in place, as it looks once it
-// has moved from one set to another: the labels by which the first selects it are
-// replaced by those of the second, its label says that the update succeeded, so
-// that neither set deletes it before it is counted, and the second set controls it
-// in place of the first. Other labels and other owners stay. It is nil if any of
-// the three is nil.
+// movedMachine returns a copy of a machine after its move from one set to another. The labels of
+// the first selector are replaced by those of the second, and the second set becomes the
+// controller. The label with the successful update keeps both sets from deleting it. Other labels
+// and owners stay. It is nil for a nil machine.
 func movedMachine(m *v1alpha1.Machine, from, to *v1alpha1.MachineSet) *v1alpha1.Machine {
 	next := m.DeepCopy()
 	if next.Labels == nil {
@@ -66,26 +63,22 @@ func movedMachine(m *v1alpha1.Machine, from, to *v1alpha1.MachineSet) *v1alpha1.
 	return next
 }
 
-// selects reports whether the selector of a set fits labels. An unreadable selector
-// fits none.
+// selects reports whether the selector of a set matches labels. An invalid selector matches none.
 func selects(s *v1alpha1.MachineSet, have map[string]string) bool {
 	selector, err := metav1.LabelSelectorAsSelector(s.Spec.Selector)
 	return err == nil && selector.Matches(k8slabels.Set(have))
 }
 
-// followMoves brings the sizes in line with the machines: an old set gets smaller by
-// those that have left it, whether they moved or failed, and a set to which
-// machines have moved gets larger by them. Each set has to see the same machines as
-// we do, or it would create or delete some for those it has not seen come or go;
-// and nothing grows before the others have made room: the new set neither, as long as it
-// waits to be given the size of what it has. Machines that are too many then,
-// because fewer are wanted by now, are chosen like others once they are acknowledged. They
-// take the places of machines that an autoscaler named.
+// followMoves adapts the sizes to the machines: an old set becomes smaller by those that left it,
+// and the set that got them becomes larger. Each set must have reported the same machines, or it
+// would create or delete others. No set grows before the others have become smaller, or while the
+// new set waits for its size. If too many machines exist then, some are chosen for deletion after
+// they are acknowledged.
 func (u *updates) followMoves() {
 	waits := false
 	for _, a := range u.c.ledger.accounts {
 		if a.isNew && !a.deleting && machineset.ScaleUpDisabled(a.next) && int64(a.next.Spec.Replicas) > a.spec {
-			waits = true // its hold is told already
+			waits = true // allowGrowth holds it
 			continue
 		}
 		present := int64(a.counts.Present)
@@ -107,10 +100,9 @@ func (u *updates) followMoves() {
 	}
 }
 
-// acknowledge ends the update of machines that have moved. First the Node is given
-// back to pods. Once it is, and once the set has reported on a size in which all
-// its machines have a place, the label is taken off the machine, and from then on it
-// is one like all others.
+// acknowledge ends the update of machines that moved. First the Node is uncordoned. Then, once the
+// set has reported a size for all its machines, the label of the update is removed from the
+// machine.
 func (u *updates) acknowledge() {
 	for _, o := range u.units {
 		if o.stage != updateMoved || o.of.deleting {
@@ -129,9 +121,9 @@ func (u *updates) acknowledge() {
 	}
 }
 
-// unmarkNew takes the marks of an update off the Nodes of the new set. They have
-// some if the template went back to an earlier one in the middle of an update. An
-// update that has begun goes on, and its Node is given back to pods at its end.
+// unmarkNew removes the marks of an update from the Nodes of the new set. They have marks if the
+// template returned to a former one during an update. An update that has begun continues, and its
+// Node is uncordoned at its end.
 func (u *updates) unmarkNew() {
 	for _, o := range u.units {
 		if !o.of.isNew || o.node == nil {
@@ -146,13 +138,13 @@ func (u *updates) unmarkNew() {
 			}
 		case updateDone:
 			uncordonUpdated(u.c.editNode(o.node, "update in place succeeded"))
-		case notUpdating, updateFailed, updateMoved: // nothing to take back
+		case notUpdating, updateFailed, updateMoved: // no marks
 		}
 	}
 }
 
-// keepOldFromGrowing labels the old sets, so that none replaces a machine that has
-// left it: what is missing is created by the new set.
+// keepOldFromGrowing adds the label that disables scale-up to the old sets, so that none replaces a
+// machine that left it.
 func (u *updates) keepOldFromGrowing() {
 	for _, a := range u.c.ledger.accounts {
 		if a.isNew || a.deleting || machineset.ScaleUpDisabled(a.next) || a.spec == 0 && a.counts.Machines == 0 {
@@ -163,9 +155,9 @@ func (u *updates) keepOldFromGrowing() {
 	}
 }
 
-// sizeSets brings the sum of all sizes to the replicas, and reports whether a size
-// changes in this pass. The new set takes what is missing. The old sets give what is
-// too much because fewer are wanted, and all they have once the new set is full.
+// sizeSets brings the sum of all sizes to the replicas, and reports whether a size changes. The new
+// set gets the missing machines. The old sets shrink if too many exist, and completely once the new
+// set is full.
 func (u *updates) sizeSets() bool {
 	c, l := u.c, u.l
 	asked, have := u.oldMachines()
@@ -181,16 +173,15 @@ func (u *updates) sizeSets() bool {
 	u.cutOld(tooMany, surplus, why)
 	if u.to.spec >= l.Desired {
 		back := u.cordonedNew()
-		u.to.lost += back // nothing is replaced by a machine whose Node takes no pods yet
+		u.to.lost += back // a machine on a cordoned Node replaces none
 		u.cutOld(math.MaxInt32, withPreserved, "the new set has all the machines")
 		u.to.lost -= back
 	}
 	return slices.ContainsFunc(c.ledger.accounts, func(a *account) bool { return a.next.Spec.Replicas != a.set.Spec.Replicas })
 }
 
-// cutNamed takes machines that the user named from the sets that have them, and
-// returns how many. Those that are left count as gone: their sets let them go
-// whatever their sizes are.
+// cutNamed takes machines that a user named for deletion from their sets, and returns their number.
+// Named machines that remain count as lost, because their sets delete them at any size.
 func (u *updates) cutNamed(tooMany int64, why string) int64 {
 	taken := int64(0)
 	for _, a := range u.c.ledger.accounts {
@@ -210,10 +201,10 @@ func (u *updates) cutNamed(tooMany int64, why string) int64 {
 	return taken
 }
 
-// cutOld takes machines from the old sets, the oldest first.
+// cutOld takes machines from the old sets, the oldest set first.
 func (u *updates) cutOld(tooMany int64, how cutRule, why string) {
 	for _, a := range u.l.oldActive() {
-		if !a.seesAll() { // it would delete others for those that it has not seen leave
+		if !a.seesAll() { // it would delete others instead of those that left
 			continue
 		}
 		tooMany -= u.c.take(a, min(a.spec, tooMany), how)
@@ -226,8 +217,8 @@ func (u *updates) cutOld(tooMany int64, how cutRule, why string) {
 	}
 }
 
-// oldMachines returns how many machines the old sets ask for, and how many they have or
-// may still create.
+// oldMachines returns the replicas of the old sets, and the number of machines that they have or
+// may create.
 func (u *updates) oldMachines() (asked, have int64) {
 	for _, a := range u.l.accounts {
 		switch {

@@ -16,9 +16,8 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// nominate makes candidates of the Nodes of old machines, also of those that join
-// late, as many as are left of the writes of a pass. A Node that is not known is
-// left alone, and so is one whose machine goes anyway.
+// nominate makes the Nodes of old machines candidates, up to the maximum of writes of a pass.
+// Unknown Nodes and Nodes of failed machines are skipped.
 func (u *updates) nominate() {
 	left := u.c.editsLeft()
 	for _, o := range u.units {
@@ -40,46 +39,45 @@ func (c *pass) labelNode(node *corev1.Node, key, why string) {
 // selectByHand says what a user has to do for an update with manual orchestration.
 const selectByHand = "a user has to add the label " + v1alpha1.LabelKeyNodeSelectedForUpdate + " to those that may be updated now"
 
-// selectNodes selects as many candidates as the bounds allow; with manual
-// orchestration that is left to others.
+// selectNodes selects as many candidates as the bounds allow. With manual orchestration a user
+// selects them.
 func (u *updates) selectNodes() {
 	candidates := u.count((*updated).candidate)
 	want := u.l.Desired - u.has() - u.arriving()
 	switch {
 	case candidates == 0 || want <= 0:
 	case u.manual:
-		u.tell((*updated).candidate, ReasonGate, "%d node is a candidate for an update in place; "+selectByHand, "%d nodes are candidates for an update in place; "+selectByHand)
+		u.holdFirst((*updated).candidate, ReasonGate, "%d node is a candidate for an update in place; "+selectByHand, "%d nodes are candidates for an update in place; "+selectByHand)
 		return
 	default:
 		if u.choose(want) > 0 || u.surgeAgain() {
 			return
 		}
 	}
-	u.tellProgress(candidates)
+	u.holdProgress(candidates)
 }
 
-// candidate reports whether a machine may be selected: its Node has been made a
-// candidate, it is not about to go, and it is not about to become available.
+// candidate reports whether a machine may be selected: its Node is a candidate, and it is neither
+// failed nor about to become available.
 func (o *updated) candidate() bool {
 	return o.old() && o.stage == updateCandidate && !selected(o.node) &&
 		!machineset.Failed(o.machine) && (o.available || !joining(o.machine))
 }
 
-// joining reports whether a machine is on its way to being available.
+// joining reports whether a machine is about to become available.
 func joining(m *v1alpha1.Machine) bool {
 	phase := m.Status.CurrentStatus.Phase
 	traits := machine.TraitsOf(phase)
 	return !traits.Trouble && !traits.Updating && phase != v1alpha1.MachineTerminating
 }
 
-// choose selects the Nodes of up to want candidates, and returns how many.
-// Unavailable machines come first: nothing is lost by them, but only as many are
-// worked on at a time as may be unavailable, so that a bad update stops. Available
-// ones are selected as long as enough others are available, and their Nodes given
-// back to pods. Who it is in each set is chosen as for machines that are replaced.
+// choose selects the Nodes of up to want candidates, and returns their number. Unavailable machines
+// are first, as many at a time as may be unavailable, so that a bad update stops. Available ones
+// are selected while enough others are available on uncordoned Nodes. Within a set the order is
+// that of replacements.
 func (u *updates) choose(want int64) int64 {
 	first := u.choosePart(false, min(want, u.mayBeBroken()), 0, unavailableOnly)
-	spare := u.l.slack() - u.count((*updated).returning)
+	spare := u.l.mayLose() - u.count((*updated).returning)
 	return first + u.choosePart(true, want-first, spare, withAvailable)
 }
 
@@ -93,7 +91,7 @@ func (u *updates) choosePart(available bool, n, spare int64, how cutRule) int64 
 			}
 		}
 		for _, v := range u.c.choose(a, from, n-chosen, spare-chosen, how, true) {
-			node, _ := u.c.in.nodeOf(v.Machine) // it is there, or this were no candidate
+			node, _ := u.c.in.nodeOf(v.Machine) // a candidate has a Node
 			u.c.labelNode(node, v1alpha1.LabelKeyNodeSelectedForUpdate, "selected for an update in place")
 			chosen++
 		}
@@ -101,22 +99,20 @@ func (u *updates) choosePart(available bool, n, spare int64, how cutRule) int64 
 	return chosen
 }
 
-// mayBeBroken returns how many unavailable machines may be selected: as many as are
-// beyond those that have to be available, without those of the new set that are
-// not available or whose Nodes are not given back, those that are being updated, and
-// those whose update failed.
+// mayBeBroken returns how many unavailable machines may be selected. Each unavailable machine of
+// the new set, each machine that is being updated, and each failed update count against
+// maxUnavailable.
 func (u *updates) mayBeBroken() int64 {
-	return u.l.asked() - u.l.Least() - max(0, u.has()-u.to.guaranteed()+u.cordonedNew()) - u.arriving() - u.count((*updated).failed)
+	return u.l.planned() - u.l.Least() - max(0, u.has()-u.to.guaranteed()+u.cordonedNew()) - u.arriving() - u.count((*updated).failed)
 }
 
-// surgeAgain gives the new set a surge that it was not created with, if nothing
-// could be updated otherwise: no machine may be unavailable, and the set was there
-// before, from an earlier rollout. As in the reference system there is none at
-// first; it comes when nothing has moved for a while. It reports whether it comes now.
+// surgeAgain gives an existing new set the surge that it was not created with. It does so if no
+// machine may be unavailable and no machine has moved for 5 minutes, because no update could begin
+// otherwise. It reports whether the set grows.
 func (u *updates) surgeAgain() bool {
 	const patience = 5 * time.Minute
 	cond := conditionOf(u.c.d.Status, v1alpha1.MachineDeploymentProgressing)
-	room := min(u.l.Most()-u.l.asked(), u.l.Desired-u.to.spec)
+	room := min(u.l.Most()-u.l.planned(), u.l.Desired-u.to.spec)
 	if u.l.Unavailable > 0 || room <= 0 || u.arriving() > 0 || !u.l.allSettled() || cond == nil {
 		return false
 	}
@@ -127,25 +123,26 @@ func (u *updates) surgeAgain() bool {
 	return u.c.grow(u.to, u.to.spec+room)
 }
 
-// tellProgress says why nothing is selected, if there is something left to update.
-func (u *updates) tellProgress(candidates int64) {
+// holdProgress holds the machines that are being updated, or says why none is selected.
+func (u *updates) holdProgress(candidates int64) {
 	busy := u.count((*updated).busy)
 	switch available := u.l.available() - u.count((*updated).returning); {
 	case busy > 0:
-		u.tell((*updated).busy, ReasonUpdating, "%d machine is being updated in place", "%d machines are being updated in place")
+		u.holdFirst((*updated).busy, ReasonUpdating, "%d machine is being updated in place", "%d machines are being updated in place")
 	case candidates > 0 && available <= u.l.Least():
 		u.c.hold("machineset/"+u.to.set.Name, ReasonMinimumAvailable, fmt.Sprintf("%s available <= %d replicas - %d max unavailable", machines(available), u.l.Desired, u.l.Unavailable))
 	}
 	switch {
 	case u.count((*updated).failed) > 0:
-		u.tell((*updated).failed, ReasonUpdating, "the update in place of %d machine failed", "the update in place of %d machines failed")
+		u.holdFirst((*updated).failed, ReasonUpdating, "the update in place of %d machine failed", "the update in place of %d machines failed")
 	case busy == 0 && candidates == 0:
-		u.tell((*updated).old, ReasonWaitingForMachines, "%d old machine is left, and it may not be updated now", "%d old machines are left, and none may be updated now")
+		u.holdFirst((*updated).old, ReasonWaitingForMachines, "%d old machine is left, and it may not be updated now", "%d old machines are left, and none may be updated now")
 	}
 }
 
-// tell holds the first machine of a kind, with the number of them, if there are any.
-func (u *updates) tell(is func(*updated) bool, r machinist.Reason, one, many string) {
+// holdFirst holds the first machine for which is returns true, with the number of all. One and many are
+// the forms of the message.
+func (u *updates) holdFirst(is func(*updated) bool, r machinist.Reason, one, many string) {
 	if i := slices.IndexFunc(u.units, is); i >= 0 {
 		u.c.hold("machine/"+u.units[i].machine.Name, r, plural(u.count(is), one, many))
 	}

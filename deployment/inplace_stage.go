@@ -12,34 +12,29 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// updateStage is how far the update in place of one machine has come.
+// updateStage is the state of the in-place update of one machine.
 type updateStage string
 
 const (
-	// notUpdating says that nothing has begun. It is the empty stage.
+	// notUpdating means that no update has begun. It is the empty stage.
 	notUpdating updateStage = ""
-	// updateCandidate says that the Node waits to be selected, or was selected and
-	// nothing has come of it yet.
+	// updateCandidate means that the Node waits for its selection, or was selected and the update
+	// has not begun.
 	updateCandidate updateStage = "Candidate"
-	// updateStarted says that the Node is being drained or updated.
+	// updateStarted means that the Node is being drained or updated.
 	updateStarted updateStage = "Started"
-	// updateFailed says that the update failed or took too long. The machine is of no
-	// use until its Node says otherwise, or until it is replaced.
+	// updateFailed means that the update failed or took too long. The machine is unavailable until
+	// its Node changes or it is replaced.
 	updateFailed updateStage = "Failed"
-	// updateDone says that the update succeeded, and the machine is still in its old
-	// set.
+	// updateDone means that the update succeeded and the machine is still in its old set.
 	updateDone updateStage = "Done"
-	// updateMoved says that the machine has come to its set by an update, and is not
-	// acknowledged there yet.
+	// updateMoved means that the machine moved to its set after an update and is not acknowledged.
 	updateMoved updateStage = "Moved"
 )
 
-// stageOf returns the stage of a machine, from its label, phase and conditions and
-// from the labels and conditions of its Node. A Node that is not known is nil; what
-// it would say is then left out.
-//
-// A machine that has moved is updateMoved whatever its Node says. So the marks of
-// one update are never taken for the result of the next.
+// stageOf returns the stage of a machine, from the labels and conditions of the machine and its
+// Node. A Node that is not known is nil. A machine that moved has the stage updateMoved in any
+// case, so that the marks of one update are not taken for the result of the next.
 func stageOf(m *v1alpha1.Machine, node *corev1.Node) updateStage {
 	phase, step, result := m.Status.CurrentStatus.Phase, stepOf(m.Status.Conditions), ""
 	if node != nil {
@@ -66,8 +61,7 @@ func stageOf(m *v1alpha1.Machine, node *corev1.Node) updateStage {
 	}
 }
 
-// begun says whether a step of an update comes after the selection, and before
-// the result.
+// begun reports whether a step is after the selection and before the result.
 func begun(step string) bool {
 	switch step {
 	case v1alpha1.SelectedForUpdate, v1alpha1.DrainSuccessful, v1alpha1.ReadyForUpdate:
@@ -77,8 +71,7 @@ func begun(step string) bool {
 	}
 }
 
-// stepOf returns how far an update has come by the reason of its condition; empty
-// if there is none.
+// stepOf returns the reason of the condition of the update, or an empty text.
 func stepOf(conditions []corev1.NodeCondition) string {
 	i := slices.IndexFunc(conditions, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.NodeInPlaceUpdate })
 	if i < 0 {
@@ -87,7 +80,7 @@ func stepOf(conditions []corev1.NodeCondition) string {
 	return conditions[i].Reason
 }
 
-// selected says whether a Node is selected, by whomever. A nil Node is not.
+// selected reports whether a Node is selected for an update. A nil Node is not.
 func selected(node *corev1.Node) bool {
 	return node != nil && hasLabel(node, v1alpha1.LabelKeyNodeSelectedForUpdate)
 }
@@ -97,8 +90,8 @@ func hasLabel(node *corev1.Node, key string) bool {
 	return found
 }
 
-// updatingMachines returns the machines whose update may begin at any moment, or has
-// begun, so that they are not available whatever their phase is.
+// updatingMachines returns the machines whose update has begun or may begin at any time. They count
+// as unavailable in any phase.
 func updatingMachines(in Observation, machines []*v1alpha1.Machine) map[*v1alpha1.Machine]bool {
 	var out map[*v1alpha1.Machine]bool
 	for _, m := range machines {
@@ -112,9 +105,8 @@ func updatingMachines(in Observation, machines []*v1alpha1.Machine) map[*v1alpha
 	return out
 }
 
-// underWay reports whether an update in place may begin at any moment, or has begun.
-// An update that succeeded is not: its machine counts like others, and does not go first
-// while its Node is still to be uncordoned.
+// underWay reports whether an update has begun or may begin at any time. After success it has
+// ended, although the Node is still to be uncordoned.
 func underWay(node *corev1.Node, stage updateStage) bool {
 	return stage == updateStarted || selected(node) && !succeeded(node)
 }
@@ -124,15 +116,14 @@ func succeeded(node *corev1.Node) bool {
 	return node.Labels[v1alpha1.LabelKeyNodeUpdateResult] == v1alpha1.LabelValueNodeUpdateSuccessful
 }
 
-// unlabel takes the labels of a candidate off a Node.
+// unlabel removes the labels of a candidate from a Node.
 func unlabel(n *corev1.Node) {
 	delete(n.Labels, v1alpha1.LabelKeyNodeCandidateForUpdate)
 	delete(n.Labels, v1alpha1.LabelKeyNodeSelectedForUpdate)
 }
 
-// uncordonUpdated ends the update of a Node, which it changes: the labels go, and pods may
-// come as soon as the components that they need are there. A cordon that another owner
-// has recorded stays.
+// uncordonUpdated ends the update of a Node: it removes the labels and makes the Node schedulable
+// once its critical components are ready. Cordons of other owners stay.
 func uncordonUpdated(node *corev1.Node) {
 	unlabel(node)
 	delete(node.Labels, v1alpha1.LabelKeyNodeUpdateResult)

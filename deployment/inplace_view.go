@@ -10,27 +10,26 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// updates are the machines of a deployment as an update in place sees them, each
-// once.
+// updates are the machines of a deployment during an in-place update, each once.
 type updates struct {
 	c      *pass
 	l      *ledger
 	to     *account   // of the new set
-	units  []*updated // all that stay, by set and then by name
-	manual bool       // the user selects the Nodes
+	units  []*updated // machines that stay, by set and name
+	manual bool       // users select the Nodes
 }
 
-// updated is one machine, with its Node.
+// updated is one machine with its Node.
 type updated struct {
 	of        *account
 	machine   *v1alpha1.Machine
 	node      *corev1.Node // nil if it does not exist or is not known
 	known     bool         // the Node was read
 	stage     updateStage
-	available bool // and not about to be drained
+	available bool // and its update has not begun
 }
 
-// openUpdates looks at every machine that stays.
+// openUpdates returns all machines that stay.
 func (c *pass) openUpdates() *updates {
 	u := &updates{c: c, l: c.ledger, to: c.ledger.of(c.newSet)}
 	_, u.manual, _ = updateOf(c.d.Spec.Strategy)
@@ -38,7 +37,7 @@ func (c *pass) openUpdates() *updates {
 	for _, a := range c.ledger.accounts {
 		n += len(a.machines)
 	}
-	all := make([]updated, n) // in one piece
+	all := make([]updated, n) // one allocation
 	u.units = make([]*updated, 0, n)
 	for _, a := range c.ledger.accounts {
 		going := make(map[types.UID]bool, len(a.outgoing))
@@ -60,7 +59,7 @@ func (c *pass) openUpdates() *updates {
 	return u
 }
 
-// old reports whether the machine is of a set whose machines are to be updated.
+// old reports whether the machine is in an old set without a deletion timestamp.
 func (o *updated) old() bool { return !o.of.isNew && !o.of.deleting }
 
 // unknown reports whether the Node of an old machine was not read.
@@ -69,26 +68,25 @@ func (o *updated) unknown() bool { return o.old() && !o.known }
 // failed reports whether the update of an old machine failed.
 func (o *updated) failed() bool { return o.old() && o.stage == updateFailed }
 
-// busy reports whether an old machine is being updated, or about to be.
+// busy reports whether an old machine is being updated or is selected.
 func (o *updated) busy() bool {
 	return o.old() && (o.stage == updateStarted || selected(o.node) && o.stage != updateFailed)
 }
 
-// returning reports whether the machine is available and its Node not given back to
-// pods yet. It counts wherever machines go, and not yet where others are selected.
+// returning reports whether the machine is available and its Node is not uncordoned yet. Such a
+// machine counts as available for deletions and not for selections.
 func (o *updated) returning() bool { return o.available && selected(o.node) }
 
-// cordonedNew counts those of the new set.
+// cordonedNew returns the number of returning machines of the new set.
 func (u *updates) cordonedNew() int64 {
 	return u.count(func(o *updated) bool { return o.of.isNew && o.returning() })
 }
 
-// count returns how many machines there are of a kind.
+// count returns the number of machines for which is returns true.
 func (u *updates) count(is func(*updated) bool) int64 { return count(u.units, is) }
 
-// arriving are the machines of old sets that are on their way to the new one:
-// those that are selected, and those that are finished. Those whose update failed
-// are not.
+// arriving returns the number of old machines that will move to the new set: selected, being
+// updated, or updated. Failed updates do not count.
 func (u *updates) arriving() int64 {
 	return u.count(func(o *updated) bool {
 		switch o.stage {
@@ -102,5 +100,5 @@ func (u *updates) arriving() int64 {
 	})
 }
 
-// has returns how many machines the new set has or is to have.
+// has returns the number of machines that the new set has or will have.
 func (u *updates) has() int64 { return max(u.to.spec, int64(u.to.counts.Present)) }

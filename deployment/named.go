@@ -17,32 +17,30 @@ import (
 )
 
 const (
-	// countedAnnotation on a deployment holds the names for which [ScaleDown] has lowered
-	// the replicas, separated by commas, as long as their machines exist. The names in
-	// v1alpha1.TriggerDeletionByMCM are forgotten, as in the reference system, when their
-	// machines begin to leave, which may take hours. A machine that is named again in the
-	// meantime must not make the deployment smaller again.
+	// countedAnnotation on a deployment has the names for which [ScaleDown] decreased the replicas,
+	// separated by commas, while their machines exist. As in MCM, a name is removed from
+	// v1alpha1.TriggerDeletionByMCM when its machine begins to terminate, which may take hours.
+	// ScaleDown with the same name must not decrease the replicas again in the meantime.
 	countedAnnotation = "machinist.dev/scaled-down-for"
-	// namedAnnotation is put on a machine together with the marks that say that it goes,
-	// because the deployment names it. Its value is the priority that the machine had
-	// before, so that the marks can be taken back when the name is withdrawn.
+	// namedAnnotation on a machine says that the deployment named it for deletion. Its value is the
+	// former priority of the machine, which is restored if the name is withdrawn.
 	namedAnnotation = "machinist.dev/named-for-removal"
-	// namedPriority is the priority of a machine that was named.
+	// namedPriority is the priority of a named machine.
 	namedPriority = "1"
 )
 
-// A removal is one machine that a user or an autoscaler wants gone.
+// removal is a machine that a user or an autoscaler named for deletion.
 type removal struct {
-	machine string    // its name
-	at      time.Time // when that was asked for
+	machine string    // name
+	at      time.Time // of the request
 }
 
 func (r removal) String() string { return r.machine + "~" + r.at.Format(time.RFC3339) }
 
-// removals reads the machines that are wanted gone from the annotation
-// [v1alpha1.TriggerDeletionByMCM] of a deployment, in their order and with repetitions:
-// name~time, separated by commas. A name without a time counts as written when an
-// autoscaler last changed the replicas, or now if that is not known.
+// removals returns the machines in the annotation [v1alpha1.TriggerDeletionByMCM] of a deployment,
+// in order and with repetitions, and the entries that cannot be parsed. The format is name~time,
+// separated by commas. The default time is that of the last change of the replicas by an
+// autoscaler, or else now.
 func removals(d *v1alpha1.MachineDeployment, now time.Time) (list []removal, unreadable []string) {
 	text := d.Annotations[v1alpha1.TriggerDeletionByMCM]
 	if text == "" {
@@ -76,15 +74,14 @@ func parseRemoval(d *v1alpha1.MachineDeployment, entry string, now time.Time) (r
 // errScaleDown is wrapped by the errors of [ScaleDown].
 var errScaleDown = errors.New("cannot scale down")
 
-// ScaleDown returns a copy of a deployment that wants one machine less for each of the
-// names, and these machines gone. Update the deployment with it, resource version
-// included: then both happen or neither does, and a writer that read an older deployment
-// gets a conflict. Names that it has counted already, and repetitions, are left out, so
-// that asking twice is the same as asking once, also while the machines are leaving. Name
-// only machines that exist.
+// ScaleDown returns a copy of a deployment with one replica less for each name, and with these
+// machines named for deletion. Update the deployment with the copy: both changes happen in one
+// request, and a conflict means that the deployment has changed. Names that count already are
+// skipped, so that the call can be repeated, also while machines are terminating. Name only
+// machines that exist.
 //
-// A name that is empty or contains a comma or a tilde is an error, and so are more names
-// than replicas, and a nil deployment. The deployment is not modified.
+// It returns an error for a nil deployment, for a name that is empty or contains a comma or a
+// tilde, and for more names than replicas.
 func ScaleDown(d *v1alpha1.MachineDeployment, names []string, now time.Time) (*v1alpha1.MachineDeployment, error) {
 	if d == nil {
 		return nil, fmt.Errorf("%w: no deployment", errScaleDown)
@@ -124,8 +121,8 @@ func ScaleDown(d *v1alpha1.MachineDeployment, names []string, now time.Time) (*v
 	return next, nil
 }
 
-// scaleTime is now, or the last change of the replicas if that is later by the clock of
-// another process: it never goes back, as marks are compared with it.
+// scaleTime returns now, or the recorded time of the last change of the replicas if that is later.
+// The time never decreases, because marks are compared with it.
 func scaleTime(d *v1alpha1.MachineDeployment, now time.Time) time.Time {
 	at := now.UTC().Truncate(time.Second)
 	last, err := time.Parse(time.RFC3339, d.Annotations[v1alpha1.LastDeploymentReplicaChangeByScalerTime])
@@ -140,8 +137,8 @@ func counted(d *v1alpha1.MachineDeployment) []string {
 	return slices.DeleteFunc(strings.Split(d.Annotations[countedAnnotation], ","), func(name string) bool { return name == "" })
 }
 
-// markNamed deals with the machines that were named: those of this deployment get their
-// marks, finished names are forgotten, and marks of withdrawn names are taken back.
+// markNamed marks the machines of this deployment that were named for deletion, removes finished
+// names, and removes the marks of withdrawn names.
 func (c *pass) markNamed() {
 	c.ledger.named = map[types.UID]bool{}
 	text := c.d.Annotations[v1alpha1.TriggerDeletionByMCM]
@@ -163,7 +160,7 @@ func (c *pass) markNamed() {
 	}
 	if left := strings.Join(kept, ","); left != text {
 		metav1.SetMetaDataAnnotation(&c.d.ObjectMeta, v1alpha1.TriggerDeletionByMCM, left)
-		// Where no entry has the shape of a name, the reference system leaves an empty annotation.
+		// If no entry has the form of a name, MCM leaves an empty annotation.
 		if left == "" && slices.ContainsFunc(strings.Split(text, ","), func(e string) bool { return strings.Count(e, "~") <= 1 }) {
 			delete(c.d.Annotations, v1alpha1.TriggerDeletionByMCM)
 		}
@@ -171,8 +168,8 @@ func (c *pass) markNamed() {
 	}
 }
 
-// sortNamed marks the machines that were named, and takes the marks off those that are not
-// any more. It returns the unfinished names.
+// sortNamed marks the named machines, and removes the marks of all others. It returns the
+// unfinished names.
 func (c *pass) sortNamed(asked map[string]time.Time) map[string]bool {
 	kept, met := map[string]bool{}, map[string]bool{}
 	for _, a := range c.ledger.accounts {
@@ -209,8 +206,8 @@ func (c *pass) sortNamed(asked map[string]time.Time) map[string]bool {
 	return kept
 }
 
-// markMachine marks a machine as one that goes first, and by demand once the autoscaler's
-// change of the replicas has reached its set.
+// markMachine gives a machine the priority for deletion and the time of its mark. The set deletes
+// it first, and in any case once the set has the time of the change of the replicas.
 func (c *pass) markMachine(m *v1alpha1.Machine, at time.Time) {
 	if m.UID != "" {
 		c.ledger.named[m.UID] = true
@@ -229,7 +226,7 @@ func (c *pass) markMachine(m *v1alpha1.Machine, at time.Time) {
 	}
 }
 
-// unmarkMachine takes the marks of markMachine off a machine that stays.
+// unmarkMachine removes the marks of markMachine from a machine that is no longer named.
 func (c *pass) unmarkMachine(m *v1alpha1.Machine) {
 	before, named := m.Annotations[namedAnnotation]
 	if !named || machineset.Leaving(m) || machineset.Failed(m) {
@@ -247,8 +244,8 @@ func (c *pass) unmarkMachine(m *v1alpha1.Machine) {
 	}
 }
 
-// forgetCounted forgets the names whose machines are gone, and those that were withdrawn,
-// so that they count if they are named again.
+// forgetCounted removes the counted names whose machines are gone, and those that were withdrawn,
+// so that they count when they are named again.
 func (c *pass) forgetCounted(unfinished map[string]bool) {
 	names := counted(c.d)
 	if len(names) == 0 {
@@ -271,9 +268,8 @@ func (c *pass) forgetCounted(unfinished map[string]bool) {
 	c.editDeployment("machines named for deletion are gone")
 }
 
-// countDemand counts the machines among those that go which their sets will delete because
-// of what this pass has written so far: marks on machines, and the time of the last change
-// of the replicas on a set.
+// countDemand moves machines to the outgoing ones that their sets will delete because of the writes
+// of this pass: marks on machines, and on a set the time of the last change of the replicas.
 func (c *pass) countDemand() {
 	const key = v1alpha1.LastDeploymentReplicaChangeByScalerTime
 	for _, a := range c.ledger.accounts {
@@ -293,19 +289,19 @@ func (c *pass) countDemand() {
 			}
 		}
 		a.stay, a.victims = stay, a.outgoing
-		a.exposed = slices.DeleteFunc(a.exposed, demanded) // those go anyway
+		a.exposed = slices.DeleteFunc(a.exposed, demanded) // they are deleted in any case
 	}
 }
 
-// demanded returns how many machines of a set go for an autoscaler whatever its size is,
-// for which the set has not become smaller.
+// demanded returns how many machines the set deletes for an autoscaler at any size, while its size
+// does not account for them yet.
 func (a *account) demanded() int64 {
 	n := count(a.outgoing, func(v machineset.Victim) bool { return v.By == machineset.ByDemand })
 	return min(n, max(0, a.spec-a.unseen-int64(len(a.stay))))
 }
 
-// namedToStay returns how many machines of a set were named, and go only if it becomes
-// smaller.
+// namedToStay returns how many machines of a set were named, and are deleted only if the set
+// becomes smaller.
 func (l *ledger) namedToStay(a *account) int64 {
 	return count(a.stay, func(m *v1alpha1.Machine) bool { return l.named[m.UID] })
 }

@@ -14,25 +14,24 @@ import (
 )
 
 const (
-	markValue       = "True" // of the taint and of the annotation of a set
-	labelTrue       = "true"
-	scaleDownOff    = v1alpha1.ClusterAutoscalerScaleDownDisabledAnnotationKey
-	scaleDownOffOur = v1alpha1.ClusterAutoscalerScaleDownDisabledByMCMAnnotationKey
+	markValue         = "True" // of the taint and of the annotation of a set
+	labelTrue         = "true"
+	scaleDownOff      = v1alpha1.ClusterAutoscalerScaleDownDisabledAnnotationKey
+	scaleDownOffByMCM = v1alpha1.ClusterAutoscalerScaleDownDisabledByMCMAnnotationKey
 )
 
-// marks are what the Nodes of a set carry because of a rollout.
+// marks are the marks of a rollout on the Nodes of a set.
 type marks struct {
 	isNew   bool               // the machine is of the new set
-	taint   corev1.TaintEffect // of the taint that discourages pods; empty for none
-	unlabel bool               // the labels of an update in place are taken off
-	hold    bool               // the annotations that hold the autoscaler are put on
-	release bool               // they are taken off
+	taint   corev1.TaintEffect // empty for no taint
+	unlabel bool               // remove the labels of an in-place update
+	hold    bool               // disable scale-down by the autoscaler
+	release bool               // enable scale-down again
 }
 
-// markNodes marks the Nodes of all old machines, and takes the marks off those of new
-// ones. It compares with what is there, not with what was done before: so Nodes that join
-// an old set late are marked, and those of a set that has become the new one again are
-// not. Nothing changes before there is a new set.
+// markNodes marks the Nodes of old machines and removes the marks from those of new ones. It
+// compares with the observed Nodes. So it also marks Nodes that join an old set late, and unmarks
+// those of an old set that has become the new one. It does nothing before the new set exists.
 func (c *pass) markNodes() {
 	if a := c.ledger.of(c.newSet); a == nil || a.deleting {
 		return
@@ -53,8 +52,8 @@ func (c *pass) markNodes() {
 	}
 }
 
-// discourage returns the effect of the taint of old Nodes, empty for no taint. A Recreate
-// needs none: the old machines are all gone before pods have another place to go.
+// discourage returns the effect of the taint of old Nodes. Empty means no taint: in a Recreate all
+// old machines are deleted before new ones exist.
 func (c *pass) discourage() corev1.TaintEffect {
 	switch {
 	case c.d.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType, c.policy.Discourage == DiscourageNone:
@@ -66,9 +65,9 @@ func (c *pass) discourage() corev1.TaintEffect {
 	}
 }
 
-// autoscalerMarks returns what becomes of the annotations that hold the autoscaler: they
-// are put on while old machines are left, and taken off when the rollout is complete. In
-// between they stay.
+// autoscalerMarks reports whether to add or to remove the annotations that disable scale-down by
+// the autoscaler. They are added while old machines exist, and removed when the rollout is
+// complete.
 func (c *pass) autoscalerMarks() (hold, release bool) {
 	for _, a := range c.ledger.accounts {
 		if !a.isNew && (a.counts.Machines > 0 || a.next.Spec.Replicas > 0) {
@@ -78,7 +77,7 @@ func (c *pass) autoscalerMarks() (hold, release bool) {
 	return false, !c.changing() && c.ledger.atRest() && Complete(c.d, statusOf(c.d, c.newSet, c.old, c.now))
 }
 
-// markSet says on an old set that its Nodes are marked, for other controllers to see.
+// markSet adds the annotation to an old set that says that its Nodes are tainted.
 func (c *pass) markSet(a *account) {
 	_, marked := a.set.Annotations[v1alpha1.PreferNoScheduleKey]
 	switch {
@@ -98,9 +97,8 @@ func (a *account) unmark() {
 	}
 }
 
-// unmark takes the marks of an old set off one that becomes the new one: those of its
-// Nodes, and its annotation. The label that keeps it from growing goes when it is the new
-// one.
+// unmark removes the marks of an old set and of its Nodes when it becomes the new one. The label
+// that disables scale-up is removed later.
 func (c *pass) unmark(a *account) {
 	if a == nil || a.deleting {
 		return
@@ -113,8 +111,7 @@ func (c *pass) unmark(a *account) {
 	}
 }
 
-// markNode brings the Node of a machine to what it should carry, on top of what this pass
-// has edited already. Nodes that are not known are left out.
+// markNode edits the Node of a machine, after other edits of this pass. Unknown Nodes are skipped.
 func (c *pass) markNode(m *v1alpha1.Machine, w marks) {
 	n, _ := c.in.nodeOf(m)
 	if n == nil || n.DeletionTimestamp != nil {
@@ -140,7 +137,7 @@ func (c *pass) markNode(m *v1alpha1.Machine, w marks) {
 	}
 }
 
-// A nodeEdit is one change of a Node, and the reason for it.
+// nodeEdit is one change of a Node, as text.
 type nodeEdit string
 
 const (
@@ -151,10 +148,10 @@ const (
 	releaseAutoscaler nodeEdit = "scale-down by the cluster autoscaler is enabled again"
 )
 
-// nodeEdits are the changes of taint, labels and annotations; empty for those not due.
+// nodeEdits are the changes of taint, labels and annotations. Empty means none.
 type nodeEdits [3]nodeEdit
 
-// apply changes a Node.
+// apply makes the change in a Node.
 func (e nodeEdit) apply(n *corev1.Node, effect corev1.TaintEffect) {
 	switch e {
 	case untaintNode:
@@ -166,16 +163,16 @@ func (e nodeEdit) apply(n *corev1.Node, effect corev1.TaintEffect) {
 		unlabel(n)
 	case holdAutoscaler:
 		metav1.SetMetaDataAnnotation(&n.ObjectMeta, scaleDownOff, labelTrue)
-		metav1.SetMetaDataAnnotation(&n.ObjectMeta, scaleDownOffOur, labelTrue)
+		metav1.SetMetaDataAnnotation(&n.ObjectMeta, scaleDownOffByMCM, labelTrue)
 	case releaseAutoscaler:
-		delete(n.Annotations, scaleDownOffOur)
+		delete(n.Annotations, scaleDownOffByMCM)
 		if n.Annotations[scaleDownOff] == labelTrue {
 			delete(n.Annotations, scaleDownOff)
 		}
 	}
 }
 
-// edits returns what has to change in a Node.
+// edits returns the necessary changes of a Node.
 func (w marks) edits(n *corev1.Node, m *v1alpha1.Machine) (due nodeEdits) {
 	switch {
 	case w.tainted(n):
@@ -189,9 +186,9 @@ func (w marks) edits(n *corev1.Node, m *v1alpha1.Machine) (due nodeEdits) {
 		due[1] = unlabelNode
 	}
 	_, disabled := n.Annotations[scaleDownOff]
-	_, ours := n.Annotations[scaleDownOffOur]
+	_, ours := n.Annotations[scaleDownOffByMCM]
 	switch {
-	case w.hold && !disabled && !ours: // a user's own annotation, without ours, is left alone
+	case w.hold && !disabled && !ours: // an annotation of a user, without the second one, stays
 		due[2] = holdAutoscaler
 	case w.release && ours && m.Status.CurrentStatus.PreserveExpiryTime == nil: // a preserved machine needs them too
 		due[2] = releaseAutoscaler
@@ -203,8 +200,7 @@ func untaint(n *corev1.Node) {
 	n.Spec.Taints, _ = nodeops.RemoveTaintKey(n.Spec.Taints, v1alpha1.PreferNoScheduleKey)
 }
 
-// tainted reports whether a Node has the taint that it should have, and not the same key
-// with another effect.
+// tainted reports whether a Node has the right taint, and no other with the same key.
 func (w marks) tainted(n *corev1.Node) bool {
 	var all, right int
 	for _, t := range n.Spec.Taints {

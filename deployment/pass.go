@@ -18,15 +18,14 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// A pass is one decision in the making: what was observed, the edited copies, and what is
-// not done. Each rule edits the same copy, so that an object is written once, with all
-// that has to change.
+// pass is one decision in the making. Each rule edits the same copies, so that an object is written
+// once with all its changes.
 type pass struct {
 	in     Observation
 	policy Policy
 	now    time.Time
 	order  machineset.Order
-	d      *v1alpha1.MachineDeployment // the edited copy
+	d      *v1alpha1.MachineDeployment // the new state
 	newSet *v1alpha1.MachineSet        // as observed
 	old    []*v1alpha1.MachineSet      // as observed
 	ledger *ledger
@@ -35,9 +34,9 @@ type pass struct {
 	report   *machinist.Event                      // for the write of d
 	machines map[string]*edited[*v1alpha1.Machine] // by name
 	nodes    map[string]*edited[*corev1.Node]      // by name
-	later    int                                   // edits left for the next decision
-	allowed  map[types.UID]bool                    // what the gates said about a machine
-	refusals int                                   // how often they said no
+	later    int                                   // number of edits for later decisions
+	allowed  map[types.UID]bool                    // the results of the gates, by machine
+	refusals int                                   // number of machines that the gates refused
 	out      Decision
 }
 
@@ -49,36 +48,36 @@ type edited[T any] struct {
 
 func (c *pass) add(a Action) { c.out.Actions = append(c.out.Actions, a) }
 
-// hold says what is not done, and why, until something changes.
+// hold adds a hold without an end.
 func (c *pass) hold(subject string, r machinist.Reason, message string) {
 	c.holdUntil(time.Time{}, subject, r, message)
 }
 
-// holdUntil says what is not done before a time.
+// holdUntil adds a hold that ends at a time.
 func (c *pass) holdUntil(until time.Time, subject string, r machinist.Reason, message string) {
 	c.out.Holds = append(c.out.Holds, machinist.Hold{Subject: subject, Reason: r, Message: message, Until: until})
 }
 
-// stop holds the whole deployment.
+// stop sets the reason of the decision and holds the deployment.
 func (c *pass) stop(r machinist.Reason, message string) {
 	c.out.Reason = r
 	c.hold("machinedeployment/"+c.d.Name, r, message)
 }
 
-// look asks for a decision at a time, if that is still to come.
+// look requests the next decision at a time, if that is after now.
 func (c *pass) look(at time.Time) {
 	if at.After(c.now) {
 		c.out.NextCheck = machinist.Earliest(c.out.NextCheck, at)
 	}
 }
 
-// changing reports whether the pass changes a set, so that a rollout cannot be complete.
+// changing reports whether the pass changes a set. The rollout is not complete then.
 func (c *pass) changing() bool {
 	return len(c.out.Actions) > 0 || slices.ContainsFunc(c.ledger.accounts, (*account).differs)
 }
 
-// frozen holds the growth of a deployment that has the freeze label, and of all deployments
-// while the API servers do not answer.
+// frozen reports whether no set may grow, because of the freeze label or because the API servers do
+// not answer. It adds the hold.
 func (c *pass) frozen() bool {
 	if c.in.Freeze.Frozen {
 		if h := c.in.Freeze.Hold(c.now); !slices.Contains(c.out.Holds, h) {
@@ -93,11 +92,11 @@ func (c *pass) frozen() bool {
 	return true
 }
 
-// editDeployment records an edit of c.d. Edits that are not recorded are not written.
+// editDeployment records an edit of c.d. Without a record the deployment is not written.
 func (c *pass) editDeployment(change string) { c.changes = append(c.changes, change) }
 
-// editMachine returns the copy of a machine to edit, and records why. A second machine of
-// the same name is not written.
+// editMachine returns the copy of a machine to edit, and records the change. Edits of a second
+// machine with the same name are not written.
 func (c *pass) editMachine(m *v1alpha1.Machine, change string) *v1alpha1.Machine {
 	e := c.machines[m.Name]
 	switch {
@@ -114,7 +113,7 @@ func (c *pass) editMachine(m *v1alpha1.Machine, change string) *v1alpha1.Machine
 	return e.next
 }
 
-// edited returns a machine as this pass has left it so far.
+// edited returns a machine with the edits of this pass.
 func (c *pass) edited(m *v1alpha1.Machine) *v1alpha1.Machine {
 	if e := c.machines[m.Name]; e != nil && e.before.UID == m.UID {
 		return e.next
@@ -122,7 +121,7 @@ func (c *pass) edited(m *v1alpha1.Machine) *v1alpha1.Machine {
 	return m
 }
 
-// editNode returns the copy of a Node to edit, and records why. Only labels, annotations,
+// editNode returns the copy of a Node to edit, and records the change. Only labels, annotations,
 // taints and unschedulable may be edited; the rest is shared with the observed Node.
 func (c *pass) editNode(n *corev1.Node, change string) *corev1.Node {
 	e := c.nodes[n.Name]
@@ -140,9 +139,8 @@ func (c *pass) editNode(n *corev1.Node, change string) *corev1.Node {
 	return e.next
 }
 
-// mayEditNode reports whether a Node may be edited by a rule whose edits can as well be
-// made in the next pass. It may not if the pass edits as many objects already as it may
-// write. What has to wait is counted.
+// mayEditNode reports whether a Node may be edited now. Otherwise the pass has reached its maximum
+// of writes, the Node is counted, and a later pass edits it.
 func (c *pass) mayEditNode(n *corev1.Node) bool {
 	if c.nodes[n.Name] != nil || c.editsLeft() > 0 {
 		return true
@@ -154,10 +152,9 @@ func (c *pass) mayEditNode(n *corev1.Node) bool {
 // editsLeft returns how many more machines and Nodes the pass may edit.
 func (c *pass) editsLeft() int { return c.policy.burst() - len(c.machines) - len(c.nodes) }
 
-// write makes actions of the edits: the deployment, then machines by name and a new set,
-// then the sets that shrink, then those that grow, then other actions, and Nodes last. So
-// marks on machines are there before a set shrinks, and no set waits for a Node that
-// cannot be written.
+// write adds the actions of all edits in their order: the deployment, machines and a new set, sets
+// that shrink, sets that grow, other actions, Nodes. So machines are marked before their set
+// shrinks, and no set waits for a Node that cannot be written.
 func (c *pass) write() {
 	var actions []Action
 	if len(c.changes) > 0 && (!equality.Semantic.DeepEqual(c.d.ObjectMeta, c.in.Deployment.ObjectMeta) || !equality.Semantic.DeepEqual(c.d.Spec, c.in.Deployment.Spec)) {
@@ -200,20 +197,20 @@ func (c *pass) writeMachinesAndNodes() []Action {
 	return actions
 }
 
-// sameNode compares what a pass may edit.
+// sameNode compares the fields that a pass may edit.
 func sameNode(a, b *corev1.Node) bool {
 	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) &&
 		a.Spec.Unschedulable == b.Spec.Unschedulable && equality.Semantic.DeepEqual(a.Spec.Taints, b.Spec.Taints)
 }
 
-// rankOfAction is the order in which actions are carried out.
+// rankOfAction returns the place of an action in the order.
 func rankOfAction(a Action) int {
 	switch a := a.(type) {
 	case Look, WriteDeployment:
 		return 0
-	case WriteMachine, CreateSet: // nothing shrinks for a set that cannot be created
+	case WriteMachine, CreateSet: // no set shrinks if the new set cannot be created
 		return 1
-	case WriteNode: // nothing waits for a Node that cannot be written
+	case WriteNode: // no other action waits for a Node that cannot be written
 		return 5
 	case WriteSet:
 		if a.Set.Spec.Replicas > a.From {

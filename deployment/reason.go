@@ -12,51 +12,51 @@ import (
 
 // Reasons of decisions and holds.
 const (
-	// ReasonViewIncomplete: the lists of sets and machines may be incomplete.
+	// ReasonViewIncomplete means that the lists of sets and machines may be incomplete.
 	ReasonViewIncomplete machinist.Reason = "ViewIncomplete"
-	// ReasonInvalid: the spec is not valid.
+	// ReasonInvalid means that the spec is not valid.
 	ReasonInvalid machinist.Reason = "InvalidSpec"
-	// ReasonSelectsNothing: the selector is empty.
+	// ReasonSelectsNothing means that the selector is empty.
 	ReasonSelectsNothing machinist.Reason = "EmptySelector"
-	// ReasonWriteNotSeen: the view does not show a write of this process yet.
+	// ReasonWriteNotSeen means that the cache does not show a write of this process yet.
 	ReasonWriteNotSeen machinist.Reason = "WriteNotSeen"
-	// ReasonDeleting: the deployment is being deleted.
+	// ReasonDeleting means that the deployment is being deleted.
 	ReasonDeleting machinist.Reason = "Deleting"
-	// ReasonPaused: rollouts are paused.
+	// ReasonPaused means that rollouts are paused.
 	ReasonPaused machinist.Reason = "Paused"
-	// ReasonFrozen: the deployment or a set is frozen, so it does not grow.
+	// ReasonFrozen means that the deployment or a set is frozen, so it does not grow.
 	ReasonFrozen machinist.Reason = "Frozen"
-	// ReasonRollingBack: the template becomes that of an earlier revision.
+	// ReasonRollingBack means that the template becomes that of an earlier revision.
 	ReasonRollingBack machinist.Reason = "RollingBack"
-	// ReasonScaling: the replicas changed.
+	// ReasonScaling means that spec.replicas changed.
 	ReasonScaling machinist.Reason = "Scaling"
-	// ReasonNewSet: a set for a new template is created.
+	// ReasonNewSet means that a set for a new template is created.
 	ReasonNewSet machinist.Reason = "CreatingSet"
-	// ReasonNameTaken: another object has the name of the new set.
+	// ReasonNameTaken means that another object has the name of the new set.
 	ReasonNameTaken machinist.Reason = "NameTaken"
-	// ReasonProgressing: machines are being replaced, within the progress deadline.
+	// ReasonProgressing means that machines are being replaced, within the progress deadline.
 	ReasonProgressing machinist.Reason = "Progressing"
-	// ReasonStuck: the rollout has made no progress within its progress deadline.
+	// ReasonStuck means that the rollout has made no progress within its progress deadline.
 	ReasonStuck machinist.Reason = "Stuck"
-	// ReasonComplete: all machines are of the new set and available.
+	// ReasonComplete means that all machines are of the new set and available.
 	ReasonComplete machinist.Reason = "Complete"
-	// ReasonGate: a [Gate] keeps a machine.
+	// ReasonGate means that a [Gate] keeps a machine.
 	ReasonGate machinist.Reason = "Gate"
-	// ReasonNoCapacity: the provider has no capacity for a machine of the new set.
+	// ReasonNoCapacity means that the provider has no capacity for a machine of the new set.
 	ReasonNoCapacity machinist.Reason = "NoCapacity"
-	// ReasonNewUnavailable: machines of the new set are not available.
+	// ReasonNewUnavailable means that machines of the new set are not available.
 	ReasonNewUnavailable machinist.Reason = "NewMachinesUnavailable"
-	// ReasonUpdating: machines are being updated in place.
+	// ReasonUpdating means that machines are being updated in place.
 	ReasonUpdating machinist.Reason = "UpdatingInPlace"
-	// ReasonSurgeUsedUp: as many machines exist as may.
+	// ReasonSurgeUsedUp means that the maximum of machines exists.
 	ReasonSurgeUsedUp machinist.Reason = "SurgeUsedUp"
-	// ReasonMinimumAvailable: no more machines may become unavailable.
+	// ReasonMinimumAvailable means that no more machines may become unavailable.
 	ReasonMinimumAvailable machinist.Reason = "MinimumAvailable"
-	// ReasonSetNotReported: a set has not reported on its present spec.
+	// ReasonSetNotReported means that the status of a set is not of its present spec.
 	ReasonSetNotReported machinist.Reason = "SetNotReported"
-	// ReasonWaitingForMachines: machines have to become available or to go.
+	// ReasonWaitingForMachines means that machines have to become available or to be deleted.
 	ReasonWaitingForMachines machinist.Reason = "WaitingForMachines"
-	// ReasonProgressDeadline: the rollout stood still for too long.
+	// ReasonProgressDeadline is the hold of a rollout that is stuck.
 	ReasonProgressDeadline machinist.Reason = "ProgressDeadlineExceeded"
 )
 
@@ -97,7 +97,7 @@ func machines(n int64) string { return plural(n, "%d machine", "%d machines") }
 // replicas returns a number of replicas as text.
 func replicas(n int64) string { return plural(n, "%d replica", "%d replicas") }
 
-// brief cuts a text off at a length that fits into a line.
+// brief cuts a text to a length that fits into a line.
 func brief(text string) string {
 	const most = 200
 	text = strings.Join(strings.Fields(text), " ")

@@ -6,16 +6,16 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// recreate takes the next step of a replacement with a gap: all old machines go before
-// the first new one comes. It returns the new set if it creates that.
+// recreate does the next step of a Recreate: all old machines are deleted before the first new one
+// is created. It returns the new set if it creates that.
 func (c *pass) recreate() *v1alpha1.MachineSet {
 	l := c.ledger
-	before := l.asked()
+	before := l.planned()
 	for _, a := range l.oldActive() {
 		c.take(a, a.spec, unbounded)
 		c.resize(a, a.spec, "all old machines are deleted before new ones are created")
 	}
-	if l.asked() != before || c.oldMachinesLeft() {
+	if l.planned() != before || c.oldMachinesLeft() {
 		return nil
 	}
 	if c.newSet == nil {
@@ -26,7 +26,7 @@ func (c *pass) recreate() *v1alpha1.MachineSet {
 	return nil
 }
 
-// oldMachinesLeft holds the new set while machines of others exist.
+// oldMachinesLeft holds the new set while old machines exist.
 func (c *pass) oldMachinesLeft() bool {
 	for _, a := range c.ledger.accounts {
 		switch {

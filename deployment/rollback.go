@@ -11,18 +11,16 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// rollBack makes the template that of an earlier revision. It comes before anything is
-// created, so that a template which is given up at once gets no set. The set that becomes
-// the new one loses the marks of an old one in the same pass.
+// rollBack restores the template of an earlier revision. It comes first, so that a template that is
+// withdrawn at once gets no set. The old set that becomes the new one is unmarked in the same pass.
 //
-// The status does not say yet that the spec was observed: that holds once the deployment is
-// written. A client that waits for the rollback must not take the machines of before for
-// its end.
+// The observed generation stays until the deployment is written. Otherwise a client that waits for
+// the rollback could take the former state for its end.
 func (c *pass) rollBack() {
 	c.out.Reason = ReasonRollingBack
 	c.out.Status.ObservedGeneration = c.in.Deployment.Status.ObservedGeneration
 	to, message := rollbackTarget(c.d, c.in.Sets)
-	c.d.Spec.RollbackTo = nil // in any case
+	c.d.Spec.RollbackTo = nil
 	switch {
 	case to == nil:
 		c.notRolledBack(eventRevisionNotFound, message)
@@ -49,9 +47,9 @@ func (c *pass) notRolledBack(event machinist.Reason, message string) {
 	c.editDeployment("the rollback is not possible: " + message)
 }
 
-// rollbackTarget returns the set with the revision to go back to: of the old ones the
-// oldest, or else the new one. Revision 0 means [LastRevision]. Without such a set it
-// returns what is wrong.
+// rollbackTarget returns the set with the revision of the rollback: the oldest of the old sets, or
+// else the new one. Revision 0 means [LastRevision]. Without such a set it returns the error as
+// text.
 func rollbackTarget(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet) (*v1alpha1.MachineSet, string) {
 	revision := d.Spec.RollbackTo.Revision
 	if revision == 0 {
@@ -71,9 +69,9 @@ func rollbackTarget(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet) 
 	return nil, "Unable to find the revision to rollback to."
 }
 
-// rolledBack returns the annotations of a deployment that was rolled back to a set. What
-// belongs to one object alone stays, as does the time when an autoscaler last changed the
-// replicas, which a rollback does not.
+// rolledBack returns the annotations of a deployment after a rollback to a set. Annotations that
+// belong to one object stay, and so does the time of the last change of the replicas by an
+// autoscaler.
 func rolledBack(of, from map[string]string) map[string]string {
 	out := maps.Clone(from)
 	maps.DeleteFunc(out, func(k, _ string) bool { return ownAnnotation(k) })

@@ -12,12 +12,12 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// roll takes the next step of a rolling update: the new set first, and only if that does
-// not change, the old ones. It returns the new set if it creates that.
+// roll does the next step of a rolling update. It changes the new set, or if that does not change,
+// the old ones. It returns the new set if it creates that.
 func (c *pass) roll() *v1alpha1.MachineSet {
 	if c.newSet == nil {
 		created := c.create(0)
-		if created != nil && created.Spec.Replicas == 0 { // it needs room first
+		if created != nil && created.Spec.Replicas == 0 { // an old machine has to be deleted first
 			c.reduceOldSets()
 		}
 		return created
@@ -29,16 +29,16 @@ func (c *pass) roll() *v1alpha1.MachineSet {
 	return nil
 }
 
-// reduceOldSets takes machines from the old sets: as many unavailable ones as the new set
-// does not need, then as many others as the bounds allow. Preserved machines that are not
-// available go when nothing else can. It reports whether a set changes.
+// reduceOldSets decreases the old sets: first by unavailable machines that the new set does not
+// need, then by others as far as the bounds allow. Preserved unavailable machines are last. It
+// reports whether a set changes.
 func (c *pass) reduceOldSets() bool {
 	l := c.ledger
-	before := l.asked()
-	c.reduceWith(l.budget(), unavailableOnly)
-	c.reduceWith(l.slack(), withAvailable)
-	if l.asked() == before && l.allSettled() && !slices.ContainsFunc(l.accounts, func(a *account) bool { return a.isNew && a.guaranteed() < a.spec }) {
-		c.reduceWith(l.budget(), withPreserved)
+	before := l.planned()
+	c.reduceWith(l.mayShrink(), unavailableOnly)
+	c.reduceWith(l.mayLose(), withAvailable)
+	if l.planned() == before && l.allSettled() && !slices.ContainsFunc(l.accounts, func(a *account) bool { return a.isNew && a.guaranteed() < a.spec }) {
+		c.reduceWith(l.mayShrink(), withPreserved)
 	}
 	message := fmt.Sprintf("%s available, minimum %d", machines(l.available()), l.Least())
 	for _, a := range l.accounts {
@@ -46,30 +46,29 @@ func (c *pass) reduceOldSets() bool {
 			c.resize(a, a.spec, message)
 		}
 	}
-	changed := l.asked() < before
+	changed := l.planned() < before
 	if left := l.oldActive(); len(left) > 0 && !changed {
 		c.holdAvailability(left[0])
 	}
 	return changed
 }
 
-// reduceWith takes up to n machines from the old sets, the oldest first.
+// reduceWith takes up to n machines from the old sets, the oldest set first.
 func (c *pass) reduceWith(n int64, rule cutRule) {
 	for _, a := range c.ledger.oldActive() {
 		n -= c.take(a, n, rule)
 	}
 }
 
-// lacksCapacity reports whether the last attempt to create a machine failed because the
-// provider has no capacity.
+// lacksCapacity reports whether the last creation of a VM failed because the provider has no
+// capacity.
 func lacksCapacity(m *v1alpha1.Machine) bool {
 	op := m.Status.LastOperation
 	return !machineset.Leaving(m) && !machine.TraitsOf(m.Status.CurrentStatus.Phase).Available && op.Type == v1alpha1.MachineOperationCreate &&
 		op.State == v1alpha1.MachineStateFailed && op.ErrorCode == codes.ResourceExhausted.String()
 }
 
-// withoutCapacity returns how many machines of the new set lack capacity, and holds the
-// first of them.
+// withoutCapacity returns the number of new machines without capacity, and holds the first one.
 func (c *pass) withoutCapacity() int64 {
 	var first *v1alpha1.Machine
 	n := int64(0)
@@ -91,15 +90,15 @@ func (c *pass) withoutCapacity() int64 {
 	return n
 }
 
-// freeCapacity gives up one old machine for one that lacks capacity, even if none may be
-// unavailable: only if all other machines that are wanted exist, so that never more than
-// one is given up for nothing.
+// freeCapacity deletes one old machine for a new one without capacity, even if no machine may be
+// unavailable. All other desired machines must exist, so that at most one machine is missing for
+// this.
 func (c *pass) freeCapacity(short int64) {
 	l := c.ledger
 	if !l.allSettled() || l.sum(func(a *account) int64 { return a.replicas })-short < l.Desired {
 		return
 	}
-	l.Unavailable = max(1, l.Unavailable) // nothing is decided with the bounds after this
+	l.Unavailable = max(1, l.Unavailable) // the last use of the bounds
 	for _, a := range l.oldActive() {
 		if c.take(a, 1, withAvailable) > 0 {
 			c.resize(a, a.spec, "it frees capacity for a new machine")

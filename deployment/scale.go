@@ -280,7 +280,7 @@ func (c *pass) scaleTo(a *account, size int64, rule cutRule) {
 		size = min(size, max(a.spec, l.Desired)) // more machines would have to be deleted again
 	}
 	if was, ok := intAnnotation(a.set, v1alpha1.DesiredReplicasAnnotation); ok && was >= c.d.Spec.Replicas && c.d.Spec.Paused { // only a rollout uses the surge
-		size = min(size, max(a.spec, a.spec+l.Desired-l.asked()))
+		size = min(size, max(a.spec, a.spec+l.Desired-l.planned()))
 	}
 	switch {
 	case a.deleting:

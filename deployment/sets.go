@@ -277,8 +277,8 @@ func parseRevision(text string) (int64, bool) {
 	return n, err == nil
 }
 
-// LastRevision returns the second highest revision of the sets, to which a rollback without a
-// revision goes. It is the highest one if two sets have it, and 0 if there is none. Nil sets and
+// LastRevision returns the second highest revision of the sets, the target of a rollback
+// without a revision. It is the highest one if two sets have it, and 0 if there is none. Nil sets and
 // revisions that are not numbers are skipped.
 func LastRevision(sets []*v1alpha1.MachineSet) int64 {
 	_, second := topRevisions(sets)

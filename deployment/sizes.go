@@ -22,8 +22,8 @@ func (c *pass) resize(a *account, to int64, message string) bool {
 	return true
 }
 
-// size writes a size, the names of the machines that go for it, and the annotations that
-// belong to it. Machines that cannot be named stay.
+// size sets the replicas of a set, the names of the machines to delete, and the annotations with
+// the replicas. Machines that cannot be named stay.
 func (c *pass) size(a *account, to int32, message string) {
 	if left := c.name(a, int64(to)); left > 0 {
 		to = narrow(min(int64(to)+int64(left), int64(a.set.Spec.Replicas)))
@@ -35,7 +35,7 @@ func (c *pass) size(a *account, to int32, message string) {
 	a.changes = append(a.changes, message)
 }
 
-// sizeNewSet brings the new set towards the replicas, and reports whether it changes.
+// sizeNewSet brings the new set closer to the replicas, and reports whether it changes.
 func (c *pass) sizeNewSet() bool {
 	a, desired := c.ledger.of(c.newSet), c.ledger.Desired
 	switch {
@@ -51,8 +51,8 @@ func (c *pass) sizeNewSet() bool {
 	}
 }
 
-// shrink takes machines from a set as far towards a size as the rule allows, and reports
-// whether the set changes.
+// shrink brings a set closer to a smaller size, as far as the rule allows, and reports whether it
+// changes.
 func (c *pass) shrink(a *account, size int64, message string, rule cutRule) bool {
 	changed := c.take(a, a.spec-size, rule) > 0 && c.resize(a, a.spec, message)
 	if a.spec > size {
@@ -61,23 +61,23 @@ func (c *pass) shrink(a *account, size int64, message string, rule cutRule) bool
 	return changed
 }
 
-// grow grows a set as far towards a size as the bounds allow, and reports whether it
+// grow brings a set closer to a larger size, as far as the bounds allow, and reports whether it
 // changes.
 func (c *pass) grow(a *account, size int64) bool {
 	if c.frozen() {
 		return false
 	}
-	if a.scaleUpDisabled { // it is to create machines again, beginning with those that it has
+	if a.scaleUpDisabled { // it starts again with its present machines
 		a.scaleUpDisabled, a.spec = false, min(a.spec, int64(a.counts.Present))
 	}
 	l := c.ledger
-	room, total := l.room(), l.total()
-	switch silent := l.silent(); {
+	room, total := l.mayGrow(), l.total()
+	switch silent := l.unreported(); {
 	case machineset.Frozen(a.set):
 		c.hold("machineset/"+a.set.Name, ReasonFrozen, fmt.Sprintf("label freeze=True: the set stays at %d replicas", a.spec))
 	case silent != nil:
 		c.hold("machineset/"+silent.set.Name, ReasonSetNotReported, fmt.Sprintf("%s; set %s does not grow until then", notReported(silent.set), a.set.Name))
-	case a.replicas > a.spec+a.leaving: // it would get new ones on top of those that go, and their number could not be told any more
+	case a.replicas > a.spec+a.leaving: // otherwise it would create machines in addition to those that it deletes
 		c.hold("machineset/"+a.set.Name, ReasonWaitingForMachines, fmt.Sprintf("%s, %d wanted; it does not grow until the others are gone", machines(a.replicas), a.spec))
 	case room == 0:
 		c.hold("machineset/"+a.set.Name, ReasonSurgeUsedUp, fmt.Sprintf("%s >= %s", machines(total), l.limit()))
@@ -91,14 +91,14 @@ func (c *pass) grow(a *account, size int64) bool {
 	return false
 }
 
-// holdAvailability says why machines of a set stay.
+// holdAvailability holds a set whose machines may not be deleted now.
 func (c *pass) holdAvailability(a *account) {
 	l := c.ledger
-	if b := l.silent(); b != nil {
+	if b := l.unreported(); b != nil {
 		c.hold("machineset/"+b.set.Name, ReasonSetNotReported, fmt.Sprintf("%s; set %s does not shrink until then", notReported(b.set), a.set.Name))
 		return
 	}
-	if l.slack() <= 0 {
+	if l.mayLose() <= 0 {
 		c.hold("machineset/"+a.set.Name, ReasonMinimumAvailable, fmt.Sprintf("%s available <= %d replicas - %d max unavailable", machines(l.available()), l.Desired, l.Unavailable))
 	}
 }
@@ -107,16 +107,16 @@ func notReported(s *v1alpha1.MachineSet) string {
 	return fmt.Sprintf("its status is of generation %[2]d, its spec of generation %[1]d", s.Generation, s.Status.ObservedGeneration)
 }
 
-// create creates the new set, which does not exist, with the size that the bounds allow
-// beside a number of reserved machines. It returns the set; nil if it is not created.
+// create creates the new set with the size that the bounds allow besides reserved machines. It
+// returns the set, or nil if it is not created.
 func (c *pass) create(reserved int64) *v1alpha1.MachineSet {
 	if c.frozen() || c.releasedTooMany() {
 		return nil
 	}
 	l := c.ledger
-	s := buildSet(c.d, c.old, narrow(min(max(0, l.room()-reserved), l.Desired)))
+	s := buildSet(c.d, c.old, narrow(min(max(0, l.mayGrow()-reserved), l.Desired)))
 	message := fmt.Sprintf("%s, %d allowed", machines(l.total()), l.Most()-reserved)
-	if silent := l.silent(); silent != nil {
+	if silent := l.unreported(); silent != nil {
 		message = fmt.Sprintf("the status of set %s is not of its present spec", silent.set.Name)
 	}
 	if taken := c.in.NameTakenBy; taken != nil && taken.Name == s.Name && taken.Namespace == s.Namespace {
@@ -129,7 +129,7 @@ func (c *pass) create(reserved int64) *v1alpha1.MachineSet {
 	return s
 }
 
-// collide deals with a set that has the name of the new one.
+// collide handles a set that has the name of the new one.
 func (c *pass) collide(taken *v1alpha1.MachineSet) {
 	owner := metav1.GetControllerOf(taken)
 	if owner != nil && owner.UID == c.d.UID && EqualIgnoreHash(taken.Spec.Template, c.d.Spec.Template) {
@@ -146,11 +146,11 @@ func (c *pass) collide(taken *v1alpha1.MachineSet) {
 	c.counters()
 }
 
-// maxReleased is how many sets that were let go, and have machines, are replaced.
+// maxReleased is the maximum number of released sets with machines that are replaced.
 const maxReleased = 1
 
-// releasedTooMany holds the creation of a set if the labels of its sets are taken away
-// again and again, as the deployment would create sets for ever.
+// releasedTooMany holds the creation of a set if another client removes the labels of each new set.
+// Otherwise sets would be created forever.
 func (c *pass) releasedTooMany() bool {
 	n, first := 0, ""
 	for _, s := range c.in.Released {
@@ -164,7 +164,7 @@ func (c *pass) releasedTooMany() bool {
 	if n <= maxReleased {
 		return false
 	}
-	// Changes of sets that are not owned may cause no event.
+	// A change of a set without owner may cause no reconciliation.
 	c.holdUntil(c.now.Add(recheck), "machineset/"+first, reasonReleased,
 		fmt.Sprintf("%d released sets without the labels of the deployment still have machines; at most %d of them is replaced", n, maxReleased))
 	return true

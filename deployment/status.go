@@ -19,11 +19,9 @@ const (
 	unavailableMessage = "Deployment does not have minimum availability."
 )
 
-// statusOf returns the status of a deployment that follows from its sets: the
-// counters, the failed machines and the Available condition. The other
-// conditions and the collision count are carried over. What a rollout adds to
-// it is the business of [RolloutStatus]. The result shares no memory with the
-// arguments; nil sets are skipped and a nil deployment has a zero status.
+// statusOf returns the counters, the failed machines and the condition Available that follow from
+// the sets. Other conditions and the collision count are copied. [RolloutStatus] adds the condition
+// Progressing. Nil sets are skipped. A nil deployment has the zero status.
 func statusOf(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet, now time.Time) v1alpha1.MachineDeploymentStatus {
 	if d == nil {
 		return v1alpha1.MachineDeploymentStatus{}
@@ -60,8 +58,8 @@ func statusOf(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []
 	return out
 }
 
-// availability returns the condition Available. Preserved failed machines are not missed.
-// A Recreate leaves a gap, and is available only with all of its machines.
+// availability returns the condition Available. Preserved failed machines do not count as missing.
+// A deployment with the strategy Recreate is available only with all machines.
 func availability(d *v1alpha1.MachineDeployment, s v1alpha1.MachineDeploymentStatus, now time.Time) v1alpha1.MachineDeploymentCondition {
 	b, _ := BoundsOf(d) // bounds that cannot be read allow no machine less
 	if d.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType {
@@ -73,8 +71,7 @@ func availability(d *v1alpha1.MachineDeployment, s v1alpha1.MachineDeploymentSta
 	return newCondition(v1alpha1.MachineDeploymentAvailable, v1alpha1.ConditionFalse, v1alpha1.MinimumReplicasUnavailable, unavailableMessage, now)
 }
 
-// conditionOf returns the condition of the given type, nil if there is none.
-// It points into a copy.
+// conditionOf returns a copy of the condition of a type, or nil.
 func conditionOf(status v1alpha1.MachineDeploymentStatus, kind v1alpha1.MachineDeploymentConditionType) *v1alpha1.MachineDeploymentCondition {
 	for _, c := range status.Conditions {
 		if c.Type == kind {
@@ -91,14 +88,13 @@ func newCondition(kind v1alpha1.MachineDeploymentConditionType, status v1alpha1.
 	}
 }
 
-// withStep returns the conditions with a step of a rollout in the Progressing condition.
+// withStep returns the conditions with a reason and a message in Progressing.
 func withStep(conditions []v1alpha1.MachineDeploymentCondition, reason, message string, now time.Time) []v1alpha1.MachineDeploymentCondition {
 	return withCondition(conditions, newCondition(v1alpha1.MachineDeploymentProgressing, v1alpha1.ConditionTrue, reason, message, now))
 }
 
-// withCondition returns the conditions with c put last, in place of the one of
-// its type. One of the same status and reason stays as it is; one of the same
-// status gives its transition time to c.
+// withCondition returns the conditions with c instead of the one of its type. A condition with the
+// same status and reason stays. One with the same status keeps its transition time.
 func withCondition(conditions []v1alpha1.MachineDeploymentCondition, c v1alpha1.MachineDeploymentCondition) []v1alpha1.MachineDeploymentCondition {
 	for _, present := range conditions {
 		switch {
@@ -112,9 +108,8 @@ func withCondition(conditions []v1alpha1.MachineDeploymentCondition, c v1alpha1.
 	return append(withoutCondition(conditions, c.Type), c)
 }
 
-// withoutFuture returns the conditions with the present time in place of a later one in
-// the Progressing condition: it was recorded by a clock that is ahead of this one. The
-// progress deadline begins anew, rather than late by the difference of the clocks.
+// withoutFuture returns the conditions with Progressing updated now at the latest. A clock that is
+// ahead may have set a later time, which would delay the progress deadline.
 func withoutFuture(conditions []v1alpha1.MachineDeploymentCondition, now time.Time) []v1alpha1.MachineDeploymentCondition {
 	conditions = slices.Clone(conditions)
 	for i, c := range conditions {
@@ -129,8 +124,8 @@ func withoutCondition(conditions []v1alpha1.MachineDeploymentCondition, kind v1a
 	return slices.DeleteFunc(slices.Clone(conditions), func(c v1alpha1.MachineDeploymentCondition) bool { return c.Type == kind })
 }
 
-// withPause returns the stored conditions with a pause or its end written down.
-// A rollout that missed its deadline stays so.
+// withPause returns the stored conditions with the beginning or the end of a pause. A rollout that
+// exceeded its deadline keeps that condition.
 func withPause(d *v1alpha1.MachineDeployment, now time.Time) []v1alpha1.MachineDeploymentCondition {
 	reason := ""
 	if c := conditionOf(d.Status, v1alpha1.MachineDeploymentProgressing); c != nil {
@@ -146,8 +141,8 @@ func withPause(d *v1alpha1.MachineDeployment, now time.Time) []v1alpha1.MachineD
 	return withCondition(d.Status.Conditions, newCondition(v1alpha1.MachineDeploymentProgressing, v1alpha1.ConditionUnknown, next, message, now))
 }
 
-// withFreeze returns the stored conditions with a freeze of the controllers or its end
-// written down, for which there is one Event each.
+// withFreeze returns the stored conditions with the beginning or the end of a freeze of the
+// controllers. Each has one Event.
 func (c *pass) withFreeze() []v1alpha1.MachineDeploymentCondition {
 	const kind = v1alpha1.MachineDeploymentControllerFrozen
 	conditions, freeze := c.d.Status.Conditions, c.in.Freeze
@@ -165,9 +160,9 @@ func (c *pass) withFreeze() []v1alpha1.MachineDeploymentCondition {
 	return withCondition(conditions, newCondition(kind, v1alpha1.ConditionTrue, v1alpha1.APIServerUnreachable, message, freeze.Since))
 }
 
-// Complete reports whether a rollout has ended, judged by the given status: all
-// machines are of the new set, as many as wanted, all available, and the status
-// is of the present spec, which was not refused and asks for no rollback.
+// Complete reports whether a rollout is complete according to a status: all machines are of the new
+// set and available, and their number is that of the replicas. The status must be of the present
+// spec. A refused spec or a requested rollback is not complete.
 func Complete(d *v1alpha1.MachineDeployment, status v1alpha1.MachineDeploymentStatus) bool {
 	return d != nil && d.Spec.RollbackTo == nil && !saysRefused(status) &&
 		status.UpdatedReplicas == d.Spec.Replicas &&
@@ -176,8 +171,8 @@ func Complete(d *v1alpha1.MachineDeployment, status v1alpha1.MachineDeploymentSt
 		status.ObservedGeneration >= d.Generation
 }
 
-// progressed reports whether a rollout got on between two statuses: more
-// machines are updated, ready or available, or fewer old ones are left.
+// progressed reports whether more machines are updated, ready or available in the second status, or
+// fewer old ones exist.
 func progressed(from, to v1alpha1.MachineDeploymentStatus) bool {
 	return to.UpdatedReplicas > from.UpdatedReplicas ||
 		to.Replicas-to.UpdatedReplicas < from.Replicas-from.UpdatedReplicas ||
@@ -185,10 +180,9 @@ func progressed(from, to v1alpha1.MachineDeploymentStatus) bool {
 		to.AvailableReplicas > from.AvailableReplicas
 }
 
-// timedOut reports whether a rollout stood still for longer than its progress deadline,
-// judged by the Progressing condition of the given status, and when that passes; zero if
-// it is not running. A rollout that ended does not time out; one that did stays so until
-// it gets on.
+// timedOut reports whether the progress deadline is exceeded, according to the condition
+// Progressing, and returns the time of the deadline. The time is zero if no deadline applies. A
+// complete rollout has none. An exceeded deadline stays exceeded until there is progress.
 func timedOut(d *v1alpha1.MachineDeployment, status v1alpha1.MachineDeploymentStatus, now time.Time) (bool, time.Time) {
 	c := conditionOf(status, v1alpha1.MachineDeploymentProgressing)
 	switch {
@@ -201,18 +195,15 @@ func timedOut(d *v1alpha1.MachineDeployment, status v1alpha1.MachineDeploymentSt
 	return at.Before(now), at
 }
 
-// RolloutStatus returns the status of a deployment with what a rollout adds to
-// the counters: the Progressing condition and the failure to create or delete
-// machines that a set reports. The time is when the progress deadline passes,
-// zero if none is running. The status of d has to be the stored one. As in
-// [Complete], the counters are believed; [Decide] also wants the sets to have
-// reported on their present size before it calls a rollout complete.
+// RolloutStatus returns the status of a deployment with the conditions Progressing and
+// ReplicaFailure, and the time of the progress deadline, or zero. The status of d must be the
+// stored one. As in [Complete], the counters of the sets count; [Decide] also requires that the
+// sets have reported on their present size.
 func RolloutStatus(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet, now time.Time) (v1alpha1.MachineDeploymentStatus, time.Time) {
 	return rolloutStatus(d, newSet, old, now, true)
 }
 
-// rolloutStatus is RolloutStatus for sets that are known, or not, to be at rest;
-// without that no rollout is said to be complete.
+// rolloutStatus is RolloutStatus for sets that are at rest or not. Only sets at rest are complete.
 func rolloutStatus(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet, now time.Time, atRest bool) (v1alpha1.MachineDeploymentStatus, time.Time) {
 	out := statusOf(d, newSet, old, now)
 	if d == nil {
@@ -230,33 +221,33 @@ func rolloutStatus(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, o
 	if complete || at.IsZero() {
 		return out, time.Time{}
 	}
-	return out, at.Add(time.Second) // stored times have no fractions of a second, and the deadline itself is still in time
+	return out, at.Add(time.Second) // stored times have no fractions of a second
 }
 
 func withProgress(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, status v1alpha1.MachineDeploymentStatus, complete bool, now time.Time) []v1alpha1.MachineDeploymentCondition {
-	who := fmt.Sprintf("Machine Deployment %q", d.Name)
+	subject := fmt.Sprintf("Machine Deployment %q", d.Name)
 	if newSet != nil {
-		who = fmt.Sprintf("MachineSet %q", newSet.Name)
+		subject = fmt.Sprintf("MachineSet %q", newSet.Name)
 	}
 	const kind = v1alpha1.MachineDeploymentProgressing
 	switch late, _ := timedOut(d, status, now); {
 	case complete:
-		return withCondition(status.Conditions, newCondition(kind, v1alpha1.ConditionTrue, v1alpha1.NewMachineSetAvailable, who+" has successfully progressed.", now))
+		return withCondition(status.Conditions, newCondition(kind, v1alpha1.ConditionTrue, v1alpha1.NewMachineSetAvailable, subject+" has successfully progressed.", now))
 	case progressed(d.Status, status):
-		c := newCondition(kind, v1alpha1.ConditionTrue, v1alpha1.MachineSetUpdated, who+" is progressing.", now)
+		c := newCondition(kind, v1alpha1.ConditionTrue, v1alpha1.MachineSetUpdated, subject+" is progressing.", now)
 		if cur := conditionOf(d.Status, kind); cur != nil && cur.Status == v1alpha1.ConditionTrue {
 			c.LastTransitionTime = cur.LastTransitionTime
 		}
 		return append(withoutCondition(status.Conditions, kind), c)
 	case late:
-		return withCondition(status.Conditions, newCondition(kind, v1alpha1.ConditionFalse, v1alpha1.ProgressDeadlineExceeded, who+" has timed out progressing.", now))
+		return withCondition(status.Conditions, newCondition(kind, v1alpha1.ConditionFalse, v1alpha1.ProgressDeadlineExceeded, subject+" has timed out progressing.", now))
 	default:
 		return status.Conditions
 	}
 }
 
-// withReplicaFailure takes over the failure of the new set, or else of the
-// first set that has one.
+// withReplicaFailure returns the conditions with the ReplicaFailure of the new set, or of the first
+// other set that has one.
 func withReplicaFailure(conditions []v1alpha1.MachineDeploymentCondition, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) []v1alpha1.MachineDeploymentCondition {
 	for _, s := range append([]*v1alpha1.MachineSet{newSet}, old...) {
 		if c := failureOf(s); c != nil {
@@ -266,8 +257,7 @@ func withReplicaFailure(conditions []v1alpha1.MachineDeploymentCondition, newSet
 	return withoutCondition(conditions, v1alpha1.MachineDeploymentReplicaFailure)
 }
 
-// failureOf returns what a set says about machines that it could not create or delete, nil
-// if it says nothing.
+// failureOf returns the condition ReplicaFailure of a set, or nil.
 func failureOf(s *v1alpha1.MachineSet) *v1alpha1.MachineSetCondition {
 	if s == nil {
 		return nil
@@ -280,9 +270,9 @@ func failureOf(s *v1alpha1.MachineSet) *v1alpha1.MachineSetCondition {
 	return nil
 }
 
-// CreateFailed returns the status to store, and the event to report, when the
-// set of a [CreateSet] could not be created for another reason than that its
-// name is taken. Status is the stored one: that of the decision counts the set.
+// CreateFailed returns the status to store and the Event to report after a [CreateSet] failed,
+// unless the name was taken. Its first argument is the stored status, because the status of the
+// decision counts the new set.
 func CreateFailed(status v1alpha1.MachineDeploymentStatus, set string, err error, now time.Time) (v1alpha1.MachineDeploymentStatus, machinist.Event) {
 	message := fmt.Sprintf("Failed to create new machine set %q: %v", set, err)
 	out := status.DeepCopy()
@@ -290,14 +280,14 @@ func CreateFailed(status v1alpha1.MachineDeploymentStatus, set string, err error
 	return *out, machinist.Event{Type: eventWarning, Reason: v1alpha1.MachineSetCreateError, Message: message}
 }
 
-// saysRefused reports whether a status says that a spec was refused.
+// saysRefused reports whether the condition Progressing says that the spec was refused.
 func saysRefused(status v1alpha1.MachineDeploymentStatus) bool {
 	c := conditionOf(status, v1alpha1.MachineDeploymentProgressing)
 	return c != nil && (c.Reason == string(ReasonInvalid) || c.Reason == string(ReasonSelectsNothing))
 }
 
-// withoutRefusal returns the conditions without a Progressing condition that says that
-// the spec was refused. The rollout of a spec that is valid again begins anew.
+// withoutRefusal returns the conditions without a Progressing condition of a refused spec. The
+// rollout of a valid spec starts again.
 func withoutRefusal(status v1alpha1.MachineDeploymentStatus) []v1alpha1.MachineDeploymentCondition {
 	if !saysRefused(status) {
 		return status.Conditions
@@ -305,7 +295,7 @@ func withoutRefusal(status v1alpha1.MachineDeploymentStatus) []v1alpha1.MachineD
 	return withoutCondition(status.Conditions, v1alpha1.MachineDeploymentProgressing)
 }
 
-// counters brings the status up to date, without what a rollout adds to it.
+// counters sets the status without the conditions of a rollout.
 func (c *pass) counters() {
 	c.out.Status = statusOf(c.d, c.newSet, c.old, c.now)
 }

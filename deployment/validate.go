@@ -15,14 +15,12 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Validate returns what is wrong with a deployment; nothing is filled in. It
-// accepts what the reference system accepts, with two exceptions:
-//
-//   - A selector has to be given, has to be readable, and has to select the labels of
-//     the template, by its expressions too: a set that is created is not among those
-//     of the deployment otherwise. It may be empty; [Decide] then does nothing.
-//   - maxSurge and maxUnavailable must not be negative. No rollout with a negative
-//     bound ever ends in the reference system.
+// Validate returns the errors in the spec of a deployment. It does not set defaults. It accepts
+// what MCM accepts, with two exceptions:
+//   - The selector is required and must match the labels of the template, including its
+//     expressions. Otherwise a new set would not belong to the deployment. An empty selector is
+//     valid, but [Decide] does nothing.
+//   - maxSurge and maxUnavailable must not be negative. In MCM such a rollout never ends.
 func Validate(d *v1alpha1.MachineDeployment) field.ErrorList {
 	spec := field.NewPath("spec")
 	if d == nil {
@@ -67,7 +65,7 @@ func validateBounds(u v1alpha1.UpdateConfiguration, path *field.Path) field.Erro
 	return append(validateBound(u.MaxUnavailable, "maxUnavailable", path), validateBound(u.MaxSurge, "maxSurge", path)...)
 }
 
-// validateBound accepts a number, or a number with a % sign behind.
+// validateBound accepts a number, or a number with a percent sign.
 func validateBound(v *intstr.IntOrString, name string, path *field.Path) field.ErrorList {
 	_, unreadable := resolve(v, 0, false)
 	n, err := intstr.GetScaledValueFromIntOrPercent(v, 100, false)
@@ -98,8 +96,7 @@ func validateSelector(s *metav1.LabelSelector, labels map[string]string, path *f
 	return nil
 }
 
-// readSelector converts a selector. Of several labels that cannot be read, the error
-// names the first by its key, so that it is the same each time.
+// readSelector converts a selector. The error is always about the first invalid label, by key.
 func readSelector(s *metav1.LabelSelector) (k8slabels.Selector, error) {
 	for _, k := range slices.Sorted(maps.Keys(s.MatchLabels)) {
 		if _, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchLabels: map[string]string{k: s.MatchLabels[k]}}); err != nil {
@@ -122,9 +119,8 @@ func validateClass(c v1alpha1.ClassSpec, path *field.Path) field.ErrorList {
 
 const selectsAll = "This deployment is selecting all machines. A non-empty selector is required."
 
-// refusal returns why nothing can be decided about the spec of a deployment. Both
-// results are empty for a spec that can be decided about. The message is the same for
-// the same spec.
+// refusal returns why a spec cannot be used, or empty results. The message is the same for the same
+// spec.
 func refusal(d *v1alpha1.MachineDeployment) (r machinist.Reason, message string) {
 	if errs := Validate(d); len(errs) > 0 {
 		return ReasonInvalid, errs.ToAggregate().Error()
@@ -135,10 +131,8 @@ func refusal(d *v1alpha1.MachineDeployment) (r machinist.Reason, message string)
 	return "", ""
 }
 
-// ClaimSelector returns the selector by which a deployment claims its sets. It is nil
-// while [Decide] refuses the spec, also for a nil deployment: with a nil selector
-// [machineset.Claim] adopts nothing and releases nothing. The result is that of the
-// deployment, not a copy.
+// ClaimSelector returns the selector with which a deployment claims its sets. It is nil while
+// [Decide] refuses the spec: [machineset.Claim] then adopts and releases nothing. It is not a copy.
 func ClaimSelector(d *v1alpha1.MachineDeployment) *metav1.LabelSelector {
 	if refused, _ := refusal(d); refused != "" {
 		return nil

@@ -14,38 +14,37 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// How much is lost when a machine goes.
+// The costs of the deletion of a machine.
 const (
 	costsNothing   = iota // it is not available
 	costsAvailable        // it is available
 	costsPreserved        // it is not available, and preserved
 )
 
-// A cutRule says which machines a cut may take.
+// cutRule is which machines a decrease may take.
 type cutRule struct {
-	most     int64 // the highest cost
-	replaced bool  // the gates are asked
-	bounded  bool  // as many machines as must be available stay
+	most     int64 // highest allowed cost
+	replaced bool  // asks the gates
+	bounded  bool  // keeps the minimum of available machines
 }
 
 var (
-	// unavailableOnly costs no available machine.
+	// unavailableOnly takes no available machine.
 	unavailableOnly = cutRule{most: costsNothing, replaced: true, bounded: true}
-	// withAvailable takes available machines as well, as far as the bounds allow.
+	// withAvailable also takes available machines within the bounds.
 	withAvailable = cutRule{most: costsAvailable, replaced: true, bounded: true}
-	// withPreserved takes preserved machines, too.
+	// withPreserved also takes preserved machines.
 	withPreserved = cutRule{most: costsPreserved, replaced: true, bounded: true}
 	// unbounded ignores the bounds.
 	unbounded = cutRule{most: costsPreserved, replaced: true}
-	// surplus is for machines that go because fewer are wanted.
+	// surplus is for a decrease of the replicas.
 	surplus = cutRule{most: costsPreserved, bounded: true}
-	// surplusUnbounded is the same without bounds.
+	// surplusUnbounded is surplus without bounds.
 	surplusUnbounded = cutRule{most: costsPreserved}
 )
 
-// choice returns the order in which machines of a set are chosen to be replaced or
-// updated: those that were named, then by what they cost, and among these by the order
-// of the policy.
+// choice returns the order in which machines of a set are replaced or updated: machines that were
+// named for deletion, then by cost, then by the order of the policy.
 func (c *pass) choice(a *account) machineset.Order {
 	named := machineset.Criterion{Name: machineset.ByDemand, Rank: func(m *v1alpha1.Machine) int64 {
 		if c.ledger.named[m.UID] {
@@ -68,7 +67,7 @@ func (c *pass) cost(a *account, m *v1alpha1.Machine) int64 {
 	}
 }
 
-// preserved reports whether a machine is kept for a user to look at it, or is about to be.
+// preserved reports whether a machine is preserved, or will be.
 func preserved(in Observation, m *v1alpha1.Machine, now time.Time) bool {
 	if machineset.Preserved(m, now) || !machineset.Failed(m) {
 		return machineset.Preserved(m, now)
@@ -78,16 +77,15 @@ func preserved(in Observation, m *v1alpha1.Machine, now time.Time) bool {
 	return reason == machineset.ReasonPreservationAsked
 }
 
-// choose returns the machines, at most n of those given and in the order of the choice,
-// that may be worked on: not more available ones than may be spared, and only those that
-// the gates allow. Machines to replace and machines to update in place are chosen alike.
+// choose returns at most n of the given machines, in the order of the choice. At most spare of them
+// are available, and all gates allow them. It is used for replacements and for in-place updates.
 func (c *pass) choose(a *account, from []*v1alpha1.Machine, n, spare int64, rule cutRule, inPlace bool) []machineset.Victim {
 	if n <= 0 {
 		return nil
 	}
 	order := c.choice(a)
 	var chosen []machineset.Victim
-	compared := 0 // chosen machines with the criterion that told them from one that stays
+	compared := 0 // number of chosen machines with a criterion
 	for _, v := range order.First(from, len(from)) {
 		cost := c.cost(a, v.Machine)
 		full := int64(len(chosen)) == n
@@ -108,13 +106,12 @@ func (c *pass) choose(a *account, from []*v1alpha1.Machine, n, spare int64, rule
 	return chosen
 }
 
-// take takes machines from the planned size of a set, as many as wanted or as few as may
-// go, and returns by how much the size has shrunk. Machines that do not exist go first.
-// Machines that have moved to the set have to be acknowledged before, so that all of its
-// machines may be chosen.
+// take decreases the planned size of a set by at most want, as far as the rule allows, and returns
+// by how much. Unobserved machines are first. It returns 0 while machines that moved to the set are
+// not acknowledged.
 func (c *pass) take(a *account, want int64, rule cutRule) int64 {
 	want = max(0, min(want, a.spec))
-	if a.counts.Moving > 0 || rule.bounded && c.ledger.slack() < 0 && c.ledger.silent() != nil {
+	if a.counts.Moving > 0 || rule.bounded && c.ledger.mayLose() < 0 && c.ledger.unreported() != nil {
 		return 0
 	}
 	missing := min(want, a.spec-int64(len(a.stay)))
@@ -126,14 +123,14 @@ func (c *pass) take(a *account, want int64, rule cutRule) int64 {
 	return taken
 }
 
-// takeMissing returns how many machines that were not seen may be given up. If they exist
-// after all, the set may delete others in their place.
+// takeMissing returns how many unobserved machines may be given up. If they exist, the set may
+// delete others instead.
 func (c *pass) takeMissing(a *account, want int64, rule cutRule) int64 {
 	risky := min(want, a.unseen, int64(len(a.exposed)))
 	for i := range risky {
 		m := a.exposed[i]
 		available := a.isAvailable(m)
-		if available && rule.bounded && c.ledger.slack() <= 0 || rule.replaced && !c.ask(a, m, false) {
+		if available && rule.bounded && c.ledger.mayLose() <= 0 || rule.replaced && !c.ask(a, m, false) {
 			a.exposed = a.exposed[i:]
 			return i
 		}
@@ -145,10 +142,10 @@ func (c *pass) takeMissing(a *account, want int64, rule cutRule) int64 {
 	return max(0, want)
 }
 
-// takeSeen chooses machines from those that stay, and returns how many. Unless all go
-// they have to be named, and there may be only so many names.
+// takeSeen chooses machines from those that stay, and returns their number. Unless the size becomes
+// 0 they must be named, and the number of names is limited.
 func (c *pass) takeSeen(a *account, want, size int64, rule cutRule) int64 {
-	chosen := c.choose(a, a.stay, want, c.ledger.slack(), rule, false)
+	chosen := c.choose(a, a.stay, want, c.ledger.mayLose(), rule, false)
 	if int64(len(chosen)) < size {
 		names := max(0, machineset.MaxVictims-len(a.outgoing)-len(a.chosen))
 		if len(chosen) > names {
@@ -162,8 +159,8 @@ func (c *pass) takeSeen(a *account, want, size int64, rule cutRule) int64 {
 	return int64(len(chosen))
 }
 
-// name writes down which machines go for a size: those that were going already, and those
-// that were chosen. None is named if all go. It returns how many could not be named.
+// name names the machines that the set deletes for a size: those of earlier decisions and the
+// chosen ones. No names are needed for the size 0. It returns how many machines could not be named.
 func (c *pass) name(a *account, to int64) int {
 	switch {
 	case to == 0:
@@ -177,15 +174,15 @@ func (c *pass) name(a *account, to int64) int {
 	}
 	names := make([]string, 0, len(a.victims))
 	for i, v := range a.victims {
-		if i >= len(a.outgoing) || v.By != machineset.ByDemand || c.ledger.named[v.Machine.UID] { // others go unnamed
+		if i >= len(a.outgoing) || v.By != machineset.ByDemand || c.ledger.named[v.Machine.UID] { // the set deletes the others by itself
 			names = append(names, v.Machine.Name)
 		}
 	}
 	return max(0, len(names)-machineset.NameVictims(a.next, a.withLeaving(names)))
 }
 
-// withLeaving adds the leaving machines to the names of those that go: a set that has not
-// seen that they are leaving would delete others in their place.
+// withLeaving adds the terminating machines to the names. A set that has not observed their
+// deletion would delete others.
 func (a *account) withLeaving(names []string) []string {
 	for _, m := range a.machines {
 		if machineset.Leaving(m) {
@@ -195,7 +192,7 @@ func (a *account) withLeaving(names []string) []string {
 	return names
 }
 
-// ask asks all gates about a machine, once in a pass, and holds it if one says no.
+// ask asks all gates about a machine, once in a pass, and holds the machine if one refuses.
 func (c *pass) ask(a *account, m *v1alpha1.Machine, inPlace bool) bool {
 	if len(c.policy.Gates) == 0 {
 		return true
@@ -224,11 +221,10 @@ func (c *pass) ask(a *account, m *v1alpha1.Machine, inPlace bool) bool {
 	return allowed
 }
 
-// maxRefusals is how many refusals of gates are told one by one.
+// maxRefusals is the maximum number of holds about gates, besides the one with the number of the others.
 const maxRefusals = 20
 
-// refused holds a machine that a gate keeps. Refusals beyond a number that a person would
-// read are counted in one hold.
+// refused holds a machine that a gate refused. After maxRefusals one hold counts the others.
 func (c *pass) refused(m *v1alpha1.Machine, why machinist.Hold) {
 	h := machinist.Hold{Subject: "machine/" + m.Name, Reason: ReasonGate, Message: string(why.Reason) + ": " + why.Message, Until: why.Until}
 	if !h.Until.IsZero() && !h.Until.After(c.now) {

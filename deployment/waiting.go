@@ -11,9 +11,8 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// waiting holds what a rollout that changes nothing waits for: the machines of
-// the new set that are not available, and every set that has not done yet what it
-// was told.
+// waiting holds the unavailable machines of the new set. Without such machines it holds the sets
+// that have not reached their sizes.
 func (c *pass) waiting() {
 	if c.newSet != nil {
 		c.newMachines(c.ledger.of(c.newSet))
@@ -35,8 +34,7 @@ func (c *pass) waiting() {
 	}
 }
 
-// replicaFailure returns what a set says about machines that it could not create
-// or delete.
+// replicaFailure returns the message of the condition ReplicaFailure of a set.
 func replicaFailure(s *v1alpha1.MachineSet) string {
 	if c := failureOf(s); c != nil && c.Status == v1alpha1.ConditionTrue {
 		return ": " + brief(c.Message)
@@ -44,30 +42,30 @@ func replicaFailure(s *v1alpha1.MachineSet) string {
 	return ""
 }
 
-// maxTold is how many machines of the new set are told one by one.
-const maxTold = 5
+// maxNewMachines is the maximum number of holds about machines of the new set.
+const maxNewMachines = 5
 
-// newMachines holds the machines of the new set that are not available, those with
-// an error first.
+// newMachines holds the unavailable machines of the new set, those with an error first.
 func (c *pass) newMachines(a *account) {
 	var list []*v1alpha1.Machine
 	for _, m := range a.machines {
-		if !machineset.Leaving(m) && !a.isAvailable(m) && !lacksCapacity(m) { // those are told already
+		if !machineset.Leaving(m) && !a.isAvailable(m) && !lacksCapacity(m) { // withoutCapacity holds the others
 			list = append(list, m)
 		}
 	}
 	slices.SortStableFunc(list, func(x, y *v1alpha1.Machine) int { return cmp.Compare(trouble(y), trouble(x)) })
 	for i, m := range list {
-		if i == maxTold {
+		if i == maxNewMachines {
 			c.hold("machineset/"+a.set.Name, ReasonNewUnavailable, plural(int64(len(list)-i), "%d more machine is not available", "%d more machines are not available"))
 			return
 		}
-		_, at := machineset.NextAvailable([]*v1alpha1.Machine{m}, a.minReady, c.now) // zero if that is not certain
+		_, at := machineset.NextAvailable([]*v1alpha1.Machine{m}, a.minReady, c.now) // zero if not known
 		c.holdUntil(at, "machine/"+m.Name, ReasonNewUnavailable, condition(m))
 	}
 }
 
-// trouble orders machines by how much is wrong with them.
+// trouble returns 2 for a machine whose last operation failed, 1 for another failed machine, and 0
+// otherwise.
 func trouble(m *v1alpha1.Machine) int {
 	switch {
 	case m.Status.LastOperation.State == v1alpha1.MachineStateFailed:
@@ -79,7 +77,7 @@ func trouble(m *v1alpha1.Machine) int {
 	}
 }
 
-// condition tells the phase of a machine and the error of its last operation.
+// condition returns the phase of a machine and the error of its last operation.
 func condition(m *v1alpha1.Machine) string {
 	phase, op := string(m.Status.CurrentStatus.Phase), m.Status.LastOperation
 	if phase == "" {
