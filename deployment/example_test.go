@@ -16,7 +16,7 @@ import (
 // observed returns what is observed of a deployment of three machines that may have one
 // more, with sets of so many machines that are wanted, exist and are available.
 func observed(sets string) deployment.Observation {
-	return newScene("rolling 3 +1 want=large revision=2; " + sets).in
+	return newScenario("rolling 3 +1 want=large revision=2; " + sets).in
 }
 
 func ExampleDecide() {

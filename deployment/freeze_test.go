@@ -17,7 +17,7 @@ import (
 var frozenSince = rollNow.Add(-time.Minute)
 
 // freeze begins a freeze in a scene.
-func freeze(s *scene) {
+func freeze(s *scenario) {
 	s.in.Freeze = machine.Freeze{Frozen: true, Since: frozenSince, Message: "the target API server does not answer"}
 }
 
@@ -29,7 +29,7 @@ func TestFreeze_RolloutAndScaleUp_AreHeld(t *testing.T) {
 		"rolling 5 +1 revision=1; new 3/3/3: a b c",
 		"recreate 3 revision=1; old 3/3/3: a b c; new 0",
 	} {
-		s := newScene(text)
+		s := newScenario(text)
 		require.NotEmpty(t, s.decide().Actions, "without a freeze something changes: %s", text)
 		freeze(s)
 		d := s.decide()
@@ -43,8 +43,8 @@ func TestFreeze_RolloutAndScaleUp_AreHeld(t *testing.T) {
 	}
 }
 
-func TestFreeze_ScaleDown_GoesOn(t *testing.T) {
-	s := newScene("rolling 1 +1 revision=1; new 3/3/3: a b c")
+func TestFreeze_ScaleDown_Continues(t *testing.T) {
+	s := newScenario("rolling 1 +1 revision=1; new 3/3/3: a b c")
 	freeze(s)
 	d := s.decide()
 	require.Len(t, d.Targets, 1)

@@ -335,9 +335,9 @@ func TestDecide_AnyObservation_KeepsTheLaws(t *testing.T) {
 	}
 }
 
-// TestDecide_AnyRecordedTime_AsksAgainLater has a clock that differs from those that recorded the
+// TestDecide_AnyRecordedTime_NextCheckIsLater has a clock that differs from those that recorded the
 // times of an observation.
-func TestDecide_AnyRecordedTime_AsksAgainLater(t *testing.T) {
+func TestDecide_AnyRecordedTime_NextCheckIsLater(t *testing.T) {
 	for seed := range uint64(500) {
 		c := chance{rand.New(rand.NewPCG(seed, 41))}
 		in, p := c.observation(), c.policy()

@@ -95,14 +95,14 @@ func hotLoopBound(d, period time.Duration) int {
 	return 1 + int((d-1)/period)
 }
 
-// TestHotLoop_MachinesThatFail_AreReplacedSlowly asserts that machines that fail, or cannot be
+// TestHotLoop_FailingMachines_ReplacedSlowly asserts that machines that fail, or cannot be
 // created, are replaced no faster than the policies allow. A machine is replaced when it has not
 // joined within the creation timeout, or when it is Failed. Of machines that fail at once, at most
 // as many are in deletion as the set has replicas or has released.
 //
 //	machines per hour <= places * (1 + hour/period)
 //	calls per hour    <= machines per hour * (1 + CreationTimeout/Retry)
-func TestHotLoop_MachinesThatFail_AreReplacedSlowly(t *testing.T) {
+func TestHotLoop_FailingMachines_ReplacedSlowly(t *testing.T) {
 	const join, leave = hotLoopJoin, 5 * time.Minute
 	policy := machine.DefaultPolicy()
 	for name, c := range map[string]struct {

@@ -18,7 +18,7 @@ import (
 )
 
 func TestInPlace_SizesFollowMachines(t *testing.T) {
-	check(t, []decided{
+	check(t, []scenarioCase{
 		{"the old set has not seen that a machine left", "inplace 3 +0 -1; old 3/3: m1.candidate m2.candidate; new 0: m3.moved", "old 3; new 0; selects m1", "old: SetNotReported: it reports 3 machines, and 2 exist"},
 		{"the old set has seen it", "inplace 3 +0 -1; old 3/2: m1.candidate m2.candidate; new 0: m3.moved", "old 3>2; new 0>1", ""},
 		{"the new set is cut only after what has come is acknowledged", "inplace 2 +0 -1 want=old; old 2: m1 m2; new 1: m3.moved", "old 2; new 1; acknowledges m3", ""},
@@ -43,7 +43,7 @@ func TestInPlace_SizesFollowMachines(t *testing.T) {
 }
 
 func TestInPlace_ScaleUpDisabled(t *testing.T) {
-	check(t, []decided{
+	check(t, []scenarioCase{
 		{"the set that is wanted again waits for its report", "inplace 3 +0 -1 want=old; old 3/3 fixed: m1 m2; new 1: m3", "old 3; new 1; candidates m3", ""},
 		{"no other set grows by what moved while it waits", "inplace 2 +0 -1 want=old; old 1/1 fixed: ; new 1/2: a b.moved", "old 1; new 1; candidates a", "old: SetNotReported: 0 machines, 1 wanted"},
 		{"another set grows by what moved once it has its size", "inplace 2 +0 -1 want=old; old 1/0 fixed: ; new 1/2: a b.moved", "old 1>0; new 1>2; frees old; candidates a", ""},
@@ -55,7 +55,7 @@ func TestInPlace_ScaleUpDisabled(t *testing.T) {
 }
 
 func TestInPlace_Moves(t *testing.T) {
-	check(t, []decided{
+	check(t, []scenarioCase{
 		{"no more machines move than the new set may have", "inplace 3 +1 -2; old 3: m2.done m3.done m4.done; new 1: m1", "old 3; new 1; moves m2 m3", ""},
 		{"a machine stays in a set that would replace it", "inplace 1 +0 -1; old 1 grows: m1.done; new 0", "old 1; new 0; fixes old", "it creates no machines"},
 		{"a machine moves to a set that selects it", "inplace 3 +0 -1; old 3: a.done b c; new 0", "old 3; new 0; moves a; candidates b c", ""},
@@ -70,7 +70,7 @@ func TestInPlace_Moves(t *testing.T) {
 }
 
 func TestInPlace_Candidates(t *testing.T) {
-	check(t, []decided{
+	check(t, []scenarioCase{
 		{"a machine of an old set", "manual 2 +0 -1; old 1: m; new 1: n", "old 1; new 1; candidates m", ""},
 		{"a machine that joins", "manual 2 +0 -1; old 1: m.pending; new 1: n", "old 1; new 1; candidates m", ""},
 		{"a Failed machine is replaced instead", "manual 2 +0 -1; old 1: m.failed; new 1: n", "old 1; new 1", ""},
@@ -83,7 +83,7 @@ func TestInPlace_Candidates(t *testing.T) {
 }
 
 func TestInPlace_Selection(t *testing.T) {
-	check(t, []decided{
+	check(t, []scenarioCase{
 		{"one that works is given up for it", "inplace 2 -1; old 2: a.candidate b.candidate; new 0", "old 2; new 0; selects a", ""},
 		{"one that is broken comes first", "inplace 2 -1; old 2: a.candidate b.candidate.unknown; new 0", "old 2; new 0; selects b", ""},
 		{"one that joins is waited for", "inplace 2 -1; old 2: a.candidate.pending b.candidate; new 0", "old 2; new 0", ""},
@@ -113,7 +113,7 @@ func TestInPlace_Selection(t *testing.T) {
 }
 
 func TestInPlace_Acknowledgement(t *testing.T) {
-	check(t, []decided{
+	check(t, []scenarioCase{
 		{"a set that has reported on a place for it", "inplace 1 -1; old 0; new 1: m.moved", "old 0; new 1; acknowledges m", ""},
 		{"a set that has not reported", "inplace 1 -1; old 0; new 1 unreported: m.moved", "old 0; new 1", ""},
 		{"a set that asks for fewer", "inplace 1 -1; old 0; new 0: m.moved", "old 0; new 0>1", ""},
@@ -125,7 +125,7 @@ func TestInPlace_Acknowledgement(t *testing.T) {
 
 // TestInPlace_Stages asserts that labels, phases and conditions give the stage of the update of m1.
 func TestInPlace_Stages(t *testing.T) {
-	check(t, []decided{
+	check(t, []scenarioCase{
 		{"its Node is not known", "inplace 2 -1; old 2: m1.unlooked m2.candidate; new 0", "old 2; new 0; selects m2", ""},
 		{"nothing has begun", "inplace 2 -1; old 2: m1 m2; new 0", "old 2; new 0; candidates m1 m2", ""},
 		{"a step of an earlier update", "inplace 2 -1; old 2: m1.updated m2; new 0", "old 2; new 0; candidates m1 m2", ""},
@@ -142,11 +142,11 @@ func TestInPlace_Stages(t *testing.T) {
 	})
 }
 
-// TestInPlace_UpdatedMachineBeforeItsNodeIsReturned_IsNotGivenUp has one available machine, which
+// TestInPlace_UpdatedMachineOnCordonedNode_NotDeleted has one available machine, which
 // was updated and whose Node is still marked. The others are being updated, and the replicas
 // decrease by one.
-func TestInPlace_UpdatedMachineBeforeItsNodeIsReturned_IsNotGivenUp(t *testing.T) {
-	check(t, []decided{
+func TestInPlace_UpdatedMachineOnCordonedNode_NotDeleted(t *testing.T) {
+	check(t, []scenarioCase{
 		{"moved", "manual 2 -1 paused; old 3: m2.selected m3.selected; new 0: m1.moved.unreturned", "old 3>1 without m2; new 0>1; names old[m2]; returns m1", ""},
 		{"done", "manual 2 -1 paused; old 3: m1.done.unreturned m2.selected m3.selected; new 0", "old 3>2 without m2; new 0; names old[m2]", ""},
 	})
@@ -154,7 +154,7 @@ func TestInPlace_UpdatedMachineBeforeItsNodeIsReturned_IsNotGivenUp(t *testing.T
 
 // TestInPlace_NamedMachines shrinks an old set, with and without machines that an autoscaler named.
 func TestInPlace_NamedMachines(t *testing.T) {
-	check(t, []decided{
+	check(t, []scenarioCase{
 		{"not from a set that has not seen its machines", "inplace 0 -1 named=a; old 1/0: a; new 0", "old 1; new 0; marks a; candidates a", ""},
 		{"from a set that sees all it has", "inplace 0 -1 named=a; old 1/1: a; new 0", "old 1>0 without a; new 0; marks a; candidates a", ""},
 		{"not if as many are wanted", "inplace 2 -2 named=a; old 2: a b; new 0", "old 2; new 0; marks a; candidates a b", ""},
@@ -173,7 +173,7 @@ func TestInPlace_NamedMachines(t *testing.T) {
 // TestInPlace_MovedMachinesTooMany_AreChosenWhenAcknowledged has a set with more machines than
 // replicas, since some have moved to it.
 func TestInPlace_MovedMachinesTooMany_AreChosenWhenAcknowledged(t *testing.T) {
-	check(t, []decided{
+	check(t, []scenarioCase{
 		{"the set grows by them first", "manual 1 -1; old 0; new 1: a.moved b.moved.early c.early", "old 0; new 1>3", ""},
 		{"it is not cut before they are acknowledged", "manual 1 -1; old 0; new 3: a.moved b c", "old 0; new 3; acknowledges a", ""},
 		{"then those of the least use go", "manual 1 -1; old 0; new 3: a b.early c.unknown", "old 0; new 3>1 without c b; names new[c b]", ""},
@@ -187,7 +187,7 @@ func TestInPlace_MovedMachinesTooMany_AreChosenWhenAcknowledged(t *testing.T) {
 }
 
 func TestInPlace_WithoutACluster_NothingIsUpdated(t *testing.T) {
-	s := newScene("inplace 2 -1 revision=2; old 2/2/2; new 0")
+	s := newScenario("inplace 2 -1 revision=2; old 2/2/2; new 0")
 	s.in.NoCluster = true
 	dec := s.decide()
 	require.Equal(t, machinist.Reason("NoCluster"), dec.Reason)
@@ -197,7 +197,7 @@ func TestInPlace_WithoutACluster_NothingIsUpdated(t *testing.T) {
 // TestInPlace_Move_KeepsForeignLabelsAndOwners asserts that other owners and labels stay. The
 // labels that the old set selects are removed.
 func TestInPlace_Move_KeepsForeignLabelsAndOwners(t *testing.T) {
-	s := newScene("inplace 3 -1; old 3: a.done b c; new 0")
+	s := newScenario("inplace 3 -1; old 3: a.done b c; new 0")
 	m := s.of("a")
 	m.Labels["mine"], m.Labels["first"] = "x", "1"
 	s.in.Sets[0].Spec.Selector.MatchLabels["first"] = "1"
@@ -224,7 +224,7 @@ func written(dec deployment.Decision, name string) *corev1.Node {
 	return nil
 }
 
-func TestInPlace_NodeOfAMovedMachine_AllMarksAreTakenOffBeforeItIsAcknowledged(t *testing.T) {
+func TestInPlace_MovedMachine_NodeUnmarkedBeforeAcknowledged(t *testing.T) {
 	for name, c := range map[string]struct {
 		label  string
 		claims string // what another has recorded on the Node
@@ -237,7 +237,7 @@ func TestInPlace_NodeOfAMovedMachine_AllMarksAreTakenOffBeforeItIsAcknowledged(t
 		"a taint of another is no cordon": {resultKey, `{"marks":["taint:x=y:NoSchedule"]}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene("inplace 1 -1; old 0; new 1: m.moved")
+			s := newScenario("inplace 1 -1; old 0; new 1: m.moved")
 			n := s.in.Nodes["node-m"]
 			n.Labels[c.label] = v1alpha1.LabelValueNodeUpdateSuccessful
 			n.Annotations = map[string]string{v1alpha1.AnnotationKeyMachineUpdateFailedReason: "an earlier attempt"}
@@ -246,7 +246,7 @@ func TestInPlace_NodeOfAMovedMachine_AllMarksAreTakenOffBeforeItIsAcknowledged(t
 			}
 			n.Spec.Unschedulable = true
 			n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.PreferNoScheduleKey, Effect: corev1.TaintEffectPreferNoSchedule}}
-			text, dec := s.outcome()
+			text, dec := s.result()
 			require.NotContains(t, text, "acknowledges")
 			back := written(dec, n.Name)
 			require.NotNil(t, back, dec.String())
@@ -255,15 +255,15 @@ func TestInPlace_NodeOfAMovedMachine_AllMarksAreTakenOffBeforeItIsAcknowledged(t
 			require.Equal(t, []corev1.Taint{{Key: v1alpha1.TaintNodeCriticalComponentsNotReady, Effect: corev1.TaintEffectNoSchedule}}, back.Spec.Taints)
 			require.Equal(t, c.closed, back.Spec.Unschedulable)
 			s.in.Nodes["node-m"] = back
-			text, _ = s.outcome()
+			text, _ = s.result()
 			require.Contains(t, text, "acknowledges m")
 		})
 	}
 }
 
-// TestInPlace_NothingCouldBeUpdatedOtherwise_SurgeComesAgain has a maxUnavailable of 0 and a new
+// TestInPlace_NoOtherUpdatePossible_SurgesAgain has a maxUnavailable of 0 and a new
 // set that existed before, without a surge.
-func TestInPlace_NothingCouldBeUpdatedOtherwise_SurgeComesAgain(t *testing.T) {
+func TestInPlace_NoOtherUpdatePossible_SurgesAgain(t *testing.T) {
 	const a, b = "inplace 2 +1; old 2: a.candidate b.candidate; new 0", "inplace 2 +1; old 2: a.selected b.candidate; new 0"
 	for name, c := range map[string]struct {
 		scene string
@@ -280,13 +280,13 @@ func TestInPlace_NothingCouldBeUpdatedOtherwise_SurgeComesAgain(t *testing.T) {
 		"the new set has all it may have":     {"inplace 2 +1; old 1: a.candidate; new 2: b c.unknown", 300 * time.Second, "new 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(c.scene)
+			s := newScenario(c.scene)
 			if c.moved >= 0 {
 				s.in.Deployment.Status.Conditions = []v1alpha1.MachineDeploymentCondition{{
 					Type: v1alpha1.MachineDeploymentProgressing, Status: v1alpha1.ConditionTrue, LastUpdateTime: metav1.NewTime(rollNow.Add(-c.moved)),
 				}}
 			}
-			text, dec := s.outcome()
+			text, dec := s.result()
 			require.Regexp(t, c.size+"(;|$)", text, dec.String())
 			waits := slices.ContainsFunc(dec.Holds, func(h machinist.Hold) bool { return h.Until.Equal(rollNow.Add(time.Second)) })
 			require.Equal(t, c.moved == 299*time.Second, waits, "it is looked at again when a while has passed")
@@ -294,14 +294,14 @@ func TestInPlace_NothingCouldBeUpdatedOtherwise_SurgeComesAgain(t *testing.T) {
 	}
 }
 
-func TestMark_NodeThatIsReturnedOfAnOldSet_KeepsTheTaint(t *testing.T) {
-	s := newScene("inplace 3 -1 taint; old 3: a.moved b.moved c.moved; new 0")
+func TestMark_UncordonedNodeOfOldSet_KeepsTaint(t *testing.T) {
+	s := newScenario("inplace 3 -1 taint; old 3: a.moved b.moved c.moved; new 0")
 	taint := corev1.Taint{Key: v1alpha1.PreferNoScheduleKey, Value: "True", Effect: corev1.TaintEffectPreferNoSchedule}
 	for _, n := range s.in.Nodes {
 		n.Labels[candKey] = "true" // so it is given back to pods
 		n.Spec.Taints = []corev1.Taint{taint}
 	}
-	_, dec := s.outcome()
+	_, dec := s.result()
 	for name := range s.in.Nodes {
 		n := written(dec, name)
 		require.NotNil(t, n)

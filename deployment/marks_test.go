@@ -16,7 +16,7 @@ import (
 )
 
 func TestMark_NodesOfARollout(t *testing.T) {
-	check(t, []decided{
+	check(t, []scenarioCase{
 		{"by default pods should go elsewhere", "rolling 3 +1 taint; old 3/3/3; new 1/1/1", "old 3>2 without old-0; new 1; names old[old-0]; discourages old; taints old-0 old-1 old-2", ""},
 		{"pods have to go elsewhere", "rolling 3 +1 taint=NoSchedule; old 3/3/3; new 1/1/1", "old 3>2 without old-0; new 1; names old[old-0]; discourages old; bars old-0 old-1 old-2", ""},
 		{"pods may come", "rolling 3 +1; old 3/3/3; new 1/1/1", "old 3>2 without old-0; new 1; names old[old-0]", ""},
@@ -39,7 +39,7 @@ func TestMark_NodesOfARollout(t *testing.T) {
 }
 
 func TestMark_AutoscalerOfARollout(t *testing.T) {
-	check(t, []decided{
+	check(t, []scenarioCase{
 		{"it keeps away from all Nodes", "rolling 3 +1 hold; old 3/3/3; new 1/1/0: d", "old 3; new 1; holds d old-0 old-1 old-2", ""},
 		{"an annotation of a user stays", "rolling 3 +1 hold; old 3: a.changed b c; new 1/1/0: d.mine", "old 3; new 1; holds b c", ""},
 		{"it comes back when the rollout is complete", "rolling 4 hold; new 4: a.held b.held.kept c.changed d.mine", "new 4; releases a; forgets c", ""},
@@ -54,11 +54,11 @@ func TestMark_AutoscalerOfARollout(t *testing.T) {
 // TestMark_Node_IsPatchedOnceWithAPrecondition asserts that the patch is made from what was
 // observed, names it, and is the only write of the Node.
 func TestMark_Node_IsPatchedOnceWithAPrecondition(t *testing.T) {
-	s := newScene("rolling 3 +1 taint hold; old 3: a b c; new 1: d")
+	s := newScenario("rolling 3 +1 taint hold; old 3: a b c; new 1: d")
 	n := s.in.Nodes["node-a"]
 	n.ResourceVersion, n.Labels = "1", map[string]string{"keep": "1"}
 	n.Spec.Taints = []corev1.Taint{{Key: "other", Effect: corev1.TaintEffectNoExecute}, {Key: v1alpha1.PreferNoScheduleKey, Value: "?", Effect: corev1.TaintEffectNoSchedule}}
-	_, dec := s.outcome()
+	_, dec := s.result()
 	var patches []string
 	for _, a := range actions[deployment.WriteNode](dec) {
 		if a.Node.Name == n.Name {
@@ -72,7 +72,7 @@ func TestMark_Node_IsPatchedOnceWithAPrecondition(t *testing.T) {
 		`"spec":{"taints":[{"key":"other","effect":"NoExecute"},{"key":"deployment.machine.sapcloud.io/prefer-no-schedule","value":"True","effect":"PreferNoSchedule"}]}}`}, patches)
 }
 
-func TestPatch_WhatIsGone_IsRemoved(t *testing.T) {
+func TestPatch_RemovedKeys_AreNull(t *testing.T) {
 	before := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", ResourceVersion: "3", Labels: map[string]string{"a": "1", "b": "2"}, Annotations: map[string]string{"c": "3"}}}
 	before.Spec.Taints, before.Spec.Unschedulable = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule}}, true
 	after := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": "1"}}}
@@ -83,8 +83,8 @@ func TestPatch_WhatIsGone_IsRemoved(t *testing.T) {
 	require.ErrorIs(t, err, deployment.ErrNoNode)
 }
 
-func TestDecide_Actions_ShareNothingThatMayBeChanged(t *testing.T) {
-	s := newScene("rolling 3 +1 taint hold scaled named=old-0; old 3/3/3; new 1/1/1")
+func TestDecide_Actions_ShareNoMutableMemory(t *testing.T) {
+	s := newScenario("rolling 3 +1 taint hold scaled named=old-0; old 3/3/3; new 1/1/1")
 	before := copyOf(s.in)
 	for _, a := range s.decide().Actions {
 		switch a := a.(type) {
@@ -100,7 +100,7 @@ func TestDecide_Actions_ShareNothingThatMayBeChanged(t *testing.T) {
 }
 
 func TestDecide_Actions_MarksOfMachinesComeBeforeSetsShrink(t *testing.T) {
-	s := newScene("rolling 2 +1 taint scaled named=old-0; old 2/2/2 sized=3; new 1/1/1 sized=3")
+	s := newScenario("rolling 2 +1 taint scaled named=old-0; old 2/2/2 sized=3; new 1/1/1 sized=3")
 	var kinds []string
 	for _, a := range s.decide().Actions {
 		kinds = append(kinds, fmt.Sprintf("%T", a))
@@ -108,21 +108,21 @@ func TestDecide_Actions_MarksOfMachinesComeBeforeSetsShrink(t *testing.T) {
 	require.Equal(t, []string{"deployment.WriteMachine", "deployment.WriteSet", "deployment.WriteSet"}, kinds)
 }
 
-func TestDecide_SetThatIsDeleted_IsNotWritten(t *testing.T) {
+func TestDecide_SetDeleting_NotWritten(t *testing.T) {
 	for scene, want := range map[string]string{
 		"rolling 2 paused; old 0 sized=3; new 2/2/2": "old 0; new 2; deletes old",
 		"rolling 2 paused; old 0 sized=3":            "old 0>2; deletes old",
 	} {
-		s := newScene(scene)
+		s := newScenario(scene)
 		s.in.Deployment.Spec.RevisionHistoryLimit = new(int32(0))
-		text, dec := s.outcome()
+		text, dec := s.result()
 		require.Equal(t, want, text)
 		require.Empty(t, actions[deployment.WriteSet](dec))
 	}
 }
 
-func TestDecide_Burst_BoundsWhatIsWrittenAndSaysSo(t *testing.T) {
-	s := newScene("rolling 9 +1 taint burst=4; old 9 discouraged: a b c d e f g h i; new 1/1/0")
+func TestDecide_Burst_LimitsWritesAndHolds(t *testing.T) {
+	s := newScenario("rolling 9 +1 taint burst=4; old 9 discouraged: a b c d e f g h i; new 1/1/0")
 	for _, left := range []int{9, 5, 1} {
 		dec := s.decide()
 		writes := actions[deployment.WriteNode](dec)

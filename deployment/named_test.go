@@ -37,7 +37,7 @@ func TestScaleDown_NamesAndReplicas_AreOneWrite(t *testing.T) {
 	require.Equal(t, "2026-03-01T12:00:00Z", more.Annotations[scaledKey], "the time of the last change does not go back")
 }
 
-func TestScaleDown_NamesThatCannotGo_AreAnError(t *testing.T) {
+func TestScaleDown_InvalidNames_Error(t *testing.T) {
 	for _, names := range [][]string{{""}, {"a,b"}, {"a~b"}, {"a", "b"}} {
 		next, err := deployment.ScaleDown(rolling(1, 1, 0), names, rollNow)
 		require.ErrorIs(t, err, deployment.ErrScaleDown, "%q", names)
@@ -48,7 +48,7 @@ func TestScaleDown_NamesThatCannotGo_AreAnError(t *testing.T) {
 }
 
 func TestNamed_Machines_AreMarkedAndFinishedNamesForgotten(t *testing.T) {
-	s := newScene("rolling 4 scaled; new 4: a.early b.failed c.leaving d")
+	s := newScenario("rolling 4 scaled; new 4: a.early b.failed c.leaving d")
 	foreign, orphan := s.of("d").DeepCopy(), s.of("d").DeepCopy()
 	foreign.Name, foreign.UID, foreign.OwnerReferences[0].UID = "foreign", "foreign", "another set"
 	orphan.Name, orphan.UID, orphan.OwnerReferences = "orphan", "orphan", nil
@@ -91,7 +91,7 @@ func TestNamed_MarksOfAMachine(t *testing.T) {
 		"a machine that is leaving keeps them":             {false, v1alpha1.MachineTerminating, own("", marks{prioKey: "1", markKey: ago}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene("rolling 2; new 2: a b")
+			s := newScenario("rolling 2; new 2: a b")
 			s.of("a").Annotations = c.before
 			if c.phase != "" {
 				s.of("a").Status.CurrentStatus.Phase = c.phase
@@ -120,7 +120,7 @@ func ofFive(t *testing.T) *rollout {
 	return newRollout(t, rolling(5, 1, 0), deploymenttest.Model{Leave: func(*v1alpha1.Machine) time.Duration { return time.Hour }})
 }
 
-func TestScaleDown_MachineThatIsLeaving_IsCountedOnce(t *testing.T) {
+func TestScaleDown_TerminatingMachine_CountsOnce(t *testing.T) {
 	r := ofFive(t)
 	name := r.Machines()[0].Name
 	r.scaleDown(name)
@@ -135,7 +135,7 @@ func TestScaleDown_MachineThatIsLeaving_IsCountedOnce(t *testing.T) {
 	require.NotContains(t, r.Deployment().Annotations, deployment.CountedAnnotation, "it is forgotten when it is gone")
 }
 
-func TestScaleDown_NameThatWasWithdrawn_CountsAgain(t *testing.T) {
+func TestScaleDown_WithdrawnName_CountsAgain(t *testing.T) {
 	r := ofFive(t)
 	name := r.Machines()[0].Name
 	r.scaleDown(name)
@@ -156,7 +156,7 @@ func FuzzRemovals(f *testing.F) {
 	f.Add("a~2026-02-01T00:00:00Z,b", "2026-02-01T00:00:00Z")
 	f.Add("~,~~,,a~x~y", "?")
 	f.Fuzz(func(t *testing.T, text, scaled string) {
-		s := newScene("rolling 2; new 2: a b")
+		s := newScenario("rolling 2; new 2: a b")
 		s.in.Deployment.Annotations = map[string]string{namesKey: text, scaledKey: scaled}
 		for pass := range 2 {
 			for _, a := range actions[deployment.WriteDeployment](s.decide()) {

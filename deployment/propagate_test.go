@@ -20,7 +20,7 @@ import (
 
 func TestPropagate_Edits_ReachTheNewSetInOneWriteAndNoOldOne(t *testing.T) {
 	for _, scene := range []string{"rolling 3 +1; old 3/3/3; new 1/1/1", "rolling 3 +1 paused; old 3/3/3; new 1/1/1"} {
-		s := newScene(scene)
+		s := newScenario(scene)
 		spec := &s.in.Deployment.Spec
 		spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineDrainTimeout: &metav1.Duration{Duration: time.Hour}}
 		spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{"zone": "1"}
@@ -92,7 +92,7 @@ func TestBuildSet_HighestRevision_IsNotExceeded(t *testing.T) {
 	require.Equal(t, "9223372036854775807", deployment.BuildSet(rolling(3, 1, 0), []*v1alpha1.MachineSet{old}, 1).Annotations[v1alpha1.RevisionAnnotation])
 }
 
-func TestEqualIgnoreHash_EveryField_CountsUnlessItIsNamedAsOneThatDoesNot(t *testing.T) {
+func TestEqualIgnoreHash_EachField_CountsUnlessListed(t *testing.T) {
 	values := map[string]any{
 		"Name": "x", "GenerateName": "x", "Namespace": "x", "SelfLink": "x", "UID": types.UID("x"), "ResourceVersion": "x",
 		"Generation": int64(1), "CreationTimestamp": metav1.NewTime(time.Unix(1, 0)), "DeletionTimestamp": &metav1.Time{},

@@ -60,8 +60,8 @@ func bounds(surge, unavailable intstr.IntOrString) func(s *v1alpha1.MachineDeplo
 }
 
 // completed is a scene of a rollout that has ended.
-func completed() *scene {
-	s := newScene("rolling 3 +1 revision=1; new 3/3/3")
+func completed() *scenario {
+	s := newScenario("rolling 3 +1 revision=1; new 3/3/3")
 	s.in.Deployment.Status = s.decide().Status
 	return s
 }
@@ -162,7 +162,7 @@ func TestClaimSelector_InvalidSpec_ReleasesAndAdoptsNothing(t *testing.T) {
 	require.Nil(t, deployment.ClaimSelector(nil))
 }
 
-func TestRefusal_Event_IsThatOfTheReferenceSystemAndShort(t *testing.T) {
+func TestRefusal_Event_AsInMCMAndShort(t *testing.T) {
 	s := completed()
 	s.in.Deployment.Spec.Selector = &metav1.LabelSelector{}
 	require.Equal(t, []machinist.Event{{
@@ -200,7 +200,7 @@ func TestBoundsOf_BothZero_OneMayBeUnavailable(t *testing.T) {
 // or none, is an error and never a panic, and leaves no room.
 func TestBoundsOf_StrategyWithoutParameters_IsAnError(t *testing.T) {
 	for _, kind := range []v1alpha1.MachineDeploymentStrategyType{kindRolling, kindInPlace, "", "Other"} {
-		s := newScene("rolling 3 +1 -1; old 3/3/3")
+		s := newScenario("rolling 3 +1 -1; old 3/3/3")
 		s.in.Deployment.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{Type: kind}
 		b, err := deployment.BoundsOf(s.in.Deployment)
 		require.ErrorIs(t, err, deployment.ErrBounds, "%q", kind)
@@ -213,7 +213,7 @@ func TestBoundsOf_StrategyWithoutParameters_IsAnError(t *testing.T) {
 }
 
 func TestDelete_SetsFirst_ThenTheFinalizer(t *testing.T) {
-	s := newScene("rolling 3 +1; old 3/3/3 deleting; new 1/1/1")
+	s := newScenario("rolling 3 +1; old 3/3/3 deleting; new 1/1/1")
 	d := s.in.Deployment
 	d.DeletionTimestamp = new(metav1.NewTime(rollNow))
 	d.Finalizers = append(d.Finalizers, "foreign")
@@ -238,7 +238,7 @@ func TestDelete_SetsFirst_ThenTheFinalizer(t *testing.T) {
 }
 
 func TestDecide_FinalizerMissing_IsWrittenFirstAndOnceInAPass(t *testing.T) {
-	s := newScene("rolling 3 +1; old 3/3/3")
+	s := newScenario("rolling 3 +1; old 3/3/3")
 	s.in.Deployment.Finalizers = nil
 	for range 5 { // it never succeeds
 		dec := s.decide()

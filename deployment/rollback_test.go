@@ -30,7 +30,7 @@ func TestRollback_Revision_TemplateAndEvent(t *testing.T) {
 		"inplace 3 +1 want=c rollback=1; a 3/3/3; b 0; c 0 discouraged": {"a", rolledBackTo + "1"},
 	} {
 		t.Run(scene, func(t *testing.T) {
-			s := newScene(scene)
+			s := newScenario(scene)
 			dec := s.decide()
 			require.Empty(t, actions[deployment.CreateSet](dec), "a template that is given up gets no set")
 			var events string
@@ -61,7 +61,7 @@ func TestRollback_Revision_TemplateAndEvent(t *testing.T) {
 // stays, and so does the time of the last change of the replicas, which a roll-back does not
 // change.
 func TestRollback_Annotations_AreThoseOfTheRevision(t *testing.T) {
-	s := newScene("rolling 3 +1 want=b rollback=1 revision=2 scaled; a 3/3/3 scaled; b 0 scaled")
+	s := newScenario("rolling 3 +1 want=b rollback=1 revision=2 scaled; a 3/3/3 scaled; b 0 scaled")
 	own := map[string]string{v1alpha1.RevisionAnnotation: "2", scaledKey: "2026-02-01T00:00:00Z", v1alpha1.UnfreezeAnnotation: "1"}
 	maps.Copy(s.in.Deployment.Annotations, own)
 	s.in.Deployment.Annotations["cause"], s.in.Deployment.Annotations["only"] = "second", "here"
@@ -71,8 +71,8 @@ func TestRollback_Annotations_AreThoseOfTheRevision(t *testing.T) {
 	require.Equal(t, own, actions[deployment.WriteDeployment](s.decide())[0].Deployment.Annotations)
 }
 
-func TestRollback_Asked_IsNotTakenForComplete(t *testing.T) {
-	s := newScene("rolling 3 +1 want=c rollback=1; a 3/3/3; b 0; c 0")
+func TestRollback_Requested_NotComplete(t *testing.T) {
+	s := newScenario("rolling 3 +1 want=c rollback=1; a 3/3/3; b 0; c 0")
 	d := s.in.Deployment
 	d.Generation, d.Status.ObservedGeneration = 8, 7
 	up := v1alpha1.MachineDeploymentStatus{ObservedGeneration: 8, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3}
@@ -82,8 +82,8 @@ func TestRollback_Asked_IsNotTakenForComplete(t *testing.T) {
 	require.True(t, deployment.Complete(d, up))
 }
 
-func TestRollback_SetThatIsWantedAgain_MayGrowAndIsWelcome(t *testing.T) {
-	check(t, []decided{
+func TestRollback_OldSetIsNewAgain_GrowsAndIsUnmarked(t *testing.T) {
+	check(t, []scenarioCase{
 		{"by a roll-back its marks go", "rolling 3 +1 taint want=c rollback=1; a 3 fixed discouraged: x.tainted y.tainted z.tainted; c 0", "a 3; c 0; welcomes a; untaints x y z", ""},
 		{"it may grow as soon as it is the new one", "rolling 3 +1 want=a; a 3/3/3 fixed; b 1/1/0", "a 3; b 1>0 without b-0; frees a", ""},
 		{"whatever else is going on", "rolling 3 +1 want=a paused; a 3/3/3 fixed; b 1/1/0", "a 3; b 1>0 without b-0; frees a", ""},

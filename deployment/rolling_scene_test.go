@@ -28,7 +28,7 @@ func denies(names ...string) deployment.Gate {
 }
 
 func TestRolling_Surge(t *testing.T) {
-	check(t, []decided{
+	check(t, []scenarioCase{
 		{"machines that are asked for and not reported use it up", "rolling 3 +1; old 3/3/3; new 1", "old 3; new 1", "SurgeUsedUp"},
 		{"machines take long to leave", "rolling 3 +1 -1; old 1/1/1: a b.leaving c.leaving; new 1/1/1", "old 1; new 1", "4 machines >= 3 replicas + 1 max surge"},
 		{"a set that creates nothing counts what it has", "rolling 3 +1; old 3/2/2 fixed; new 1/1/0", "old 3; new 1>2", ""},
@@ -51,7 +51,7 @@ func TestRolling_Surge(t *testing.T) {
 }
 
 func TestRolling_MinimumAvailable(t *testing.T) {
-	check(t, []decided{
+	check(t, []scenarioCase{
 		{"machines that go already are not counted", "rolling 4 +1; old 2/13/10; new 3/3/2", "old 2 without old-10 old-11 old-12 old-0 old-1 old-2 old-3 old-4 old-5 old-6 old-7; new 3", "MinimumAvailable"},
 		{"those that stay beside them are", "rolling 4 +1; old 2/13/10; new 3/3/3", "old 2>1 without old-10 old-11 old-12 old-0 old-1 old-2 old-3 old-4 old-5 old-6 old-7 old-8; new 3; names old[old-10 old-11 old-12 old-0 old-1 old-2 old-3 old-4 old-5 old-6 old-7 old-8]", ""},
 		{"more available machines than asked for do not stop it", "rolling 4 +1 -1; old 2/3/3; new 2/2/2", "old 2>1 without old-0 old-1; new 2; names old[old-0 old-1]", ""},
@@ -89,7 +89,7 @@ func TestRolling_MinimumAvailable(t *testing.T) {
 }
 
 func TestRolling_Victims(t *testing.T) {
-	check(t, []decided{
+	check(t, []scenarioCase{
 		{"the least available first", "rolling 4 +1 -2; old 4/4/3; new 1/1/1", "old 4>1 without old-3 old-0 old-1; new 1; names old[old-3 old-0 old-1]", ""},
 		{"those that are named stay named", "rolling 4 +1 -2; old 3/4/4 names=old-2,gone; new 1/1/1", "old 3>1 without old-2 old-0 old-1; new 1; names old[old-2 old-0 old-1]", ""},
 		{"a set that grows names none", "rolling 3 +1 want=old; old 1/1 sized=1 names=a: a", "old 1>3; names old[]", ""},
@@ -111,7 +111,7 @@ func TestRolling_Victims(t *testing.T) {
 }
 
 func TestRecreate(t *testing.T) {
-	check(t, []decided{
+	check(t, []scenarioCase{
 		{"the old machines go first", "recreate 3; old 3/3/3", "old 3>0 without old-0 old-1 old-2", ""},
 		{"their machines are waited for", "recreate 3; old 0/1/0", "old 0 without old-0", "WaitingForMachines"},
 		{"the new set comes when they are gone", "recreate 3; old 0", "old 0; creates 3", ""},
@@ -125,7 +125,7 @@ func TestRecreate(t *testing.T) {
 }
 
 func TestScaling(t *testing.T) {
-	check(t, []decided{
+	check(t, []scenarioCase{
 		{"a paused deployment is scaled and not rolled", "rolling 5 +1 paused; old 3/3/3 sized=3", "old 3>5", "Paused"},
 		{"a paused rollout creates no more new machines", "rolling 10 +3 paused; old 9/9/9; new 1/1/1", "old 9; new 1", "Paused"},
 		{"a paused rollout shrinks together", "rolling 4 +1 -1 paused; old 3/3/3 sized=6; new 3/3/3 sized=6", "old 3>2 without old-0; new 3; names old[old-0]", ""},
@@ -142,7 +142,7 @@ func TestScaling(t *testing.T) {
 // TestRolling_MachinesNotSeen has machines that exist and were not observed. Machines with an early
 // priority are deleted before them.
 func TestRolling_MachinesNotSeen(t *testing.T) {
-	check(t, []decided{
+	check(t, []scenarioCase{
 		{"a set that has not reported is cut if enough are available without it", "rolling 2 -2; new 3/2/0 unreported", "new 3>2", ""},
 		{"a set that has not reported is not cut otherwise", "rolling 2 -1; new 3/2/0 unreported", "new 3", ""},
 		{"they are given up before those that were seen", "rolling 1 +1; new 3/2/1", "new 3>1 without new-1; names new[new-1]", ""},
@@ -161,7 +161,7 @@ func TestRolling_MachinesNotSeen(t *testing.T) {
 }
 
 func TestRolling_NoCapacity(t *testing.T) {
-	check(t, []decided{
+	check(t, []scenarioCase{
 		{"machines make place, one at a time", "rolling 3 +1 free; old 3/3/1: a b.unknown c.unknown; new 1/1/0: d.nocapacity", "old 3>2 without b; new 1; names old[b]", ""},
 		{"the one before is not gone yet", "rolling 3 +1 free; old 2/3/1: a b.unknown c.unknown; new 1/1/0: d.nocapacity", "old 2 without b; new 1", ""},
 		{"its place is free still", "rolling 3 +1 free; old 2/2/1: a b.unknown; new 2/2/0: d.nocapacity e.nocapacity", "old 2; new 2", ""},
@@ -174,7 +174,7 @@ func TestRolling_NoCapacity(t *testing.T) {
 		"another operation": func(op *v1alpha1.LastOperation) { op.Type = v1alpha1.MachineOperationHealthCheck },
 		"another attempt":   func(op *v1alpha1.LastOperation) { op.State = v1alpha1.MachineStateProcessing },
 	} {
-		s := newScene("rolling 3 +1; old 3/3/3; new 1/1/0: d.nocapacity")
+		s := newScenario("rolling 3 +1; old 3/3/3; new 1/1/0: d.nocapacity")
 		change(&s.of("d").Status.LastOperation)
 		require.Equal(t, name == "NoCapacity", slices.Contains(reasons(s.decide()), deployment.ReasonNoCapacity), name)
 	}
@@ -184,7 +184,7 @@ func TestRolling_NoCapacity(t *testing.T) {
 // for every strategy.
 func TestCreate_EveryStrategy_HasTheSurge(t *testing.T) {
 	for strategy, surge := range map[string]int32{"rolling": 3, "inplace": 3, "manual": 0, "recreate": 0} {
-		s := newScene(strategy + " 5 +3; old 5/5/5")
+		s := newScenario(strategy + " 5 +3; old 5/5/5")
 		b, err := deployment.BoundsOf(s.in.Deployment)
 		require.NoError(t, err)
 		require.EqualValues(t, surge, b.Surge, strategy)
@@ -196,7 +196,7 @@ func TestCreate_EveryStrategy_HasTheSurge(t *testing.T) {
 	}
 }
 
-func TestCut_ManyMachines_NamesOnlySoMany(t *testing.T) {
+func TestCut_ManyMachines_LimitedNames(t *testing.T) {
 	d := rolling(1000, 0, 700)
 	old, newSet := rollSet(d, "c0", 1000, 1000, 1000), rollSet(d, "c1", 0, 0, 0)
 	in := deployment.Observation{Deployment: d, Sets: []*v1alpha1.MachineSet{old, newSet}, Complete: true}
@@ -224,17 +224,17 @@ func TestCut_ManyMachines_NamesOnlySoMany(t *testing.T) {
 	require.ErrorIs(t, err, deployment.ErrNoTarget)
 }
 
-// TestCut_NamesThatDoNotFit_TheSetKeepsItsSize has a set whose annotations are full.
-func TestCut_NamesThatDoNotFit_TheSetKeepsItsSize(t *testing.T) {
-	s := newScene("rolling 3 +1 revision=2; old 2/4/4; new 2/2/2")
+// TestCut_NamesDoNotFit_SetKeepsSize has a set whose annotations are full.
+func TestCut_NamesDoNotFit_SetKeepsSize(t *testing.T) {
+	s := newScenario("rolling 3 +1 revision=2; old 2/4/4; new 2/2/2")
 	s.in.Sets[0].Annotations["large"] = strings.Repeat("x", 1<<18)
-	text, dec := s.outcome()
+	text, dec := s.result()
 	require.Contains(t, text, "old 2 ", "of the 3 machines that go none could be named")
 	require.Contains(t, dec.String(), "no more machines can be named for deletion")
 }
 
-func TestScalingOf_CutWhoseRoundingWouldGrowASet_ShrinksOthersAndArrives(t *testing.T) {
-	s := newScene("rolling 4 +1; old 2/2/2; new 4/4/3")
+func TestScalingOf_CutRoundsUp_ShrinksOtherSets(t *testing.T) {
+	s := newScenario("rolling 4 +1; old 2/2/2; new 4/4/3")
 	s.in.Sets[0].Annotations[v1alpha1.MaxReplicasAnnotation], s.in.Sets[1].Annotations[v1alpha1.MaxReplicasAnnotation] = "4", "5"
 	got := map[string]int32{}
 	for _, x := range deployment.ScalingOf(s.in.Deployment, s.in.Sets[1], s.in.Sets[:1]).Targets {
@@ -243,8 +243,8 @@ func TestScalingOf_CutWhoseRoundingWouldGrowASet_ShrinksOthersAndArrives(t *test
 	require.Equal(t, map[string]int32{"old": 2, "new": 3}, got)
 }
 
-func TestHolds_SetThatCannotCreate_SaysWhyInFewWords(t *testing.T) {
-	s := newScene("rolling 3 +1; old 0; new 3/0/0")
+func TestHolds_SetCannotCreate_ShortMessage(t *testing.T) {
+	s := newScenario("rolling 3 +1; old 0; new 3/0/0")
 	s.in.Sets[1].Status.Conditions = []v1alpha1.MachineSetCondition{{Type: v1alpha1.MachineSetReplicaFailure, Status: v1alpha1.ConditionTrue, Message: "quota of objects\n" + strings.Repeat("é", 300)}}
 	dec := s.decide()
 	require.Len(t, dec.Holds, 1)
@@ -252,24 +252,24 @@ func TestHolds_SetThatCannotCreate_SaysWhyInFewWords(t *testing.T) {
 	require.Less(t, len(dec.Holds[0].Message), 300)
 }
 
-// TestDecide_MachineSoonAvailableForLongEnough_IsLookedAtThen has a machine of the old set, so that
+// TestDecide_MinReadySecondsLeft_ChecksThen has a machine of the old set, so that
 // no hold has the time.
-func TestDecide_MachineSoonAvailableForLongEnough_IsLookedAtThen(t *testing.T) {
+func TestDecide_MinReadySecondsLeft_ChecksThen(t *testing.T) {
 	for ready, check := range map[string]time.Time{"90": rollNow.Add(30 * time.Second), "30": {}} {
-		dec := newScene("rolling 3 +1 revision=2 ready=" + ready + "; old 3: a.young b c; new 1/1/0").decide()
+		dec := newScenario("rolling 3 +1 revision=2 ready=" + ready + "; old 3: a.young b c; new 1/1/0").decide()
 		require.Empty(t, dec.Actions, dec.String())
 		require.Equal(t, check, dec.NextCheck, dec.String())
 	}
 }
 
-func TestGate_Refusals_AreAskedForOnceAndToldInFewWords(t *testing.T) {
-	s := newScene("rolling 50 +5 revision=2; old 50/50/50; new 5/5/5")
+func TestGate_Refusals_AskedOnceAndCounted(t *testing.T) {
+	s := newScenario("rolling 50 +5 revision=2; old 50/50/50; new 5/5/5")
 	asked, until := map[string]int{}, map[string]time.Time{"old-7": rollNow.Add(time.Minute), "old-8": rollNow.Add(time.Hour)}
 	s.policy.Gates = []deployment.Gate{func(c deployment.Choice) (bool, machinist.Hold) {
 		asked[c.Machine.Name]++
 		return c.Machine.Name == "old-9", machinist.Hold{Until: until[c.Machine.Name]}
 	}}
-	text, dec := s.outcome()
+	text, dec := s.result()
 	require.Equal(t, "old 50>49 without old-9; new 5; names old[old-9]", text, "the only one that is allowed")
 	require.Len(t, asked, 50)
 	for name, n := range asked {
@@ -278,7 +278,7 @@ func TestGate_Refusals_AreAskedForOnceAndToldInFewWords(t *testing.T) {
 	gates := slices.DeleteFunc(dec.Holds, func(h machinist.Hold) bool { return h.Reason != deployment.ReasonGate })
 	require.Len(t, gates, 21)
 	require.Equal(t, machinist.Hold{Subject: "machinedeployment/md", Reason: deployment.ReasonGate, Message: "gates keep 29 more machines", Until: until["old-7"]}, gates[20])
-	s = newScene("rolling 3 +1 revision=2; old 3/3/3; new 1/1/1")
+	s = newScenario("rolling 3 +1 revision=2; old 3/3/3; new 1/1/1")
 	s.policy.Gates = []deployment.Gate{func(deployment.Choice) (bool, machinist.Hold) {
 		return false, machinist.Hold{Until: rollNow.Add(time.Minute)}
 	}}
@@ -286,7 +286,7 @@ func TestGate_Refusals_AreAskedForOnceAndToldInFewWords(t *testing.T) {
 }
 
 func ExampleGate() {
-	s := newScene("rolling 3 -1; old 3/3/3; new 0")
+	s := newScenario("rolling 3 -1; old 3/3/3; new 0")
 	s.policy.Gates = []deployment.Gate{func(c deployment.Choice) (bool, machinist.Hold) {
 		if strings.HasSuffix(c.Machine.Name, "-0") {
 			return false, machinist.Hold{Reason: "Leader", Message: "it leads the quorum", Until: c.Now.Add(time.Minute)}

@@ -237,7 +237,7 @@ func TestRollout_AllOldMachinesBroken_Ends(t *testing.T) {
 	}
 }
 
-func TestRollout_OneBrokenMachine_GoesFirst(t *testing.T) {
+func TestRollout_OneBrokenMachine_DeletedFirst(t *testing.T) {
 	r := newRollout(t, rolling(5, 1, 0), deploymenttest.Model{})
 	r.least = 4
 	require.NoError(t, r.EditMachine(r.Machines()[0].Name, func(m *v1alpha1.Machine) { m.Annotations = map[string]string{prioKey: "1"} }))
@@ -367,9 +367,9 @@ func TestRollout_SelectedByLabel_ReplacesMachinesOfSelectedNodes(t *testing.T) {
 	require.Equal(t, []string{second.Name}, r.left)
 }
 
-// TestScaleDown_NamedMachinesInARollout_ExactlyTheyGo asserts that the machines that an autoscaler
+// TestScaleDown_DuringRollout_DeletesExactlyNamed asserts that the machines that an autoscaler
 // names are deleted, in any set, wherever the controller crashes.
-func TestScaleDown_NamedMachinesInARollout_ExactlyTheyGo(t *testing.T) {
+func TestScaleDown_DuringRollout_DeletesExactlyNamed(t *testing.T) {
 	for _, classes := range [][]string{{"c1"}, {"c2"}, {"c1", "c2"}} {
 		for i, bounds := range [][2]int32{{0, 1}, {1, 0}, {1, 1}, {2, 0}} {
 			for crash := range 10 {
@@ -443,7 +443,7 @@ func TestUpdateInPlace_ChangeInTheMiddle_Completes(t *testing.T) {
 	}
 }
 
-func TestUpdateInPlace_SomeUpdatesFail_OthersGoOn(t *testing.T) {
+func TestUpdateInPlace_SomeUpdatesFail_OthersContinue(t *testing.T) {
 	t.Run("as many as may be unavailable are updated at a time", func(t *testing.T) {
 		r := newRollout(t, updating(8, 0, 4), deploymenttest.Model{})
 		r.class("c2")
@@ -498,7 +498,7 @@ func TestChoice_ReplaceOrUpdate_IsTheSame(t *testing.T) {
 	require.Equal(t, order(rolling(6, 0, 2)), order(updating(6, 0, 2)))
 }
 
-func TestSetsThatLoseTheirLabels_AreNotReplacedForEver(t *testing.T) {
+func TestSets_LabelsRemovedRepeatedly_NotReplacedForever(t *testing.T) {
 	r := newRollout(t, rolling(3, 1, 0), deploymenttest.Model{})
 	for range 6 {
 		for _, s := range r.Sets() {

@@ -133,7 +133,7 @@ func progressing(s v1alpha1.MachineDeploymentStatus) *v1alpha1.MachineDeployment
 	return deployment.ConditionOf(s, v1alpha1.MachineDeploymentProgressing)
 }
 
-// A scene is what one decision observes. It is written as text: the deployment, then its
+// A scenario is what one decision observes. It is written as text: the deployment, then its
 // sets from the oldest to the newest, with their machines.
 //
 //	rolling 3 +1 -0 ready=60; old 3/3/2 unreported: a b.unknown c; new 1
@@ -142,16 +142,16 @@ func progressing(s v1alpha1.MachineDeploymentStatus) *v1alpha1.MachineDeployment
 // set are its size, and the machines and available machines that it has reported. A set whose
 // machines are not listed has as many as it has reported; those that are not available are
 // Pending. The template is that of the set "new", or of want=.
-type scene struct {
+type scenario struct {
 	text string
 	in   deployment.Observation
 	// policy leaves Nodes without taints.
 	policy deployment.Policy
 }
 
-// newScene panics on a text with a word that it does not know.
-func newScene(text string) *scene {
-	s := &scene{text: text, policy: rollPolicy}
+// newScenario panics on a text with a word that it does not know.
+func newScenario(text string) *scenario {
+	s := &scenario{text: text, policy: rollPolicy}
 	s.in = deployment.Observation{Complete: true, Nodes: map[string]*corev1.Node{}}
 	parts := strings.Split(text, ";")
 	s.deployment(strings.Fields(parts[0]))
@@ -180,7 +180,7 @@ func newScene(text string) *scene {
 	return s
 }
 
-func (s *scene) number(text string) int32 {
+func (s *scenario) number(text string) int32 {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
 		panic(s.text + ": " + err.Error())
@@ -188,7 +188,7 @@ func (s *scene) number(text string) int32 {
 	return int32(n)
 }
 
-func (s *scene) deployment(words []string) {
+func (s *scenario) deployment(words []string) {
 	kind := map[string]v1alpha1.MachineDeploymentStrategyType{"rolling": kindRolling, "recreate": kindRecreate, "inplace": kindInPlace, "manual": kindInPlace}[words[0]]
 	surge, unavailable, class := intstr.FromInt32(0), intstr.FromInt32(0), "new"
 	for _, w := range words[2:] {
@@ -242,7 +242,7 @@ func (s *scene) deployment(words []string) {
 	d.Spec.Template.Spec.Class.Name = class
 }
 
-func (s *scene) set(i int, words []string) *v1alpha1.MachineSet {
+func (s *scenario) set(i int, words []string) *v1alpha1.MachineSet {
 	name, wanted := words[0], s.in.Deployment.Spec.Template.Spec.Class.Name
 	class := name
 	if i := slices.Index(words, "equal"); i > 0 { // it has the template that is wanted
@@ -298,7 +298,7 @@ func (s *scene) set(i int, words []string) *v1alpha1.MachineSet {
 	return set
 }
 
-func (s *scene) known(word bool, w string) {
+func (s *scenario) known(word bool, w string) {
 	if !word {
 		panic(fmt.Sprintf("%s: the word %q is not known", s.text, w))
 	}
@@ -311,7 +311,7 @@ var phases = map[string]v1alpha1.MachinePhase{
 }
 
 // machine adds a machine: its name, and what is special about it and its Node.
-func (s *scene) machine(set *v1alpha1.MachineSet, text string) {
+func (s *scenario) machine(set *v1alpha1.MachineSet, text string) {
 	words := strings.Split(text, ".")
 	m := rollMachine(set, words[0], v1alpha1.MachineRunning)
 	m.Annotations = map[string]string{}
@@ -376,16 +376,16 @@ func (s *scene) machine(set *v1alpha1.MachineSet, text string) {
 	}
 }
 
-func (s *scene) decide() deployment.Decision { return deployment.Decide(s.in, s.policy, rollNow) }
+func (s *scenario) decide() deployment.Decision { return deployment.Decide(s.in, s.policy, rollNow) }
 
 // of returns the machine of a name.
-func (s *scene) of(name string) *v1alpha1.Machine {
+func (s *scenario) of(name string) *v1alpha1.Machine {
 	return s.in.Machines[slices.IndexFunc(s.in.Machines, func(m *v1alpha1.Machine) bool { return m.Name == name })]
 }
 
-// outcome is what a decision does: the sizes of sets with the machines that go, and then what
+// result is what a decision does: the sizes of sets with the machines that go, and then what
 // becomes of machines and Nodes.
-func (s *scene) outcome() (string, deployment.Decision) {
+func (s *scenario) result() (string, deployment.Decision) {
 	dec := s.decide()
 	var out []string
 	for _, set := range s.in.Sets {
@@ -431,7 +431,7 @@ func (s *scene) outcome() (string, deployment.Decision) {
 	return strings.Join(out, "; "), dec
 }
 
-func (s *scene) setWrite(done map[string][]string, a deployment.WriteSet) {
+func (s *scenario) setWrite(done map[string][]string, a deployment.WriteSet) {
 	before := s.in.Sets[slices.IndexFunc(s.in.Sets, func(x *v1alpha1.MachineSet) bool { return x.UID == a.Set.UID })]
 	if names := machineset.Victims(a.Set); !slices.Equal(names, machineset.Victims(before)) {
 		done["names"] = append(done["names"], fmt.Sprintf("%s%v", a.Set.Name, names))
@@ -442,7 +442,7 @@ func (s *scene) setWrite(done map[string][]string, a deployment.WriteSet) {
 	note(done, "fixes", "frees", machineset.ScaleUpDisabled(before), machineset.ScaleUpDisabled(a.Set), a.Set.Name)
 }
 
-func (s *scene) machineWrite(done map[string][]string, a deployment.WriteMachine) {
+func (s *scenario) machineWrite(done map[string][]string, a deployment.WriteMachine) {
 	before := s.in.Machines[slices.IndexFunc(s.in.Machines, func(m *v1alpha1.Machine) bool { return m.UID == a.Machine.UID })]
 	if was, is := machineset.Transferred(before), machineset.Transferred(a.Machine); was != is {
 		note(done, "moves", "acknowledges", was, is, a.Machine.Name)
@@ -451,7 +451,7 @@ func (s *scene) machineWrite(done map[string][]string, a deployment.WriteMachine
 	done["marks"] = append(done["marks"], a.Machine.Name)
 }
 
-func (s *scene) nodeWrite(done map[string][]string, a deployment.WriteNode) {
+func (s *scenario) nodeWrite(done map[string][]string, a deployment.WriteNode) {
 	name := strings.TrimPrefix(a.Node.Name, "node-")
 	has := func(m map[string]string, key string) bool { _, is := m[key]; return is }
 	marked := func(n *corev1.Node) bool { return has(n.Labels, candKey) || has(n.Labels, selKey) }
@@ -483,17 +483,17 @@ func taintOf(n *corev1.Node) corev1.TaintEffect {
 	return ""
 }
 
-// A decided is a scene with what comes of it, and a text that is part of what is said, or is
+// A scenarioCase is a scene with what comes of it, and a text that is part of what is said, or is
 // not after "!".
-type decided struct{ name, scene, want, says string }
+type scenarioCase struct{ name, scene, want, says string }
 
 // check decides about each scene, also if everything is observed in another order.
-func check(t *testing.T, table []decided) {
+func check(t *testing.T, table []scenarioCase) {
 	t.Helper()
 	for _, c := range table {
 		t.Run(c.name, func(t *testing.T) {
-			s := newScene(c.scene)
-			got, dec := s.outcome()
+			s := newScenario(c.scene)
+			got, dec := s.result()
 			require.Equal(t, c.want, got, "%s\n%s", c.scene, dec)
 			if not, ok := strings.CutPrefix(c.says, "!"); ok {
 				require.NotContains(t, dec.String(), not)

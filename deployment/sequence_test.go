@@ -43,11 +43,11 @@ type sequence struct {
 type sequenceEvent struct {
 	after time.Duration
 	text  string
-	do    func(p *play)
+	do    func(p *sequenceRun)
 }
 
-// play is a sequence while it is played.
-type play struct {
+// sequenceRun is a sequence while it is played.
+type sequenceRun struct {
 	*rollout
 	s      sequence
 	text   strings.Builder
@@ -67,8 +67,8 @@ func (s sequence) deployment() *v1alpha1.MachineDeployment {
 	return d
 }
 
-// tell plays the sequence and returns its text.
-func (s sequence) tell(t testing.TB) string {
+// run plays the sequence and returns its text.
+func (s sequence) run(t testing.TB) string {
 	var r *rollout
 	places := math.MaxInt
 	m := s.model
@@ -76,7 +76,7 @@ func (s sequence) tell(t testing.TB) string {
 		m.Create = limit(&r, &places)
 	}
 	r = newRollout(t, s.deployment(), m)
-	p := &play{rollout: r, s: s, floor: math.MaxInt32, start: r.Now()}
+	p := &sequenceRun{rollout: r, s: s, floor: math.MaxInt32, start: r.Now()}
 	if places = s.places; m.Policy.FreeCapacity {
 		p.spared = 1
 	}
@@ -123,22 +123,22 @@ func (s sequence) title() string {
 	return fmt.Sprintf("# %d machines, %s, %s more and %s less", s.replicas, what, s.surge, s.unavailable)
 }
 
-func (p *play) line(text string) { p.text.WriteString(text + "\n") }
+func (p *sequenceRun) line(text string) { p.text.WriteString(text + "\n") }
 
-func (p *play) linef(format string, args ...any) { p.line(fmt.Sprintf(format, args...)) }
+func (p *sequenceRun) linef(format string, args ...any) { p.line(fmt.Sprintf(format, args...)) }
 
 // selectByHand is the user who lets one machine after the other be updated.
-func (p *play) selectByHand() {
+func (p *sequenceRun) selectByHand() {
 	if slices.ContainsFunc(p.Nodes(), func(n *corev1.Node) bool { return n.Labels[selKey] != "" }) {
 		return
 	}
 	if selected := p.selectOne(); selected != "" {
-		p.line(p.nick("    the user selects " + selected))
+		p.line(p.shortName("    the user selects " + selected))
 	}
 }
 
 // frame tells a step in one line, if something was decided or is waited for.
-func (p *play) frame(f deploymenttest.Frame) {
+func (p *sequenceRun) frame(f deploymenttest.Frame) {
 	var done []string
 	for _, s := range f.Sets {
 		done = append(done, setWords(s)...)
@@ -147,7 +147,7 @@ func (p *play) frame(f deploymenttest.Frame) {
 		done = append(done, decisionWords(f.Decision)...)
 	}
 	p.check(f)
-	text := p.nick(strings.Join(done, "; "))
+	text := p.shortName(strings.Join(done, "; "))
 	if text == "" || text == p.last {
 		return
 	}
@@ -155,7 +155,7 @@ func (p *play) frame(f deploymenttest.Frame) {
 	p.linef("%s  %s | %s", p.since(f.At), p.sizes(f), text)
 }
 
-func (p *play) since(at time.Time) string {
+func (p *sequenceRun) since(at time.Time) string {
 	d := at.Sub(p.start)
 	return fmt.Sprintf("%3d:%02d", int(d.Minutes()), int(d.Seconds())%60)
 }
@@ -235,7 +235,7 @@ func (g *grouped) lines() []string {
 
 // sizes tells of each set that has or wants machines what it wants, and what the
 // machines do that it has.
-func (p *play) sizes(f deploymenttest.Frame) string {
+func (p *sequenceRun) sizes(f deploymenttest.Frame) string {
 	var out []string
 	for _, s := range f.Sizes {
 		if s.Spec == 0 && s.Counts.Machines == 0 {
@@ -256,9 +256,9 @@ func (p *play) sizes(f deploymenttest.Frame) string {
 	return strings.Join(out, "  ")
 }
 
-// nick calls sets by their class and machines by class and number, as names are
+// shortName calls sets by their class and machines by class and number, as names are
 // hashes.
-func (p *play) nick(text string) string {
+func (p *sequenceRun) shortName(text string) string {
 	for _, s := range p.Sets() {
 		class := s.Spec.Template.Spec.Class.Name
 		text = strings.ReplaceAll(text, "node-"+s.Name+"-000", class+".")
@@ -270,7 +270,7 @@ func (p *play) nick(text string) string {
 
 // check keeps the bounds: a step makes no more machines than there may be, and
 // takes none away that is needed.
-func (p *play) check(f deploymenttest.Frame) {
+func (p *sequenceRun) check(f deploymenttest.Frame) {
 	var machines, available int64
 	for _, s := range f.Sizes {
 		machines += int64(s.Counts.Present)
@@ -283,17 +283,17 @@ func (p *play) check(f deploymenttest.Frame) {
 }
 
 // waits tells what is waited for, if that has not been told.
-func (p *play) waits() {
+func (p *sequenceRun) waits() {
 	d := p.Decision()
 	d.Actions = nil
-	if text := p.nick(strings.Join(decisionWords(d), "; ")); len(d.Holds) > 0 && text != p.last {
+	if text := p.shortName(strings.Join(decisionWords(d), "; ")); len(d.Holds) > 0 && text != p.last {
 		p.last = text
 		p.linef("%s  %s", p.since(p.Now()), text)
 	}
 }
 
 // end tells how it ends.
-func (p *play) end() {
+func (p *sequenceRun) end() {
 	p.waits()
 	d := p.Deployment()
 	done := deployment.Complete(d, d.Status)
@@ -308,7 +308,7 @@ func sequenceGolden(t *testing.T, name string, sequences ...sequence) {
 	t.Run(name, func(t *testing.T) {
 		var all []string
 		for _, s := range sequences {
-			all = append(all, s.tell(t))
+			all = append(all, s.run(t))
 		}
 		got := strings.Join(all, "")
 		golden(t, filepath.Join("testdata", "sequences", name+".txt"), got)
@@ -328,7 +328,7 @@ func golden(t *testing.T, path, got string) {
 
 // event is a change of the deployment by its user.
 func event(text string, change func(d *v1alpha1.MachineDeployment)) sequenceEvent {
-	return sequenceEvent{text: text, do: func(p *play) { p.edit(change) }}
+	return sequenceEvent{text: text, do: func(p *sequenceRun) { p.edit(change) }}
 }
 
 func replicas(n int32) sequenceEvent {
@@ -347,13 +347,13 @@ func pause() sequenceEvent {
 	return event("it is paused", func(d *v1alpha1.MachineDeployment) { d.Spec.Paused = true })
 }
 
-func goOn() sequenceEvent {
+func resume() sequenceEvent {
 	return event("it goes on", func(d *v1alpha1.MachineDeployment) { d.Spec.Paused = false })
 }
 
 // removal has an autoscaler take one machine of each class.
 func removal() sequenceEvent {
-	return sequenceEvent{text: "the autoscaler wants the youngest machine of each class gone", do: func(p *play) {
+	return sequenceEvent{text: "the autoscaler wants the youngest machine of each class gone", do: func(p *sequenceRun) {
 		youngest := map[string]string{}
 		for _, m := range p.Machines() {
 			if m.DeletionTimestamp == nil {
@@ -376,7 +376,7 @@ func removal() sequenceEvent {
 
 // fails has the oldest old machine fail.
 func fails() sequenceEvent {
-	return sequenceEvent{text: "an old machine is not healthy", do: func(p *play) {
+	return sequenceEvent{text: "an old machine is not healthy", do: func(p *sequenceRun) {
 		p.spared = 1
 		require.NoError(p.t, p.SetPhase(p.Machines()[0].Name, v1alpha1.MachineUnknown))
 	}}
@@ -432,8 +432,8 @@ func TestSequences(t *testing.T) {
 	sequenceGolden(t, "second-template", with(template("c3").at(soon))...)
 	sequenceGolden(t, "template-taken-back", with(template("c1").at(soon))...)
 	sequenceGolden(t, "rolled-back", with(rollback().at(soon))...)
-	sequenceGolden(t, "paused", with(pause().at(soon), goOn().at(30*time.Minute))...)
-	sequenceGolden(t, "scaled-while-paused", with(pause().at(soon), replicas(7).at(10*time.Minute), goOn().at(30*time.Minute))...)
+	sequenceGolden(t, "paused", with(pause().at(soon), resume().at(30*time.Minute))...)
+	sequenceGolden(t, "scaled-while-paused", with(pause().at(soon), replicas(7).at(10*time.Minute), resume().at(30*time.Minute))...)
 	sequenceGolden(t, "named-removal", with(removal().at(soon))...)
 	sequenceGolden(t, "an-old-machine-is-broken", with(fails().at(0))...)
 

@@ -56,13 +56,13 @@ var worldKinds = []worldKind{
 	{name: "in place, users resize sets", strategy: kindInPlace, crashes: true, resizes: true},
 }
 
-// TestRandomWorlds_AnyTrouble_LawsAreKeptAndAllComesToRest has caches that lag, missed passes,
+// TestSimulation_RandomFailures_LawsHoldUntilRest has caches that lag, missed passes,
 // failed calls, crashes, machines that fail and users who change the spec. The laws hold at every
 // write, and in the end the desired state is reached.
-func TestRandomWorlds_AnyTrouble_LawsAreKeptAndAllComesToRest(t *testing.T) {
+func TestSimulation_RandomFailures_LawsHoldUntilRest(t *testing.T) {
 	t.Parallel()
 	percent := debug.SetGCPercent(800) // the worlds are small, and die young
-	var all lived
+	var all simulationCount
 	t.Cleanup(func() {
 		debug.SetGCPercent(percent)
 		t.Logf("%d worlds of all kinds", all.worlds.Load())
@@ -73,7 +73,7 @@ func TestRandomWorlds_AnyTrouble_LawsAreKeptAndAllComesToRest(t *testing.T) {
 	for _, kind := range worldKinds {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
-			of := lived{happened: troubles{}}
+			of := simulationCount{happened: failureCounts{}}
 			of.live(t, kind, *worldFirst, *worldSeeds)
 			kind.short = true
 			of.live(t, kind, *worldFirst, *shortSeeds)
@@ -86,19 +86,19 @@ func TestRandomWorlds_AnyTrouble_LawsAreKeptAndAllComesToRest(t *testing.T) {
 	}
 }
 
-// lived counts worlds that have come to rest after all that happened in them.
-type lived struct {
+// simulationCount counts worlds that have come to rest after all that happened in them.
+type simulationCount struct {
 	worlds   atomic.Uint64
-	happened troubles // of one kind
+	happened failureCounts // of one kind
 }
 
 // live lives worlds of a kind, and tells of the first that breaks a law how to live
 // it again.
-func (l *lived) live(t *testing.T, kind worldKind, first, number uint64) {
+func (l *simulationCount) live(t *testing.T, kind worldKind, first, number uint64) {
 	for seed := first; seed < first+inShort(number); seed++ {
-		r, what := liveWorld(t, kind, seed, false)
+		r, what := simulate(t, kind, seed, false)
 		if what != "" {
-			r, what = liveWorld(t, kind, seed, true)
+			r, what = simulate(t, kind, seed, true)
 			t.Fatalf("seed %d: %s\n%s\n%s\nagain: %s", seed, cmp.Or(what, "it did not fail again"),
 				strings.Join(r.trace[max(0, len(r.trace)-150):], "\n"), r.sizes(), again(t, kind, seed))
 		}
@@ -125,12 +125,12 @@ func again(t *testing.T, kind worldKind, seed uint64) string {
 	return fmt.Sprintf("go test ./deployment -run '^%s$' %s", strings.ReplaceAll(t.Name(), "/", "$/^"), flags)
 }
 
-// liveWorld lives one world and says which law it broke, if any.
-func liveWorld(t testing.TB, kind worldKind, seed uint64, loud bool) (r *randomWorld, what string) {
+// simulate lives one world and says which law it broke, if any.
+func simulate(t testing.TB, kind worldKind, seed uint64, loud bool) (r *randomWorld, what string) {
 	defer func() {
 		switch b := recover().(type) {
 		case nil:
-		case broken:
+		case violation:
 			what = b.what
 		default:
 			panic(b)
@@ -177,7 +177,7 @@ func (r *randomWorld) stretch(events, steps int) {
 	}
 	r.calm = true
 	r.logf("calm")
-	r.heal()
+	r.endFailures()
 	r.rest()
 }
 
@@ -204,7 +204,7 @@ func (r *randomWorld) shrinkByName() {
 		}
 	}
 	r.calm = true
-	r.heal()
+	r.endFailures()
 	r.rest()
 	for _, m := range r.w.Machines() {
 		if !stay[m.Name] {

@@ -17,7 +17,7 @@ import (
 )
 
 func TestDecide_NewSet_HasAllOfTheDeployment(t *testing.T) {
-	s := newScene("rolling 3 +1 named=x want=c1; old 3/3/3 revision=6")
+	s := newScenario("rolling 3 +1 named=x want=c1; old 3/3/3 revision=6")
 	d := s.in.Deployment
 	d.Annotations["a"] = "b"
 	d.Status.Replicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas = 3, 3, 3
@@ -41,7 +41,7 @@ func TestDecide_NewSet_HasAllOfTheDeployment(t *testing.T) {
 }
 
 func TestDecide_NameTaken_NextAttemptTakesAnother(t *testing.T) {
-	s := newScene("rolling 3 +1; old 0")
+	s := newScenario("rolling 3 +1; old 0")
 	first := actions[deployment.CreateSet](s.decide())[0].Set
 	s.in.NameTakenBy = first.DeepCopy()
 	dec := s.decide()
@@ -66,13 +66,13 @@ func TestDecide_NameTaken_NextAttemptTakesAnother(t *testing.T) {
 // TestDecide_SetsNotAtRest_RolloutIsNotComplete has two deployments that are complete by the
 // counters of their status.
 func TestDecide_SetsNotAtRest_RolloutIsNotComplete(t *testing.T) {
-	s := newScene("rolling 3 +1 revision=1; new 3/3/3")
+	s := newScenario("rolling 3 +1 revision=1; new 3/3/3")
 	s.in.Deployment.Status.Replicas, s.in.Deployment.Status.UpdatedReplicas = 4, 1 // as stored by the last pass
 	dec := s.decide()
 	require.Equal(t, deployment.ReasonComplete, dec.Reason)
 	require.Equal(t, int32(3), dec.Status.UpdatedReplicas)
 	for _, scene := range []string{"rolling 3 +1 revision=1; new 3/3/3 unreported", "rolling 3 +1 revision=1; new 2/3/3"} {
-		s := newScene(scene)
+		s := newScenario(scene)
 		dec := s.decide()
 		require.True(t, deployment.Complete(s.in.Deployment, dec.Status))
 		require.Equal(t, deployment.ReasonProgressing, dec.Reason)
@@ -90,7 +90,7 @@ func TestStatus_PassThatResizes_UnavailableReplicas(t *testing.T) {
 		"recreate 5; old 0":                  5,
 		"rolling 5 +3; old 5/5/5; new 1/1/1": 0,
 	} {
-		dec := newScene(scene).decide()
+		dec := newScenario(scene).decide()
 		require.Equal(t, unavailable, dec.Status.UnavailableReplicas, scene)
 		require.Equal(t, unavailable > 0, dec.Reason == deployment.ReasonNewSet, scene)
 	}
@@ -101,7 +101,7 @@ func TestStatus_PassThatResizes_UnavailableReplicas(t *testing.T) {
 }
 
 func TestDecide_RevisionBehindItsSet_DeploymentAndStatusAreWritten(t *testing.T) {
-	s := newScene("rolling 3 +1 revision=1; new 3/3/3")
+	s := newScenario("rolling 3 +1 revision=1; new 3/3/3")
 	s.in.Deployment.Status = s.decide().Status
 	require.False(t, s.decide().WriteStatus)
 	s.in.Deployment.Annotations[v1alpha1.RevisionAnnotation] = "0"
@@ -114,7 +114,7 @@ func TestDecide_RevisionBehindItsSet_DeploymentAndStatusAreWritten(t *testing.T)
 }
 
 func TestProgress_Pause_IsWrittenDown(t *testing.T) {
-	s := newScene("rolling 3 +1 paused; old 3/3/3")
+	s := newScenario("rolling 3 +1 paused; old 3/3/3")
 	d := s.in.Deployment
 	d.Status.Replicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas = 3, 3, 3
 	d.Status = s.decide().Status
@@ -126,7 +126,7 @@ func TestProgress_Pause_IsWrittenDown(t *testing.T) {
 }
 
 func TestProgress_Deadline_IsWaitedForAndReported(t *testing.T) {
-	s := newScene("rolling 3 +1 deadline=60; old 3/3/3; new 1/1/0")
+	s := newScenario("rolling 3 +1 deadline=60; old 3/3/3; new 1/1/0")
 	s.in.Deployment.Status = s.decide().Status
 	s.in.Deployment.Annotations[v1alpha1.RevisionAnnotation] = "2"
 	dec := s.decide()
@@ -140,9 +140,9 @@ func TestProgress_Deadline_IsWaitedForAndReported(t *testing.T) {
 	require.True(t, dec.NextCheck.IsZero(), "only a change can help")
 }
 
-func TestProgress_SetOfBeforeBecomesTheNewOne_DeadlineRunsAnew(t *testing.T) {
+func TestProgress_OldSetIsNewAgain_DeadlineRestarts(t *testing.T) {
 	for _, reason := range []string{v1alpha1.NewMachineSetAvailable, v1alpha1.ProgressDeadlineExceeded} {
-		s := newScene("rolling 3 +1 deadline=60 revision=1; old 3/3/3; new 0 frozen revision=3") // so that nothing comes of it
+		s := newScenario("rolling 3 +1 deadline=60 revision=1; old 3/3/3; new 0 frozen revision=3") // so that nothing comes of it
 		d := s.in.Deployment
 		d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas = 3, 3, 3, 3
 		d.Status.Conditions = recordedAt(v1alpha1.ConditionTrue, reason, rollNow.Add(-time.Hour))
@@ -187,7 +187,7 @@ func TestProgress_TimesRecordedByAnotherClock_NoLoopAndNoLateDeadline(t *testing
 	} {
 		for _, skew := range []time.Duration{-time.Hour, 0, 3 * time.Second, 30 * time.Minute, 100 * 365 * 24 * time.Hour} {
 			t.Run(fmt.Sprint(reason, skew), func(t *testing.T) {
-				s := newScene("rolling 3 +1 deadline=600 revision=2; old 3/3/3; new 1/1/0")
+				s := newScenario("rolling 3 +1 deadline=600 revision=2; old 3/3/3; new 1/1/0")
 				d := s.in.Deployment
 				d.Status = stored(deployment.Decide(s.in, s.policy, now).Status) // no counter tells of progress
 				d.Status.Conditions = recordedAt(status, reason, now.Add(skew))

@@ -10,59 +10,59 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// A trouble is something that goes wrong in a random world, or that a user does
+// A failure is something that goes wrong in a random world, or that a user does
 // while it goes wrong.
-type trouble string
+type failure string
 
 const (
-	staleCache        trouble = "a cache did not show all"
-	turnMissed        trouble = "a turn was missed"
-	callRefused       trouble = "a call was refused"
-	answerLost        trouble = "an answer was lost"
-	crashBefore       trouble = "a process ended before a call"
-	crashAfter        trouble = "a process ended after a call"
-	neverJoins        trouble = "a machine did not join"
-	updateFails       trouble = "an update in place failed"
-	machineFails      trouble = "a machine failed"
-	machineUnknown    trouble = "a machine was unknown"
-	machineDeleted    trouble = "a machine was deleted"
-	machineVanishes   trouble = "a machine vanished"
-	machineLosesLabel trouble = "a machine lost a label"
-	setLosesLabel     trouble = "a set lost a label"
-	setDeleted        trouble = "a set was deleted"
-	setResized        trouble = "a set was given another size"
-	noCapacity        trouble = "there was no capacity"
-	gateDenies        trouble = "a gate said no"
-	gateWaits         trouble = "a gate said not now"
-	betterWentFirst   trouble = "an available machine went before another"
-	selectedByHand    trouble = "a Node was selected by hand"
-	resized           trouble = "other replicas"
-	otherClass        trouble = "another class"
-	otherNodes        trouble = "another node template"
-	pausedOrNot       trouble = "paused or resumed"
-	rolledBack        trouble = "a roll-back"
-	namedToGo         trouble = "an autoscaler named machines"
+	staleCache        failure = "a cache did not show all"
+	turnMissed        failure = "a turn was missed"
+	callRefused       failure = "a call was refused"
+	answerLost        failure = "an answer was lost"
+	crashBefore       failure = "a process ended before a call"
+	crashAfter        failure = "a process ended after a call"
+	neverJoins        failure = "a machine did not join"
+	updateFails       failure = "an update in place failed"
+	machineFails      failure = "a machine failed"
+	machineUnknown    failure = "a machine was unknown"
+	machineDeleted    failure = "a machine was deleted"
+	machineVanishes   failure = "a machine vanished"
+	machineLosesLabel failure = "a machine lost a label"
+	setLosesLabel     failure = "a set lost a label"
+	setDeleted        failure = "a set was deleted"
+	setResized        failure = "a set was given another size"
+	noCapacity        failure = "there was no capacity"
+	gateDenies        failure = "a gate said no"
+	gateWaits         failure = "a gate said not now"
+	betterWentFirst   failure = "an available machine went before another"
+	selectedByHand    failure = "a Node was selected by hand"
+	resized           failure = "other replicas"
+	otherClass        failure = "another class"
+	otherNodes        failure = "another node template"
+	pausedOrNot       failure = "paused or resumed"
+	rolledBack        failure = "a roll-back"
+	namedToGo         failure = "an autoscaler named machines"
 )
 
 // ofCall are the troubles with calls.
-var ofCall = map[deploymenttest.Outcome]trouble{
+var ofCall = map[deploymenttest.Outcome]failure{
 	deploymenttest.Refused: callRefused, deploymenttest.AnswerLost: answerLost,
 	deploymenttest.CrashBefore: crashBefore, deploymenttest.CrashAfter: crashAfter,
 }
 
-// troubles are how often each happened.
-type troubles map[trouble]uint64
+// failureCounts are how often each happened.
+type failureCounts map[failure]uint64
 
-func (h troubles) add(o troubles) {
+func (h failureCounts) add(o failureCounts) {
 	for what, n := range o {
 		h[what] += n
 	}
 }
 
 // troubles are what has to happen in worlds of a kind, if there are many of them.
-func (k worldKind) troubles() []trouble {
-	out := []trouble{staleCache, turnMissed, resized, otherClass, otherNodes, pausedOrNot, rolledBack, namedToGo}
-	add := func(happen bool, what ...trouble) {
+func (k worldKind) troubles() []failure {
+	out := []failure{staleCache, turnMissed, resized, otherClass, otherNodes, pausedOrNot, rolledBack, namedToGo}
+	add := func(happen bool, what ...failure) {
 		if happen {
 			out = append(out, what...)
 		}
@@ -85,7 +85,7 @@ const enoughWorlds = 80
 
 // wantAll fails if a trouble of a kind never happened: a law that is kept where nothing
 // goes wrong says little.
-func (h troubles) wantAll(t *testing.T, k worldKind) {
+func (h failureCounts) wantAll(t *testing.T, k worldKind) {
 	for _, what := range k.troubles() {
 		if h[what] == 0 {
 			t.Errorf("it never happened that %s", what)

@@ -34,9 +34,9 @@ func TestDecide_SetOfAnotherDeployment_IsLeftAlone(t *testing.T) {
 		func(s *v1alpha1.MachineSet) { s.OwnerReferences[0].UID = "another" },
 		func(s *v1alpha1.MachineSet) { s.Namespace = "another" },
 	} {
-		s := newScene("rolling 3 +1 revision=2; foreign 3/3/3; new 3/3/3")
+		s := newScenario("rolling 3 +1 revision=2; foreign 3/3/3; new 3/3/3")
 		change(s.in.Sets[0])
-		text, dec := s.outcome()
+		text, dec := s.result()
 		require.Equal(t, "new 3", text)
 		require.Equal(t, deployment.ReasonComplete, dec.Reason)
 		require.Equal(t, []machinist.Reason{"ControlledByAnother"}, reasons(dec))
@@ -46,7 +46,7 @@ func TestDecide_SetOfAnotherDeployment_IsLeftAlone(t *testing.T) {
 }
 
 func TestDecide_ObjectsSeenTwiceOrUnderAnotherName_CountOnce(t *testing.T) {
-	s := newScene("rolling 3 +1 -1 taint; old 3/3/3; new 1/1/1")
+	s := newScenario("rolling 3 +1 -1 taint; old 3/3/3; new 1/1/1")
 	s.in.Sets = append(s.in.Sets, nil, s.in.Sets[0].DeepCopy())
 	require.Len(t, s.decide().Targets, 2)
 
@@ -66,7 +66,7 @@ func TestDecide_ObjectsSeenTwiceOrUnderAnotherName_CountOnce(t *testing.T) {
 // TestExpectations_StaleView_DecidesNothingTwice asserts that a cache that lags behind decides
 // nothing twice: what was written is waited for, and looked at when it takes long.
 func TestExpectations_StaleView_DecidesNothingTwice(t *testing.T) {
-	s := newScene("rolling 3 +1; old 3/3/3")
+	s := newScenario("rolling 3 +1; old 3/3/3")
 	created := actions[deployment.CreateSet](s.decide())[0].Set
 	created.UID, created.ResourceVersion = "created", "10"
 	s.in.Expectations = machine.Expectations{}.Created(created, rollNow)
@@ -90,8 +90,8 @@ func TestExpectations_StaleView_DecidesNothingTwice(t *testing.T) {
 	require.NotEqual(t, deployment.ReasonWriteNotSeen, at(0).Reason)
 }
 
-func TestExpectations_ManyWrites_LooksAtNoMoreThanABurst(t *testing.T) {
-	s := newScene("rolling 9 burst=4; new 9/9/9")
+func TestExpectations_ManyWrites_LimitedLooks(t *testing.T) {
+	s := newScenario("rolling 9 burst=4; new 9/9/9")
 	for _, m := range s.in.Machines {
 		m = m.DeepCopy()
 		m.ResourceVersion = "99"
@@ -100,10 +100,10 @@ func TestExpectations_ManyWrites_LooksAtNoMoreThanABurst(t *testing.T) {
 	require.Len(t, actions[deployment.Look](s.decide()), 4)
 }
 
-// TestExpectations_WriteRecordedInTheFuture_IsLookedAtOnce asserts that an object is not looked at
+// TestExpectations_FutureTime_LooksAtOnce asserts that an object is not looked at
 // again at the time of the last look, whatever clock recorded its write.
-func TestExpectations_WriteRecordedInTheFuture_IsLookedAtOnce(t *testing.T) {
-	s := newScene("rolling 3 +1; new 3/3/3")
+func TestExpectations_FutureTime_LooksAtOnce(t *testing.T) {
+	s := newScenario("rolling 3 +1; new 3/3/3")
 	written := s.in.Sets[0].DeepCopy()
 	s.in.Sets[0].ResourceVersion, written.ResourceVersion = "5", "7"
 	s.in.Expectations = machine.Expectations{}.Updated(written, rollNow.Add(time.Hour))

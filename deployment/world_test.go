@@ -64,16 +64,16 @@ type randomWorld struct {
 	quota    int
 	loud     bool
 	trace    []string
-	happened troubles
+	happened failureCounts
 	runs     int // events, each with what follows until the next, or to rest
 	rests    int // how often it came to rest
 }
 
-// broken is what a world panics with when a law is broken.
-type broken struct{ what string }
+// violation is what a world panics with when a law is violation.
+type violation struct{ what string }
 
 func (r *randomWorld) failf(format string, args ...any) {
-	panic(broken{fmt.Sprintf(format, args...)})
+	panic(violation{fmt.Sprintf(format, args...)})
 }
 
 func (r *randomWorld) logf(format string, args ...any) {
@@ -83,7 +83,7 @@ func (r *randomWorld) logf(format string, args ...any) {
 }
 
 // note counts a trouble, and tells of it.
-func (r *randomWorld) note(what trouble, format string, args ...any) {
+func (r *randomWorld) note(what failure, format string, args ...any) {
 	r.happened[what]++
 	r.logf(format, args...)
 }
@@ -92,7 +92,7 @@ func (r *randomWorld) note(what trouble, format string, args ...any) {
 func (r *randomWorld) oneIn(n int) bool { return !r.calm && r.rng.IntN(n) == 0 }
 
 func newRandomWorld(t testing.TB, kind worldKind, seed uint64, loud bool) *randomWorld {
-	r := &randomWorld{kind: kind, seed: seed, rng: rand.New(rand.NewPCG(seed, kind.stream())), calm: true, loud: loud, quota: 1 << 30, happened: troubles{}}
+	r := &randomWorld{kind: kind, seed: seed, rng: rand.New(rand.NewPCG(seed, kind.stream())), calm: true, loud: loud, quota: 1 << 30, happened: failureCounts{}}
 	r.mix = r.rng
 	if kind.short {
 		r.mix = rand.New(rand.NewPCG(seed, 8))
@@ -150,15 +150,15 @@ func (r *randomWorld) model() deploymenttest.Model {
 			return nil
 		},
 		Join: func(*v1alpha1.Machine) (time.Duration, bool) {
-			return time.Duration(30+r.rng.IntN(180)) * time.Second, !r.kind.fragile || !r.goesWrong(neverJoins, 6)
+			return time.Duration(30+r.rng.IntN(180)) * time.Second, !r.kind.fragile || !r.fails(neverJoins, 6)
 		},
 		CreationTimeout: 20 * time.Minute,
 		HealthTimeout:   10 * time.Minute,
 		Leave:           func(*v1alpha1.Machine) time.Duration { return time.Duration(r.rng.IntN(120)) * time.Second },
 		Update: func(*v1alpha1.Machine) (time.Duration, bool) {
-			return time.Duration(30+r.rng.IntN(300)) * time.Second, !r.kind.fragile || !r.goesWrong(updateFails, 6)
+			return time.Duration(30+r.rng.IntN(300)) * time.Second, !r.kind.fragile || !r.fails(updateFails, 6)
 		},
-		Lag: r.lag, Idle: func(string) bool { return r.goesWrong(turnMissed, 4) }, Call: r.outcome,
+		Lag: r.lag, Idle: func(string) bool { return r.fails(turnMissed, 4) }, Call: r.outcome,
 		OnWrite:       func(c deploymenttest.Change) { r.wrote(c) },
 		OnDecision:    func(in deployment.Observation, d deployment.Decision) { r.planned(in, d) },
 		OnSetDecision: func(in machineset.Observation, d machineset.Decision) { r.setPlanned(in, d) },
@@ -221,7 +221,7 @@ func (r *randomWorld) step() bool {
 		r.selectSome()
 	}
 	if r.kind.fragile && r.oneIn(6) {
-		r.harm()
+		r.addFailures()
 	}
 	f, ok := r.w.Step()
 	if ok && r.loud {
@@ -265,8 +265,8 @@ func (r *randomWorld) must(err error) {
 	}
 }
 
-// harm damages a machine, a Node or a set.
-func (r *randomWorld) harm() {
+// addFailures damages a machine, a Node or a set.
+func (r *randomWorld) addFailures() {
 	m := pickFrom(r.rng, r.w.Machines())
 	if m == nil {
 		return
@@ -297,8 +297,8 @@ func (r *randomWorld) harm() {
 	}
 }
 
-// heal ends what would go on for ever.
-func (r *randomWorld) heal() {
+// endFailures ends what would go on for ever.
+func (r *randomWorld) endFailures() {
 	for _, m := range r.w.Machines() {
 		if m.Status.CurrentStatus.Phase == v1alpha1.MachineUnknown {
 			r.must(r.w.SetPhase(m.Name, v1alpha1.MachineFailed))
@@ -328,8 +328,8 @@ func pickFrom[T any](rng *rand.Rand, list []*T) *T {
 	return list[rng.IntN(len(list))]
 }
 
-// goesWrong is true once in n times, and notes what goes wrong then.
-func (r *randomWorld) goesWrong(what trouble, n int) bool {
+// fails is true once in n times, and notes what goes wrong then.
+func (r *randomWorld) fails(what failure, n int) bool {
 	wrong := r.oneIn(n)
 	if wrong {
 		r.happened[what]++
@@ -395,7 +395,7 @@ func (r *randomWorld) resize(most int) {
 }
 
 // user has a user change the deployment.
-func (r *randomWorld) user(what trouble, change func(*v1alpha1.MachineDeployment), format string, args ...any) {
+func (r *randomWorld) user(what failure, change func(*v1alpha1.MachineDeployment), format string, args ...any) {
 	r.note(what, format, args...)
 	r.edit(change)
 }

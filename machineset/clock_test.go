@@ -12,9 +12,9 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// TestDecide_AnyRecordedTime_AsksAgainLater has the clock of the set differ from those that
+// TestDecide_AnyRecordedTime_NextCheckIsLater has the clock of the set differ from those that
 // recorded the times of an observation.
-func TestDecide_AnyRecordedTime_AsksAgainLater(t *testing.T) {
+func TestDecide_AnyRecordedTime_NextCheckIsLater(t *testing.T) {
 	for seed := range uint64(5000) {
 		r := rand.New(rand.NewPCG(seed, 41))
 		in := randomObservation(r)

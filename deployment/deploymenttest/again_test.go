@@ -17,9 +17,9 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// TestWorld_DecisionThatOnlyStoredAStatus_IsTheSameAgain asserts that the world spares the decision
+// TestWorld_OnlyStatusStored_SameDecisionAgain asserts that the world spares the decision
 // after one that has only stored a status.
-func TestWorld_DecisionThatOnlyStoredAStatus_IsTheSameAgain(t *testing.T) {
+func TestWorld_OnlyStatusStored_SameDecisionAgain(t *testing.T) {
 	for name, d := range played() {
 		t.Run(name, func(t *testing.T) {
 			var w *deploymenttest.World
@@ -67,7 +67,7 @@ func TestWorld_StatusStored_NoDecisionAgain(t *testing.T) {
 	complete(t, w)
 }
 
-func TestWorld_Sizes_AreWhatTheMachinesAre(t *testing.T) {
+func TestWorld_Sizes_MatchMachines(t *testing.T) {
 	for name, d := range played() {
 		t.Run(name, func(t *testing.T) {
 			w := settled(t, d, deploymenttest.Model{Join: slow})

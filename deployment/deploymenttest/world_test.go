@@ -71,7 +71,7 @@ func TestNew_Deployment_IsCopiedOrRefused(t *testing.T) {
 	}
 }
 
-func TestWorld_Writes_AreRefusedAsByAnAPIServer(t *testing.T) {
+func TestWorld_Writes_CheckedAsByAPIServer(t *testing.T) {
 	w := settled(t, ofThree(), deploymenttest.Model{})
 	m := w.Machines()[0]
 	t.Run("a stale resource version is a conflict", func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestWorld_Writes_AreRefusedAsByAnAPIServer(t *testing.T) {
 	})
 }
 
-func TestWorld_DeploymentDeleted_EverythingGoes(t *testing.T) {
+func TestWorld_DeploymentDeleted_DeletesEverything(t *testing.T) {
 	w := settled(t, ofThree(), deploymenttest.Model{})
 	require.Len(t, w.Nodes(), 3)
 	require.NoError(t, w.Delete())
@@ -174,7 +174,7 @@ func TestWorld_MachineDoesNotJoin_IsReplacedAfterTheTimeout(t *testing.T) {
 	require.Equal(t, 21*time.Minute, w.Now().Sub(w.Deployment().CreationTimestamp.Time), "it times out, and the other one takes its place")
 }
 
-func TestWorld_ProviderRefuses_IsAskedAgain(t *testing.T) {
+func TestWorld_ProviderFails_Retried(t *testing.T) {
 	for code, refusal := range map[codes.Code]error{codes.ResourceExhausted: status.Error(codes.ResourceExhausted, "no capacity"), codes.Unknown: errors.New("no code")} {
 		answer := refusal
 		w := settled(t, ofThree(), deploymenttest.Model{Create: func(*v1alpha1.Machine) error { return answer }})
@@ -217,8 +217,8 @@ func TestWorld_TwoRuns_AreTheSame(t *testing.T) {
 	require.Equal(t, tell(), tell())
 }
 
-// TestWorld_Watch_IsToldEveryWrite asserts that what is watched is what happens, and in its order.
-func TestWorld_Watch_IsToldEveryWrite(t *testing.T) {
+// TestWorld_OnWrite_CalledForEachWrite asserts that what is watched is what happens, and in its order.
+func TestWorld_OnWrite_CalledForEachWrite(t *testing.T) {
 	created, gone, plans, setPlans := 0, 0, 0, 0
 	model := deploymenttest.Model{}
 	version := map[string]string{}
@@ -264,7 +264,7 @@ func TestWorld_Wait_OnlyMovesForward(t *testing.T) {
 	require.Equal(t, now.Add(time.Hour), f.At)
 }
 
-func TestWorld_At_HappensThen(t *testing.T) {
+func TestWorld_At_CalledAtItsTime(t *testing.T) {
 	w := settled(t, ofThree(), deploymenttest.Model{})
 	var told []string
 	begin := w.Now()
@@ -289,8 +289,8 @@ func TestWorld_Run_EndsAtItsLimit(t *testing.T) {
 	require.NotEqual(t, deployment.ReasonComplete, w.Decision().Reason)
 }
 
-// BenchmarkRollOut rolls 5,000 machines.
-func BenchmarkRollOut(b *testing.B) {
+// BenchmarkRollout rolls 5,000 machines.
+func BenchmarkRollout(b *testing.B) {
 	for _, surge := range []string{"10%", "25%"} {
 		b.Run("5000 machines, surge "+surge, func(b *testing.B) {
 			for b.Loop() {
@@ -302,7 +302,7 @@ func BenchmarkRollOut(b *testing.B) {
 	}
 }
 
-func TestWorld_SetDeleted_IsMadeAgainWhenItsMachinesHaveGone(t *testing.T) {
+func TestWorld_SetDeleted_RecreatedAfterItsMachines(t *testing.T) {
 	w := settled(t, ofThree(), deploymenttest.Model{})
 	set, machines := w.Sets()[0], w.Machines()
 	require.NoError(t, w.DeleteSet(set.Name))
