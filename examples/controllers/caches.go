@@ -17,20 +17,20 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// caches are what the controllers see of the clusters. A factory starts those informers that
-// a controller has asked for.
+// caches are the informer caches of the clusters. A factory starts only those informers that a
+// controller has requested.
 type caches struct {
 	part     Part
 	machines machineinformers.SharedInformerFactory
 	control  informers.SharedInformerFactory // nil without the controllers of machines
 	target   informers.SharedInformerFactory // nil without a target cluster
-	tokens   informers.SharedInformerFactory // the bootstrap tokens of machines, and no other secret; nil as target and control
+	tokens   informers.SharedInformerFactory // only the bootstrap tokens of machines; nil without target or control
 
 	ofClass    func(key cache.ObjectName) []*v1alpha1.Machine      // machines that refer to a class
 	ofSecret   func(key cache.ObjectName) []*v1alpha1.MachineClass // classes that refer to a secret
-	ofNode     func(node string) []*v1alpha1.Machine               // machines that name a Node
-	ofID       func(providerID string) []*v1alpha1.Machine         // machines with a provider ID, which is normalised
-	nodesOfID  func(providerID string) []*corev1.Node              // Nodes with a provider ID, which is normalised; nil without a target cluster
+	ofNode     func(node string) []*v1alpha1.Machine               // machines whose label names a Node
+	ofID       func(providerID string) []*v1alpha1.Machine         // machines with a normalized provider ID
+	nodesOfID  func(providerID string) []*corev1.Node              // Nodes with a normalized provider ID; nil without a target cluster
 	machinesOf func(ownerKey string) []*v1alpha1.Machine           // machines of an owner
 }
 
@@ -54,7 +54,7 @@ func newCaches(cfg *Config) *caches {
 	return c
 }
 
-// onlyVolume leaves of a claim what a drain reads of it.
+// onlyVolume returns a PersistentVolumeClaim with only those fields that a drain reads.
 func onlyVolume(o any) (any, error) {
 	claim, ok := o.(*corev1.PersistentVolumeClaim)
 	if !ok {
@@ -66,7 +66,7 @@ func onlyVolume(o any) (any, error) {
 	}, nil
 }
 
-// index adds what several controllers look things up by.
+// index adds the indexes that several controllers use.
 func (c *caches) index() {
 	machines := c.machines.Machine().V1alpha1().Machines().Informer()
 	c.ofNode = index(machines, "node-of-machine", func(m *v1alpha1.Machine) []string { return []string{m.Labels[v1alpha1.NodeLabelKey]} })
@@ -82,7 +82,7 @@ func (c *caches) index() {
 	c.ofSecret = index(c.machines.Machine().V1alpha1().MachineClasses().Informer(), "secrets-of-class", secretKeys)
 }
 
-// providerIDs is the key of a provider ID, or nothing for none.
+// providerIDs returns the index key of a provider ID. It returns nil for an empty ID.
 func providerIDs(id string) []string {
 	if id = nodeops.NormalizeProviderID(id); id != "" {
 		return []string{id}
@@ -90,8 +90,8 @@ func providerIDs(id string) []string {
 	return nil
 }
 
-// machinesOfNode returns the machines that a Node is looked at for: those that name it,
-// and those with its provider ID that do not.
+// machinesOfNode returns the machines that a change of a Node concerns: those whose label names the
+// Node, and those with its provider ID.
 func (c *caches) machinesOfNode(n *corev1.Node) []*v1alpha1.Machine {
 	machines := c.ofNode(n.Name)
 	for _, id := range providerIDs(n.Spec.ProviderID) {
@@ -104,8 +104,7 @@ func (c *caches) machinesOfNode(n *corev1.Node) []*v1alpha1.Machine {
 	return machines
 }
 
-// nodeOfID returns the one Node with a provider ID, or nil if there is none or there
-// are several.
+// nodeOfID returns the only Node with a provider ID. It returns nil if there are none or several.
 func (c *caches) nodeOfID(id string) *corev1.Node {
 	for _, id := range providerIDs(id) {
 		if nodes := c.nodesOfID(id); len(nodes) == 1 {
@@ -115,14 +114,13 @@ func (c *caches) nodeOfID(id string) *corev1.Node {
 	return nil
 }
 
-// secret returns what reads a secret from the cache.
+// secret returns a function that reads a Secret from the cache.
 func (c *caches) secret() secretReader {
 	lister := c.control.Core().V1().Secrets().Lister()
 	return func(namespace, name string) (*corev1.Secret, error) { return lister.Secrets(namespace).Get(name) }
 }
 
-// start starts what the controllers have asked for, and waits until it is
-// complete.
+// start starts the requested informers and waits until they are synced.
 func (c *caches) start(ctx context.Context) error {
 	c.machines.Start(ctx.Done())
 	for _, f := range c.ofClusters() {
@@ -138,12 +136,12 @@ func (c *caches) start(ctx context.Context) error {
 		}
 	}
 	if !synced {
-		return fmt.Errorf("caches not filled: %w", context.Cause(ctx))
+		return fmt.Errorf("caches not synced: %w", context.Cause(ctx))
 	}
 	return nil
 }
 
-// ofClusters are the caches of what every cluster has.
+// ofClusters returns the factories of the built-in kinds.
 func (c *caches) ofClusters() []informers.SharedInformerFactory {
 	var all []informers.SharedInformerFactory
 	for _, f := range []informers.SharedInformerFactory{c.control, c.target, c.tokens} {

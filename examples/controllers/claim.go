@@ -12,8 +12,8 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// ownerKey says whose an object is: its controller's, or, if it has none, anybody's
-// in its namespace.
+// ownerKey returns the index key for the owner of an object: the UID of its controller, or the
+// namespace of an object without controller.
 func ownerKey[T metav1.Object](o T) []string {
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		return []string{string(owner.UID)}
@@ -21,9 +21,9 @@ func ownerKey[T metav1.Object](o T) []string {
 	return []string{o.GetNamespace()}
 }
 
-// claim returns what an owner has, after it has written what is due to owner
-// references. live is the owner, read from the API server just now, and of finds
-// objects by their ownerKey. Objects without owner stay so if they are of another shard.
+// claim adopts and releases objects for an owner, and returns the objects of the owner. live is the
+// owner, just read from the API server. of returns the objects with an ownerKey. Objects of other
+// shards are not adopted.
 func claim[T metav1.Object](
 	ctx context.Context, owner machineset.Owner, live metav1.Object, selector *metav1.LabelSelector, of func(ownerKey string) []T,
 	patch func(ctx context.Context, name string, t types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (T, error),

@@ -25,18 +25,19 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// Part says which controllers run, and what they read.
+// Part selects the controllers that run, and so what they read.
 type Part int
 
 const (
-	// All controllers run.
+	// All runs all controllers.
 	All Part = iota
-	// Machines is the controllers of machines, classes and secrets, and those of the VMs and
-	// Nodes without a machine. They read sets and deployments.
+	// Machines runs the controllers of machines, classes and Secrets, and those of orphan VMs
+	// and unmanaged Nodes. They also read sets and deployments.
 	Machines
-	// MachinesAlone is [Machines] in a cluster that serves no sets and deployments.
+	// MachinesAlone is [Machines] for a cluster that serves no MachineSets and MachineDeployments.
 	MachinesAlone
-	// Sets is the controllers of sets and deployments. They need no driver and read no secret.
+	// Sets runs the controllers of sets and deployments. They need no driver and read no
+	// Secrets.
 	Sets
 )
 
@@ -46,141 +47,143 @@ func (p Part) machines() bool { return p != Sets }
 // sets reports whether the controllers of sets and deployments run.
 func (p Part) sets() bool { return p == All || p == Sets }
 
-// Config is what the controllers work with.
+// Config contains the clients, the driver and the policies of the controllers.
 type Config struct {
-	// Part says which controllers run. Zero means all.
+	// Part selects the controllers that run. Zero means all.
 	Part Part
-	// Shard is the value of the label [ShardLabel] of the machines, sets, deployments and classes
-	// that are acted upon, and is given to what is created for them. Empty means those without
-	// the label. All other objects of the namespace are read, and left alone.
+	// Shard is the value of the label [ShardLabel] of the machines, sets, deployments and
+	// classes that the controllers act on. Objects that they create get the same label.
+	// Empty means objects without the label. Objects of other shards are only read.
 	Shard string
-	// Namespace of the control cluster that is looked at; empty means all.
+	// Namespace is the namespace of the control cluster. Empty means all namespaces.
 	Namespace string
-	// Machines is the client of the machine objects. Required.
+	// Machines is the client for the machine objects. Required.
 	Machines versioned.Interface
-	// SetClient is the client of the machine objects for the controllers of sets and
-	// deployments, so that their requests do not wait for those of machines. Nil means Machines.
+	// SetClient is the client for the machine objects of the controllers of sets and
+	// deployments, so that their requests have a rate limit of their own. Nil means Machines.
 	SetClient versioned.Interface
-	// Control is the client of the secrets beside them. Required for machines.
+	// Control is the client for the Secrets of the control cluster. Required for machines.
 	Control kubernetes.Interface
-	// Target is the client of the cluster which the machines join. Nil means
-	// that there is none: machines end in phase Available.
+	// Target is the client for the cluster that the machines join. Nil means that there is
+	// none: machines end in phase Available.
 	Target kubernetes.Interface
-	// Driver of the provider. Required for machines.
+	// Driver is the driver of the provider. Required for machines.
 	Driver driver.Driver
-	// Policy of the machines. The zero Policy waits for ever.
+	// Policy is the policy of the machines. The zero Policy has no timeouts.
 	Policy machine.Policy
-	// ReattachTimeout waits in the drain of a machine that is deleted until the volumes of
-	// its pods are attached to other Nodes, so long for each; the pods with volumes then go
-	// one after the other. Zero means that this is not waited for.
+	// ReattachTimeout is how long the drain of a deleted machine waits, for each pod with
+	// volumes, until the volumes are attached to another Node. These pods are then evicted
+	// one after the other. Zero means that the drain does not wait for that.
 	ReattachTimeout time.Duration
-	// Sets is the policy of the machine sets, Deployments that of the machine
-	// deployments. The zero Policies have the defaults.
+	// Sets is the policy of the MachineSets, Deployments that of the MachineDeployments.
+	// The zero Policies have the defaults.
 	Sets        machineset.Policy
 	Deployments deployment.Policy
-	// TokenGroups are the groups that bootstrap tokens put machines into besides
+	// TokenGroups are the groups of bootstrap tokens, in addition to
 	// system:bootstrappers. Each begins with "system:bootstrappers:".
 	TokenGroups []string
 	// Orphans is the policy for VMs without a Machine. The zero Policy deletes none,
 	// and only reports them to Observe.
 	Orphans safety.Policy
-	// Overshoot is the policy for sets that create more machines than they were asked
-	// for. The zero Policy has the defaults.
+	// Overshoot is the policy for sets that create more machines than their replicas. The
+	// zero Policy has the defaults.
 	Overshoot safety.OvershootPolicy
-	// Guard is the policy for many machines that fail at once. The zero policy is off: each
-	// is replaced.
+	// Guard is the policy for many machines that fail at once. The zero Policy switches the
+	// guard off, so that each machine is replaced.
 	Guard safety.GuardPolicy
-	// Clock of the decisions and of the queues. Nil is the real clock.
+	// Clock is the clock of the decisions and of the queues. Nil means the real clock.
 	Clock clock.WithTicker
-	// Workers for each kind. Zero means 5.
+	// Workers is the number of workers for each kind. Zero means 5.
 	Workers int
-	// Random returns a number from 0 up to 1. Nil is math/rand/v2.
+	// Random returns a number in [0, 1). Nil means math/rand/v2.
 	Random func() float64
-	// Resync is how often every object is looked at again although nothing has
-	// changed. Zero means never: what has to be looked at again says when.
+	// Resync is the interval after which every object is reconciled without a change. Zero
+	// means never: decisions contain the time of their next check.
 	Resync time.Duration
-	// Observe, if not nil, is told of every decision and of every error. It is
-	// called by several goroutines.
+	// Observe, if not nil, receives every decision and every error. It is called by
+	// several goroutines.
 	Observe func(Note)
-	// Events, if not nil, is told what people may want to know of machines, sets
-	// and deployments, after it was written. Its scheme has to know their kinds.
+	// Events, if not nil, records Events of machines, sets and deployments, after the write
+	// that they report. Its scheme must contain their kinds.
 	Events record.EventRecorder
-	// Started, if not nil, is called once, when the caches are filled and before
-	// anything is decided.
+	// Started, if not nil, is called once, after the caches are synced and before the first
+	// decision.
 	Started func(Views)
-	// Drains, if not nil, is told of the progress of drains. It is called by several goroutines.
+	// Drains, if not nil, receives the progress of drains. It is called by several
+	// goroutines.
 	Drains DrainObserver
-	// QueueMetrics makes the metrics of the work queues. Nil is none.
+	// QueueMetrics provides the metrics of the work queues. Nil means none.
 	QueueMetrics workqueue.MetricsProvider
 
-	// Freeze says how long an API server may fail to answer until nothing is created, failed
-	// or replaced any more. The zero policy has the defaults.
+	// Freeze is the policy for outages of an API server: after how long nothing is created,
+	// failed or replaced any more. The zero Policy has the defaults.
 	Freeze safety.FreezePolicy
 	// ProbeMachines and ProbeTarget are the clients that probe the API servers of Machines
-	// and Target. They need no rate limit: a probe that waits for other requests looks like
-	// an outage. Nil means the clients Machines and Target.
+	// and Target. They should have no rate limit, because a probe that waits for other
+	// requests looks like an outage. Nil means the clients Machines and Target.
 	ProbeMachines versioned.Interface
 	ProbeTarget   kubernetes.Interface
-	// Probed, if not nil, is told what follows from each probe of the API servers. It is
+	// Probed, if not nil, receives the decision after each probe of the API servers. It is
 	// called by one goroutine at a time.
 	Probed func(safety.FreezeDecision)
-	// Collected, if not nil, is told of each deletion of something without a machine: the
-	// kind is "VM" or that of a side resource, and the error is that of the driver. It is
-	// called by several goroutines.
+	// Collected, if not nil, is called after each deletion of an orphan. The kind is "VM" or
+	// that of a side resource. The error is that of the driver. It is called by several
+	// goroutines.
 	Collected func(kind string, err error)
 
-	// newQueue makes the work queue of a kind. Nil is one that works in real time.
+	// newQueue returns the work queue of a kind. Nil means a queue in real time.
 	newQueue func(kind string) workqueue.TypedRateLimitingInterface[cache.ObjectName]
-	// parallel is how many requests a drain makes at a time. Zero is its default.
+	// parallel is the number of concurrent requests of a drain. Zero means the default of
+	// the drain.
 	parallel int
 	freeze   *freezeView
 	holds    *holds
-	panics   *atomic.Int64 // counts them
-	// uncaught says that panics are not caught: a simulation ends its process by one.
+	panics   *atomic.Int64 // the number of panics
+	// uncaught disables the recovery from panics. Simulations end their process by a panic.
 	uncaught bool
 }
 
-// Views are what the controllers see. They are for several goroutines, and nothing of them may be
-// changed.
+// Views give read access to the state of the controllers. They are safe for several
+// goroutines. Objects must not be modified.
 type Views struct {
-	// Part says which controllers run, and so which informers are filled.
+	// Part selects the controllers that run, and so the informers that are synced.
 	Part Part
-	// Shard is that of the objects which the controllers act on; see [InShard].
+	// Shard is the shard of the objects that the controllers act on; see [InShard].
 	Shard string
-	// Objects are the caches of the machine objects, those of other shards among them.
+	// Objects are the caches of the machine objects of all shards.
 	Objects informers.Interface
-	// Held returns the holds of all objects now.
+	// Held returns the current holds of all objects.
 	Held func() []Held
 }
 
-// DrainObserver is told of the progress of drains, and that a drain goes on no more although it
-// has not ended.
+// DrainObserver receives the progress of drains. Forget is called for a drain that was
+// stopped before its end.
 type DrainObserver interface {
 	runner.Observer
 	Forget(node string)
 }
 
-// Note is one thing that a controller decided, or that went wrong.
+// Note is a decision or an error of a controller.
 type Note struct {
-	// Time of the decision.
+	// Time is the time of the decision.
 	Time time.Time
-	// Kind and Key of the object.
+	// Kind and Key name the object.
 	Kind, Key string
-	// Text of the decision: what is done, why, and what the rest waits for.
+	// Text is the text form of the decision: actions, reason and holds.
 	Text string
-	// Reason of the decision, empty for a note that is none.
+	// Reason is the reason of the decision. It is empty for an error.
 	Reason machinist.Reason
-	// Holds are what the decision does not do yet, and why.
+	// Holds are the holds of the decision.
 	Holds []machinist.Hold
-	// Acts says that something is done, Waits that something is not done yet.
+	// Acts reports whether the decision has actions, Waits whether it has holds.
 	Acts, Waits bool
-	// Err that ended the pass, or nil. It is a [PanicError] if the pass panicked, or
-	// if the driver did, whose Kind is "driver" then and whose Key the request.
+	// Err is the error that ended the pass, or nil. It is a [PanicError] if the pass or the
+	// driver panicked. For the driver, Kind is "driver" and Key is the request.
 	Err error
 }
 
-// errIncomplete says that a Config lacks something.
-var errIncomplete = errors.New("controllers need Machines, and those of machines Control and Driver")
+// errIncomplete is the error of a Config without a required field.
+var errIncomplete = errors.New("controllers.Config needs Machines, and, for the controllers of machines, Control and Driver")
 
 func (c *Config) complete() error {
 	if c.Machines == nil || c.Part.machines() && (c.Control == nil || c.Driver == nil) {
@@ -189,7 +192,7 @@ func (c *Config) complete() error {
 	if c.SetClient == nil {
 		c.SetClient = c.Machines
 	}
-	if c.Sets.Order == nil { // who goes is chosen by one order
+	if c.Sets.Order == nil { // sets and deployments choose machines by the same order
 		c.Sets.Order = c.Deployments.Order
 	}
 	if c.Deployments.Order == nil {
@@ -230,7 +233,7 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// note tells the observer, if there is one.
+// note passes a note to Config.Observe, with the time of the clock.
 func (c *Config) note(n Note) {
 	if c.Observe != nil {
 		n.Time = c.Clock.Now()

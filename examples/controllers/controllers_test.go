@@ -401,7 +401,7 @@ func controller(kind string) metav1.OwnerReference {
 }
 
 func TestRun_IncompleteConfig_ReturnsError(t *testing.T) {
-	require.ErrorContains(t, controllers.Run(t.Context(), controllers.Config{}), "controllers need Machines, and those of machines Control and Driver")
+	require.ErrorContains(t, controllers.Run(t.Context(), controllers.Config{}), "controllers.Config needs Machines, and, for the controllers of machines, Control and Driver")
 }
 
 func TestRun_Ends_LeavesNoGoroutine(t *testing.T) {

@@ -72,7 +72,7 @@ func TestWritten_CacheLostTheObject_HoldsNothing(t *testing.T) {
 func TestMachines_PassEndsAfterItsMachineIsForgotten_TokenIsNotKept(t *testing.T) {
 	t.Parallel()
 	shown := true
-	r := &machines{memory: map[types.UID]memory{}, shows: func(types.UID) bool { return shown }}
+	r := &machineReconciler{memory: map[types.UID]memory{}, shows: func(types.UID) bool { return shown }}
 	r.written = newWritten[*v1alpha1.Machine](r.shows)
 	in := machine.Observation{Machine: &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "1"}}}
 	kept := memory{token: withUID("t", "1")}

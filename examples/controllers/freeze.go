@@ -15,15 +15,15 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// freezeView is the latest decision about a freeze, which all controllers read. It is safe
-// for several goroutines. The zero view is that there is none.
+// freezeView holds the current freeze for all controllers. The zero value means no freeze. It is
+// safe for several goroutines.
 type freezeView struct {
 	mu     sync.Mutex
 	freeze machine.Freeze
 	wake   []func() // called when a freeze begins or ends
 }
 
-// now returns the freeze as it is now, none for a nil view.
+// now returns the current freeze. A nil view has none.
 func (v *freezeView) now() machine.Freeze {
 	if v == nil {
 		return machine.Freeze{}
@@ -33,7 +33,7 @@ func (v *freezeView) now() machine.Freeze {
 	return v.freeze
 }
 
-// set makes a freeze known, and wakes the controllers if it begins or ends.
+// set stores a freeze, and wakes the controllers if a freeze begins or ends.
 func (v *freezeView) set(f machine.Freeze) {
 	v.mu.Lock()
 	changed := v.freeze.Frozen != f.Frozen
@@ -46,15 +46,15 @@ func (v *freezeView) set(f machine.Freeze) {
 	}
 }
 
-// freezes probes the API servers.
+// freezes probes the API servers and decides whether the controllers are frozen.
 type freezes struct {
 	*loop
 	cfg   *Config
 	ask   func(context.Context) []safety.Probe
-	state safety.FreezeState // no two passes run at a time
+	state safety.FreezeState // passes do not run concurrently
 }
 
-// probeName is the name of the object that a probe asks for. It need not exist.
+// probeName is the name of the object that a probe gets. The object need not exist.
 const probeName = "machinist-probe"
 
 // freezeKey is the only key of the loop.
@@ -67,17 +67,17 @@ func newFreezes(cfg *Config) *freezes {
 	return r
 }
 
-// begin makes the first probe. It is called before anything is decided.
+// begin makes the first probe. It must run before the first decision.
 func (r *freezes) begin(ctx context.Context) {
 	if again, err := r.pass(ctx, freezeKey); err == nil {
 		r.queue.AddAfter(freezeKey, again.Sub(r.cfg.Clock.Now()))
 	}
 }
 
-// pass probes both API servers and makes known what follows.
+// pass probes both API servers, decides, and stores the freeze.
 func (r *freezes) pass(ctx context.Context, _ cache.ObjectName) (time.Time, error) {
 	probes := r.ask(ctx)
-	if ctx.Err() != nil { // a probe that was broken off proves nothing
+	if ctx.Err() != nil { // a canceled probe proves nothing
 		return time.Time{}, ctx.Err()
 	}
 	next, d := safety.StepFreeze(r.state, probes, r.cfg.Freeze, r.cfg.Clock.Now())
@@ -92,7 +92,7 @@ func (r *freezes) pass(ctx context.Context, _ cache.ObjectName) (time.Time, erro
 	return d.NextCheck, nil
 }
 
-// probe asks both API servers at the same time.
+// probe probes both API servers concurrently.
 func (r *freezes) probe(ctx context.Context) []safety.Probe {
 	ask := []struct {
 		server string
@@ -105,7 +105,7 @@ func (r *freezes) probe(ctx context.Context) []safety.Probe {
 	var asking sync.WaitGroup
 	for i, a := range ask {
 		asking.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, lookTime)
+			ctx, cancel := context.WithTimeout(ctx, readTimeout)
 			defer cancel()
 			probes[i] = safety.Probe{Server: a.server, Err: a.get(ctx)}
 		})
@@ -132,7 +132,7 @@ func (r *freezes) target(ctx context.Context) error {
 	return err
 }
 
-// namespace returns one in which the control cluster can be asked.
+// namespace returns the namespace for probes of the control cluster.
 func (r *freezes) namespace() string {
 	if r.cfg.Namespace == metav1.NamespaceAll {
 		return metav1.NamespaceDefault
@@ -140,12 +140,12 @@ func (r *freezes) namespace() string {
 	return r.cfg.Namespace
 }
 
-// thawTime is for how long the machines are looked at again after a freeze began or
-// ended, each at a time of its own.
-const thawTime = 10 * time.Second
+// wakeSpread is the interval over which the passes of all machines are spread after a freeze began
+// or ended.
+const wakeSpread = 10 * time.Second
 
-// wakeWithFreeze asks for a pass over every object of an informer when a freeze begins or
-// ends. The passes are spread over a time.
+// wakeWithFreeze enqueues every object of an informer when a freeze begins or ends. The passes are
+// spread over the given duration.
 func (l *loop) wakeWithFreeze(informer cache.SharedIndexInformer, over time.Duration) {
 	v := l.cfg.freeze
 	v.wake = append(v.wake, func() {

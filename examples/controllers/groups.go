@@ -12,12 +12,12 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// groups finds the machines among which replacements are limited. Nothing here reads
-// more machines than those of the group that is asked for.
+// groups finds the machines that share a replacement limit. It reads only the machines of the
+// requested group.
 type groups struct {
 	set        func(namespace, name string) *v1alpha1.MachineSet // nil if there is none
-	sets       func(group string) []*v1alpha1.MachineSet         // sets whose machines are of a group
-	alone      func(group string) []*v1alpha1.Machine            // machines that are of a group by themselves
+	sets       func(group string) []*v1alpha1.MachineSet         // the sets of a group
+	alone      func(group string) []*v1alpha1.Machine            // machines whose own labels name a group
 	machinesOf func(ownerKey string) []*v1alpha1.Machine
 }
 
@@ -62,16 +62,16 @@ func (g *groups) of(m *v1alpha1.Machine) machine.Group {
 	return machine.GroupOf(m, nil)
 }
 
-// siblings returns the machines of the group of m, as the cache shows them.
+// siblings returns the machines of the group of m in the cache.
 func (g *groups) siblings(m *v1alpha1.Machine) machine.Siblings {
 	key := g.of(m).String()
-	if key == "" { // nothing is limited
+	if key == "" { // there is no limit
 		return machine.Siblings{Complete: true}
 	}
 	found := g.alone(key)
 	for _, set := range g.sets(key) {
 		for _, sibling := range g.machinesOf(string(set.UID)) {
-			if machine.GroupOf(sibling, nil).String() != key { // or it was found before
+			if machine.GroupOf(sibling, nil).String() != key { // otherwise alone has returned it
 				found = append(found, sibling)
 			}
 		}
@@ -79,7 +79,8 @@ func (g *groups) siblings(m *v1alpha1.Machine) machine.Siblings {
 	return g.among(m, found)
 }
 
-// among returns the machines of the group of m among others, and how many are missing.
+// among returns those of the given machines that are in the group of m, and the number of missing
+// machines.
 func (g *groups) among(m *v1alpha1.Machine, machines []*v1alpha1.Machine) machine.Siblings {
 	group := g.of(m)
 	found := slices.DeleteFunc(machines, func(other *v1alpha1.Machine) bool { return g.of(other) != group })

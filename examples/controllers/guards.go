@@ -15,11 +15,10 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// guards keeps a finalizer on objects of a kind as long as something refers to
-// them.
+// guards keeps a finalizer on the objects of a kind while other objects refer to them.
 type guards[T object] struct {
 	*loop
-	mine    func(o T) bool // nil means all
+	mine    func(o T) bool // reports whether the controller acts on o; nil means always
 	get     func(key cache.ObjectName) (T, error)
 	decide  func(o T, now time.Time) machine.Decision
 	write   func(ctx context.Context, do machine.Action) (T, error)
@@ -34,7 +33,7 @@ func newGuards[T object](cfg *Config, kind string, informer cache.SharedIndexInf
 	return r
 }
 
-// newClasses guards the classes that machines refer to.
+// newClasses returns the guards of the classes that machines refer to.
 func newClasses(cfg *Config, c *caches) *guards[*v1alpha1.MachineClass] {
 	api := c.machines.Machine().V1alpha1()
 	r := newGuards[*v1alpha1.MachineClass](cfg, "machineclass", api.MachineClasses().Informer())
@@ -60,7 +59,7 @@ func newClasses(cfg *Config, c *caches) *guards[*v1alpha1.MachineClass] {
 	return r
 }
 
-// newSecrets guards the secrets that classes refer to.
+// newSecrets returns the guards of the Secrets that classes refer to.
 func newSecrets(cfg *Config, c *caches) *guards[*corev1.Secret] {
 	classes, read := c.machines.Machine().V1alpha1().MachineClasses().Informer(), c.secret()
 	r := newGuards[*corev1.Secret](cfg, "secret", c.control.Core().V1().Secrets().Informer())
@@ -106,12 +105,12 @@ func (r *guards[T]) pass(ctx context.Context, key cache.ObjectName) (time.Time, 
 	return time.Time{}, ignoreNotFound(err)
 }
 
-// classKey names the class of a machine.
+// classKey returns the key of the class of a machine.
 func classKey(m *v1alpha1.Machine) cache.ObjectName {
 	return cache.NewObjectName(m.Namespace, m.Spec.Class.Name)
 }
 
-// secretKeys are the keys of the secrets that a class refers to.
+// secretKeys returns the keys of the Secrets that a class refers to.
 func secretKeys(c *v1alpha1.MachineClass) []cache.ObjectName {
 	var keys []cache.ObjectName
 	for _, ref := range machine.SecretRefs(c) {

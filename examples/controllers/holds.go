@@ -17,21 +17,21 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// Held is one thing that an object waits for.
+// Held is a hold of an object.
 type Held struct {
-	// Kind is that of the controller, such as "machine", and Object names what waits; it is
+	// Kind is the kind of the controller, such as "machine". Object is the object that waits. It is
 	// empty for a controller that decides about all objects together.
 	Kind   string
 	Object cache.ObjectName
-	// Hold is what it waits for. Since is never zero.
+	// Hold says what the object waits for. Since is never zero.
 	Hold machinist.Hold
 }
 
-// stuckAfter is how long an object waits for the same thing until an Event says so.
+// stuckAfter is how long an object has the same hold before it gets an Event.
 const stuckAfter = 5 * time.Minute
 
-// holds remembers what each object waits for, and since when. It is safe for several goroutines.
-// Losing it costs the age of the holds. A nil tracker remembers nothing.
+// holds tracks the holds of each object and their begin. A restart loses only the age of the holds.
+// It is safe for several goroutines. A nil tracker tracks nothing.
 type holds struct {
 	mu sync.Mutex
 	of map[heldKey]map[holdKey]*present
@@ -42,24 +42,25 @@ type heldKey struct {
 	object cache.ObjectName
 }
 
-// holdKey is what makes two holds of an object the same.
+// holdKey identifies a hold of an object across decisions.
 type holdKey struct {
 	subject string
 	reason  machinist.Reason
 }
 
-// present is a hold that an object has now.
+// present is a current hold of an object.
 type present struct {
-	hold machinist.Hold
-	told bool
+	hold     machinist.Hold
+	reported bool
 }
 
-// heldSince returns since when a hold, whose Since is not zero, keeps an object from getting on. Zero
-// means that it does not: it is what a user has asked for, or it ends by itself at a known time.
+// heldSince returns the time from which the age of a hold counts. Zero means that the hold is never
+// stuck, because a user requested it or it ends at a known time.
 type heldSince func(machinist.Hold) time.Time
 
-// set replaces the holds of an object. It returns those that have lasted for stuckAfter and were
-// not returned before, and when the next one will have, zero if none. Without from, each counts from Since.
+// set replaces the holds of an object. It returns the holds that have become stuck, each once, and
+// the time when the next hold becomes stuck. A zero time means none. Without from, the age counts
+// from Since.
 func (h *holds) set(kind string, object cache.ObjectName, now time.Time, all []machinist.Hold, from heldSince) (stuck []machinist.Hold, next time.Time) {
 	if h == nil {
 		return nil, time.Time{}
@@ -77,7 +78,7 @@ func (h *holds) set(kind string, object cache.ObjectName, now time.Time, all []m
 		p := &present{hold: hold}
 		k := holdKey{hold.Subject, hold.Reason}
 		if was := before[k]; was != nil {
-			p.told, p.hold.Since = was.told, was.hold.Since
+			p.reported, p.hold.Since = was.reported, was.hold.Since
 		} else if hold.Since.IsZero() || hold.Since.After(now) {
 			p.hold.Since = now
 		}
@@ -86,11 +87,11 @@ func (h *holds) set(kind string, object cache.ObjectName, now time.Time, all []m
 			since = from(p.hold)
 		}
 		switch end := since.Add(stuckAfter); {
-		case p.told, since.IsZero():
+		case p.reported, since.IsZero():
 		case now.Before(end):
 			next = machinist.Earliest(next, end)
 		default:
-			p.told = true
+			p.reported = true
 			stuck = append(stuck, p.hold)
 		}
 		after[k] = p
@@ -102,7 +103,7 @@ func (h *holds) set(kind string, object cache.ObjectName, now time.Time, all []m
 	return stuck, next
 }
 
-// forget forgets an object that is gone.
+// forget removes the holds of a deleted object.
 func (h *holds) forget(kind string, object cache.ObjectName) {
 	if h == nil {
 		return
@@ -112,7 +113,7 @@ func (h *holds) forget(kind string, object cache.ObjectName) {
 	delete(h.of, heldKey{kind, object})
 }
 
-// list returns the holds of all objects, in no order.
+// list returns the holds of all objects in no order.
 func (h *holds) list() []Held {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -125,19 +126,19 @@ func (h *holds) list() []Held {
 	return all
 }
 
-// quiet are the reasons of sets and deployments that wait because a user has asked for it, or that
-// have an Event and a condition of their own.
-var quiet = map[machinist.Reason]bool{
+// notStuck are the reasons of sets and deployments that are never stuck: a user requested the wait,
+// or the reason has an Event and a condition of its own.
+var notStuck = map[machinist.Reason]bool{
 	deployment.ReasonInvalid: true, deployment.ReasonSelectsNothing: true, deployment.ReasonPaused: true, deployment.ReasonFrozen: true,
 	machineset.ReasonInvalid: true, machineset.ReasonPreserved: true,
 }
 
-// sinceProgress counts the wait of a set or deployment from its last progress: while machines
-// come and go, it may wait for the same thing for hours.
+// sinceProgress returns a heldSince that counts from the last progress of a set or deployment.
+// During a long rollout, the same hold may last for hours.
 func sinceProgress(progress, now time.Time) heldSince {
 	return func(h machinist.Hold) time.Time {
 		switch {
-		case quiet[h.Reason], h.Until.After(now):
+		case notStuck[h.Reason], h.Until.After(now):
 			return time.Time{}
 		case progress.After(h.Since) && !progress.After(now):
 			return progress
@@ -147,12 +148,12 @@ func sinceProgress(progress, now time.Time) heldSince {
 	}
 }
 
-// tellStuck replaces the holds of an object, and reports an Event for each that keeps it from
-// getting on for stuckAfter. It returns when to look again, zero for never.
-func (c *Config) tellStuck(kind string, o runtime.Object, key cache.ObjectName, all []machinist.Hold, from heldSince) time.Time {
+// reportStuck replaces the holds of an object, and records an Event for each hold that has become
+// stuck. It returns the time of the next check. Zero means none.
+func (c *Config) reportStuck(kind string, o runtime.Object, key cache.ObjectName, all []machinist.Hold, from heldSince) time.Time {
 	stuck, next := c.holds.set(kind, key, c.Clock.Now(), all, from)
 	for _, h := range stuck {
-		if h.Reason == machine.ReasonFrozen { // an Event of each deployment says so
+		if h.Reason == machine.ReasonFrozen { // each deployment has an Event of its own
 			continue
 		}
 		message := fmt.Sprintf("has waited for %s since %s: %s", h.Subject, h.Since.UTC().Format(time.RFC3339), h.Message)

@@ -12,19 +12,18 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// object is what informers hand out.
+// object is a pointer to an API object of an informer.
 type object interface {
 	comparable
 	metav1.Object
 }
 
-// on calls f with every object before and after it was added, changed or deleted;
-// what there is not is nil. An object in whose place the informer shows another one of
-// its name, with another UID, was deleted, and the other one was added. An object that is looked at again although nothing has
-// changed, as every now and then with [Config.Resync], was added.
+// on calls f for every addition, change and deletion of an object, with the object before and
+// after. The missing object is nil. An update with another UID is a deletion and an addition. An
+// update without a change, as with [Config.Resync], is an addition.
 func on[T object](informer cache.SharedIndexInformer, f func(before, after T)) {
 	var none T
-	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{ // fails only once the informer has stopped
+	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{ // fails only for a stopped informer
 		AddFunc: typed(func(o T) { f(none, o) }),
 		UpdateFunc: func(old, o any) {
 			typed(func(before T) {
@@ -45,7 +44,7 @@ func on[T object](informer cache.SharedIndexInformer, f func(before, after T)) {
 	})
 }
 
-// each returns what calls f with the object before, and after.
+// each returns a function that calls f with the object before and with the object after.
 func each[T object](f func(T)) func(before, after T) {
 	return func(before, after T) {
 		var none T
@@ -57,7 +56,7 @@ func each[T object](f func(T)) func(before, after T) {
 	}
 }
 
-// onDelete calls f with every object that is gone.
+// onDelete calls f with every deleted object.
 func onDelete[T object](informer cache.SharedIndexInformer, f func(T)) {
 	var none T
 	on(informer, func(before, after T) {
@@ -67,16 +66,16 @@ func onDelete[T object](informer cache.SharedIndexInformer, f func(T)) {
 	})
 }
 
-// shows returns what says whether the informer shows an object with a UID. It has to be
+// shows returns a function that reports whether the informer has an object with a UID. It must be
 // called before the informer starts.
 func shows[T object](informer cache.SharedIndexInformer) func(types.UID) bool {
 	of := index(informer, "uid", func(o T) []types.UID { return []types.UID{o.GetUID()} })
 	return func(uid types.UID) bool { return len(of(uid)) > 0 }
 }
 
-// typed returns what calls f with an object of its type, also with one that was
-// missed when it went. If f panics, that is logged with the stack, and what f would
-// have woken up is looked at with the next change or resync.
+// typed returns a function that calls f with an object of its type, also for a deletion that the
+// watch missed. A panic of f is logged with its stack. The next change or resync repeats the lost
+// work.
 func typed[T any](f func(T)) func(any) {
 	return func(o any) {
 		defer logPanic()
@@ -89,17 +88,17 @@ func typed[T any](f func(T)) func(any) {
 	}
 }
 
-// logPanic ends a panic of the function that defers it, and logs it with its stack.
+// logPanic recovers from a panic of the function that defers it, and logs the panic with its stack.
 func logPanic() {
 	if value := recover(); value != nil {
 		utilruntime.HandleError(fmt.Errorf("panic: %v\n%s", value, debug.Stack())) //nolint:staticcheck // there is no context here
 	}
 }
 
-// index makes objects findable by what keys returns of them. It has to be called
-// before the informer starts.
+// index adds an index by the given keys, and returns its lookup function. It must be called before
+// the informer starts.
 func index[T any, K ~string | cache.ObjectName](informer cache.SharedIndexInformer, name string, keys func(T) []K) func(key K) []T {
-	// It fails only if the informer has started or the name is taken by another index.
+	// AddIndexers fails only for a started informer or a duplicate name.
 	_ = informer.AddIndexers(cache.Indexers{name: func(o any) (names []string, _ error) {
 		defer logPanic()
 		if t, ok := o.(T); ok {

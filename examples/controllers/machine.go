@@ -26,8 +26,8 @@ import (
 	"github.com/machinist-dev/machinist/permits"
 )
 
-// machines lives the lives of machines.
-type machines struct {
+// machineReconciler reconciles Machine objects.
+type machineReconciler struct {
 	*loop
 	cfg      *Config
 	lister   listers.MachineLister
@@ -48,40 +48,40 @@ type machines struct {
 	writtenToken *written[*corev1.Secret]
 	permits      *permits.Ledger
 	failures     *failureGuard
-	silent       silence
-	shows        func(types.UID) bool         // whether the cache shows a machine
-	secondVM     func(class cache.ObjectName) // is told that the driver found several VMs of one machine
+	outage       targetOutage
+	shows        func(types.UID) bool         // reports whether the cache contains a machine
+	secondVM     func(class cache.ObjectName) // is called if the driver found several VMs of one machine
 
 	mu     sync.Mutex
 	memory map[types.UID]memory
 }
 
-// memory is what is kept of a machine between two passes. Losing it costs time,
-// never safety.
+// memory is what is kept of a machine between two passes. If it is lost, work is repeated, and the
+// decisions stay safe.
 type memory struct {
-	first time.Time // when it was observed first
+	first time.Time // the time of the first observation
 	vm    machine.VMView
 	drain machine.DrainView
-	asked time.Time      // when attachments were first deleted
-	token *corev1.Secret // made, and not in the cache yet
+	asked time.Time      // the time of the first deletion of attachments
+	token *corev1.Secret // created, and not in the cache yet
 
-	reported drain.Decision // the last one about the drain that was reported
+	reported drain.Decision // the last reported decision of the drain
 }
 
-// steps bounds one pass. A machine that does not come to rest in so many is tried again
-// after a pause that grows.
-const steps = 50
+// maxSteps is the maximum number of actions in one pass. A machine that needs more is retried with
+// back-off.
+const maxSteps = 50
 
-// errNoRest says that a pass reached its bound.
-var errNoRest = errors.New("no rest")
+// errNotSettled is the error of a pass that has reached maxSteps.
+var errNotSettled = errors.New("machine did not settle")
 
-// permitTime is for how long a machine that may be failed counts as failed although
-// no cache shows it.
+// permitTime is how long a machine with a permit to fail counts as failed before the cache shows
+// that.
 const permitTime = 10 * time.Minute
 
-func newMachines(cfg *Config, c *caches) *machines {
+func newMachines(cfg *Config, c *caches) *machineReconciler {
 	api := c.machines.Machine().V1alpha1()
-	r := &machines{
+	r := &machineReconciler{
 		cfg: cfg, secret: c.secret(), memory: map[types.UID]memory{}, permits: permits.NewLedger(0, permitTime),
 		shows:  shows[*v1alpha1.Machine](api.Machines().Informer()),
 		lister: api.Machines().Lister(), classes: api.MachineClasses().Lister(), secondVM: func(cache.ObjectName) {},
@@ -91,15 +91,15 @@ func newMachines(cfg *Config, c *caches) *machines {
 	r.failures = newFailureGuard(cfg, c, r.groups, r.written)
 	r.nodeOfID, r.ofID, r.machinesOfNode = c.nodeOfID, c.ofID, c.machinesOfNode
 	r.watch(c)
-	r.wakeWithFreeze(api.Machines().Informer(), thawTime)
+	r.wakeWithFreeze(api.Machines().Informer(), wakeSpread)
 	if c.target != nil {
 		r.watchTarget(c)
 	}
 	return r
 }
 
-// pass observes a machine, decides and acts until there is nothing to do.
-func (r *machines) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
+// pass observes a machine, and decides and acts until a decision has no action.
+func (r *machineReconciler) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
 	m, err := r.lister.Machines(key.Namespace).Get(key.Name)
 	if err != nil {
 		r.cfg.holds.forget(r.kind, key)
@@ -109,40 +109,40 @@ func (r *machines) pass(ctx context.Context, key cache.ObjectName) (time.Time, e
 	if !exists {
 		return time.Time{}, nil
 	}
-	if !r.cfg.mine(m) { // its failure counts all the same
+	if !r.cfg.mine(m) { // its failure counts for the guard
 		r.failures.settle(m, r.cfg.Clock.Now())
 		return time.Time{}, nil
 	}
 	in, kept := r.observe(ctx, m)
 	again, err := r.advance(ctx, key, &in, &kept)
-	r.remember(in, kept) // after a panic nothing is, as observe has taken it
+	r.remember(in, kept) // not after a panic: observe has removed the memory
 	r.failures.settle(m, r.cfg.Clock.Now())
 	return again, err
 }
 
-// advance decides and acts until there is nothing to do.
-func (r *machines) advance(ctx context.Context, key cache.ObjectName, in *machine.Observation, kept *memory) (time.Time, error) {
+// advance decides and acts until a decision has no action. It returns the time of the next check.
+func (r *machineReconciler) advance(ctx context.Context, key cache.ObjectName, in *machine.Observation, kept *memory) (time.Time, error) {
 	var d machine.Decision
-	for range steps {
-		in.Freeze = r.cfg.freeze.now() // it may have begun during a call
+	for range maxSteps {
+		in.Freeze = r.cfg.freeze.now() // a freeze may begin during a call
 		d = machine.Decide(*in, r.cfg.Policy, r.cfg.Clock.Now())
 		r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Reason: d.Reason, Holds: d.Holds, Acts: d.Action != nil, Waits: len(d.Holds) > 0})
 		if d.Action == nil {
-			return machinist.Earliest(d.NextCheck, r.cfg.tellStuck(r.kind, in.Machine, key, d.Holds, nil)), nil
+			return machinist.Earliest(d.NextCheck, r.cfg.reportStuck(r.kind, in.Machine, key, d.Holds, nil)), nil
 		}
-		if err := r.act(ctx, in, kept, d.Action); err != nil {
+		if err := r.apply(ctx, in, kept, d.Action); err != nil {
 			return time.Time{}, fmt.Errorf("%s: %w", d.Action, err)
 		}
-		if in.Machine == nil { // gone
+		if in.Machine == nil { // deleted
 			r.cfg.holds.forget(r.kind, key)
 			return time.Time{}, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("%w after %d steps, of which the last was: %s", errNoRest, steps, d.Action)
+	return time.Time{}, fmt.Errorf("%w in %d steps; the last action was: %s", errNotSettled, maxSteps, d.Action)
 }
 
-// observe gathers what is known of a machine, and takes what is kept of it.
-func (r *machines) observe(ctx context.Context, m *v1alpha1.Machine) (machine.Observation, memory) {
+// observe returns the observation of a machine, and removes and returns its memory.
+func (r *machineReconciler) observe(ctx context.Context, m *v1alpha1.Machine) (machine.Observation, memory) {
 	r.mu.Lock()
 	kept := r.memory[m.UID]
 	delete(r.memory, m.UID)
@@ -163,9 +163,9 @@ func (r *machines) observe(ctx context.Context, m *v1alpha1.Machine) (machine.Ob
 	return in, kept
 }
 
-// observeProviderID looks for other machines that record the same provider ID. Only for
-// one that is being deleted beside such machines is the provider asked whose VM it is.
-func (r *machines) observeProviderID(ctx context.Context, in *machine.Observation) machine.ProviderIDView {
+// observeProviderID finds other machines with the same provider ID. If there are some and the
+// machine is being deleted, it asks the provider which machine owns the VM.
+func (r *machineReconciler) observeProviderID(ctx context.Context, in *machine.Observation) machine.ProviderIDView {
 	m, view := in.Machine, machine.ProviderIDView{Compared: true}
 	for _, id := range providerIDs(m.Spec.ProviderID) {
 		for _, other := range r.ofID(id) {
@@ -177,7 +177,7 @@ func (r *machines) observeProviderID(ctx context.Context, in *machine.Observatio
 	if len(view.Others) == 0 || m.DeletionTimestamp.IsZero() || in.Class.Class == nil {
 		return view
 	}
-	secret, _ := mergedSecret(in.Class.Class, r.secret) // a list that fails proves nothing
+	secret, _ := mergedSecret(in.Class.Class, r.secret) // the call fails if Secrets are missing; a failed list proves nothing
 	list, err := r.cfg.Driver.ListMachines(ctx, &driver.ListMachinesRequest{MachineClass: in.Class.Class, Secret: secret})
 	if err != nil || list == nil {
 		return view
@@ -190,9 +190,9 @@ func (r *machines) observeProviderID(ctx context.Context, in *machine.Observatio
 	return view
 }
 
-// liveMachines asks the API server for the machines of a namespace: the first lists of a
-// controller that begins may not show yet what the one before it has failed.
-func (r *machines) liveMachines(ctx context.Context, namespace string) ([]*v1alpha1.Machine, error) {
+// liveMachines lists the machines of a namespace from the API server. The first lists of a new
+// process may not contain the failures of the process before it.
+func (r *machineReconciler) liveMachines(ctx context.Context, namespace string) ([]*v1alpha1.Machine, error) {
 	list, err := r.cfg.Machines.MachineV1alpha1().Machines(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
@@ -204,7 +204,7 @@ func (r *machines) liveMachines(ctx context.Context, namespace string) ([]*v1alp
 	return live, nil
 }
 
-func (r *machines) observeClass(m *v1alpha1.Machine) machine.ClassView {
+func (r *machineReconciler) observeClass(m *v1alpha1.Machine) machine.ClassView {
 	class, err := r.classes.MachineClasses(m.Namespace).Get(m.Spec.Class.Name)
 	if err != nil {
 		return machine.ClassView{Looked: ignoreNotFound(err) == nil}
@@ -213,9 +213,9 @@ func (r *machines) observeClass(m *v1alpha1.Machine) machine.ClassView {
 	return machine.ViewClass(class, secret.Data, err)
 }
 
-// observeTokens looks for the bootstrap tokens of the machine: those in the cache,
-// and the one that we have just made.
-func (r *machines) observeTokens(m *v1alpha1.Machine, kept *memory) machine.TokensView {
+// observeTokens returns the bootstrap tokens of the machine: those in the cache, and the token that
+// was just created.
+func (r *machineReconciler) observeTokens(m *v1alpha1.Machine, kept *memory) machine.TokensView {
 	if r.tokens == nil {
 		return machine.TokensView{}
 	}
@@ -234,10 +234,10 @@ func (r *machines) observeTokens(m *v1alpha1.Machine, kept *memory) machine.Toke
 	return view
 }
 
-// observeNode looks for the Node which the machine names, or else for the one with its
-// provider ID. What the cache does not show may have joined just now: before a machine
-// goes, the API server is asked.
-func (r *machines) observeNode(ctx context.Context, m *v1alpha1.Machine, vm machine.VMView) machine.NodeView {
+// observeNode returns the Node that the machine or its VM names, or else the Node with its provider
+// ID. For a machine that is being deleted, it reads a Node that the cache lacks from the API
+// server, because the Node may have just joined.
+func (r *machineReconciler) observeNode(ctx context.Context, m *v1alpha1.Machine, vm machine.VMView) machine.NodeView {
 	if r.node == nil {
 		return machine.NodeView{NoTarget: true}
 	}
@@ -265,8 +265,8 @@ func (r *machines) observeNode(ctx context.Context, m *v1alpha1.Machine, vm mach
 	return machine.NodeView{Looked: true, Name: name, Node: node}
 }
 
-// newestNode returns the written known version of a Node, or nil if it is gone.
-func (r *machines) newestNode(node *corev1.Node) *corev1.Node {
+// newestNode returns the newest known version of a Node, or nil if it was deleted.
+func (r *machineReconciler) newestNode(node *corev1.Node) *corev1.Node {
 	if node == nil {
 		return nil
 	}
@@ -276,23 +276,23 @@ func (r *machines) newestNode(node *corev1.Node) *corev1.Node {
 	return nil
 }
 
-func (r *machines) remember(in machine.Observation, kept memory) {
+func (r *machineReconciler) remember(in machine.Observation, kept memory) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if in.Machine == nil || !r.shows(in.Machine.UID) { // nothing would make it forgotten again
-		r.drainGone(kept)
+	if in.Machine == nil || !r.shows(in.Machine.UID) { // nothing would remove the memory again
+		r.forgetDrain(kept)
 		return
 	}
 	kept.vm, kept.drain, kept.asked = in.VM, in.Drain, in.Attachments.AskedAt
 	r.memory[in.Machine.UID] = kept
 }
 
-// forget forgets a machine that the cache has lost.
-func (r *machines) forget(uid types.UID) {
+// forget removes the memory of a machine that the cache has lost.
+func (r *machineReconciler) forget(uid types.UID) {
 	r.written.forget(uid)
 	r.mu.Lock()
 	kept := r.memory[uid]
 	delete(r.memory, uid)
 	r.mu.Unlock()
-	r.drainGone(kept)
+	r.forgetDrain(kept)
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// act carries out one action and puts what it learns into the observation.
-func (r *machines) act(ctx context.Context, in *machine.Observation, kept *memory, do machine.Action) error {
+// apply carries out one action and adds its result to the observation.
+func (r *machineReconciler) apply(ctx context.Context, in *machine.Observation, kept *memory, do machine.Action) error {
 	switch a := do.(type) {
 	case machine.UpdateMachine:
 		return r.afterWrite(ctx, in)(r.cfg.Machines.MachineV1alpha1().Machines(a.Machine.Namespace).Update(ctx, a.Machine, metav1.UpdateOptions{}))
@@ -58,7 +58,7 @@ func (r *machines) act(ctx context.Context, in *machine.Observation, kept *memor
 		return r.takePermit(ctx, in, a)
 	case machine.ReturnPermit:
 		r.permits.Release(a.Key, a.Holder, r.cfg.Clock.Now())
-		r.failures.giveBack(in.Machine.UID)
+		r.failures.revoke(in.Machine.UID)
 		in.Permit.Held = false
 		return nil
 	default:
@@ -68,7 +68,7 @@ func (r *machines) act(ctx context.Context, in *machine.Observation, kept *memor
 
 // afterWrite returns a function that puts the machine which a write returned into the observation.
 // The observation of a deleted machine has no machine.
-func (r *machines) afterWrite(ctx context.Context, in *machine.Observation) func(*v1alpha1.Machine, error) error {
+func (r *machineReconciler) afterWrite(ctx context.Context, in *machine.Observation) func(*v1alpha1.Machine, error) error {
 	return func(m *v1alpha1.Machine, err error) error {
 		switch {
 		case apierrors.IsNotFound(err):
@@ -88,7 +88,7 @@ func (r *machines) afterWrite(ctx context.Context, in *machine.Observation) func
 		}
 		r.written.put(m)
 		renamed := in.Machine.Spec.ProviderID != m.Spec.ProviderID
-		in.Machine, in.Node = m, r.observeNode(ctx, m, in.VM) // it may name its Node only now
+		in.Machine, in.Node = m, r.observeNode(ctx, m, in.VM) // the write may have set the label of the Node
 		if renamed {
 			in.ProviderID = r.observeProviderID(ctx, in)
 		}
@@ -99,12 +99,12 @@ func (r *machines) afterWrite(ctx context.Context, in *machine.Observation) func
 	}
 }
 
-// observed puts the Node that a request returned into the observation.
-func (r *machines) observed(in *machine.Observation) func(*corev1.Node, error) error {
+// observed returns a function that puts the Node which a request returned into the observation.
+func (r *machineReconciler) observed(in *machine.Observation) func(*corev1.Node, error) error {
 	return func(n *corev1.Node, err error) error {
 		switch {
 		case apierrors.IsNotFound(err):
-			r.buryNode(in)
+			r.putNodeDeleted(in)
 			return nil
 		case err != nil:
 			return err
@@ -115,16 +115,15 @@ func (r *machines) observed(in *machine.Observation) func(*corev1.Node, error) e
 	}
 }
 
-// buryNode remembers that a Node is gone, as long as the cache shows it.
-func (r *machines) buryNode(in *machine.Observation) {
+// putNodeDeleted records that the Node was deleted, until the cache shows that.
+func (r *machineReconciler) putNodeDeleted(in *machine.Observation) {
 	r.writtenNode.putDeleted(in.Node.Node.UID)
 	in.Node.Node = nil
 }
 
-// setNodeCondition sets a condition of a Node that still is as it is known. About one
-// that has changed it is decided anew: an update in place that is long over does not
-// begin again because a cache shows it late.
-func (r *machines) setNodeCondition(ctx context.Context, in *machine.Observation, a machine.SetNodeCondition) error {
+// setNodeCondition sets a condition of a Node if the Node is unchanged. Otherwise the next decision
+// uses the newer Node, so that a finished update in place does not begin again.
+func (r *machineReconciler) setNodeCondition(ctx context.Context, in *machine.Observation, a machine.SetNodeCondition) error {
 	nodes, node := r.cfg.Target.CoreV1().Nodes(), in.Node.Node.DeepCopy()
 	node.Status.Conditions = nodeops.CloneAndAddCondition(node.Status.Conditions, a.Condition)
 	written, err := nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{})
@@ -135,10 +134,10 @@ func (r *machines) setNodeCondition(ctx context.Context, in *machine.Observation
 }
 
 // deleteNode deletes the Node of the machine.
-func (r *machines) deleteNode(ctx context.Context, in *machine.Observation, a machine.DeleteNode) error {
+func (r *machineReconciler) deleteNode(ctx context.Context, in *machine.Observation, a machine.DeleteNode) error {
 	node, err := deleteNode(ctx, r.cfg.Target, a.Node)
-	if node == nil && err == nil { // nothing keeps it
-		r.buryNode(in)
+	if node == nil && err == nil { // it had no finalizers
+		r.putNodeDeleted(in)
 		return nil
 	}
 	if node != nil {
@@ -148,8 +147,8 @@ func (r *machines) deleteNode(ctx context.Context, in *machine.Observation, a ma
 	return err
 }
 
-// deleteNode takes our finalizer from a Node and deletes it. It returns the Node as it
-// then is, also with an error, and nil for a Node that is gone.
+// deleteNode removes the finalizer of this manager from a Node and deletes the Node. It returns the
+// newest version of the Node, also with an error, and nil for a deleted Node.
 func deleteNode(ctx context.Context, target kubernetes.Interface, node *corev1.Node) (*corev1.Node, error) {
 	nodes := target.CoreV1().Nodes()
 	if patch, needed := machine.ReleaseNode(node); needed {
@@ -173,8 +172,8 @@ func deleteNode(ctx context.Context, target kubernetes.Interface, node *corev1.N
 	return left, nil
 }
 
-// deleteAttachments deletes what says that volumes are attached.
-func (r *machines) deleteAttachments(ctx context.Context, in *machine.Observation, a machine.DeleteAttachments) error {
+// deleteAttachments deletes the VolumeAttachments of a Node.
+func (r *machineReconciler) deleteAttachments(ctx context.Context, in *machine.Observation, a machine.DeleteAttachments) error {
 	if in.Attachments.AskedAt.IsZero() {
 		in.Attachments.AskedAt = r.cfg.Clock.Now()
 	}
@@ -191,9 +190,9 @@ func (r *machines) deleteAttachments(ctx context.Context, in *machine.Observatio
 	return nil
 }
 
-// createToken makes a bootstrap token, for a machine that still is as it is known.
-func (r *machines) createToken(ctx context.Context, in *machine.Observation, kept *memory, a machine.CreateToken) error {
-	if same, err := r.stillSo(ctx, in); err != nil || !same {
+// createToken creates a bootstrap token, if the machine is unchanged on the API server.
+func (r *machineReconciler) createToken(ctx context.Context, in *machine.Observation, kept *memory, a machine.CreateToken) error {
+	if same, err := r.unchanged(ctx, in); err != nil || !same {
 		return err
 	}
 	token, err := machine.NewBootstrapToken(in.Machine, a.Expires, r.cfg.TokenGroups, rand.Reader)
@@ -210,7 +209,7 @@ func (r *machines) createToken(ctx context.Context, in *machine.Observation, kep
 }
 
 // deleteToken deletes a bootstrap token.
-func (r *machines) deleteToken(ctx context.Context, in *machine.Observation, kept *memory, a machine.DeleteToken) error {
+func (r *machineReconciler) deleteToken(ctx context.Context, in *machine.Observation, kept *memory, a machine.DeleteToken) error {
 	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(a.UID))}
 	if err := r.cfg.Target.CoreV1().Secrets(a.Namespace).Delete(ctx, a.Name, options); ignoreNotFound(err) != nil {
 		return err

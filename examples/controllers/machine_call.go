@@ -14,15 +14,15 @@ import (
 	"github.com/machinist-dev/machinist/machine"
 )
 
-// call makes a driver call and puts the answer into the observation. What a call
-// that failed means is for the next decision.
-func (r *machines) call(ctx context.Context, in *machine.Observation, do machine.Action) error {
+// call makes a driver call and puts the result into the observation. The next decision handles an
+// error.
+func (r *machineReconciler) call(ctx context.Context, in *machine.Observation, do machine.Action) error {
 	if _, creates := do.(machine.CreateVM); creates {
-		if same, err := r.stillSo(ctx, in); err != nil || !same {
+		if same, err := r.unchanged(ctx, in); err != nil || !same {
 			return err
 		}
 	}
-	secret, _ := mergedSecret(in.Class.Class, r.secret) // whether what can be read is enough has been decided
+	secret, _ := mergedSecret(in.Class.Class, r.secret) // the decision has checked the Secrets
 	asked := r.cfg.Clock.Now()
 	answer, err := machine.Call(ctx, r.cfg.Driver, do, in.Machine, in.Class.Class, secret)
 	if err != nil {
@@ -34,19 +34,18 @@ func (r *machines) call(ctx context.Context, in *machine.Observation, do machine
 		r.secondVM(classKey(in.Machine))
 	}
 	if ctx.Err() == nil && (answer.Operation == driver.OpDeleteMachine || machine.NodeNameOf(in.Machine, in.VM) != in.Node.Name) {
-		in.Node = r.observeNode(ctx, in.Machine, in.VM) // it may have joined meanwhile, or is known by its name only now
+		in.Node = r.observeNode(ctx, in.Machine, in.VM) // the Node may have joined, or its name may be known only now
 	}
 	if ctx.Err() != nil && in.VM.Failure.Code == codes.OK {
-		return errors.Join(ctx.Err(), r.lastWord(ctx, in))
+		return errors.Join(ctx.Err(), r.recordResult(ctx, in))
 	}
 	return ctx.Err()
 }
 
-// stillSo asks the API server whether the machine is as it is known, and if not,
-// puts what it is into the observation. The first lists of a controller that begins
-// may be older than what the one before it wrote: on such news neither a token nor
-// a VM is made.
-func (r *machines) stillSo(ctx context.Context, in *machine.Observation) (bool, error) {
+// unchanged reports whether the API server has the same version of the machine, and otherwise puts
+// the newer version into the observation. The first lists of a new process may be older than the
+// writes of the process before it. Tokens and VMs are created only for a machine that is unchanged.
+func (r *machineReconciler) unchanged(ctx context.Context, in *machine.Observation) (bool, error) {
 	m := in.Machine
 	live, err := r.cfg.Machines.MachineV1alpha1().Machines(m.Namespace).Get(ctx, m.Name, metav1.GetOptions{})
 	switch {
@@ -61,19 +60,19 @@ func (r *machines) stillSo(ctx context.Context, in *machine.Observation) (bool, 
 	}
 }
 
-// lastWordTime bounds the write of what a call has answered after the end.
-const lastWordTime = 5 * time.Second
+// recordTimeout is the deadline for recording the result of a call after the end of the pass.
+const recordTimeout = 5 * time.Second
 
-// lastWord records the result of a driver call that finished after its pass was
+// recordResult records the result of a driver call that finished after its pass was
 // canceled, so that the next pass starts from it.
-func (r *machines) lastWord(ctx context.Context, in *machine.Observation) error {
+func (r *machineReconciler) recordResult(ctx context.Context, in *machine.Observation) error {
 	d := machine.Decide(*in, r.cfg.Policy, r.cfg.Clock.Now())
 	switch d.Action.(type) {
 	case machine.UpdateMachine, machine.UpdateStatus:
 	default:
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWordTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	return r.act(ctx, in, &memory{}, d.Action)
+	return r.apply(ctx, in, &memory{}, d.Action)
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/machinist-dev/machinist/machine"
 )
 
-// drain makes one pass of draining. One that fails counts too: force has an end.
-func (r *machines) drain(ctx context.Context, in *machine.Observation, kept *memory, a machine.DrainNode) error {
+// drain makes one pass of the drain. A failed pass counts too, so that a drain by force ends.
+func (r *machineReconciler) drain(ctx context.Context, in *machine.Observation, kept *memory, a machine.DrainNode) error {
 	state := in.Drain.StateFor(a)
 	a.Policy.Volumes.ReattachTimeout = r.cfg.ReattachTimeout
 	seen, notSeen := runner.Observe(ctx, r.drains, a.NodeName, a.Policy, state)
-	seen.Node, seen.Reachability = in.Node.Node, a.Reachability // which may be newer than in the cache
+	seen.Node, seen.Reachability = in.Node.Node, a.Reachability // may be newer than the cache
 	executor := runner.Executor{Client: r.cfg.Target, Clock: r.cfg.Clock, Parallel: r.cfg.parallel}
 	if r.cfg.Drains != nil {
 		executor.Observer = r.cfg.Drains
@@ -29,8 +29,8 @@ func (r *machines) drain(ctx context.Context, in *machine.Observation, kept *mem
 	return errors.Join(notSeen, err)
 }
 
-// reportDrain tells the observer what has happened since the last decision about the drain.
-func (r *machines) reportDrain(kept *memory, d drain.Decision) {
+// reportDrain reports the progress since the last decision of the drain to the observer.
+func (r *machineReconciler) reportDrain(kept *memory, d drain.Decision) {
 	if r.cfg.Drains == nil {
 		return
 	}
@@ -43,8 +43,8 @@ func (r *machines) reportDrain(kept *memory, d drain.Decision) {
 	kept.reported = d
 }
 
-// drainGone tells the observer of a drain that goes on no more although it has not ended.
-func (r *machines) drainGone(kept memory) {
+// forgetDrain tells the observer that a drain was stopped before its end.
+func (r *machineReconciler) forgetDrain(kept memory) {
 	if kept.reported.Node != "" && !kept.reported.Over() {
 		r.cfg.Drains.Forget(kept.reported.Node)
 	}

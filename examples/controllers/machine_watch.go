@@ -14,8 +14,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// watch wakes machines up when what is decided from changes.
-func (r *machines) watch(c *caches) {
+// watch enqueues machines when an object changes that their decisions depend on.
+func (r *machineReconciler) watch(c *caches) {
 	api := c.machines.Machine().V1alpha1()
 	on(api.Machines().Informer(), r.changed)
 	on(api.MachineClasses().Informer(), func(before, after *v1alpha1.MachineClass) {
@@ -35,8 +35,8 @@ func (r *machines) watch(c *caches) {
 	})
 }
 
-// changed wakes a machine up, and those that it stood in the way of.
-func (r *machines) changed(before, after *v1alpha1.Machine) {
+// changed enqueues a machine, and the machines that its change may release.
+func (r *machineReconciler) changed(before, after *v1alpha1.Machine) {
 	if machine.Changed(before, after) {
 		each(func(m *v1alpha1.Machine) { r.add(m) })(before, after)
 	}
@@ -59,12 +59,12 @@ func (r *machines) changed(before, after *v1alpha1.Machine) {
 	}
 }
 
-// watchTarget wakes machines up when their Node changes, or what is on it.
-func (r *machines) watchTarget(c *caches) {
+// watchTarget enqueues machines when their Node changes, or an object on it.
+func (r *machineReconciler) watchTarget(c *caches) {
 	core := c.target.Core().V1()
 	r.writtenNode = newWritten[*corev1.Node](shows[*corev1.Node](core.Nodes().Informer()))
 	r.node = core.Nodes().Lister().Get
-	// Both fail only once the informers have stopped.
+	// Both fail only for stopped informers.
 	r.drains, _ = runner.NewInformers(c.target, drain.SourceBudgets, drain.SourceClaims, drain.SourceAttachments)
 	_ = r.drains.OnChange(r.addDrained)
 	on(core.Nodes().Informer(), func(before, after *corev1.Node) {
@@ -82,21 +82,20 @@ func (r *machines) watchTarget(c *caches) {
 			return
 		}
 		if key, err := cache.ParseObjectName(after.Annotations[machine.TokenMachineAnnotation]); err == nil {
-			r.queue.Add(key) // one may come to light late that is not needed
+			r.queue.Add(key) // a token that the cache shows late may have to be deleted
 		}
 	})
 }
 
-// addAll asks for a pass over each machine.
-func (r *machines) addAll(machines []*v1alpha1.Machine) {
+// addAll enqueues each of the machines.
+func (r *machineReconciler) addAll(machines []*v1alpha1.Machine) {
 	for _, m := range machines {
 		r.add(m)
 	}
 }
 
-// addWaiting asks for a pass over each machine of a group that may wait for the
-// replacement limit.
-func (r *machines) addWaiting(m *v1alpha1.Machine) {
+// addWaiting enqueues the machines of a group that may wait for the replacement limit.
+func (r *machineReconciler) addWaiting(m *v1alpha1.Machine) {
 	for _, sibling := range r.groups.siblings(m).Machines {
 		if machine.NeedsSiblings(sibling) {
 			r.add(sibling)
@@ -104,8 +103,8 @@ func (r *machines) addWaiting(m *v1alpha1.Machine) {
 	}
 }
 
-// addDrained asks for a pass over the machine whose Node is being drained.
-func (r *machines) addDrained(node string) {
+// addDrained enqueues the machine whose Node is being drained.
+func (r *machineReconciler) addDrained(node string) {
 	n, err := r.node(node)
 	if err != nil {
 		n = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}

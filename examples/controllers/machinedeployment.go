@@ -23,8 +23,8 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// machineDeployments replaces one generation of machines by the next.
-type machineDeployments struct {
+// machineDeploymentReconciler reconciles MachineDeployment objects.
+type machineDeploymentReconciler struct {
 	*loop
 	cfg        *Config
 	deployment func(namespace, name string) (*api.MachineDeployment, error)
@@ -33,17 +33,17 @@ type machineDeployments struct {
 	machinesOf func(ownerKey string) []*api.Machine
 	node       func(name string) (*corev1.Node, error) // nil without a target cluster
 	machine    func(namespace, name string) (*api.Machine, error)
-	expected   keep[machine.Expectations]
+	expected   perObject[machine.Expectations]
 }
 
-// gather is for how long changes of machines are gathered before their deployment is
-// looked at. What it waits for most, its sets tell it at once.
-const gather = time.Second
+// batchDelay is how long changes of machines are collected before the next pass over their
+// deployment. Changes of sets enqueue the deployment at once.
+const batchDelay = time.Second
 
-func newMachineDeployments(cfg *Config, c *caches) *machineDeployments {
+func newMachineDeployments(cfg *Config, c *caches) *machineDeploymentReconciler {
 	informers := c.machines.Machine().V1alpha1()
 	deployments, sets := informers.MachineDeployments().Informer(), informers.MachineSets()
-	r := &machineDeployments{cfg: cfg, machinesOf: c.machinesOf, setsOf: index(sets.Informer(), "owner-of-set", ownerKey[*api.MachineSet])}
+	r := &machineDeploymentReconciler{cfg: cfg, machinesOf: c.machinesOf, setsOf: index(sets.Informer(), "owner-of-set", ownerKey[*api.MachineSet])}
 	r.deployment = func(namespace, name string) (*api.MachineDeployment, error) {
 		return informers.MachineDeployments().Lister().MachineDeployments(namespace).Get(name)
 	}
@@ -61,7 +61,7 @@ func newMachineDeployments(cfg *Config, c *caches) *machineDeployments {
 	ofMachine := func(m *api.Machine) {
 		if owner := metav1.GetControllerOfNoCopy(m); owner != nil {
 			if s, err := sets.Lister().MachineSets(m.Namespace).Get(owner.Name); err == nil {
-				r.addOwnerAfter(s, gather)
+				r.addOwnerAfter(s, batchDelay)
 			}
 		}
 	}
@@ -84,11 +84,11 @@ func newMachineDeployments(cfg *Config, c *caches) *machineDeployments {
 	return r
 }
 
-func (r *machineDeployments) api() v1alpha1.MachineV1alpha1Interface {
+func (r *machineDeploymentReconciler) api() v1alpha1.MachineV1alpha1Interface {
 	return r.cfg.SetClient.MachineV1alpha1()
 }
 
-func (r *machineDeployments) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
+func (r *machineDeploymentReconciler) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
 	if cached, err := r.deployment(key.Namespace, key.Name); err == nil && !r.cfg.mine(cached) {
 		return time.Time{}, nil
 	}
@@ -101,14 +101,14 @@ func (r *machineDeployments) pass(ctx context.Context, key cache.ObjectName) (ti
 	if err != nil {
 		return time.Time{}, err
 	}
-	return r.carry(ctx, in)
+	return r.advance(ctx, in)
 }
 
-// observe gathers what is known of a deployment: its sets, adopting and releasing
-// them where that is due, their machines, and the Nodes of these.
-func (r *machineDeployments) observe(ctx context.Context, d *api.MachineDeployment) (deployment.Observation, error) {
+// observe returns the observation of a deployment: its sets, after adoption and release, their
+// machines, and the Nodes of the machines.
+func (r *machineDeploymentReconciler) observe(ctx context.Context, d *api.MachineDeployment) (deployment.Observation, error) {
 	in := deployment.Observation{Deployment: d, Nodes: map[string]*corev1.Node{}, NoCluster: r.node == nil, Freeze: r.cfg.freeze.now()}
-	// Before the lists are read: what the caches show now, the lists show.
+	// Expectations are read before the lists, so that the lists are at least as new.
 	in.Expectations = r.expected.change(d.UID, func(e machine.Expectations) machine.Expectations {
 		return e.Observe(func(kind, name string) metav1.Object { return r.find(d.Namespace, kind, name) }, true)
 	})
@@ -130,8 +130,8 @@ func (r *machineDeployments) observe(ctx context.Context, d *api.MachineDeployme
 	return in, nil
 }
 
-// find returns an object as the caches show it, to whichever deployment it belongs, or nil.
-func (r *machineDeployments) find(namespace, kind, name string) metav1.Object {
+// find returns an object of the caches, whatever deployment it belongs to, or nil.
+func (r *machineDeploymentReconciler) find(namespace, kind, name string) metav1.Object {
 	var found metav1.Object
 	var err error
 	switch {
@@ -148,25 +148,24 @@ func (r *machineDeployments) find(namespace, kind, name string) metav1.Object {
 	return found
 }
 
-// carry decides, carries out what is decided up to the first thing that fails, and
-// stores the status.
-func (r *machineDeployments) carry(ctx context.Context, in deployment.Observation) (time.Time, error) {
+// advance decides, carries out the actions up to the first error, and writes the status.
+func (r *machineDeploymentReconciler) advance(ctx context.Context, in deployment.Observation) (time.Time, error) {
 	d := in.Deployment
 	plan := deployment.Decide(in, r.cfg.Deployments, r.cfg.Clock.Now())
 	now := r.cfg.Clock.Now()
-	stuck := r.cfg.tellStuck(r.kind, d, cache.MetaObjectToName(d), plan.Holds, sinceProgress(lastProgress(d), now))
+	stuck := r.cfg.reportStuck(r.kind, d, cache.MetaObjectToName(d), plan.Holds, sinceProgress(lastProgress(d), now))
 	plan.NextCheck = machinist.Earliest(plan.NextCheck, stuck)
 	r.cfg.note(Note{Kind: r.kind, Key: cache.MetaObjectToName(d).String(), Text: plan.String(), Reason: plan.Reason, Holds: plan.Holds, Acts: len(plan.Actions) > 0, Waits: len(plan.Holds) > 0})
 	observed := d.Status.ObservedGeneration
-	last, failed, err := r.act(ctx, d, plan.Actions)
+	last, failed, err := r.apply(ctx, d, plan.Actions)
 	if _, node := last.(deployment.WriteNode); failed != nil && !node {
-		plan.Status.ObservedGeneration = observed // the rest of the actions was not tried
+		plan.Status.ObservedGeneration = observed // the other actions were not tried
 	}
 	if create, ok := last.(deployment.CreateSet); ok && apierrors.IsAlreadyExists(failed) && in.NameTakenBy == nil {
 		taken, lookErr := r.api().MachineSets(d.Namespace).Get(ctx, create.Set.Name, metav1.GetOptions{})
 		if lookErr == nil {
 			in.NameTakenBy = taken
-			return r.carry(ctx, in) // the observation now contains the set that has the name
+			return r.advance(ctx, in) // the observation now contains the set that has the name
 		}
 		err = errors.Join(err, lookErr)
 	} else if ok && failed != nil && ctx.Err() == nil {
@@ -185,7 +184,7 @@ func (r *machineDeployments) carry(ctx context.Context, in deployment.Observatio
 	return plan.NextCheck, err
 }
 
-// lastProgress returns when a rollout made progress last, zero if that is not known.
+// lastProgress returns the time of the last progress of a rollout. Zero means that it is not known.
 func lastProgress(d *api.MachineDeployment) time.Time {
 	for _, c := range d.Status.Conditions {
 		if c.Type == api.MachineDeploymentProgressing {
@@ -195,18 +194,18 @@ func lastProgress(d *api.MachineDeployment) time.Time {
 	return time.Time{}
 }
 
-// act carries out actions. It returns the last one that was tried, its error, and the
-// errors of all.
-func (r *machineDeployments) act(ctx context.Context, d *api.MachineDeployment, actions []deployment.Action) (last deployment.Action, failed, err error) {
+// apply carries out actions. It returns the last action that was tried, its error, and the errors
+// of all.
+func (r *machineDeploymentReconciler) apply(ctx context.Context, d *api.MachineDeployment, actions []deployment.Action) (last deployment.Action, failed, err error) {
 	for _, last = range actions {
-		failed = r.actOne(ctx, d, last)
+		failed = r.applyOne(ctx, d, last)
 		if failed != nil {
 			failed = fmt.Errorf("%s: %w", last, failed)
 			err = errors.Join(err, failed)
 			if _, node := last.(deployment.WriteNode); !node {
 				return last, failed, err
 			}
-			continue // a Node that cannot be written keeps no other from being written
+			continue // the other Nodes are still written
 		}
 		if e := last.Event(); e != nil {
 			r.cfg.event(d, *e)
@@ -215,8 +214,8 @@ func (r *machineDeployments) act(ctx context.Context, d *api.MachineDeployment, 
 	return last, failed, err
 }
 
-// actOne carries out one action. What is gone needs no write.
-func (r *machineDeployments) actOne(ctx context.Context, d *api.MachineDeployment, action deployment.Action) error {
+// applyOne carries out one action. A deleted object needs no write.
+func (r *machineDeploymentReconciler) applyOne(ctx context.Context, d *api.MachineDeployment, action deployment.Action) error {
 	switch a := action.(type) {
 	case deployment.WriteDeployment:
 		written, err := r.api().MachineDeployments(d.Namespace).Update(ctx, a.Deployment, metav1.UpdateOptions{})
@@ -226,17 +225,17 @@ func (r *machineDeployments) actOne(ctx context.Context, d *api.MachineDeploymen
 		return ignoreNotFound(err)
 	case deployment.CreateSet:
 		r.cfg.own(a.Set)
-		return r.wrote(d, machine.Expectations.Created)(r.api().MachineSets(d.Namespace).Create(ctx, a.Set, metav1.CreateOptions{}))
+		return r.expect(d, machine.Expectations.Created)(r.api().MachineSets(d.Namespace).Create(ctx, a.Set, metav1.CreateOptions{}))
 	case deployment.WriteSet:
-		return r.wrote(d, machine.Expectations.Updated)(r.api().MachineSets(d.Namespace).Update(ctx, a.Set, metav1.UpdateOptions{}))
+		return r.expect(d, machine.Expectations.Updated)(r.api().MachineSets(d.Namespace).Update(ctx, a.Set, metav1.UpdateOptions{}))
 	case deployment.WriteMachine:
-		return r.wrote(d, machine.Expectations.Updated)(r.api().Machines(d.Namespace).Update(ctx, a.Machine, metav1.UpdateOptions{}))
+		return r.expect(d, machine.Expectations.Updated)(r.api().Machines(d.Namespace).Update(ctx, a.Machine, metav1.UpdateOptions{}))
 	case deployment.WriteNode:
 		patch, err := a.Patch()
 		if err != nil {
 			return err
 		}
-		return r.wrote(d, machine.Expectations.Updated)(r.cfg.Target.CoreV1().Nodes().Patch(ctx, a.Node.Name, types.MergePatchType, patch, metav1.PatchOptions{}))
+		return r.expect(d, machine.Expectations.Updated)(r.cfg.Target.CoreV1().Nodes().Patch(ctx, a.Node.Name, types.MergePatchType, patch, metav1.PatchOptions{}))
 	case deployment.DeleteSet:
 		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(a.UID))}
 		if a.ResourceVersion != "" {
@@ -250,8 +249,8 @@ func (r *machineDeployments) actOne(ctx context.Context, d *api.MachineDeploymen
 	}
 }
 
-// wrote remembers a write until the caches show it.
-func (r *machineDeployments) wrote(d *api.MachineDeployment, record func(machine.Expectations, metav1.Object, time.Time) machine.Expectations) func(metav1.Object, error) error {
+// expect records a write until the caches show it.
+func (r *machineDeploymentReconciler) expect(d *api.MachineDeployment, record func(machine.Expectations, metav1.Object, time.Time) machine.Expectations) func(metav1.Object, error) error {
 	return func(o metav1.Object, err error) error {
 		if err == nil {
 			r.expected.change(d.UID, func(e machine.Expectations) machine.Expectations { return record(e, o, r.cfg.Clock.Now()) })
@@ -260,8 +259,8 @@ func (r *machineDeployments) wrote(d *api.MachineDeployment, record func(machine
 	}
 }
 
-// look reads an object live that the caches do not show as it was written.
-func (r *machineDeployments) look(ctx context.Context, d *api.MachineDeployment, a deployment.Look) error {
+// look reads an object from the API server if the caches do not show the expected write.
+func (r *machineDeploymentReconciler) look(ctx context.Context, d *api.MachineDeployment, a deployment.Look) error {
 	var live metav1.Object
 	var err error
 	switch a.Kind {

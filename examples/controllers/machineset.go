@@ -22,17 +22,17 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// machineSets keeps the number of machines of sets.
-type machineSets struct {
+// machineSetReconciler reconciles MachineSet objects.
+type machineSetReconciler struct {
 	*loop
 	cfg        *Config
 	machinesOf func(ownerKey string) []*api.Machine
 	machine    func(namespace, name string) (*api.Machine, error)
 	set        func(namespace, name string) (*api.MachineSet, error)
 	node       func(name string) (*corev1.Node, error) // nil without a target cluster
-	memory     keep[setMemory]
-	silent     silence
-	readyAgain keep[readyAgain] // by machine
+	memory     perObject[setMemory]
+	outage     targetOutage
+	readyAgain perObject[readyAgain] // by machine
 }
 
 // setMemory is what is kept of a set between two passes.
@@ -41,18 +41,18 @@ type setMemory struct {
 	unjoined machineset.NeverJoined
 }
 
-// expect changes what is expected of the cache for a set.
-func (r *machineSets) expect(set *api.MachineSet, change func(machine.Expectations) machine.Expectations) {
+// expect changes the expectations of a set.
+func (r *machineSetReconciler) expect(set *api.MachineSet, change func(machine.Expectations) machine.Expectations) {
 	r.memory.change(set.UID, func(m setMemory) setMemory {
 		m.expected = change(m.expected)
 		return m
 	})
 }
 
-func newMachineSets(cfg *Config, c *caches) *machineSets {
+func newMachineSets(cfg *Config, c *caches) *machineSetReconciler {
 	informers := c.machines.Machine().V1alpha1()
 	machines, sets := informers.Machines(), informers.MachineSets().Informer()
-	r := &machineSets{cfg: cfg, machinesOf: c.machinesOf, machine: func(namespace, name string) (*api.Machine, error) {
+	r := &machineSetReconciler{cfg: cfg, machinesOf: c.machinesOf, machine: func(namespace, name string) (*api.Machine, error) {
 		return machines.Lister().Machines(namespace).Get(name)
 	}}
 	r.set = func(namespace, name string) (*api.MachineSet, error) {
@@ -74,7 +74,7 @@ func newMachineSets(cfg *Config, c *caches) *machineSets {
 	return r
 }
 
-func (r *machineSets) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
+func (r *machineSetReconciler) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
 	if cached, err := r.set(key.Namespace, key.Name); err == nil && !r.cfg.mine(cached) {
 		return time.Time{}, nil
 	}
@@ -90,17 +90,17 @@ func (r *machineSets) pass(ctx context.Context, key cache.ObjectName) (time.Time
 	d := machineset.Decide(in, r.cfg.Sets, r.cfg.Clock.Now())
 	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Reason: d.Reason, Holds: d.Holds, Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
 	now := r.cfg.Clock.Now()
-	stuck := r.cfg.tellStuck(r.kind, set, key, d.Holds, sinceProgress(set.Status.LastOperation.LastUpdateTime.Time, now))
-	failure, again, err := r.act(ctx, in, d.Actions)
+	stuck := r.cfg.reportStuck(r.kind, set, key, d.Holds, sinceProgress(set.Status.LastOperation.LastUpdateTime.Time, now))
+	failure, again, err := r.apply(ctx, in, d.Actions)
 	failure.Unfinished = err != nil
 	in.Expectations = r.memory.get(set.UID).expected
 	return machinist.Earliest(d.NextCheck, again, stuck), errors.Join(err, r.record(ctx, in, failure, d.Events), failure.Create, failure.Delete)
 }
 
-// observe gathers what is known of a set: its machines, adopting and releasing
-// them where that is due, what is in flight, and the Nodes of failed machines.
-func (r *machineSets) observe(ctx context.Context, set *api.MachineSet) (machineset.Observation, error) {
-	// Before the list is read: what the cache shows now, the list shows.
+// observe returns the observation of a set: its machines, after adoption and release, its
+// expectations, and the Nodes of failed machines.
+func (r *machineSetReconciler) observe(ctx context.Context, set *api.MachineSet) (machineset.Observation, error) {
+	// Expectations are read before the list, so that the list is at least as new.
 	r.expect(set, func(e machine.Expectations) machine.Expectations {
 		return e.Observe(func(_, name string) metav1.Object { return r.cached(set.Namespace, name) }, true)
 	})
@@ -116,8 +116,8 @@ func (r *machineSets) observe(ctx context.Context, set *api.MachineSet) (machine
 	}, nil
 }
 
-// cached returns a machine as the cache shows it, or nil.
-func (r *machineSets) cached(namespace, name string) *api.Machine {
+// cached returns a machine of the cache, or nil.
+func (r *machineSetReconciler) cached(namespace, name string) *api.Machine {
 	m, err := r.machine(namespace, name)
 	if err != nil {
 		return nil
@@ -125,8 +125,8 @@ func (r *machineSets) cached(namespace, name string) *api.Machine {
 	return m
 }
 
-// nodes looks at the Nodes of failed machines.
-func (r *machineSets) nodes(machines []*api.Machine) map[string]machine.NodeView {
+// nodes returns the Nodes of failed machines.
+func (r *machineSetReconciler) nodes(machines []*api.Machine) map[string]machine.NodeView {
 	views := map[string]machine.NodeView{}
 	for _, m := range machines {
 		name := m.Labels[api.NodeLabelKey]
@@ -144,10 +144,9 @@ func (r *machineSets) nodes(machines []*api.Machine) map[string]machine.NodeView
 	return views
 }
 
-// superseded reports whether the cache shows a newer version of a set than the one
-// that was decided about. What is left of that decision is not carried out: the event
-// of the newer version has asked for another pass.
-func (r *machineSets) superseded(set *api.MachineSet) bool {
+// superseded reports whether the cache has a newer version of the set than the decision. The rest
+// of that decision is then dropped, because the event of the newer version has enqueued the set.
+func (r *machineSetReconciler) superseded(set *api.MachineSet) bool {
 	cached, err := r.set(set.Namespace, set.Name)
 	if err != nil {
 		return false
@@ -156,10 +155,10 @@ func (r *machineSets) superseded(set *api.MachineSet) bool {
 	return err == nil && order > 0
 }
 
-// act carries out the actions of a decision. Before each further deletion and creation
-// it looks at the set again. The time is when to look at Failed machines again that it
-// did not delete; zero means never.
-func (r *machineSets) act(ctx context.Context, in machineset.Observation, actions []machineset.Action) (failure machineset.Failure, again time.Time, _ error) {
+// apply carries out the actions of a decision. Before each further deletion and creation it checks
+// whether the set is superseded. The time is the next check of Failed machines that it did not
+// delete. Zero means none.
+func (r *machineSetReconciler) apply(ctx context.Context, in machineset.Observation, actions []machineset.Action) (failure machineset.Failure, again time.Time, _ error) {
 	client := r.cfg.SetClient.MachineV1alpha1().Machines(in.Set.Namespace)
 	deleted := 0
 	for _, action := range actions {
@@ -189,7 +188,7 @@ func (r *machineSets) act(ctx context.Context, in machineset.Observation, action
 	return failure, again, nil
 }
 
-func (r *machineSets) finalizers(ctx context.Context, set *api.MachineSet, a machineset.SetFinalizers) error {
+func (r *machineSetReconciler) finalizers(ctx context.Context, set *api.MachineSet, a machineset.SetFinalizers) error {
 	patch, err := a.Patch()
 	if err != nil {
 		return err
@@ -201,7 +200,7 @@ func (r *machineSets) finalizers(ctx context.Context, set *api.MachineSet, a mac
 	return ignoreNotFound(err)
 }
 
-func (r *machineSets) sync(ctx context.Context, client v1alpha1.MachineInterface, machines []*api.Machine, a machineset.Sync) error {
+func (r *machineSetReconciler) sync(ctx context.Context, client v1alpha1.MachineInterface, machines []*api.Machine, a machineset.Sync) error {
 	for _, m := range machines {
 		if next := a.Apply(m); next != nil {
 			_, err := client.Update(ctx, next, metav1.UpdateOptions{})
@@ -211,9 +210,9 @@ func (r *machineSets) sync(ctx context.Context, client v1alpha1.MachineInterface
 	return nil
 }
 
-// look reads a machine live, to settle what is in flight for it.
-// It returns the machine, or nil if there is none.
-func (r *machineSets) look(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet, name string) (*api.Machine, error) {
+// look reads a machine from the API server to settle an expectation. It returns nil if there is
+// none.
+func (r *machineSetReconciler) look(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet, name string) (*api.Machine, error) {
 	live, err := client.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		live, err = nil, nil
@@ -226,9 +225,9 @@ func (r *machineSets) look(ctx context.Context, client v1alpha1.MachineInterface
 	return live, err
 }
 
-// delete deletes a machine. A time says that the machine stays for now, and when to look
-// again: at once if it changed meanwhile.
-func (r *machineSets) delete(ctx context.Context, client v1alpha1.MachineInterface, in machineset.Observation, a machineset.Delete) (time.Time, error) {
+// delete deletes a machine. A time that is not zero means that the machine stays until the next
+// check at that time.
+func (r *machineSetReconciler) delete(ctx context.Context, client v1alpha1.MachineInterface, in machineset.Observation, a machineset.Delete) (time.Time, error) {
 	set := in.Set
 	same, again := r.preconditions(ctx, in, a)
 	if same == nil {
@@ -248,9 +247,9 @@ func (r *machineSets) delete(ctx context.Context, client v1alpha1.MachineInterfa
 	return time.Time{}, r.settle(ctx, client, set, a.Name, false, ignoreNotFound(err))
 }
 
-// create makes machines in batches that double, and stops after the first batch
-// in which something failed, or when the set is superseded.
-func (r *machineSets) create(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet, count int) error {
+// create creates machines in batches that double in size. It stops after the first batch with an
+// error, or when the set is superseded.
+func (r *machineSetReconciler) create(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet, count int) error {
 	created := 0
 	for _, batch := range machineset.Batches(count) {
 		var failed error
@@ -267,7 +266,7 @@ func (r *machineSets) create(ctx context.Context, client v1alpha1.MachineInterfa
 	return nil
 }
 
-func (r *machineSets) createOne(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet) error {
+func (r *machineSetReconciler) createOne(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet) error {
 	m, err := machineset.NewMachine(set, machineset.Suffix(r.cfg.Random))
 	if err != nil {
 		return err
@@ -283,9 +282,9 @@ func (r *machineSets) createOne(ctx context.Context, client v1alpha1.MachineInte
 	return err
 }
 
-// settle takes the answer to a request into account for what is in flight. An error of
-// a creation after which the machine exists and is the set's is none.
-func (r *machineSets) settle(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet, name string, creates bool, err error) error {
+// settle updates the expectations with the result of a request. It drops the error of a creation if
+// the machine exists and belongs to the set.
+func (r *machineSetReconciler) settle(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet, name string, creates bool, err error) error {
 	look := false
 	r.expect(set, func(e machine.Expectations) machine.Expectations {
 		e, look = e.Failed(machine.KindMachine, name, err)
@@ -301,8 +300,8 @@ func (r *machineSets) settle(ctx context.Context, client v1alpha1.MachineInterfa
 	return errors.Join(err, lookErr)
 }
 
-// record writes the status of a set, if it has changed, and then reports the events.
-func (r *machineSets) record(ctx context.Context, in machineset.Observation, failure machineset.Failure, events []machinist.Event) error {
+// record writes the status of a set if it has changed, and then records the events.
+func (r *machineSetReconciler) record(ctx context.Context, in machineset.Observation, failure machineset.Failure, events []machinist.Event) error {
 	next, changed := machineset.Status(in, failure, r.cfg.Clock.Now())
 	gone := in.Set.DeletionTimestamp != nil && len(in.Set.Finalizers) == 0
 	if gone || !changed {

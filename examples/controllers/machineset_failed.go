@@ -15,14 +15,13 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// readyAgain is since when the Node of a Failed machine is Ready, and when its set first
-// read that. After an outage the Node may be Ready for long, and the watch of the machine
-// controller may begin later than that.
+// readyAgain is when the Node of a Failed machine became Ready again, and when the set first read
+// that. After an outage, these times may be far apart.
 type readyAgain struct{ since, read time.Time }
 
-// firstRead returns when the set first read that the Node of a Failed machine is Ready
-// again, zero if it is not.
-func (r *machineSets) firstRead(m *api.Machine, view machine.NodeView, now time.Time) time.Time {
+// firstRead returns when the set first read that the Node of a Failed machine is Ready again. Zero
+// means that the Node is not.
+func (r *machineSetReconciler) firstRead(m *api.Machine, view machine.NodeView, now time.Time) time.Time {
 	since := machine.ReadyAgain(m, view, now)
 	if since.IsZero() {
 		return time.Time{}
@@ -35,11 +34,10 @@ func (r *machineSets) firstRead(m *api.Machine, view machine.NodeView, now time.
 	}).read
 }
 
-// preconditions returns what must still be so when a machine is deleted. For a machine
-// that is deleted because it is Failed, that is the whole object, as the machine may run
-// again; and its Node is read from the API server first. Nil means that the machine stays.
-// Then the set is looked at again when the Node says so.
-func (r *machineSets) preconditions(ctx context.Context, in machineset.Observation, a machineset.Delete) (*metav1.Preconditions, time.Time) {
+// preconditions returns the preconditions for the deletion of a machine. The deletion of a Failed
+// machine requires the same resource version, because the machine may recover. It also reads the
+// Node from the API server first. Nil means that the machine stays until the returned time.
+func (r *machineSetReconciler) preconditions(ctx context.Context, in machineset.Observation, a machineset.Delete) (*metav1.Preconditions, time.Time) {
 	same := metav1.NewUIDPreconditions(string(a.UID))
 	at := slices.IndexFunc(in.Machines, func(m *api.Machine) bool { return m.UID == a.UID })
 	if a.Reason != machineset.ReasonFailed || at < 0 {
@@ -51,13 +49,13 @@ func (r *machineSets) preconditions(ctx context.Context, in machineset.Observati
 	if r.node == nil || name == "" {
 		return same, time.Time{}
 	}
-	view, err := r.silent.node(ctx, r.cfg, m.Spec.ProviderID, name)
+	view, err := r.outage.node(ctx, r.cfg, m.Spec.ProviderID, name)
 	now := r.cfg.Clock.Now()
 	goes, reason := machineset.ReplaceFailed(m, view, r.firstRead(m, view, now), now)
 	if goes {
 		return same, time.Time{}
 	}
-	h := machinist.Hold{Subject: m.Name, Reason: reason}
+	h := machinist.Hold{Subject: "machine/" + m.Name, Reason: reason}
 	r.cfg.note(Note{Kind: r.kind, Key: in.Set.Namespace + "/" + in.Set.Name, Text: h.String(), Reason: reason, Holds: []machinist.Hold{h}, Waits: true, Err: err})
-	return nil, now.Add(askAgain)
+	return nil, now.Add(targetRetry)
 }

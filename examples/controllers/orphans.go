@@ -22,9 +22,9 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// orphans deletes VMs and side resources without a machine. Each class is listed by itself,
-// so that a slow one holds up no other; what was listed within a moment is judged together,
-// against one list of the machines.
+// orphans deletes VMs and side resources without a machine. Each class is listed in a pass of its
+// own, so that a slow listing does not block the others. Listings within a second are decided
+// together, with one list of the machines.
 type orphans struct {
 	*loop
 	cfg       *Config
@@ -33,23 +33,22 @@ type orphans struct {
 	nodesOfID func(providerID string) []*corev1.Node // nil without a target cluster
 	nodes     corelisters.NodeLister                 // nil without a target cluster
 
-	mu      sync.Mutex
-	state   safety.State                            // of all classes; losing it costs time, never safety
-	listed  map[types.NamespacedName]safety.Listing // and not judged yet
-	askedAt map[cache.ObjectName]time.Time          // when the VMs of a class were asked for last
-	doubted map[types.NamespacedName]bool           // classes of which an event says that they are held
-	gone    map[string]goneVM                       // VMs that were deleted, by provider ID
-	failed  map[string]safety.DeleteVM              // VMs whose deletion returned an error, by provider ID
+	mu           sync.Mutex
+	state        safety.State                            // of all classes; without it deletions only take longer
+	listed       map[types.NamespacedName]safety.Listing // listings since the last decision
+	askedAt      map[cache.ObjectName]time.Time          // the time of the last listing, by class
+	reportedHeld map[types.NamespacedName]bool           // classes whose hold has an Event
+	gone         map[string]deletedVM                    // deleted VMs, by provider ID
+	failed       map[string]safety.DeleteVM              // VMs with a failed deletion, by provider ID
 }
 
-// judgeKey asks the loop to judge what is listed. No class has an empty name.
-var judgeKey = cache.ObjectName{}
+// decideKey is the key of the pass that decides about the listings. No class has an empty name.
+var decideKey = cache.ObjectName{}
 
 const (
-	// together is how long listings wait for those of other classes.
+	// together is how long a listing waits for those of other classes.
 	together = time.Second
-	// wakeInterval is the least time from one listing of a class to the next that a
-	// wake-up asks for.
+	// wakeInterval is the least time between two listings of a class because of wake.
 	wakeInterval = time.Minute
 )
 
@@ -57,8 +56,8 @@ func newOrphans(cfg *Config, c *caches) *orphans {
 	api := c.machines.Machine().V1alpha1()
 	r := &orphans{
 		cfg: cfg, classes: api.MachineClasses().Lister(), secret: c.secret(), nodesOfID: c.nodesOfID,
-		listed: map[types.NamespacedName]safety.Listing{}, askedAt: map[cache.ObjectName]time.Time{}, doubted: map[types.NamespacedName]bool{},
-		gone: map[string]goneVM{}, failed: map[string]safety.DeleteVM{},
+		listed: map[types.NamespacedName]safety.Listing{}, askedAt: map[cache.ObjectName]time.Time{}, reportedHeld: map[types.NamespacedName]bool{},
+		gone: map[string]deletedVM{}, failed: map[string]safety.DeleteVM{},
 	}
 	if c.target != nil {
 		r.nodes = c.target.Core().V1().Nodes().Lister()
@@ -69,8 +68,8 @@ func newOrphans(cfg *Config, c *caches) *orphans {
 	return r
 }
 
-// wake has the VMs of a class listed soon: a machine of it was deleted, or has a second VM.
-// However often it is called, a class is listed at most once in wakeInterval because of it.
+// wake requests a listing of a class soon, because a machine was deleted or has a second VM. A
+// class is listed at most once per wakeInterval because of it.
 func (r *orphans) wake(class cache.ObjectName) {
 	r.mu.Lock()
 	asked, ok := r.askedAt[class]
@@ -82,7 +81,7 @@ func (r *orphans) wake(class cache.ObjectName) {
 	r.queue.AddAfter(class, wait)
 }
 
-// pass lists the VMs of a class, or judges what was listed.
+// pass lists the VMs of a class, or decides about the listings.
 func (r *orphans) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
 	if freeze := r.cfg.freeze.now(); freeze.Frozen {
 		h := freeze.Hold(r.cfg.Clock.Now())
@@ -90,8 +89,8 @@ func (r *orphans) pass(ctx context.Context, key cache.ObjectName) (time.Time, er
 		return h.Until, nil
 	}
 	switch key {
-	case judgeKey:
-		return time.Time{}, r.judge(ctx)
+	case decideKey:
+		return time.Time{}, r.decideAll(ctx)
 	case nodesKey:
 		return r.deleteNodes(ctx)
 	}
@@ -109,7 +108,7 @@ func (r *orphans) pass(ctx context.Context, key cache.ObjectName) (time.Time, er
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.listed) == 0 {
-		r.queue.AddAfter(judgeKey, together)
+		r.queue.AddAfter(decideKey, together)
 	}
 	r.listed[listing.Class] = listing
 	return time.Time{}, nil
@@ -128,9 +127,9 @@ func (r *orphans) read(key cache.ObjectName) (*v1alpha1.MachineClass, *corev1.Se
 	return class, secret, err
 }
 
-// judge reads the machines, after the VMs, and acts on what follows. The classes are
-// listed again when that is due.
-func (r *orphans) judge(ctx context.Context) error {
+// decideAll reads the machines after the listings, decides, and applies the actions. It also
+// requests the next listing of the classes.
+func (r *orphans) decideAll(ctx context.Context) error {
 	in := safety.Observation{Namespace: r.cfg.Namespace}
 	if in.Namespace == metav1.NamespaceAll {
 		in.Namespace = safety.AllNamespaces
@@ -148,23 +147,23 @@ func (r *orphans) judge(ctx context.Context) error {
 	d := r.step(in)
 	r.cfg.holds.set(r.kind, cache.ObjectName{}, r.cfg.Clock.Now(), d.Holds, nil)
 	r.cfg.note(Note{Kind: r.kind, Key: fmt.Sprintf("%d classes", len(in.Listings)), Text: d.String(), Holds: d.Holds, Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
-	r.tellDoubts(in.Listings, d.Holds)
+	r.reportHeldClasses(in.Listings, d.Holds)
 	r.confirm(in.Listings)
 	for _, a := range d.Actions {
-		if err := r.act(ctx, a); err != nil {
+		if err := r.apply(ctx, a); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}
-			r.cfg.note(Note{Kind: r.kind, Key: a.String(), Text: a.String(), Acts: true, Err: err}) // proposed again later
+			r.cfg.note(Note{Kind: r.kind, Key: a.String(), Text: a.String(), Acts: true, Err: err}) // the next decision repeats it
 		}
 	}
-	r.again(in.Listings, d.NextCheck)
+	r.requeue(in.Listings, d.NextCheck)
 	return nil
 }
 
-// again has the classes listed anew that were judged, and those judged that were
-// listed meanwhile.
-func (r *orphans) again(judged []safety.Listing, at time.Time) {
+// requeue requests the next listing of the decided classes, and a decision about the listings that
+// arrived meanwhile.
+func (r *orphans) requeue(judged []safety.Listing, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, l := range judged {
@@ -176,11 +175,11 @@ func (r *orphans) again(judged []safety.Listing, at time.Time) {
 		}
 	}
 	if len(r.listed) > 0 {
-		r.queue.AddAfter(judgeKey, together)
+		r.queue.AddAfter(decideKey, together)
 	}
 }
 
-// step decides, one judgement at a time.
+// step makes one decision. Decisions are not made concurrently.
 func (r *orphans) step(in safety.Observation) (d safety.Decision) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -188,7 +187,7 @@ func (r *orphans) step(in safety.Observation) (d safety.Decision) {
 	return d
 }
 
-// machines reads all machines from the API server, not from a cache.
+// machines lists all machines from the API server.
 func (r *orphans) machines(ctx context.Context) (safety.View[*v1alpha1.Machine], error) {
 	view := safety.View[*v1alpha1.Machine]{AsOf: r.cfg.Clock.Now()}
 	list, err := r.cfg.Machines.MachineV1alpha1().Machines(r.cfg.Namespace).List(ctx, metav1.ListOptions{})
@@ -202,8 +201,8 @@ func (r *orphans) machines(ctx context.Context) (safety.View[*v1alpha1.Machine],
 	return view, nil
 }
 
-// allNodes returns the Nodes if every class is listed. A Node without a machine and a VM
-// is only reported, and so the cache is enough.
+// allNodes returns the Nodes of the cache if every class is listed. The cache suffices, because a
+// Node without machine and VM is only reported.
 func (r *orphans) allNodes(listings []safety.Listing) (view safety.View[*corev1.Node]) {
 	classes, err := r.classes.List(labels.Everything())
 	if r.nodes == nil || err != nil || len(classes) != len(listings) {

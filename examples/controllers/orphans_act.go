@@ -20,15 +20,14 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// Reasons of the Events on a class.
+// The reasons of Events on a class.
 const (
 	orphanDeleted        machinist.Reason = "OrphanDeleted"
 	orphanDeletionFailed machinist.Reason = "OrphanDeletionFailed"
 	orphansHeld          machinist.Reason = "OrphansHeld"
 )
 
-// list asks the cloud for the VMs of a class, and for their side resources if the driver
-// lists any.
+// list lists the VMs of a class, and its side resources if the driver lists any.
 func (r *orphans) list(ctx context.Context, class *v1alpha1.MachineClass, secret *corev1.Secret) safety.Listing {
 	var vms map[string]string
 	response, err := r.cfg.Driver.ListMachines(ctx, &driver.ListMachinesRequest{MachineClass: class, Secret: secret})
@@ -56,29 +55,29 @@ func (r *orphans) list(ctx context.Context, class *v1alpha1.MachineClass, secret
 	return l
 }
 
-// act deletes a VM or a side resource, after a last look at the machine of its name.
-func (r *orphans) act(ctx context.Context, do safety.Action) error {
+// apply deletes a VM or a side resource, after it has read the machine of its name once more.
+func (r *orphans) apply(ctx context.Context, do safety.Action) error {
 	switch a := do.(type) {
 	case safety.DeleteVM:
-		class, secret, right, err := r.lastLook(ctx, a.Namespace, a.Class, a.MachineName, a.StillValid)
+		class, secret, right, err := r.recheck(ctx, a.Namespace, a.Class, a.MachineName, a.StillValid)
 		if err != nil || !right {
 			return err
 		}
 		_, err = r.cfg.Driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: a.Machine(), MachineClass: class, Secret: secret})
-		if err = r.tellDeletion(class, "VM", fmt.Sprintf("%s of machine %s", a.ProviderID, a.MachineName), a.Reason, a.Message, err); err != nil {
-			r.doubtful(a)
+		if err = r.reportDeletion(class, "VM", fmt.Sprintf("%s of machine %s", a.ProviderID, a.MachineName), a.Reason, a.Message, err); err != nil {
+			r.deletionFailed(a)
 			return err
 		}
 		r.deleteNodesOf(a)
 		return nil
 	case safety.DeleteSideResource:
-		class, secret, right, err := r.lastLook(ctx, a.Namespace, a.Class, a.Resource.MachineName, a.StillValid)
+		class, secret, right, err := r.recheck(ctx, a.Namespace, a.Class, a.Resource.MachineName, a.StillValid)
 		if err != nil || !right {
 			return err
 		}
 		deleter, ok := driver.As[driver.SideResourceDeleter](r.cfg.Driver)
 		if !ok {
-			return fmt.Errorf("the driver cannot do this: %s", a)
+			return fmt.Errorf("the driver does not implement SideResourceDeleter: %s", a)
 		}
 		err = r.cfg.guard(fmt.Sprintf("DeleteSideResource %s %s", a.Resource.Kind, a.Resource.ID), func() error {
 			ctx, cancel := context.WithTimeout(ctx, driver.DefaultTimeout)
@@ -86,15 +85,15 @@ func (r *orphans) act(ctx context.Context, do safety.Action) error {
 			_, err := deleter.DeleteSideResource(ctx, &driver.DeleteSideResourceRequest{Resource: a.Resource, MachineClass: class, Secret: secret})
 			return err
 		})
-		return r.tellDeletion(class, a.Resource.Kind, fmt.Sprintf("%s of machine %s", a.Resource.ID, a.Resource.MachineName), a.Reason, a.Message, err)
+		return r.reportDeletion(class, a.Resource.Kind, fmt.Sprintf("%s of machine %s", a.Resource.ID, a.Resource.MachineName), a.Reason, a.Message, err)
 	default:
 		return fmt.Errorf("unknown action %T", do)
 	}
 }
 
-// lastLook reads what a deletion needs, and asks whether it is still right, given the
-// machine as the API server has it now.
-func (r *orphans) lastLook(ctx context.Context, namespace, className, machineName string, right func(*v1alpha1.Machine) bool) (*v1alpha1.MachineClass, *corev1.Secret, bool, error) {
+// recheck reads the class, its Secret and the machine from the API server. It reports whether the
+// deletion is still right.
+func (r *orphans) recheck(ctx context.Context, namespace, className, machineName string, right func(*v1alpha1.Machine) bool) (*v1alpha1.MachineClass, *corev1.Secret, bool, error) {
 	class, secret, err := r.read(cache.NewObjectName(namespace, className))
 	if err != nil {
 		return nil, nil, false, err
@@ -109,9 +108,9 @@ func (r *orphans) lastLook(ctx context.Context, namespace, className, machineNam
 	return class, secret, right(live), nil
 }
 
-// tellDeletion tells of a deletion that was asked for, and returns its error unless what
-// was to be deleted is gone.
-func (r *orphans) tellDeletion(class *v1alpha1.MachineClass, kind, name string, reason machinist.Reason, message string, err error) error {
+// reportDeletion records an Event about a deletion. It returns the error of the deletion unless the
+// object was already deleted.
+func (r *orphans) reportDeletion(class *v1alpha1.MachineClass, kind, name string, reason machinist.Reason, message string, err error) error {
 	what := kind + " " + name
 	e := machinist.Event{Type: corev1.EventTypeNormal, Reason: orphanDeleted, Message: fmt.Sprintf("%s is being deleted (%s): %s", what, reason, message)}
 	if codes.Of(err) == codes.NotFound {
@@ -123,31 +122,31 @@ func (r *orphans) tellDeletion(class *v1alpha1.MachineClass, kind, name string, 
 	if err != nil {
 		e = machinist.Event{
 			Type: corev1.EventTypeWarning, Reason: orphanDeletionFailed,
-			Message: fmt.Sprintf("%s could not be deleted (%s): %v; it is proposed again if it is still listed", what, reason, err),
+			Message: fmt.Sprintf("%s could not be deleted (%s): %v; the deletion is repeated if the next listing contains it", what, reason, err),
 		}
 	}
 	r.cfg.event(class, e)
 	return err
 }
 
-// tellDoubts tells once of each class that is held because its unowned VMs, or its
-// listing, are not believed.
-func (r *orphans) tellDoubts(listings []safety.Listing, holds []machinist.Hold) {
+// reportHeldClasses records one Event for each class that is held because its listing is
+// suspicious.
+func (r *orphans) reportHeldClasses(listings []safety.Listing, holds []machinist.Hold) {
 	for _, l := range listings {
 		i := slices.IndexFunc(holds, func(h machinist.Hold) bool {
 			return h.Reason == safety.Suspicious && h.Subject == "machineclass/"+l.Class.String()
 		})
 		r.mu.Lock()
-		told := r.doubted[l.Class]
-		if delete(r.doubted, l.Class); i >= 0 {
-			r.doubted[l.Class] = true
+		reported := r.reportedHeld[l.Class]
+		if delete(r.reportedHeld, l.Class); i >= 0 {
+			r.reportedHeld[l.Class] = true
 		}
 		r.mu.Unlock()
-		if i < 0 || told {
+		if i < 0 || reported {
 			continue
 		}
 		if class, err := r.classes.MachineClasses(l.Class.Namespace).Get(l.Class.Name); err == nil {
-			r.cfg.event(class, machinist.Event{Type: corev1.EventTypeWarning, Reason: orphansHeld, Message: holds[i].Subject + ": nothing is deleted: " + holds[i].Message})
+			r.cfg.event(class, machinist.Event{Type: corev1.EventTypeWarning, Reason: orphansHeld, Message: holds[i].Subject + ": no orphan is deleted: " + holds[i].Message})
 		}
 	}
 }

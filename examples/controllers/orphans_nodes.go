@@ -13,44 +13,44 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// nodesKey asks the loop to delete the Nodes of VMs that were deleted. No class has an
-// empty name.
+// nodesKey is the key of the pass that deletes the Nodes of deleted VMs. No class has an empty
+// name.
 var nodesKey = cache.ObjectName{Namespace: "nodes"}
 
 const (
-	// nodesTime is for how long Nodes of a deleted VM are looked for: its kubelet may join
-	// late. A Node that comes later is reported as one without VM and machine.
+	// nodesTime is how long Nodes of a deleted VM are deleted, because its kubelet may join late. A
+	// Node that joins later is reported as a Node without VM and machine.
 	nodesTime = 10 * time.Minute
-	// nodesAgain is how often they are looked for.
+	// nodesAgain is the interval of these deletions.
 	nodesAgain = 30 * time.Second
 )
 
-// goneVM is a VM that was deleted, and when its Nodes are looked for no longer.
-type goneVM struct {
+// deletedVM is a deleted VM, and the time until which its Nodes are deleted.
+type deletedVM struct {
 	safety.DeleteVM
 	until time.Time
 }
 
-// deleteNodesOf has the Nodes of a VM deleted that no machine is left to delete.
+// deleteNodesOf requests the deletion of the Nodes of an orphan VM, which no machine deletes.
 func (r *orphans) deleteNodesOf(a safety.DeleteVM) {
 	if r.nodesOfID == nil {
 		return
 	}
 	r.mu.Lock()
-	r.gone[a.ProviderID] = goneVM{a, r.cfg.Clock.Now().Add(nodesTime)}
+	r.gone[a.ProviderID] = deletedVM{a, r.cfg.Clock.Now().Add(nodesTime)}
 	r.mu.Unlock()
 	r.queue.Add(nodesKey)
 }
 
-// doubtful remembers a VM whose deletion returned an error. It may be deleted all the same.
-func (r *orphans) doubtful(a safety.DeleteVM) {
+// deletionFailed records a VM whose deletion returned an error. The VM may be deleted nevertheless.
+func (r *orphans) deletionFailed(a safety.DeleteVM) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.failed[a.ProviderID] = a
 }
 
-// confirm has the Nodes of VMs deleted whose deletion returned an error, and which a complete
-// listing of their class does not show any more.
+// confirm requests the deletion of the Nodes of VMs with a failed deletion that a complete listing
+// of their class no longer contains.
 func (r *orphans) confirm(listings []safety.Listing) {
 	r.mu.Lock()
 	var gone []safety.DeleteVM
@@ -69,12 +69,12 @@ func (r *orphans) confirm(listings []safety.Listing) {
 	}
 }
 
-// deleteNodes deletes the Nodes of VMs that were deleted, and returns when to look for them
-// again, zero for never.
+// deleteNodes deletes the Nodes of deleted VMs. It returns the time of the next attempt. Zero means
+// none.
 func (r *orphans) deleteNodes(ctx context.Context) (again time.Time, err error) {
 	now := r.cfg.Clock.Now()
 	r.mu.Lock()
-	var vms []goneVM
+	var vms []deletedVM
 	for id, vm := range r.gone {
 		if vms = append(vms, vm); now.After(vm.until) {
 			delete(r.gone, id)

@@ -187,7 +187,7 @@ func TestOrphans_TooManyUnowned_OneEventAndNoDeletion(t *testing.T) {
 		require.Len(t, r.cloud.Snapshot().VMs, 6)
 		held := told(recorder, "OrphansHeld")
 		require.Len(t, held, 1, "told once, not at every pass")
-		require.Contains(t, held[0], "Warning OrphansHeld machineclass/default/class: nothing is deleted: 2 of 6 VMs have no machine; at most 1 or 0.")
+		require.Contains(t, held[0], "Warning OrphansHeld machineclass/default/class: no orphan is deleted: 2 of 6 VMs have no machine; at most 1 or 0.")
 
 		require.True(t, r.cloud.Terminate("simulated:///default/lost-0/1"))
 		time.Sleep(10 * time.Minute)

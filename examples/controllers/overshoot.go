@@ -19,22 +19,22 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// overshoots freezes sets that create more machines than they were asked for. All sets are
-// looked at together, under one key.
+// overshoots freezes sets that create more machines than their replicas. One pass decides about all
+// sets.
 type overshoots struct {
 	*loop
 	cfg         *Config
 	deployments listers.MachineDeploymentLister
 	sets        listers.MachineSetLister
 	machines    listers.MachineLister
-	state       safety.OvershootState // no two passes run at a time
+	state       safety.OvershootState // passes do not run concurrently
 }
 
 func newOvershoots(cfg *Config, c *caches) *overshoots {
 	api := c.machines.Machine().V1alpha1()
 	r := &overshoots{cfg: cfg, deployments: api.MachineDeployments().Lister(), sets: api.MachineSets().Lister(), machines: api.Machines().Lister()}
 	r.loop = newLoop(cfg, "overshoot", r.pass)
-	soon := func() { r.queue.AddAfter(cache.ObjectName{}, gather) }
+	soon := func() { r.queue.AddAfter(cache.ObjectName{}, batchDelay) }
 	on(api.Machines().Informer(), func(before, _ *v1alpha1.Machine) {
 		if before == nil {
 			soon()
@@ -53,8 +53,8 @@ func newOvershoots(cfg *Config, c *caches) *overshoots {
 	return r
 }
 
-// freezeChanged reports whether an object was asked for something else, or what says
-// whether it is frozen has changed.
+// freezeChanged reports whether the spec, the freeze label or the unfreeze annotation of an object
+// has changed.
 func freezeChanged(before, after metav1.Object) bool {
 	_, was := before.GetAnnotations()[v1alpha1.UnfreezeAnnotation]
 	_, is := after.GetAnnotations()[v1alpha1.UnfreezeAnnotation]
@@ -62,14 +62,14 @@ func freezeChanged(before, after metav1.Object) bool {
 		before.GetLabels()[v1alpha1.FreezeLabelKey] != after.GetLabels()[v1alpha1.FreezeLabelKey]
 }
 
-// pass decides about all sets and deployments. What is not written is decided again.
+// pass decides about all sets and deployments. The next pass repeats failed writes.
 func (r *overshoots) pass(ctx context.Context, _ cache.ObjectName) (time.Time, error) {
 	in, err := r.observe()
 	if err != nil {
 		return time.Time{}, err
 	}
 	state, d := safety.StepOvershoot(r.state, in, r.cfg.Overshoot, r.cfg.Clock.Now())
-	if slices.ContainsFunc(d.Actions, freezesSet) {
+	if slices.ContainsFunc(d.Actions, isSetFreeze) {
 		if err := r.refresh(ctx, in, d.Actions); err != nil {
 			return time.Time{}, err
 		}
@@ -86,7 +86,7 @@ func (r *overshoots) pass(ctx context.Context, _ cache.ObjectName) (time.Time, e
 	return d.NextCheck, err
 }
 
-// observe returns what the caches show. The lists belong to the caller.
+// observe returns the objects of the caches. The caller may change the lists.
 func (r *overshoots) observe() (in safety.OvershootObservation, err error) {
 	if in.Deployments, err = r.deployments.List(labels.Everything()); err != nil {
 		return in, err
@@ -97,18 +97,18 @@ func (r *overshoots) observe() (in safety.OvershootObservation, err error) {
 	in.Deployments = slices.DeleteFunc(in.Deployments, func(d *v1alpha1.MachineDeployment) bool { return !r.cfg.mine(d) })
 	in.Sets = slices.DeleteFunc(in.Sets, func(s *v1alpha1.MachineSet) bool { return !r.cfg.mine(s) })
 	in.Machines, err = r.machines.List(labels.Everything())
-	in.Complete = true // the caches were filled before the first pass
+	in.Complete = true // the caches were synced before the first pass
 	return in, err
 }
 
-func freezesSet(w safety.FreezeWrite) bool { return w.Frozen && w.Set != nil }
+func isSetFreeze(w safety.FreezeWrite) bool { return w.Frozen && w.Set != nil }
 
-// refresh reads the sets that are to be frozen, and their deployments, from the API server:
-// the caches may show machines that were created for replicas which they do not show yet.
+// refresh reads the sets to freeze, and their deployments, from the API server. The caches may have
+// machines for replicas that they do not have yet.
 func (r *overshoots) refresh(ctx context.Context, in safety.OvershootObservation, writes []safety.FreezeWrite) error {
 	api := r.cfg.SetClient.MachineV1alpha1()
 	for _, w := range writes {
-		if !freezesSet(w) {
+		if !isSetFreeze(w) {
 			continue
 		}
 		set, err := api.MachineSets(w.Set.Namespace).Get(ctx, w.Set.Name, metav1.GetOptions{})
@@ -129,8 +129,8 @@ func (r *overshoots) refresh(ctx context.Context, in safety.OvershootObservation
 	return nil
 }
 
-// replace puts live into a list in the place of the object with a UID, or nil if live is
-// another object or none.
+// replace replaces the object with the given UID in a list by live. If live is nil or has another
+// UID, it replaces the object by nil.
 func replace[T object](list []T, uid types.UID, live T) {
 	var none T
 	if live != none && live.GetUID() != uid {
@@ -143,29 +143,29 @@ func replace[T object](list []T, uid types.UID, live T) {
 	}
 }
 
-// write carries out one write and reports it.
+// write makes one write and records its Event.
 func (r *overshoots) write(ctx context.Context, w safety.FreezeWrite) error {
 	api := r.cfg.SetClient.MachineV1alpha1()
 	if w.Set != nil {
 		client := api.MachineSets(w.Set.Namespace)
-		if err := inTwo(ctx, w.Set, w.Frozen, client.Update, client.UpdateStatus); err != nil {
+		if err := writeTwice(ctx, w.Set, w.Frozen, client.Update, client.UpdateStatus); err != nil {
 			return ignoreNotFound(err)
 		}
 		r.cfg.event(w.Set, *w.Event)
 		return nil
 	}
 	client := api.MachineDeployments(w.Deployment.Namespace)
-	if err := inTwo(ctx, w.Deployment, w.Frozen, client.Update, client.UpdateStatus); err != nil {
+	if err := writeTwice(ctx, w.Deployment, w.Frozen, client.Update, client.UpdateStatus); err != nil {
 		return ignoreNotFound(err)
 	}
 	r.cfg.event(w.Deployment, *w.Event)
 	return nil
 }
 
-// inTwo writes the metadata and the status of an object in two requests. A freeze begins
-// with the label, which has the effect. An end begins with the status, because the
-// annotation in the metadata is what asks for it.
-func inTwo[T object](ctx context.Context, o T, metadataFirst bool, metadata, status func(context.Context, T, metav1.UpdateOptions) (T, error)) error {
+// writeTwice writes the metadata and the status of an object in two requests. A freeze begins with
+// the label, which has the effect. It ends with the metadata, because the annotation there requests
+// the end.
+func writeTwice[T object](ctx context.Context, o T, metadataFirst bool, metadata, status func(context.Context, T, metav1.UpdateOptions) (T, error)) error {
 	first, second := status, metadata
 	if metadataFirst {
 		first, second = metadata, status

@@ -15,25 +15,24 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 )
 
-// A PanicError is what a pass fails with that panicked. The object is tried again
-// after a pause that grows; the others are not affected.
+// PanicError is the error of a pass or a driver call that panicked. The object is retried with
+// back-off. Other objects are not affected.
 type PanicError struct {
-	// Value is what the code panicked with.
+	// Value is the value of the panic.
 	Value any
-	// Stack is that of the goroutine at the panic.
+	// Stack is the stack of the goroutine at the panic.
 	Stack []byte
-	// Count is how many passes and driver calls of a [Run] have panicked so far,
-	// this one included.
+	// Count is the number of panics of passes and driver calls since the begin of [Run], this one
+	// included.
 	Count int64
 }
 
-// Error returns the value and the count, in one line.
+// Error returns the value and the count in one line.
 func (e *PanicError) Error() string {
-	return fmt.Sprintf("panic, number %d of this run: %v", e.Count, e.Value)
+	return fmt.Sprintf("panic %d of this run: %v", e.Count, e.Value)
 }
 
-// caught returns the error for what recover has returned. It has to be called by the
-// function that recovers.
+// caught returns the error for a recovered value. The recovering function must call it directly.
 func (c *Config) caught(value any) *PanicError {
 	if c.uncaught {
 		panic(value)
@@ -41,7 +40,7 @@ func (c *Config) caught(value any) *PanicError {
 	return &PanicError{Value: value, Stack: debug.Stack(), Count: c.panics.Add(1)}
 }
 
-// try makes a pass that fails instead of panicking.
+// try makes a pass. A panic becomes an error.
 func (l *loop) try(ctx context.Context, key cache.ObjectName) (again time.Time, err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -51,22 +50,21 @@ func (l *loop) try(ctx context.Context, key cache.ObjectName) (again time.Time, 
 	return l.pass(ctx, key)
 }
 
-// safeDriver returns d with calls that fail with Internal instead of panicking. What a call
-// has done before it panicked is not known, and has to be looked for as after any other
-// failure.
+// safeDriver returns d with calls whose panics become errors with code Internal. As after any other
+// failure, the effect of such a call is unknown.
 func (c *Config) safeDriver(d driver.Driver) driver.Driver {
 	return driver.Wrap(d, func(ctx context.Context, call string, run func(context.Context) error) error {
 		return c.guard(call, func() error { return run(ctx) })
 	})
 }
 
-// guard makes a call of the driver that fails with Internal instead of panicking.
+// guard makes a driver call. A panic becomes an error with code Internal.
 func (c *Config) guard(call string, run func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			failure := c.caught(value)
 			c.note(Note{Kind: "driver", Key: call, Err: failure})
-			err = status.WrapError(codes.Internal, "the driver panicked: the log of the manager has the stack", failure)
+			err = status.WrapError(codes.Internal, "the driver panicked; see the log of the manager for the stack", failure)
 		}
 	}()
 	return run()

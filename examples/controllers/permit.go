@@ -22,20 +22,20 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// takePermit answers whether a machine may be failed, which is asked here alone: the guard
-// against correlated failures first, then the limit of replacements of its group.
-func (r *machines) takePermit(ctx context.Context, in *machine.Observation, a machine.TakePermit) error {
+// takePermit decides whether a machine may fail: first the guard against correlated failures, then
+// the replacement limit of its group.
+func (r *machineReconciler) takePermit(ctx context.Context, in *machine.Observation, a machine.TakePermit) error {
 	in.Permit = machine.PermitView{Asked: true, Within: a.Within}
 	if h := r.failures.ask(in.Machine, a.VMGone, r.cfg.Clock.Now()); h.Reason != "" {
 		in.Permit.Refused = h
 		return nil
 	}
-	if a.Within == 0 { // nothing else is limited
+	if a.Within == 0 { // the group has no limit
 		in.Permit.Held = true
 		return nil
 	}
 	if _, refused := r.permits.AcquireWithin(a.Within, a.Key, a.Holder, r.cfg.Clock.Now()); refused != nil {
-		r.failures.giveBack(in.Machine.UID)
+		r.failures.revoke(in.Machine.UID)
 		in.Permit.Refused.Until = refused.RetryAt
 		return nil
 	}
@@ -44,7 +44,7 @@ func (r *machines) takePermit(ctx context.Context, in *machine.Observation, a ma
 	if err != nil {
 		return err
 	}
-	// With the permit in hand, they are counted again.
+	// The siblings are counted again while the permit is held.
 	in.Siblings = r.groups.among(in.Machine, slices.Clone(live))
 	if h := r.failures.confirm(in.Machine, a.VMGone, live, r.cfg.Clock.Now()); h.Reason != "" {
 		r.permits.Release(a.Key, a.Holder, r.cfg.Clock.Now())
@@ -53,9 +53,9 @@ func (r *machines) takePermit(ctx context.Context, in *machine.Observation, a ma
 	return nil
 }
 
-// failureGuard tells failures of machines that are one event from independent ones; see
-// [safety.DecideGuard]. What it remembers is what caches do not show yet, and the verdicts that
-// were told. It is safe for several goroutines.
+// failureGuard tells correlated failures of machines from independent ones; see
+// [safety.DecideGuard]. It remembers the permissions that caches do not show yet, and the reported
+// actions. It is safe for several goroutines.
 type failureGuard struct {
 	cfg        *Config
 	machines   listers.MachineLister
@@ -63,22 +63,22 @@ type failureGuard struct {
 	groups     *groups
 	node       func(name string) (*corev1.Node, error)
 	written    *written[*v1alpha1.Machine]
-	began      time.Time // when this process began to grant, in whole seconds as creation timestamps
+	began      time.Time // the start of this process, in whole seconds like creation timestamps
 
-	mu      sync.Mutex
-	granted map[types.UID]safety.GuardMember // machines that may be failed, and since when
-	told    map[tellKey]toldVerdict          // verdicts other than Replace
-	seen    map[string]population            // by namespace
+	mu       sync.Mutex
+	granted  map[types.UID]safety.GuardMember // machines with a permission to fail
+	reported map[reportKey]reportedAction     // reported actions other than ReplaceAll
+	seen     map[string]population            // by namespace
 }
 
-// population are the machines of a namespace as they were once.
+// population is a snapshot of the machines of a namespace.
 type population struct {
 	at      time.Time
 	members []safety.GuardMember
 }
 
-// reuse is for how long machines that were counted answer also others: a hold that is based
-// on them is at most so much too long. Nothing is granted on them.
+// reuse is how long a snapshot is used for other machines. A hold may last longer by this time. No
+// permission is based on a reused snapshot.
 const reuse = time.Second
 
 func newFailureGuard(cfg *Config, c *caches, g *groups, written *written[*v1alpha1.Machine]) *failureGuard {
@@ -86,7 +86,7 @@ func newFailureGuard(cfg *Config, c *caches, g *groups, written *written[*v1alph
 	f := &failureGuard{
 		cfg: cfg, machines: api.Machines().Lister(), groups: g, written: written, began: cfg.Clock.Now().Truncate(time.Second),
 		deployment: func(_, _ string) *v1alpha1.MachineDeployment { return nil },
-		granted:    map[types.UID]safety.GuardMember{}, told: map[tellKey]toldVerdict{}, seen: map[string]population{},
+		granted:    map[types.UID]safety.GuardMember{}, reported: map[reportKey]reportedAction{}, seen: map[string]population{},
 	}
 	if c.part != MachinesAlone {
 		lister := api.MachineDeployments().Lister()
@@ -104,8 +104,8 @@ func newFailureGuard(cfg *Config, c *caches, g *groups, written *written[*v1alph
 	return f
 }
 
-// ask returns what a machine waits for before it may be failed; without a reason it may
-// be, and counts as failed from now on.
+// ask returns the hold of a machine that may not fail. A hold without a reason means that the
+// machine may fail, and counts as failed from now on.
 func (f *failureGuard) ask(m *v1alpha1.Machine, vmGone bool, now time.Time) machinist.Hold {
 	if f.cfg.Guard == (safety.GuardPolicy{}) {
 		return machinist.Hold{}
@@ -115,15 +115,15 @@ func (f *failureGuard) ask(m *v1alpha1.Machine, vmGone bool, now time.Time) mach
 	before, ok := f.seen[m.Namespace]
 	if ok && !before.at.After(now) && now.Sub(before.at) < reuse {
 		if a := f.assess(m, vmGone, before.members, now); a.Action == safety.ReplaceNone {
-			f.tell(m, a, now)
+			f.report(m, a, now)
 			return a.Holds[0]
 		}
 	}
 	return f.decide(m, vmGone, f.look(m.Namespace, now), now)
 }
 
-// confirm is ask with the machines as the API server shows them: the first lists of a
-// controller that begins may not show yet what the one before it has failed.
+// confirm is ask with the machines of the API server. The first lists of a new process may not
+// contain the failures of the process before it.
 func (f *failureGuard) confirm(m *v1alpha1.Machine, vmGone bool, live []*v1alpha1.Machine, now time.Time) machinist.Hold {
 	if f.cfg.Guard == (safety.GuardPolicy{}) {
 		return machinist.Hold{}
@@ -136,7 +136,7 @@ func (f *failureGuard) confirm(m *v1alpha1.Machine, vmGone bool, live []*v1alpha
 func (f *failureGuard) decide(m *v1alpha1.Machine, vmGone bool, members []safety.GuardMember, now time.Time) machinist.Hold {
 	a := f.assess(m, vmGone, members, now)
 	if !vmGone {
-		f.tell(m, a, now)
+		f.report(m, a, now)
 	}
 	if len(a.Holds) > 0 {
 		delete(f.granted, m.UID)
@@ -148,8 +148,8 @@ func (f *failureGuard) decide(m *v1alpha1.Machine, vmGone bool, members []safety
 	return machinist.Hold{}
 }
 
-// giveBack forgets that a machine may be failed: it was not.
-func (f *failureGuard) giveBack(uid types.UID) {
+// revoke removes the permission of a machine that did not fail.
+func (f *failureGuard) revoke(uid types.UID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.granted, uid)
@@ -163,9 +163,9 @@ func (f *failureGuard) assess(m *v1alpha1.Machine, vmGone bool, members []safety
 	return safety.DecideGuard(in, f.cfg.Guard, now)
 }
 
-// look counts the machines of a namespace that the cache shows.
+// look returns the machines of a namespace in the cache, and stores the snapshot.
 func (f *failureGuard) look(namespace string, now time.Time) []safety.GuardMember {
-	cached, _ := f.machines.Machines(namespace).List(labels.Everything()) // it never fails
+	cached, _ := f.machines.Machines(namespace).List(labels.Everything()) // a lister returns no errors
 	machines := make([]*v1alpha1.Machine, 0, len(cached))
 	for _, m := range cached {
 		if m, exists := f.written.newest(m); exists {
@@ -176,8 +176,8 @@ func (f *failureGuard) look(namespace string, now time.Time) []safety.GuardMembe
 	return f.seen[namespace].members
 }
 
-// members returns what the guard needs to know of machines, and of those that were failed
-// and are gone. Those that failed last come last, which spares every decision the sorting.
+// members returns the guard members for the given machines and for failed machines that were
+// deleted. They are sorted by FailingSince, the latest first, so that decisions need not sort.
 func (f *failureGuard) members(machines []*v1alpha1.Machine, now time.Time) []safety.GuardMember {
 	all := make([]safety.GuardMember, 0, len(machines)+len(f.granted))
 	found := map[string]bool{}
@@ -202,15 +202,14 @@ func (f *failureGuard) members(machines []*v1alpha1.Machine, now time.Time) []sa
 	return all
 }
 
-// grantTime is for how long a machine that may be failed is remembered, longer than the
-// window in which replacements count.
+// grantTime is how long a permission is remembered. It is longer than the window in which the guard
+// counts replacements.
 const grantTime = time.Hour
 
-// replacing is how long a set takes at most to create a machine in place of another.
+// replacing is the longest time in which a set creates a replacement.
 const replacing = time.Minute
 
-// mayReplace says whether a machine may have been created in place of one that was failed
-// before this process began, and of which it does not know therefore.
+// mayReplace reports whether a machine may replace one that failed before this process began.
 func (f *failureGuard) mayReplace(m *v1alpha1.Machine) bool {
 	created := m.CreationTimestamp.Time
 	if !created.Before(f.began.Add(replacing)) || created.Before(f.began.Add(-grantTime)) {
@@ -224,7 +223,7 @@ func (f *failureGuard) mayReplace(m *v1alpha1.Machine) bool {
 	return created.Before(f.began) || set != nil && set.CreationTimestamp.Time.Before(f.began)
 }
 
-// member returns what the guard needs to know of one machine.
+// member returns the guard member of a machine.
 func (f *failureGuard) member(m *v1alpha1.Machine, now time.Time) safety.GuardMember {
 	status, going := m.Status.CurrentStatus, m.DeletionTimestamp != nil
 	traits := machine.TraitsOf(status.Phase)
@@ -243,8 +242,7 @@ func (f *failureGuard) member(m *v1alpha1.Machine, now time.Time) safety.GuardMe
 	return member
 }
 
-// zone returns the failure domain of a machine: that of its Node, or of the Node that is to
-// come.
+// zone returns the zone of a machine: the label of its Node, or of its Node template.
 func (f *failureGuard) zone(m *v1alpha1.Machine) string {
 	if name := m.Labels[v1alpha1.NodeLabelKey]; name != "" && f.node != nil {
 		if node, err := f.node(name); err == nil && node.Labels[corev1.LabelTopologyZone] != "" {
@@ -260,8 +258,7 @@ type owned interface {
 	runtime.Object
 }
 
-// owner returns the MachineDeployment of a machine, or the MachineSet of one without. Nil
-// is none.
+// owner returns the MachineDeployment of a machine, or else its MachineSet, or nil.
 func (f *failureGuard) owner(m *v1alpha1.Machine) owned {
 	group := f.groups.of(m)
 	if d := f.deployment(m.Namespace, group.Deployment); d != nil {
@@ -273,51 +270,50 @@ func (f *failureGuard) owner(m *v1alpha1.Machine) owned {
 	return nil
 }
 
-// tellKey is what has one verdict: the machines of a group in a zone.
-type tellKey struct {
+// reportKey is the unit of reports: the machines of a group in a zone.
+type reportKey struct {
 	group machine.Group
 	zone  string
 }
 
-// toldVerdict is a verdict that was reported, and when it was last confirmed.
-type toldVerdict struct {
-	verdict safety.GuardAction
-	at      time.Time
+// reportedAction is a reported action, and the time of its last confirmation.
+type reportedAction struct {
+	action safety.GuardAction
+	at     time.Time
 }
 
-// tellPause is for how long a verdict has to be unconfirmed before a less strict one is
-// reported. Machines that are held ask every minute, and some of them may be held longer
-// than others.
-const tellPause = 2 * time.Minute
+// reportPause is how long an action must be unconfirmed before a less strict one is reported. Held
+// machines ask every minute, and some may be held longer than others.
+const reportPause = 2 * time.Minute
 
-// tell reports a verdict once, when it differs from the last one of its machines.
-func (f *failureGuard) tell(m *v1alpha1.Machine, a safety.GuardDecision, now time.Time) {
-	key := f.tellKey(m)
-	before := f.told[key]
+// report records an Event when the action of a group changes.
+func (f *failureGuard) report(m *v1alpha1.Machine, a safety.GuardDecision, now time.Time) {
+	key := f.reportKey(m)
+	before := f.reported[key]
 	switch {
-	case a.Action < before.verdict && now.Sub(before.at) < tellPause:
-	case a.Action == before.verdict:
+	case a.Action < before.action && now.Sub(before.at) < reportPause:
+	case a.Action == before.action:
 		if a.Action > safety.ReplaceAll {
-			f.told[key] = toldVerdict{a.Action, now}
+			f.reported[key] = reportedAction{a.Action, now}
 		}
 	case a.Action == safety.ReplaceAll:
 		f.resume(m, key, a.Message)
 	default:
-		f.told[key] = toldVerdict{a.Action, now}
+		f.reported[key] = reportedAction{a.Action, now}
 		f.event(m, machinist.Event{Type: corev1.EventTypeWarning, Reason: a.Reason, Message: a.Message})
 	}
 }
 
-func (f *failureGuard) tellKey(m *v1alpha1.Machine) tellKey {
-	return tellKey{f.groups.of(m), f.zone(m)}
+func (f *failureGuard) reportKey(m *v1alpha1.Machine) reportKey {
+	return reportKey{f.groups.of(m), f.zone(m)}
 }
 
 // replacementsResumed is the reason of the Event that machines are replaced as usual.
 const replacementsResumed machinist.Reason = "ReplacementsResumed"
 
-func (f *failureGuard) resume(m *v1alpha1.Machine, key tellKey, why string) {
-	delete(f.told, key)
-	message := cmp.Or(why, "its machines do not fail all at once any more") + "; they are replaced as usual"
+func (f *failureGuard) resume(m *v1alpha1.Machine, key reportKey, why string) {
+	delete(f.reported, key)
+	message := cmp.Or(why, "its machines no longer fail all at once") + "; they are replaced as usual"
 	f.event(m, machinist.Event{Type: corev1.EventTypeNormal, Reason: replacementsResumed, Message: message})
 }
 
@@ -329,9 +325,9 @@ func (f *failureGuard) event(m *v1alpha1.Machine, e machinist.Event) {
 	f.cfg.event(m, e)
 }
 
-// settle remembers a machine that was failed, also by an earlier process, before its set
-// deletes it. It reports that the last machine of a group has recovered, of which none asks
-// any more whether it may be failed.
+// settle records a failed machine, also of an earlier process, before its set deletes it. It
+// reports the recovery of the last failing machine of a group, after which no machine asks any
+// more.
 func (f *failureGuard) settle(m *v1alpha1.Machine, now time.Time) {
 	if f.cfg.Guard == (safety.GuardPolicy{}) {
 		return
@@ -344,11 +340,11 @@ func (f *failureGuard) settle(m *v1alpha1.Machine, now time.Time) {
 			f.granted[m.UID] = member
 		}
 	}
-	if len(f.told) == 0 {
+	if len(f.reported) == 0 {
 		return
 	}
-	key := f.tellKey(m)
-	if _, told := f.told[key]; !told {
+	key := f.reportKey(m)
+	if _, reported := f.reported[key]; !reported {
 		return
 	}
 	for _, sibling := range f.groups.siblings(m).Machines {

@@ -16,12 +16,12 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// reconcile makes one pass over an object and returns when to look again; zero
-// means when something changes.
+// reconcile makes one pass over an object and returns the time of the next check. Zero means after
+// the next change.
 type reconcile func(ctx context.Context, key cache.ObjectName) (time.Time, error)
 
-// loop runs one kind's passes from a work queue. No key is worked on twice at a
-// time.
+// loop runs the passes of one kind from a work queue. It never runs two passes for a key
+// concurrently.
 type loop struct {
 	kind  string
 	cfg   *Config
@@ -33,30 +33,30 @@ func newLoop(cfg *Config, kind string, pass reconcile) *loop {
 	return &loop{kind: kind, cfg: cfg, pass: pass, queue: cfg.newQueue(kind)}
 }
 
-// firstRetry and lastRetry are the shortest and the longest pause after a pass
-// that failed.
+// firstRetry and lastRetry are the shortest and the longest back-off after a failed
+// pass.
 const (
 	firstRetry = 5 * time.Millisecond
 	lastRetry  = time.Minute
 )
 
-// newQueue makes a work queue that goes by a clock.
+// newQueue returns a work queue with the given clock.
 func newQueue(kind string, c clock.WithTicker, metrics workqueue.MetricsProvider) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry)
 	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: kind, Clock: c, MetricsProvider: metrics})
 }
 
-// add asks for a pass over an object.
+// add enqueues an object.
 func (l *loop) add(o metav1.Object) { l.queue.Add(cache.MetaObjectToName(o)) }
 
-// addOwner asks for a pass over the controller of an object; without one, over all
-// in its namespace that may want it.
+// addOwner enqueues the controller of an object. For an object without controller it enqueues all
+// owners of the namespace, which may adopt it.
 func (l *loop) addOwner(o metav1.Object, owners cache.SharedIndexInformer) {
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		l.queue.Add(cache.NewObjectName(o.GetNamespace(), owner.Name))
 		return
 	}
-	keys, _ := owners.GetIndexer().IndexKeys(cache.NamespaceIndex, o.GetNamespace()) // which every informer has
+	keys, _ := owners.GetIndexer().IndexKeys(cache.NamespaceIndex, o.GetNamespace()) // every informer has this index
 	for _, key := range keys {
 		if name, err := cache.ParseObjectName(key); err == nil {
 			l.queue.Add(name)
@@ -64,15 +64,14 @@ func (l *loop) addOwner(o metav1.Object, owners cache.SharedIndexInformer) {
 	}
 }
 
-// addOwnerAfter asks for a pass over the controller of an object, if it has one,
-// after a while.
+// addOwnerAfter enqueues the controller of an object, if it has one, after a delay.
 func (l *loop) addOwnerAfter(o metav1.Object, wait time.Duration) {
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		l.queue.AddAfter(cache.NewObjectName(o.GetNamespace(), owner.Name), wait)
 	}
 }
 
-// run works until the context ends, and returns when all passes have.
+// run works until the context ends, and returns after the last pass.
 func (l *loop) run(ctx context.Context) {
 	var workers sync.WaitGroup
 	for range l.cfg.Workers {
@@ -92,13 +91,13 @@ func (l *loop) next(ctx context.Context) bool {
 		return false
 	}
 	defer l.queue.Done(key)
-	if ctx.Err() != nil { // what is still queued is left
+	if ctx.Err() != nil { // queued keys are dropped
 		return false
 	}
 	again, err := l.try(ctx, key)
 	if err != nil {
 		if ctx.Err() == nil {
-			if !onlyConflicts(err) { // after a conflict it is enough to look again
+			if !onlyConflicts(err) { // the next pass reads the newer object
 				l.cfg.note(Note{Kind: l.kind, Key: key.String(), Err: err})
 			}
 			l.queue.AddRateLimited(key)
@@ -112,12 +111,11 @@ func (l *loop) next(ctx context.Context) bool {
 	return true
 }
 
-// overdue is the pause before an object is looked at again whose time to look has come
-// already when its pass ends. Whatever a decision says, no pass follows the one before it
-// at once.
+// overdue is the delay of a check that is already due at the end of its pass, so that passes never
+// follow each other without a pause.
 const overdue = time.Second
 
-// pause returns how long to wait for a look that is due in so long.
+// pause returns the delay of a check that is due in the given time.
 func pause(due time.Duration) time.Duration {
 	if due <= 0 {
 		return overdue
@@ -125,11 +123,11 @@ func pause(due time.Duration) time.Duration {
 	return due
 }
 
-func random() float64 { return rand.Float64() } //nolint:gosec // spreads retries, guards nothing
+func random() float64 { return rand.Float64() } //nolint:gosec // only spreads retries
 
 // onlyConflicts reports whether every error that is joined in err is a conflict.
 func onlyConflicts(err error) bool {
-	switch e := err.(type) { //nolint:errorlint // it walks the tree itself
+	switch e := err.(type) { //nolint:errorlint // the function walks the tree itself
 	case apierrors.APIStatus:
 		return apierrors.IsConflict(err)
 	case interface{ Unwrap() []error }:
@@ -141,7 +139,7 @@ func onlyConflicts(err error) bool {
 	}
 }
 
-// ignoreNotFound takes the absence of an object for an answer.
+// ignoreNotFound returns nil for a NotFound error, and other errors unchanged.
 func ignoreNotFound(err error) error {
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -70,19 +70,19 @@ func TestMachineDeployment_NodeWriteFailsBeforeCreate_CreateIsJudgedByItsOwnErro
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
 	require.NoError(t, target.Add(node))
 	target.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes"})
-	r := &machineDeployments{cfg: &Config{SetClient: machines, Target: target.Client(), Clock: clock.RealClock{}}}
+	r := &machineDeploymentReconciler{cfg: &Config{SetClient: machines, Target: target.Client(), Clock: clock.RealClock{}}}
 	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "d", UID: "u"}}
 	set := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s"}}
 	edited := node.DeepCopy()
 	edited.Labels = map[string]string{"a": "b"}
 	actions := []deployment.Action{deployment.WriteNode{Before: node, Node: edited}, deployment.CreateSet{Set: set}}
 
-	last, failed, err := r.act(t.Context(), d, actions)
+	last, failed, err := r.apply(t.Context(), d, actions)
 	require.Equal(t, actions[1], last)
 	require.NoError(t, failed, "the set was made")
 	require.True(t, apierrors.IsConflict(err))
 
-	_, failed, err = r.act(t.Context(), d, actions)
+	_, failed, err = r.apply(t.Context(), d, actions)
 	require.True(t, apierrors.IsAlreadyExists(failed), "%v", failed)
 	require.False(t, onlyConflicts(err))
 }

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Run runs the controllers until the context ends, and returns when everything
-// that they started has ended too. It fails if the config is not complete or if
-// a cache cannot be filled before the context ends.
+// Run runs the controllers until the context ends, and returns after all its goroutines have ended.
+// It returns an error if the Config is incomplete, or if the context ends before the caches are
+// synced.
 func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.complete(); err != nil {
 		return err
@@ -43,7 +43,7 @@ func Run(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// newLoops makes the controllers, which ask the caches for what they look at.
+// newLoops returns the loops of the controllers, and requests the informers that they need.
 func newLoops(cfg *Config, c *caches) []*loop {
 	var loops []*loop
 	if cfg.Part.machines() {

@@ -36,7 +36,7 @@ func TestRun_CachesNotSynced_EndsItsQueues(t *testing.T) {
 			return queue
 		},
 	})
-	require.ErrorContains(t, err, "caches not filled")
+	require.ErrorContains(t, err, "caches not synced")
 	require.NotEmpty(t, queues)
 	for _, queue := range queues {
 		require.True(t, queue.ShuttingDown())

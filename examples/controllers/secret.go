@@ -12,15 +12,15 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// secretReader reads a secret.
+// secretReader reads a Secret.
 type secretReader func(namespace, name string) (*corev1.Secret, error)
 
-// mergedSecret reads the secrets of a class and merges them into one. Next to an
-// error it holds what could be read.
+// mergedSecret returns the merged data of the Secrets of a class. With an error, it returns the
+// data of those Secrets that it could read.
 func mergedSecret(class *v1alpha1.MachineClass, read secretReader) (*corev1.Secret, error) {
 	merged := &corev1.Secret{}
 	var missing []error
-	for _, ref := range machine.SecretRefs(class) { // user data first
+	for _, ref := range machine.SecretRefs(class) { // user data comes first
 		secret, err := read(ref.Namespace, ref.Name)
 		if err != nil {
 			missing = append(missing, fmt.Errorf("secret %s/%s of class %s: %w", ref.Namespace, ref.Name, class.Name, err))

@@ -26,7 +26,7 @@ func TestDrain_NewDrain_StartsWithEmptyState(t *testing.T) {
 	require.NoError(t, seen.informerFor(node).GetIndexer().Add(node))
 	drains, err := runner.NewInformers(builtinFeed{feed: seen})
 	require.NoError(t, err)
-	r := &machines{cfg: &Config{Target: cluster.Client(), Clock: clock.RealClock{}}, drains: drains}
+	r := &machineReconciler{cfg: &Config{Target: cluster.Client(), Clock: clock.RealClock{}}, drains: drains}
 
 	now := time.Now()
 	before := now.Add(-time.Hour)

@@ -14,41 +14,40 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// lookTime is the deadline of a question to an API server that may not answer.
-const lookTime = 5 * time.Second
+// readTimeout is the deadline of a read from an API server that may not answer.
+const readTimeout = 5 * time.Second
 
-// askAgain is the pause after a question that the target cluster did not answer.
-const askAgain = 10 * time.Second
+// targetRetry is the delay of the next read after the target cluster did not answer.
+const targetRetry = 10 * time.Second
 
-// silence remembers that the target cluster did not answer, so that not every machine
-// waits for it. It is safe for several goroutines.
-type silence struct {
+// targetOutage records that the target cluster did not answer, so that not every machine waits for
+// a timeout. It is safe for several goroutines.
+type targetOutage struct {
 	mu    sync.Mutex
 	until time.Time
 }
 
-// over reports whether the target cluster may be asked at now.
-func (s *silence) over(now time.Time) bool {
+// over reports whether the target cluster may be read now.
+func (s *targetOutage) over(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !now.Before(s.until)
 }
 
-func (s *silence) begin(now time.Time) {
+func (s *targetOutage) begin(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.until = now.Add(askAgain)
+	s.until = now.Add(targetRetry)
 }
 
-// node reads a Node from the API server, by its name, or by the provider ID if the name
-// is empty. That there is no answer is in the view, and is asked again after a while;
-// the error says why.
-func (s *silence) node(ctx context.Context, cfg *Config, providerID, name string) (machine.NodeView, error) {
+// node reads a Node from the API server, by its name, or by the provider ID if the name is empty.
+// If there is no answer, the view is Unanswered and the error says why.
+func (s *targetOutage) node(ctx context.Context, cfg *Config, providerID, name string) (machine.NodeView, error) {
 	asked := cfg.Clock.Now()
 	if !s.over(asked) {
 		return machine.NodeView{Name: name, Unanswered: true}, nil
 	}
-	look, cancel := context.WithTimeout(ctx, lookTime)
+	look, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	node, err := readNode(look, cfg, providerID, name)
 	if err != nil {
@@ -61,8 +60,8 @@ func (s *silence) node(ctx context.Context, cfg *Config, providerID, name string
 }
 
 // lookForNode reads a Node from the API server and puts it into the observation.
-func (r *machines) lookForNode(ctx context.Context, in *machine.Observation, a machine.LookForNode) error {
-	view, err := r.silent.node(ctx, r.cfg, in.Machine.Spec.ProviderID, a.NodeName)
+func (r *machineReconciler) lookForNode(ctx context.Context, in *machine.Observation, a machine.LookForNode) error {
+	view, err := r.outage.node(ctx, r.cfg, in.Machine.Spec.ProviderID, a.NodeName)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -80,8 +79,8 @@ func (r *machines) lookForNode(ctx context.Context, in *machine.Observation, a m
 	return nil
 }
 
-// readNode reads a Node by its name, or by its provider ID if the name is empty. One
-// that does not exist is nil.
+// readNode reads a Node by its name, or by its provider ID if the name is empty. It returns nil if
+// there is none.
 func readNode(ctx context.Context, cfg *Config, providerID, name string) (*corev1.Node, error) {
 	if name != "" {
 		node, err := cfg.Target.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})

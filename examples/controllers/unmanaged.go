@@ -19,22 +19,21 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// unmanaged marks Nodes that no machine stands for. All Nodes are looked at together, under
-// one key.
+// unmanaged marks Nodes without a machine. One pass decides about all Nodes.
 type unmanaged struct {
 	*loop
 	cfg      *Config
 	nodes    corelisters.NodeLister
 	machines listers.MachineLister
-	state    safety.UnmanagedState // no two passes run at a time
+	state    safety.UnmanagedState // passes do not run concurrently
 }
 
-// newUnmanaged needs a target cluster.
+// newUnmanaged returns the controller. It needs a target cluster.
 func newUnmanaged(cfg *Config, c *caches) *unmanaged {
 	nodes, machines := c.target.Core().V1().Nodes(), c.machines.Machine().V1alpha1().Machines()
 	r := &unmanaged{cfg: cfg, nodes: nodes.Lister(), machines: machines.Lister()}
 	r.loop = newLoop(cfg, "unmanaged", r.pass)
-	soon := func() { r.queue.AddAfter(cache.ObjectName{}, gather) }
+	soon := func() { r.queue.AddAfter(cache.ObjectName{}, batchDelay) }
 	cfg.freeze.wake = append(cfg.freeze.wake, soon)
 	on(nodes.Informer(), func(before, after *corev1.Node) {
 		if before == nil || after != nil && markChanged(before, after) {
@@ -50,7 +49,7 @@ func newUnmanaged(cfg *Config, c *caches) *unmanaged {
 	return r
 }
 
-// markChanged reports whether what is decided from has changed on a Node.
+// markChanged reports whether a Node has changed in what the decision depends on.
 func markChanged(before, after *corev1.Node) bool {
 	_, was := before.Annotations[v1alpha1.NotManagedByMCM]
 	_, is := after.Annotations[v1alpha1.NotManagedByMCM]
@@ -58,7 +57,7 @@ func markChanged(before, after *corev1.Node) bool {
 		before.Labels[v1alpha1.MachineNameLabelKey] != after.Labels[v1alpha1.MachineNameLabelKey]
 }
 
-// pass decides about all Nodes. What is not written is decided again.
+// pass decides about all Nodes. The next pass repeats failed writes.
 func (r *unmanaged) pass(ctx context.Context, _ cache.ObjectName) (time.Time, error) {
 	nodes, err := r.nodes.List(labels.Everything())
 	if err != nil {
@@ -69,7 +68,7 @@ func (r *unmanaged) pass(ctx context.Context, _ cache.ObjectName) (time.Time, er
 		return time.Time{}, err
 	}
 	in := safety.UnmanagedObservation{
-		Nodes: nodes, Machines: machines, Complete: true, // the caches were filled before the first pass
+		Nodes: nodes, Machines: machines, Complete: true, // the caches were synced before the first pass
 		Frozen: r.cfg.freeze.now().Frozen,
 	}
 	state, d := safety.StepUnmanaged(r.state, in, safety.UnmanagedPolicy{Timeout: r.cfg.Policy.CreationTimeout}, r.cfg.Clock.Now())
@@ -78,13 +77,13 @@ func (r *unmanaged) pass(ctx context.Context, _ cache.ObjectName) (time.Time, er
 	r.cfg.note(Note{Kind: r.kind, Key: fmt.Sprintf("%d nodes", len(nodes)), Text: d.String(), Holds: d.Holds, Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
 	for _, w := range d.Actions {
 		if writeErr := r.write(ctx, w); writeErr != nil {
-			err = errors.Join(err, fmt.Errorf("%s: %w", w, writeErr)) // it keeps no other Node from being written
+			err = errors.Join(err, fmt.Errorf("%s: %w", w, writeErr)) // the other Nodes are still written
 		}
 	}
 	return d.NextCheck, err
 }
 
-// write carries out one write. A Node that is gone needs none.
+// write makes one write. A deleted Node needs none.
 func (r *unmanaged) write(ctx context.Context, w safety.NodeWrite) error {
 	kind, patch, err := w.Patch()
 	if err != nil {

@@ -26,7 +26,7 @@ func TestMachineDeployment_NewSetRelabeled_IsNotExpected(t *testing.T) {
 	}
 	_, machines := machinetest.New(draintest.Options{})
 	for version, pending := range map[string]int{"6": 1, "7": 0, "8": 0} {
-		r := &machineDeployments{
+		r := &machineDeploymentReconciler{
 			cfg:    &Config{SetClient: machines},
 			setsOf: func(string) []*v1alpha1.MachineSet { return nil },
 			set: func(namespace, name string) (*v1alpha1.MachineSet, error) {
@@ -51,7 +51,7 @@ func TestMachineDeployment_SetReleased_IsInObservation(t *testing.T) {
 		Namespace: "n", Name: "s", UID: "s", Annotations: map[string]string{machineset.ReleasedAnnotation: "u"},
 	}}
 	_, machines := machinetest.New(draintest.Options{})
-	r := &machineDeployments{cfg: &Config{SetClient: machines}, setsOf: func(key string) []*v1alpha1.MachineSet {
+	r := &machineDeploymentReconciler{cfg: &Config{SetClient: machines}, setsOf: func(key string) []*v1alpha1.MachineSet {
 		if key == "n" {
 			return []*v1alpha1.MachineSet{s}
 		}

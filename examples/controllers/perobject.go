@@ -8,16 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// keep holds a value per object from one pass to the next. It is safe for several
-// goroutines.
-type keep[V any] struct {
+// perObject holds a value per object between passes. It is safe for several goroutines.
+type perObject[V any] struct {
 	mu sync.Mutex
 	of map[types.UID]V
 }
 
-// change changes the value of an object, which begins as the zero V, and returns
-// it.
-func (k *keep[V]) change(uid types.UID, f func(V) V) V {
+// change applies f to the value of an object and returns the new value. The first value is the zero
+// V.
+func (k *perObject[V]) change(uid types.UID, f func(V) V) V {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.of == nil {
@@ -29,14 +28,14 @@ func (k *keep[V]) change(uid types.UID, f func(V) V) V {
 }
 
 // get returns the value of an object.
-func (k *keep[V]) get(uid types.UID) V {
+func (k *perObject[V]) get(uid types.UID) V {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.of[uid]
 }
 
-// forget forgets an object that is gone.
-func (k *keep[V]) forget(uid types.UID) {
+// forget removes the value of a deleted object.
+func (k *perObject[V]) forget(uid types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.of, uid)
