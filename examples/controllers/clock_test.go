@@ -36,16 +36,16 @@ func TestControllers_WrongClock_NoMoreCallsThanWithARightClock(t *testing.T) {
 					if ahead > drainTimeout { // then every drain is one by force
 						s.pods = 0
 					}
-					right := play(s, nil, calm, false)
-					require.Empty(t, right.wrongs)
+					right := play(s, nil, noFaults, false)
+					require.Empty(t, right.violations)
 					wrong := s
 					wrong.clockAhead = ahead
-					w := play(wrong, nil, calm, true)
-					require.Empty(t, w.wrongs)
+					w := play(wrong, nil, noFaults, true)
+					require.Empty(t, w.violations)
 					t.Logf("driver calls %d (%d), all calls %d (%d), decisions %d (%d)",
-						w.driverCalls, right.driverCalls, w.arrows, right.arrows, w.decisions, right.decisions)
+						w.driverCalls, right.driverCalls, w.calls, right.calls, w.decisions, right.decisions)
 					require.LessOrEqual(t, w.driverCalls, right.driverCalls+2*s.machines)
-					require.LessOrEqual(t, w.arrows, right.arrows*5/4+10)
+					require.LessOrEqual(t, w.calls, right.calls*5/4+10)
 					require.LessOrEqual(t, w.decisions, right.decisions*5/4+20)
 				})
 			})
@@ -64,20 +64,20 @@ func TestControllers_ClockBehindAndDeletionDuringAPass_NoMoreCallsThanWithARight
 				continue // its machines have the lives of the others
 			}
 			s.machines, s.pods = 1, 0
-			for i := range play(s, nil, calm, false).arrows {
-				deletion := func(a arrow) trouble {
+			for i := range play(s, nil, noFaults, false).calls {
+				deletion := func(a simCall) fault {
 					if a.n == i {
-						return trouble{what: deleted}
+						return fault{kind: deleted}
 					}
-					return trouble{}
+					return fault{}
 				}
 				right := play(s, nil, deletion, false)
-				require.Empty(t, right.wrongs, "%s, deleted at call %d", s.name, i)
+				require.Empty(t, right.violations, "%s, deleted at call %d", s.name, i)
 				for _, ahead := range []time.Duration{-3 * time.Second, -30 * time.Minute} {
 					wrong := s
 					wrong.clockAhead = ahead
 					w := play(wrong, nil, deletion, true)
-					require.Empty(t, w.wrongs, "%s, clock %s ahead, deleted at call %d\n%s", s.name, ahead, i, strings.Join(w.trace, "\n"))
+					require.Empty(t, w.violations, "%s, clock %s ahead, deleted at call %d\n%s", s.name, ahead, i, strings.Join(w.trace, "\n"))
 					require.LessOrEqual(t, w.driverCalls, right.driverCalls+2, "%s, clock %s ahead, deleted at call %d", s.name, ahead, i)
 					require.LessOrEqual(t, w.decisions, right.decisions*5/4+20, "%s, clock %s ahead, deleted at call %d", s.name, ahead, i)
 				}
@@ -94,8 +94,8 @@ func clockScenarios() []scenario {
 		all = append(all, s)
 	}
 	early := all[1]
-	early.name, early.deleteAfter = "it is deleted before its VM shows", 100*time.Millisecond
-	rolled := scenario{name: "it is rolled out", joins: true, deployment: true, rollout: &rollout{
+	early.name, early.deleteAfter = "deleted before its VM is visible", 100*time.Millisecond
+	rolled := scenario{name: "rollout", joins: true, deployment: true, rollout: &rollout{
 		replicas: 8, surge: 2, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType, changes: []change{{time.Minute, renewed(1)}},
 	}}
 	rolled.cloud.BootTime = 20 * time.Second

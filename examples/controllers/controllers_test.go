@@ -42,9 +42,9 @@ import (
 
 const namespace = "default"
 
-// rig is the controllers at work over clusters in memory and a cloud without
+// harness is the controllers at work over clusters in memory and a cloud without
 // latency, in real time.
-type rig struct {
+type harness struct {
 	t        *testing.T
 	control  *draintest.Cluster
 	target   *draintest.Cluster
@@ -60,10 +60,10 @@ type rig struct {
 	tick     time.Duration // of kubelets and pods; zero is 5 ms
 }
 
-func newRig(t *testing.T) *rig {
+func newHarness(t *testing.T) *harness {
 	t.Helper()
 	control, machines := machinetest.New(draintest.Options{})
-	r := &rig{
+	r := &harness{
 		t: t, control: control, machines: machines, cloud: drivertest.NewCloud(drivertest.CloudOptions{}), target: draintest.New(draintest.Options{StopTime: stopTime}),
 	}
 	r.secrets, r.nodes = r.control.Client(), r.target.Client()
@@ -79,7 +79,7 @@ func stopTime(pod *corev1.Pod) time.Duration {
 }
 
 // start runs everything until the test ends.
-func (r *rig) start() {
+func (r *harness) start() {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(r.t.Context())
 	done := make(chan error, 1)
@@ -111,13 +111,13 @@ func (r *rig) start() {
 }
 
 // eventually waits until f says that it is so.
-func (r *rig) eventually(what string, f func() bool) {
+func (r *harness) eventually(what string, f func() bool) {
 	r.t.Helper()
 	require.Eventually(r.t, f, time.Minute, 2*time.Millisecond, what)
 }
 
 // deploy makes a deployment d of so many machines of the class, which surges by one.
-func (r *rig) deploy(ctx context.Context, replicas int32) {
+func (r *harness) deploy(ctx context.Context, replicas int32) {
 	r.t.Helper()
 	labels, one, none := map[string]string{"name": "d"}, intstr.FromInt32(1), intstr.FromInt32(0)
 	_, err := r.machines.MachineV1alpha1().MachineDeployments(namespace).Create(ctx, &v1alpha1.MachineDeployment{
@@ -140,7 +140,7 @@ func (r *rig) deploy(ctx context.Context, replicas int32) {
 }
 
 // create makes a class with its secret, and a machine of it.
-func (r *rig) create(name string) *v1alpha1.Machine {
+func (r *harness) create(name string) *v1alpha1.Machine {
 	r.t.Helper()
 	ctx, api := r.t.Context(), r.machines.MachineV1alpha1()
 	_, err := r.secrets.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{
@@ -160,7 +160,7 @@ func (r *rig) create(name string) *v1alpha1.Machine {
 	return m
 }
 
-func (r *rig) phase(name string) v1alpha1.MachinePhase {
+func (r *harness) phase(name string) v1alpha1.MachinePhase {
 	m, err := r.machines.MachineV1alpha1().Machines(namespace).Get(r.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		return ""
@@ -168,14 +168,14 @@ func (r *rig) phase(name string) v1alpha1.MachinePhase {
 	return m.Status.CurrentStatus.Phase
 }
 
-func (r *rig) gone(ctx context.Context, name string) bool {
+func (r *harness) gone(ctx context.Context, name string) bool {
 	_, err := r.machines.MachineV1alpha1().Machines(namespace).Get(ctx, name, metav1.GetOptions{})
 	return apierrors.IsNotFound(err)
 }
 
 func TestMachine_DeletedWithoutPods_EndsWithinASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.start()
 		r.create("m")
 		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
@@ -194,7 +194,7 @@ func TestMachine_DeletedWithoutPods_EndsWithinASecond(t *testing.T) {
 }
 
 func TestMachine_NodeDeletedByUser_MachineAndVMAreDeleted(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.start()
 	r.create("m")
 	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
@@ -203,7 +203,7 @@ func TestMachine_NodeDeletedByUser_MachineAndVMAreDeleted(t *testing.T) {
 }
 
 func TestFinalizers_ClassAndSecretInUse_StayUntilTheMachineIsDeleted(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.start()
 	r.create("m")
 	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
@@ -224,7 +224,7 @@ func TestFinalizers_ClassAndSecretInUse_StayUntilTheMachineIsDeleted(t *testing.
 }
 
 func TestMachine_NameOfADeletedMachine_IsNotDeleted(t *testing.T) { // DM-01
-	r := newRig(t)
+	r := newHarness(t)
 	r.start()
 	r.create("m")
 	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
@@ -241,7 +241,7 @@ func TestMachine_NameOfADeletedMachine_IsNotDeleted(t *testing.T) { // DM-01
 }
 
 func TestOrphans_VMWithoutMachine_OnlyItIsDeleted(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.orphans = safety.Policy{Grace: 50 * time.Millisecond, Period: 100 * time.Millisecond, MaxDeletions: 5, MaxPercent: 60}
 	r.start()
 	r.create("m")
@@ -254,7 +254,7 @@ func TestOrphans_VMWithoutMachine_OnlyItIsDeleted(t *testing.T) {
 }
 
 func TestMachine_DeletedDuringCreate_NodeIsDrainedFirst(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	ctx := t.Context()
 	require.NoError(t, r.target.Add(
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, // it joined faster than the driver answers
@@ -281,7 +281,7 @@ func TestMachine_DeletedDuringCreate_NodeIsDrainedFirst(t *testing.T) {
 }
 
 func TestDrain_PodMissingInCache_IsEvicted(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.start()
 	r.create("m")
 	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
@@ -312,7 +312,7 @@ func TestDrain_PodMissingInCache_IsEvicted(t *testing.T) {
 
 func TestDrain_LastPodDeleted_ContinuesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.start()
 		r.create("m")
 		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
@@ -330,7 +330,7 @@ func TestDrain_LastPodDeleted_ContinuesAtOnce(t *testing.T) {
 }
 
 func TestMergedSecret_SameKey_CredentialsWin(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	r.cloud.SetCredential("right")
 	r.start()
 	ctx := t.Context()
@@ -356,7 +356,7 @@ func TestMergedSecret_SameKey_CredentialsWin(t *testing.T) {
 }
 
 func TestControllers_WithoutFaults_NoPassFails(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	var mu sync.Mutex
 	var failed []string
 	r.observe = func(n controllers.Note) {
@@ -407,7 +407,7 @@ func TestRun_IncompleteConfig_ReturnsError(t *testing.T) {
 func TestRun_Ends_LeavesNoGoroutine(t *testing.T) {
 	before := runtime.NumGoroutine()
 	t.Run("a life", func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.start()
 		r.create("m")
 		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
@@ -423,7 +423,7 @@ func TestRun_Ends_LeavesNoGoroutine(t *testing.T) {
 }
 
 func TestRun_ContextCanceled_Ends(t *testing.T) {
-	r := newRig(t)
+	r := newHarness(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("enough"))
 	err := controllers.Run(ctx, controllers.Config{Machines: r.machines, Control: r.secrets, Target: r.nodes, Driver: r.cloud})

@@ -23,7 +23,7 @@ import (
 func TestOrphans_ManyClasses_OneListOfTheMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const classes, period = 20, time.Minute
-		r := newRig(t)
+		r := newHarness(t)
 		r.orphans = safety.Policy{Period: period}
 		var lists atomic.Int32
 		clients, ok := r.machines.(*fake.Clientset)

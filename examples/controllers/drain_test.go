@@ -53,7 +53,7 @@ func (d *decisions) last(name string) string {
 }
 
 // running creates a machine and waits until it runs.
-func (r *rig) running(names ...string) {
+func (r *harness) running(names ...string) {
 	r.t.Helper()
 	for i, name := range names {
 		if i == 0 {
@@ -68,7 +68,7 @@ func (r *rig) running(names ...string) {
 }
 
 // add makes another machine of the class.
-func (r *rig) add(name string) {
+func (r *harness) add(name string) {
 	r.t.Helper()
 	_, err := r.machines.MachineV1alpha1().Machines(namespace).Create(r.t.Context(), &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -77,19 +77,19 @@ func (r *rig) add(name string) {
 	require.NoError(r.t, err)
 }
 
-func (r *rig) remove(name string) {
+func (r *harness) remove(name string) {
 	r.t.Helper()
 	require.NoError(r.t, r.machines.MachineV1alpha1().Machines(namespace).Delete(r.t.Context(), name, metav1.DeleteOptions{}))
 }
 
-func (r *rig) patch(name, patch string) {
+func (r *harness) patch(name, patch string) {
 	r.t.Helper()
 	_, err := r.machines.MachineV1alpha1().Machines(namespace).Patch(r.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	require.NoError(r.t, err)
 }
 
 // blocked puts a pod on the Node of a machine that its budget never lets go.
-func (r *rig) blocked(node string) {
+func (r *harness) blocked(node string) {
 	r.t.Helper()
 	labels, one := map[string]string{"app": node}, intstr.FromInt32(1)
 	require.NoError(r.t, r.target.Add(
@@ -112,13 +112,13 @@ func pod(node, owner string, edit func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-func (r *rig) free(budget string) {
+func (r *harness) free(budget string) {
 	r.t.Helper()
 	require.NoError(r.t, r.target.Client().PolicyV1().PodDisruptionBudgets(namespace).Delete(r.t.Context(), budget, metav1.DeleteOptions{}))
 }
 
 // podThere says whether the pod of a blocked Node is there and is not going.
-func (r *rig) podThere(node string) bool {
+func (r *harness) podThere(node string) bool {
 	r.t.Helper()
 	p, err := r.target.Client().CoreV1().Pods(namespace).Get(r.t.Context(), "db-"+node, metav1.GetOptions{})
 	return err == nil && p.DeletionTimestamp == nil
@@ -135,7 +135,7 @@ func evictionsOf(c *fake.Clientset) (n int) {
 
 func TestDrain_BudgetRefuses_HoldNamesItAndNoRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, said := newRig(t), decisions{}
+		r, said := newHarness(t), decisions{}
 		client := r.target.Clientset()
 		r.nodes, r.observe = client, said.note
 		r.blocked("m") // before the start, so that the caches show the budget
@@ -164,7 +164,7 @@ func TestDrain_BudgetRefuses_HoldNamesItAndNoRequest(t *testing.T) {
 // Volumes of pods that stay, such as those of a DaemonSet, cost no time; those of
 // pods that go are waited for.
 func TestDrain_VolumeOfAPodThatStays_IsNotWaitedFor(t *testing.T) {
-	r, said := newRig(t), decisions{}
+	r, said := newHarness(t), decisions{}
 	r.observe = said.note
 	for name, owner := range map[string]string{"agent": "DaemonSet", "db": "ReplicaSet"} { // before the start, so that the caches show them
 		volume := "pv-" + name
@@ -197,7 +197,7 @@ func TestDrain_VolumeOfAPodThatStays_IsNotWaitedFor(t *testing.T) {
 // DD-19: drains that wait hold no worker, and what is written of a machine meanwhile
 // counts at once.
 func TestDrain_ManyWait_WorkersStayFree(t *testing.T) {
-	r, said := newRig(t), decisions{}
+	r, said := newHarness(t), decisions{}
 	r.observe, r.workers = said.note, 1
 	r.start()
 	names := []string{"m-0", "m-1", "m-2", "m-3", "m-4"}
@@ -229,7 +229,7 @@ func TestDrain_ManyWait_WorkersStayFree(t *testing.T) {
 
 // That a drain was forced counts for no other drain of the same machine.
 func TestDrain_AfterAForcedDrain_StartsWithoutForce(t *testing.T) {
-	r, said := newRig(t), decisions{}
+	r, said := newHarness(t), decisions{}
 	r.observe = said.note
 	r.start()
 	r.running("m")

@@ -26,7 +26,7 @@ import (
 
 // probeFails lets the probes of the Nodes' API server fail, and nothing else: what is held
 // then is held by the freeze alone.
-func (r *rig) probeFails() {
+func (r *harness) probeFails() {
 	r.target.Inject(draintest.Fault{Kind: draintest.Unavailable, Verb: "get", Resource: "nodes", Name: "machinist-probe"})
 }
 
@@ -34,7 +34,7 @@ func (r *rig) probeFails() {
 // for more of them, while the probes fail.
 func TestFreeze_ProbesFail_DeletesButCreatesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.tick = time.Second
 		r.start()
 		r.create("alone")
@@ -86,7 +86,7 @@ func TestFreeze_ProbesFail_DeletesButCreatesNothing(t *testing.T) {
 // answer: nothing may be decided before the first probe.
 func TestFreeze_ProbesFailAtStart_NoVMUntilTheySucceed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.tick = time.Second
 		r.target = draintest.New(draintest.Options{Latency: func(c draintest.Call) time.Duration {
 			if c.Name == "machinist-probe" {
@@ -111,7 +111,7 @@ func TestFreeze_ProbesFailAtStart_NoVMUntilTheySucceed(t *testing.T) {
 // TestFreeze_ProbesFail_OrphansStay lets a VM without a machine appear during a freeze.
 func TestFreeze_ProbesFail_OrphansStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.tick = time.Second
 		r.orphans = safety.Policy{Grace: time.Minute, Period: time.Minute, MaxDeletions: 5, MaxPercent: 60}
 		r.start()
@@ -143,7 +143,7 @@ func (slowCreations) CreateMachine(ctx context.Context, _ *driver.CreateMachineR
 // ends after the creation timeout.
 func TestFreeze_BeginsDuringCreation_MachineIsNotFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.tick = time.Second
 		r.driver = slowCreations{r.cloud}
 		r.start()

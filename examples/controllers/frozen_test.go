@@ -23,7 +23,7 @@ import (
 // a deployment, while no machine can be deleted. All controllers run.
 func TestFrozen_Deployment_CreatesNothingUntilItIsRepaired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.start()
 		r.create("alone")
 		ctx, api := t.Context(), r.machines.MachineV1alpha1()
@@ -59,7 +59,7 @@ func TestFrozen_Deployment_CreatesNothingUntilItIsRepaired(t *testing.T) {
 }
 
 // addByHand makes machines of the one set.
-func (r *rig) addByHand(ctx context.Context, n int) {
+func (r *harness) addByHand(ctx context.Context, n int) {
 	r.t.Helper()
 	sets, err := r.machines.MachineV1alpha1().MachineSets(namespace).List(ctx, metav1.ListOptions{})
 	require.NoError(r.t, err)
@@ -78,7 +78,7 @@ func (r *rig) addByHand(ctx context.Context, n int) {
 }
 
 // count lists the names of all sets and machines.
-func (r *rig) count(ctx context.Context) string {
+func (r *harness) count(ctx context.Context) string {
 	sets, err := r.machines.MachineV1alpha1().MachineSets(namespace).List(ctx, metav1.ListOptions{})
 	require.NoError(r.t, err)
 	machines, err := r.machines.MachineV1alpha1().Machines(namespace).List(ctx, metav1.ListOptions{})

@@ -30,7 +30,7 @@ func TestMachine_NodeNameOver63Characters_RunsAndIsDeleted(t *testing.T) {
 	for name, machineName := range map[string]string{"long node name": "m", "long machine name": longName("m")} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t)
+				r := newHarness(t)
 				r.cloud = drivertest.NewCloud(drivertest.CloudOptions{NodeName: func(string) string { return longName("n") }})
 				r.start()
 				r.create(machineName)
@@ -79,7 +79,7 @@ func TestMachine_SharedProviderID_VMOfTheOtherStays(t *testing.T) {
 	for _, deleted := range []string{"owner", "thief"} {
 		t.Run(deleted, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t)
+				r := newHarness(t)
 				r.start()
 				r.create("owner")
 				r.eventually("running", func() bool { return r.phase("owner") == v1alpha1.MachineRunning })
@@ -121,7 +121,7 @@ func TestMachine_SharedProviderID_VMOfTheOtherStays(t *testing.T) {
 // deletion. The collection of orphans deletes the VM and the Node, and nothing else.
 func TestMachine_FinalizerRemovedByUser_NodeIsDeletedWithItsVM(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.orphans = safety.Policy{Grace: time.Second, Period: time.Second, MaxDeletions: 5, MaxPercent: 60}
 		r.start()
 		r.runTwo("kept", "lost")
@@ -140,7 +140,7 @@ func TestMachine_FinalizerRemovedByUser_NodeIsDeletedWithItsVM(t *testing.T) {
 // names the Node of another machine.
 func TestMachine_LabelNamesAnotherNode_OwnNodeIsDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.start()
 		r.runTwo("astray", "other")
 		ctx, api := t.Context(), r.machines.MachineV1alpha1().Machines(namespace)
@@ -155,11 +155,11 @@ func TestMachine_LabelNamesAnotherNode_OwnNodeIsDeleted(t *testing.T) {
 }
 
 // runTwo creates two machines and waits until both are Running.
-func (r *rig) runTwo(first, second string) {
+func (r *harness) runTwo(first, second string) {
 	r.t.Helper()
 	m := r.create(first)
-	twin := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: second, Namespace: namespace}, Spec: v1alpha1.MachineSpec{Class: m.Spec.Class}}
-	_, err := r.machines.MachineV1alpha1().Machines(namespace).Create(r.t.Context(), twin, metav1.CreateOptions{})
+	other := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: second, Namespace: namespace}, Spec: v1alpha1.MachineSpec{Class: m.Spec.Class}}
+	_, err := r.machines.MachineV1alpha1().Machines(namespace).Create(r.t.Context(), other, metav1.CreateOptions{})
 	require.NoError(r.t, err)
 	r.eventually("running", func() bool {
 		return r.phase(first) == v1alpha1.MachineRunning && r.phase(second) == v1alpha1.MachineRunning
@@ -167,7 +167,7 @@ func (r *rig) runTwo(first, second string) {
 }
 
 // nodeNames returns the sorted names of the Nodes.
-func (r *rig) nodeNames() (names []string) {
+func (r *harness) nodeNames() (names []string) {
 	r.t.Helper()
 	nodes, err := r.nodes.CoreV1().Nodes().List(r.t.Context(), metav1.ListOptions{})
 	require.NoError(r.t, err)
@@ -179,7 +179,7 @@ func (r *rig) nodeNames() (names []string) {
 }
 
 // liveVMs returns the machine names of the VMs that were not deleted.
-func (r *rig) liveVMs() (machines []string) {
+func (r *harness) liveVMs() (machines []string) {
 	for _, vm := range r.cloud.Snapshot().VMs {
 		if vm.DeletedAt.IsZero() {
 			machines = append(machines, vm.Machine)

@@ -30,10 +30,10 @@ import (
 )
 
 // lists returns how often the VMs were listed.
-func (r *rig) lists() int { return r.cloud.Calls(driver.OpListMachines, codes.OK) }
+func (r *harness) lists() int { return r.cloud.Calls(driver.OpListMachines, codes.OK) }
 
 // another creates another machine of the class.
-func (r *rig) another(name string) {
+func (r *harness) another(name string) {
 	r.t.Helper()
 	_, err := r.machines.MachineV1alpha1().Machines(namespace).Create(r.t.Context(), &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "class"}},
@@ -42,7 +42,7 @@ func (r *rig) another(name string) {
 }
 
 // lose deletes a machine without its deletion: its VM stays.
-func (r *rig) lose(name string) {
+func (r *harness) lose(name string) {
 	r.t.Helper()
 	api := r.machines.MachineV1alpha1().Machines(namespace)
 	_, err := api.Patch(r.t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
@@ -64,7 +64,7 @@ func told(recorder *record.FakeRecorder, reason string) (out []string) {
 // second, while the next look is hours away.
 func TestOrphans_MachinesDeleted_ClassIsListedSoonAndOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.tick = time.Second
 		r.orphans = safety.Policy{Period: 100 * time.Hour}
 		r.start()
@@ -94,7 +94,7 @@ func TestOrphans_MachinesDeleted_ClassIsListedSoonAndOnce(t *testing.T) {
 // TestOrphans_DriverFindsSeveralVMs_ClassIsListed has the driver answer OutOfRange.
 func TestOrphans_DriverFindsSeveralVMs_ClassIsListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.tick = time.Second
 		r.orphans = safety.Policy{Period: 100 * time.Hour}
 		r.start()
@@ -119,7 +119,7 @@ func TestOrphans_DriverFindsSeveralVMs_ClassIsListed(t *testing.T) {
 // TestOrphans_VMWithoutMachine_EventHasTheEvidence lets the first deletion fail.
 func TestOrphans_VMWithoutMachine_EventHasTheEvidence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.tick = time.Second
 		recorder := record.NewFakeRecorder(1000)
 		r.events = recorder
@@ -143,7 +143,7 @@ func TestOrphans_VMWithoutMachine_EventHasTheEvidence(t *testing.T) {
 		require.Len(t, deleted, 1)
 		require.Len(t, failed, 1)
 		require.Contains(t, failed[0], "Warning OrphanDeletionFailed VM "+lost.ProviderID+" of machine lost could not be deleted (NoMachine): ")
-		require.Contains(t, failed[0], "it is proposed again if it is still listed")
+		require.Contains(t, failed[0], "the deletion is repeated if the next listing contains it")
 		require.Contains(t, deleted[0], "Normal OrphanDeleted VM "+lost.ProviderID+" of machine lost is being deleted (NoMachine): without a machine in the listings from ")
 		require.Contains(t, deleted[0], "1 of 2 VMs have no machine, 1 of them deleted within 24h0m0s; machines read: 1; deletion 1 of at most 5 within 1m0s")
 	})
@@ -169,7 +169,7 @@ func recorded(recorder *record.FakeRecorder) func(yield func(string) bool) {
 // machines.
 func TestOrphans_TooManyUnowned_OneEventAndNoDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.tick = time.Second
 		recorder := record.NewFakeRecorder(1000)
 		r.events = recorder
@@ -212,7 +212,7 @@ func TestOrphans_LeftoverOfAFailedCreation_IsDeletedOrReported(t *testing.T) {
 	for name, deletes := range map[string]bool{"the driver deletes side resources": true, "the driver only lists them": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t)
+				r := newHarness(t)
 				r.tick = time.Second
 				var mu sync.Mutex
 				var last string
@@ -260,7 +260,7 @@ func TestOrphans_LeftoverOfAFailedCreation_IsDeletedOrReported(t *testing.T) {
 // TestOrphans_NodeWithoutMachineAndVM_IsReported leaves the Node alone.
 func TestOrphans_NodeWithoutMachineAndVM_IsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.tick = time.Second
 		var mu sync.Mutex
 		var last string
@@ -293,7 +293,7 @@ func TestOrphans_NodeWithoutMachineAndVM_IsReported(t *testing.T) {
 // its lists, and show it when it is asked for by name.
 func TestOrphans_ListLacksAMachine_LiveReadKeepsItsVM(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.tick = time.Second
 		r.orphans = safety.Policy{Grace: time.Minute, Period: time.Minute, MaxDeletions: 5, MaxPercent: 20}
 		proposed := false
@@ -328,7 +328,7 @@ func TestOrphans_ListLacksAMachine_LiveReadKeepsItsVM(t *testing.T) {
 // whose VM only the other class lists.
 func TestOrphans_OneClassIsListed_NodesOfOthersAreNotReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.tick = time.Second
 		r.orphans = safety.Policy{Period: 10 * time.Hour}
 		var mu sync.Mutex
@@ -369,18 +369,18 @@ func TestOrphans_OneClassIsListed_NodesOfOthersAreNotReported(t *testing.T) {
 // TestOrphans_DeleteResponseLost_NodeIsDeleted deletes a VM that became a Node.
 // The driver loses its answer, or the API server refuses the deletion of the Node at first.
 func TestOrphans_DeleteResponseLost_NodeIsDeleted(t *testing.T) {
-	for name, trouble := range map[string]func(r *rig){
-		"nothing": func(*rig) {},
-		"the answer of the driver": func(r *rig) {
+	for name, trouble := range map[string]func(r *harness){
+		"nothing": func(*harness) {},
+		"the answer of the driver": func(r *harness) {
 			r.cloud.Inject(drivertest.Fault{Operation: driver.OpDeleteMachine, Machine: "lost", Times: 1, Kind: drivertest.LoseResponse, Code: codes.Unavailable})
 		},
-		"the deletion of the Node": func(r *rig) {
+		"the deletion of the Node": func(r *harness) {
 			r.target.Inject(draintest.Fault{Kind: draintest.Unavailable, Verb: "delete", Resource: "nodes", Times: 2})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t)
+				r := newHarness(t)
 				r.tick = time.Second
 				r.orphans = safety.Policy{Grace: time.Minute, Period: time.Minute, MaxDeletions: 5, MaxPercent: 20}
 				r.start()

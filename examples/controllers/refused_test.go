@@ -35,7 +35,7 @@ func invalidEvents(events *record.FakeRecorder) (found []string) {
 // class, corrects them, and counts what is told and written.
 func TestRefused_InvalidSetAndDeployment_ConditionGenerationAndOneEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.tick = time.Second
 		events := record.NewFakeRecorder(1000)
 		r.events = events
@@ -102,7 +102,7 @@ func progressOf(s *v1alpha1.MachineSet) string {
 // generation of a deployment needs, nor one of a machine that the one of a set needs.
 func TestObservedGeneration_WriteFails_StaysBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.tick = time.Second
 		r.create("alone")
 		r.deploy(t.Context(), 1)

@@ -15,15 +15,14 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// resized is the world of a deployment whose user changes its size, and that of its
-// set, as soon as n machines were created or deleted since the change began. It returns
-// how many were until the world came to rest.
+// resized changes the replicas of a deployment, and those of its set, as soon as n machines were
+// created or deleted since the first change. It returns the number of these creations or deletions.
 func resized(t *testing.T, verb string, from, change, to int32, n int) int {
 	t.Helper()
-	s := scenario{name: "its size changes", joins: true, deployment: true, rollout: &rollout{
+	s := scenario{name: "replicas change", joins: true, deployment: true, rollout: &rollout{
 		replicas: from, surge: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType,
 	}}
-	w := newWorld(s, nil, calm, false)
+	w := newWorld(s, nil, noFaults, false)
 	resize := func(size int32) {
 		patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, size)
 		sets, deployments := w.machines.MachineV1alpha1().MachineSets(ns), w.machines.MachineV1alpha1().MachineDeployments(ns)
@@ -46,7 +45,7 @@ func resized(t *testing.T, verb string, from, change, to int32, n int) int {
 		}
 		if count++; count == n {
 			resize(to)
-			w.deliverAll() // the watch is faster than the next call
+			w.deliverAll() // the watch delivers before the next call
 		}
 	}
 	if change != from {

@@ -20,10 +20,10 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Between the controllers and the clusters, and between them and the cloud,
-// every call passes an arrow: process.call.
+// All calls of the controllers to the clusters and to the cloud pass through
+// process.through.
 
-// verbs are what the clients of all kinds have in common.
+// verbs are the methods that the clients of all kinds share.
 type verbs[T, L any] interface {
 	Create(ctx context.Context, o T, opts metav1.CreateOptions) (T, error)
 	Update(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error)
@@ -33,7 +33,7 @@ type verbs[T, L any] interface {
 	Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, subresources ...string) (T, error)
 }
 
-// calls are the verbs of a kind, past the arrows.
+// calls are these methods as calls of the simulation.
 type calls[T metav1.Object, L any] struct {
 	p    *process
 	at   *site
@@ -41,36 +41,36 @@ type calls[T metav1.Object, L any] struct {
 	to   verbs[T, L]
 }
 
-func (c calls[T, L]) arrow(verb, name string) arrow {
-	return arrow{site: c.at, verb: verb, resource: c.kind, name: name, write: verb != "get" && verb != "list"}
+func (c calls[T, L]) simCall(verb, name string) simCall {
+	return simCall{site: c.at, verb: verb, resource: c.kind, name: name, write: verb != "get" && verb != "list"}
 }
 
 func (c calls[T, L]) Create(ctx context.Context, o T, opts metav1.CreateOptions) (T, error) {
-	return call(ctx, c.p, c.arrow("create", o.GetName()), func() (T, error) { return c.to.Create(ctx, o, opts) })
+	return call(ctx, c.p, c.simCall("create", o.GetName()), func() (T, error) { return c.to.Create(ctx, o, opts) })
 }
 
 func (c calls[T, L]) Update(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error) {
-	return call(ctx, c.p, c.arrow("update", o.GetName()), func() (T, error) { return c.to.Update(ctx, o, opts) })
+	return call(ctx, c.p, c.simCall("update", o.GetName()), func() (T, error) { return c.to.Update(ctx, o, opts) })
 }
 
 func (c calls[T, L]) Delete(ctx context.Context, name string, opts metav1.DeleteOptions) error {
-	_, err := call(ctx, c.p, c.arrow("delete", name), func() (any, error) { return nil, c.to.Delete(ctx, name, opts) })
+	_, err := call(ctx, c.p, c.simCall("delete", name), func() (any, error) { return nil, c.to.Delete(ctx, name, opts) })
 	return err
 }
 
 func (c calls[T, L]) Get(ctx context.Context, name string, opts metav1.GetOptions) (T, error) {
-	return call(ctx, c.p, c.arrow("get", name), func() (T, error) { return c.to.Get(ctx, name, opts) })
+	return call(ctx, c.p, c.simCall("get", name), func() (T, error) { return c.to.Get(ctx, name, opts) })
 }
 
 func (c calls[T, L]) List(ctx context.Context, opts metav1.ListOptions) (L, error) {
-	return call(ctx, c.p, c.arrow("list", ""), func() (L, error) { return c.to.List(ctx, opts) })
+	return call(ctx, c.p, c.simCall("list", ""), func() (L, error) { return c.to.List(ctx, opts) })
 }
 
 func (c calls[T, L]) Patch(ctx context.Context, name string, pt types.PatchType, data []byte, opts metav1.PatchOptions, sub ...string) (T, error) {
-	return call(ctx, c.p, c.arrow("patch", name), func() (T, error) { return c.to.Patch(ctx, name, pt, data, opts, sub...) })
+	return call(ctx, c.p, c.simCall("patch", name), func() (T, error) { return c.to.Patch(ctx, name, pt, data, opts, sub...) })
 }
 
-// statusCalls is the one verb more of kinds with a status.
+// statusCalls is the additional method of kinds with a status.
 type statusCalls[T metav1.Object] struct {
 	p    *process
 	at   *site
@@ -81,11 +81,11 @@ type statusCalls[T metav1.Object] struct {
 }
 
 func (c statusCalls[T]) UpdateStatus(ctx context.Context, o T, opts metav1.UpdateOptions) (T, error) {
-	a := arrow{site: c.at, verb: "update", resource: c.kind, sub: "status", name: o.GetName(), write: true}
+	a := simCall{site: c.at, verb: "update", resource: c.kind, sub: "status", name: o.GetName(), write: true}
 	return call(ctx, c.p, a, func() (T, error) { return c.to.UpdateStatus(ctx, o, opts) })
 }
 
-// machineClient is the client of the machines.
+// machineClient is the client for the machine objects.
 type machineClient struct {
 	versioned.Interface
 	p *process
@@ -163,7 +163,7 @@ type (
 	}
 )
 
-// coreClient is the client of built-in kinds.
+// coreClient is the client for built-in kinds.
 type coreClient struct {
 	kubernetes.Interface
 	p  *process
@@ -246,7 +246,7 @@ type (
 )
 
 func (c podCalls) EvictV1(ctx context.Context, e *policyv1.Eviction) error {
-	a := arrow{site: c.at, verb: "create", resource: "pods", sub: "eviction", name: e.Name, write: true}
+	a := simCall{site: c.at, verb: "create", resource: "pods", sub: "eviction", name: e.Name, write: true}
 	_, err := call(ctx, c.p, a, func() (any, error) { return nil, c.podRest.EvictV1(ctx, e) })
 	return err
 }

@@ -17,56 +17,56 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// slowCloud takes its time for everything, and shows it late.
+// slowCloud has long operations and shows changes late.
 var slowCloud = drivertest.CloudOptions{
 	BootTime: 20 * time.Second, ShutdownTime: 10 * time.Second, Lag: 5 * time.Second, NeedsInitialization: true,
 }
 
-// lifecycles are those in which everything is tried, in a fixed order of events.
+// lifecycles are the scenarios of the exhaustive tests. Their order of events is fixed.
 var lifecycles = []scenario{
-	{name: "it runs until it is deleted", machines: 1, joins: true, pods: 2, foreignFinalizers: true, deleteRunning: 30 * time.Second, cloud: slowCloud},
-	{name: "it is deleted at once", machines: 1, joins: true, deleteAfter: time.Millisecond, cloud: slowCloud},
-	{name: "it is deleted as it boots", machines: 1, joins: true, deleteAfter: 10 * time.Second, cloud: slowCloud},
-	{name: "its node gets ill for good", machines: 1, joins: true, ill: true, pods: 1},
-	{name: "its node gets ill and well again", machines: 1, joins: true, ill: true, recovers: true},
-	{name: "it never joins", machines: 1, cloud: slowCloud},
-	{name: "there is no cluster to join", machines: 1, noTarget: true, cloud: slowCloud},
-	{name: "it detaches its volumes", machines: 1, joins: true, pods: 1, volumes: true, detach: 5 * time.Second, latePod: true, deleteRunning: 30 * time.Second},
-	{name: "its volumes stay", machines: 1, joins: true, pods: 2, volumes: true, deleteRunning: 30 * time.Second},
-	{name: "it is preserved", machines: 1, joins: true, ill: true, pods: 1, preserve: []request{{after: time.Minute, value: v1alpha1.PreserveMachineAnnotationValueNow}}},
-	{name: "it is updated in place", machines: 1, joins: true, pods: 1, updates: true, updateAfter: 5 * time.Second, updateFails: true},
-	{name: "its lists are old", machines: 1, joins: true, oldLists: true, deleteRunning: 30 * time.Second, cloud: drivertest.CloudOptions{Lag: 20 * time.Second}},
-	{name: "there are two", machines: 2, joins: true, deleteRunning: time.Minute},
-	{name: "it is rolled out", joins: true, deployment: true, rollout: &rollout{
+	{name: "deleted while Running", machines: 1, joins: true, pods: 2, foreignFinalizers: true, deleteRunning: 30 * time.Second, cloud: slowCloud},
+	{name: "deleted at once", machines: 1, joins: true, deleteAfter: time.Millisecond, cloud: slowCloud},
+	{name: "deleted while booting", machines: 1, joins: true, deleteAfter: 10 * time.Second, cloud: slowCloud},
+	{name: "Node stays unhealthy", machines: 1, joins: true, ill: true, pods: 1},
+	{name: "Node recovers", machines: 1, joins: true, ill: true, recovers: true},
+	{name: "Node never joins", machines: 1, cloud: slowCloud},
+	{name: "no target cluster", machines: 1, noTarget: true, cloud: slowCloud},
+	{name: "volumes are detached", machines: 1, joins: true, pods: 1, volumes: true, detach: 5 * time.Second, latePod: true, deleteRunning: 30 * time.Second},
+	{name: "volumes stay attached", machines: 1, joins: true, pods: 2, volumes: true, deleteRunning: 30 * time.Second},
+	{name: "preserved", machines: 1, joins: true, ill: true, pods: 1, preserve: []preserveRequest{{after: time.Minute, value: v1alpha1.PreserveMachineAnnotationValueNow}}},
+	{name: "updated in place", machines: 1, joins: true, pods: 1, updates: true, updateAfter: 5 * time.Second, updateFails: true},
+	{name: "old lists", machines: 1, joins: true, oldLists: true, deleteRunning: 30 * time.Second, cloud: drivertest.CloudOptions{Lag: 20 * time.Second}},
+	{name: "two machines", machines: 2, joins: true, deleteRunning: time.Minute},
+	{name: "rollout", joins: true, deployment: true, rollout: &rollout{
 		replicas: 1, surge: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType, changes: []change{{time.Minute, renewed(1)}},
 	}},
 }
 
-// arrowsOf returns the calls of a life in which nothing more goes wrong than the
-// plan says.
-func arrowsOf(t *testing.T, s scenario, at plan) (arrows []arrow) {
+// callsOf returns the calls of a scenario with the faults of a plan.
+func callsOf(t *testing.T, s scenario, at plan) (calls []simCall) {
 	t.Helper()
-	w := play(s, nil, func(a arrow) trouble {
-		arrows = append(arrows, a)
+	w := play(s, nil, func(a simCall) fault {
+		calls = append(calls, a)
 		return at(a)
 	}, false)
 	require.NoError(t, w.result(), "%s: %v", s.name, at)
-	return arrows
+	return calls
 }
 
-// calm is the plan of a life in which nothing goes wrong.
-func calm(arrow) trouble { return trouble{} }
+// noFaults is the plan without faults.
+func noFaults(simCall) fault { return fault{} }
 
-// check plays a life, and once more to tell of it if it went wrong.
+// check runs a scenario. If it fails, check repeats it to log its history.
 func check(t *testing.T, s scenario, what string, at func() plan) {
 	t.Helper()
-	if w := play(s, nil, at(), false); len(w.wrongs) > 0 {
+	if w := play(s, nil, at(), false); len(w.violations) > 0 {
 		w = play(s, nil, at(), true)
-		t.Errorf("%s: %s\n%s", s.name, what, strings.Join(append(w.wrongs, w.trace...), "\n"))
+		t.Errorf("%s: %s\n%s", s.name, what, strings.Join(append(w.violations, w.trace...), "\n"))
 	}
 }
 
-// Everything that can go wrong goes wrong once, at every call of every life.
+// TestExhaustive_OneFailureAtEveryCall injects each possible fault once, at every call of every
+// scenario.
 func TestExhaustive_OneFailureAtEveryCall(t *testing.T) {
 	t.Parallel()
 	fewerCollections(t)
@@ -74,61 +74,58 @@ func TestExhaustive_OneFailureAtEveryCall(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				arrows, played := arrowsOf(t, s, calm), 0
-				for i, a := range arrows {
-					for n, trouble := range a.possible() {
+				calls, played := callsOf(t, s, noFaults), 0
+				for i, a := range calls {
+					for n, fault := range a.possible() {
 						if (testing.Short() || raced) && (i+n)%10 > 0 {
 							continue
 						}
 						played++
-						check(t, s, fmt.Sprintf("%s at call %s", trouble, a), func() plan { return once(i, trouble) })
+						check(t, s, fmt.Sprintf("%s at call %s", fault, a), func() plan { return once(i, fault) })
 						if t.Failed() {
 							return
 						}
 					}
 				}
-				t.Logf("%d calls, %d troubles", len(arrows), played)
+				t.Logf("%d calls, %d faults", len(calls), played)
 			})
 		})
 	}
 }
 
-// once is the plan of one trouble at one arrow.
-func once(at int, t trouble) plan {
-	return func(a arrow) trouble {
+// once is the plan of one fault at one call.
+func once(at int, t fault) plan {
+	return func(a simCall) fault {
 		if a.n == at {
 			return t
 		}
-		return trouble{}
+		return fault{}
 	}
 }
 
-// endings are the ways in which a call ends badly: with the end of the process,
-// without its effect, and with it but without its answer. To them comes what
-// makes the life another one: that the machine is deleted just then, and that
-// time passes.
-func (a arrow) endings() []trouble {
-	out := []trouble{{what: crashAfter, wait: time.Second}, {what: deleted}}
+// endings are the faults of the pair test: a crash, a call without effect, and a call whose
+// response is lost. There are two more: a user deletes the machine, and time passes.
+func (a simCall) endings() []fault {
+	out := []fault{{kind: crashAfter, wait: time.Second}, {kind: deleted}}
 	switch {
 	case a.site == nil:
-		return append(out, trouble{what: driverFails, code: codes.Unavailable}, trouble{what: driverLoses, code: codes.DeadlineExceeded}, trouble{what: slowAfter})
+		return append(out, fault{kind: driverFails, code: codes.Unavailable}, fault{kind: driverLoses, code: codes.DeadlineExceeded}, fault{kind: slowAfter})
 	case a.verb == "update" || a.verb == "patch":
-		return append(out, trouble{what: conflict}, trouble{what: cut})
+		return append(out, fault{kind: conflict}, fault{kind: cut})
 	case a.write:
-		return append(out, trouble{what: refused}, trouble{what: cut})
+		return append(out, fault{kind: refused}, fault{kind: cut})
 	default:
-		return append(out, trouble{what: refused})
+		return append(out, fault{kind: refused})
 	}
 }
 
-// pairLifecycle is the life of the pairs: all that a machine goes through, and
-// nothing twice.
-var pairLifecycle = scenario{name: "all there is", machines: 1, joins: true, pods: 1, deleteRunning: 30 * time.Second, cloud: drivertest.CloudOptions{
+// pairLifecycle is the scenario of the pair test: the whole lifecycle of one machine.
+var pairLifecycle = scenario{name: "whole lifecycle", machines: 1, joins: true, pods: 1, deleteRunning: 30 * time.Second, cloud: drivertest.CloudOptions{
 	BootTime: 10 * time.Second, Lag: 20 * time.Second, NeedsInitialization: true,
 }}
 
-// Any two calls of a life end badly, in any of the ways. The second is any call
-// after the first, of the life as it goes on then.
+// TestExhaustive_TwoFailuresAtEveryPairOfCalls injects two faults, at every pair of calls. The
+// second call is one of those that follow the first fault.
 func TestExhaustive_TwoFailuresAtEveryPairOfCalls(t *testing.T) {
 	t.Parallel()
 	fewerCollections(t)
@@ -138,7 +135,7 @@ func TestExhaustive_TwoFailuresAtEveryPairOfCalls(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				played := 0
-				for i, first := range arrowsOf(t, pairLifecycle, calm) {
+				for i, first := range callsOf(t, pairLifecycle, noFaults) {
 					if i%shards != shard || (testing.Short() || raced) && i%8 > 0 {
 						continue
 					}
@@ -155,17 +152,17 @@ func TestExhaustive_TwoFailuresAtEveryPairOfCalls(t *testing.T) {
 	}
 }
 
-// checkPairs plays the life with one trouble, and each that may come after it.
-func checkPairs(t *testing.T, first arrow, one trouble) (played int) {
+// checkPairs runs the scenario with one fault and each possible second one.
+func checkPairs(t *testing.T, first simCall, one fault) (played int) {
 	t.Helper()
-	for j, second := range arrowsOf(t, pairLifecycle, once(first.n, one)) {
+	for j, second := range callsOf(t, pairLifecycle, once(first.n, one)) {
 		if j <= first.n {
 			continue
 		}
 		for _, two := range second.endings() {
 			played++
 			check(t, pairLifecycle, fmt.Sprintf("%s at call %s, and %s at call %s", one, first, two, second), func() plan {
-				return func(a arrow) trouble {
+				return func(a simCall) fault {
 					if a.n == first.n {
 						return one
 					}
@@ -180,19 +177,19 @@ func checkPairs(t *testing.T, first arrow, one trouble) (played int) {
 	return played
 }
 
-// A seed is a history, to the last word. The bubble ends only if no goroutine is left.
+// TestSimulation_SameSeed_SameHistory compares the whole history. The bubble ends only if no
+// goroutine is left.
 func TestSimulation_SameSeed_SameHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for seed := range uint64(20) {
-			require.Equal(t, told(randomSchedule, seed), told(randomSchedule, seed), "seed %d", seed)
-			require.Equal(t, told(randomRollout, seed), told(randomRollout, seed), "seed %d of a rollout", seed)
+			require.Equal(t, historyOf(randomSchedule, seed), historyOf(randomSchedule, seed), "seed %d", seed)
+			require.Equal(t, historyOf(randomRollout, seed), historyOf(randomRollout, seed), "seed %d of a rollout", seed)
 		}
 	})
 }
 
-// told is the history of a seed, without the random names of tokens, and without
-// which of several machines is named as the one that needs a class.
-func told(play func(seed uint64, verbose bool) *world, seed uint64) string {
+// historyOf returns the history of a seed, without the random names of tokens and machines.
+func historyOf(play func(seed uint64, verbose bool) *world, seed uint64) string {
 	text := strings.Join(play(seed, true).trace, "\n")
 	return regexp.MustCompile(`bootstrap-token-[a-z0-9]{6}|Referenced: machine/[a-z0-9-]+`).ReplaceAllString(text, "…")
 }

@@ -25,32 +25,32 @@ import (
 	machinegroup "github.com/machinist-dev/machinist/machine/client/informers/externalversions/machine"
 )
 
-// entry is one write, as watches show it.
+// entry is a write as watches show it.
 type entry struct {
 	key     string
-	object  runtime.Object // as it became; of what has gone, as it was
+	object  runtime.Object // after the write; the last version of a deleted object
 	gone    bool
 	shownAt time.Time
 }
 
-// site is one cluster with the log of all that was written to it. Everything
-// that a cache shows comes from the log, in order, when the schedule says so.
+// site is a cluster with the log of all its writes. Caches are filled from the log, in order, when
+// the schedule decides.
 type site struct {
 	name      string
 	cluster   *draintest.Cluster
 	log       map[string][]entry                   // by resource
-	now       map[string]map[string]runtime.Object // what there is, by resource and key
-	heldUntil time.Time                            // no watch shows anything more before
-	held      map[string]int                       // than so many entries, by resource
-	outUntil  time.Time                            // no request is served before
-	outages   []span                               // so far
+	now       map[string]map[string]runtime.Object // the stored objects, by resource and key
+	heldUntil time.Time                            // until then, watches show no more
+	held      map[string]int                       // than this number of entries, by resource
+	outUntil  time.Time                            // until then, requests are rejected
+	outages   []span                               // all outages
 }
 
-// span is a time from one instant to another.
+// span is an interval of time.
 type span struct{ from, to time.Time }
 
-// goOut lets the site serve no request from now until some time.
-func (s *site) goOut(now, until time.Time) {
+// beginOutage lets the site reject every request until a time.
+func (s *site) beginOutage(now, until time.Time) {
 	if n := len(s.outages) - 1; n >= 0 && !now.After(s.outages[n].to) {
 		s.outages[n].to = later(s.outages[n].to, until)
 	} else {
@@ -70,12 +70,12 @@ func newSite(name string, cluster *draintest.Cluster) *site {
 	return &site{name: name, cluster: cluster, log: map[string][]entry{}, now: map[string]map[string]runtime.Object{}, held: map[string]int{}}
 }
 
-// add takes a write into the log.
+// add appends a write to the log.
 func (s *site) add(write draintest.Write, shownAt time.Time) {
 	resource, key := write.Resource.Resource, keyOf(write.Namespace, write.Name)
 	log := s.log[resource]
 	if n := len(log); n > 0 && log[n-1].shownAt.After(shownAt) {
-		shownAt = log[n-1].shownAt // in order
+		shownAt = log[n-1].shownAt // entries are shown in order
 	}
 	e := entry{key: key, object: write.After, shownAt: shownAt}
 	if s.now[resource] == nil {
@@ -99,13 +99,13 @@ func keyOf(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// stored returns the object of a key as it is in the store, or the zero T.
+// stored returns the stored object with a key, or the zero T.
 func stored[T any](s *site, resource, key string) (t T) {
 	t, _ = s.now[resource][key].(T)
 	return t
 }
 
-// all returns what is in the store, in order.
+// all returns the stored objects in order.
 func all[T any](s *site, resource string) []T {
 	out := make([]T, 0, len(s.now[resource]))
 	for _, key := range slices.Sorted(maps.Keys(s.now[resource])) {
@@ -116,7 +116,7 @@ func all[T any](s *site, resource string) []T {
 	return out
 }
 
-// hold lets no watch show more before some time than what it has shown.
+// hold delays all further events of the watches until a time.
 func (s *site) hold(until time.Time, watches []*informer) {
 	s.heldUntil = until
 	for _, i := range watches {
@@ -126,7 +126,7 @@ func (s *site) hold(until time.Time, watches []*informer) {
 	}
 }
 
-// shown returns when watches show an entry, by its place in the log.
+// shown returns when watches show the entry with an index of the log.
 func (s *site) shown(resource string, n int) time.Time {
 	e := s.log[resource][n]
 	if n >= s.held[resource] && e.shownAt.Before(s.heldUntil) {
@@ -135,15 +135,15 @@ func (s *site) shown(resource string, n int) time.Time {
 	return e.shownAt
 }
 
-// informer is a cache that is fed by hand, from the log of a site.
+// informer is a cache that the simulation fills from the log of a site.
 type informer struct {
-	cache.SharedIndexInformer // nil: what is not played fails
+	cache.SharedIndexInformer // nil: methods that are not simulated panic
 	site                      *site
 	resource                  string
 	indexer                   cache.Indexer
 	handlers                  []cache.ResourceEventHandler
-	label                     string // that objects have; empty is none
-	read                      int    // entries of the log that it has seen
+	label                     string // the label of watched objects; empty means all
+	read                      int    // the number of delivered entries
 }
 
 func (i *informer) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
@@ -153,12 +153,12 @@ func (i *informer) AddEventHandler(h cache.ResourceEventHandler) (cache.Resource
 
 func (i *informer) AddIndexers(indexers cache.Indexers) error { return i.indexer.AddIndexers(indexers) }
 func (i *informer) HasSynced() bool                           { return true }
-func (i *informer) SetTransform(cache.TransformFunc) error    { return nil } // what there is does no harm
+func (i *informer) SetTransform(cache.TransformFunc) error    { return nil } // the simulated objects need no transformation
 func (i *informer) GetIndexer() cache.Indexer                 { return i.indexer }
 func (i *informer) GetStore() cache.Store                     { return i.indexer }
 
-// list fills the cache with what a list shows: all there is, or, if it is old,
-// what watches have shown by now.
+// list fills the cache with a list: all stored objects, or, for an old list, what watches have
+// shown.
 func (i *informer) list(old bool, now time.Time) {
 	log, state := i.site.log[i.resource], map[string]runtime.Object{}
 	for i.read < len(log) && !(old && i.site.shown(i.resource, i.read).After(now)) {
@@ -180,8 +180,7 @@ func (i *informer) list(old bool, now time.Time) {
 	}
 }
 
-// next returns when it has something to deliver; zero means that it does not
-// know of anything.
+// next returns when the informer has an event to deliver. Zero means that it has none.
 func (i *informer) next() time.Time {
 	log := i.site.log[i.resource]
 	if i.read >= len(log) {
@@ -190,7 +189,7 @@ func (i *informer) next() time.Time {
 	return i.site.shown(i.resource, i.read)
 }
 
-// deliver shows the controllers one more event.
+// deliver delivers the next event to the controllers.
 func (i *informer) deliver() {
 	e := i.site.log[i.resource][i.read]
 	i.read++
@@ -217,7 +216,7 @@ func (i *informer) deliver() {
 	}
 }
 
-// selects says whether the informer watches an object.
+// selects reports whether the informer watches an object.
 func (i *informer) selects(o runtime.Object) bool {
 	if i.label == "" {
 		return true
@@ -234,10 +233,10 @@ func must(err error) {
 	}
 }
 
-// feed makes the informers of one site, each when it is first asked for.
+// feed returns the informers of one site and creates each on first use.
 type feed struct {
 	site      *site
-	label     string // that objects have; empty is none
+	label     string // the label of watched objects; empty means all
 	byType    map[reflect.Type]*informer
 	informers []*informer
 }
@@ -258,9 +257,9 @@ func (f *feed) informerFor(o runtime.Object) cache.SharedIndexInformer {
 	return f.byType[t]
 }
 
-// builtinFeed is a factory of informers of built-in kinds.
+// builtinFeed is the factory of informers of built-in kinds.
 type builtinFeed struct {
-	informers.SharedInformerFactory // nil: what is not played fails
+	informers.SharedInformerFactory // nil: methods that are not simulated panic
 	*feed
 }
 
@@ -271,9 +270,9 @@ func (f builtinFeed) Core() coreinformers.Interface       { return coreinformers
 func (f builtinFeed) Storage() storageinformers.Interface { return storageinformers.New(f, "", nil) }
 func (f builtinFeed) Policy() policyinformers.Interface   { return policyinformers.New(f, "", nil) }
 
-// machineFeed is a factory of informers of machines and what belongs to them.
+// machineFeed is the factory of informers of the machine objects.
 type machineFeed struct {
-	machineinformers.SharedInformerFactory // nil: what is not played fails
+	machineinformers.SharedInformerFactory // nil: methods that are not simulated panic
 	*feed
 }
 

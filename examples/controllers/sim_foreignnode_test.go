@@ -16,14 +16,14 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// A machine whose label names the Node of another machine fails. The annotation of
-// that Node asks to preserve the other machine, and keeps this one from nothing.
+// TestMachineSet_FailedMachineWithThePreservedNodeOfAnother_IsReplaced has a machine whose label
+// names the Node of another machine. The preserve annotation of that Node does not apply to it.
 func TestMachineSet_FailedMachineWithThePreservedNodeOfAnother_IsReplaced(t *testing.T) {
 	t.Parallel()
-	s := scenario{name: "its label names the Node of another", joins: true, deployment: true, rollout: &rollout{
+	s := scenario{name: "label names another Node", joins: true, deployment: true, rollout: &rollout{
 		replicas: 2, surge: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType,
 	}}
-	w := newWorld(s, nil, calm, false)
+	w := newWorld(s, nil, noFaults, false)
 	w.run()
 	require.NoError(t, w.result())
 	machines := all[*v1alpha1.Machine](w.control, "machines")

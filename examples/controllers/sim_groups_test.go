@@ -15,8 +15,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// TestReplacementLimit_TemplateWithoutLabelName_OneAtATime has all Nodes of a
-// deployment fall silent. Owner references say which machines are limited together.
+// TestReplacementLimit_TemplateWithoutLabelName_OneAtATime silences all Nodes of a deployment.
+// Owner references define the group of the limit.
 func TestReplacementLimit_TemplateWithoutLabelName_OneAtATime(t *testing.T) {
 	t.Parallel()
 	for _, unlabelled := range []bool{false, true} {
@@ -24,11 +24,11 @@ func TestReplacementLimit_TemplateWithoutLabelName_OneAtATime(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := scenario{
-					name: "all nodes fall silent", joins: true, deployment: true, unlabelled: unlabelled,
+					name: "all Nodes silent", joins: true, deployment: true, unlabelled: unlabelled,
 					rollout: &rollout{replicas: 6, unavailable: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType},
 					cloud:   drivertest.CloudOptions{BootTime: 20 * time.Second},
 				}
-				w := newWorld(s, nil, func(arrow) trouble { return trouble{} }, true)
+				w := newWorld(s, nil, func(simCall) fault { return fault{} }, true)
 				w.later(5*time.Minute, func() {
 					for _, node := range all[*corev1.Node](w.target, "nodes") {
 						w.report(node.Name, corev1.ConditionUnknown)
@@ -46,7 +46,7 @@ func TestReplacementLimit_TemplateWithoutLabelName_OneAtATime(t *testing.T) {
 					most = max(most, replaced)
 				})
 				w.process.cancel()
-				require.Empty(t, w.wrongs)
+				require.Empty(t, w.violations)
 				require.Equal(t, 1, most, "machines that are replaced at a time")
 				require.Len(t, failed, 6, "all are replaced in the end")
 			})
@@ -54,10 +54,10 @@ func TestReplacementLimit_TemplateWithoutLabelName_OneAtATime(t *testing.T) {
 	}
 }
 
-// runUntil lets the world go on until a time, and calls look after every step.
+// runUntil runs the world until a time, and calls look after every step.
 func (w *world) runUntil(end time.Time, look func()) {
 	w.later(end.Sub(w.clock.Now()), func() {})
-	for w.clock.Now().Before(end) && len(w.wrongs) == 0 {
+	for w.clock.Now().Before(end) && len(w.violations) == 0 {
 		if w.live(); !w.step() {
 			w.passTime()
 		}

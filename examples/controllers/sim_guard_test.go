@@ -19,22 +19,22 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// silence is a kind of trouble that hits many Nodes of a pool.
+// silenceKind is a pattern of many silent Nodes, and the replacements that the guard allows.
 type silenceKind struct {
 	name             string
 	machines, silent int32
-	spread           time.Duration // between the first and the last of them
-	recover          time.Duration // after the first; zero is never
-	never            bool          // machines never join
-	holds            bool          // none may be failed within an hour
-	slow             int           // of the first so many failures, each is a window after the one before
-	replaced         int           // in the end
+	spread           time.Duration // from the first silent Node to the last
+	recover          time.Duration // after the first silence; zero means never
+	never            bool          // the machines never join
+	holds            bool          // no machine may fail within an hour
+	slow             int           // the number of first failures that are a window apart
+	replaced         int           // the number of replaced machines at the end
 	length           time.Duration
-	crash            time.Duration // of the controllers, after the first failure; zero is never
-	health           time.Duration // the health timeout; zero is the default
+	crash            time.Duration // the downtime of the controllers after the first failure; zero means no crash
+	health           time.Duration // the health timeout; zero means the default
 }
 
-// silences are the kinds of trouble that the guard is judged by.
+// silences are the patterns that the guard is tested with.
 var silences = []silenceKind{
 	{name: "all silent, then they recover", machines: 8, silent: 8, spread: time.Minute, recover: 45 * time.Minute, holds: true, length: 2 * time.Hour},
 	{name: "all silent for good", machines: 6, silent: 6, spread: time.Minute, holds: true, slow: 3, replaced: 6, length: 4 * time.Hour},
@@ -44,16 +44,16 @@ var silences = []silenceKind{
 	{name: "few silent at once", machines: 5, silent: 3, replaced: 3, length: 2 * time.Hour},
 }
 
-// silentAt is when the first Node falls silent.
+// silentAt is when the first Node becomes silent.
 const silentAt = 5 * time.Minute
 
-// failure is when it was decided that a machine is failed for bad health.
+// failure is the time at which a machine failed because of its health.
 type failure struct {
 	machine string
 	at      time.Time
 }
 
-// fallSilent plays one kind of silence and judges what the guard lets be replaced.
+// fallSilent runs one pattern and checks the replacements.
 func fallSilent(k silenceKind, rng *rand.Rand, at plan, guard safety.GuardPolicy, verbose bool) *world {
 	s := scenario{
 		name: k.name, joins: !k.never, deployment: true, guard: guard,
@@ -61,35 +61,35 @@ func fallSilent(k silenceKind, rng *rand.Rand, at plan, guard safety.GuardPolicy
 		cloud:   drivertest.CloudOptions{BootTime: 20 * time.Second},
 	}
 	var w *world
-	var start, troubled time.Time
+	var start, recordFault time.Time
 	var failures []failure
-	w = newWorld(s, rng, func(a arrow) trouble {
+	w = newWorld(s, rng, func(a simCall) fault {
 		if k.crash > 0 && len(failures) > 0 && w.clock.Now().After(failures[0].at.Add(k.crash)) {
 			k.crash = 0
-			return trouble{what: crashBefore, wait: time.Second}
+			return fault{kind: crashBefore, wait: time.Second}
 		}
-		if troubled.IsZero() || w.clock.Now().Before(troubled) { // it begins when there is something to guard
-			return trouble{}
+		if recordFault.IsZero() || w.clock.Now().Before(recordFault) { // faults begin with the silence
+			return fault{}
 		}
 		return at(a)
 	}, verbose)
-	if k.health > 0 { // which begins anew after the crash
+	if k.health > 0 { // the timeout begins again after the crash
 		w.policy.HealthTimeout = k.health
 	}
 	silent := map[string]bool{}
 	start = w.clock.Now()
-	troubled = start.Add(silentAt)
+	recordFault = start.Add(silentAt)
 	if rng != nil {
-		troubled = troubled.Add(time.Duration(rng.Int64N(int64(80 * time.Minute))))
+		recordFault = recordFault.Add(time.Duration(rng.Int64N(int64(80 * time.Minute))))
 	}
 	w.later(silentAt, func() { w.silence(k, silent) })
 	w.onWrite = func(write draintest.Write) {
 		was, _ := write.Before.(*v1alpha1.Machine)
 		is, _ := write.After.(*v1alpha1.Machine)
 		if was != nil && is != nil && was.Status.CurrentStatus.Phase != is.Status.CurrentStatus.Phase && is.Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
-			failures = append(failures, failure{is.Name, is.Status.CurrentStatus.LastUpdateTime.Time}) // the write may have taken its time
+			failures = append(failures, failure{is.Name, is.Status.CurrentStatus.LastUpdateTime.Time}) // not the time of the write, which may be slow
 			if !silent[is.Name] {
-				w.wrong("machine %s is failed, whose Node was not silent", is.Name)
+				w.violate("machine %s failed, but its Node was not silent", is.Name)
 			}
 		}
 	}
@@ -97,13 +97,13 @@ func fallSilent(k silenceKind, rng *rand.Rand, at plan, guard safety.GuardPolicy
 	if w.process != nil {
 		w.process.cancel()
 	}
-	if len(w.wrongs) == 0 {
+	if len(w.violations) == 0 {
 		w.judgeSilence(k, start, failures)
 	}
 	return w
 }
 
-// silence has Nodes fall silent, one after the other.
+// silence makes Nodes silent, one after the other.
 func (w *world) silence(k silenceKind, silent map[string]bool) {
 	for i, node := range all[*corev1.Node](w.target, "nodes") {
 		if i >= int(k.silent) {
@@ -117,35 +117,35 @@ func (w *world) silence(k silenceKind, silent map[string]bool) {
 	}
 }
 
-// judgeSilence judges that neither too many machines were failed nor too few.
+// judgeSilence checks the number of failed machines.
 func (w *world) judgeSilence(k silenceKind, start time.Time, failures []failure) {
 	if len(failures) != k.replaced {
-		w.wrong("%d machines were failed, and not %d: %v", len(failures), k.replaced, failures)
+		w.violate("%d machines failed, want %d: %v", len(failures), k.replaced, failures)
 		return
 	}
 	for i, f := range failures {
 		if k.holds && f.at.Before(start.Add(silentAt+time.Hour-time.Second)) {
-			w.wrong("machine %s is failed %s after the silence began", f.machine, f.at.Sub(start)-silentAt)
+			w.violate("machine %s failed %s after the begin of the silence", f.machine, f.at.Sub(start)-silentAt)
 		}
 		if i > 0 && i < k.slow && f.at.Sub(failures[i-1].at) < 10*time.Minute-2*time.Second {
-			w.wrong("machine %s is failed %s after the one before it", f.machine, f.at.Sub(failures[i-1].at))
+			w.violate("machine %s failed %s after the previous one", f.machine, f.at.Sub(failures[i-1].at))
 		}
 	}
 	machines := all[*v1alpha1.Machine](w.control, "machines")
 	if len(machines) != int(k.machines) {
-		w.wrong("in the end there are %d machines", len(machines))
+		w.violate("at the end there are %d machines", len(machines))
 	}
 	for _, m := range machines {
 		if m.Status.CurrentStatus.Phase != v1alpha1.MachineRunning {
-			w.wrong("in the end machine %s is %s", m.Name, m.Status.CurrentStatus.Phase)
+			w.violate("at the end machine %s is %s", m.Name, m.Status.CurrentStatus.Phase)
 		}
 	}
 }
 
-func noTrouble(arrow) trouble { return trouble{} }
+func noTrouble(simCall) fault { return fault{} }
 
-// TestGuard_EachKindOfSilence_ReplacesWhatItAllows plays each kind without other trouble,
-// with and without the guard.
+// TestGuard_EachKindOfSilence_ReplacesWhatItAllows runs each pattern without other faults, with and
+// without the guard.
 func TestGuard_EachKindOfSilence_ReplacesWhatItAllows(t *testing.T) {
 	t.Parallel()
 	for _, k := range silences {
@@ -153,7 +153,7 @@ func TestGuard_EachKindOfSilence_ReplacesWhatItAllows(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := fallSilent(k, nil, noTrouble, safety.DefaultGuardPolicy(), true)
-				require.Empty(t, w.wrongs, strings.Join(tail(w.trace, 80), "\n"))
+				require.Empty(t, w.violations, strings.Join(tail(w.trace, 80), "\n"))
 				told := func(reason string) int {
 					return len(slices.DeleteFunc(slices.Clone(w.events), func(e string) bool { return !strings.Contains(e, reason) }))
 				}
@@ -165,7 +165,7 @@ func TestGuard_EachKindOfSilence_ReplacesWhatItAllows(t *testing.T) {
 				times := 0
 				switch {
 				case k.crash > 0:
-					times = 2 // by each process
+					times = 2 // once by each process
 				case k.slow > 0:
 					times = 1
 				}
@@ -174,21 +174,21 @@ func TestGuard_EachKindOfSilence_ReplacesWhatItAllows(t *testing.T) {
 					require.Equal(t, 1, told("ReplacementsResumed"), "%v", w.events)
 				}
 				if w = fallSilent(k, nil, noTrouble, safety.GuardPolicy{}, false); k.holds || k.slow > 0 {
-					require.NotEmpty(t, w.wrongs, "without the guard more is replaced")
+					require.NotEmpty(t, w.violations, "without the guard more is replaced")
 				} else {
-					require.Empty(t, w.wrongs, "the guard changes nothing")
+					require.Empty(t, w.violations, "the guard changes nothing")
 				}
 			})
 		})
 	}
 }
 
-// TestGuard_NoneJoins_HeldAndThenReplaced lets creation timeouts of all machines of a new
-// deployment end at once, past the limit on replacements. A user can have them replaced.
+// TestGuard_NoneJoins_HeldAndThenReplaced ends the creation timeouts of all machines of a new
+// deployment at once, beyond the replacement limit. A user can request their replacement.
 func TestGuard_NoneJoins_HeldAndThenReplaced(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		override time.Duration // after the begin; zero is never
+		override time.Duration // after the begin; zero means never
 		first    time.Duration
 	}{
 		"held for an hour": {0, 80 * time.Minute},
@@ -216,7 +216,7 @@ func TestGuard_NoneJoins_HeldAndThenReplaced(t *testing.T) {
 					}
 				})
 				w.process.cancel()
-				require.Empty(t, w.wrongs)
+				require.Empty(t, w.violations)
 				require.False(t, first.IsZero(), "they are replaced in the end")
 				require.InDelta(t, tc.first.Minutes(), first.Sub(start).Minutes(), 1.5, strings.Join(tail(w.trace, 40), "\n"))
 			})
@@ -224,21 +224,21 @@ func TestGuard_NoneJoins_HeldAndThenReplaced(t *testing.T) {
 	}
 }
 
-// randomSilence is one kind of silence with random troubles; users delete nothing, as that
-// is not for the guard.
+// randomSilence is one pattern with random faults, except deletions by users, which the guard does
+// not count.
 func randomSilence(seed uint64, verbose bool) *world {
 	rng := rand.New(rand.NewPCG(seed, 9))
-	k, troubles := silences[rng.IntN(len(silences))], anyTroubles(rng)
-	return fallSilent(k, rng, func(a arrow) trouble {
-		if t := troubles(a); t.what != deleted {
+	k, faults := silences[rng.IntN(len(silences))], randomFaults(rng)
+	return fallSilent(k, rng, func(a simCall) fault {
+		if t := faults(a); t.kind != deleted {
 			return t
 		}
-		return trouble{}
+		return fault{}
 	}, safety.DefaultGuardPolicy(), verbose)
 }
 
-// TestGuard_Schedules plays silences with crashes, old lists, refused and slow calls: what
-// was replaced before a crash counts after it.
+// TestGuard_Schedules runs patterns with crashes, old lists, refused and slow calls. Replacements
+// before a crash count after it.
 func TestGuard_Schedules(t *testing.T) {
 	t.Parallel()
 	playAll(t, "TestGuard_Schedules", 300, randomSilence)

@@ -17,7 +17,8 @@ import (
 	"github.com/machinist-dev/machinist/machine"
 )
 
-// What was remembered of a drain counts for no other.
+// TestDrain_NewDrain_StartsWithEmptyState checks that the state of a drain is not used for another
+// drain.
 func TestDrain_NewDrain_StartsWithEmptyState(t *testing.T) {
 	t.Parallel()
 	cluster, node := draintest.New(draintest.Options{}), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}

@@ -14,16 +14,16 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// successorWithOldLists lets a machine be created, deleted and gone, and then another
-// process begin whose lists end just before an arrow of the first process. It returns
-// how many tokens and VMs were made after the machine was gone.
-func successorWithOldLists(t *testing.T, before func(arrow) bool) (tokens, vms int) {
+// successorWithOldLists creates and deletes a machine, and then begins a process whose lists end
+// just before a call of the first process. It returns the number of tokens and VMs created after
+// the deletion.
+func successorWithOldLists(t *testing.T, before func(simCall) bool) (tokens, vms int) {
 	t.Helper()
 	var gone, begun bool
-	seen := map[*site]map[string]int{} // entries of the logs, as of that arrow
+	seen := map[*site]map[string]int{} // entries of the logs before that call
 	var w *world
-	s := scenario{name: "its successor has old lists", machines: 1, joins: true, oldLists: true, deleteRunning: time.Second}
-	w = newWorld(s, nil, func(a arrow) (none trouble) {
+	s := scenario{name: "successor with old lists", machines: 1, joins: true, oldLists: true, deleteRunning: time.Second}
+	w = newWorld(s, nil, func(a simCall) (none fault) {
 		if len(seen) == 0 && before(a) {
 			for _, s := range []*site{w.control, w.target} {
 				seen[s] = map[string]int{}
@@ -62,13 +62,14 @@ func successorWithOldLists(t *testing.T, before func(arrow) bool) (tokens, vms i
 	return tokens, vms
 }
 
-// The first lists of a process may be older than the last writes of the one before it.
-// What they show is checked with the API server before a token or a VM is made.
+// TestMachine_DeletedBeforeASuccessorWithOldLists_NoTokenAndNoVM has first lists that are older
+// than the last writes of the previous process. The controllers read the machine from the API
+// server before they create a token or a VM.
 func TestMachine_DeletedBeforeASuccessorWithOldLists_NoTokenAndNoVM(t *testing.T) {
 	t.Parallel()
-	for name, until := range map[string]func(arrow) bool{
-		"just before its token was made": func(a arrow) bool { return a.verb == "create" && a.resource == "secrets" },
-		"just before its VM was made":    func(a arrow) bool { return a.operation == driver.OpCreateMachine },
+	for name, until := range map[string]func(simCall) bool{
+		"just before its token was made": func(a simCall) bool { return a.verb == "create" && a.resource == "secrets" },
+		"just before its VM was made":    func(a simCall) bool { return a.operation == driver.OpCreateMachine },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

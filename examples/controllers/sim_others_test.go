@@ -22,10 +22,9 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// What others do: kubelets, the owner of the machines, those who write the same
-// objects.
+// Other clients: kubelets, the owner of the machines, and writers of the same objects.
 
-// kubelets have the Nodes of VMs join that are up.
+// kubelets registers the Nodes of VMs that are up.
 func (w *world) kubelets() {
 	if !w.scenario.joins || w.scenario.noTarget {
 		return
@@ -35,7 +34,7 @@ func (w *world) kubelets() {
 			continue
 		}
 		w.joined[v.ProviderID] = true
-		w.say("kubelet %s joins", v.NodeName)
+		w.logf("kubelet %s joins", v.NodeName)
 		node := &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: v.NodeName},
 			Spec: corev1.NodeSpec{
@@ -50,16 +49,16 @@ func (w *world) kubelets() {
 		if w.scenario.foreignFinalizers {
 			node.Finalizers = append(node.Finalizers, foreignKey)
 		}
-		if err := w.target.cluster.Add(node); err != nil { // of an earlier VM of its name
-			w.say("kubelet %s: %v", v.NodeName, err)
+		if err := w.target.cluster.Add(node); err != nil { // an earlier VM had the same name
+			w.logf("kubelet %s: %v", v.NodeName, err)
 			continue
 		}
 		w.schedule(node.Name)
 	}
 }
 
-// bindLate has a pod bound to a Node at the very moment at which it is cordoned.
-func (w *world) bindLate(a arrow) {
+// bindLate binds a pod to a Node at the moment of its cordon.
+func (w *world) bindLate(a simCall) {
 	if !w.scenario.latePod || a.site != w.target || a.resource != "nodes" || a.verb != "patch" || w.bound {
 		return
 	}
@@ -69,7 +68,7 @@ func (w *world) bindLate(a arrow) {
 	}
 }
 
-// pod makes a pod that runs on a Node.
+// pod returns a pod that runs on a Node.
 func (w *world) pod(node, suffix string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: node + "-" + suffix, OwnerReferences: []metav1.OwnerReference{{
@@ -82,8 +81,8 @@ func (w *world) pod(node, suffix string) *corev1.Pod {
 	}
 }
 
-// schedule puts pods on a Node, the second and later ones under a budget that
-// wants one of them to stay.
+// schedule creates pods on a Node. The second and later ones have a PodDisruptionBudget with
+// minAvailable 1.
 func (w *world) schedule(node string) {
 	labels := map[string]string{"app": node}
 	for i := range w.scenario.pods {
@@ -98,7 +97,7 @@ func (w *world) schedule(node string) {
 	}
 	if w.scenario.pods > 1 {
 		one := intstr.FromInt32(1)
-		_ = w.target.cluster.Add(&policyv1.PodDisruptionBudget{ // there from an earlier VM, perhaps
+		_ = w.target.cluster.Add(&policyv1.PodDisruptionBudget{ // an earlier VM may have created it
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: node},
 			Spec:       policyv1.PodDisruptionBudgetSpec{MinAvailable: &one, Selector: &metav1.LabelSelector{MatchLabels: labels}},
 		})
@@ -107,14 +106,14 @@ func (w *world) schedule(node string) {
 
 // report writes the Ready condition of a Node.
 func (w *world) report(node string, ready corev1.ConditionStatus) {
-	w.say("node %s is ready: %s", node, ready)
+	w.logf("node %s is ready: %s", node, ready)
 	patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q,"lastTransitionTime":%q}]}}`,
 		ready, w.clock.Now().UTC().Format(time.RFC3339))
-	_, _ = w.nodes.CoreV1().Nodes().Patch(context.Background(), node, types.StrategicMergePatchType, []byte(patch), // it may be gone
+	_, _ = w.nodes.CoreV1().Nodes().Patch(context.Background(), node, types.StrategicMergePatchType, []byte(patch), // the Node may be deleted
 		metav1.PatchOptions{}, "status")
 }
 
-// react is what others do because of a write.
+// react makes the writes of other clients that follow a write.
 func (w *world) react(write draintest.Write) {
 	if w.onWrite != nil {
 		w.onWrite(write)
@@ -141,17 +140,17 @@ func (w *world) react(write draintest.Write) {
 	must(err)
 	ourOwn := slices.ContainsFunc(o.GetFinalizers(), func(f string) bool { return f != foreignKey })
 	if o.GetDeletionTimestamp() != nil && !ourOwn && slices.Contains(o.GetFinalizers(), foreignKey) {
-		w.later(2*time.Second, func() { w.letGo(write) })
+		w.later(2*time.Second, func() { w.removeForeignFinalizer(write) })
 	}
 }
 
-// reactToPhase is what the owner of a machine does, and what befalls its Node.
+// reactToPhase simulates the owner of a machine and the health of its Node.
 func (w *world) reactToPhase(m *v1alpha1.Machine) {
 	w.followUpdate(m)
 	switch m.Status.CurrentStatus.Phase { //nolint:exhaustive // other phases change nothing
 	case v1alpha1.MachineFailed:
 		if w.scenario.rollout != nil {
-			return // its set deletes it
+			return // the set deletes it
 		}
 		w.later(3*time.Second, func() {
 			if m := w.machine(m.Name); m != nil && m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed && m.Status.CurrentStatus.PreserveExpiryTime == nil {
@@ -173,8 +172,8 @@ func (w *world) reactToPhase(m *v1alpha1.Machine) {
 	}
 }
 
-// letGo removes the finalizer of another client.
-func (w *world) letGo(write draintest.Write) {
+// removeForeignFinalizer removes the finalizer of another client.
+func (w *world) removeForeignFinalizer(write draintest.Write) {
 	ctx, patch := context.Background(), []byte(`{"metadata":{"finalizers":null}}`)
 	var err error
 	switch write.After.(type) {
@@ -185,22 +184,22 @@ func (w *world) letGo(write draintest.Write) {
 	case *storagev1.VolumeAttachment:
 		_, err = w.nodes.StorageV1().VolumeAttachments().Patch(ctx, write.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	}
-	w.say("another client removes its finalizer from %s: %v", write.Name, err)
+	w.logf("another client removes its finalizer from %s: %v", write.Name, err)
 }
 
-// meddle changes the machine as another client, and the object that the controller
+// writeConcurrently changes the machine as another client, and the object that the controller
 // is about to write.
-func (w *world) meddle(a arrow) {
+func (w *world) writeConcurrently(a simCall) {
 	ctx, name, key := context.Background(), w.machineFor(a), fmt.Sprintf("example.com/x-%d", a.n)
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"theirs"},"annotations":{%q:"theirs"}}}`, key, key)
 	_, err := w.machines.MachineV1alpha1().Machines(ns).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{})
-	w.say("another client writes machine %s: %v", name, err)
+	w.logf("another client writes machine %s: %v", name, err)
 	if a.site == nil {
 		return
 	}
 	switch a.resource {
 	case "nodes":
-		err = w.meddleWithNode(a.name, key)
+		err = w.changeNode(a.name, key)
 	case "machinesets":
 		_, err = w.machines.MachineV1alpha1().MachineSets(ns).Patch(ctx, a.name, types.MergePatchType, patch, metav1.PatchOptions{})
 	case "machinedeployments":
@@ -210,12 +209,12 @@ func (w *world) meddle(a arrow) {
 	case "secrets":
 		_, err = w.secrets.CoreV1().Secrets(ns).Patch(ctx, a.name, types.MergePatchType, patch, metav1.PatchOptions{})
 	}
-	w.say("another client writes %s %s: %v", a.resource, a.name, err)
+	w.logf("another client writes %s %s: %v", a.resource, a.name, err)
 	w.collect(others)
 }
 
-// meddleWithNode adds all that can be added to a Node.
-func (w *world) meddleWithNode(name, key string) error {
+// changeNode adds a label, a taint, a condition and maybe a finalizer to a Node.
+func (w *world) changeNode(name, key string) error {
 	ctx, nodes := context.Background(), w.nodes.CoreV1().Nodes()
 	node, err := nodes.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// scalings is a deployment that is scaled up and down at any time.
+// scalings is a deployment that its user scales at any time.
 func scalings(rng *rand.Rand) *rollout {
 	r := &rollout{replicas: rng.Int32N(6), surge: rng.Int32N(2), strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType}
 	span := []time.Duration{10 * time.Second, time.Minute, 10 * time.Minute}[rng.IntN(3)]
@@ -26,8 +26,8 @@ func scalings(rng *rand.Rand) *rollout {
 	return r
 }
 
-// TestOvershoot_ScaledAtAnyTime_IsNeverFrozen scales deployments while events arrive late,
-// calls fail and processes end. Sets have too many machines often, and create none then.
+// TestOvershoot_ScaledAtAnyTime_IsNeverFrozen scales deployments while events are late, calls fail
+// and processes crash. Sets then often have surplus machines, but never create more.
 func TestOvershoot_ScaledAtAnyTime_IsNeverFrozen(t *testing.T) {
 	t.Parallel()
 	fewerCollections(t)
@@ -36,25 +36,25 @@ func TestOvershoot_ScaledAtAnyTime_IsNeverFrozen(t *testing.T) {
 		count = 20
 	}
 	synctest.Test(t, func(t *testing.T) {
-		seen, troubles := 0, 0
+		seen, faults := 0, 0
 		for seed := range uint64(count) {
 			rng := rand.New(rand.NewPCG(seed, 15))
-			w := play(scenario{name: "they are scaled", joins: true, deployment: true, rollout: scalings(rng), cloud: anyCloud(rng)}, rng, anyTroubles(rng), false)
-			require.Empty(t, w.wrongs, "seed %d: %s", seed, w.scenario)
-			seen, troubles = seen+w.tooMany, troubles+w.trouble
+			w := play(scenario{name: "scaled", joins: true, deployment: true, rollout: scalings(rng), cloud: anyCloud(rng)}, rng, randomFaults(rng), false)
+			require.Empty(t, w.violations, "seed %d: %s", seed, w.scenario)
+			seen, faults = seen+w.tooMany, faults+w.fault
 		}
-		t.Logf("%d looks at a set that has too many machines, %d troubles", seen, troubles)
+		t.Logf("%d looks at a set that has too many machines, %d faults", seen, faults)
 		require.Greater(t, seen, count)
 	})
 }
 
-// TestOvershoot_MachinesAddedByUser_SetIsFrozen proves that the check of the
-// schedules can fail: machines are added to a set by hand.
+// TestOvershoot_MachinesAddedByUser_SetIsFrozen proves that the check of the schedules can fail: a
+// user adds machines to a set.
 func TestOvershoot_MachinesAddedByUser_SetIsFrozen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := scenario{name: "it has too many", joins: true, deployment: true, rollout: &rollout{replicas: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType}}
-		w := newWorld(s, nil, calm, false)
+		s := scenario{name: "surplus machines", joins: true, deployment: true, rollout: &rollout{replicas: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType}}
+		w := newWorld(s, nil, noFaults, false)
 		w.later(5*time.Minute, func() {
 			set := all[*v1alpha1.MachineSet](w.control, "machinesets")[0]
 			for i := range 4 {
@@ -67,7 +67,7 @@ func TestOvershoot_MachinesAddedByUser_SetIsFrozen(t *testing.T) {
 			}
 		})
 		w.run()
-		require.Contains(t, strings.Join(w.wrongs, "\n"), "sets create too many machines: freeze machineset/")
+		require.Contains(t, strings.Join(w.violations, "\n"), "sets created too many machines: freeze machineset/")
 		w.process.cancel()
 	})
 }

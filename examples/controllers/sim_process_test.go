@@ -18,25 +18,25 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// process is one life of the controllers, with all that they remember.
+// process is a process of the controllers with its memory.
 type process struct {
-	w        *world
-	ctx      context.Context //nolint:containedctx // it is the process's
-	cancel   context.CancelFunc
-	loops    []*loop
-	queues   []*handQueue // of the loops, in their order
-	probes   *handQueue   // of the probes, one of the queues
-	freeze   *freezeView
-	caches   []*informer
-	safety   *overshoots // only decides, and is never to act
-	stopping bool
-	late     int               // calls after the end
-	heard    map[string]string // versions of machines that it has written last
+	w            *world
+	ctx          context.Context //nolint:containedctx // the context of the process
+	cancel       context.CancelFunc
+	loops        []*loop
+	queues       []*handQueue // the queues of loops, in the same order
+	probes       *handQueue   // the queue of the probes
+	freeze       *freezeView
+	caches       []*informer
+	safety       *overshoots // only decides
+	stopping     bool
+	late         int               // calls after the end of the context
+	lastVersions map[string]string // versions of its last writes, by machine
 }
 
-// begin starts the controllers: they list everything, and watch.
+// begin begins a process: it lists all objects, and then watches.
 func (w *world) begin() {
-	p := &process{w: w, heard: map[string]string{}}
+	p := &process{w: w, lastVersions: map[string]string{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	queues := map[string]*handQueue{}
 	cfg := Config{
@@ -71,12 +71,12 @@ func (w *world) begin() {
 		i.list(w.scenario.oldLists, w.clock.Now())
 	}
 	w.process = p
-	w.say("the controllers begin")
+	w.logf("the process begins")
 	p.probes.Add(freezeKey)
-	p.pass(probes.loop, p.probes, freezeKey) // before anything is decided
+	p.pass(probes.loop, p.probes, freezeKey) // before the first decision
 }
 
-// probe probes the API servers: no arrow, as nothing can be lost with it.
+// probe probes the API servers. It is not a call with faults, because nothing can be lost with it.
 func (w *world) probe() []safety.Probe {
 	sites := []*site{w.control, w.target}
 	if w.scenario.noTarget {
@@ -93,13 +93,13 @@ func (w *world) probe() []safety.Probe {
 	return probes
 }
 
-// newSafety makes the controller that freezes sets. It asks without troubles, and nothing
-// that happens in a roll-out may make it act.
+// newSafety returns the controller that freezes sets. Its requests have no faults. It must not
+// freeze a set in a rollout.
 func (w *world) newSafety(cfg Config, c *caches) *overshoots {
 	cfg.Machines = w.machines
 	cfg.Observe = func(n Note) {
 		if n.Acts {
-			w.wrong("sets create too many machines: %s", n.Text)
+			w.violate("sets created too many machines: %s", n.Text)
 		}
 		if n.Waits {
 			w.tooMany++
@@ -108,13 +108,13 @@ func (w *world) newSafety(cfg Config, c *caches) *overshoots {
 	return newOvershoots(&cfg, c)
 }
 
-// guard has the controller that freezes sets look at what the caches show.
+// guard makes a pass of the controller that freezes sets.
 func (p *process) guard() {
 	if p.w.scenario.rollout == nil {
 		return
 	}
 	if _, err := p.safety.pass(p.ctx, cache.ObjectName{}); err != nil {
-		p.w.wrong("sets are not looked at: %v", err)
+		p.w.violate("sets were not checked: %v", err)
 	}
 }
 
@@ -124,14 +124,14 @@ func (p *process) crash(downtime time.Duration) {
 	panic(errCrash)
 }
 
-// stop tells the process to end.
+// stop ends the context of the process.
 func (p *process) stop(downtime time.Duration) {
 	p.w.beginAt = p.w.clock.Now().Add(downtime)
 	p.stopping = true
 	p.cancel()
 }
 
-// pass lets the controllers work on one object.
+// pass makes one pass over one object.
 func (p *process) pass(l *loop, q *handQueue, key cache.ObjectName) {
 	defer func() {
 		switch r := recover(); {
@@ -143,9 +143,9 @@ func (p *process) pass(l *loop, q *handQueue, key cache.ObjectName) {
 		}
 	}()
 	w := p.w
-	w.say("%s %s", l.kind, key)
+	w.logf("%s %s", l.kind, key)
 	if w.busy++; w.busy > 300 {
-		w.wrong("%d passes while no time passes", w.busy)
+		w.violate("%d passes at the same time", w.busy)
 	}
 	if d := w.deployment(); d != nil {
 		w.judge.promise.most = d.Spec.Replicas
@@ -162,19 +162,18 @@ func (p *process) pass(l *loop, q *handQueue, key cache.ObjectName) {
 	switch again, now := q.later[key], q.ready[key]; {
 	case l.kind != "machine":
 	case w.last.Err != nil && again.IsZero() && !now:
-		w.wrong("I-12: %s failed and is not looked at again: %v", key, w.last.Err)
+		w.violate("%s failed and is not enqueued: %v", key, w.last.Err)
 	case w.last.Err == nil:
 		if err := waits(w.last, again, now); err != nil {
-			w.wrong("I-12: %s: %v", key, err)
+			w.violate("%s: %v", key, err)
 		}
 	}
 }
 
-// waits says what is wrong with the end of a pass that is to be continued at
-// some time, or now: a controller that does nothing
-// and sets no time is finished, or names an object whose change starts the next pass.
+// waits checks the end of a pass. A decision without action has either a final reason, or a time of
+// the next check, or a hold whose subject enqueues the object.
 func waits(last Note, again time.Time, now bool) error {
-	if last.Text == "" || last.Acts || now { // the object is gone, or it goes on
+	if last.Text == "" || last.Acts || now { // deleted, or another pass follows
 		return nil
 	}
 	_, subject, named := strings.Cut(last.Text, "; waits for ")
@@ -182,17 +181,17 @@ func waits(last Note, again time.Time, now bool) error {
 	reason = strings.TrimSuffix(reason, ")")
 	switch {
 	case !last.Waits && !slices.Contains(arrived, machinist.Reason(reason)):
-		return fmt.Errorf("does nothing and waits for nothing: %s", last.Text)
+		return fmt.Errorf("has neither action nor hold: %s", last.Text)
 	case last.Waits && (!named || strings.HasPrefix(subject, ":")):
-		return fmt.Errorf("does not say what it waits for: %s", last.Text)
+		return fmt.Errorf("has a hold without subject: %s", last.Text)
 	case last.Waits && again.IsZero() && !slices.ContainsFunc(watched, func(kind string) bool { return strings.HasPrefix(subject, kind) }):
-		return fmt.Errorf("waits for what cannot wake it: %s", last.Text)
+		return fmt.Errorf("waits for an object that does not enqueue it: %s", last.Text)
 	}
 	return nil
 }
 
-// arrived are the reasons of a machine that needs nothing; watched are the kinds
-// whose changes wake it.
+// arrived are the reasons of machines without further actions. watched are the kinds of
+// subjects whose changes enqueue a machine.
 var (
 	arrived = []machinist.Reason{machine.ReasonNodeReady, machine.ReasonAvailable, machine.ReasonReleased, machine.ReasonNotObserved}
 	watched = []string{"machine/", "machineclass/", "node/", "pod/", "volumeattachment/"}

@@ -15,7 +15,7 @@ import (
 // handQueue is a work queue without blocking: the schedule chooses which of the due
 // keys comes next.
 type handQueue struct {
-	workqueue.TypedRateLimitingInterface[cache.ObjectName] // nil: what is not played fails
+	workqueue.TypedRateLimitingInterface[cache.ObjectName] // nil: methods that are not simulated panic
 	clock                                                  clock.PassiveClock
 	ready                                                  map[cache.ObjectName]bool
 	later                                                  map[cache.ObjectName]time.Time
@@ -52,7 +52,7 @@ func (q *handQueue) AddRateLimited(key cache.ObjectName) {
 func (q *handQueue) Forget(key cache.ObjectName)          { delete(q.failures, key) }
 func (q *handQueue) NumRequeues(key cache.ObjectName) int { return q.failures[key] }
 
-// Get returns the key that was chosen.
+// Get returns the chosen key.
 func (q *handQueue) Get() (cache.ObjectName, bool) {
 	delete(q.ready, q.chosen)
 	q.working[q.chosen] = true
@@ -61,7 +61,7 @@ func (q *handQueue) Get() (cache.ObjectName, bool) {
 
 func (q *handQueue) Done(key cache.ObjectName) { delete(q.working, key) }
 
-// due returns the keys that can be worked on now, in order.
+// due returns the keys that are due, in order.
 func (q *handQueue) due() []cache.ObjectName {
 	for key, at := range q.later {
 		if !at.After(q.clock.Now()) {
@@ -84,7 +84,7 @@ func (q *handQueue) due() []cache.ObjectName {
 	})
 }
 
-// next returns when a key becomes due; zero means never.
+// next returns when a key becomes due. Zero means never.
 func (q *handQueue) next() (next time.Time) {
 	for _, at := range q.later {
 		if next.IsZero() || at.Before(next) {

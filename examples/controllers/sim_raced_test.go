@@ -4,6 +4,6 @@
 
 package controllers
 
-// raced says that the race detector looks on. One goroutine has no races: there
-// it plays as much as in a short test.
+// raced reports whether the race detector is on. The simulation has one goroutine and
+// no races, so that it then runs as in a short test.
 const raced = true

@@ -19,7 +19,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// write writes that all machines have a phase, as an older manager would.
+// write sets the phase of all machines, as an older manager would.
 func (w *world) write(phase v1alpha1.MachinePhase) {
 	for _, m := range all[*v1alpha1.Machine](w.control, "machines") {
 		m := m.DeepCopy()
@@ -30,14 +30,14 @@ func (w *world) write(phase v1alpha1.MachinePhase) {
 	}
 }
 
-// TestTargetCluster_FailedDuringOutage_RunAgain fails all machines while the target
-// cluster is away. Meanwhile, or after it is back, their Nodes become Ready, or do not.
+// TestTargetCluster_FailedDuringOutage_RunAgain fails all machines during an outage of the target
+// cluster. Their Nodes become Ready during the outage, after it, or never.
 func TestTargetCluster_FailedDuringOutage_RunAgain(t *testing.T) {
 	t.Parallel()
 	const silent, failed, returns = 5 * time.Minute, 7 * time.Minute, 20 * time.Minute
 	for name, tc := range map[string]struct {
-		ready time.Duration // zero is never
-		late  time.Duration // how much longer than the requests the watches take
+		ready time.Duration // zero means never
+		late  time.Duration // how much later than requests the watches recover
 		stay  bool
 	}{
 		"ready during the outage":              {10 * time.Minute, 0, true},
@@ -54,7 +54,7 @@ func TestTargetCluster_FailedDuringOutage_RunAgain(t *testing.T) {
 					name: name, joins: true, deployment: true,
 					rollout: &rollout{replicas: 4, unavailable: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType},
 					cloud:   drivertest.CloudOptions{BootTime: 20 * time.Second},
-				}, nil, func(arrow) trouble { return trouble{} }, true)
+				}, nil, func(simCall) fault { return fault{} }, true)
 				begin := w.clock.Now()
 				report := func(c corev1.ConditionStatus) func() {
 					return func() {
@@ -77,14 +77,14 @@ func TestTargetCluster_FailedDuringOutage_RunAgain(t *testing.T) {
 					}
 				}
 				w.runUntil(begin.Add(silent+10*time.Second), look)
-				w.troubled(returns)
+				w.recordFault(returns)
 				w.target.hold(begin.Add(returns+tc.late), w.process.caches)
 				w.target.outUntil = begin.Add(returns)
 				w.runUntil(begin.Add(returns), look)
 				require.Empty(t, deleted, strings.Join(tail(w.trace, 60), "\n"))
 				w.runUntil(begin.Add(returns+10*time.Minute), look)
 				w.process.cancel()
-				require.Empty(t, w.wrongs)
+				require.Empty(t, w.violations)
 				if !tc.stay {
 					require.Len(t, deleted, 4, "all are replaced")
 					return
@@ -98,18 +98,18 @@ func TestTargetCluster_FailedDuringOutage_RunAgain(t *testing.T) {
 	}
 }
 
-// TestMachineSet_MachineRunsAgainBeforeItsDeletion_IsNotDeleted has a Failed machine run
-// again when its set has decided to delete it already, and reads its Node.
+// TestMachineSet_MachineRunsAgainBeforeItsDeletion_IsNotDeleted lets a Failed machine recover after
+// its set has decided to delete it.
 func TestMachineSet_MachineRunsAgainBeforeItsDeletion_IsNotDeleted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var w *world
 		armed, calls := false, 0
 		w = newWorld(scenario{
-			name: "a machine runs again", joins: true, deployment: true,
+			name: "machine recovers", joins: true, deployment: true,
 			rollout: &rollout{replicas: 1, unavailable: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType},
 			cloud:   drivertest.CloudOptions{BootTime: 20 * time.Second},
-		}, nil, func(a arrow) trouble {
+		}, nil, func(a simCall) fault {
 			if armed && a.verb == "get" && a.resource == "nodes" {
 				armed = false
 				w.write(v1alpha1.MachineRunning)
@@ -118,7 +118,7 @@ func TestMachineSet_MachineRunsAgainBeforeItsDeletion_IsNotDeleted(t *testing.T)
 			if a.verb == "delete" && a.resource == "machines" {
 				calls++
 			}
-			return trouble{}
+			return fault{}
 		}, true)
 		begin := w.clock.Now()
 		w.later(5*time.Minute, func() {
@@ -127,7 +127,7 @@ func TestMachineSet_MachineRunsAgainBeforeItsDeletion_IsNotDeleted(t *testing.T)
 		})
 		w.runUntil(begin.Add(20*time.Minute), func() {})
 		w.process.cancel()
-		require.Empty(t, w.wrongs)
+		require.Empty(t, w.violations)
 		require.False(t, armed, "its Node was read")
 		require.Equal(t, 1, calls, "one deletion is asked for, which the API server refuses")
 		machines := all[*v1alpha1.Machine](w.control, "machines")

@@ -18,7 +18,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// invalidEdits are edits of a valid deployment that make it invalid.
+// invalidEdits are patches that make a valid deployment invalid.
 var invalidEdits = map[string]struct{ patch, reason string }{
 	"unknown strategy":               {`{"spec":{"strategy":{"type":"Sometimes"}}}`, "InvalidSpec"},
 	"surge that is text":             {`{"spec":{"strategy":{"rollingUpdate":{"maxSurge":"0","maxUnavailable":0}}}}`, "InvalidSpec"},
@@ -30,7 +30,7 @@ var invalidEdits = map[string]struct{ patch, reason string }{
 	"fewer replicas, also a bad one": {`{"spec":{"replicas":0,"strategy":{"type":"Sometimes"}}}`, "InvalidSpec"},
 }
 
-// eventLog keeps the events of deployments.
+// eventLog records the events of deployments.
 type eventLog struct {
 	record.EventRecorder
 	w *world
@@ -42,24 +42,24 @@ func (l eventLog) Event(o runtime.Object, kind, reason, message string) {
 	}
 }
 
-// patchDeployment is a user's patch of the deployment.
+// patchDeployment patches the deployment as a user.
 func (w *world) patchDeployment(patch string) {
 	_, err := w.machines.MachineV1alpha1().MachineDeployments(ns).Patch(ofOthers, "d", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 	must(err)
 	w.collect(others)
 }
 
-// Whatever goes wrong with the write of the status, and however often the process
-// begins again, one Event is reported, and nothing but the status is written.
+// TestMachineDeployment_InvalidSpec_OneEventAndNothingElseChanges injects faults into the status
+// write and restarts the process. There is one Event, and only the status is written.
 func TestMachineDeployment_InvalidSpec_OneEventAndNothingElseChanges(t *testing.T) {
 	t.Parallel()
 	for name, test := range invalidEdits {
-		for _, bad := range []trouble{{}, {what: conflict}, {what: refused}, {what: outage, wait: 40 * time.Second}} {
+		for _, bad := range []fault{{}, {kind: conflict}, {kind: refused}, {kind: outage, wait: 40 * time.Second}} {
 			t.Run(fmt.Sprintf("%s, %s", name, bad), func(t *testing.T) {
 				t.Parallel()
 				damaged := false
 				var writes []string
-				once := func(a arrow) (none trouble) {
+				once := func(a simCall) (none fault) {
 					if !damaged || !a.write {
 						return none
 					}

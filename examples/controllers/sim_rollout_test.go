@@ -21,10 +21,9 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// Stories of a deployment: what its user does, and what may never happen
-// meanwhile.
+// Rollouts of a deployment: changes by its user, and the bounds that must hold.
 
-// rollout is the deployment of a scenario, and what its user does with it.
+// rollout is the deployment of a scenario, and the changes by its user.
 type rollout struct {
 	replicas, surge, unavailable int32
 	strategy                     v1alpha1.MachineDeploymentStrategyType
@@ -35,19 +34,18 @@ func (r rollout) String() string {
 	return fmt.Sprintf("%s of %d with surge %d and unavailable %d, %v", r.strategy, r.replicas, r.surge, r.unavailable, r.changes)
 }
 
-// change is one write of the user, so long after the scenario begins.
+// change is a write of the user, at a time after the begin of the scenario.
 type change struct {
 	after time.Duration
 	patch string
 }
 
-// renewed is a new template.
+// renewed returns a patch with a new template.
 func renewed(n int) string {
 	return fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"example.com/generation":"%d"}}}}}`, n)
 }
 
-// anyRollout draws a deployment and what its user does: at the end it is not
-// paused.
+// anyRollout returns a random deployment with random changes. At the end it is not paused.
 func anyRollout(rng *rand.Rand) *rollout {
 	r := &rollout{replicas: 1 + rng.Int32N(3), surge: rng.Int32N(3), unavailable: rng.Int32N(2), strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType}
 	switch rng.IntN(6) {
@@ -73,22 +71,22 @@ func anyRollout(rng *rand.Rand) *rollout {
 	return r
 }
 
-// randomRollout is a rollout with random troubles. What is in flight is not known
-// to a process that begins: it is promised new lists.
+// randomRollout is a rollout with random faults. A new process has no expectations, and its first
+// lists are never old.
 func randomRollout(seed uint64, verbose bool) *world {
 	rng := rand.New(rand.NewPCG(seed, 2))
-	s := scenario{name: "they are rolled out", joins: true, deployment: true, rollout: anyRollout(rng), cloud: anyCloud(rng)}
+	s := scenario{name: "random rollout", joins: true, deployment: true, rollout: anyRollout(rng), cloud: anyCloud(rng)}
 	s.pods, s.foreignFinalizers = max(0, rng.IntN(6)-3), rng.IntN(3) == 0
-	return play(s, rng, anyTroubles(rng), verbose)
+	return play(s, rng, randomFaults(rng), verbose)
 }
 
-// A rollout goes on to its end whatever goes wrong, and never breaks its bounds.
+// TestRollouts checks that rollouts complete despite faults, and keep their bounds.
 func TestRollouts(t *testing.T) {
 	t.Parallel()
 	playAll(t, "TestRollouts", 1000, randomRollout)
 }
 
-// deploy makes the deployment, and lets its user change it at times.
+// deploy creates the deployment, and schedules the changes of its user.
 func (w *world) deploy() {
 	r, labels := w.scenario.rollout, map[string]string{v1alpha1.LabelKeyMachineDeploymentName: "d"}
 	if w.scenario.unlabelled {
@@ -103,7 +101,7 @@ func (w *world) deploy() {
 			Template: v1alpha1.MachineTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: machineSpec()},
 		},
 	}
-	switch r.strategy { //nolint:exhaustive // a recreation has no bounds
+	switch r.strategy { //nolint:exhaustive // Recreate has no bounds
 	case v1alpha1.RollingUpdateMachineDeploymentStrategyType:
 		d.Spec.Strategy.RollingUpdate = &v1alpha1.RollingUpdateMachineDeployment{UpdateConfiguration: bounds}
 	case v1alpha1.InPlaceUpdateMachineDeploymentStrategyType:
@@ -114,12 +112,12 @@ func (w *world) deploy() {
 	for _, c := range r.changes {
 		w.later(c.after, func() {
 			_, err := w.machines.MachineV1alpha1().MachineDeployments(ns).Patch(ofOthers, "d", types.MergePatchType, []byte(c.patch), metav1.PatchOptions{})
-			w.say("the user says %s: %v", c.patch, err)
+			w.logf("the user patches the deployment with %s: %v", c.patch, err)
 		})
 	}
 }
 
-// machineSpec is what machines are made from.
+// machineSpec returns the spec of all machines.
 func machineSpec() v1alpha1.MachineSpec {
 	return v1alpha1.MachineSpec{
 		Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "small"},
@@ -133,15 +131,15 @@ func (w *world) deployment() *v1alpha1.MachineDeployment {
 	return stored[*v1alpha1.MachineDeployment](w.control, "machinedeployments", keyOf(ns, "d"))
 }
 
-// promise is what the judge holds against the rollout of a deployment.
+// promise is the bounds of the rollout.
 type promise struct {
 	most     int32 // the largest spec.replicas since the pass began
 	least    int32 // the smallest spec.replicas since the rollout was complete
-	complete bool  // it has been
-	harmed   int   // machines that others deleted since it was complete
+	complete bool  // the rollout was complete
+	harmed   int   // machines deleted by others since it was complete
 }
 
-// follow keeps the promise up to date with what is written.
+// follow updates the bounds after a write.
 func (w *world) follow(before, after any, by author) {
 	if d, ok := after.(*v1alpha1.MachineDeployment); ok {
 		p := &w.judge.promise
@@ -157,7 +155,7 @@ func (w *world) follow(before, after any, by author) {
 	}
 }
 
-// assessRollout judges one write of ours to sets and to machines as such.
+// assessRollout checks a write of the controllers to sets and machines.
 func (w *world) assessRollout(before, after any) {
 	d := w.deployment()
 	if d == nil || d.DeletionTimestamp != nil {
@@ -188,7 +186,7 @@ func (w *world) living(set types.UID) (out []*v1alpha1.Machine) {
 	return out
 }
 
-// available returns the machines that are available and not deleted.
+// available returns the available machines that are not being deleted.
 func (w *world) available() []*v1alpha1.Machine {
 	return slices.DeleteFunc(all[*v1alpha1.Machine](w.control, "machines"), func(m *v1alpha1.Machine) bool {
 		return !machine.TraitsOf(m.Status.CurrentStatus.Phase).Available || m.DeletionTimestamp != nil
@@ -206,21 +204,20 @@ func (w *world) setOf(m *v1alpha1.Machine) *v1alpha1.MachineSet {
 	return nil
 }
 
-// assessCreation judges that a set makes no machine too many. The machine is not
-// in the store yet.
+// assessCreation checks that a set creates no surplus machine. The machine is not stored yet.
 func (w *world) assessCreation(m *v1alpha1.Machine) {
 	set := w.setOf(m)
 	if set == nil {
-		w.wrong("machine %s is made for no set", m.Name)
+		w.violate("machine %s created without a set", m.Name)
 		return
 	}
 	if n := len(w.living(set.UID)) + 1; n > int(set.Spec.Replicas) {
-		w.wrong("I-4: set %s makes %s, its machine number %d of %d", set.Name, m.Name, n, set.Spec.Replicas)
+		w.violate("set %s created %s: %d machines of %d", set.Name, m.Name, n, set.Spec.Replicas)
 	}
 }
 
-// assessGrowth judges that sets together ask for no more than they may. The set is
-// not in the store as it becomes.
+// assessGrowth checks that the sets of a deployment together keep the upper bound. The grown set is
+// not stored yet.
 func (w *world) assessGrowth(d *v1alpha1.MachineDeployment, grown *v1alpha1.MachineSet) {
 	sum := int(grown.Spec.Replicas)
 	for _, s := range all[*v1alpha1.MachineSet](w.control, "machinesets") {
@@ -232,24 +229,24 @@ func (w *world) assessGrowth(d *v1alpha1.MachineDeployment, grown *v1alpha1.Mach
 	most.Spec.Replicas = max(w.judge.promise.most, d.Spec.Replicas)
 	b, _ := deployment.BoundsOf(most)
 	if room := int(b.Most()); sum > room {
-		w.wrong("I-4: %s grows to %d, which makes %d machines, of %d", grown.Name, grown.Spec.Replicas, sum, room)
+		w.violate("%s scaled to %d: %d machines of at most %d", grown.Name, grown.Spec.Replicas, sum, room)
 	}
 }
 
-// assessDeletion judges that a machine may be spared. It is in the store still.
+// assessDeletion checks that a machine may be deleted. The machine is still stored.
 func (w *world) assessDeletion(d *v1alpha1.MachineDeployment, m *v1alpha1.Machine) {
 	set := w.setOf(m)
 	if machineset.Failed(m) || set == nil || set.DeletionTimestamp != nil {
 		return
 	}
-	lost := map[string]bool{} // by others, and not seen yet
+	lost := map[string]bool{} // deleted by others, and not in the cache yet
 	for _, e := range w.unseen("machines") {
 		if m, ok := e.object.(*v1alpha1.Machine); ok && (e.gone || m.DeletionTimestamp != nil) && metav1.IsControlledBy(m, set) {
 			lost[m.Name] = true
 		}
 	}
 	if n := len(w.living(set.UID)) + len(lost); n <= int(set.Spec.Replicas) {
-		w.wrong("I-5: set %s deletes %s, and has %d machines of %d", set.Name, m.Name, n, set.Spec.Replicas)
+		w.violate("set %s deleted %s: %d machines of %d", set.Name, m.Name, n, set.Spec.Replicas)
 	}
 	p := w.judge.promise
 	if !p.complete || !machine.TraitsOf(m.Status.CurrentStatus.Phase).Available || d.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType {
@@ -260,11 +257,11 @@ func (w *world) assessDeletion(d *v1alpha1.MachineDeployment, m *v1alpha1.Machin
 	asked.Spec.Replicas = min(p.least, d.Spec.Replicas)
 	b, _ := deployment.BoundsOf(asked)
 	if floor := int(b.Least()) - p.harmed; available < floor {
-		w.wrong("I-7: machine %s is deleted, which leaves %d available, of %d", m.Name, available, floor)
+		w.violate("machine %s deleted: %d available, at least %d needed", m.Name, available, floor)
 	}
 }
 
-// checkDeployed judges the deployment when nothing happens any more.
+// checkDeployed checks the deployment in the final state.
 func (w *world) checkDeployed() {
 	d := w.deployment()
 	if d == nil {
@@ -273,22 +270,22 @@ func (w *world) checkDeployed() {
 	if !deployment.Complete(d, d.Status) {
 		data, err := json.Marshal(d.Status)
 		must(err)
-		w.wrong("the deployment of %d rests with %s", d.Spec.Replicas, data)
+		w.violate("at the end the deployment of %d has %s", d.Spec.Replicas, data)
 	}
 	if n := len(all[*v1alpha1.Machine](w.control, "machines")); n != int(d.Spec.Replicas) {
-		w.wrong("the deployment of %d rests with %d machines", d.Spec.Replicas, n)
+		w.violate("at the end the deployment of %d has %d machines", d.Spec.Replicas, n)
 	}
 }
 
 // undeploy deletes the deployment.
 func (w *world) undeploy() {
-	w.say("the user deletes the deployment")
+	w.logf("the user deletes the deployment")
 	must(w.machines.MachineV1alpha1().MachineDeployments(ns).Delete(ofOthers, "d", metav1.DeleteOptions{}))
 }
 
-// checkUndeployed judges that nothing is left of it.
+// checkUndeployed checks that nothing of the deployment is left.
 func (w *world) checkUndeployed() {
 	if n := len(w.control.now["machinesets"]) + len(w.control.now["machinedeployments"]); n > 0 {
-		w.wrong("at the end there are %d sets and deployments", n)
+		w.violate("at the end: %d sets and deployments", n)
 	}
 }

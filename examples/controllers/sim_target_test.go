@@ -17,16 +17,16 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// TestTargetCluster_Unreachable_NoMachineFails lets the target cluster vanish for an
-// hour without an error on any watch. Meanwhile Nodes that were silent recover, and the
-// Nodes of new machines join; the controllers hear nothing of that.
+// TestTargetCluster_Unreachable_NoMachineFails makes the target cluster unreachable for an hour
+// without an error on any watch. Meanwhile silent Nodes recover and new Nodes join. The controllers
+// receive no events of that.
 func TestTargetCluster_Unreachable_NoMachineFails(t *testing.T) {
 	t.Parallel()
 	const away = time.Hour
 	for name, tc := range map[string]struct {
-		answers bool // the API server answers requests, and only the watches are silent
+		answers bool // only the watches are silent
 		boot    time.Duration
-		phase   v1alpha1.MachinePhase // of all machines when the silence begins
+		phase   v1alpha1.MachinePhase // the phase of all machines at the begin
 	}{
 		"silent nodes, no answer":         {false, 20 * time.Second, v1alpha1.MachineUnknown},
 		"silent nodes, silent watches":    {true, 20 * time.Second, v1alpha1.MachineUnknown},
@@ -38,7 +38,7 @@ func TestTargetCluster_Unreachable_NoMachineFails(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := scenario{name: name, machines: 4, joins: true, cloud: drivertest.CloudOptions{BootTime: tc.boot}}
-				w := newWorld(s, nil, func(arrow) trouble { return trouble{} }, true)
+				w := newWorld(s, nil, func(simCall) fault { return fault{} }, true)
 				begin := w.clock.Now().Add(6 * time.Minute)
 				report := func(c corev1.ConditionStatus) {
 					for _, node := range all[*corev1.Node](w.target, "nodes") {
@@ -61,18 +61,18 @@ func TestTargetCluster_Unreachable_NoMachineFails(t *testing.T) {
 				for _, m := range all[*v1alpha1.Machine](w.control, "machines") {
 					require.Equal(t, tc.phase, m.Status.CurrentStatus.Phase)
 				}
-				w.troubled(away)
+				w.recordFault(away)
 				w.target.hold(begin.Add(away), w.process.caches)
 				if !tc.answers {
 					w.target.outUntil = begin.Add(away)
 				}
-				arrows := w.arrows
+				calls := w.calls
 				w.runUntil(begin.Add(away), look)
-				t.Logf("%d calls in an hour", w.arrows-arrows)
-				require.Less(t, w.arrows-arrows, 2000, "it is asked every ten seconds, and not by every machine")
+				t.Logf("%d calls in an hour", w.calls-calls)
+				require.Less(t, w.calls-calls, 2000, "it is asked every ten seconds, and not by every machine")
 				w.runUntil(begin.Add(away+5*time.Minute), look)
 				w.process.cancel()
-				require.Empty(t, w.wrongs)
+				require.Empty(t, w.violations)
 				require.Empty(t, failed, strings.Join(tail(w.trace, 60), "\n"))
 				for _, m := range all[*v1alpha1.Machine](w.control, "machines") {
 					require.Equal(t, v1alpha1.MachineRunning, m.Status.CurrentStatus.Phase, fmt.Sprint(m.Status))
@@ -82,5 +82,5 @@ func TestTargetCluster_Unreachable_NoMachineFails(t *testing.T) {
 	}
 }
 
-// tail returns the last lines.
+// tail returns the last n lines.
 func tail(lines []string, n int) []string { return slices.Clone(lines[max(0, len(lines)-n):]) }

@@ -4,5 +4,5 @@
 
 package controllers
 
-// raced says that the race detector looks on.
+// raced reports whether the race detector is on.
 const raced = false

@@ -14,10 +14,10 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// What others do of an update in place: they choose a Node, one at a time; its
-// agent says how it went; and they clean up.
+// Other clients in an update in place: they select one Node at a time, the agent of the
+// Node reports the result, and they clean up.
 
-// updateStep is how far the update of a Node has come.
+// updateStep returns the step of the update of a Node.
 func updateStep(node *corev1.Node) string {
 	for _, c := range node.Status.Conditions {
 		if c.Type == v1alpha1.NodeInPlaceUpdate {
@@ -31,14 +31,14 @@ func (w *world) patchNode(node string, patch map[string]any) {
 	data, err := json.Marshal(patch)
 	must(err)
 	_, err = w.nodes.CoreV1().Nodes().Patch(ofOthers, node, types.MergePatchType, data, metav1.PatchOptions{})
-	w.say("another client writes node %s %s: %v", node, data, err) // it may be gone
+	w.logf("another client writes node %s %s: %v", node, data, err) // the Node may be deleted
 }
 
 func nodeLabels(of map[string]any) map[string]any {
 	return map[string]any{"metadata": map[string]any{"labels": of}}
 }
 
-// beginUpdate has a Node updated once no other is.
+// beginUpdate selects a Node for an update once no other Node is being updated.
 func (w *world) beginUpdate(node string) {
 	w.patchNode(node, nodeLabels(map[string]any{v1alpha1.LabelKeyNodeCandidateForUpdate: "true"}))
 	w.later(w.scenario.updateAfter, func() { w.selectForUpdate(node) })
@@ -56,7 +56,7 @@ func (w *world) selectForUpdate(node string) {
 	}
 }
 
-// agent is what the agent on a Node does because the Node has changed.
+// agent simulates the agent of a Node after a change of the Node.
 func (w *world) agent(was, is *corev1.Node) {
 	if was == nil || updateStep(was) == updateStep(is) || updateStep(is) != v1alpha1.ReadyForUpdate {
 		return
@@ -68,7 +68,7 @@ func (w *world) agent(was, is *corev1.Node) {
 	w.later(20*time.Second, func() { w.patchNode(is.Name, nodeLabels(map[string]any{v1alpha1.LabelKeyNodeUpdateResult: result})) })
 }
 
-// followUpdate is what others do because of the phase of a machine.
+// followUpdate simulates the other clients after a change of the phase.
 func (w *world) followUpdate(m *v1alpha1.Machine) {
 	switch m.Status.CurrentStatus.Phase { //nolint:exhaustive // other phases change nothing
 	case v1alpha1.MachineRunning:
@@ -76,13 +76,13 @@ func (w *world) followUpdate(m *v1alpha1.Machine) {
 			w.judge.updated[m.Name] = true
 			w.later(5*time.Second, func() { w.beginUpdate(m.Name) })
 		}
-	case v1alpha1.MachineInPlaceUpdateFailed: // the agent tries again
+	case v1alpha1.MachineInPlaceUpdateFailed: // the agent repeats the update
 		w.later(30*time.Second, func() {
 			w.patchNode(m.Name, nodeLabels(map[string]any{v1alpha1.LabelKeyNodeUpdateResult: v1alpha1.LabelValueNodeUpdateSuccessful}))
 		})
 	case v1alpha1.MachineInPlaceUpdateSuccessful:
 		if w.scenario.rollout != nil {
-			return // its deployment does
+			return // the deployment cleans up
 		}
 		w.later(10*time.Second, func() {
 			patch := nodeLabels(map[string]any{
@@ -94,8 +94,8 @@ func (w *world) followUpdate(m *v1alpha1.Machine) {
 	}
 }
 
-// assessUpdate judges that the agent may act only when the Node is drained, and
-// that the machine says so first.
+// assessUpdate checks that an update begins only on a drained Node, after the machine has recorded
+// that.
 func (w *world) assessUpdate(was, is *v1alpha1.Machine) {
 	node := w.node(is.Name)
 	if was.Status.CurrentStatus.Phase == is.Status.CurrentStatus.Phase || is.Status.CurrentStatus.Phase != v1alpha1.MachineInPlaceUpdating || node == nil {
@@ -103,13 +103,13 @@ func (w *world) assessUpdate(was, is *v1alpha1.Machine) {
 	}
 	for _, pod := range all[*corev1.Pod](w.target, "pods") {
 		if pod.Spec.NodeName == node.Name && pod.Status.Phase == corev1.PodRunning && !w.mayForce(is, node) {
-			w.wrong("machine %s is updated in place with pod %s on it", is.Name, pod.Name)
+			w.violate("machine %s updated in place while pod %s is on it", is.Name, pod.Name)
 		}
 	}
 }
 
-// assessReady judges that a Node is said to be ready for its update only when its
-// machine is being updated.
+// assessReady checks that a Node is marked as ready for its update only while its machine is being
+// updated.
 func (w *world) assessReady(was, is *corev1.Node) {
 	m := w.machine(is.Name)
 	step := updateStep(is)
@@ -117,22 +117,22 @@ func (w *world) assessReady(was, is *corev1.Node) {
 		return
 	}
 	if m.Status.CurrentStatus.Phase != v1alpha1.MachineInPlaceUpdating {
-		w.wrong("node %s is %s, and its machine in phase %q", is.Name, step, m.Status.CurrentStatus.Phase)
+		w.violate("node %s is %s while its machine is in phase %q", is.Name, step, m.Status.CurrentStatus.Phase)
 	}
 }
 
-// assessEviction judges that pods are evicted only for a reason.
+// assessEviction checks that pods are evicted only during a drain.
 func (w *world) assessEviction(pod *corev1.Pod) {
 	node, m := w.node(pod.Spec.NodeName), w.machine(pod.Spec.NodeName)
 	if node == nil || w.scenario.oldLists {
 		return
 	}
 	if m == nil || w.drainStarted(m, node).IsZero() {
-		w.wrong("pod %s is evicted from node %s, which nothing is to drain", pod.Name, node.Name)
+		w.violate("pod %s evicted from node %s without a drain", pod.Name, node.Name)
 	}
 }
 
-// drainStarted returns since when a Node is to be drained, or zero.
+// drainStarted returns when the drain of a Node was requested. Zero means that it was not.
 func (w *world) drainStarted(m *v1alpha1.Machine, node *corev1.Node) time.Time {
 	status := m.Status.CurrentStatus
 	switch {
@@ -149,9 +149,9 @@ func (w *world) drainStarted(m *v1alpha1.Machine, node *corev1.Node) time.Time {
 	return time.Time{}
 }
 
-// checkUpdated judges that an update in place has come to its end.
+// checkUpdated checks that an update in place has ended.
 func (w *world) checkUpdated(node *corev1.Node) {
 	if w.scenario.updates && (updateStep(node) != v1alpha1.UpdateSuccessful || node.Spec.Unschedulable) {
-		w.wrong("node %s rests with its update in place at %q", node.Name, updateStep(node))
+		w.violate("at the end the update in place of node %s is at %q", node.Name, updateStep(node))
 	}
 }

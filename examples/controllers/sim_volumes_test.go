@@ -15,7 +15,7 @@ import (
 	"github.com/machinist-dev/machinist/drain/draintest"
 )
 
-// ofOthers is the context of what others do.
+// ofOthers is the context of other clients.
 var ofOthers = context.Background()
 
 // claim gives a pod a volume that is attached to its Node.
@@ -44,12 +44,12 @@ func (w *world) claim(pod *corev1.Pod) {
 	}
 }
 
-// sweep is the attacher: it takes away the attachments of a Node that is gone.
+// sweep simulates the attacher: it deletes the attachments of a deleted Node.
 func (w *world) sweep(ctx context.Context, node string) {
 	for _, va := range all[*storagev1.VolumeAttachment](w.target, "volumeattachments") {
 		if va.Spec.NodeName == node && w.node(node) == nil && va.DeletionTimestamp.IsZero() {
 			err := w.nodes.StorageV1().VolumeAttachments().Delete(ctx, va.Name, metav1.DeleteOptions{})
-			w.say("another client deletes VolumeAttachment %s: %v", va.Name, err)
+			w.logf("another client deletes VolumeAttachment %s: %v", va.Name, err)
 		}
 	}
 }
@@ -61,11 +61,11 @@ func (w *world) notePods(write draintest.Write) {
 	}
 }
 
-// assessDetach judges a deletion of what says that a volume is attached.
+// assessDetach checks the deletion of a VolumeAttachment.
 func (w *world) assessDetach(va *storagev1.VolumeAttachment) {
 	node, m := w.node(va.Spec.NodeName), w.machine(va.Spec.NodeName)
 	if node != nil && (m == nil || m.DeletionTimestamp.IsZero() || !w.mayForce(m, node)) {
-		w.wrong("attachment %s is deleted without force", va.Name)
+		w.violate("attachment %s deleted without force", va.Name)
 	}
 }
 
@@ -76,23 +76,23 @@ func (w *world) attachedTo(node string) []*storagev1.VolumeAttachment {
 	})
 }
 
-// checkDetached judges that a VM goes only when its volumes have had their time.
+// checkDetached checks that a VM is deleted only after the wait for its volumes.
 func (w *world) checkDetached(machine string, node *corev1.Node) {
 	for _, va := range w.attachedTo(node.Name) {
 		over := !w.clock.Now().Before(w.judge.freed[*va.Spec.Source.PersistentVolumeName].Add(w.policy.DetachTimeout))
 		if !over && w.shownBefore("volumeattachments", va, w.judge.askedAt[machine].Add(-time.Second)) {
-			w.wrong("the VM of machine %s is deleted with %s attached", machine, va.Name)
+			w.violate("VM of machine %s deleted while %s is attached", machine, va.Name)
 		}
 	}
 }
 
-// checkDetachForced judges that by force attachments are deleted, before the VM.
+// checkDetachForced checks that force deletes the attachments before the VM.
 func (w *world) checkDetachForced(machine string, deleted, due time.Time, node *corev1.Node) {
 	if w.judge.askedAt[machine].After(deleted) {
-		return // it has come further, or what could not be deleted was left
+		return // the deletion has continued without the attachment
 	}
 	for _, va := range w.attachedTo(node.Name) {
-		w.wrong("I-9: attachment %s is there, and node %s was to be forced at %s", va.Name, node.Name, due)
+		w.violate("attachment %s exists, force on node %s was due at %s", va.Name, node.Name, due)
 	}
 }
 
@@ -106,7 +106,7 @@ func (w *world) addOnce(o metav1.Object) {
 	default:
 		err = fmt.Errorf("%T", o)
 	}
-	if err != nil { // there from an earlier VM, perhaps
-		w.say("%s: %v", o.GetName(), err)
+	if err != nil { // an earlier VM may have created it
+		w.logf("%s: %v", o.GetName(), err)
 	}
 }

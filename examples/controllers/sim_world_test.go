@@ -25,12 +25,11 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// world is all there is: two clusters, a cloud, the controllers, and the others
-// who act in it. Everything happens in one goroutine, in the order of one
-// schedule, so that a seed is a history.
+// world is a simulation: two clusters, a cloud, the controllers, and other clients. Everything
+// happens in one goroutine in the order of one schedule, so that a seed determines the history.
 type world struct {
-	rng      *rand.Rand // nil for a schedule in a fixed order
-	even     *rand.Rand // the same in all of these
+	rng      *rand.Rand // nil for a fixed order
+	even     *rand.Rand // for names in a fixed order
 	clock    *clocktesting.FakeClock
 	scenario scenario
 	plan     plan
@@ -39,41 +38,41 @@ type world struct {
 	control  *site
 	target   *site
 
-	machines versioned.Interface  // of the others; the controllers' have arrows
-	secrets  kubernetes.Interface // of the others
-	nodes    kubernetes.Interface // of the others
+	machines versioned.Interface  // for other clients; the controllers use calls
+	secrets  kubernetes.Interface // for other clients
+	nodes    kubernetes.Interface // for other clients
 
 	process *process
-	beginAt time.Time // when the next process begins, if there is none
-	arrows  int
+	beginAt time.Time // the begin of the next process
+	calls   int
 	// driverCalls and decisions count what the controllers did.
 	driverCalls, decisions int
-	freezes                int // that began
-	busy                   int // passes since time moved
-	tooMany                int // how often a set was seen with more machines than freeze it
+	freezes                int // the number of freezes
+	busy                   int // passes since the clock moved
+	tooMany                int // observations of sets with enough machines for a freeze
 	last                   Note
-	agenda                 []errand
+	agenda                 []timedAction
 
-	joined   map[string]bool // provider IDs
-	bound    bool            // the late pod
-	stirred  bool            // something happened in the cloud
-	judge    judge
-	verbose  bool
-	trace    []string
-	events   []string                    // of deployments
-	onWrite  func(write draintest.Write) // of a test
-	wrongs   []string
-	trouble  int       // how often something went wrong
-	calmFrom time.Time // when the last trouble was over
+	joined       map[string]bool // provider IDs
+	bound        bool            // the late pod was bound
+	cloudChanged bool            // the cloud has changed
+	judge        judge
+	verbose      bool
+	trace        []string
+	events       []string                    // events of deployments
+	onWrite      func(write draintest.Write) // set by a test
+	violations   []string
+	fault        int       // the number of faults
+	calmFrom     time.Time // the end of the last fault
 }
 
-// errand is something that the others do at a time.
-type errand struct {
+// timedAction is an action of other clients at a time.
+type timedAction struct {
 	at time.Time
 	do func()
 }
 
-// author says who wrote something.
+// author is the author of a write.
 type author bool
 
 const (
@@ -92,7 +91,7 @@ func newWorld(s scenario, rng *rand.Rand, at plan, verbose bool) *world {
 	w.policy.DrainTimeout, w.policy.PreserveTimeout = drainTimeout, preserveTime
 	s.cloud.Clock = w.clock
 	w.cloud = drivertest.NewCloud(s.cloud)
-	w.cloud.Subscribe(w.happened)
+	w.cloud.Subscribe(w.cloudEvent)
 
 	options := draintest.Options{Clock: w.clock, StopTime: func(*corev1.Pod) time.Duration { return 4 * time.Second }}
 	control, machines := machinetest.New(options)
@@ -104,7 +103,7 @@ func newWorld(s scenario, rng *rand.Rand, at plan, verbose bool) *world {
 	return w
 }
 
-// prepare makes the class, its secret and the machines.
+// prepare creates the class, its Secret and the machines.
 func (w *world) prepare() {
 	class, secret := w.cloud.MachineClass(ns, "small"), w.cloud.Secret(ns, "small")
 	foreign(&class.ObjectMeta)
@@ -127,7 +126,7 @@ func (w *world) prepare() {
 		}
 		must(w.control.cluster.Add(m))
 		for _, r := range w.scenario.preserve {
-			w.later(r.after, func() { w.tell(m.Name, r) })
+			w.later(r.after, func() { w.setPreserve(m.Name, r) })
 		}
 		if w.scenario.deleteAfter > 0 {
 			w.later(w.scenario.deleteAfter, func() { w.remove(m.Name) })
@@ -144,12 +143,12 @@ func foreign(m *metav1.ObjectMeta) {
 	metav1.SetMetaDataAnnotation(m, foreignKey, "theirs")
 }
 
-// chance returns a number from 0 up to 1.
+// chance returns a number in [0, 1).
 func (w *world) chance() float64 {
 	switch {
 	case w.rng != nil:
 		return w.rng.Float64()
-	case w.scenario.rollout != nil: // names are made of it
+	case w.scenario.rollout != nil: // for names of machines
 		return w.even.Float64()
 	default:
 		return 0.5
@@ -165,46 +164,46 @@ func (w *world) choose(n int) int {
 }
 
 func (w *world) later(wait time.Duration, do func()) {
-	w.agenda = append(w.agenda, errand{w.clock.Now().Add(wait), do})
+	w.agenda = append(w.agenda, timedAction{w.clock.Now().Add(wait), do})
 }
 
-func (w *world) say(format string, args ...any) {
+func (w *world) logf(format string, args ...any) {
 	if w.verbose {
 		w.trace = append(w.trace, w.clock.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
 	}
 }
 
-// wrong records that something must not be.
-func (w *world) wrong(format string, args ...any) {
-	w.wrongs = append(w.wrongs, w.clock.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
-	w.say("WRONG: "+format, args...)
+// violate records a violation.
+func (w *world) violate(format string, args ...any) {
+	w.violations = append(w.violations, w.clock.Now().Format("15:04:05.000 ")+fmt.Sprintf(format, args...))
+	w.logf("VIOLATION: "+format, args...)
 }
 
-// note hears what the controllers decide.
+// note receives the decisions of the controllers.
 func (w *world) note(n Note) {
 	w.last = n
 	if n.Kind == "freeze" && n.Waits {
 		w.freezes++
 	}
 	if w.decisions++; w.decisions == 20_000 {
-		w.wrong("%d decisions", w.decisions)
+		w.violate("%d decisions", w.decisions)
 	}
 	if n.Err != nil {
-		w.say("  %s %s: error: %v", n.Kind, n.Key, n.Err)
+		w.logf("  %s %s: error: %v", n.Kind, n.Key, n.Err)
 		return
 	}
-	w.say("  %s", n.Text)
+	w.logf("  %s", n.Text)
 }
 
-// troubled remembers when the latest trouble is over.
-func (w *world) troubled(wait time.Duration) {
-	w.trouble++
+// recordFault records when the last fault ends.
+func (w *world) recordFault(wait time.Duration) {
+	w.fault++
 	if end := w.clock.Now().Add(wait); end.After(w.calmFrom) {
 		w.calmFrom = end
 	}
 }
 
-// collect takes what was written since the last time into the logs.
+// collect appends the new writes to the logs.
 func (w *world) collect(by author) {
 	for _, s := range []*site{w.control, w.target} {
 		writes := s.cluster.History()
@@ -213,7 +212,7 @@ func (w *world) collect(by author) {
 		}
 		s.cluster.ForgetHistory()
 		for _, write := range writes {
-			w.say("      %s: %s", map[author]string{ours: "ours", others: "others"}[by], write)
+			w.logf("      %s: %s", map[author]string{ours: "controllers", others: "others"}[by], write)
 			w.assess(s, write, by)
 			s.add(write, w.clock.Now().Add(w.latency()))
 			w.react(write)
@@ -221,7 +220,7 @@ func (w *world) collect(by author) {
 	}
 }
 
-// latency is how long a write takes to be seen by a watch.
+// latency returns the delay of a write until a watch shows it.
 func (w *world) latency() time.Duration {
 	if w.rng == nil || w.rng.IntN(4) > 0 {
 		return 0
@@ -229,21 +228,21 @@ func (w *world) latency() time.Duration {
 	return time.Duration(w.rng.IntN(300)) * time.Millisecond
 }
 
-// run lets the world go on until it rests.
+// run runs the world until nothing is due.
 func (w *world) run() {
 	for range 20000 {
 		w.live()
-		if len(w.wrongs) > 0 {
+		if len(w.violations) > 0 {
 			return
 		}
 		if !w.step() && !w.passTime() {
 			return
 		}
 	}
-	w.wrong("there is no rest")
+	w.violate("the simulation does not end")
 }
 
-// step lets the controllers do one thing, of those that are due.
+// step lets the controllers do one of the things that are due.
 func (w *world) step() bool {
 	now := w.clock.Now()
 	if w.process == nil {
@@ -274,7 +273,7 @@ func (w *world) step() bool {
 	return true
 }
 
-// deliverAll lets all events arrive.
+// deliverAll delivers all events.
 func (w *world) deliverAll() {
 	w.collect(others)
 	for _, i := range w.process.caches {
@@ -284,12 +283,12 @@ func (w *world) deliverAll() {
 	}
 }
 
-// interleave lets events arrive while the controllers wait for an answer.
+// interleave delivers events during a call.
 func (w *world) interleave() {
 	switch {
 	case w.process == nil || w.rng == nil && !w.scenario.oldLists || w.rng != nil && w.rng.IntN(3) > 0:
 		return
-	case w.rng == nil: // all of them, so that old lists are as new as can be
+	case w.rng == nil: // all events, so that old lists are as new as possible
 		w.deliverAll()
 		return
 	}
@@ -303,16 +302,15 @@ func (w *world) interleave() {
 	}
 }
 
-// end is the end of a process: all that it remembered is lost.
+// end ends a process and drops its memory.
 func (w *world) end() {
-	w.say("the controllers end")
+	w.logf("the process ends")
 	w.process.cancel()
 	w.process = nil
 	w.collect(ours)
 }
 
-// passTime moves the clock to the next moment at which something happens; false
-// means that nothing will.
+// passTime moves the clock to the next event. It returns false if there is none.
 func (w *world) passTime() bool {
 	times := []time.Time{w.cloud.NextChange(), w.control.cluster.Tick(), w.target.cluster.Tick()}
 	for _, e := range w.agenda {
@@ -331,7 +329,7 @@ func (w *world) passTime() bool {
 		}
 	}
 	next := machinist.Earliest(times...)
-	if next.IsZero() { // what probes show matters only to what goes on
+	if next.IsZero() { // probes alone do not move the clock
 		return false
 	}
 	if w.process != nil {
@@ -344,14 +342,14 @@ func (w *world) passTime() bool {
 	return true
 }
 
-// live lets the others do what they do by now.
+// live makes the actions of other clients that are due.
 func (w *world) live() {
 	now := w.clock.Now()
-	w.cloud.NextChange() // tells what has happened
+	w.cloud.NextChange() // delivers the events of the cloud
 	w.target.cluster.Tick()
 	w.collect(others)
 	for {
-		i := slices.IndexFunc(w.agenda, func(e errand) bool { return !e.at.After(now) })
+		i := slices.IndexFunc(w.agenda, func(e timedAction) bool { return !e.at.After(now) })
 		if i < 0 {
 			break
 		}
@@ -360,8 +358,8 @@ func (w *world) live() {
 		do()
 		w.collect(others)
 	}
-	if w.stirred {
-		w.stirred = false
+	if w.cloudChanged {
+		w.cloudChanged = false
 		w.kubelets()
 		w.collect(others)
 	}
@@ -369,8 +367,8 @@ func (w *world) live() {
 	w.checkReplaced()
 }
 
-// machineFor returns the machine that an arrow is about.
-func (w *world) machineFor(a arrow) string {
+// machineFor returns the name of the machine that a call is about.
+func (w *world) machineFor(a simCall) string {
 	if name := a.name; a.site == nil || a.resource == "machines" || a.resource == "nodes" {
 		return name
 	}
@@ -380,19 +378,19 @@ func (w *world) machineFor(a arrow) string {
 	return "m-0"
 }
 
-// remove is a user who deletes a machine.
+// remove deletes a machine as a user.
 func (w *world) remove(name string) {
-	w.say("another client deletes machine %s", name)
-	_ = w.machines.MachineV1alpha1().Machines(ns).Delete(context.Background(), name, metav1.DeleteOptions{}) // it may be gone
+	w.logf("another client deletes machine %s", name)
+	_ = w.machines.MachineV1alpha1().Machines(ns).Delete(context.Background(), name, metav1.DeleteOptions{}) // the machine may be deleted
 	w.collect(others)
 }
 
-// result is what came of a schedule: nothing, or all that went wrong.
+// result returns an error with the violations of a schedule, or nil.
 func (w *world) result() error {
-	if len(w.wrongs) == 0 {
+	if len(w.violations) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s\n%s", w.scenario, strings.Join(slices.Concat(w.wrongs, w.trace), "\n"))
+	return fmt.Errorf("%s\n%s", w.scenario, strings.Join(slices.Concat(w.violations, w.trace), "\n"))
 }
 
 var _ cache.SharedIndexInformer = (*informer)(nil)

@@ -31,7 +31,7 @@ func waitEvents(events *record.FakeRecorder) (found []string) {
 // TestStuck_NodeDoesNotJoin_OneEventAfterFiveMinutes lets a VM boot for a quarter of an hour.
 func TestStuck_NodeDoesNotJoin_OneEventAfterFiveMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.tick = time.Second
 		r.cloud = drivertest.NewCloud(drivertest.CloudOptions{BootTime: 15 * time.Minute})
 		events := record.NewFakeRecorder(1000)
@@ -53,7 +53,7 @@ func TestStuck_NodeDoesNotJoin_OneEventAfterFiveMinutes(t *testing.T) {
 // TestStuck_NormalLifecycle_NoEvent lets machines join, live and go.
 func TestStuck_NormalLifecycle_NoEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.tick = time.Second
 		events := record.NewFakeRecorder(1000)
 		r.events = events
@@ -72,7 +72,7 @@ func TestStuck_NormalLifecycle_NoEvent(t *testing.T) {
 // quarter of an hour.
 func TestStuck_NewMachineDoesNotJoin_OneEventOfTheDeployment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.tick = time.Second
 		r.cloud = drivertest.NewCloud(drivertest.CloudOptions{BootTime: 15 * time.Minute})
 		events := record.NewFakeRecorder(1000)
@@ -95,7 +95,7 @@ func TestStuck_NewMachineDoesNotJoin_OneEventOfTheDeployment(t *testing.T) {
 // longer than a deployment may stand still.
 func TestStuck_LongRollout_NoEventWhileMachinesComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.tick = time.Second
 		r.cloud = drivertest.NewCloud(drivertest.CloudOptions{BootTime: 2 * time.Minute})
 		events := record.NewFakeRecorder(1000)
@@ -125,7 +125,7 @@ func TestStuck_LongRollout_NoEventWhileMachinesComeAndGo(t *testing.T) {
 // its PodDisruptionBudget keeps.
 func TestStuck_DeletedSetWaitsForADrain_OneEventOfTheSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		r.tick = time.Second
 		events := record.NewFakeRecorder(1000)
 		r.events = events

@@ -16,7 +16,7 @@ import (
 )
 
 // step of an update in place: what the condition of the Node says.
-func (s *stage) inPlace(node, reason string) {
+func (s *harness) inPlace(node, reason string) {
 	s.t.Helper()
 	n := s.node(node)
 	c := corev1.NodeCondition{
@@ -28,14 +28,14 @@ func (s *stage) inPlace(node, reason string) {
 	require.NoError(s.t, err)
 }
 
-func (s *stage) result(node string) (result, why string) {
+func (s *harness) result(node string) (result, why string) {
 	s.t.Helper()
 	n := s.node(node)
 	return n.Labels[v1alpha1.LabelKeyNodeUpdateResult], n.Annotations[v1alpha1.AnnotationKeyMachineUpdateFailedReason]
 }
 
 func TestAgent_UpdateRequested_Updates(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.nodes.UpdateTime = 20 * time.Second
 	s.up("a")
 	s.steps(11)
@@ -65,7 +65,7 @@ func TestAgent_UpdateRequested_Updates(t *testing.T) {
 }
 
 func TestAgent_UpdateFails_ReportsReasonAndCanRepeat(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.nodes.UpdateTime = time.Second
 	s.nodes.FailUpdates("a", "no space left")
 	s.up("a")
@@ -89,7 +89,7 @@ func TestAgent_UpdateFails_ReportsReasonAndCanRepeat(t *testing.T) {
 }
 
 func TestAgent_AbsentOrSilent_ReportsNothing(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.up("a")
 	s.steps(11)
 	s.inPlace("a", v1alpha1.ReadyForUpdate)
@@ -97,7 +97,7 @@ func TestAgent_AbsentOrSilent_ReportsNothing(t *testing.T) {
 	result, _ := s.result("a")
 	require.Empty(t, result)
 
-	s = newStage(t)
+	s = newHarness(t)
 	s.nodes.UpdateTime = time.Second
 	s.up("a")
 	s.steps(11)

@@ -23,8 +23,8 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // driver is the CSI driver of the tests.
 const driver = "csi.example.com"
 
-// stage is a cluster with hollow Nodes and a workload on it.
-type stage struct {
+// harness is a cluster with hollow Nodes and a workload on it.
+type harness struct {
 	t         *testing.T
 	clock     *clocktesting.FakeClock
 	cluster   *draintest.Cluster
@@ -36,9 +36,9 @@ type stage struct {
 	scheduler *hollow.Scheduler
 }
 
-func newStage(t *testing.T) *stage {
+func newHarness(t *testing.T) *harness {
 	t.Helper()
-	s := &stage{t: t, clock: clocktesting.NewFakeClock(start)}
+	s := &harness{t: t, clock: clocktesting.NewFakeClock(start)}
 	s.cluster = draintest.New(draintest.Options{Clock: s.clock})
 	s.client = s.cluster.Client()
 	s.nodes = &hollow.Nodes{Client: s.client, Clock: s.clock, VMs: func() []hollow.VM { return s.vms }, JoinAfter: 10 * time.Second}
@@ -49,7 +49,7 @@ func newStage(t *testing.T) *stage {
 }
 
 // up brings VMs up. The cluster's own kubelets leave their pods alone.
-func (s *stage) up(names ...string) {
+func (s *harness) up(names ...string) {
 	for _, name := range names {
 		s.vms = append(s.vms, hollow.VM{ProviderID: "vm-" + name, NodeName: name, UpSince: s.clock.Now()})
 		s.cluster.SetNodeSilent(name, true)
@@ -57,7 +57,7 @@ func (s *stage) up(names ...string) {
 }
 
 // steps plays so many seconds.
-func (s *stage) steps(seconds int) {
+func (s *harness) steps(seconds int) {
 	s.t.Helper()
 	for range seconds {
 		s.clock.Step(time.Second)
@@ -66,7 +66,7 @@ func (s *stage) steps(seconds int) {
 }
 
 // step lets everybody do what is to be done now.
-func (s *stage) step() {
+func (s *harness) step() {
 	s.t.Helper()
 	ctx := s.t.Context()
 	require.NoError(s.t, s.workload.Step(ctx))
@@ -75,14 +75,14 @@ func (s *stage) step() {
 	require.NoError(s.t, s.nodes.Step(ctx))
 }
 
-func (s *stage) node(name string) *corev1.Node {
+func (s *harness) node(name string) *corev1.Node {
 	s.t.Helper()
 	node, err := s.client.CoreV1().Nodes().Get(s.t.Context(), name, metav1.GetOptions{})
 	require.NoError(s.t, err)
 	return node
 }
 
-func (s *stage) condition(name string, of corev1.NodeConditionType) corev1.NodeCondition {
+func (s *harness) condition(name string, of corev1.NodeConditionType) corev1.NodeCondition {
 	s.t.Helper()
 	for _, c := range s.node(name).Status.Conditions {
 		if c.Type == of {
@@ -92,14 +92,14 @@ func (s *stage) condition(name string, of corev1.NodeConditionType) corev1.NodeC
 	return corev1.NodeCondition{}
 }
 
-func (s *stage) lease(name string) *coordinationv1.Lease {
+func (s *harness) lease(name string) *coordinationv1.Lease {
 	s.t.Helper()
 	lease, err := s.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(s.t.Context(), name, metav1.GetOptions{})
 	require.NoError(s.t, err)
 	return lease
 }
 
-func (s *stage) nodeNames() []string {
+func (s *harness) nodeNames() []string {
 	s.t.Helper()
 	list, err := s.client.CoreV1().Nodes().List(s.t.Context(), metav1.ListOptions{})
 	require.NoError(s.t, err)
@@ -111,7 +111,7 @@ func (s *stage) nodeNames() []string {
 }
 
 // podOn makes a pod that is bound to a Node.
-func (s *stage) podOn(node, name string, edit ...func(*corev1.Pod)) {
+func (s *harness) podOn(node, name string, edit ...func(*corev1.Pod)) {
 	s.t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
@@ -125,7 +125,7 @@ func (s *stage) podOn(node, name string, edit ...func(*corev1.Pod)) {
 }
 
 // pod returns a pod, or nil if it is gone.
-func (s *stage) pod(name string) *corev1.Pod {
+func (s *harness) pod(name string) *corev1.Pod {
 	s.t.Helper()
 	pods, err := s.client.CoreV1().Pods("default").List(s.t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	require.NoError(s.t, err)
@@ -135,7 +135,7 @@ func (s *stage) pod(name string) *corev1.Pod {
 	return &pods.Items[0]
 }
 
-func (s *stage) phase(name string) corev1.PodPhase {
+func (s *harness) phase(name string) corev1.PodPhase {
 	s.t.Helper()
 	pod := s.pod(name)
 	if pod == nil {
@@ -144,13 +144,13 @@ func (s *stage) phase(name string) corev1.PodPhase {
 	return pod.Status.Phase
 }
 
-func (s *stage) delete(name string) {
+func (s *harness) delete(name string) {
 	s.t.Helper()
 	require.NoError(s.t, s.client.CoreV1().Pods("default").Delete(s.t.Context(), name, metav1.DeleteOptions{}))
 }
 
 // runningOn counts the running pods of each Node.
-func (s *stage) runningOn() map[string]int {
+func (s *harness) runningOn() map[string]int {
 	s.t.Helper()
 	list, err := s.client.CoreV1().Pods("default").List(s.t.Context(), metav1.ListOptions{})
 	require.NoError(s.t, err)
@@ -164,7 +164,7 @@ func (s *stage) runningOn() map[string]int {
 }
 
 // claim makes a claim that is bound to a CSI volume.
-func (s *stage) claim(name string) func(*corev1.Pod) {
+func (s *harness) claim(name string) func(*corev1.Pod) {
 	s.t.Helper()
 	ctx := s.t.Context()
 	_, err := s.client.CoreV1().PersistentVolumes().Create(ctx, &corev1.PersistentVolume{
@@ -186,7 +186,7 @@ func (s *stage) claim(name string) func(*corev1.Pod) {
 }
 
 // attach asks for a volume to be attached, as the attach-detach controller does.
-func (s *stage) attach(claim, node, attacher string) {
+func (s *harness) attach(claim, node, attacher string) {
 	s.t.Helper()
 	_, err := s.client.StorageV1().VolumeAttachments().Create(s.t.Context(), &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: "csi-" + claim},
@@ -198,7 +198,7 @@ func (s *stage) attach(claim, node, attacher string) {
 }
 
 // attachment returns a volume attachment, or nil if it is gone.
-func (s *stage) attachment(claim string) *storagev1.VolumeAttachment {
+func (s *harness) attachment(claim string) *storagev1.VolumeAttachment {
 	s.t.Helper()
 	list, err := s.client.StorageV1().VolumeAttachments().List(s.t.Context(), metav1.ListOptions{})
 	require.NoError(s.t, err)

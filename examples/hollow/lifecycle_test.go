@@ -14,15 +14,15 @@ import (
 	"github.com/machinist-dev/machinist/examples/hollow"
 )
 
-// watched is a stage whose Nodes are looked after.
-func watched(t *testing.T) (*stage, *hollow.Lifecycle) {
+// watched is a harness whose Nodes are looked after.
+func watched(t *testing.T) (*harness, *hollow.Lifecycle) {
 	t.Helper()
-	s := newStage(t)
+	s := newHarness(t)
 	return s, &hollow.Lifecycle{Client: s.client, Clock: s.clock, Grace: 40 * time.Second}
 }
 
 // live plays so many seconds, lifecycle included.
-func (s *stage) live(l *hollow.Lifecycle, seconds int) {
+func (s *harness) live(l *hollow.Lifecycle, seconds int) {
 	s.t.Helper()
 	for range seconds {
 		s.steps(1)
@@ -30,7 +30,7 @@ func (s *stage) live(l *hollow.Lifecycle, seconds int) {
 	}
 }
 
-func (s *stage) taints(node string) []string {
+func (s *harness) taints(node string) []string {
 	s.t.Helper()
 	taints := []string{}
 	for _, t := range s.node(node).Spec.Taints {

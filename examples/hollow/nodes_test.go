@@ -15,7 +15,7 @@ import (
 )
 
 func TestNodes_VMUp_JoinsAfterJoinTime(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.vms = append(s.vms, hollow.VM{ProviderID: "vm-off", NodeName: "off"}, hollow.VM{ProviderID: "vm-nameless", UpSince: start})
 	s.up("a")
 	s.steps(9)
@@ -33,7 +33,7 @@ func TestNodes_VMUp_JoinsAfterJoinTime(t *testing.T) {
 }
 
 func TestNodes_Registered_LooksLikeAKubelet(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.up("a")
 	s.steps(11)
 	node := s.node("a")
@@ -58,7 +58,7 @@ func TestNodes_Registered_LooksLikeAKubelet(t *testing.T) {
 }
 
 func TestNodes_Unchanged_RenewsLeaseAndRarelyReports(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.nodes.JoinAfter = 0
 	s.up("a")
 	s.steps(2)
@@ -78,7 +78,7 @@ func TestNodes_Unchanged_RenewsLeaseAndRarelyReports(t *testing.T) {
 }
 
 func TestNodes_NodeExists_IsUsed(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	require.NoError(t, s.cluster.Add(&corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}}},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown}, {Type: "Other", Status: corev1.ConditionTrue}}},
@@ -92,7 +92,7 @@ func TestNodes_NodeExists_IsUsed(t *testing.T) {
 }
 
 func TestNodes_NodesOfOthers_AreNotChanged(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.up("b")
 	require.NoError(t, s.cluster.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}))
 	s.podOn("a", "p")
@@ -103,7 +103,7 @@ func TestNodes_NodesOfOthers_AreNotChanged(t *testing.T) {
 }
 
 func TestNodes_Silenced_SendsNothing(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.up("a")
 	s.steps(11)
 	s.podOn("a", "old")
@@ -123,7 +123,7 @@ func TestNodes_Silenced_SendsNothing(t *testing.T) {
 }
 
 func TestNodes_SilencedBeforeJoin_DoesNotJoin(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.nodes.Silence("a", true)
 	s.up("a", "b")
 	s.steps(60)
@@ -136,7 +136,7 @@ func TestNodes_SilencedBeforeJoin_DoesNotJoin(t *testing.T) {
 }
 
 func TestNodes_SilenceNext_NextNodesDoNotJoin(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.up("z")
 	s.steps(11)
 	s.nodes.SilenceNext(2)
@@ -161,7 +161,7 @@ func TestNodes_SilenceNext_NextNodesDoNotJoin(t *testing.T) {
 }
 
 func TestNodes_Frozen_ReportsButPodsStayUnchanged(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.nodes.LeaseInterval, s.nodes.StatusInterval = 2*time.Second, 30*time.Second
 	s.up("a")
 	s.steps(11)
@@ -182,7 +182,7 @@ func TestNodes_Frozen_ReportsButPodsStayUnchanged(t *testing.T) {
 }
 
 func TestNodes_SetCondition_ReportsItUntilChanged(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	deadlock := corev1.NodeCondition{Type: "KernelDeadlock", Status: corev1.ConditionTrue, Reason: "DockerHung"}
 	s.nodes.Report("a", deadlock)
 	s.up("a")
@@ -208,7 +208,7 @@ func TestNodes_SetCondition_ReportsItUntilChanged(t *testing.T) {
 }
 
 func TestNodes_AfterSilence_CorrectsItsConditions(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.up("a")
 	s.steps(11)
 	s.podOn("a", "p")
@@ -242,7 +242,7 @@ func isReady(p *corev1.Pod) bool {
 }
 
 func TestNodes_VMDeleted_SendsNothing(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.up("a")
 	s.steps(11)
 	s.podOn("a", "p")
@@ -270,7 +270,7 @@ func TestNodes_WriteFails_IsRepeated(t *testing.T) {
 		{Verb: "list"},
 	} {
 		t.Run(f.Verb+" "+f.Resource+" "+f.Kind.String(), func(t *testing.T) {
-			s := newStage(t)
+			s := newHarness(t)
 			s.nodes.JoinAfter, s.nodes.StatusInterval = 0, 30*time.Second
 			s.up("a")
 			s.podOn("a", "p")

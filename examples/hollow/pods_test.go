@@ -13,7 +13,7 @@ import (
 )
 
 func TestPods_Bound_StartsAfterPodStartTime(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.nodes.PodStartTime = 3 * time.Second
 	s.up("a")
 	s.steps(11)
@@ -53,7 +53,7 @@ func TestPods_Deleted_RemovedAfterPodStopTime(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t)
+			s := newHarness(t)
 			s.nodes.PodStopTime = c.stop
 			s.up("a")
 			s.steps(11)
@@ -69,7 +69,7 @@ func TestPods_Deleted_RemovedAfterPodStopTime(t *testing.T) {
 }
 
 func TestPods_DeletedBeforeStart_RemovedAtOnce(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.nodes.PodStartTime = time.Hour
 	s.up("a")
 	s.steps(11)
@@ -81,7 +81,7 @@ func TestPods_DeletedBeforeStart_RemovedAtOnce(t *testing.T) {
 }
 
 func TestPods_DeletedWithFinalizer_StaysSucceeded(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.up("a")
 	s.steps(11)
 	s.podOn("a", "p", func(p *corev1.Pod) { p.Finalizers = []string{"example.com/keep"} })
@@ -97,7 +97,7 @@ func TestPods_DeletedWithFinalizer_StaysSucceeded(t *testing.T) {
 }
 
 func TestPods_RecreatedWithSameName_IsNotRemoved(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.up("a")
 	s.steps(11)
 	s.podOn("a", "p")
@@ -110,7 +110,7 @@ func TestPods_RecreatedWithSameName_IsNotRemoved(t *testing.T) {
 }
 
 func TestPods_ReadinessGates_DecideReady(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.up("a")
 	s.steps(11)
 	s.podOn("a", "p", func(p *corev1.Pod) {
@@ -128,7 +128,7 @@ func TestPods_ReadinessGates_DecideReady(t *testing.T) {
 }
 
 func TestPods_Ended_IsNotRestarted(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.up("a")
 	s.steps(11)
 	s.podOn("a", "p")
@@ -145,7 +145,7 @@ func TestPods_Ended_IsNotRestarted(t *testing.T) {
 }
 
 func TestPods_Removal_HasUIDAndNoGrace(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	kubelet := s.cluster.Clientset()
 	s.nodes.Client = kubelet
 	s.up("a")

@@ -22,9 +22,9 @@ import (
 	"github.com/machinist-dev/machinist/examples/hollow"
 )
 
-// live is a stage in real time: Nodes and a scheduler run by themselves.
+// live is a harness in real time: Nodes and a scheduler run by themselves.
 type live struct {
-	*stage
+	*harness
 	mu   sync.Mutex
 	vms  []hollow.VM
 	stop func()
@@ -32,7 +32,7 @@ type live struct {
 
 func newLive(t *testing.T, edit func(*hollow.Nodes)) *live {
 	t.Helper()
-	l := &live{stage: &stage{t: t, cluster: draintest.New(draintest.Options{})}}
+	l := &live{harness: &harness{t: t, cluster: draintest.New(draintest.Options{})}}
 	l.client = l.cluster.Client()
 	l.nodes = &hollow.Nodes{
 		Client: l.client, VMInterval: 5 * time.Millisecond, LeaseInterval: 50 * time.Millisecond, PodStopTime: time.Millisecond,

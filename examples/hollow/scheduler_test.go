@@ -65,7 +65,7 @@ func TestScheduler_Pod_IsBoundToAFittingNode(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t)
+			s := newHarness(t)
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 			node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 			c.node(node)
@@ -78,7 +78,7 @@ func TestScheduler_Pod_IsBoundToAFittingNode(t *testing.T) {
 }
 
 func TestScheduler_BindFails_IsRepeated(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.up("a")
 	s.steps(11)
 	s.podOn("", "p")
@@ -89,7 +89,7 @@ func TestScheduler_BindFails_IsRepeated(t *testing.T) {
 }
 
 func TestScheduler_PodBoundByAnother_NoError(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.up("a")
 	s.steps(11)
 	s.podOn("", "p")

@@ -60,7 +60,7 @@ func TestToken_Join_NeedsAValidToken(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := newStage(t)
+			s := newHarness(t)
 			token := tokenID + "." + tokenSecret
 			if test.token != "" {
 				token = test.token
@@ -87,7 +87,7 @@ func TestToken_Join_NeedsAValidToken(t *testing.T) {
 }
 
 func TestToken_Rejected_JoinIsRepeated(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.vms = []hollow.VM{{ProviderID: "vm-a", NodeName: "a", UpSince: start, Token: tokenID + "." + tokenSecret}}
 	s.clock.Step(20 * time.Second)
 	require.Error(t, s.nodes.Step(t.Context()))
@@ -97,7 +97,7 @@ func TestToken_Rejected_JoinIsRepeated(t *testing.T) {
 }
 
 func TestToken_AfterJoin_IsNotNeeded(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.vms = []hollow.VM{{ProviderID: "vm-a", NodeName: "a", UpSince: start, Token: tokenID + "." + tokenSecret}}
 	secret := tokenSecretOf(func(*corev1.Secret) {})
 	require.NoError(t, s.cluster.Add(secret))

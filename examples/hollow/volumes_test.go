@@ -16,10 +16,10 @@ const (
 	unique    = corev1.UniqueVolumeName("kubernetes.io/csi/csi.example.com^disk-data")
 )
 
-// withVolume returns a stage with a pod on a Node that waits for its volume.
-func withVolume(t *testing.T) *stage {
+// withVolume returns a harness with a pod on a Node that waits for its volume.
+func withVolume(t *testing.T) *harness {
 	t.Helper()
-	s := newStage(t)
+	s := newHarness(t)
 	s.nodes.Attachers, s.nodes.AttachTime, s.nodes.DetachTime = []string{driver}, 4*time.Second, 3*time.Second
 	s.up("a")
 	s.steps(11)
@@ -113,7 +113,7 @@ func TestVolumes_NodeSilent_AttacherWorks(t *testing.T) {
 }
 
 func TestVolumes_NotInVolumesInUse_PodDoesNotStart(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.nodes.Attachers = []string{driver}
 	s.up("a")
 	s.steps(11)

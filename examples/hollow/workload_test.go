@@ -13,7 +13,7 @@ import (
 )
 
 func TestWorkload_Pods_AreSpreadAndReplaced(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.workload.Replicas, s.workload.Budget = 3, true
 	s.up("a", "b", "c")
 	s.steps(12)
@@ -33,7 +33,7 @@ func TestWorkload_Pods_AreSpreadAndReplaced(t *testing.T) {
 	require.Zero(t, s.runningOn()["a"])
 }
 
-func (s *stage) cordon(name string) {
+func (s *harness) cordon(name string) {
 	s.t.Helper()
 	node := s.node(name)
 	node.Spec.Unschedulable = true
@@ -42,7 +42,7 @@ func (s *stage) cordon(name string) {
 }
 
 func TestReplicas_ReplicaSet_IsScaledAndCounted(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.workload.Replicas = 5
 	s.up("a")
 	s.steps(12)
@@ -58,7 +58,7 @@ func TestReplicas_ReplicaSet_IsScaledAndCounted(t *testing.T) {
 }
 
 func TestReplicas_NodeDeleted_PodsAreReplaced(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.workload.Replicas = 2
 	s.up("a", "b")
 	s.steps(12)
@@ -69,7 +69,7 @@ func TestReplicas_NodeDeleted_PodsAreReplaced(t *testing.T) {
 }
 
 func TestWorkload_Stop_DeletesAll(t *testing.T) {
-	s := newStage(t)
+	s := newHarness(t)
 	s.workload.Replicas, s.workload.Budget = 3, true
 	s.up("a")
 	s.steps(12)
