@@ -15,7 +15,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// wrongClock is the clock of controllers whose machine is set wrong.
+// wrongClock is a clock that is behind or ahead of the API servers.
 type wrongClock struct {
 	*clocktesting.FakeClock
 	ahead time.Duration
@@ -24,8 +24,8 @@ type wrongClock struct {
 func (c wrongClock) Now() time.Time                  { return c.FakeClock.Now().Add(c.ahead) }
 func (c wrongClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// TestControllers_WrongClock_NoMoreCallsThanWithARightClock plays every scenario
-// with a manager whose clock is behind or ahead of that of the API servers.
+// TestControllers_WrongClock_NoMoreCallsThanWithARightClock runs every scenario with a manager
+// whose clock is behind or ahead of the API servers.
 func TestControllers_WrongClock_NoMoreCallsThanWithARightClock(t *testing.T) {
 	t.Parallel()
 	for _, s := range clockScenarios() {
@@ -53,9 +53,8 @@ func TestControllers_WrongClock_NoMoreCallsThanWithARightClock(t *testing.T) {
 	}
 }
 
-// TestControllers_ClockBehindAndDeletionDuringAPass_NoMoreCallsThanWithARightClock has the
-// machine deleted at every call of its life: the deletion timestamp is in the future then
-// of all that the pass has found out.
+// TestControllers_ClockBehindAndDeletionDuringAPass_NoMoreCallsThanWithARightClock deletes the
+// machine at every call. For the controllers, the deletion timestamp is then in the future.
 func TestControllers_ClockBehindAndDeletionDuringAPass_NoMoreCallsThanWithARightClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -86,7 +85,7 @@ func TestControllers_ClockBehindAndDeletionDuringAPass_NoMoreCallsThanWithARight
 	})
 }
 
-// clockScenarios are the scenarios for which a wrong clock matters.
+// clockScenarios are the scenarios that depend on the clock.
 func clockScenarios() []scenario {
 	var all []scenario
 	for _, s := range scenarios {

@@ -42,8 +42,7 @@ import (
 
 const namespace = "default"
 
-// harness is the controllers at work over clusters in memory and a cloud without
-// latency, in real time.
+// harness runs the controllers in real time over clusters in memory and a cloud without latency.
 type harness struct {
 	t        *testing.T
 	control  *draintest.Cluster
@@ -70,7 +69,7 @@ func newHarness(t *testing.T) *harness {
 	return r
 }
 
-// stopTime is how long a pod takes to stop: no time, unless it is slow.
+// stopTime returns how long a pod takes to stop: no time, unless the pod is slow.
 func stopTime(pod *corev1.Pod) time.Duration {
 	if pod.Name == "slow" {
 		return 2 * time.Second // counted from the last full second
@@ -110,13 +109,13 @@ func (r *harness) start() {
 	})
 }
 
-// eventually waits until f says that it is so.
+// eventually waits until f returns true.
 func (r *harness) eventually(what string, f func() bool) {
 	r.t.Helper()
 	require.Eventually(r.t, f, time.Minute, 2*time.Millisecond, what)
 }
 
-// deploy makes a deployment d of so many machines of the class, which surges by one.
+// deploy creates deployment d with the given replicas and maxSurge 1.
 func (r *harness) deploy(ctx context.Context, replicas int32) {
 	r.t.Helper()
 	labels, one, none := map[string]string{"name": "d"}, intstr.FromInt32(1), intstr.FromInt32(0)
@@ -139,7 +138,7 @@ func (r *harness) deploy(ctx context.Context, replicas int32) {
 	require.NoError(r.t, err)
 }
 
-// create makes a class with its secret, and a machine of it.
+// create creates a class with its Secret, and a machine.
 func (r *harness) create(name string) *v1alpha1.Machine {
 	r.t.Helper()
 	ctx, api := r.t.Context(), r.machines.MachineV1alpha1()
@@ -223,7 +222,7 @@ func TestFinalizers_ClassAndSecretInUse_StayUntilTheMachineIsDeleted(t *testing.
 	require.True(t, r.cloud.Snapshot().Empty(), r.cloud.Snapshot())
 }
 
-func TestMachine_NameOfADeletedMachine_IsNotDeleted(t *testing.T) { // DM-01
+func TestMachine_NameOfADeletedMachine_IsNotDeleted(t *testing.T) {
 	r := newHarness(t)
 	r.start()
 	r.create("m")
@@ -394,7 +393,7 @@ func TestControllers_WithoutFaults_NoPassFails(t *testing.T) {
 	require.Empty(t, failed)
 }
 
-// controller is the reference of a pod to what would make it again.
+// controller returns the owner reference of a pod to a controller.
 func controller(kind string) metav1.OwnerReference {
 	yes := true
 	return metav1.OwnerReference{APIVersion: "apps/v1", Kind: kind, Name: "owner", UID: "owner", Controller: &yes}

@@ -18,8 +18,8 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// TestOrphans_ManyClasses_OneListOfTheMachines counts the live lists of the machines in
-// five collections over twenty classes.
+// TestOrphans_ManyClasses_OneListOfTheMachines counts the live lists of machines in five passes
+// over twenty classes.
 func TestOrphans_ManyClasses_OneListOfTheMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const classes, period = 20, time.Minute

@@ -21,8 +21,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// client-go repeats a POST after an answer such as 503 with Retry-After, although the
-// first may have been carried out.
+// TestMachineSet_CreateResponseUncertain_NoSurplusMachine answers a creation with 503 and
+// Retry-After, or AlreadyExists, although it was carried out. client-go repeats such a POST.
 func TestMachineSet_CreateResponseUncertain_NoSurplusMachine(t *testing.T) {
 	t.Parallel()
 	resource := schema.GroupResource{Group: v1alpha1.GroupName, Resource: "machines"}
@@ -45,7 +45,7 @@ func TestMachineSet_CreateResponseUncertain_NoSurplusMachine(t *testing.T) {
 					}
 					answered = true
 					if happened {
-						m := a.(clienttesting.CreateAction).GetObject().(*v1alpha1.Machine) //nolint:forcetypeassert // which it is
+						m := a.(clienttesting.CreateAction).GetObject().(*v1alpha1.Machine) //nolint:forcetypeassert // the action is a creation
 						require.NoError(t, client.Tracker().Add(m))
 					}
 					return true, nil, answer
@@ -71,7 +71,8 @@ func TestMachineSet_CreateResponseUncertain_NoSurplusMachine(t *testing.T) {
 	}
 }
 
-// A time that has come already when a pass ends starts no pass at once.
+// TestLoop_NextCheckInThePast_WaitsBeforeTheNextPass checks that a next check in the past does not
+// start a pass at once.
 func TestLoop_NextCheckInThePast_WaitsBeforeTheNextPass(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, overdue, pause(0))

@@ -23,7 +23,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// decisions collects what the controllers decide about machines.
+// decisions records the decisions about machines.
 type decisions struct {
 	mu   sync.Mutex
 	text map[string][]string
@@ -52,7 +52,7 @@ func (d *decisions) last(name string) string {
 	return all[len(all)-1]
 }
 
-// running creates a machine and waits until it runs.
+// running creates machines and waits until they are Running.
 func (r *harness) running(names ...string) {
 	r.t.Helper()
 	for i, name := range names {
@@ -67,7 +67,7 @@ func (r *harness) running(names ...string) {
 	}
 }
 
-// add makes another machine of the class.
+// add creates another machine of the class.
 func (r *harness) add(name string) {
 	r.t.Helper()
 	_, err := r.machines.MachineV1alpha1().Machines(namespace).Create(r.t.Context(), &v1alpha1.Machine{
@@ -88,7 +88,7 @@ func (r *harness) patch(name, patch string) {
 	require.NoError(r.t, err)
 }
 
-// blocked puts a pod on the Node of a machine that its budget never lets go.
+// blocked creates a pod on a Node whose PodDisruptionBudget allows no disruption.
 func (r *harness) blocked(node string) {
 	r.t.Helper()
 	labels, one := map[string]string{"app": node}, intstr.FromInt32(1)
@@ -101,7 +101,7 @@ func (r *harness) blocked(node string) {
 	))
 }
 
-// pod returns a pod on a Node that is ready.
+// pod returns a ready pod on a Node.
 func pod(node, owner string, edit func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, OwnerReferences: []metav1.OwnerReference{controller(owner)}},
@@ -117,7 +117,7 @@ func (r *harness) free(budget string) {
 	require.NoError(r.t, r.target.Client().PolicyV1().PodDisruptionBudgets(namespace).Delete(r.t.Context(), budget, metav1.DeleteOptions{}))
 }
 
-// podThere says whether the pod of a blocked Node is there and is not going.
+// podThere reports whether the pod of a blocked Node exists and is not being deleted.
 func (r *harness) podThere(node string) bool {
 	r.t.Helper()
 	p, err := r.target.Client().CoreV1().Pods(namespace).Get(r.t.Context(), "db-"+node, metav1.GetOptions{})
@@ -161,8 +161,8 @@ func TestDrain_BudgetRefuses_HoldNamesItAndNoRequest(t *testing.T) {
 	})
 }
 
-// Volumes of pods that stay, such as those of a DaemonSet, cost no time; those of
-// pods that go are waited for.
+// TestDrain_VolumeOfAPodThatStays_IsNotWaitedFor compares a pod of a DaemonSet with an evicted pod.
+// The drain waits for the volumes of the second only.
 func TestDrain_VolumeOfAPodThatStays_IsNotWaitedFor(t *testing.T) {
 	r, said := newHarness(t), decisions{}
 	r.observe = said.note
@@ -194,8 +194,8 @@ func TestDrain_VolumeOfAPodThatStays_IsNotWaitedFor(t *testing.T) {
 	r.eventually("gone", func() bool { return r.gone(t.Context(), "m") })
 }
 
-// DD-19: drains that wait hold no worker, and what is written of a machine meanwhile
-// counts at once.
+// TestDrain_ManyWait_WorkersStayFree checks that waiting drains occupy no worker, and that changes
+// of a machine take effect at once.
 func TestDrain_ManyWait_WorkersStayFree(t *testing.T) {
 	r, said := newHarness(t), decisions{}
 	r.observe, r.workers = said.note, 1
@@ -227,7 +227,8 @@ func TestDrain_ManyWait_WorkersStayFree(t *testing.T) {
 	}
 }
 
-// That a drain was forced counts for no other drain of the same machine.
+// TestDrain_AfterAForcedDrain_StartsWithoutForce checks that a forced drain does not affect a later
+// drain of the same machine.
 func TestDrain_AfterAForcedDrain_StartsWithoutForce(t *testing.T) {
 	r, said := newHarness(t), decisions{}
 	r.observe = said.note
@@ -254,5 +255,5 @@ func TestDrain_AfterAForcedDrain_StartsWithoutForce(t *testing.T) {
 	r.eventually("gone", func() bool { return r.gone(t.Context(), "m") })
 }
 
-// waitsFor says whether a decision is to wait for something.
+// waitsFor reports whether the text of a decision has a hold with a subject.
 func waitsFor(decision, what string) bool { return strings.Contains(decision, "waits for "+what) }

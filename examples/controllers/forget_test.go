@@ -21,7 +21,8 @@ func withUID(uid types.UID, version string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s", UID: uid, ResourceVersion: version}}
 }
 
-// An informer that missed a deletion tells of an update to an object with another UID.
+// TestOn_UIDChangesInAnUpdate_DeletedThenAdded has an informer that missed a deletion, and so
+// reports an update to an object with another UID.
 func TestOn_UIDChangesInAnUpdate_DeletedThenAdded(t *testing.T) {
 	t.Parallel()
 	source := clienttesting.NewFakeControllerSource()
@@ -67,8 +68,8 @@ func TestWritten_CacheLostTheObject_HoldsNothing(t *testing.T) {
 	require.Empty(t, l.held)
 }
 
-// The memory of a machine holds a bootstrap token. A pass that ends after the cache has
-// lost its machine does not bring it back.
+// TestMachines_PassEndsAfterItsMachineIsForgotten_TokenIsNotKept ends a pass after the cache has
+// lost its machine. The memory with the bootstrap token must not come back.
 func TestMachines_PassEndsAfterItsMachineIsForgotten_TokenIsNotKept(t *testing.T) {
 	t.Parallel()
 	shown := true

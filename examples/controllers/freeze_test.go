@@ -24,14 +24,14 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// probeFails lets the probes of the Nodes' API server fail, and nothing else: what is held
-// then is held by the freeze alone.
+// probeFails makes only the probes of the target cluster fail, so that only the freeze stops the
+// controllers.
 func (r *harness) probeFails() {
 	r.target.Inject(draintest.Fault{Kind: draintest.Unavailable, Verb: "get", Resource: "nodes", Name: "machinist-probe"})
 }
 
-// TestFreeze_ProbesFail_DeletesButCreatesNothing deletes a machine of a set, and asks
-// for more of them, while the probes fail.
+// TestFreeze_ProbesFail_DeletesButCreatesNothing deletes a machine of a set and scales the set up
+// while the probes fail.
 func TestFreeze_ProbesFail_DeletesButCreatesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
@@ -82,8 +82,8 @@ func TestFreeze_ProbesFail_DeletesButCreatesNothing(t *testing.T) {
 	})
 }
 
-// TestFreeze_ProbesFailAtStart_NoVMUntilTheySucceed begins while a server does not
-// answer: nothing may be decided before the first probe.
+// TestFreeze_ProbesFailAtStart_NoVMUntilTheySucceed starts while a server does not answer. There
+// must be no decision before the first probe.
 func TestFreeze_ProbesFailAtStart_NoVMUntilTheySucceed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
@@ -108,7 +108,7 @@ func TestFreeze_ProbesFailAtStart_NoVMUntilTheySucceed(t *testing.T) {
 	})
 }
 
-// TestFreeze_ProbesFail_OrphansStay lets a VM without a machine appear during a freeze.
+// TestFreeze_ProbesFail_OrphansStay adds a VM without a machine during a freeze.
 func TestFreeze_ProbesFail_OrphansStay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
@@ -139,8 +139,8 @@ func (slowCreations) CreateMachine(ctx context.Context, _ *driver.CreateMachineR
 	return nil, errors.New("no VM")
 }
 
-// TestFreeze_BeginsDuringCreation_MachineIsNotFailed lets a freeze begin during a call that
-// ends after the creation timeout.
+// TestFreeze_BeginsDuringCreation_MachineIsNotFailed begins a freeze during a call that ends after
+// the creation timeout.
 func TestFreeze_BeginsDuringCreation_MachineIsNotFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)

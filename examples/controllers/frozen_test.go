@@ -19,8 +19,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// TestFrozen_Deployment_CreatesNothingUntilItIsRepaired adds machines by hand to the set of
-// a deployment, while no machine can be deleted. All controllers run.
+// TestFrozen_Deployment_CreatesNothingUntilItIsRepaired adds machines to the set of a deployment as
+// a user, while no machine can be deleted. All controllers run.
 func TestFrozen_Deployment_CreatesNothingUntilItIsRepaired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
@@ -37,7 +37,7 @@ func TestFrozen_Deployment_CreatesNothingUntilItIsRepaired(t *testing.T) {
 			return err == nil && d.Labels[v1alpha1.FreezeLabelKey] == "True"
 		}
 		r.eventually("complete", complete)
-		time.Sleep(20 * time.Second) // of the bubble, as all sleeps here
+		time.Sleep(20 * time.Second) // in the time of the bubble, like all sleeps here
 
 		r.control.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "delete", Resource: "machines"})
 		r.addByHand(ctx, 3)
@@ -58,7 +58,7 @@ func TestFrozen_Deployment_CreatesNothingUntilItIsRepaired(t *testing.T) {
 	})
 }
 
-// addByHand makes machines of the one set.
+// addByHand adds machines to the only set as a user.
 func (r *harness) addByHand(ctx context.Context, n int) {
 	r.t.Helper()
 	sets, err := r.machines.MachineV1alpha1().MachineSets(namespace).List(ctx, metav1.ListOptions{})
@@ -77,7 +77,7 @@ func (r *harness) addByHand(ctx context.Context, n int) {
 	}
 }
 
-// count lists the names of all sets and machines.
+// count returns the names of all sets and machines.
 func (r *harness) count(ctx context.Context) string {
 	sets, err := r.machines.MachineV1alpha1().MachineSets(namespace).List(ctx, metav1.ListOptions{})
 	require.NoError(r.t, err)

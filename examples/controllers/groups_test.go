@@ -17,9 +17,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// TestGroups_ManyMachines_SiblingsAreReadOnlyBeforeAFailure counts the machines that a
-// pass over each of 300 machines of one namespace reads as siblings. They belong to 10
-// sets of as many deployments, and their templates have no labels.
+// TestGroups_ManyMachines_SiblingsAreReadOnlyBeforeAFailure counts the siblings that passes over
+// 300 machines read. The machines belong to 10 deployments whose templates have no labels.
 func TestGroups_ManyMachines_SiblingsAreReadOnlyBeforeAFailure(t *testing.T) {
 	t.Parallel()
 	const sets, each = 10, 30

@@ -19,13 +19,13 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// longName is a Node name that no label can have as its value.
+// longName returns a Node name that is too long for a label value.
 func longName(machine string) string {
 	return machine + "." + strings.Repeat("a", 60) + ".example.com"
 }
 
-// TestMachine_NodeNameOver63Characters_RunsAndIsDeleted has a cloud whose Node names are
-// valid Node names, and no valid values of the label "node".
+// TestMachine_NodeNameOver63Characters_RunsAndIsDeleted has a cloud with valid Node names that are
+// not valid values of the label "node".
 func TestMachine_NodeNameOver63Characters_RunsAndIsDeleted(t *testing.T) {
 	for name, machineName := range map[string]string{"long node name": "m", "long machine name": longName("m")} {
 		t.Run(name, func(t *testing.T) {
@@ -73,8 +73,8 @@ func TestMachine_NodeNameOver63Characters_RunsAndIsDeleted(t *testing.T) {
 	}
 }
 
-// TestMachine_SharedProviderID_VMOfTheOtherStays deletes each of two machines of which
-// one has taken over the provider ID of the other by hand.
+// TestMachine_SharedProviderID_VMOfTheOtherStays deletes each of two machines with the same
+// provider ID, which a user has set on the second.
 func TestMachine_SharedProviderID_VMOfTheOtherStays(t *testing.T) {
 	for _, deleted := range []string{"owner", "thief"} {
 		t.Run(deleted, func(t *testing.T) {
@@ -117,8 +117,8 @@ func TestMachine_SharedProviderID_VMOfTheOtherStays(t *testing.T) {
 	}
 }
 
-// TestMachine_FinalizerRemovedByUser_NodeIsDeletedWithItsVM takes a machine away without its
-// deletion. The collection of orphans deletes the VM and the Node, and nothing else.
+// TestMachine_FinalizerRemovedByUser_NodeIsDeletedWithItsVM removes a machine without its deletion.
+// Orphan collection deletes its VM and Node only.
 func TestMachine_FinalizerRemovedByUser_NodeIsDeletedWithItsVM(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
@@ -136,8 +136,8 @@ func TestMachine_FinalizerRemovedByUser_NodeIsDeletedWithItsVM(t *testing.T) {
 	})
 }
 
-// TestMachine_LabelNamesAnotherNode_OwnNodeIsDeleted deletes a machine whose label
-// names the Node of another machine.
+// TestMachine_LabelNamesAnotherNode_OwnNodeIsDeleted deletes a machine whose label names the Node
+// of another machine.
 func TestMachine_LabelNamesAnotherNode_OwnNodeIsDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)

@@ -29,7 +29,7 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// lists returns how often the VMs were listed.
+// lists returns the number of listings of VMs.
 func (r *harness) lists() int { return r.cloud.Calls(driver.OpListMachines, codes.OK) }
 
 // another creates another machine of the class.
@@ -41,7 +41,7 @@ func (r *harness) another(name string) {
 	require.NoError(r.t, err)
 }
 
-// lose deletes a machine without its deletion: its VM stays.
+// lose removes a machine without its deletion, so that its VM stays.
 func (r *harness) lose(name string) {
 	r.t.Helper()
 	api := r.machines.MachineV1alpha1().Machines(namespace)
@@ -50,8 +50,8 @@ func (r *harness) lose(name string) {
 	require.NoError(r.t, api.Delete(r.t.Context(), name, metav1.DeleteOptions{}))
 }
 
-// told returns the events of a reason.
-func told(recorder *record.FakeRecorder, reason string) (out []string) {
+// eventsOf returns the recorded events with a reason.
+func eventsOf(recorder *record.FakeRecorder, reason string) (out []string) {
 	for e := range recorded(recorder) {
 		if strings.Contains(e, " "+reason+" ") {
 			out = append(out, e)
@@ -60,8 +60,8 @@ func told(recorder *record.FakeRecorder, reason string) (out []string) {
 	return out
 }
 
-// TestOrphans_MachinesDeleted_ClassIsListedSoonAndOnce deletes a machine every
-// second, while the next look is hours away.
+// TestOrphans_MachinesDeleted_ClassIsListedSoonAndOnce deletes a machine every second, hours before
+// the next listing is due.
 func TestOrphans_MachinesDeleted_ClassIsListedSoonAndOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
@@ -91,7 +91,7 @@ func TestOrphans_MachinesDeleted_ClassIsListedSoonAndOnce(t *testing.T) {
 	})
 }
 
-// TestOrphans_DriverFindsSeveralVMs_ClassIsListed has the driver answer OutOfRange.
+// TestOrphans_DriverFindsSeveralVMs_ClassIsListed has a driver that returns OutOfRange.
 func TestOrphans_DriverFindsSeveralVMs_ClassIsListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
@@ -116,7 +116,7 @@ func TestOrphans_DriverFindsSeveralVMs_ClassIsListed(t *testing.T) {
 	})
 }
 
-// TestOrphans_VMWithoutMachine_EventHasTheEvidence lets the first deletion fail.
+// TestOrphans_VMWithoutMachine_EventHasTheEvidence makes the first deletion fail.
 func TestOrphans_VMWithoutMachine_EventHasTheEvidence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
@@ -149,7 +149,7 @@ func TestOrphans_VMWithoutMachine_EventHasTheEvidence(t *testing.T) {
 	})
 }
 
-// recorded returns the events so far.
+// recorded returns the recorded events.
 func recorded(recorder *record.FakeRecorder) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for {
@@ -165,7 +165,7 @@ func recorded(recorder *record.FakeRecorder) func(yield func(string) bool) {
 	}
 }
 
-// TestOrphans_TooManyUnowned_OneEventAndNoDeletion plants half as many VMs as there are
+// TestOrphans_TooManyUnowned_OneEventAndNoDeletion adds half as many orphan VMs as there are
 // machines.
 func TestOrphans_TooManyUnowned_OneEventAndNoDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -185,8 +185,8 @@ func TestOrphans_TooManyUnowned_OneEventAndNoDeletion(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		require.Len(t, r.cloud.Snapshot().VMs, 6)
-		held := told(recorder, "OrphansHeld")
-		require.Len(t, held, 1, "told once, not at every pass")
+		held := eventsOf(recorder, "OrphansHeld")
+		require.Len(t, held, 1, "one Event, not one per pass")
 		require.Contains(t, held[0], "Warning OrphansHeld machineclass/default/class: no orphan is deleted: 2 of 6 VMs have no machine; at most 1 or 0.")
 
 		require.True(t, r.cloud.Terminate("simulated:///default/lost-0/1"))
@@ -196,17 +196,17 @@ func TestOrphans_TooManyUnowned_OneEventAndNoDeletion(t *testing.T) {
 			r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: fmt.Sprint("late-", i), Class: "class"})
 		}
 		time.Sleep(10 * time.Minute)
-		require.Len(t, told(recorder, "OrphansHeld"), 1, "it changed in between")
+		require.Len(t, eventsOf(recorder, "OrphansHeld"), 1, "it changed in between")
 	})
 }
 
-// halfDriver lists side resources, and cannot delete them.
+// halfDriver lists side resources but cannot delete them.
 type halfDriver struct {
 	driver.Driver
 	driver.SideResourceLister
 }
 
-// TestOrphans_LeftoverOfAFailedCreation_IsDeletedOrReported makes leftovers of a machine
+// TestOrphans_LeftoverOfAFailedCreation_IsDeletedOrReported creates side resources of a machine
 // that is lost before it has a VM.
 func TestOrphans_LeftoverOfAFailedCreation_IsDeletedOrReported(t *testing.T) {
 	for name, deletes := range map[string]bool{"the driver deletes side resources": true, "the driver only lists them": false} {
@@ -247,7 +247,7 @@ func TestOrphans_LeftoverOfAFailedCreation_IsDeletedOrReported(t *testing.T) {
 				defer mu.Unlock()
 				if deletes {
 					require.Empty(t, left.Leftovers())
-					require.Len(t, told(recorder, "OrphanDeleted"), 2)
+					require.Len(t, eventsOf(recorder, "OrphanDeleted"), 2)
 					return
 				}
 				require.Len(t, left.Leftovers(), 2)
@@ -257,7 +257,7 @@ func TestOrphans_LeftoverOfAFailedCreation_IsDeletedOrReported(t *testing.T) {
 	}
 }
 
-// TestOrphans_NodeWithoutMachineAndVM_IsReported leaves the Node alone.
+// TestOrphans_NodeWithoutMachineAndVM_IsReported checks that such a Node is not deleted.
 func TestOrphans_NodeWithoutMachineAndVM_IsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
@@ -289,8 +289,8 @@ func TestOrphans_NodeWithoutMachineAndVM_IsReported(t *testing.T) {
 	})
 }
 
-// TestOrphans_ListLacksAMachine_LiveReadKeepsItsVM has the API server lose a machine from
-// its lists, and show it when it is asked for by name.
+// TestOrphans_ListLacksAMachine_LiveReadKeepsItsVM has an API server whose lists lack a machine
+// that a get returns.
 func TestOrphans_ListLacksAMachine_LiveReadKeepsItsVM(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
@@ -324,8 +324,8 @@ func TestOrphans_ListLacksAMachine_LiveReadKeepsItsVM(t *testing.T) {
 	})
 }
 
-// TestOrphans_OneClassIsListed_NodesOfOthersAreNotReported wakes a class alone, beside a Node
-// whose VM only the other class lists.
+// TestOrphans_OneClassIsListed_NodesOfOthersAreNotReported lists one class only, while a Node has a
+// VM of another class.
 func TestOrphans_OneClassIsListed_NodesOfOthersAreNotReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
@@ -366,8 +366,8 @@ func TestOrphans_OneClassIsListed_NodesOfOthersAreNotReported(t *testing.T) {
 	})
 }
 
-// TestOrphans_DeleteResponseLost_NodeIsDeleted deletes a VM that became a Node.
-// The driver loses its answer, or the API server refuses the deletion of the Node at first.
+// TestOrphans_DeleteResponseLost_NodeIsDeleted deletes an orphan VM that has a Node. The response
+// of the driver is lost, or the API server first rejects the deletion of the Node.
 func TestOrphans_DeleteResponseLost_NodeIsDeleted(t *testing.T) {
 	for name, trouble := range map[string]func(r *harness){
 		"nothing": func(*harness) {},

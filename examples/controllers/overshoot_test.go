@@ -22,9 +22,9 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// overRig is the loop that freezes sets, alone over a cluster in memory: a set, its
-// deployment, and machines that are made by hand.
-type overRig struct {
+// overshootHarness runs only the loop that freezes sets, over a cluster in memory with a set, its
+// deployment, and machines that tests create.
+type overshootHarness struct {
 	t       *testing.T
 	cfg     *Config
 	cluster *draintest.Cluster
@@ -33,10 +33,10 @@ type overRig struct {
 	made    int
 }
 
-func newOverRig(t *testing.T) *overRig {
+func newOvershootHarness(t *testing.T) *overshootHarness {
 	t.Helper()
 	control, machines := machinetest.New(draintest.Options{})
-	r := &overRig{t: t, cluster: control, events: record.NewFakeRecorder(100)}
+	r := &overshootHarness{t: t, cluster: control, events: record.NewFakeRecorder(100)}
 	r.cfg = &Config{
 		Namespace: ns, Machines: machines, Control: control.Client(), Driver: drivertest.NewCloud(drivertest.CloudOptions{}), Events: r.events,
 		Observe: func(n Note) {
@@ -56,8 +56,8 @@ func newOverRig(t *testing.T) *overRig {
 	return r
 }
 
-// start runs the loop until the returned function is called, or the test ends.
-func (r *overRig) start() (stop func()) {
+// start runs the loop until the returned function is called or the test ends.
+func (r *overshootHarness) start() (stop func()) {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	c := newCaches(r.cfg)
 	l := newOvershoots(r.cfg, c)
@@ -66,11 +66,11 @@ func (r *overRig) start() (stop func()) {
 	go func() { defer close(done); l.run(ctx) }()
 	stop = func() { cancel(); <-done; c.shutdown() }
 	r.t.Cleanup(stop)
-	time.Sleep(20 * time.Second) // of the bubble, as all sleeps here
+	time.Sleep(20 * time.Second) // in the time of the bubble, like all sleeps here
 	return stop
 }
 
-func (r *overRig) create(n int) {
+func (r *overshootHarness) create(n int) {
 	for range n {
 		r.made++
 		_, err := r.cfg.Machines.MachineV1alpha1().Machines(ns).Create(r.t.Context(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
@@ -81,12 +81,12 @@ func (r *overRig) create(n int) {
 	}
 }
 
-func (r *overRig) delete(name string) {
+func (r *overshootHarness) delete(name string) {
 	require.NoError(r.t, r.cfg.Machines.MachineV1alpha1().Machines(ns).Delete(r.t.Context(), name, metav1.DeleteOptions{}))
 }
 
-// requireFrozen requires label and condition of set and deployment to say the same.
-func (r *overRig) requireFrozen(frozen bool, when string) {
+// requireFrozen requires the label and the condition of set and deployment to agree.
+func (r *overshootHarness) requireFrozen(frozen bool, when string) {
 	r.t.Helper()
 	api := r.cfg.Machines.MachineV1alpha1()
 	s, err := api.MachineSets(ns).Get(r.t.Context(), "s", metav1.GetOptions{})
@@ -106,7 +106,7 @@ func (r *overRig) requireFrozen(frozen bool, when string) {
 }
 
 // requireEvents requires these Events since the last call.
-func (r *overRig) requireEvents(events ...string) {
+func (r *overshootHarness) requireEvents(events ...string) {
 	r.t.Helper()
 	var told []string
 	for len(r.events.Events) > 0 {
@@ -116,7 +116,7 @@ func (r *overRig) requireEvents(events ...string) {
 }
 
 // ask annotates the set or the deployment.
-func (r *overRig) ask(kind string) {
+func (r *overshootHarness) ask(kind string) {
 	patch, api := []byte(`{"metadata":{"annotations":{"safety.machine.sapcloud.io/unfreeze":"true"}}}`), r.cfg.Machines.MachineV1alpha1()
 	var err error
 	if kind == "set" {
@@ -137,7 +137,7 @@ var (
 
 func TestOvershoot_TooManyCreated_FrozenSoonAndUnfrozenOnceRepaired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newOverRig(t)
+		r := newOvershootHarness(t)
 		r.start()
 		r.create(3)
 		time.Sleep(2 * time.Minute)
@@ -160,7 +160,7 @@ func TestOvershoot_UnfreezeAnnotation_StaysUntilAnotherMachineIsCreated(t *testi
 	for _, kind := range []string{"set", "deployment"} {
 		t.Run(kind, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newOverRig(t)
+				r := newOvershootHarness(t)
 				stop := r.start()
 				r.create(4)
 				time.Sleep(5 * time.Second)
@@ -184,14 +184,14 @@ func TestOvershoot_UnfreezeAnnotation_StaysUntilAnotherMachineIsCreated(t *testi
 	}
 }
 
-// TestOvershoot_RequestFails_NextPassCompletes fails each request of a freeze and of its
-// end, one at a time, without effect or after it had its effect.
+// TestOvershoot_RequestFails_NextPassCompletes fails each request of a freeze and of its end, one
+// at a time, with and without effect.
 func TestOvershoot_RequestFails_NextPassCompletes(t *testing.T) {
 	for _, fault := range []draintest.FaultKind{draintest.Conflict, draintest.InternalError, draintest.TimeoutAfterEffect} {
 		for failing := range 8 {
 			t.Run(fmt.Sprint(fault, failing), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					r := newOverRig(t)
+					r := newOvershootHarness(t)
 					told := r.cfg.Observe
 					r.cfg.Observe = func(n Note) {
 						if n.Err == nil || fault == draintest.Conflict {
@@ -214,7 +214,7 @@ func TestOvershoot_RequestFails_NextPassCompletes(t *testing.T) {
 
 func TestOvershoot_StatusWriteRefused_LabelFreezes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newOverRig(t)
+		r := newOvershootHarness(t)
 		r.cfg.Observe = nil
 		r.cluster.Inject(draintest.Fault{Kind: draintest.InternalError, Subresource: "status"})
 		r.start()
@@ -231,7 +231,7 @@ func TestOvershoot_StatusWriteRefused_LabelFreezes(t *testing.T) {
 
 func TestOvershoot_ManyMachinesAdded_OnePass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newOverRig(t)
+		r := newOvershootHarness(t)
 		r.start()
 		before := r.passes
 		for range 3 {
@@ -245,7 +245,7 @@ func TestOvershoot_ManyMachinesAdded_OnePass(t *testing.T) {
 
 func TestOvershoot_CacheShowsOldReplicas_ReadsThemBeforeAFreeze(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newOverRig(t)
+		r := newOvershootHarness(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		c := newCaches(r.cfg)
 		l := newOvershoots(r.cfg, c)

@@ -26,8 +26,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// newConfig returns a config that is complete, with what its observer is told of
-// errors.
+// newConfig returns a complete Config, and the notes that its observer receives.
 func newConfig(t *testing.T, d driver.Driver) (cfg *Config, told *[]Note) {
 	t.Helper()
 	control, machines := machinetest.New(draintest.Options{})
@@ -59,7 +58,7 @@ func TestLoop_PassPanics_RetriesWithBackoffAndOthersContinue(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); l.run(ctx) }()
-		time.Sleep(10 * time.Second) // of the bubble
+		time.Sleep(10 * time.Second) // in the time of the bubble
 		cancel()
 		<-done
 
@@ -81,7 +80,7 @@ func TestLoop_PassPanics_RetriesWithBackoffAndOthersContinue(t *testing.T) {
 	})
 }
 
-// panicking is a driver that makes a VM and panics before it says so.
+// panicking is a driver that creates a VM and then panics.
 type panicking struct{ driver.Driver }
 
 func (d panicking) CreateMachine(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
@@ -127,7 +126,7 @@ func TestMachine_DriverPanicsAfterCreate_NoSecondVM(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "c"}},
 		}, metav1.CreateOptions{})
 		require.NoError(t, err)
-		time.Sleep(10 * time.Minute) // of the bubble
+		time.Sleep(10 * time.Minute) // in the time of the bubble
 		synctest.Wait()
 		m, err := api.Machines("n").Get(ctx, "m", metav1.GetOptions{})
 		require.NoError(t, err)

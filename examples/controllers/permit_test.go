@@ -37,8 +37,8 @@ func TestGuard_Zone_FromNodeElseTemplate(t *testing.T) {
 	require.Equal(t, "a", r.failures.member(m, cfg.Clock.Now()).Zone)
 }
 
-// TestGuard_FailedBeforeRestart_CountsWhenItsSetDeletesItLate: a process that starts finds a
-// Failed machine, which its set deletes only after a freeze has ended.
+// TestGuard_FailedBeforeRestart_CountsWhenItsSetDeletesItLate starts with a Failed machine, which
+// its set deletes only after the end of a freeze.
 func TestGuard_FailedBeforeRestart_CountsWhenItsSetDeletesItLate(t *testing.T) {
 	t.Parallel()
 	control, clients := machinetest.New(draintest.Options{})

@@ -24,8 +24,8 @@ func (hanging) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// TestProbe_ServersHang_EndsAfterDeadline probes two servers that do not answer, through the
-// clients for probes alone: the other clients are nil.
+// TestProbe_ServersHang_EndsAfterDeadline probes two servers that do not answer. Only the clients
+// for probes are set.
 func TestProbe_ServersHang_EndsAfterDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config, client := &rest.Config{Host: "http://server.example", QPS: -1}, &http.Client{Transport: hanging{}}

@@ -25,7 +25,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// A conflict is no news: the pass is made again. An error that is joined with one is told.
+// TestLoop_ConflictJoinedWithAnotherError_ErrorIsReported checks that a conflict alone is not
+// reported, and that an error joined with it is.
 func TestLoop_ConflictJoinedWithAnotherError_ErrorIsReported(t *testing.T) {
 	resource := schema.GroupResource{Resource: "machines"}
 	conflict := apierrors.NewConflict(resource, "m", errors.New("later"))
@@ -63,7 +64,8 @@ func TestLoop_ConflictJoinedWithAnotherError_ErrorIsReported(t *testing.T) {
 	}
 }
 
-// A Node that could not be written hides neither that the set exists nor that it was made.
+// TestMachineDeployment_NodeWriteFailsBeforeCreate_CreateIsJudgedByItsOwnError checks that a failed
+// Node write does not hide the result of the creation of a set.
 func TestMachineDeployment_NodeWriteFailsBeforeCreate_CreateIsJudgedByItsOwnError(t *testing.T) {
 	_, machines := machinetest.New(draintest.Options{})
 	target := draintest.New(draintest.Options{})

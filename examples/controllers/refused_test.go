@@ -21,7 +21,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// invalidEvents are the Events about a spec that is refused.
+// invalidEvents returns the Events about an invalid spec.
 func invalidEvents(events *record.FakeRecorder) (found []string) {
 	for len(events.Events) > 0 {
 		if e := <-events.Events; strings.Contains(e, "InvalidSpec") {
@@ -32,14 +32,14 @@ func invalidEvents(events *record.FakeRecorder) (found []string) {
 }
 
 // TestRefused_InvalidSetAndDeployment_ConditionGenerationAndOneEvent stores objects without a
-// class, corrects them, and counts what is told and written.
+// class, corrects them, and counts Events and writes.
 func TestRefused_InvalidSetAndDeployment_ConditionGenerationAndOneEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		r.tick = time.Second
 		events := record.NewFakeRecorder(1000)
 		r.events = events
-		r.create("alone") // the class comes with it
+		r.create("alone") // this also creates the class
 		r.deploy(t.Context(), 1)
 		sets, deployments := r.machines.MachineV1alpha1().MachineSets(namespace), r.machines.MachineV1alpha1().MachineDeployments(namespace)
 		_, err := sets.Create(t.Context(), setOfOne(map[string]string{"name": "s"}), metav1.CreateOptions{})
@@ -98,8 +98,8 @@ func progressOf(s *v1alpha1.MachineSet) string {
 	return ""
 }
 
-// TestObservedGeneration_WriteFails_StaysBehind lets no write of a set through that the new
-// generation of a deployment needs, nor one of a machine that the one of a set needs.
+// TestObservedGeneration_WriteFails_StaysBehind fails the writes that a new generation needs: those
+// of the set for a deployment, and those of a machine for a set.
 func TestObservedGeneration_WriteFails_StaysBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)

@@ -23,8 +23,8 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// shardWorld is one object of each kind, all with the same labels, and the controllers of a
-// shard. Nothing runs: tests call the passes.
+// shardWorld has one object of each kind with the same labels, and the controllers of a shard.
+// Tests call the passes.
 type shardWorld struct {
 	cfg     Config
 	caches  *caches
@@ -69,7 +69,7 @@ func newShardWorld(t *testing.T, shard string, with map[string]string) *shardWor
 	return w
 }
 
-// fill puts the objects into the caches. It is called when the controllers are made.
+// fill puts the objects into the caches before the controllers start.
 func (w *shardWorld) fill(t *testing.T, more ...*v1alpha1.Machine) {
 	t.Helper()
 	ctx, api, informers := t.Context(), w.clients.MachineV1alpha1(), w.caches.machines.Machine().V1alpha1()
@@ -91,7 +91,7 @@ func (w *shardWorld) fill(t *testing.T, more ...*v1alpha1.Machine) {
 	w.clients.ClearActions()
 }
 
-// writes counts the requests that change something.
+// writes returns the number of write requests.
 func (w *shardWorld) writes() (n int) {
 	for _, a := range w.clients.Actions() {
 		if !slices.Contains([]string{"get", "list", "watch"}, a.GetVerb()) {
@@ -101,8 +101,8 @@ func (w *shardWorld) writes() (n int) {
 	return n
 }
 
-// TestShards_Pass_ActsOnItsOwnObjectsAlone asserts of each controller that it acts on an object
-// if and only if the object has the label of the shard, or no label for no shard.
+// TestShards_Pass_ActsOnItsOwnObjectsAlone checks that each controller acts on an object if and
+// only if the object is in its shard.
 func TestShards_Pass_ActsOnItsOwnObjectsAlone(t *testing.T) {
 	t.Parallel()
 	passes := map[string]func(t *testing.T, w *shardWorld) int{
@@ -151,7 +151,7 @@ func TestShards_Pass_ActsOnItsOwnObjectsAlone(t *testing.T) {
 			w.fill(t)
 			sets := w.caches.machines.Machine().V1alpha1().MachineSets().Informer().GetIndexer()
 			for _, o := range sets.List() {
-				frozen := o.(*v1alpha1.MachineSet).DeepCopy() //nolint:forcetypeassert // a test
+				frozen := o.(*v1alpha1.MachineSet).DeepCopy() //nolint:forcetypeassert // only in a test
 				frozen.Labels = labels.Merge(frozen.Labels, map[string]string{v1alpha1.FreezeLabelKey: "True"})
 				require.NoError(t, sets.Update(frozen))
 			}
@@ -165,7 +165,7 @@ func TestShards_Pass_ActsOnItsOwnObjectsAlone(t *testing.T) {
 			w.fill(t)
 			deployments := w.caches.machines.Machine().V1alpha1().MachineDeployments().Informer().GetIndexer()
 			for _, o := range deployments.List() {
-				frozen := o.(*v1alpha1.MachineDeployment).DeepCopy() //nolint:forcetypeassert // a test
+				frozen := o.(*v1alpha1.MachineDeployment).DeepCopy() //nolint:forcetypeassert // only in a test
 				frozen.Labels = labels.Merge(frozen.Labels, map[string]string{v1alpha1.FreezeLabelKey: "True"})
 				require.NoError(t, deployments.Update(frozen))
 			}
@@ -195,7 +195,8 @@ func TestShards_Pass_ActsOnItsOwnObjectsAlone(t *testing.T) {
 	}
 }
 
-// The cache may show an older label than the API server.
+// TestShards_LiveLabelDiffers_ObjectIsLeftAlone has a cache with an older label than the API
+// server.
 func TestShards_LiveLabelDiffers_ObjectIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := newShardWorld(t, "", map[string]string{ShardLabel: "blue"})
@@ -221,7 +222,7 @@ func TestShards_MachineOfAnotherShardFailed_CountsForTheGuard(t *testing.T) {
 	w.fill(t)
 	machines := w.caches.machines.Machine().V1alpha1().Machines().Informer().GetIndexer()
 	for _, o := range machines.List() {
-		failed := o.(*v1alpha1.Machine).DeepCopy() //nolint:forcetypeassert // a test
+		failed := o.(*v1alpha1.Machine).DeepCopy() //nolint:forcetypeassert // only in a test
 		failed.Status.CurrentStatus = v1alpha1.CurrentStatus{Phase: v1alpha1.MachineFailed, LastUpdateTime: metav1.NewTime(w.cfg.Clock.Now())}
 		require.NoError(t, machines.Update(failed))
 	}

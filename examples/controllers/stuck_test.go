@@ -18,7 +18,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// waitEvents are the Events that say for what a machine waits.
+// waitEvents returns the Events of holds.
 func waitEvents(events *record.FakeRecorder) (found []string) {
 	for len(events.Events) > 0 {
 		if e := <-events.Events; strings.Contains(e, "has waited for ") {
@@ -28,7 +28,7 @@ func waitEvents(events *record.FakeRecorder) (found []string) {
 	return found
 }
 
-// TestStuck_NodeDoesNotJoin_OneEventAfterFiveMinutes lets a VM boot for a quarter of an hour.
+// TestStuck_NodeDoesNotJoin_OneEventAfterFiveMinutes has a VM that boots for 15 minutes.
 func TestStuck_NodeDoesNotJoin_OneEventAfterFiveMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
@@ -50,7 +50,7 @@ func TestStuck_NodeDoesNotJoin_OneEventAfterFiveMinutes(t *testing.T) {
 	})
 }
 
-// TestStuck_NormalLifecycle_NoEvent lets machines join, live and go.
+// TestStuck_NormalLifecycle_NoEvent creates, runs and deletes machines.
 func TestStuck_NormalLifecycle_NoEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
@@ -68,8 +68,8 @@ func TestStuck_NormalLifecycle_NoEvent(t *testing.T) {
 	})
 }
 
-// TestStuck_NewMachineDoesNotJoin_OneEventOfTheDeployment lets a VM of a deployment boot for a
-// quarter of an hour.
+// TestStuck_NewMachineDoesNotJoin_OneEventOfTheDeployment has a VM of a deployment that boots for
+// 15 minutes.
 func TestStuck_NewMachineDoesNotJoin_OneEventOfTheDeployment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
@@ -77,7 +77,7 @@ func TestStuck_NewMachineDoesNotJoin_OneEventOfTheDeployment(t *testing.T) {
 		r.cloud = drivertest.NewCloud(drivertest.CloudOptions{BootTime: 15 * time.Minute})
 		events := record.NewFakeRecorder(1000)
 		r.events = events
-		r.create("alone") // the class comes with it
+		r.create("alone") // this also creates the class
 		r.remove("alone")
 		r.deploy(t.Context(), 1)
 		r.start()
@@ -91,8 +91,8 @@ func TestStuck_NewMachineDoesNotJoin_OneEventOfTheDeployment(t *testing.T) {
 	})
 }
 
-// TestStuck_LongRollout_NoEventWhileMachinesComeAndGo replaces one machine after another for much
-// longer than a deployment may stand still.
+// TestStuck_LongRollout_NoEventWhileMachinesComeAndGo replaces machines one after the other for
+// much longer than the progress deadline.
 func TestStuck_LongRollout_NoEventWhileMachinesComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
@@ -122,7 +122,7 @@ func TestStuck_LongRollout_NoEventWhileMachinesComeAndGo(t *testing.T) {
 }
 
 // TestStuck_DeletedSetWaitsForADrain_OneEventOfTheSet deletes a set whose machine has a pod that
-// its PodDisruptionBudget keeps.
+// its PodDisruptionBudget blocks.
 func TestStuck_DeletedSetWaitsForADrain_OneEventOfTheSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
@@ -150,7 +150,7 @@ func TestStuck_DeletedSetWaitsForADrain_OneEventOfTheSet(t *testing.T) {
 	})
 }
 
-// setOfOne returns a set s of one machine of the class.
+// setOfOne returns set s with one machine of the class.
 func setOfOne(labels map[string]string) *v1alpha1.MachineSet {
 	return &v1alpha1.MachineSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "s"},

@@ -21,8 +21,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// nodeRig is the loop that marks Nodes, alone over two clusters in memory.
-type nodeRig struct {
+// nodeHarness runs only the loop that marks Nodes, over two clusters in memory.
+type nodeHarness struct {
 	t      *testing.T
 	cfg    *Config
 	target *draintest.Cluster
@@ -30,10 +30,10 @@ type nodeRig struct {
 	failed []Note
 }
 
-func newNodeRig(t *testing.T) *nodeRig {
+func newNodeHarness(t *testing.T) *nodeHarness {
 	t.Helper()
 	control, machines := machinetest.New(draintest.Options{})
-	r := &nodeRig{t: t, target: draintest.New(draintest.Options{})}
+	r := &nodeHarness{t: t, target: draintest.New(draintest.Options{})}
 	r.cfg = &Config{
 		Namespace: ns, Machines: machines, Control: control.Client(), Target: r.target.Client(), Policy: machine.DefaultPolicy(),
 		Driver: drivertest.NewCloud(drivertest.CloudOptions{}),
@@ -49,7 +49,7 @@ func newNodeRig(t *testing.T) *nodeRig {
 }
 
 // start runs the loop until the test ends.
-func (r *nodeRig) start() {
+func (r *nodeHarness) start() {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	c := newCaches(r.cfg)
 	l := newUnmanaged(r.cfg, c)
@@ -59,8 +59,8 @@ func (r *nodeRig) start() {
 	r.t.Cleanup(func() { cancel(); <-done; c.shutdown() })
 }
 
-// join adds a Node by hand, with our finalizer and that of another.
-func (r *nodeRig) join(name string) {
+// join adds a Node as a user, with the finalizer of the manager and another one.
+func (r *nodeHarness) join(name string) {
 	_, err := r.cfg.Target.CoreV1().Nodes().Create(r.t.Context(), &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{"example.com/theirs", v1alpha1.NodeFinalizerName}}, Spec: corev1.NodeSpec{ProviderID: "sim:///" + name},
 	}, metav1.CreateOptions{})
@@ -68,32 +68,32 @@ func (r *nodeRig) join(name string) {
 }
 
 // create adds a machine of a Node.
-func (r *nodeRig) create(name, node string) {
+func (r *nodeHarness) create(name, node string) {
 	_, err := r.cfg.Machines.MachineV1alpha1().Machines(ns).Create(r.t.Context(), &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.NodeLabelKey: node}},
 	}, metav1.CreateOptions{})
 	require.NoError(r.t, err)
 }
 
-func (r *nodeRig) node(name string) *corev1.Node {
+func (r *nodeHarness) node(name string) *corev1.Node {
 	node, err := r.cfg.Target.CoreV1().Nodes().Get(r.t.Context(), name, metav1.GetOptions{})
 	require.NoError(r.t, err)
 	return node
 }
 
-func (r *nodeRig) marked(name string) bool {
+func (r *nodeHarness) marked(name string) bool {
 	_, marked := r.node(name).Annotations[v1alpha1.NotManagedByMCM]
 	return marked
 }
 
 func TestUnmanaged_NodeJoinedByHand_MarkedAtTheTimeoutAndUnmarkedWithItsMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newNodeRig(t)
+		r := newNodeHarness(t)
 		r.start()
 		r.create("m-other", "other")
 		r.join("other")
 		r.join("n")
-		time.Sleep(19 * time.Minute) // of the bubble, as all sleeps here
+		time.Sleep(19 * time.Minute) // in the time of the bubble, like all sleeps here
 		require.False(t, r.marked("n"), "its machine may still appear")
 		time.Sleep(time.Minute + 5*time.Second)
 		require.True(t, r.marked("n"))
@@ -116,7 +116,7 @@ func TestUnmanaged_NodeJoinedByHand_MarkedAtTheTimeoutAndUnmarkedWithItsMachine(
 
 func TestUnmanaged_ConcurrentWritesToTheNode_AreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newNodeRig(t)
+		r := newNodeHarness(t)
 		r.start()
 		r.join("n")
 		nodes, kubelet := r.cfg.Target.CoreV1().Nodes(), 0
@@ -138,7 +138,7 @@ func TestUnmanaged_ConcurrentWritesToTheNode_AreKept(t *testing.T) {
 
 func TestUnmanaged_OneNodeFails_OthersAreMarked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newNodeRig(t)
+		r := newNodeHarness(t)
 		r.target.Inject(draintest.Fault{Kind: draintest.InternalError, Verb: "patch", Name: "a"})
 		r.start()
 		for _, name := range []string{"a", "b", "c"} {
@@ -156,7 +156,7 @@ func TestUnmanaged_OneNodeFails_OthersAreMarked(t *testing.T) {
 
 func TestUnmanaged_Freeze_MarksOnlyAfterItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newNodeRig(t)
+		r := newNodeHarness(t)
 		r.start()
 		r.join("n")
 		r.cfg.freeze.set(machine.Freeze{Frozen: true})
@@ -170,7 +170,7 @@ func TestUnmanaged_Freeze_MarksOnlyAfterItsEnd(t *testing.T) {
 
 func TestUnmanaged_ManyNodesJoin_OnePass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newNodeRig(t)
+		r := newNodeHarness(t)
 		r.start()
 		for i := range 50 {
 			r.join(fmt.Sprint("n-", i))

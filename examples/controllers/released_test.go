@@ -16,8 +16,9 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// A MachineSet that another client relabels after its creation no longer belongs to
-// the deployment. The expectation is fulfilled once the cache shows the set.
+// TestMachineDeployment_NewSetRelabeled_IsNotExpected relabels a set after its creation as another
+// client. The set no longer belongs to the deployment, and the expectation is fulfilled once the
+// cache shows it.
 func TestMachineDeployment_NewSetRelabeled_IsNotExpected(t *testing.T) {
 	t.Parallel()
 	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "d", UID: "u"}}
@@ -41,8 +42,8 @@ func TestMachineDeployment_NewSetRelabeled_IsNotExpected(t *testing.T) {
 	}
 }
 
-// Sets that were let go bound how many the deployment creates; who does not tell of
-// them lets it create sets for ever while something takes their labels away.
+// TestMachineDeployment_SetReleased_IsInObservation checks that released sets are observed, because
+// they limit how many sets the deployment creates while another client removes labels.
 func TestMachineDeployment_SetReleased_IsInObservation(t *testing.T) {
 	t.Parallel()
 	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "d", UID: "u"}}
