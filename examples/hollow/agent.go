@@ -13,9 +13,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// updateInPlace lets the agent on the Node say how an update in place went, once it was
-// asked for and the time that it takes has passed. What has failed is repeated if
-// it may succeed now.
+// updateInPlace lets the agent of the Node report the result of a requested update in place after
+// UpdateTime. It repeats a failed update if the update may succeed now.
 func updateInPlace(v view, p pace, now time.Time, out *plan) {
 	i := slices.IndexFunc(v.node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.NodeInPlaceUpdate })
 	if p.update <= 0 || i < 0 {
@@ -34,7 +33,7 @@ func updateInPlace(v view, p pace, now time.Time, out *plan) {
 	}
 	metav1.SetMetaDataLabel(&after.ObjectMeta, v1alpha1.LabelKeyNodeUpdateResult, result)
 	if maps.Equal(v.node.Labels, after.Labels) && maps.Equal(v.node.Annotations, after.Annotations) {
-		return // it was said already
+		return // already reported
 	}
 	if due := asked.LastTransitionTime.Add(p.update); due.After(now) {
 		out.until(due)

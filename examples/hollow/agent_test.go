@@ -15,7 +15,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// step of an update in place: what the condition of the Node says.
+// inPlace sets the condition of an update in place on a Node.
 func (s *harness) inPlace(node, reason string) {
 	s.t.Helper()
 	n := s.node(node)

@@ -11,11 +11,10 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// notInFinalizers is what of a driver's name cannot be in that of its finalizer.
+// notInFinalizers are the characters of driver names that finalizers cannot contain.
 var notInFinalizers = regexp.MustCompile(`[^a-zA-Z0-9-]`)
 
-// finalizerOf returns the finalizer of an attacher, as the external attachers of
-// CSI drivers name theirs.
+// finalizerOf returns the finalizer of an attacher, by the naming of external CSI attachers.
 func finalizerOf(driver string) string {
 	name := notInFinalizers.ReplaceAllString(driver, "-")
 	if strings.HasSuffix(name, "-") {
@@ -24,10 +23,9 @@ func finalizerOf(driver string) string {
 	return "external-attacher/" + name
 }
 
-// attach returns what an attacher does with an attachment of its driver now. It
-// guards it with a finalizer before it attaches, attaches to a VM that is up, and
-// lets it go when it has detached. It runs beside the API server: a Node that is
-// silent is nothing to it.
+// attach returns what an attacher does with an attachment of its driver. It adds a finalizer before
+// it attaches, attaches only to a VM that is up, and removes the finalizer after it has detached.
+// The attacher does not depend on the kubelet, so that a silent Node does not stop it.
 func attach(a *storagev1.VolumeAttachment, up bool, p pace, now time.Time) plan {
 	var out plan
 	finalizer := finalizerOf(a.Spec.Attacher)

@@ -16,7 +16,7 @@ import (
 	"github.com/machinist-dev/machinist/examples/hollow"
 )
 
-// In memory, a test takes one step after the other.
+// A test in memory takes one step at a time.
 func ExampleNodes_Step() {
 	ctx, clock := context.Background(), clocktesting.NewFakeClock(start)
 	cluster := draintest.New(draintest.Options{Clock: clock})
@@ -43,7 +43,7 @@ func ExampleNodes_Step() {
 	// node-2 2 Running <nil>
 }
 
-// Two Nodes join, and one falls silent.
+// Two Nodes join, and one stops its heartbeats.
 func ExampleLifecycle() {
 	ctx, clock := context.Background(), clocktesting.NewFakeClock(start)
 	client := draintest.New(draintest.Options{Clock: clock}).Client()
@@ -77,8 +77,7 @@ func ExampleLifecycle() {
 	// node-2 Ready Unknown NodeStatusUnknown
 }
 
-// On a real API server, or here on one in memory, Nodes run by themselves, and do
-// as they are told.
+// Nodes run by themselves on a real API server, or on one in memory as here.
 func ExampleNodes_Run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	client := draintest.New(draintest.Options{}).Client()

@@ -23,7 +23,7 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // driver is the CSI driver of the tests.
 const driver = "csi.example.com"
 
-// harness is a cluster with hollow Nodes and a workload on it.
+// harness is a cluster with hollow Nodes and a workload.
 type harness struct {
 	t         *testing.T
 	clock     *clocktesting.FakeClock
@@ -48,7 +48,7 @@ func newHarness(t *testing.T) *harness {
 	return s
 }
 
-// up brings VMs up. The cluster's own kubelets leave their pods alone.
+// up starts VMs. The kubelets of the cluster in memory are off for their Nodes.
 func (s *harness) up(names ...string) {
 	for _, name := range names {
 		s.vms = append(s.vms, hollow.VM{ProviderID: "vm-" + name, NodeName: name, UpSince: s.clock.Now()})
@@ -56,7 +56,7 @@ func (s *harness) up(names ...string) {
 	}
 }
 
-// steps plays so many seconds.
+// steps makes one step per second.
 func (s *harness) steps(seconds int) {
 	s.t.Helper()
 	for range seconds {
@@ -65,7 +65,7 @@ func (s *harness) steps(seconds int) {
 	}
 }
 
-// step lets everybody do what is to be done now.
+// step makes one step of all parts.
 func (s *harness) step() {
 	s.t.Helper()
 	ctx := s.t.Context()
@@ -110,7 +110,7 @@ func (s *harness) nodeNames() []string {
 	return names
 }
 
-// podOn makes a pod that is bound to a Node.
+// podOn creates a pod that is bound to a Node.
 func (s *harness) podOn(node, name string, edit ...func(*corev1.Pod)) {
 	s.t.Helper()
 	pod := &corev1.Pod{
@@ -124,7 +124,7 @@ func (s *harness) podOn(node, name string, edit ...func(*corev1.Pod)) {
 	require.NoError(s.t, err)
 }
 
-// pod returns a pod, or nil if it is gone.
+// pod returns a pod, or nil if there is none.
 func (s *harness) pod(name string) *corev1.Pod {
 	s.t.Helper()
 	pods, err := s.client.CoreV1().Pods("default").List(s.t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
@@ -149,7 +149,7 @@ func (s *harness) delete(name string) {
 	require.NoError(s.t, s.client.CoreV1().Pods("default").Delete(s.t.Context(), name, metav1.DeleteOptions{}))
 }
 
-// runningOn counts the running pods of each Node.
+// runningOn returns the number of running pods by Node.
 func (s *harness) runningOn() map[string]int {
 	s.t.Helper()
 	list, err := s.client.CoreV1().Pods("default").List(s.t.Context(), metav1.ListOptions{})
@@ -163,7 +163,7 @@ func (s *harness) runningOn() map[string]int {
 	return on
 }
 
-// claim makes a claim that is bound to a CSI volume.
+// claim creates a PersistentVolumeClaim that is bound to a CSI volume.
 func (s *harness) claim(name string) func(*corev1.Pod) {
 	s.t.Helper()
 	ctx := s.t.Context()
@@ -185,7 +185,7 @@ func (s *harness) claim(name string) func(*corev1.Pod) {
 	}
 }
 
-// attach asks for a volume to be attached, as the attach-detach controller does.
+// attach creates a VolumeAttachment, as the attach-detach controller does.
 func (s *harness) attach(claim, node, attacher string) {
 	s.t.Helper()
 	_, err := s.client.StorageV1().VolumeAttachments().Create(s.t.Context(), &storagev1.VolumeAttachment{
@@ -197,7 +197,7 @@ func (s *harness) attach(claim, node, attacher string) {
 	require.NoError(s.t, err)
 }
 
-// attachment returns a volume attachment, or nil if it is gone.
+// attachment returns a VolumeAttachment, or nil if there is none.
 func (s *harness) attachment(claim string) *storagev1.VolumeAttachment {
 	s.t.Helper()
 	list, err := s.client.StorageV1().VolumeAttachments().List(s.t.Context(), metav1.ListOptions{})

@@ -12,27 +12,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pace is how long things take.
+// pace contains the durations of the simulation.
 type pace struct {
 	join, lease, status, start, stop, attach, detach, update time.Duration
 }
 
-// view is what one kubelet sees and remembers.
+// view is the observation of one kubelet, with its memory.
 type view struct {
 	vm     VM
 	told   orders
-	joined bool // the kubelet has registered its Node; it does so once
+	joined bool // the kubelet has registered its Node
 	node   *corev1.Node
-	lease  *coordinationv1.Lease // as the kubelet wrote it last
-	pods   []*corev1.Pod         // bound to the Node
-	// claim, volume and attached look volumes up; nil means that there are none.
+	lease  *coordinationv1.Lease // the last write of the kubelet
+	pods   []*corev1.Pod         // the pods bound to the Node
+	// claim, volume and attached look up volumes. Nil means that there are none.
 	claim    func(namespace, name string) *corev1.PersistentVolumeClaim
 	volume   func(name string) *corev1.PersistentVolume
 	attached func(volume string) bool
 }
 
-// plan is what a kubelet does now, and when it looks again if nothing happens
-// before; zero means that it need not.
+// plan contains the writes of a kubelet now, and the time of its next pass. A zero time means after
+// the next change.
 type plan struct {
 	writes []write
 	next   time.Time
@@ -41,15 +41,15 @@ type plan struct {
 // do adds a write.
 func (p *plan) do(w write) { p.writes = append(p.writes, w) }
 
-// until has the kubelet look again at a time.
+// until makes the next pass happen at the given time or earlier.
 func (p *plan) until(at time.Time) {
 	if p.next.IsZero() || at.Before(p.next) {
 		p.next = at
 	}
 }
 
-// decide returns what a kubelet does now. It is a function of what it is given,
-// which it does not change.
+// decide returns what a kubelet does now. It depends only on its arguments and does not change
+// them.
 func decide(v view, p pace, now time.Time) plan {
 	var out plan
 	if v.vm.UpSince.IsZero() || v.told.silent {
@@ -75,7 +75,7 @@ func decide(v view, p pace, now time.Time) plan {
 	return out
 }
 
-// renew keeps the Lease of the Node alive, which goes with the Node.
+// renew renews the Lease of the Node. The Lease has an owner reference to the Node.
 func renew(v view, p pace, now time.Time, out *plan) {
 	if v.lease != nil && v.lease.Spec.RenewTime != nil && ownedBy(v.lease, v.node) {
 		if due := v.lease.Spec.RenewTime.Add(p.lease); due.After(now) {
@@ -99,21 +99,21 @@ func ownedBy(lease *coordinationv1.Lease, node *corev1.Node) bool {
 	return len(lease.OwnerReferences) == 1 && lease.OwnerReferences[0].UID == node.UID
 }
 
-// kubelet is what is remembered of one kubelet.
+// kubelet is the memory of one kubelet.
 type kubelet struct {
-	vm VM // belongs to who holds the lock of the Nodes
+	vm VM // guarded by the lock of the Nodes
 
-	known atomic.Bool // the API server has let it in, and it can prove who it is
+	known atomic.Bool // the kubelet has a certificate
 
-	mu     sync.Mutex // of a look at the Node, from the first request to the last
+	mu     sync.Mutex // held for a whole pass
 	joined bool
 	lease  *coordinationv1.Lease
 	node   written[*corev1.Node]
 	pods   written[*corev1.Pod]
-	failed time.Time // when a request failed last
+	failed time.Time // the last failed request
 }
 
-// look returns what the kubelet sees in the caches, as it knows better.
+// look returns the view of the kubelet: the caches, with the results of its own writes.
 func (k *kubelet) look(vm VM, told orders, seen view) view {
 	seen.vm, seen.told = vm, told
 	if seen.node != nil {
@@ -121,7 +121,7 @@ func (k *kubelet) look(vm VM, told orders, seen view) view {
 		seen.node = nil
 		if len(now) > 0 {
 			seen.node = now[0]
-			k.joined = true // by this kubelet or by one before it
+			k.joined = true // registered by this kubelet or an earlier one
 		}
 	}
 	seen.joined, seen.lease = k.joined, k.lease

@@ -17,14 +17,13 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Lifecycle stands in for the controller of the life of Nodes, in a cluster in
-// memory that has none: the conditions of a Node of which nothing was heard for
-// too long become Unknown and its pods not ready, and a Node that is not ready has
-// the taints that say so. It deletes no pods. It is for one goroutine.
+// Lifecycle simulates the Node lifecycle controller for a cluster in memory. The conditions of a
+// Node that is silent for Grace become Unknown, and its pods not ready. A Node that is not ready
+// gets the taints of that condition. It deletes no pods. It is for one goroutine.
 type Lifecycle struct {
-	// Client of the cluster.
+	// Client is the client for the cluster.
 	Client kubernetes.Interface
-	// Clock says how long nothing was heard; nil is the real one.
+	// Clock is the clock for Grace. Nil means the real clock.
 	Clock clock.PassiveClock
 	// Grace is how long a Node may be silent. Zero or less means 50s.
 	//
@@ -32,18 +31,16 @@ type Lifecycle struct {
 	Grace time.Duration
 
 	heard map[types.UID]heard
-	last  time.Time // of the last step
+	last  time.Time // the time of the last step
 }
 
-// heard is when a Node was heard last by its own word, and for how long there has
-// been no other.
+// heard is the last report of a Node, and for how long there was none since.
 type heard struct {
 	lease, status time.Time
 	quiet         time.Duration
 }
 
-// Step looks at all Nodes once. What fails is tried again at the next step; the
-// errors are returned for the record.
+// Step handles all Nodes once. The next step repeats failed writes. It returns their errors.
 func (l *Lifecycle) Step(ctx context.Context) error {
 	nodes, err := l.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -84,7 +81,7 @@ func (l *Lifecycle) clock() clock.PassiveClock {
 
 func (l *Lifecycle) grace() time.Duration { return orElse(l.Grace, 50*time.Second) }
 
-// after returns what was heard of a Node a little later.
+// after returns the state of heard at the next step.
 func (h heard) after(n *corev1.Node, renewed time.Time, passed time.Duration) heard {
 	now := heard{lease: renewed, quiet: h.quiet + passed}
 	for _, c := range n.Status.Conditions {
@@ -98,7 +95,8 @@ func (h heard) after(n *corev1.Node, renewed time.Time, passed time.Duration) he
 	return now
 }
 
-// judge writes what follows for a Node, and for the pods on one that is silent.
+// judge writes the conditions and taints of a Node, and the conditions of the pods on a silent
+// Node.
 func (l *Lifecycle) judge(ctx context.Context, n *corev1.Node, silent bool, now time.Time) error {
 	after := n.DeepCopy()
 	if silent {
@@ -126,7 +124,7 @@ func (l *Lifecycle) judge(ctx context.Context, n *corev1.Node, silent bool, now 
 	return l.unready(ctx, n.Name, now)
 }
 
-// unknown makes the conditions of a Node that is silent say so.
+// unknown sets the conditions of a silent Node to Unknown.
 func unknown(n *corev1.Node, now time.Time) {
 	at := metav1.NewTime(now).Rfc3339Copy()
 	for _, t := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {
@@ -145,8 +143,8 @@ func unknown(n *corev1.Node, now time.Time) {
 	}
 }
 
-// taintsOf returns the taints of a Node, with those that go with its condition
-// Ready, and whether they are others than before.
+// taintsOf returns the taints of a Node including those for its condition Ready, and reports
+// whether they differ from the present ones.
 func taintsOf(n *corev1.Node, now time.Time) ([]corev1.Taint, bool) {
 	key := corev1.TaintNodeUnreachable
 	for _, c := range n.Status.Conditions {
@@ -172,7 +170,7 @@ func taintsOf(n *corev1.Node, now time.Time) ([]corev1.Taint, bool) {
 	return taints, !equality.Semantic.DeepEqual(taints, n.Spec.Taints)
 }
 
-// unready makes the pods on a silent Node not ready.
+// unready sets the pods on a silent Node to not ready.
 func (l *Lifecycle) unready(ctx context.Context, node string, now time.Time) error {
 	pods, err := l.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 	"github.com/machinist-dev/machinist/examples/hollow"
 )
 
-// watched is a harness whose Nodes are looked after.
+// watched returns a harness with a Lifecycle.
 func watched(t *testing.T) (*harness, *hollow.Lifecycle) {
 	t.Helper()
 	s := newHarness(t)
 	return s, &hollow.Lifecycle{Client: s.client, Clock: s.clock, Grace: 40 * time.Second}
 }
 
-// live plays so many seconds, lifecycle included.
+// live makes one step per second, including the Lifecycle.
 func (s *harness) live(l *hollow.Lifecycle, seconds int) {
 	s.t.Helper()
 	for range seconds {

@@ -16,12 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// managedAttach is how a kubelet says that it leaves attaching to the
-// attach-detach controller.
+// managedAttach is the annotation of Nodes whose volumes the attach-detach controller attaches.
 const managedAttach = "volumes.kubernetes.io/controller-managed-attach-detach"
 
-// newNode returns the Node that a VM registers. It says at once that it is ready;
-// the taint that it begins with on a real API server is taken off by others.
+// newNode returns the Node that a kubelet registers. It is Ready at once. Controllers of a real
+// cluster remove its initial taint.
 func newNode(vm VM, told orders, now time.Time) *corev1.Node {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
@@ -37,7 +36,7 @@ func newNode(vm VM, told orders, now time.Time) *corev1.Node {
 	return node
 }
 
-// describe fills in what a kubelet says of the machine under it.
+// describe sets the fields of the Node status that describe the machine.
 func describe(node *corev1.Node) {
 	if node.Annotations[managedAttach] == "" {
 		metav1.SetMetaDataAnnotation(&node.ObjectMeta, managedAttach, "true")
@@ -63,15 +62,15 @@ func describe(node *corev1.Node) {
 	}
 }
 
-// address returns an address of a network that goes with a name.
+// address returns an address of a network that depends on a name only.
 func address(network, name string) string {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(name)) // never fails
+	_, _ = h.Write([]byte(name)) // it returns no error
 	sum := h.Sum32()
 	return fmt.Sprintf("%s.%d.%d", network, sum>>8&0xff, 1+sum%254)
 }
 
-// report writes the status of the Node if it has changed or is due.
+// report writes the status of the Node if it has changed or StatusInterval is over.
 func report(v view, p pace, now time.Time, out *plan) {
 	due := now
 	for _, c := range v.node.Status.Conditions {
@@ -107,9 +106,8 @@ func own() []corev1.NodeCondition {
 	}
 }
 
-// setConditions makes a status say what the kubelet says: by itself, or because
-// it was told to. If anything changes, or if beat is set, all of it is fresh.
-// Conditions of others stay as they are.
+// setConditions sets the conditions that the kubelet reports, with the ordered ones. If one
+// changes, or if beat is set, all heartbeat times are now. Conditions of other clients stay.
 func setConditions(status *corev1.NodeStatus, told orders, beat bool, now time.Time) {
 	says := own()
 	for _, t := range slices.Sorted(maps.Keys(told.conditions)) {
@@ -152,8 +150,8 @@ func sameCondition(a, b corev1.NodeCondition) bool {
 	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 }
 
-// hostname returns the name of the host of a Node: that of the Node, without its domain
-// if it is longer than a host name or the value of a label may be.
+// hostname returns the host name of a Node: its name, or its name without the domain if it is
+// longer than a host name or a label value may be.
 func hostname(node string) string {
 	const longest = 63
 	if host, _, _ := strings.Cut(node, "."); len(node) > longest && len(host) <= longest {

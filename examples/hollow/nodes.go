@@ -14,61 +14,59 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// VM is what a hollow Node needs to know of the VM that it is.
+// VM is what a hollow Node reads of its VM.
 type VM struct {
-	// ProviderID and NodeName of the VM. A VM without a name has no Node.
+	// ProviderID and NodeName are those of the VM. A VM without NodeName has no Node.
 	ProviderID, NodeName string
-	// UpSince is when the VM began to run; zero means that it does not.
+	// UpSince is when the VM began to run. Zero means that it does not run.
 	UpSince time.Time
-	// Token is the bootstrap token that the VM was given to join with. Empty means
-	// that it needs none.
+	// Token is the bootstrap token of the VM. Empty means that the VM needs none to
+	// join.
 	Token string
 }
 
-// Nodes plays the kubelets of VMs, and the attachers of their volumes. What a
-// kubelet does is described at the package.
+// Nodes simulates the kubelets of VMs and the attachers of their volumes. The package comment
+// describes what a kubelet does.
 //
-// Step and Run are two ways to drive the same rules; use one of them at a time.
-// The other methods are safe for several goroutines, at any time: what they order
-// holds when they return, and a request that is under way is waited for (so that
-// they must not be called from within one). The fields are not to be changed once
-// one of the methods was called.
+// Step and Run have the same rules. Use one of them at a time. The other methods are safe for
+// several goroutines at any time. They wait for requests in progress and take effect before they
+// return, so that a request must not call them. Fields must not be changed after the first call of
+// a method.
 type Nodes struct {
-	// Client of the cluster that the Nodes join. Every Node makes a request each
-	// LeaseInterval, so that the client of many needs a generous limit.
+	// Client is the client for the cluster that the Nodes join. Every Node makes a
+	// request per LeaseInterval, so that many Nodes need a high rate limit.
 	Client kubernetes.Interface
-	// Clock of the Nodes; nil is the real one.
+	// Clock is the clock of the Nodes. Nil means the real clock.
 	Clock clock.WithTicker
-	// VMs returns the VMs that exist; nil means none. A VM that it leaves out has
-	// no kubelet any more. It is called at every Step, and by Run each VMInterval.
+	// VMs returns the existing VMs. Nil means none. The kubelet of a VM ends when VMs no
+	// longer returns it. Step calls it each time, Run every VMInterval.
 	VMs func() []VM
 	// JoinAfter is how long a VM takes from running to joining.
 	JoinAfter time.Duration
-	// LeaseInterval is how often a kubelet renews its Lease, which holds four
-	// times as long; zero or less is 10 s.
+	// LeaseInterval is the interval of Lease renewals. The Lease duration is four times
+	// as long. Zero or less means 10s.
 	LeaseInterval time.Duration
-	// StatusInterval is how often a kubelet reports a status that has not
-	// changed; zero or less is 5 min.
+	// StatusInterval is the interval of reports of an unchanged status. Zero or less
+	// means 5m.
 	StatusInterval time.Duration
-	// PodStartTime is how long a pod takes to start; zero or less means that it
-	// runs as soon as it is seen.
+	// PodStartTime is how long a pod takes to start. Zero or less means that it starts at
+	// once.
 	PodStartTime time.Duration
-	// PodStopTime is how long a pod takes to stop, at most its grace period; zero
-	// or less means the whole of it.
+	// PodStopTime is how long a pod takes to stop, at most its grace period. Zero or less
+	// means the grace period.
 	PodStopTime time.Duration
-	// Attachers names the CSI drivers whose attacher is played, for VMs of these
-	// Nodes; none means that another program attaches
-	// volumes.
+	// Attachers are the names of CSI drivers whose attachers are simulated, for these
+	// Nodes. Empty means that another program attaches volumes.
 	Attachers []string
-	// AttachTime and DetachTime are how long these take to attach a volume and to
-	// detach it.
+	// AttachTime and DetachTime are how long these attachers take to attach and to detach
+	// a volume.
 	AttachTime, DetachTime time.Duration
-	// UpdateTime is how long the agent on a Node takes for an update in place; zero
-	// or less means that there is no agent.
+	// UpdateTime is how long the agent of a Node takes for an update in place. Zero or
+	// less means that there is no agent.
 	UpdateTime time.Duration
-	// VMInterval is how often Run asks for the VMs; zero or less is 1 s.
+	// VMInterval is the interval at which Run calls VMs. Zero or less means 1s.
 	VMInterval time.Duration
-	// Workers is how many Nodes Run looks at together; less than one is 4.
+	// Workers is the number of Nodes that Run handles concurrently. Less than one means 4.
 	Workers int
 	// Observe receives the errors of steps, which Run repeats. Nil means that they are dropped.
 	// It may be called from several goroutines.
@@ -77,22 +75,23 @@ type Nodes struct {
 	mu       sync.Mutex
 	kubelets map[string]*kubelet
 	orders   map[string]orders
-	stranded int           // how many of the Nodes that come next are silent
-	wake     func(subject) // how Run is told of orders; nil if it does not run
+	stranded int           // the number of next Nodes to silence
+	wake     func(subject) // tells Run of changed orders; nil if it does not run
 }
 
-// orders are what a Node was told to do.
+// orders are the orders of a test for a Node.
 type orders struct {
 	silent, frozen bool
-	// conditions by type. One without status is not reported any more.
+	// conditions are the ordered conditions by type. A condition without status is
+	// removed.
 	conditions map[corev1.NodeConditionType]corev1.NodeCondition
-	// updateFails says why an update in place fails; empty means that it succeeds.
+	// updateFails is the reason of failed updates in place. Empty means that updates
+	// succeed.
 	updateFails string
 }
 
-// Silence says whether nothing leaves a Node: neither its Lease nor its status,
-// and its pods neither start nor end for the cluster. The word is kept for a
-// Node that is not there yet: it does not join before it may speak.
+// Silence stops or resumes all requests of a Node: its Lease, its status, and the status of its
+// pods. A silent Node that has not joined does not join.
 func (n *Nodes) Silence(node string, silent bool) {
 	n.tell(node, func(o *orders) { o.silent = silent })
 }
@@ -106,7 +105,7 @@ func (n *Nodes) SilenceNext(count int) {
 	n.stranded = max(0, count)
 }
 
-// Silent returns the names of the silent Nodes, in order.
+// Silent returns the names of the silent Nodes, sorted.
 func (n *Nodes) Silent() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -119,18 +118,16 @@ func (n *Nodes) Silent() []string {
 	return names
 }
 
-// Freeze says whether the containers of a Node neither start nor stop, while its
-// kubelet goes on renewing its Lease and reporting its status. The word is kept
-// for a Node that is not there yet.
+// Freeze stops or resumes starts and stops of the containers of a Node. The kubelet continues to
+// renew its Lease and to report its status. Freeze also applies to a Node that has not joined.
 func (n *Nodes) Freeze(node string, frozen bool) {
 	n.tell(node, func(o *orders) { o.frozen = frozen })
 }
 
-// Report lets a Node report a condition (its type, status, reason and message)
-// until it is told otherwise; the times are the kubelet's own. It overrides what
-// the kubelet says by itself, Ready included. A condition without status ends the
-// report: the kubelet speaks for itself again, and a condition that is not its
-// own is removed. The word is kept for a Node that is not there yet.
+// Report makes a Node report a condition with the given type, status, reason and message. The
+// kubelet sets the times. The condition overrides those of the kubelet, including Ready. A
+// condition without status ends the report: a condition of the kubelet gets its own values again,
+// any other is removed. Report also applies to a Node that has not joined.
 func (n *Nodes) Report(node string, condition corev1.NodeCondition) {
 	n.tell(node, func(o *orders) {
 		o.conditions = maps.Clone(o.conditions)
@@ -141,16 +138,14 @@ func (n *Nodes) Report(node string, condition corev1.NodeCondition) {
 	})
 }
 
-// FailUpdates lets updates in place of a Node fail, for the reason that its agent
-// then gives; an empty one lets them succeed again, the one that has failed
-// included. The word is kept for a Node that is not there yet. Without UpdateTime
-// it means nothing.
+// FailUpdates makes updates in place of a Node fail with a reason. An empty reason makes them
+// succeed again, including an update that has failed. FailUpdates also applies to a Node that has
+// not joined. Without UpdateTime it has no effect.
 func (n *Nodes) FailUpdates(node, reason string) {
 	n.tell(node, func(o *orders) { o.updateFails = reason })
 }
 
-// tell changes the orders of a Node, waits until what it was doing is done, and
-// lets Run look at it.
+// tell changes the orders of a Node, waits for its pass in progress, and makes Run handle it.
 func (n *Nodes) tell(node string, change func(*orders)) {
 	n.mu.Lock()
 	if n.orders == nil {
@@ -163,16 +158,15 @@ func (n *Nodes) tell(node string, change func(*orders)) {
 	n.mu.Unlock()
 	if k != nil {
 		k.mu.Lock()
-		k.mu.Unlock() //nolint:staticcheck // nothing to do but wait
+		k.mu.Unlock() //nolint:staticcheck // only waits for the pass
 	}
 	if wake != nil {
 		wake(subject{node: node})
 	}
 }
 
-// look asks for the VMs, and returns the names of the Nodes for which that
-// changes something, in order. A kubelet ends with its VM, and one that starts
-// again remembers nothing but how to prove who it is.
+// look reads the VMs, and returns the sorted names of the Nodes with a change. The kubelet of a
+// restarted VM keeps only its certificate.
 func (n *Nodes) look() []string {
 	vms := map[string]VM{}
 	if n.VMs != nil {
@@ -194,7 +188,7 @@ func (n *Nodes) look() []string {
 		case exists && vm == k.vm:
 			continue
 		case exists && vm.ProviderID == k.vm.ProviderID && !vm.UpSince.IsZero() && !k.vm.UpSince.IsZero():
-			k.vm = vm // only its time was corrected
+			k.vm = vm // only UpSince has changed
 		case exists:
 			next := &kubelet{vm: vm}
 			next.known.Store(vm.ProviderID == k.vm.ProviderID && k.known.Load())
@@ -215,7 +209,7 @@ func (n *Nodes) look() []string {
 	return changed
 }
 
-// strand silences a Node that has just come, if there is an order to.
+// strand silences a new Node if SilenceNext has ordered that.
 func (n *Nodes) strand(node string) {
 	if n.stranded == 0 {
 		return
@@ -229,8 +223,8 @@ func (n *Nodes) strand(node string) {
 	n.orders[node] = o
 }
 
-// kubeletOf returns the kubelet of a Node with its VM and its orders; nil if it
-// has none.
+// kubeletOf returns the kubelet of a Node, its VM and its orders. The kubelet is nil if there is
+// none.
 func (n *Nodes) kubeletOf(node string) (*kubelet, VM, orders) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -241,13 +235,13 @@ func (n *Nodes) kubeletOf(node string) (*kubelet, VM, orders) {
 	return k, k.vm, n.orders[node]
 }
 
-// isUp says whether a Node has a VM that runs.
+// isUp reports whether a Node has a running VM.
 func (n *Nodes) isUp(node string) bool {
 	_, vm, _ := n.kubeletOf(node)
 	return !vm.UpSince.IsZero()
 }
 
-// names returns the names of the Nodes that have a VM, in order.
+// names returns the sorted names of the Nodes that have a VM.
 func (n *Nodes) names() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -264,7 +258,7 @@ func clockOr(c clock.WithTicker) clock.WithTicker {
 	return c
 }
 
-// pace returns the times that the rules go by.
+// pace returns the durations of the simulation.
 func (n *Nodes) pace() pace {
 	return pace{
 		join: n.JoinAfter, lease: orElse(n.LeaseInterval, 10*time.Second), status: orElse(n.StatusInterval, 5*time.Minute),

@@ -140,7 +140,7 @@ func TestNodes_SilenceNext_NextNodesDoNotJoin(t *testing.T) {
 	s.up("z")
 	s.steps(11)
 	s.nodes.SilenceNext(2)
-	s.vms[0].UpSince = time.Time{} // it restarts, and does not come
+	s.vms[0].UpSince = time.Time{} // the VM restarts and stays down
 	s.steps(1)
 	s.vms[0].UpSince = s.clock.Now()
 	s.steps(1)
@@ -265,7 +265,7 @@ func TestNodes_WriteFails_IsRepeated(t *testing.T) {
 		{Verb: "update", Resource: "leases", Kind: draintest.TimeoutAfterEffect},
 		{Verb: "patch", Resource: "nodes"},
 		{Verb: "patch", Resource: "pods"},
-		{Verb: "delete", Resource: "pods", Skip: 1}, // the first is that of the test
+		{Verb: "delete", Resource: "pods", Skip: 1}, // the first deletion is that of the test
 		{Verb: "delete", Resource: "pods", Kind: draintest.TimeoutAfterEffect, Skip: 1},
 		{Verb: "list"},
 	} {

@@ -11,11 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// waitForVolumes is how soon a kubelet looks again at a pod that waits for its
-// volumes.
+// waitForVolumes is the interval of passes for a pod that waits for its volumes.
 const waitForVolumes = time.Second
 
-// run brings a pod on its way: from bound to running, and from deleted to gone.
+// run adds the next step of a pod to the plan: start, update or stop.
 func run(v view, pod *corev1.Pod, p pace, now time.Time, out *plan) {
 	switch {
 	case pod.DeletionTimestamp != nil:
@@ -32,7 +31,7 @@ func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// start starts a pod once its volumes are there and it has had its time.
+// start starts a pod after its volumes are attached and PodStartTime is over.
 func start(v view, pod *corev1.Pod, p pace, now time.Time, out *plan) {
 	after := pod.DeepCopy()
 	if after.Status.StartTime == nil {
@@ -67,8 +66,8 @@ func update(pod *corev1.Pod, now time.Time, out *plan) {
 	}
 }
 
-// stop ends a pod that was deleted, when its containers have had their time. What
-// never ran ends at once. A pod that has a finalizer stays, at its end.
+// stop ends a deleted pod after its stop time. A pod that has not started ends at once. A pod with
+// a finalizer stays.
 func stop(pod *corev1.Pod, p pace, now time.Time, out *plan) {
 	var grace time.Duration
 	if pod.DeletionGracePeriodSeconds != nil {
@@ -92,7 +91,7 @@ func stop(pod *corev1.Pod, p pace, now time.Time, out *plan) {
 	}
 }
 
-// setWaiting makes a pod one whose containers do not run yet.
+// setWaiting sets the status of a pod whose containers have not started.
 func setWaiting(pod *corev1.Pod, v view, now time.Time) {
 	pod.Status.Phase = corev1.PodPending
 	setHost(pod, v)
@@ -103,7 +102,7 @@ func setWaiting(pod *corev1.Pod, v view, now time.Time) {
 	})
 }
 
-// setRunning makes a pod one whose containers run.
+// setRunning sets the status of a pod whose containers run.
 func setRunning(pod *corev1.Pod, v view, now time.Time) {
 	at := metav1.NewTime(now).Rfc3339Copy()
 	pod.Status.Phase = corev1.PodRunning
@@ -126,7 +125,7 @@ func setRunning(pod *corev1.Pod, v view, now time.Time) {
 	setReady(pod, true, "", now)
 }
 
-// setEnded makes a pod one whose containers have ended well.
+// setEnded sets the status of a pod whose containers have succeeded.
 func setEnded(pod *corev1.Pod, now time.Time) {
 	at := metav1.NewTime(now).Rfc3339Copy()
 	pod.Status.Phase = corev1.PodSucceeded
@@ -141,7 +140,7 @@ func setEnded(pod *corev1.Pod, now time.Time) {
 	setReady(pod, false, "PodCompleted", now)
 }
 
-// setHost says where a pod is.
+// setHost sets the addresses of a pod and its Node.
 func setHost(pod *corev1.Pod, v view) {
 	pod.Status.HostIP = address("192.168", v.vm.NodeName)
 	if v.node != nil {
@@ -155,8 +154,7 @@ func setHost(pod *corev1.Pod, v view) {
 	pod.Status.HostIPs = []corev1.HostIP{{IP: pod.Status.HostIP}}
 }
 
-// statuses returns the status of each container, as set makes it of the one
-// before.
+// statuses returns the status of each container. The function set changes the previous one.
 func statuses(containers []corev1.Container, before []corev1.ContainerStatus, set func(*corev1.ContainerStatus)) []corev1.ContainerStatus {
 	var out []corev1.ContainerStatus
 	for _, c := range containers {
@@ -170,8 +168,8 @@ func statuses(containers []corev1.Container, before []corev1.ContainerStatus, se
 	return out
 }
 
-// setReady sets the conditions that a kubelet answers for. A pod with readiness
-// gates is ready when they say so too.
+// setReady sets the conditions of the kubelet. A pod with readiness gates is ready if its gates are
+// true, too.
 func setReady(pod *corev1.Pod, running bool, reason string, now time.Time) {
 	ready, why := running, reason
 	for _, gate := range pod.Spec.ReadinessGates {
@@ -199,7 +197,7 @@ func isTrue(pod *corev1.Pod, t corev1.PodConditionType) bool {
 	})
 }
 
-// setPodCondition sets a condition; its time is that of its last change.
+// setPodCondition sets a condition. Its transition time changes only with its status.
 func setPodCondition(pod *corev1.Pod, t corev1.PodConditionType, yes bool, reason string, now time.Time) {
 	c := corev1.PodCondition{
 		Type: t, Status: corev1.ConditionFalse, Reason: reason, ObservedGeneration: pod.Generation,

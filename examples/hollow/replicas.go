@@ -15,17 +15,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Replicas stands in for the ReplicaSet controller and the collector of lost
-// pods, in a cluster in memory that has neither: it makes and deletes the pods of
-// ReplicaSets, counts them, and removes pods whose Node is gone. It adopts no
-// pods. It is for one goroutine.
+// Replicas simulates the ReplicaSet controller and the pod garbage collector for a cluster in
+// memory. It creates, deletes and counts the pods of ReplicaSets, and removes pods whose Node was
+// deleted. It adopts no pods. It is for one goroutine.
 type Replicas struct {
-	// Client of the cluster.
+	// Client is the client for the cluster.
 	Client kubernetes.Interface
 }
 
-// Step brings all ReplicaSets one step on. What fails is tried again at the next
-// step; the errors are returned for the record.
+// Step handles all ReplicaSets once. The next step repeats failed writes. It returns their errors.
 func (r *Replicas) Step(ctx context.Context) error {
 	sets, err := r.Client.AppsV1().ReplicaSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -60,15 +58,15 @@ func (r *Replicas) Step(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// replication is what a ReplicaSet needs.
+// replication contains the creations and deletions for a ReplicaSet.
 type replication struct {
 	create int
 	remove []*corev1.Pod
 	status appsv1.ReplicaSetStatus
 }
 
-// replicate returns what a ReplicaSet needs, given all pods. Those go first that
-// do least.
+// replicate returns the creations and deletions for a ReplicaSet. Pods with the lowest rank are
+// deleted first.
 func replicate(set *appsv1.ReplicaSet, pods []*corev1.Pod) replication {
 	var active []*corev1.Pod
 	out := replication{status: *set.Status.DeepCopy()}
@@ -98,7 +96,8 @@ func replicate(set *appsv1.ReplicaSet, pods []*corev1.Pod) replication {
 	return out
 }
 
-// rank is how much a pod does.
+// rank returns the rank of a pod for deletions: pods without Node have the lowest, ready pods the
+// highest.
 func rank(p *corev1.Pod) int {
 	switch {
 	case p.Spec.NodeName == "":
@@ -110,7 +109,7 @@ func rank(p *corev1.Pod) int {
 	}
 }
 
-// apply gives a ReplicaSet what it needs.
+// apply carries out a replication.
 func (r *Replicas) apply(ctx context.Context, set *appsv1.ReplicaSet, needs replication) error {
 	var errs []error
 	for range needs.create {

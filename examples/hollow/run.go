@@ -15,17 +15,16 @@ import (
 	"k8s.io/client-go/informers"
 )
 
-// watchesLag is how long watches of client-go may take after an API server is back.
+// watchesLag is how late watches of client-go may resume after an outage of the API server.
 const watchesLag = time.Minute
 
-// subject is what Run looks at: a Node or a volume attachment.
+// subject is the key of a pass of Run: a Node or a VolumeAttachment.
 type subject struct{ node, attachment string }
 
-// Run plays the Nodes until the context ends: it watches the cluster, looks at a
-// Node whenever something about it changes or is due, and leaves no goroutine
-// behind. What fails is tried again, at ever longer intervals up to 5 s, however
-// long the API server is away. It returns nil when the context has ended, and an
-// error if there is no Client.
+// Run runs the Nodes until the context ends. It watches the cluster, and handles a Node after each
+// change and when it is due. It leaves no goroutine. Failed requests are repeated with a back-off
+// of up to 5s, also during a long outage of the API server. It returns nil after the end of the
+// context, and an error without a Client.
 func (n *Nodes) Run(ctx context.Context) error {
 	if n.Client == nil {
 		return errors.New("hollow nodes: no client")
@@ -40,7 +39,7 @@ func (n *Nodes) Run(ctx context.Context) error {
 			return n.pass(ctx, s.node, from)
 		}
 		a, err := attachments.Get(s.attachment)
-		if err != nil { // it is gone
+		if err != nil { // deleted
 			return time.Time{}, ignoreNotFound(err)
 		}
 		return n.attachment(ctx, a)
@@ -67,8 +66,7 @@ func (n *Nodes) setWake(wake func(subject)) {
 	n.wake = wake
 }
 
-// ask asks for the VMs again and again, and has the Nodes looked at whose VM came
-// or went, and what was attached to them. The first time these are all.
+// ask calls VMs every VMInterval, and enqueues the Nodes and attachments of changed VMs.
 func (n *Nodes) ask(ctx context.Context, from source, add func(subject)) {
 	n.look()
 	changed := n.names()
@@ -90,8 +88,8 @@ func (n *Nodes) ask(ctx context.Context, from source, add func(subject)) {
 	}
 }
 
-// watch has every change add what it concerns, and returns where to find the
-// objects. It is called before the informers start.
+// watch enqueues what a change concerns, and returns the source of objects. It must be called
+// before the informers start.
 func (n *Nodes) watch(factory informers.SharedInformerFactory, add func(subject)) source {
 	addNode := func(name string) {
 		if k, _, _ := n.kubeletOf(name); k != nil {
@@ -122,7 +120,7 @@ func (n *Nodes) watch(factory informers.SharedInformerFactory, add func(subject)
 	}
 }
 
-// found returns an object, or nil if it was not found.
+// found returns an object, or nil with an error.
 func found[T any](o *T, err error) *T {
 	if err != nil {
 		return nil

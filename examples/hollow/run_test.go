@@ -22,7 +22,7 @@ import (
 	"github.com/machinist-dev/machinist/examples/hollow"
 )
 
-// live is a harness in real time: Nodes and a scheduler run by themselves.
+// live is a harness in real time with running Nodes and a running scheduler.
 type live struct {
 	*harness
 	mu   sync.Mutex
@@ -84,7 +84,7 @@ func (l *live) eventually(what string, f func() bool) {
 	require.Eventually(l.t, f, time.Minute, 2*time.Millisecond, what)
 }
 
-// renewed returns when the Lease of a Node was renewed.
+// renewed returns the renew time of the Lease of a Node.
 func (l *live) renewed(name string) time.Time {
 	lease, err := l.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(l.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -100,7 +100,7 @@ func TestRun_NodesAndPods_WholeLifecycle(t *testing.T) {
 	for i := range 4 {
 		l.podOn("", fmt.Sprintf("p-%d", i))
 	}
-	// How the scheduler spreads them depends on when its cache saw each Node.
+	// The spread depends on when the cache of the scheduler received each Node.
 	l.eventually("pods run", func() bool { return l.runningOn()["a"]+l.runningOn()["b"] == 4 })
 	renewed := l.renewed("a")
 	l.eventually("leases are renewed", func() bool { return l.renewed("a").After(renewed.Add(200 * time.Millisecond)) })
@@ -135,7 +135,7 @@ func TestRun_Writes_AreSentOnce(t *testing.T) {
 	l.eventually("nodes join", func() bool { return len(l.nodeNames()) == 3 })
 	for i := range 30 {
 		if i == 10 {
-			release = l.cluster.HoldWatches() // the caches are behind
+			release = l.cluster.HoldWatches() // the caches become old
 		}
 		l.podOn([]string{"", "a", "b"}[i%3], fmt.Sprintf("p-%02d", i))
 	}
@@ -207,7 +207,7 @@ func ended() context.Context {
 	return ctx
 }
 
-// goroutines counts those that Nodes have started, and their informers.
+// goroutines returns the number of goroutines of Nodes and their informers.
 func goroutines() int {
 	n := 0
 	for stack := range strings.SplitSeq(stacks(), "\n\n") {
@@ -283,9 +283,8 @@ func TestRun_ManyNodes_JoinAndRunPods(t *testing.T) {
 	}
 }
 
-// BenchmarkIdleNodes says how much processor time 200 Nodes take a minute that
-// have nothing to do but renew their Leases, with a cluster in memory. They live
-// ten times as fast.
+// BenchmarkIdleNodes measures the processor time of 200 Nodes that only renew their Leases, over a
+// cluster in memory. Their clock is ten times as fast.
 func BenchmarkIdleNodes(b *testing.B) {
 	const fast = 10
 	cluster := draintest.New(draintest.Options{})
@@ -313,10 +312,10 @@ func BenchmarkIdleNodes(b *testing.B) {
 	b.ReportMetric(float64(spent.Milliseconds())/lasted.Minutes(), "ms/min")
 }
 
-// processorTime is what this program has used.
+// processorTime returns the processor time of this program.
 func processorTime() time.Duration {
 	samples := []metrics.Sample{{Name: "/cpu/classes/user:cpu-seconds"}}
-	runtime.GC() // the figure is brought up to date by it
+	runtime.GC() // this updates the metrics
 	metrics.Read(samples)
 	return time.Duration(samples[0].Value.Float64() * float64(time.Second))
 }

@@ -14,15 +14,14 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// binding puts a pod on a Node.
+// binding is a pod and the Node that it is bound to.
 type binding struct {
 	pod  *corev1.Pod
 	node string
 }
 
-// schedule returns where the pods go that wait for a Node, oldest first: to the
-// one with fewest pods of those that they can go to, by name among equals. Pods in
-// bound are on the Node that it says.
+// schedule returns the bindings of waiting pods, the oldest first. A pod gets the fitting Node with
+// the fewest pods, the first by name among equals. The pods in bound count for the given Nodes.
 func schedule(nodes []*corev1.Node, pods []*corev1.Pod, bound map[types.UID]string) []binding {
 	load := map[string]int{}
 	var waiting []*corev1.Pod
@@ -55,13 +54,13 @@ func schedule(nodes []*corev1.Node, pods []*corev1.Pod, bound map[types.UID]stri
 	return out
 }
 
-// waits says whether a pod waits for this scheduler.
+// waits reports whether a pod waits for this scheduler.
 func waits(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && len(p.Spec.SchedulingGates) == 0 &&
 		(p.Spec.SchedulerName == "" || p.Spec.SchedulerName == corev1.DefaultSchedulerName)
 }
 
-// takes says whether a pod can go to a Node.
+// takes reports whether a pod fits a Node.
 func takes(n *corev1.Node, p *corev1.Pod) bool {
 	if n.DeletionTimestamp != nil || !isReady(n) {
 		return false
@@ -90,8 +89,8 @@ func tolerates(p *corev1.Pod, taint *corev1.Taint) bool {
 	})
 }
 
-// isRequired says whether a Node is one of those that a pod has to be on, such as
-// the one of a pod of a DaemonSet.
+// isRequired reports whether a Node meets the required node affinity of a pod, such as that of a
+// DaemonSet pod.
 func isRequired(n *corev1.Node, p *corev1.Pod) bool {
 	a := p.Spec.Affinity
 	if a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
@@ -104,8 +103,8 @@ func isRequired(n *corev1.Node, p *corev1.Pod) bool {
 	})
 }
 
-// isNamed says whether a name meets all requirements: it is the only field that
-// Nodes are selected by.
+// isNamed reports whether a name meets all field requirements. The name is the only supported
+// field.
 func isNamed(requirements []corev1.NodeSelectorRequirement, name string) bool {
 	for _, r := range requirements {
 		in := slices.Contains(r.Values, name)
@@ -116,15 +115,14 @@ func isNamed(requirements []corev1.NodeSelectorRequirement, name string) bool {
 	return true
 }
 
-// operators are those of node selectors as label selectors know them.
+// operators maps the operators of node selectors to those of label selectors.
 var operators = map[corev1.NodeSelectorOperator]selection.Operator{
 	corev1.NodeSelectorOpIn: selection.In, corev1.NodeSelectorOpNotIn: selection.NotIn,
 	corev1.NodeSelectorOpExists: selection.Exists, corev1.NodeSelectorOpDoesNotExist: selection.DoesNotExist,
 	corev1.NodeSelectorOpGt: selection.GreaterThan, corev1.NodeSelectorOpLt: selection.LessThan,
 }
 
-// matches says whether values meet all requirements. What cannot be understood is
-// not met.
+// matches reports whether labels meet all requirements. An invalid requirement is not met.
 func matches(requirements []corev1.NodeSelectorRequirement, values labels.Set) bool {
 	for _, r := range requirements {
 		requirement, err := labels.NewRequirement(r.Key, operators[r.Operator], r.Values)

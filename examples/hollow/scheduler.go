@@ -17,23 +17,22 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Scheduler binds pods to the Nodes that have fewest. It looks at what is ready,
-// schedulable, tolerated, selected and required by node affinity, and at nothing
-// else: neither at requests nor at volumes. One of it is enough for a cluster;
-// another does no harm. Use either Step or Run at a time.
+// Scheduler binds pods to the fitting Nodes with the fewest pods. It respects readiness,
+// unschedulable, taints, node selectors and required node affinity. It ignores requests and
+// volumes. Several schedulers do not conflict. Use either Step or Run at a time.
 type Scheduler struct {
-	// Client of the cluster.
+	// Client is the client for the cluster.
 	Client kubernetes.Interface
-	// Clock decides when Run tries again; nil is the real one.
+	// Clock is the clock for the retries of Run. Nil means the real clock.
 	Clock clock.WithTicker
 	// Observe receives the errors of steps, which Run repeats. Nil means that they are dropped.
 	Observe func(error)
 
-	bound map[types.UID]string // pods that were bound, until that is seen
+	bound map[types.UID]string // bound pods, until the cache shows that
 }
 
-// Step binds every pod that can be bound now. What fails is tried again at the
-// next step; the errors are returned for the record.
+// Step binds every pod that fits a Node now. The next step repeats failed writes. It returns their
+// errors.
 func (s *Scheduler) Step(ctx context.Context) error {
 	nodes, err := s.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -55,10 +54,9 @@ func pointers[T any](items []T) []*T {
 	return out
 }
 
-// Run binds pods whenever Nodes or pods change, until the context ends, and
-// leaves no goroutine behind. What fails is tried again, at ever longer intervals
-// up to 5 s. It returns nil when the context has ended, and an error if there is
-// no Client.
+// Run binds pods after changes of Nodes and pods until the context ends. It leaves no goroutine.
+// Failed requests are repeated with a back-off of up to 5s. It returns nil after the end of the
+// context, and an error without a Client.
 func (s *Scheduler) Run(ctx context.Context) error {
 	if s.Client == nil {
 		return errors.New("hollow scheduler: no client")
@@ -93,7 +91,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	return nil
 }
 
-// bind binds pods. What was bound and is not seen yet counts as bound.
+// bind binds pods. Bound pods that the cache does not show yet count as bound.
 func (s *Scheduler) bind(ctx context.Context, nodes []*corev1.Node, pods []*corev1.Pod) error {
 	still := map[types.UID]string{}
 	for _, p := range pods {

@@ -14,22 +14,20 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// source is where the objects come from that Nodes look at: lists for Step,
-// caches for Run. What is not there is nil.
+// source contains the objects for Nodes: lists for Step, caches for Run. Missing objects are nil.
 type source struct {
 	node        func(name string) *corev1.Node
 	pods        func(node string) []*corev1.Pod
 	attachments func(node string) []*storagev1.VolumeAttachment
 	claim       func(namespace, name string) *corev1.PersistentVolumeClaim
 	volume      func(name string) *corev1.PersistentVolume
-	// lags says that all this may be behind for a while after requests have failed:
-	// so did the watches, and they are slower to try again.
+	// lags is how long the objects may be old after failed requests, because the watches fail too
+	// and resume later.
 	lags time.Duration
 }
 
-// Step looks at everything once and does what is to be done now: every kubelet
-// whose VM is up, in the order of names, then the attachers. What fails is tried
-// again at the next step; the errors are returned for the record.
+// Step makes one pass of every kubelet with a running VM, sorted by name, and then of the
+// attachers. The next step repeats failed writes. It returns their errors.
 func (n *Nodes) Step(ctx context.Context) error {
 	n.look()
 	attachments, err := n.Client.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
@@ -52,7 +50,7 @@ func (n *Nodes) Step(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// list asks the API server for everything.
+// list lists all objects from the API server.
 func (n *Nodes) list(ctx context.Context, attachments []storagev1.VolumeAttachment) (source, error) {
 	var none source
 	nodes, err := n.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
@@ -95,7 +93,8 @@ func (n *Nodes) list(ctx context.Context, attachments []storagev1.VolumeAttachme
 	}, nil
 }
 
-// finder returns what finds the object of a name in a list, or nil.
+// finder returns a function that finds an object of a list by name. The function returns nil if
+// there is none.
 func finder[T any](items []T, is func(o *T, name string) bool) func(name string) *T {
 	return func(name string) *T {
 		for i := range items {
@@ -107,8 +106,8 @@ func finder[T any](items []T, is func(o *T, name string) bool) func(name string)
 	}
 }
 
-// pass lets one kubelet look at the world and do what it does now, and returns
-// when it looks again; zero means when something changes.
+// pass makes one pass of a kubelet and returns the time of the next one. Zero means after the next
+// change.
 func (n *Nodes) pass(ctx context.Context, name string, from source) (time.Time, error) {
 	k, _, _ := n.kubeletOf(name)
 	if k == nil {
@@ -116,7 +115,7 @@ func (n *Nodes) pass(ctx context.Context, name string, from source) (time.Time, 
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	_, vm, told := n.kubeletOf(name) // what was ordered before the lock was had counts
+	_, vm, told := n.kubeletOf(name) // orders given before the lock was held count
 	now := n.clock().Now()
 	if !k.failed.IsZero() && now.Before(k.failed.Add(from.lags)) {
 		if err := k.refresh(ctx, n.Client, name); err != nil {
@@ -141,7 +140,7 @@ func (n *Nodes) pass(ctx context.Context, name string, from source) (time.Time, 
 	return p.next, err
 }
 
-// refresh asks the API server for the Node, past the cache.
+// refresh reads the Node from the API server.
 func (k *kubelet) refresh(ctx context.Context, client kubernetes.Interface, name string) error {
 	node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 	if err == nil {
@@ -150,8 +149,8 @@ func (k *kubelet) refresh(ctx context.Context, client kubernetes.Interface, name
 	return ignoreNotFound(err)
 }
 
-// attachment lets the attacher of a volume attachment do what it does now, if it
-// is one of these.
+// attachment makes one pass of the attacher of a VolumeAttachment, if its driver is one of
+// Attachers.
 func (n *Nodes) attachment(ctx context.Context, a *storagev1.VolumeAttachment) (time.Time, error) {
 	if a == nil || !slices.Contains(n.Attachers, a.Spec.Attacher) {
 		return time.Time{}, nil

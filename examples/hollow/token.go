@@ -17,7 +17,7 @@ import (
 	"github.com/machinist-dev/machinist/machine"
 )
 
-// The shape of a bootstrap token, and of the groups that one may belong to.
+// token and group are the formats of bootstrap tokens and of their groups.
 var (
 	token = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
 	group = regexp.MustCompile(`^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$`)
@@ -32,19 +32,19 @@ func tokenIn(userData []byte) string {
 	return string(token.Find(userData))
 }
 
-// authenticate asks whether a bootstrap token lets a kubelet in now. The error
-// says why not.
+// authenticate checks a bootstrap token by the Secrets of the cluster. The error says why the token
+// is rejected.
 func authenticate(ctx context.Context, client kubernetes.Interface, given string, now time.Time) error {
 	id, secret, _ := strings.Cut(given, ".")
 	if token.FindString(given) != given {
-		return fmt.Errorf("%q is no bootstrap token", given)
+		return fmt.Errorf("%q is not a bootstrap token", given)
 	}
 	found, err := client.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, "bootstrap-token-"+id, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("bootstrap token %s: %w", id, err)
 	}
 	if why := refused(found, id, secret, now); why != "" {
-		return fmt.Errorf("bootstrap token %s is refused: %s", id, why)
+		return fmt.Errorf("bootstrap token %s is rejected: %s", id, why)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ const (
 	tokenSecret = "0123456789abcdef"
 )
 
-// tokenSecretOf returns the secret of the token of the tests, good for a minute.
+// tokenSecretOf returns the Secret of the token of the tests, which is valid for one minute.
 func tokenSecretOf(edit func(*corev1.Secret)) *corev1.Secret {
 	s := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-" + tokenID},
@@ -39,7 +39,7 @@ func TestToken_Join_NeedsAValidToken(t *testing.T) {
 	tests := map[string]struct {
 		token string
 		edit  func(*corev1.Secret)
-		says  string // why the kubelet is refused; empty if it is let in
+		says  string // the reason of the rejection; empty for a valid token
 	}{
 		"a good one":                           {edit: func(*corev1.Secret) {}},
 		"one that never expires":               {edit: func(s *corev1.Secret) { delete(s.Data, "expiration") }},
@@ -56,7 +56,7 @@ func TestToken_Join_NeedsAValidToken(t *testing.T) {
 		}, says: "expired"},
 		"one that expires at no time":         {edit: func(s *corev1.Secret) { s.Data["expiration"] = []byte("soon") }, says: "expired at soon"},
 		"one of a group that is not for it":   {edit: func(s *corev1.Secret) { s.Data["auth-extra-groups"] = []byte("system:masters") }, says: `group "system:masters"`},
-		"a placeholder that was not replaced": {token: "<<BOOTSTRAP_TOKEN>>", edit: func(*corev1.Secret) {}, says: "is no bootstrap token"},
+		"a placeholder that was not replaced": {token: "<<BOOTSTRAP_TOKEN>>", edit: func(*corev1.Secret) {}, says: "is not a bootstrap token"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestToken_UserData_TokenIsFound(t *testing.T) {
 			Machine: &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "m", UID: "1"}}, MachineClass: h.MachineClass, Secret: secret,
 		})
 		require.NoError(t, err)
-		for range 2 { // it is read once
+		for range 2 { // user data is read once
 			all := vms()
 			require.Len(t, all, 1)
 			require.Equal(t, token, all[0].Token, userData)

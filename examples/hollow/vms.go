@@ -8,13 +8,12 @@ import (
 	"github.com/machinist-dev/machinist/driver/drivertest"
 )
 
-// VMsOf returns what tells [Nodes] of the VMs of a simulated cloud: all that
-// exist, since when those are up that run and are initialised, and the bootstrap
-// token that stands in their user data. A nil cloud has none. It is safe for
-// several goroutines.
+// VMsOf returns a function for [Nodes].VMs that returns the VMs of a simulated cloud. A VM is up if
+// it runs and is initialized. Its token is read from its user data. A nil cloud has no VMs. The
+// function is safe for several goroutines.
 func VMsOf(cloud *drivertest.Cloud) func() []VM {
 	var mu sync.Mutex
-	tokens := map[string]string{} // by provider ID; user data never changes
+	tokens := map[string]string{} // by provider ID; user data does not change
 	return func() []VM {
 		if cloud == nil {
 			return nil

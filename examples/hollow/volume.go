@@ -8,14 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// mount is a volume that has to be attached before a pod can start.
+// mount is a volume that must be attached before a pod can start.
 type mount struct {
 	volume string                  // the name of the PersistentVolume
-	unique corev1.UniqueVolumeName // what Nodes call it
+	unique corev1.UniqueVolumeName // its name in the status of Nodes
 }
 
-// mountsOf returns what has to be attached for a pod; false if that cannot be
-// said yet, because a claim is not bound.
+// mountsOf returns the mounts of a pod. It returns false if a claim is not bound yet.
 func mountsOf(v view, pod *corev1.Pod) ([]mount, bool) {
 	var mounts []mount
 	complete := true
@@ -53,8 +52,8 @@ func volumeOf(v view, namespace, name string) *corev1.PersistentVolume {
 	return v.volume(claim.Spec.VolumeName)
 }
 
-// volumesInUse returns what the Node says it uses: the attach-detach controller
-// does not take it away. While containers cannot stop, nothing is let go.
+// volumesInUse returns the volumesInUse of the Node, which the attach-detach controller does not
+// detach. A frozen Node keeps all of them.
 func volumesInUse(v view) []corev1.UniqueVolumeName {
 	var names []corev1.UniqueVolumeName
 	if v.told.frozen {
@@ -73,8 +72,7 @@ func volumesInUse(v view) []corev1.UniqueVolumeName {
 	return slices.Compact(names)
 }
 
-// isMounted says whether a pod has its volumes: the Node has said that it uses
-// them, and they are attached to it.
+// isMounted reports whether the volumes of a pod are in use by the Node and attached to it.
 func isMounted(v view, pod *corev1.Pod) bool {
 	mounts, complete := mountsOf(v, pod)
 	if !complete {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// How work goes about what fails, and about an API server that does not answer.
+// These are the limits of retries and requests.
 const (
 	firstRetry     = 50 * time.Millisecond
 	lastRetry      = 5 * time.Second
@@ -23,14 +23,14 @@ const (
 	shortestWait   = 5 * time.Millisecond
 )
 
-// work looks at keys when something about them changes, when they are due, and
-// when the last look failed. No key is looked at twice at a time.
+// work makes passes over keys: after a change, when they are due, and after a failed pass. It never
+// makes two passes over a key concurrently.
 type work[K comparable] struct {
 	clock   clock.WithTicker
 	queue   workqueue.TypedRateLimitingInterface[K]
 	observe func(error)
-	// pass looks at a key, and returns when to look again; zero means when
-	// something changes.
+	// pass handles a key and returns the time of the next pass. Zero means after the
+	// next change.
 	pass func(ctx context.Context, key K) (time.Time, error)
 }
 
@@ -40,7 +40,7 @@ func newWork[K comparable](c clock.WithTicker, observe func(error)) *work[K] {
 		workqueue.TypedRateLimitingQueueConfig[K]{Clock: c})}
 }
 
-// run works until the context ends, and returns when all looks have.
+// run works until the context ends, and returns after the last pass.
 func (w *work[K]) run(ctx context.Context, workers int) {
 	var working sync.WaitGroup
 	for range workers {
@@ -54,7 +54,7 @@ func (w *work[K]) run(ctx context.Context, workers int) {
 	working.Wait()
 }
 
-// next looks at one key; false means that the work is over.
+// next makes one pass. It returns false after the end.
 func (w *work[K]) next(ctx context.Context) bool {
 	key, over := w.queue.Get()
 	if over {
@@ -62,7 +62,7 @@ func (w *work[K]) next(ctx context.Context) bool {
 	}
 	defer w.queue.Done(key)
 	if ctx.Err() != nil {
-		return true // what is left in the queue is not worked on
+		return true // queued keys are dropped
 	}
 	timed, cancel := context.WithTimeout(ctx, requestTimeout)
 	next, err := w.pass(timed, key)
@@ -92,8 +92,8 @@ func newFactory(client kubernetes.Interface) informers.SharedInformerFactory {
 	}))
 }
 
-// on calls f with every object that is added, changed or deleted; of a change,
-// with the old and the new one.
+// on calls f with every added, changed and deleted object. For a change it calls f with the old and
+// with the new object.
 func on[T any](informer cache.SharedIndexInformer, f func(T)) {
 	call := func(o any) {
 		if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
@@ -103,16 +103,16 @@ func on[T any](informer cache.SharedIndexInformer, f func(T)) {
 			f(t)
 		}
 	}
-	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{ // fails only once the informer has stopped
+	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{ // fails only for a stopped informer
 		AddFunc:    call,
 		UpdateFunc: func(old, o any) { call(old); call(o) },
 		DeleteFunc: call,
 	})
 }
 
-// index makes objects findable by a name, before their informer starts.
+// index adds an index by a name. It must be called before the informer starts.
 func index[T any](informer cache.SharedIndexInformer, name string, key func(T) string) func(string) []T {
-	_ = informer.AddIndexers(cache.Indexers{name: func(o any) ([]string, error) { // fails only once the informer has started
+	_ = informer.AddIndexers(cache.Indexers{name: func(o any) ([]string, error) { // fails only for a started informer
 		t, ok := o.(T)
 		if !ok || key(t) == "" {
 			return nil, nil

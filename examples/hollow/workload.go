@@ -15,25 +15,23 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Workload is a ReplicaSet, with a disruption budget if it has one, as any API
-// server accepts them. Its pods are made by the controllers of the cluster, or by
-// [Replicas] where there are none. It is for one goroutine.
+// Workload is a ReplicaSet, with a PodDisruptionBudget if Budget is set. The controllers of the
+// cluster create its pods, or [Replicas] where there are none. It is for one goroutine.
 type Workload struct {
-	// Client of the cluster.
+	// Client is the client for the cluster.
 	Client kubernetes.Interface
-	// Namespace and Name of the workload; its pods have the label app with the name.
+	// Namespace and Name are those of the ReplicaSet. Its pods have the label app=Name.
 	Namespace, Name string
-	// Replicas is how many pods are wanted. It may be changed between steps.
+	// Replicas is the desired number of pods. It may be changed between steps.
 	Replicas int
-	// GraceSeconds is how long a pod may take to stop.
+	// GraceSeconds is the grace period of the pods in seconds.
 	GraceSeconds int64
-	// Budget says that a disruption budget lets one pod be down at a time.
+	// Budget adds a PodDisruptionBudget with maxUnavailable 1.
 	Budget bool
 }
 
-// Step makes what is missing of the workload and corrects the number of replicas.
-// What fails is tried again at the next step; the error is returned for the
-// record.
+// Step creates the missing objects of the workload and sets the number of replicas. The next step
+// repeats failed writes. It returns their error.
 func (w *Workload) Step(ctx context.Context) error {
 	if w.Budget {
 		one := intstr.FromInt32(1)
@@ -62,8 +60,8 @@ func (w *Workload) Step(ctx context.Context) error {
 	return err
 }
 
-// Stop takes the workload off the cluster, budget and all; its pods are deleted
-// with it by the garbage collector. What fails is to be tried again.
+// Stop deletes the ReplicaSet and the PodDisruptionBudget. The garbage collector deletes the pods.
+// Stop can be repeated after an error.
 func (w *Workload) Stop(ctx context.Context) error {
 	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
 	return errors.Join(
@@ -74,9 +72,9 @@ func (w *Workload) Stop(ctx context.Context) error {
 
 func (w *Workload) labels() map[string]string { return map[string]string{"app": w.Name} }
 
-// set returns the ReplicaSet that is wanted.
+// set returns the desired ReplicaSet.
 func (w *Workload) set() *appsv1.ReplicaSet {
-	replicas := int32(max(0, min(w.Replicas, 1<<20))) //nolint:gosec // bounded just here
+	replicas := int32(max(0, min(w.Replicas, 1<<20))) //nolint:gosec // bounded
 	grace := max(0, w.GraceSeconds)
 	return &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: w.Name, Labels: w.labels()},

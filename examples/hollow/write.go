@@ -19,16 +19,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// write is something to be written to the API server.
+// write is a write to the API server.
 type write interface {
 	fmt.Stringer
-	// do makes the request and remembers in the kubelet, if it is one's, what came
-	// of it.
+	// do makes the request, and records the result in the kubelet, unless k is nil.
 	do(ctx context.Context, client kubernetes.Interface, k *kubelet) error
 }
 
-// writeAll makes the writes of a plan. One that fails does not keep the others
-// from being made.
+// writeAll makes the writes of a plan. A failed write does not stop the others.
 func writeAll(ctx context.Context, client kubernetes.Interface, writes []write, k *kubelet) error {
 	var errs []error
 	for _, w := range writes {
@@ -39,8 +37,7 @@ func writeAll(ctx context.Context, client kubernetes.Interface, writes []write, 
 	return errors.Join(errs...)
 }
 
-// register makes a Node, of a kubelet that the API server lets in. A Node that is
-// there already is taken over.
+// register creates the Node of a kubelet whose token is valid. It uses a Node that exists already.
 type register struct {
 	node  *corev1.Node
 	token string
@@ -120,13 +117,12 @@ func (w renewLease) do(ctx context.Context, client kubernetes.Interface, k *kube
 	case err == nil:
 		k.lease = lease
 	case apierrors.IsConflict(err) || apierrors.IsNotFound(err):
-		k.lease = nil // it is not what it was: it is read again
+		k.lease = nil // the Lease has changed: the next pass reads it
 	}
 	return err
 }
 
-// writeLease updates a Lease that is known, and makes one or takes one over
-// otherwise.
+// writeLease updates a known Lease. Otherwise it creates the Lease, or updates the one that exists.
 func writeLease(ctx context.Context, client kubernetes.Interface, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
 	leases := client.CoordinationV1().Leases(lease.Namespace)
 	if lease.ResourceVersion != "" {
@@ -136,7 +132,7 @@ func writeLease(ctx context.Context, client kubernetes.Interface, lease *coordin
 	switch {
 	case err == nil:
 		return created, nil
-	case apierrors.IsNotFound(err): // the namespace is
+	case apierrors.IsNotFound(err): // the namespace does not exist
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: lease.Namespace}}
 		if _, nsErr := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); nsErr != nil && !apierrors.IsAlreadyExists(nsErr) {
 			return nil, nsErr
@@ -177,7 +173,7 @@ func (w reportPod) do(ctx context.Context, client kubernetes.Interface, k *kubel
 	return nil
 }
 
-// removePod removes a pod whose containers have stopped.
+// removePod deletes a pod without grace, after its containers have stopped.
 type removePod struct{ pod *corev1.Pod }
 
 func (w removePod) String() string {
@@ -194,7 +190,7 @@ func (w removePod) do(ctx context.Context, client kubernetes.Interface, k *kubel
 	return err
 }
 
-// guardAttachment writes the finalizers of a volume attachment.
+// guardAttachment writes the finalizers of a VolumeAttachment.
 type guardAttachment struct{ before, after *storagev1.VolumeAttachment }
 
 func (w guardAttachment) String() string {
@@ -205,7 +201,7 @@ func (w guardAttachment) do(ctx context.Context, client kubernetes.Interface, _ 
 	return patchAttachment(ctx, client, w.before, w.after)
 }
 
-// reportAttachment writes the status of a volume attachment.
+// reportAttachment writes the status of a VolumeAttachment.
 type reportAttachment struct{ before, after *storagev1.VolumeAttachment }
 
 func (w reportAttachment) String() string {
@@ -229,7 +225,7 @@ func patchAttachment(ctx context.Context, client kubernetes.Interface, before, a
 	return ignoreNotFound(err)
 }
 
-// patchOf returns what makes one object of another.
+// patchOf returns the patch from one object to another.
 func patchOf[T any](before, after *T) ([]byte, error) {
 	was, err := json.Marshal(before)
 	if err != nil {
