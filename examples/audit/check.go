@@ -14,63 +14,60 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// DefaultTolerance is how far the records may be apart, and a cache behind.
+// DefaultTolerance is the default of [Options].Tolerance.
 const DefaultTolerance = 2 * time.Second
 
-// Options say what is held against the controllers. The zero Options take it that
-// everything that was deleted was deleted by them, and that machines and Nodes
-// may fail by themselves.
+// Options are the circumstances of a run. The zero Options mean that the controllers made every
+// deletion, and that machines and Nodes may fail by themselves.
 type Options struct {
-	// Tolerance is how much later than it happened a change may be seen, and how
-	// long a controller may act on a bound that was changed. Zero or less means
-	// DefaultTolerance.
+	// Tolerance is the maximum delay of a recorded change, and how long a controller may
+	// act on an old bound. Zero or less means DefaultTolerance.
 	Tolerance time.Duration
-	// Steady says that nothing fails by itself: a machine that stops being
-	// available counts against the floor even if it was not deleted.
+	// Steady means that no machine fails by itself. A machine that becomes unavailable
+	// then violates Availability even if it was not deleted.
 	Steady bool
 	// Excused reports whether another client deleted a machine or made it unavailable.
 	// Nil excuses none.
 	Excused func(*v1alpha1.Machine) bool
-	// Lost is how many machines other clients remove from a deployment at most, by
-	// changing their labels. Machines that the deployment has replaced count as its own.
+	// Lost is the maximum number of machines that other clients remove from a deployment
+	// by relabeling. Machines that the deployment has replaced count as its own.
 	Lost int
-	// ByHand is how many machines a user adds to a set at most. Its set and its
-	// deployment may be frozen then.
+	// ByHand is the maximum number of machines that a user adds to a set. The set and its
+	// deployment may then be frozen.
 	ByHand int
-	// Foreign says of a VM that no controller made it. Nil means that they made
-	// all.
+	// Foreign reports whether another program created a VM. Nil means that the
+	// controllers created all.
 	Foreign func(drivertest.VM) bool
 }
 
-// Figures are what the records show.
+// Figures are the results of [Check] besides violations.
 type Figures struct {
-	// Changes of machine objects that were seen, lists left out.
+	// Changes is the number of watched changes of machine objects.
 	Changes int
-	// Machines that were seen.
+	// Machines is the number of machines.
 	Machines int
-	// MostAlive is how many machines at a time were not being deleted, at most.
+	// MostAlive is the maximum number of machines at a time that were not being deleted.
 	MostAlive int
-	// FewestAvailable is how many machines of a deployment that had been complete
-	// were available, at least; -1 means that none had. A machine that
-	// [Options.Excused] names counts as available until it is deleted.
+	// FewestAvailable is the minimum number of available machines of a deployment after
+	// it was complete once. -1 means that none was. A machine for which [Options].Excused
+	// returns true counts as available until it is deleted.
 	FewestAvailable int
-	// MostVMs is how many VMs at a time were not being deleted, at most.
+	// MostVMs is the maximum number of VMs at a time that were not being deleted.
 	MostVMs int
-	// Gaps is how often changes may have been missed during the recording.
+	// Gaps is the number of gaps during the recording.
 	Gaps int
-	// CutShort means that the last stretch of the recording is missing.
+	// CutShort means that the end of the recording is missing.
 	CutShort bool
-	// Unproven is what could not be judged for want of what was missed, one
-	// sentence each: of a VM, of a gap in which steps were taken that were judged
-	// only all together or not at all, and of a recording whose end is missing.
+	// Unproven contains one text for each thing that could not be judged: a VM, the
+	// changes in a gap, or the end of the recording.
 	Unproven []string
 }
 
-// Complete says whether nothing was missed during the recording, and every bound
-// was judged at every step. Without that, no [Violation] means little.
+// Complete reports whether nothing was missed during the recording and every bound was judged at
+// every step. Otherwise a result without [Violation] proves little.
 func (f Figures) Complete() bool { return f.Gaps == 0 && len(f.Unproven) == 0 }
 
-// String renders the figures on one line. Its form may change.
+// String returns the figures in one line. The format may change.
 func (f Figures) String() string {
 	text := fmt.Sprintf("%d machines, at most %d and %d VMs at a time, %d changes seen", f.Machines, f.MostAlive, f.MostVMs, f.Changes)
 	if f.FewestAvailable >= 0 {
@@ -85,25 +82,23 @@ func (f Figures) String() string {
 	return text
 }
 
-// Check goes through what happened to the objects and in the cloud, and returns
-// what it shows and every [Violation], joined; nil if no bound was broken. What the
-// cloud holds in the end is a violation as well; pass the zero Snapshot if it may
-// hold something.
+// Check replays the changes of the objects and the history of the cloud. It returns figures and
+// every [Violation], joined, or nil. VMs in left are violations. Pass the zero Snapshot if the
+// cloud need not be empty.
 //
-// The history must not have been taken before the log was stopped. Nothing is
-// modified.
+// The history must be taken after the end of the log. Check modifies nothing.
 func Check(log Log, cloud drivertest.History, left drivertest.Snapshot, o Options) (Figures, error) {
 	if o.Tolerance <= 0 {
 		o.Tolerance = DefaultTolerance
 	}
 	r := &replay{
 		log: log, options: o, objects: newObjects(), figures: Figures{FewestAvailable: -1},
-		told: map[string]bool{}, skipped: make([]bool, len(log.Gaps)),
+		reported: map[string]bool{}, skipped: make([]bool, len(log.Gaps)),
 	}
 	r.replayObjects()
 	r.replayCloud(cloud, left.Time)
 	if !left.Empty() {
-		r.broken(NothingLeft, "the cloud still holds:\n%s", left)
+		r.violate(NothingLeft, "the cloud is not empty:\n%s", left)
 	}
 	for i, g := range log.Gaps {
 		if g.inner() {
@@ -112,41 +107,41 @@ func Check(log Log, cloud drivertest.History, left drivertest.Snapshot, o Option
 		switch {
 		case g.cutsShort():
 			r.figures.CutShort = true
-			r.unproven("what happened last, in the gap of %s", g)
+			r.unproven("the last changes, because of the gap of %s", g)
 		case r.skipped[i] && !g.afterwards():
-			r.unproven("every step by itself in the gap of %s", g)
+			r.unproven("each change in the gap of %s", g)
 		}
 	}
 	return r.figures, errors.Join(r.errs...)
 }
 
-// replay goes through a log and a history.
+// replay is the replay of a log and a history.
 type replay struct {
-	log     Log
-	options Options
-	objects objects
-	figures Figures
-	errs    []error
-	told    map[string]bool
-	pending []effect
-	skipped []bool // by gap: something was not judged when it happened
+	log      Log
+	options  Options
+	objects  objects
+	figures  Figures
+	errs     []error
+	reported map[string]bool
+	pending  []effect
+	skipped  []bool // by gap: a change could not be judged in time
 }
 
-// broken records a violation, once.
-func (r *replay) broken(b Bound, format string, args ...any) {
+// violate records a violation once.
+func (r *replay) violate(b Bound, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
-	if !r.told[text] {
-		r.told[text] = true
+	if !r.reported[text] {
+		r.reported[text] = true
 		r.errs = append(r.errs, Violation{Bound: b, Text: text})
 	}
 }
 
-// unproven notes what cannot be judged.
+// unproven records what cannot be judged.
 func (r *replay) unproven(format string, args ...any) {
 	r.figures.Unproven = append(r.figures.Unproven, fmt.Sprintf(format, args...))
 }
 
-// skew is by how much the times of the log may be late.
+// skew returns the maximum delay of the times of the log.
 func (r *replay) skew() time.Duration {
 	if r.log.Exact {
 		return 0
@@ -154,11 +149,11 @@ func (r *replay) skew() time.Duration {
 	return r.options.Tolerance
 }
 
-// earliest returns when a change may have been written at the earliest.
+// earliest returns the earliest possible time of the write of a change.
 func (r *replay) earliest(c Change) time.Time { return c.earliest(r.log.Exact, r.options.Tolerance) }
 
-// replayObjects goes through the changes in the order of their versions. What
-// lists bring comes at once, with the write that made their version.
+// replayObjects replays the changes in the order of their versions. Listed changes come after the
+// write with the version of the list.
 func (r *replay) replayObjects() {
 	changes := slices.DeleteFunc(slices.Clone(r.log.Changes), func(c Change) bool { return resourceOf(c.Object) == "" })
 	slices.SortStableFunc(changes, inOrder)
@@ -180,12 +175,11 @@ func (r *replay) replayObjects() {
 		}
 		changes = changes[n:]
 	}
-	r.figures.Machines = len(r.objects.lives)
+	r.figures.Machines = len(r.objects.histories)
 }
 
-// hidden says whether something may have been written before a version that is
-// known only later, or never, and notes the gaps for which what is pending is
-// therefore not judged now.
+// hidden reports whether a write before a version may be received later or never. It also records
+// the gaps because of which pending effects are not judged now.
 func (r *replay) hidden(version uint64) bool {
 	hidden := false
 	for i, g := range r.log.Gaps {
@@ -196,7 +190,7 @@ func (r *replay) hidden(version uint64) bool {
 	return hidden
 }
 
-// inOrder compares changes: a list comes behind the write that made its version.
+// inOrder compares changes by version. A list comes after the write with its version.
 func inOrder(a, b Change) int {
 	order := cmp.Compare(a.Version, b.Version)
 	if order == 0 && a.Listed != b.Listed {

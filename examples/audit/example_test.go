@@ -20,5 +20,5 @@ func ExampleCheck() {
 	}
 	// Output:
 	// 0 machines, at most 0 and 1 VMs at a time, 0 changes seen
-	// Guarded: VM vm-1 of machine m began without a guarded machine
+	// Guarded: VM vm-1 of machine m was created without a Machine with finalizer
 }

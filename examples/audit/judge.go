@@ -12,9 +12,9 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// count returns how many machines of a deployment are alive and available.
+// count returns the numbers of live and of available machines of a deployment.
 func (r *replay) count(of types.UID) (alive, available int) {
-	for _, l := range r.objects.lives {
+	for _, l := range r.objects.histories {
 		if l.of == of && l.alive() {
 			alive++
 		}
@@ -25,16 +25,16 @@ func (r *replay) count(of types.UID) (alive, available int) {
 	return alive, available
 }
 
-// measure keeps the figures.
+// measure updates the figures.
 func (r *replay) measure() {
 	alive := 0
-	for _, l := range r.objects.lives {
+	for _, l := range r.objects.histories {
 		if l.alive() {
 			alive++
 		}
 	}
 	r.figures.MostAlive = max(r.figures.MostAlive, alive)
-	for uid, t := range r.objects.tallies {
+	for uid, t := range r.objects.states {
 		if !t.reached || t.d.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType {
 			continue
 		}
@@ -44,11 +44,10 @@ func (r *replay) measure() {
 	}
 }
 
-// available counts the machines of a deployment that are available, and those that are
-// excused and exist.
+// available returns the number of available and excused machines of a deployment.
 func (r *replay) available(of types.UID) int {
 	n := 0
-	for _, l := range r.objects.lives {
+	for _, l := range r.objects.histories {
 		if l.of == of && (l.available() || l.alive() && r.options.Excused != nil && r.options.Excused(l.m)) {
 			n++
 		}
@@ -56,8 +55,8 @@ func (r *replay) available(of types.UID) int {
 	return n
 }
 
-// judge judges what has happened since all was known last: at once, by the last
-// of its kind, for the order of a list is unknown.
+// judge checks the pending effects once all changes are known. Of equal effects it checks only the
+// last, because the order of listed changes is unknown.
 func (r *replay) judge() {
 	var from time.Time
 	forgiven := map[types.UID]bool{}
@@ -65,7 +64,7 @@ func (r *replay) judge() {
 		if earliest := r.earliest(e.change); i == 0 || earliest.Before(from) {
 			from = earliest
 		}
-		if !e.grew && (!e.own || r.options.Excused != nil && r.options.Excused(e.life.m)) {
+		if !e.grew && (!e.own || r.options.Excused != nil && r.options.Excused(e.machineHistory.m)) {
 			forgiven[e.of] = true
 		}
 	}
@@ -73,59 +72,60 @@ func (r *replay) judge() {
 		switch {
 		case slices.ContainsFunc(r.pending[i+1:], e.like):
 		case e.grew:
-			r.crowded(e, from.Add(-r.options.Tolerance))
+			r.checkUpper(e, from.Add(-r.options.Tolerance))
 		case !forgiven[e.of]:
-			r.scarce(e)
+			r.checkAvailable(e)
 		}
 	}
 }
 
-// like says whether another effect means the same for the same bounds.
+// like reports whether two effects concern the same bounds in the same way.
 func (e effect) like(other effect) bool {
-	return e.grew == other.grew && e.of == other.of && e.life.of == other.life.of && owner(e.life.m) == owner(other.life.m)
+	return e.grew == other.grew && e.of == other.of && e.machineHistory.of == other.machineHistory.of && owner(e.machineHistory.m) == owner(other.machineHistory.m)
 }
 
-// crowded judges one machine more, for which any bound since a time is good.
-func (r *replay) crowded(e effect, from time.Time) {
-	alive, _ := r.count(e.life.of)
-	if t := r.objects.tallies[e.life.of]; t != nil && more(alive, t.room.most(from, time.Time{}), r.options.Lost+r.options.ByHand) {
-		r.broken(MachinesOfDeployment, "%d machines of %s alive > %d replicas + %d surge, after %s",
+// checkUpper checks the upper bounds after the number of machines grew. Every bound since a time is
+// allowed.
+func (r *replay) checkUpper(e effect, from time.Time) {
+	alive, _ := r.count(e.machineHistory.of)
+	if t := r.objects.states[e.machineHistory.of]; t != nil && more(alive, t.room.most(from, time.Time{}), r.options.Lost+r.options.ByHand) {
+		r.violate(MachinesOfDeployment, "%d live machines of %s > %d replicas + %d surge, after %s",
 			alive, t.d.Name, t.d.Spec.Replicas, boundsOf(t.d).Surge, e.change)
 	}
-	in := owner(e.life.m)
+	in := owner(e.machineHistory.m)
 	s := r.objects.sets[in]
 	if s == nil {
 		return
 	}
 	alive = 0
-	for _, l := range r.objects.lives {
+	for _, l := range r.objects.histories {
 		if l.alive() && owner(l.m) == in {
 			alive++
 		}
 	}
 	if more(alive, s.room.most(from, time.Time{}), r.options.ByHand) {
-		r.broken(MachinesOfSet, "%d machines of set %s alive > %d replicas, after %s", alive, s.s.Name, s.s.Spec.Replicas, e.change)
+		r.violate(MachinesOfSet, "%d live machines of set %s > %d replicas, after %s", alive, s.s.Name, s.s.Spec.Replicas, e.change)
 	}
 }
 
-// more says whether a number is above a bound by more than was lost.
+// more reports whether a number exceeds a bound by more than the lost machines.
 func more(n, bound, lost int) bool { return n-max(0, lost) > bound }
 
-// frozen judges that a set or a deployment is frozen.
-func (r *replay) frozen(c Change, o metav1.Object) {
+// checkNotFrozen checks that a set or a deployment is not frozen.
+func (r *replay) checkNotFrozen(c Change, o metav1.Object) {
 	if !c.Gone && r.options.ByHand <= 0 && o.GetLabels()[v1alpha1.FreezeLabelKey] == "True" {
-		r.broken(Frozen, "%s is frozen: it has too many machines", o.GetName())
+		r.violate(Frozen, "%s is frozen because of surplus machines", o.GetName())
 	}
 }
 
-// scarce judges one available machine less.
-func (r *replay) scarce(e effect) {
-	t := r.objects.tallies[e.of]
+// checkAvailable checks the lower bound after a machine became unavailable.
+func (r *replay) checkAvailable(e effect) {
+	t := r.objects.states[e.of]
 	if t == nil || !t.reached {
 		return
 	}
 	if _, available := r.count(e.of); available < int(boundsOf(t.d).Least()) {
-		r.broken(Availability, "%d machines of %s available < %d replicas - %d unavailable, after %s",
+		r.violate(Availability, "%d available machines of %s < %d replicas - %d unavailable, after %s",
 			available, t.d.Name, t.d.Spec.Replicas, boundsOf(t.d).Unavailable, e.change)
 	}
 }

@@ -15,28 +15,27 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// A Change is one change of a machine object.
+// Change is a change of a machine object.
 type Change struct {
-	// Time is when the change was written if the log is exact, and otherwise when
-	// it was seen, which is later.
+	// Time is the time of the write in an exact log, and otherwise when the recorder
+	// received the change.
 	Time time.Time
-	// Since is how far back the change may have been written if it was held up on
-	// its way: when its stream was last heard. Zero means that nothing held it up.
+	// Since is the earliest possible time of the write of a delayed change. Zero means
+	// that the change was not delayed.
 	Since time.Time
-	// Version is the resource version that the write made. Of a listed change it
-	// is that of the list.
+	// Version is the resource version of the write, or of the list for a listed change.
 	Version uint64
-	// Object as it was after the change, or when it was last seen if it is gone: a
-	// *v1alpha1.Machine, MachineSet or MachineDeployment. It is not to be changed.
+	// Object is the object after the change, or the last version of a deleted object: a
+	// *v1alpha1.Machine, MachineSet or MachineDeployment. It must not be changed.
 	Object runtime.Object
-	// Gone means that the object is no more.
+	// Gone means that the object was deleted.
 	Gone bool
-	// Listed means that the change was not seen, but is the difference between
-	// what was known and a list: others may have gone before it.
+	// Listed means that the change is the difference to a list. Other changes may have
+	// happened before it.
 	Listed bool
 }
 
-// String renders the change on one line. Its form may change.
+// String returns the change in one line. The format may change.
 func (c Change) String() string {
 	what, name := "nothing", ""
 	switch o := c.Object.(type) {
@@ -57,7 +56,7 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s %s %s (%s, version %d)", what, name, how, c.Time.Format(time.StampMilli), c.Version)
 }
 
-// earliest returns when the change may have been written at the earliest.
+// earliest returns the earliest possible time of the write.
 func (c Change) earliest(exact bool, tolerance time.Duration) time.Time {
 	switch {
 	case exact:
@@ -71,40 +70,38 @@ func (c Change) earliest(exact bool, tolerance time.Duration) time.Time {
 	}
 }
 
-// A Gap is a stretch in which changes of a kind may have been missed.
+// Gap is an interval in which changes of a kind may be missing.
 type Gap struct {
 	// Resource is the plural name of the kind.
 	Resource string
-	// After is the version up to which nothing was missed, Until the version of
-	// the list that ended the gap; zero if no list did.
+	// After is the version up to which nothing is missing. Until is the version of the
+	// list that ended the gap. Zero means that no list did.
 	After, Until uint64
-	// From is when the stream was last heard before the gap, and zero before the
-	// recording. To is when the list had come, and zero after the recording.
+	// From is the last time without missing changes. It is zero for the gap before the
+	// recording. To is when the list was received. It is zero for the gap after the
+	// recording.
 	From, To time.Time
-	// CaughtUp says of a gap after the recording that what had happened when the
-	// end was asked for had arrived: what may be missing happened later. Where it is
-	// false the last stretch of the recording may be missing. It means nothing for
-	// other gaps.
+	// CaughtUp means, for the gap after the recording, that all changes before the call of
+	// Stop are recorded. If it is false, the end of the recording may be missing. It is not
+	// used for other gaps.
 	CaughtUp bool
 }
 
-// inner says whether the gap lies within the recording.
+// inner reports whether the gap is within the recording.
 func (g Gap) inner() bool { return !g.From.IsZero() && !g.To.IsZero() }
 
-// hides says whether a write before a version is known only later than that for the
-// gap, or never.
+// hides reports whether a write before a version may be missing or late because of the gap.
 func (g Gap) hides(version uint64) bool {
 	return g.After < version && (version < g.Until || g.To.IsZero())
 }
 
-// cutsShort says whether the gap may have swallowed the last stretch of the recording.
+// cutsShort reports whether the end of the recording may be missing because of the gap.
 func (g Gap) cutsShort() bool { return g.To.IsZero() && !g.CaughtUp }
 
-// afterwards says whether all that the gap may have swallowed happened after the end
-// of the recording was asked for.
+// afterwards reports whether only changes after the call of Stop may be missing because of the gap.
 func (g Gap) afterwards() bool { return g.To.IsZero() && g.CaughtUp }
 
-// String renders the gap on one line. Its form may change.
+// String returns the gap in one line. The format may change.
 func (g Gap) String() string {
 	from, to := "the beginning", "the end"
 	if !g.From.IsZero() {
@@ -116,27 +113,26 @@ func (g Gap) String() string {
 	return fmt.Sprintf("%s from %s to %s", g.Resource, from, to)
 }
 
-// A Log is what is known to have happened to machine objects. The zero Log knows
-// nothing and claims to be complete.
+// Log is the recorded changes of machine objects. The zero Log is empty and complete.
 type Log struct {
-	// Namespace that was watched; empty means all.
+	// Namespace is the watched namespace. Empty means all.
 	Namespace string
 	// Exact means that the times are those of the writes.
 	Exact bool
-	// Changes in the order of their versions.
+	// Changes are the changes in the order of their versions.
 	Changes []Change
-	// Gaps in what was seen. Those before and after a recording are among them.
+	// Gaps are the gaps, including those before and after the recording.
 	Gaps []Gap
 }
 
-// FromHistory returns the log of an in-memory cluster: complete and exact. Writes
-// of other kinds are left out.
+// FromHistory returns the log of a cluster in memory. It is complete and exact. Writes of other
+// kinds are omitted.
 func FromHistory(writes []draintest.Write) Log {
 	log := Log{Exact: true}
 	for _, w := range writes {
 		version, err := strconv.ParseUint(w.ResourceVersion, 10, 64)
 		if err != nil {
-			version = 0 // the order is that of the history then
+			version = 0 // the history has the order
 		}
 		c := Change{Time: w.Time, Version: version, Object: w.After}
 		if w.After == nil {
@@ -149,15 +145,14 @@ func FromHistory(writes []draintest.Write) Log {
 	return log
 }
 
-// The kinds of which a log tells, by their plural names.
+// These are the plural names of the kinds in a log.
 const (
 	machines    = "machines"
 	machineSets = "machinesets"
 	deployments = "machinedeployments"
 )
 
-// resourceOf returns the plural name of the kind of an object, and nothing for
-// objects of other kinds and for nil.
+// resourceOf returns the plural name of the kind of an object, or "" for other objects and nil.
 func resourceOf(o runtime.Object) string {
 	switch o := o.(type) {
 	case *v1alpha1.Machine:
@@ -176,7 +171,7 @@ func resourceOf(o runtime.Object) string {
 	return ""
 }
 
-// nameOf returns the name of an object, and nothing for nil.
+// nameOf returns the name of an object, or "" for nil.
 func nameOf(o runtime.Object) string {
 	if resourceOf(o) == "" {
 		return ""
@@ -188,8 +183,7 @@ func nameOf(o runtime.Object) string {
 	return m.GetName()
 }
 
-// blind says whether machines may have been written at some time around t and
-// not been seen at any other.
+// blind reports whether writes of machines around t may be missing.
 func (l Log) blind(t time.Time, tolerance time.Duration) bool {
 	return slices.ContainsFunc(l.Gaps, func(g Gap) bool {
 		return g.Resource == machines &&

@@ -14,80 +14,80 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// objects is how far the replay of the objects has come.
+// objects is the state of the replay of the objects.
 type objects struct {
-	tallies map[types.UID]*tally
-	sets    map[types.UID]*set
-	lives   map[types.UID]*life
+	states    map[types.UID]*deploymentState
+	sets      map[types.UID]*set
+	histories map[types.UID]*machineHistory
 }
 
 func newObjects() objects {
-	return objects{tallies: map[types.UID]*tally{}, sets: map[types.UID]*set{}, lives: map[types.UID]*life{}}
+	return objects{states: map[types.UID]*deploymentState{}, sets: map[types.UID]*set{}, histories: map[types.UID]*machineHistory{}}
 }
 
-// tally is a deployment.
-type tally struct {
+// deploymentState is a deployment in the replay.
+type deploymentState struct {
 	d       *v1alpha1.MachineDeployment
-	reached bool // it has been complete with this floor
+	reached bool // the deployment was complete with this floor
 	room    timeline
 }
 
-// set is a machine set.
+// set is a machine set in the replay.
 type set struct {
 	s    *v1alpha1.MachineSet
 	of   types.UID // its deployment
 	room timeline
 }
 
-// life is a machine, from when it was seen first, and after it is gone.
-type life struct {
+// machineHistory is a machine in the replay, also after its removal.
+type machineHistory struct {
 	m  *v1alpha1.Machine
 	of types.UID // its deployment
-	// joined is when it came to that deployment at the latest, zero if it was made
-	// for it.
+	// joined is the latest time at which the machine joined the deployment. Zero means
+	// that it was created for it.
 	joined time.Time
-	// born is when it was made at the earliest.
+	// born is the earliest time of its creation.
 	born time.Time
-	// guarded is when it had its finalizer at the earliest, unguarded when it had
-	// lost it at the latest, deleting when its deletion began at the earliest,
-	// gone when it was gone at the latest.
+	// guarded is the earliest time with the finalizer, unguarded the latest time without
+	// it. deleting is the earliest time of its deletion timestamp, gone the latest time of
+	// its removal.
 	guarded, unguarded, deleting, gone *time.Time
 }
 
-// alive says whether the machine exists and is not being deleted.
-func (l *life) alive() bool { return l.gone == nil && l.m.DeletionTimestamp.IsZero() }
+// alive reports whether the machine exists and is not being deleted.
+func (l *machineHistory) alive() bool { return l.gone == nil && l.m.DeletionTimestamp.IsZero() }
 
-// available says whether the machine is alive and available.
-func (l *life) available() bool {
+// available reports whether the machine is alive and available.
+func (l *machineHistory) available() bool {
 	return l.alive() && machine.TraitsOf(l.m.Status.CurrentStatus.Phase).Available
 }
 
-// join brings the machine to a deployment.
-func (l *life) join(of types.UID, latest time.Time) {
+// join moves the machine to a deployment.
+func (l *machineHistory) join(of types.UID, latest time.Time) {
 	if l.of != of {
 		l.of, l.joined = of, latest
 	}
 }
 
-// effect is what a change means for a bound.
+// effect is the effect of a change on the bounds.
 type effect struct {
-	change Change
-	life   *life
-	of     types.UID // the deployment before the change
-	// grew means that there is one machine more; otherwise one less is available.
+	change         Change
+	machineHistory *machineHistory
+	of             types.UID // the deployment before the change
+	// grew means that there is one machine more. Otherwise one less is available.
 	grew bool
-	// own means that this was done and did not happen by itself.
+	// own means that a client caused the change.
 	own bool
 }
 
-// apply takes a change over and returns what it means.
+// apply applies a change and returns its effects.
 func (r *replay) apply(c Change) []effect {
 	switch o := c.Object.(type) {
 	case *v1alpha1.MachineDeployment:
-		r.frozen(c, o)
+		r.checkNotFrozen(c, o)
 		r.applyDeployment(c, o)
 	case *v1alpha1.MachineSet:
-		r.frozen(c, o)
+		r.checkNotFrozen(c, o)
 		r.applySet(c, o)
 	case *v1alpha1.Machine:
 		return r.applyMachine(c, o)
@@ -96,11 +96,11 @@ func (r *replay) apply(c Change) []effect {
 }
 
 func (r *replay) applyDeployment(c Change, d *v1alpha1.MachineDeployment) {
-	t := r.objects.tallies[d.UID]
+	t := r.objects.states[d.UID]
 	first := t == nil
 	if first {
-		t = &tally{d: d}
-		r.objects.tallies[d.UID] = t
+		t = &deploymentState{d: d}
+		r.objects.states[d.UID] = t
 	}
 	missed := c.Listed && (first || t.d.Generation != d.Generation)
 	if missed {
@@ -115,7 +115,7 @@ func (r *replay) applyDeployment(c Change, d *v1alpha1.MachineDeployment) {
 	t.room.set(room, r.earliest(c), c.Time)
 }
 
-// boundsOf returns the bounds of a deployment. Those that cannot be read allow nothing.
+// boundsOf returns the bounds of a deployment. Invalid bounds are zero.
 func boundsOf(d *v1alpha1.MachineDeployment) deployment.Bounds {
 	b, _ := deployment.BoundsOf(d)
 	return b
@@ -132,7 +132,7 @@ func (r *replay) applySet(c Change, o *v1alpha1.MachineSet) {
 		s.room.unknown(r.earliest(c), c.Time)
 	}
 	s.s, s.of = o, owner(o)
-	for _, l := range r.objects.lives {
+	for _, l := range r.objects.histories {
 		if owner(l.m) == o.UID {
 			l.join(s.of, c.Time)
 		}
@@ -144,7 +144,7 @@ func (r *replay) applySet(c Change, o *v1alpha1.MachineSet) {
 	s.room.set(room, r.earliest(c), c.Time)
 }
 
-// owner returns the controller of an object, or nothing.
+// owner returns the UID of the controller of an object, or "".
 func owner(o metav1.Object) types.UID {
 	if ref := metav1.GetControllerOfNoCopy(o); ref != nil {
 		return ref.UID
@@ -153,11 +153,11 @@ func owner(o metav1.Object) types.UID {
 }
 
 func (r *replay) applyMachine(c Change, m *v1alpha1.Machine) []effect {
-	l := r.objects.lives[m.UID]
+	l := r.objects.histories[m.UID]
 	first := l == nil
 	if first {
-		l = &life{m: m, born: r.earliest(c)}
-		r.objects.lives[m.UID] = l
+		l = &machineHistory{m: m, born: r.earliest(c)}
+		r.objects.histories[m.UID] = l
 	}
 	was, of := l.available() && !first, l.of
 	l.m = m
@@ -168,16 +168,16 @@ func (r *replay) applyMachine(c Change, m *v1alpha1.Machine) []effect {
 	}
 	r.age(l, c)
 	if first && l.alive() {
-		return []effect{{change: c, life: l, grew: true}}
+		return []effect{{change: c, machineHistory: l, grew: true}}
 	}
 	if was && (!l.available() || of != l.of) {
-		return []effect{{change: c, life: l, of: of, own: !c.Listed && !l.alive() || r.options.Steady}}
+		return []effect{{change: c, machineHistory: l, of: of, own: !c.Listed && !l.alive() || r.options.Steady}}
 	}
 	return nil
 }
 
-// age notes what became of a machine when.
-func (r *replay) age(l *life, c Change) {
+// age records the times of a machine.
+func (r *replay) age(l *machineHistory, c Change) {
 	earliest, latest := r.earliest(c), c.Time
 	guarded := slices.Contains(l.m.Finalizers, v1alpha1.MCMFinalizerName)
 	if guarded && l.guarded == nil {

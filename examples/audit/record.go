@@ -16,15 +16,15 @@ import (
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 )
 
-// A Recorder writes down what happens to the machine objects of a namespace. Make
-// one with [Record]. It is safe for use by multiple goroutines.
+// Recorder records the changes of the machine objects of a namespace; see [Record]. It is safe for
+// several goroutines.
 type Recorder struct {
 	namespace string
 	cancel    context.CancelFunc
 	running   sync.WaitGroup
 	streams   []*stream
 	stop      sync.Once
-	finish    func() []Gap // waits for what is on its way, and returns what lies behind the end
+	finish    func() []Gap // waits for pending changes, and returns the gaps after the end
 
 	mu      sync.Mutex
 	changes []Change
@@ -35,15 +35,13 @@ type Recorder struct {
 // errNoClient is the error of a [Record] call without a client.
 var errNoClient = errors.New("a recorder needs a client")
 
-// Record begins to write down what happens in a namespace, or in all of them if
-// it is empty. What happens after it has returned is not missed: it lists before
-// it returns, and its error is that of a list. The client should be used for
-// nothing else and have no rate limit.
+// Record starts to record the changes in a namespace. Empty means all namespaces. It lists the
+// objects before it returns, so that later changes are not missed. The error is that of a list. The
+// client should be used for nothing else and have no rate limit.
 //
-// Watches that end are resumed where they were; if the API server has forgotten
-// that, the difference to a new list is written down, and a [Gap]. The recorder
-// tries on for as long as the API server is away. It ends with the context, or
-// when it is stopped, and runs three goroutines until then.
+// A watch that ends is resumed. If the API server no longer has the version, the recorder lists
+// again and records the difference and a [Gap]. It retries during outages of the API server. Its
+// three goroutines end with the context or with Stop.
 func Record(ctx context.Context, client versioned.Interface, namespace string) (*Recorder, error) {
 	if client == nil {
 		return nil, errNoClient
@@ -69,7 +67,7 @@ func Record(ctx context.Context, client versioned.Interface, namespace string) (
 	return r, nil
 }
 
-// newStream returns the stream of a kind, from the methods of its client.
+// newStream returns the stream of a kind from the methods of its client.
 func newStream[L runtime.Object](
 	r *Recorder, resource string,
 	list func(context.Context, metav1.ListOptions) (L, error), open func(context.Context, metav1.ListOptions) (watch.Interface, error),
@@ -80,9 +78,8 @@ func newStream[L runtime.Object](
 	}
 }
 
-// Log returns what was written down so far, as if the recording ended now, without
-// waiting for what is on its way: before Stop, the last gaps are not CaughtUp. Its
-// objects are shared and not to be changed.
+// Log returns the recorded changes without waiting for pending ones. Before Stop, the last gaps are
+// not CaughtUp. Its objects are shared and must not be changed.
 func (r *Recorder) Log() Log {
 	if log, ended := r.written(); ended {
 		return log
@@ -98,7 +95,7 @@ func (r *Recorder) Log() Log {
 	return log
 }
 
-// written returns what is written down, and whether the end is.
+// written returns the recorded changes, and whether the recording has ended.
 func (r *Recorder) written() (Log, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,14 +104,12 @@ func (r *Recorder) written() (Log, bool) {
 	return log, r.stopped
 }
 
-// patience is how long Stop waits for what is on its way. It takes a few
-// milliseconds; a busy machine may need more.
+// patience is how long Stop waits for pending changes.
 const patience = 15 * time.Second
 
-// Stop ends the recording and returns all that was written down. It waits for what
-// has happened already and not arrived, for up to fifteen seconds, unless the
-// context of the recording ends. Where that was in vain, the last [Gap] of the kind
-// is not CaughtUp. To stop again only returns the log again.
+// Stop ends the recording and returns the log. It waits up to 15s for pending changes, unless the
+// context ends. If the wait fails for a kind, the last [Gap] of the kind is not CaughtUp. Another
+// Stop returns the same log.
 func (r *Recorder) Stop() Log {
 	r.stop.Do(func() {
 		ends := r.finish()
@@ -127,8 +122,8 @@ func (r *Recorder) Stop() Log {
 	return r.Log()
 }
 
-// catchUp waits until the streams have come as far as the API server is, as long as
-// patience lasts, and returns what lies behind their ends.
+// catchUp waits until the streams have the version of the API server, up to patience. It returns
+// the gaps after their ends.
 func (r *Recorder) catchUp(ctx context.Context) []Gap {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -142,7 +137,7 @@ func (r *Recorder) catchUp(ctx context.Context) []Gap {
 	return ends
 }
 
-// seen returns the latest version that was seen until a time, of whatever kind.
+// seen returns the latest version of any kind received until a time.
 func (r *Recorder) seen(until time.Time) uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,7 +150,7 @@ func (r *Recorder) seen(until time.Time) uint64 {
 	return version
 }
 
-// write writes changes and gaps down.
+// write records changes and gaps.
 func (r *Recorder) write(changes []Change, gaps ...Gap) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

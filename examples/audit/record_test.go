@@ -29,11 +29,11 @@ import (
 
 const namespace = "n"
 
-// patience is how long a test waits for what has to happen. It bounds nothing else.
+// patience is how long a test waits for an event.
 const patience = time.Minute
 
-// play runs the controllers over clusters in memory and a cloud without latency,
-// in real time, until the test ends.
+// play runs the controllers in real time over clusters in memory and a cloud without latency, until
+// the test ends.
 func play(t *testing.T, control *draintest.Cluster, api versioned.Interface, cloud *drivertest.Cloud) {
 	t.Helper()
 	target := draintest.New(draintest.Options{})
@@ -50,7 +50,7 @@ func play(t *testing.T, control *draintest.Cluster, api versioned.Interface, clo
 	nodes := &hollow.Nodes{Client: target.Client(), VMs: hollow.VMsOf(cloud)}
 	running.Go(func() {
 		for ctx.Err() == nil {
-			_ = nodes.Step(ctx) // repeated at the next step
+			_ = nodes.Step(ctx) // the next step repeats it
 			select {
 			case <-ctx.Done():
 			case <-time.After(5 * time.Millisecond):
@@ -120,7 +120,7 @@ func TestRecorder_RolloutWithInterruptions_NoViolation(t *testing.T) {
 	require.Equal(t, log, recorder.Stop(), "to stop again tells the same")
 }
 
-// away makes the API server refuse watches, and closes those that are open.
+// away makes the API server reject watches, and closes the open ones.
 func away(t *testing.T, control *draintest.Cluster) (back func()) {
 	t.Helper()
 	back = control.Inject(draintest.Fault{Kind: draintest.Unavailable, Verb: "watch"})
@@ -163,7 +163,7 @@ func TestRecorder_APIServerDown_GapIsRecorded(t *testing.T) {
 	create("c")
 
 	log := recorder.Stop()
-	var told []string
+	var reported []string
 	for _, c := range log.Changes {
 		m, ok := c.Object.(*v1alpha1.Machine)
 		require.True(t, ok)
@@ -174,16 +174,16 @@ func TestRecorder_APIServerDown_GapIsRecorded(t *testing.T) {
 		if c.Gone {
 			text += " gone"
 		}
-		told = append(told, text)
+		reported = append(reported, text)
 	}
-	require.Equal(t, []string{"before listed", "a", "a listed gone", "b listed", "c"}, told)
+	require.Equal(t, []string{"before listed", "a", "a listed gone", "b listed", "c"}, reported)
 	f, err := audit.Check(log, cloud.History(), cloud.Snapshot(), audit.Options{})
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, f.Gaps, 1)
 	require.False(t, f.Complete())
-	require.Equal(t, "whether VM "+vm.ProviderID+" began with a guarded machine", f.Unproven[0])
+	require.Equal(t, "whether VM "+vm.ProviderID+" was created with a Machine with finalizer", f.Unproven[0])
 	for _, what := range f.Unproven[1:] {
-		require.Contains(t, what, "every step by itself in the gap of machine", "nothing is missing in the end")
+		require.Contains(t, what, "each change in the gap of machine", "nothing is missing in the end")
 	}
 	for _, g := range log.Gaps {
 		require.NotEmpty(t, g.String())
@@ -235,9 +235,8 @@ func TestRecorder_ContextCanceled_EndsWithItsError(t *testing.T) {
 	require.Error(t, err)
 }
 
-// cutOff records a namespace in which a machine is made and deleted while the API
-// server sends nothing, and stops the recording then. What is refused meanwhile is answered again
-// after a time.
+// cutOff records a namespace in which a machine is created and deleted while the API server sends
+// nothing, and stops the recording. Rejected requests succeed again after a time.
 func cutOff(t *testing.T, after time.Duration, verbs ...string) (f audit.Figures, changes int, took time.Duration) {
 	t.Helper()
 	control, api := machinetest.New(draintest.Options{})
@@ -283,7 +282,7 @@ func TestRecorder_StopDuringOutage_IsCutShort(t *testing.T) {
 			require.Zero(t, changes)
 			require.False(t, f.Complete())
 			require.True(t, f.CutShort)
-			require.Contains(t, f.Unproven[len(f.Unproven)-1], "what happened last, in the gap of machines from")
+			require.Contains(t, f.Unproven[len(f.Unproven)-1], "the last changes, because of the gap of machines from")
 			require.GreaterOrEqual(t, took, 10*time.Second)
 			require.Less(t, took, 20*time.Second)
 		})
@@ -291,7 +290,7 @@ func TestRecorder_StopDuringOutage_IsCutShort(t *testing.T) {
 }
 
 func TestRecorder_KindSeenLate_GapBeginsAtTheOtherKinds(t *testing.T) {
-	t.Parallel() // it takes its time
+	t.Parallel() // the test is slow
 	control, api := machinetest.New(draintest.Options{})
 	ctx, client := t.Context(), api.MachineV1alpha1().Machines(namespace)
 	recorder, err := audit.Record(ctx, api, namespace)
@@ -307,7 +306,7 @@ func TestRecorder_KindSeenLate_GapBeginsAtTheOtherKinds(t *testing.T) {
 		}
 		return after
 	}
-	require.Eventually(t, func() bool { // no deployment was ever written
+	require.Eventually(t, func() bool { // the namespace has no deployment
 		return strconv.FormatUint(after(recorder.Log(), false), 10) == m.ResourceVersion
 	}, patience, 50*time.Millisecond)
 	back := away(t, control)

@@ -19,9 +19,9 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// saint is a run of controllers that break no bound, whatever happens.
-type saint struct {
-	*tape
+// lawfulRun is a random run of controllers that keep all bounds.
+type lawfulRun struct {
+	*recording
 
 	random  *rand.Rand
 	seconds float64
@@ -31,8 +31,8 @@ type saint struct {
 	full    bool // the deployment was complete with these replicas
 }
 
-func newSaint(seed uint64) *saint {
-	s := &saint{tape: newTape(), random: rand.New(rand.NewPCG(seed, 1)), vms: map[string]bool{}, d: deploymentOf(2, 1)}
+func newSaint(seed uint64) *lawfulRun {
+	s := &lawfulRun{recording: newRecording(), random: rand.New(rand.NewPCG(seed, 1)), vms: map[string]bool{}, d: deploymentOf(2, 1)}
 	s.full = true
 	s.d.Status = v1alpha1.MachineDeploymentStatus{}
 	for range 3 {
@@ -45,14 +45,14 @@ func newSaint(seed uint64) *saint {
 	return s
 }
 
-func (s *saint) replace(m *v1alpha1.Machine, change func(*v1alpha1.Machine)) {
+func (s *lawfulRun) replace(m *v1alpha1.Machine, change func(*v1alpha1.Machine)) {
 	next := m.DeepCopy()
 	change(next)
 	s.all[slices.Index(s.all, m)] = next
 	s.write(s.seconds, next)
 }
 
-func (s *saint) counts() (alive, available int) {
+func (s *lawfulRun) counts() (alive, available int) {
 	for _, m := range s.all {
 		if m.DeletionTimestamp == nil {
 			alive++
@@ -64,14 +64,14 @@ func (s *saint) counts() (alive, available int) {
 	return alive, available
 }
 
-func (s *saint) make() {
+func (s *lawfulRun) make() {
 	m := running(fmt.Sprintf("m%d", len(s.log.Changes)), unguarded, pending)
 	s.all = append(s.all, m)
 	s.write(s.seconds, m)
 }
 
-// step does one thing that may be done.
-func (s *saint) step() {
+// step makes one allowed change.
+func (s *lawfulRun) step() {
 	alive, available := s.counts()
 	m := running("none", deleting)
 	if len(s.all) > 0 {
@@ -107,8 +107,8 @@ func (s *saint) step() {
 	}
 }
 
-// end gets on with a deletion.
-func (s *saint) end(m *v1alpha1.Machine, doomed bool) {
+// end continues a deletion.
+func (s *lawfulRun) end(m *v1alpha1.Machine, doomed bool) {
 	switch i := slices.Index(s.all, m); {
 	case !doomed || i < 0:
 	case s.vms[m.Name]:
@@ -120,8 +120,8 @@ func (s *saint) end(m *v1alpha1.Machine, doomed bool) {
 	}
 }
 
-// other scales, notes that a deployment is complete, or lets a machine fail.
-func (s *saint) other(m *v1alpha1.Machine, alive, available int) {
+// other scales, completes the deployment, or makes a machine fail.
+func (s *lawfulRun) other(m *v1alpha1.Machine, alive, available int) {
 	d := s.d.DeepCopy()
 	switch s.random.IntN(3) {
 	case 0:
@@ -147,15 +147,15 @@ func (s *saint) other(m *v1alpha1.Machine, alive, available int) {
 	}
 }
 
-// watched is how a recorder would have seen the run: each kind late by up to the
-// tolerance, and now and then not at all.
-func (s *saint) watched(tolerance time.Duration) audit.Log {
+// watched returns the log of a recorder: each kind is late by up to the tolerance, and sometimes
+// has gaps.
+func (s *lawfulRun) watched(tolerance time.Duration) audit.Log {
 	truth := s.log.Changes
 	last := truth[len(truth)-1].Time
 	var log audit.Log
 	for _, resource := range []string{"machines", "machinesets", "machinedeployments"} {
-		w := &witness{resource: resource, log: &log, random: s.random, tolerance: tolerance, known: map[types.UID]audit.Change{}}
-		w.list(truth, start.Add(time.Duration(s.random.Int64N(int64(3*time.Second))))) // beginning
+		w := &lateRecorder{resource: resource, log: &log, random: s.random, tolerance: tolerance, known: map[types.UID]audit.Change{}}
+		w.list(truth, start.Add(time.Duration(s.random.Int64N(int64(3*time.Second))))) // the first list
 		for w.n < len(truth) && truth[w.n].Time.Before(last.Add(-time.Second)) {
 			switch {
 			case s.random.IntN(40) == 0:
@@ -177,21 +177,23 @@ func later(t, u time.Time) time.Time {
 	return u
 }
 
-// witness sees one kind.
-type witness struct {
+// lateRecorder records one kind.
+type lateRecorder struct {
 	resource  string
 	log       *audit.Log
 	random    *rand.Rand
 	tolerance time.Duration
-	n         int // of the truth
+	n         int // the index in the real history
 	known     map[types.UID]audit.Change
 	version   uint64
 	heard     time.Time
 }
 
-func (w *witness) delay() time.Duration { return time.Duration(w.random.Int64N(int64(w.tolerance))) }
+func (w *lateRecorder) delay() time.Duration {
+	return time.Duration(w.random.Int64N(int64(w.tolerance)))
+}
 
-func (w *witness) concerns(c audit.Change) bool {
+func (w *lateRecorder) concerns(c audit.Change) bool {
 	switch c.Object.(type) {
 	case *v1alpha1.Machine:
 		return w.resource == "machines"
@@ -202,7 +204,7 @@ func (w *witness) concerns(c audit.Change) bool {
 	}
 }
 
-func (w *witness) see(c audit.Change) {
+func (w *lateRecorder) see(c audit.Change) {
 	if !w.concerns(c) {
 		return
 	}
@@ -212,13 +214,13 @@ func (w *witness) see(c audit.Change) {
 	w.log.Changes = append(w.log.Changes, c)
 }
 
-// miss misses what happens until a time, and lists then.
-func (w *witness) miss(truth []audit.Change, until time.Time) {
+// miss misses the changes until a time, and then lists.
+func (w *lateRecorder) miss(truth []audit.Change, until time.Time) {
 	w.heard = later(w.heard, truth[w.n].Time.Add(w.delay()))
 	w.list(truth, until)
 }
 
-func (w *witness) list(truth []audit.Change, when time.Time) {
+func (w *lateRecorder) list(truth []audit.Change, when time.Time) {
 	found, version := map[types.UID]audit.Change{}, w.version
 	for w.n = 0; w.n < len(truth) && !truth[w.n].Time.After(when); w.n++ {
 		c := truth[w.n]

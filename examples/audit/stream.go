@@ -19,34 +19,34 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// stream is the changes of one kind.
+// stream records the changes of one kind.
 type stream struct {
 	recorder *Recorder
 	resource string
 	list     func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch    func(context.Context, metav1.ListOptions) (watch.Interface, error)
-	moved    chan struct{} // something has arrived
+	moved    chan struct{} // signals a new event
 
 	mu      sync.Mutex
 	known   map[types.UID]runtime.Object
-	version uint64    // nothing was missed up to here
-	open    bool      // a watch is open
-	heard   time.Time // what was written until then has arrived, unless it still is on its way
-	late    time.Time // what arrives until then may have been held up since the stream was heard
+	version uint64    // nothing is missing up to this version
+	open    bool      // reports whether a watch is open
+	heard   time.Time // writes until then have arrived or are pending
+	late    time.Time // events until then may be delayed
 }
 
 const (
-	// retryAfter is how long a stream waits after a failure.
+	// retryAfter is the pause after a failure.
 	retryAfter = 50 * time.Millisecond
-	// pause is how long a stream may be without a watch before what comes next
-	// counts as held up.
+	// pause is how long a stream may be without a watch until its next events count as
+	// delayed.
 	pause = 100 * time.Millisecond
-	// backlog is how long after such a pause it does, and how much later than on
-	// another stream a change is never seen otherwise.
+	// backlog is how long events count as delayed after such a pause. It is also the
+	// maximum delay between two streams.
 	backlog = 2 * time.Second
 )
 
-// run follows the changes until the context ends.
+// run records changes until the context ends.
 func (s *stream) run(ctx context.Context) {
 	forgotten := false
 	for ctx.Err() == nil {
@@ -66,7 +66,7 @@ func (s *stream) run(ctx context.Context) {
 	}
 }
 
-// follow watches from where the stream is, until the watch ends.
+// follow watches from the version of the stream until the watch ends.
 func (s *stream) follow(ctx context.Context) error {
 	s.mu.Lock()
 	from := strconv.FormatUint(s.version, 10)
@@ -93,7 +93,7 @@ func (s *stream) follow(ctx context.Context) error {
 	}
 }
 
-// opened notes that a watch was opened: what it brings first may be old.
+// opened records that a watch was opened. Its first events may be delayed.
 func (s *stream) opened() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,14 +103,14 @@ func (s *stream) opened() {
 	}
 }
 
-// closed notes that the watch has ended.
+// closed records that the watch has ended.
 func (s *stream) closed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.heard, s.open = s.upTo(), false
 }
 
-// upTo returns until when all has arrived, but for what still is on its way.
+// upTo returns the time until which nothing is missing except pending events.
 func (s *stream) upTo() time.Time {
 	if now := time.Now(); s.open && !now.Before(s.late) {
 		return now
@@ -118,7 +118,7 @@ func (s *stream) upTo() time.Time {
 	return s.heard
 }
 
-// end returns the gap behind what has arrived.
+// end returns the gap after the last event.
 func (s *stream) end() Gap {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *stream) end() Gap {
 	return Gap{Resource: s.resource, After: max(s.version, s.recorder.seen(from.Add(-backlog))), From: from}
 }
 
-// take takes one event.
+// take records one event.
 func (s *stream) take(e watch.Event) error {
 	if e.Type == watch.Error {
 		return apierrors.FromObject(e.Object)
@@ -154,7 +154,7 @@ func (s *stream) take(e watch.Event) error {
 	return nil
 }
 
-// remember keeps what is known.
+// remember stores the last version of an object.
 func (s *stream) remember(uid types.UID, c Change) {
 	if c.Gone {
 		delete(s.known, uid)
@@ -163,7 +163,7 @@ func (s *stream) remember(uid types.UID, c Change) {
 	}
 }
 
-// read returns what is needed of an object.
+// read returns the metadata and the resource version of an object.
 func read(o runtime.Object) (metav1.Object, uint64, error) {
 	m, err := meta.Accessor(o)
 	if err != nil {
@@ -176,7 +176,7 @@ func read(o runtime.Object) (metav1.Object, uint64, error) {
 	return m, version, nil
 }
 
-// listed returns what there is now, and the version of the list.
+// listed returns the objects of a list, and its version.
 func (s *stream) listed(ctx context.Context) (map[types.UID]runtime.Object, uint64, error) {
 	list, err := s.list(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -205,8 +205,7 @@ func (s *stream) listed(ctx context.Context) (map[types.UID]runtime.Object, uint
 	return found, version, nil
 }
 
-// relist writes down the difference between what is known and what there is, and
-// that something may be missing.
+// relist records the difference to a list, and a gap.
 func (s *stream) relist(ctx context.Context) error {
 	found, version, err := s.listed(ctx)
 	if err != nil {
@@ -232,7 +231,7 @@ func (s *stream) relist(ctx context.Context) error {
 	return nil
 }
 
-// same says whether two objects are the same, in the same version.
+// same reports whether two objects have the same UID and version.
 func same(a, b runtime.Object) bool {
 	if a == nil || b == nil {
 		return false
@@ -242,8 +241,8 @@ func same(a, b runtime.Object) bool {
 	return err == nil && err2 == nil && m.GetUID() == n.GetUID() && m.GetResourceVersion() == n.GetResourceVersion()
 }
 
-// catchUp waits until the stream has come as far as a list is now, and says whether
-// it has before the context ended.
+// catchUp waits until the stream has the objects of a list. It returns false if the context ends
+// first.
 func (s *stream) catchUp(ctx context.Context) bool {
 	found, version, err := s.listed(ctx)
 	for err != nil {
@@ -271,9 +270,8 @@ func (s *stream) catchUp(ctx context.Context) bool {
 	return true
 }
 
-// has says whether the stream has come as far as a list. What it knows may be what
-// the list says although something came and went that it did not hear of: that
-// counts only while it hears.
+// has reports whether the stream has all changes up to a list. Without an open watch, equal objects
+// do not prove that, because short-lived objects may be missing.
 func (s *stream) has(found map[types.UID]runtime.Object, version uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -285,7 +283,7 @@ func (s *stream) has(found map[types.UID]runtime.Object, version uint64) bool {
 	}
 	for uid, o := range s.known {
 		if _, at, err := read(o); err == nil && at <= version && found[uid] == nil {
-			return false // its end is on its way
+			return false // its end is pending
 		}
 	}
 	for uid, o := range found {

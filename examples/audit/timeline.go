@@ -10,17 +10,16 @@ import (
 // unbounded is a bound that is never exceeded.
 const unbounded = math.MaxInt
 
-// span is a bound and when it may have been in force.
+// span is a bound, and the interval in which it may have been in force.
 type span struct {
 	value        int
 	since, until time.Time // a zero until means until now
 }
 
-// timeline is how a bound changed.
+// timeline is the history of a bound.
 type timeline []span
 
-// set lets another bound be in force from now on: it was written between earliest
-// and latest.
+// set adds a bound that was written between two times.
 func (t *timeline) set(value int, earliest, latest time.Time) {
 	if n := len(*t); n > 0 {
 		last := &(*t)[n-1]
@@ -32,13 +31,13 @@ func (t *timeline) set(value int, earliest, latest time.Time) {
 	*t = append(*t, span{value: value, since: earliest})
 }
 
-// unknown says that any bound may have been in force between two times.
+// unknown records that any bound may have been in force between two times.
 func (t *timeline) unknown(earliest, latest time.Time) {
 	*t = append(timeline{{value: unbounded, since: earliest, until: latest}}, *t...)
 }
 
-// most returns the largest bound that may have been in force at some time between
-// two; a zero to means the latest one as well. Where none is known, none is broken.
+// most returns the largest bound that may have been in force between two times. A zero to includes
+// the latest bound. Without a known bound it returns unbounded.
 func (t *timeline) most(from, to time.Time) int {
 	most, known := 0, false
 	for _, s := range *t {

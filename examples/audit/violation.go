@@ -2,39 +2,38 @@
 
 package audit
 
-// A Bound is one that must never be broken.
+// Bound is the name of a bound that controllers must never violate.
 type Bound string
 
-// The bounds.
+// These are the bounds that [Check] verifies.
 const (
-	// MachinesOfDeployment are at most its replicas and surge.
+	// MachinesOfDeployment limits the machines of a deployment to its replicas and surge.
 	MachinesOfDeployment Bound = "MachinesOfDeployment"
-	// MachinesOfSet are at most its replicas.
+	// MachinesOfSet limits the machines of a set to its replicas.
 	MachinesOfSet Bound = "MachinesOfSet"
-	// VMsOfDeployment are at most its replicas and surge.
+	// VMsOfDeployment limits the VMs of a deployment to its replicas and surge.
 	VMsOfDeployment Bound = "VMsOfDeployment"
-	// Availability of a deployment does not fall under its floor.
+	// Availability requires the replicas of a deployment less maxUnavailable to be available.
 	Availability Bound = "Availability"
-	// Frozen is no set and no deployment: the controllers create as many machines as they
-	// were asked for.
+	// Frozen requires that no set or deployment is frozen because of surplus machines.
 	Frozen Bound = "Frozen"
-	// OneVM is what a machine has at most.
+	// OneVM limits a machine to one VM.
 	OneVM Bound = "OneVM"
-	// Guarded is the machine of a VM when it begins.
+	// Guarded requires a Machine with finalizer when a VM is created.
 	Guarded Bound = "Guarded"
-	// Outlived is a VM by its machine, and by the guard of it.
+	// Outlived requires that the Machine keeps its finalizer until its VM is deleted.
 	Outlived Bound = "Outlived"
-	// NothingLeft is what the cloud holds in the end.
+	// NothingLeft requires that the cloud is empty at the end.
 	NothingLeft Bound = "NothingLeft"
 )
 
-// A Violation says that a bound was broken.
-type Violation struct { //nolint:errname // what it is, and not that it is an error, matters to readers
-	// Bound that was broken.
+// Violation is the violation of a bound.
+type Violation struct { //nolint:errname // the name says what was found
+	// Bound is the violated bound.
 	Bound Bound
-	// Text says how, with the numbers.
+	// Text describes the violation with its numbers.
 	Text string
 }
 
 // Error returns the text.
-func (b Violation) Error() string { return b.Text }
+func (v Violation) Error() string { return v.Text }

@@ -24,7 +24,7 @@ func TestVerify_BoundViolated_ReturnsError(t *testing.T) {
 	var violation audit.Violation
 	require.ErrorAs(t, err, &violation)
 	require.Equal(t, audit.Guarded, violation.Bound)
-	require.ErrorContains(t, err, "the cloud still holds")
+	require.ErrorContains(t, err, "the cloud is not empty")
 	require.Equal(t, 1, f.writes)
 	require.Equal(t, 1, f.Machines)
 }
