@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// apply creates what the manifests hold, owners first.
+// apply creates the objects of the manifests, owners first.
 func (w *world) apply(ctx context.Context, m *manifests) error {
 	api := w.machines.MachineV1alpha1()
 	owners := map[string]types.UID{}
@@ -55,8 +55,8 @@ func (w *world) apply(ctx context.Context, m *manifests) error {
 	return nil
 }
 
-// create creates an object, however often that has to be tried, and returns it as
-// it is stored: an answer may be lost after the object was made.
+// create creates an object and returns the stored one. It repeats failed requests. AlreadyExists is
+// success, because a response may be lost.
 func create[T metav1.Object](
 	ctx context.Context,
 	post func(context.Context, T, metav1.CreateOptions) (T, error),
@@ -72,8 +72,8 @@ func create[T metav1.Object](
 	})
 }
 
-// adopt lets owner references mean the owners of this world; those whose owner is
-// not in it go.
+// adopt replaces the UIDs in owner references by those of the created owners. It removes references
+// to owners that are not in the manifests.
 func adopt(o metav1.Object, owners map[string]types.UID) {
 	var refs []metav1.OwnerReference
 	for _, ref := range o.GetOwnerReferences() {

@@ -8,8 +8,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// fastClock is the real clock from a start on, running several times as fast. It
-// is safe for several goroutines.
+// fastClock is a clock that starts with the real time and is faster by a factor. It is safe for
+// several goroutines.
 type fastClock struct {
 	clock.RealClock
 	start time.Time
@@ -18,13 +18,12 @@ type fastClock struct {
 
 func newFastClock(speed float64) *fastClock { return &fastClock{start: time.Now(), speed: speed} }
 
-// real returns how long a duration of this clock really takes.
+// real returns the real duration of a duration of this clock.
 func (c *fastClock) real(d time.Duration) time.Duration {
 	return max(time.Duration(float64(d)/c.speed), min(d, time.Microsecond))
 }
 
-// atLeast returns d, or more where that would be over sooner than shortest, in real
-// time.
+// atLeast returns d, or the duration of this clock for shortest in real time, whichever is longer.
 func (c *fastClock) atLeast(d, shortest time.Duration) time.Duration {
 	return max(d, time.Duration(float64(shortest)*c.speed))
 }
@@ -37,24 +36,24 @@ func (c *fastClock) Now() time.Time {
 // Since returns the time of this clock since t.
 func (c *fastClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
-// After returns a channel that is sent to once d of this clock has passed.
+// After returns a channel that receives after d of this clock.
 func (c *fastClock) After(d time.Duration) <-chan time.Time { return c.RealClock.After(c.real(d)) }
 
 // Sleep waits for d of this clock.
 func (c *fastClock) Sleep(d time.Duration) { c.RealClock.Sleep(c.real(d)) }
 
-// Tick returns a channel that is sent to every d of this clock.
+// Tick returns a channel that receives every d of this clock.
 func (c *fastClock) Tick(d time.Duration) <-chan time.Time { return c.RealClock.Tick(c.real(d)) }
 
-// NewTimer returns a timer of d of this clock.
+// NewTimer returns a timer for d of this clock.
 func (c *fastClock) NewTimer(d time.Duration) clock.Timer {
 	return fastTimer{Timer: c.RealClock.NewTimer(c.real(d)), clock: c}
 }
 
-// NewTicker returns a ticker of d of this clock.
+// NewTicker returns a ticker for d of this clock.
 func (c *fastClock) NewTicker(d time.Duration) clock.Ticker { return c.RealClock.NewTicker(c.real(d)) }
 
-// AfterFunc calls f once d of this clock has passed.
+// AfterFunc calls f after d of this clock.
 func (c *fastClock) AfterFunc(d time.Duration, f func()) clock.Timer {
 	return fastTimer{Timer: c.RealClock.AfterFunc(c.real(d), f), clock: c}
 }
@@ -64,5 +63,5 @@ type fastTimer struct {
 	clock *fastClock
 }
 
-// Reset starts the timer anew, for d of its clock.
+// Reset restarts the timer for d of its clock.
 func (t fastTimer) Reset(d time.Duration) bool { return t.Timer.Reset(t.clock.real(d)) }

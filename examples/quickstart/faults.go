@@ -11,8 +11,7 @@ import (
 	"github.com/machinist-dev/machinist/driver/drivertest"
 )
 
-// breakThings makes the provider and the API servers fail now and then, and
-// returns what puts an end to it.
+// breakThings injects random failures of the provider and the API servers until stop is called.
 func (w *world) breakThings() (stop func()) {
 	for _, f := range driverFaults() {
 		w.cloud.Inject(f)
@@ -38,8 +37,8 @@ func driverFaults() []drivertest.Fault {
 	}
 }
 
-// apiFaults are those of a request. The kubelets renew their leases so often on the
-// clock of the demo that hardly a watch would live if these met faults, too.
+// apiFaults returns the faults of requests. Lease renewals have none, because they are so frequent
+// on the clock of the demo that hardly any watch would stay open.
 func apiFaults() []draintest.Fault {
 	faults := []draintest.Fault{
 		{Kind: draintest.Conflict, Verb: "update", Probability: 0.05},

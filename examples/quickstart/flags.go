@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// settings are what the flags say.
+// settings are the values of the flags.
 type settings struct {
 	file     string
 	replicas int
@@ -31,19 +31,19 @@ const maxReplicas = 1000
 // manifests, whose timeouts it can choose.
 func (s settings) failures() bool { return s.file == "" }
 
-// parseFlags reads the command line. flag.ErrHelp means that help was asked for
-// and has been printed to out.
+// parseFlags parses the command line. The error flag.ErrHelp means that it has printed the help to
+// out.
 func parseFlags(args []string, out io.Writer) (settings, error) {
 	var s settings
 	fs := flag.NewFlagSet("quickstart", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
-	fs.StringVar(&s.file, "f", "", "`file` with manifests, as kubectl get -o yaml prints them, or - for standard input (default: one deployment of its own)")
-	fs.IntVar(&s.replicas, "replicas", 3, "`number` of machines to begin with")
+	fs.StringVar(&s.file, "f", "", "`file` with manifests in the format of kubectl get -o yaml, or - for standard input (default: a built-in manifest)")
+	fs.IntVar(&s.replicas, "replicas", 3, "initial `number` of machines")
 	fs.Int64Var(&s.seed, "seed", 1, "`seed` of names and faults")
-	fs.Float64Var(&s.speed, "speed", 60, "run the clock so many `times` as fast")
-	fs.BoolVar(&s.faults, "faults", false, "make the provider and the API servers fail now and then")
-	fs.BoolVar(&s.verbose, "v", false, "print every decision that does something, and why")
-	fs.DurationVar(&s.timeout, "timeout", 10*time.Minute, "give up after this real `time`")
+	fs.Float64Var(&s.speed, "speed", 60, "`factor` by which the clock is faster than real time")
+	fs.BoolVar(&s.faults, "faults", false, "inject random failures of the provider and the API servers")
+	fs.BoolVar(&s.verbose, "v", false, "print every decision with actions, and its reason")
+	fs.DurationVar(&s.timeout, "timeout", 10*time.Minute, "stop with an error after this `duration` of real time")
 	switch err := fs.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		_, _ = fmt.Fprintln(out, "usage: quickstart [flags]")

@@ -26,11 +26,11 @@ func TestFlags_Invalid_OneLineAndExitStatusTwo(t *testing.T) {
 		"a file that does not exist":     {[]string{"-f", "testdata/none.yaml"}, "no such file"},
 		"a file that is not YAML":        {[]string{"-f", "testdata/broken.yaml"}, "testdata/broken.yaml: document 1: "},
 		"a file with an unknown field":   {[]string{"-f", "testdata/unknown-field.yaml"}, `document 2: strict decoding error: unknown field "spec.klass"`},
-		"a file with another kind":       {[]string{"-f", "testdata/other-kind.yaml"}, "kind ConfigMap is not one that this demo applies"},
-		"a file with nothing in it":      {[]string{"-f", "testdata/nothing.yaml"}, "no Machine, MachineSet, MachineDeployment or MachineClass in it"},
+		"a file with another kind":       {[]string{"-f", "testdata/other-kind.yaml"}, "kind ConfigMap is not supported by this demo"},
+		"a file with nothing in it":      {[]string{"-f", "testdata/nothing.yaml"}, "contains no Machine, MachineSet, MachineDeployment or MachineClass"},
 		"a deployment that is not valid": {[]string{"-f", "testdata/invalid.yaml"}, "MachineDeployment workers: "},
-		"a name that stands there twice": {[]string{"-f", "testdata/twice.yaml"}, "default/one stands in the manifests twice"},
-		"classes of two providers":       {[]string{"-f", "testdata/providers.yaml"}, `machine classes of two providers, "AWS" and "GCP"`},
+		"a duplicate name":               {[]string{"-f", "testdata/twice.yaml"}, "default/one is in the manifests twice"},
+		"classes of two providers":       {[]string{"-f", "testdata/providers.yaml"}, `machine classes have two providers, "AWS" and "GCP"`},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -9,22 +9,21 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// moment is when something was written to the control cluster. The zero moment is
-// never.
+// moment is a write to the control cluster. The zero moment means never.
 type moment struct {
-	n  int // of the write, from 1 on
+	n  int // the number of the write, from 1
 	at time.Time
 }
 
-// never says that it did not happen.
+// never reports whether it did not happen.
 func (m moment) never() bool { return m.n == 0 }
 
-// before says whether both have happened, this one first.
+// before reports whether m happened before o. It is false if one of them did not happen.
 func (m moment) before(o moment) bool { return m.n > 0 && m.n < o.n }
 
-// lifecycle is what became of a machine in a stretch of the history: when it was made,
-// became Running, Unknown and Failed for the first time, was preserved, asked to be
-// let go and was not preserved any more, was deleted, and was gone.
+// lifecycle is the part of the lifecycle of a machine in a history: its creation, the first time of
+// each phase, its preservation, the request to release it, the end of the preservation, its
+// deletion, and its removal.
 type lifecycle struct {
 	name, node string
 	created    time.Time
@@ -32,14 +31,14 @@ type lifecycle struct {
 	made, running, unknown, failed, preserved, letGo, released, deleted, gone moment
 
 	until time.Time // the end of the preservation
-	why   string    // it has failed
+	why   string    // the reason of the failure
 }
 
-// version returns that of the last write to the control cluster.
+// version returns the resource version of the last write to the control cluster.
 func (w *world) version() string { return w.control.ResourceVersion() }
 
-// lifecyclesSince returns the lifecycles of the machines of which something was written
-// since a version of the control cluster, in the order of these writes.
+// lifecyclesSince returns the lifecycles of the machines with a write since a version of the
+// control cluster, in the order of these writes.
 func lifecyclesSince(w *world, version string) []*lifecycle {
 	return lifecyclesIn(w.control.HistorySince(version))
 }
@@ -64,8 +63,7 @@ func lifecyclesIn(history []draintest.Write) []*lifecycle {
 	return lifecycles
 }
 
-// read adds a write to a lifecycle. Before is nil for a machine that is new, after for
-// one that is gone.
+// read adds a write to a lifecycle. Before is nil for a new machine, after for a removed one.
 func (l *lifecycle) read(before, after *v1alpha1.Machine, now moment) {
 	first := func(m *moment, happened bool) {
 		if m.never() && happened {
@@ -105,8 +103,7 @@ func lifecycleOf(lifecycles []*lifecycle, name string) *lifecycle {
 	return &lifecycle{name: name}
 }
 
-// replacement returns the first machine that was made after a moment and became
-// Running, or nil.
+// replacement returns the first machine that was created after a moment and became Running, or nil.
 func replacement(lifecycles []*lifecycle, after moment) *lifecycle {
 	for _, l := range lifecycles {
 		if after.before(l.made) && !l.running.never() {

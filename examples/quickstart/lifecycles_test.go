@@ -16,14 +16,14 @@ import (
 
 var began = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// book writes histories.
-type book struct {
+// historyBuilder builds histories.
+type historyBuilder struct {
 	machines map[string]*v1alpha1.Machine
 	writes   []draintest.Write
 }
 
-// write changes a machine, which is made if it is not there; nil takes it away.
-func (b *book) write(name string, change func(*v1alpha1.Machine)) {
+// write changes a machine, and creates a missing one. A nil change removes it.
+func (b *historyBuilder) write(name string, change func(*v1alpha1.Machine)) {
 	if b.machines == nil {
 		b.machines = map[string]*v1alpha1.Machine{}
 	}
@@ -53,9 +53,9 @@ func enters(phase v1alpha1.MachinePhase) func(*v1alpha1.Machine) {
 
 func goes(m *v1alpha1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: began} }
 
-// tell writes a scenario, one word a write: of the machine a that it is Unknown,
-// Failed, Kept, Released, Deleting or gone; the machine b is made, and Running.
-func (b *book) tell(words ...string) []*lifecycle {
+// historyOf adds writes, one for each word such as "a:Failed", and returns the lifecycles of the
+// history.
+func (b *historyBuilder) historyOf(words ...string) []*lifecycle {
 	for _, word := range words {
 		name, what := word[:1], word[2:]
 		switch what {
@@ -83,9 +83,9 @@ func (b *book) tell(words ...string) []*lifecycle {
 }
 
 func TestLifecycles_History_IsRead(t *testing.T) {
-	b := &book{}
+	b := &historyBuilder{}
 	b.writes = append(b.writes, draintest.Write{Name: "a", After: &corev1.Node{}})
-	lifecycles := b.tell("a:made", "b:made", "a:Running", "a:Unknown", "a:Running", "a:kept", "a:Failed", "a:let-go", "a:free", "a:deleted", "a:gone")
+	lifecycles := b.historyOf("a:made", "b:made", "a:Running", "a:Unknown", "a:Running", "a:kept", "a:Failed", "a:let-go", "a:free", "a:deleted", "a:gone")
 	require.Len(t, lifecycles, 2)
 	a := lifecycleOf(lifecycles, "a")
 	for want, m := range map[int]moment{2: a.made, 4: a.running, 5: a.unknown, 7: a.preserved, 8: a.failed, 9: a.letGo, 10: a.released, 11: a.deleted, 12: a.gone} {
@@ -109,7 +109,7 @@ func TestLifecycles_DidNotHappen_FactsReturnError(t *testing.T) {
 	tests := map[string]struct {
 		facts func([]*lifecycle) error
 		words []string
-		says  string // empty means that it happened
+		says  string // empty means no error
 	}{
 		"one never joins":                        {joins, []string{"a:made", "a:Failed", "a:deleted", "b:made", "a:gone", "b:Running"}, ""},
 		"one joins":                              {joins, []string{"a:made", "a:Running", "a:Failed", "a:deleted", "b:made", "a:gone", "b:Running"}, "has joined"},
@@ -137,7 +137,7 @@ func TestLifecycles_DidNotHappen_FactsReturnError(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			err := test.facts((&book{}).tell(test.words...))
+			err := test.facts((&historyBuilder{}).historyOf(test.words...))
 			if test.says == "" {
 				require.NoError(t, err)
 				return
@@ -154,11 +154,11 @@ func TestTokens_NodesJoin_NoTokenIsLeft(t *testing.T) {
 	other := []draintest.Write{{After: secret}, {Before: token, After: token}, {Before: node, After: node}, {Before: node}}
 	text, err := joinedWithTokens(append(other, made, joins, gone, made, gone))
 	require.NoError(t, err)
-	require.Equal(t, "1 Nodes joined, each with a bootstrap token of its own; none of the 2 tokens is left", text)
+	require.Equal(t, "1 Nodes joined, each with its own bootstrap token; all 2 tokens were deleted", text)
 	_, err = joinedWithTokens(append(other, joins))
 	require.ErrorContains(t, err, "1 Nodes joined with 0 bootstrap tokens")
 	_, err = joinedWithTokens(append(other, made, joins, made, gone))
-	require.ErrorContains(t, err, "1 of 2 bootstrap tokens are left")
+	require.ErrorContains(t, err, "1 of 2 bootstrap tokens were not deleted")
 	_, err = joinedWithTokens(nil)
 	require.Error(t, err)
 }
@@ -170,7 +170,7 @@ func TestAutoscaler_NodeCordonedForRollout_ScaleDownDisabled(t *testing.T) {
 		}}}}
 	}
 	require.NoError(t, spared([]draintest.Write{node(""), node("true"), node("")}, "n"))
-	require.ErrorContains(t, spared([]draintest.Write{node("")}, "n"), "was not kept")
-	require.ErrorContains(t, spared([]draintest.Write{node("true")}, "other"), "was not kept")
+	require.ErrorContains(t, spared([]draintest.Write{node("")}, "n"), "did not get the annotation")
+	require.ErrorContains(t, spared([]draintest.Write{node("true")}, "other"), "did not get the annotation")
 	require.ErrorContains(t, spared([]draintest.Write{node(""), node("true")}, "n"), "still")
 }

@@ -24,8 +24,7 @@ func main() {
 	os.Exit(status)
 }
 
-// quickstart runs the demo until it ends, or its context does, and returns its exit
-// status.
+// quickstart runs the demo until its end or the end of the context, and returns the exit status.
 func quickstart(ctx context.Context, args []string, out, errOut io.Writer) int {
 	s, err := parseFlags(args, out)
 	if errors.Is(err, flag.ErrHelp) {
@@ -41,10 +40,10 @@ func quickstart(ctx context.Context, args []string, out, errOut io.Writer) int {
 		_, _ = fmt.Fprintf(errOut, "quickstart: %s\n", oneLine(err))
 		return 2
 	}
-	if !s.verbose { // the informers complain about every fault
+	if !s.verbose { // informers log every fault
 		klog.SetLogger(logr.Discard())
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("not done after %s", s.timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("not finished after %s", s.timeout))
 	defer cancel()
 	began := time.Now()
 	summary, err := run(ctx, s, m, out)
@@ -56,7 +55,7 @@ func quickstart(ctx context.Context, args []string, out, errOut io.Writer) int {
 	return 0
 }
 
-// run tells the scenario and checks it, and returns it in one line.
+// run runs and checks the scenario, and returns a summary in one line.
 func run(ctx context.Context, s settings, m *manifests, out io.Writer) (string, error) {
 	for _, d := range m.deployments {
 		if s.file == "" || s.replicasGiven {
@@ -66,7 +65,7 @@ func run(ctx context.Context, s settings, m *manifests, out io.Writer) (string, 
 	return perform(ctx, newWorld(s, m.provider()), s, m, out)
 }
 
-// perform tells the scenario in a world.
+// perform runs the scenario in a world.
 func perform(ctx context.Context, w *world, s settings, m *manifests, out io.Writer) (string, error) {
 	p := newProgress(w, out, s.verbose)
 	for _, note := range m.notes {
@@ -78,9 +77,9 @@ func perform(ctx context.Context, w *world, s settings, m *manifests, out io.Wri
 	finished := p.watch(playing)
 	if s.faults {
 		defer w.breakThings()()
-		p.line("the provider and the API servers fail now and then")
+		p.line("the provider and the API servers fail at random")
 	}
-	err := (&scenario{w: w, m: m, progress: p, failures: s.failures()}).tell(ctx)
+	err := (&scenario{w: w, m: m, progress: p, failures: s.failures()}).play(ctx)
 	end()
 	if runErr := <-done; !errors.Is(runErr, context.Canceled) {
 		err = errors.Join(err, runErr)
@@ -98,5 +97,5 @@ func perform(ctx context.Context, w *world, s settings, m *manifests, out io.Wri
 	if f.FewestAvailable >= 0 {
 		summary += fmt.Sprintf(", never fewer than %d available", f.FewestAvailable)
 	}
-	return fmt.Sprintf("%s, no bound broken, nothing left; %d writes, %d failed passes repeated;", summary, f.writes, p.errors()), nil
+	return fmt.Sprintf("%s, no bound violated, the cloud is empty; %d writes, %d failed passes repeated;", summary, f.writes, p.errors()), nil
 }

@@ -22,14 +22,14 @@ import (
 //go:embed manifests/demo.yaml
 var demoManifests []byte
 
-// manifests are what is applied.
+// manifests are the objects that the demo applies.
 type manifests struct {
 	secrets     []*corev1.Secret
 	classes     []*v1alpha1.MachineClass
 	machines    []*v1alpha1.Machine
 	sets        []*v1alpha1.MachineSet
 	deployments []*v1alpha1.MachineDeployment
-	// notes say what had to be changed or made up.
+	// notes report what prepare changed or added.
 	notes []string
 }
 
@@ -37,8 +37,7 @@ func (m *manifests) note(format string, args ...any) {
 	m.notes = append(m.notes, fmt.Sprintf(format, args...))
 }
 
-// readManifests reads the file that the flags name, or the manifests of the
-// demo.
+// readManifests reads the file of the flags, or the built-in manifests.
 func readManifests(file string) (*manifests, error) {
 	var data []byte
 	var err error
@@ -62,8 +61,8 @@ func readManifests(file string) (*manifests, error) {
 	return m, nil
 }
 
-// parseManifests decodes YAML documents strictly: unknown fields and kinds are
-// errors that name the document.
+// parseManifests decodes YAML documents strictly. Unknown fields and kinds are errors that name the
+// document.
 func parseManifests(data []byte) (*manifests, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)); err != nil {
@@ -85,7 +84,7 @@ func parseManifests(data []byte) (*manifests, error) {
 		}
 	}
 	if len(m.machines)+len(m.sets)+len(m.deployments)+len(m.classes) == 0 {
-		return nil, errors.New("no Machine, MachineSet, MachineDeployment or MachineClass in it")
+		return nil, errors.New("contains no Machine, MachineSet, MachineDeployment or MachineClass")
 	}
 	return m, nil
 }
@@ -116,12 +115,12 @@ func (m *manifests) decode(decoder runtime.Decoder, doc []byte) error {
 	case *v1alpha1.MachineDeployment:
 		m.deployments = append(m.deployments, o)
 	default:
-		return fmt.Errorf("kind %s is not one that this demo applies", object.GetObjectKind().GroupVersionKind().Kind)
+		return fmt.Errorf("kind %s is not supported by this demo", object.GetObjectKind().GroupVersionKind().Kind)
 	}
 	return nil
 }
 
-// isBlank says whether a document holds nothing but comments.
+// isBlank reports whether a document is empty except for comments.
 func isBlank(doc []byte) bool {
 	for line := range bytes.Lines(doc) {
 		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && !bytes.Equal(line, []byte("---")) {
@@ -131,5 +130,5 @@ func isBlank(doc []byte) bool {
 	return true
 }
 
-// oneLine renders an error in one line.
+// oneLine returns the text of an error in one line.
 func oneLine(err error) string { return oneLineOf(err.Error()) }

@@ -19,12 +19,11 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// simulated is the provider of classes that name none.
+// simulated is the provider of classes without a provider.
 const simulated = "simulated"
 
-// prepare makes manifests fit to be applied: what only another API server can
-// know is taken off, and classes and secrets that are referred to and missing
-// are made up. It fails if an object cannot be acted upon.
+// prepare makes manifests ready to be applied. It removes fields that belong to another API server,
+// and adds missing classes and Secrets. It returns an error for an invalid object.
 func (m *manifests) prepare() error {
 	m.clean()
 	m.release()
@@ -34,7 +33,7 @@ func (m *manifests) prepare() error {
 	return m.validate()
 }
 
-// objects returns everything but the secrets, in the order of application.
+// objects returns all objects except Secrets in the order of creation.
 func (m *manifests) objects() []metav1.Object {
 	var all []metav1.Object
 	for _, c := range m.classes {
@@ -52,15 +51,14 @@ func (m *manifests) objects() []metav1.Object {
 	return all
 }
 
-// clean takes off what belongs to the API server, and to the cloud, that the
-// objects came from.
+// clean removes the fields that the original API server and cloud have set.
 func (m *manifests) clean() {
 	for _, o := range m.objects() {
 		cleanMeta(o)
 	}
 	for _, s := range m.secrets {
 		cleanMeta(s)
-		for key, value := range s.StringData { // an API server would do this
+		for key, value := range s.StringData { // like an API server
 			if s.Data == nil {
 				s.Data = map[string][]byte{}
 			}
@@ -76,7 +74,7 @@ func (m *manifests) clean() {
 	}
 	for _, o := range m.machines {
 		if o.Spec.ProviderID != "" {
-			m.note("machine %s: its VM %s is not in this cloud; it gets a new one", o.Name, o.Spec.ProviderID)
+			m.note("machine %s: VM %s is not in the simulated cloud; the machine gets a new VM", o.Name, o.Spec.ProviderID)
 		}
 		o.Spec.ProviderID, o.Status = "", v1alpha1.MachineStatus{}
 		delete(o.Labels, v1alpha1.NodeLabelKey)
@@ -95,7 +93,7 @@ func cleanMeta(o metav1.Object) {
 	o.SetSelfLink("")
 }
 
-// settled is for how many seconds machines settle at most.
+// settled is the maximum of minReadySeconds.
 const settled = 5
 
 // release removes what would delay the demo: a pause, a freeze, a rollback to a
@@ -108,7 +106,7 @@ func (m *manifests) release() {
 		d.Spec.Paused, d.Spec.RollbackTo = false, nil
 		delete(d.Labels, v1alpha1.FreezeLabelKey)
 		if d.Spec.MinReadySeconds > settled {
-			m.note("machine deployment %s lets machines settle for %d s where it comes from; here for %d", d.Name, d.Spec.MinReadySeconds, settled)
+			m.note("machine deployment %s has minReadySeconds %d; the demo uses %d", d.Name, d.Spec.MinReadySeconds, settled)
 			d.Spec.MinReadySeconds = settled
 		}
 		if in := d.Spec.Strategy.InPlaceUpdate; in != nil && in.OrchestrationType == v1alpha1.OrchestrationTypeManual {
@@ -119,15 +117,15 @@ func (m *manifests) release() {
 	for _, s := range m.sets {
 		_, disabled := s.Labels[v1alpha1.LabelKeyMachineSetScaleUpDisabled]
 		if s.Labels[v1alpha1.FreezeLabelKey] != "" || disabled {
-			m.note("machine set %s may create no machines where it comes from; here it may", s.Name)
+			m.note("machine set %s is frozen; the demo unfreezes it", s.Name)
 		}
 		delete(s.Labels, v1alpha1.FreezeLabelKey)
 		delete(s.Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
 	}
 }
 
-// rolling says whether all deployments replace their machines bit by bit, so that
-// pods find a place at any time and a budget for them can be kept.
+// rolling reports whether all deployments replace their machines step by step, so that pods always
+// have a Node and a PodDisruptionBudget can be kept.
 func (m *manifests) rolling() bool {
 	for _, d := range m.deployments {
 		b, err := deployment.BoundsOf(d)
@@ -139,14 +137,14 @@ func (m *manifests) rolling() bool {
 	return true
 }
 
-// addDeployment makes up a deployment for a class that nothing uses.
+// addDeployment adds a deployment for an unused class.
 func (m *manifests) addDeployment() {
 	if len(m.machines)+len(m.sets)+len(m.deployments) > 0 || len(m.classes) == 0 {
 		return
 	}
 	class, one, none := m.classes[0], intstr.FromInt32(1), intstr.FromInt32(0)
 	labels := map[string]string{v1alpha1.LabelKeyMachineDeploymentName: "workers"}
-	m.note("nothing uses machine class %s; a machine deployment is made for it", class.Name)
+	m.note("machine class %s is not used; the demo adds a machine deployment for it", class.Name)
 	m.deployments = append(m.deployments, &v1alpha1.MachineDeployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: class.Namespace, Name: "workers"},
 		Spec: v1alpha1.MachineDeploymentSpec{
@@ -166,7 +164,7 @@ func (m *manifests) addDeployment() {
 	})
 }
 
-// classRef is a class that something refers to.
+// classRef is a reference to a class.
 type classRef struct{ namespace, name, user string }
 
 func (m *manifests) classRefs() []classRef {
@@ -183,18 +181,18 @@ func (m *manifests) classRefs() []classRef {
 	return refs
 }
 
-// hasClass says whether a class is among the manifests.
+// hasClass reports whether a class is in the manifests.
 func (m *manifests) hasClass(namespace, name string) bool {
 	return slices.ContainsFunc(m.classes, func(c *v1alpha1.MachineClass) bool { return c.Namespace == namespace && c.Name == name })
 }
 
-// addClasses makes up classes that are referred to and missing.
+// addClasses adds the missing classes.
 func (m *manifests) addClasses() {
 	for _, ref := range m.classRefs() {
 		if m.hasClass(ref.namespace, ref.name) || ref.name == "" {
 			continue
 		}
-		m.note("machine class %s, of %s, is not among the manifests; an empty one is made for it", ref.name, ref.user)
+		m.note("machine class %s of %s is not in the manifests; the demo adds an empty one", ref.name, ref.user)
 		m.classes = append(m.classes, &v1alpha1.MachineClass{
 			ObjectMeta:   metav1.ObjectMeta{Namespace: ref.namespace, Name: ref.name},
 			Provider:     m.provider(),
@@ -207,7 +205,7 @@ func (m *manifests) addClasses() {
 	}
 }
 
-// provider returns the provider that the classes name.
+// provider returns the provider of the classes.
 func (m *manifests) provider() string {
 	for _, c := range m.classes {
 		if c.Provider != "" {
@@ -217,8 +215,7 @@ func (m *manifests) provider() string {
 	return simulated
 }
 
-// addSecrets makes up secrets that classes refer to and that are missing. A class
-// that refers to none gets one for its user data.
+// addSecrets adds the missing Secrets. A class without a Secret gets one for its user data.
 func (m *manifests) addSecrets() {
 	for _, c := range m.classes {
 		if c.SecretRef == nil {
@@ -231,7 +228,7 @@ func (m *manifests) addSecrets() {
 			if there {
 				continue
 			}
-			m.note("secret %s, of machine class %s, is not among the manifests; one is made for it", ref.Name, c.Name)
+			m.note("Secret %s of machine class %s is not in the manifests; the demo adds one", ref.Name, c.Name)
 			m.secrets = append(m.secrets, &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Namespace: ref.Namespace, Name: ref.Name},
 				Data:       map[string][]byte{machine.UserDataKey: []byte("#!/bin/sh\necho " + machine.MachineNamePlaceholder + "\n")},
@@ -240,11 +237,11 @@ func (m *manifests) addSecrets() {
 	}
 }
 
-// validate says what cannot be acted upon.
+// validate returns an error for an invalid object.
 func (m *manifests) validate() error {
 	for _, c := range m.classes {
 		if c.Provider != m.provider() {
-			return fmt.Errorf("machine classes of two providers, %q and %q: the demo has one cloud", m.provider(), c.Provider)
+			return fmt.Errorf("machine classes have two providers, %q and %q; the demo has one cloud", m.provider(), c.Provider)
 		}
 	}
 	for _, d := range m.deployments {
@@ -265,7 +262,7 @@ func (m *manifests) validate() error {
 	return m.validateNames()
 }
 
-// validateNames says which object has no name, or that of another.
+// validateNames returns an error for an object without a name or with a duplicate one.
 func (m *manifests) validateNames() error {
 	seen := map[string]bool{}
 	for _, o := range m.objects() {
@@ -274,7 +271,7 @@ func (m *manifests) validateNames() error {
 		case o.GetName() == "":
 			return fmt.Errorf("%T without metadata.name", o)
 		case seen[key]:
-			return fmt.Errorf("%s/%s stands in the manifests twice", o.GetNamespace(), o.GetName())
+			return fmt.Errorf("%s/%s is in the manifests twice", o.GetNamespace(), o.GetName())
 		}
 		seen[key] = true
 	}

@@ -21,24 +21,24 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// progress shows what happens as it happens: as a live table on a terminal, as
-// plain lines elsewhere. It is safe for several goroutines.
+// progress prints the progress: as a live table on a terminal, and as lines otherwise. It is safe
+// for several goroutines.
 type progress struct {
 	w       *world
 	verbose bool
 	live    bool
-	height  int // of the terminal
+	height  int // the height of the terminal
 	width   int
 	began   time.Time
 
 	mu     sync.Mutex
 	out    io.Writer
-	drawn  int // lines of the table on the screen
+	drawn  int // the number of table lines on the screen
 	phases map[string]v1alpha1.MachinePhase
 	sizes  map[string]string
 	failed int
-	holds  map[string]string  // what deployments wait for, by key
-	notes  []controllers.Note // of controllers, in their order, without errors
+	holds  map[string]string  // the holds of deployments, by key
+	notes  []controllers.Note // notes of the controllers without errors
 }
 
 func newProgress(w *world, out io.Writer, verbose bool) *progress {
@@ -50,14 +50,14 @@ func newProgress(w *world, out io.Writer, verbose bool) *progress {
 	return p
 }
 
-// line prints a line, with the time on the demo's clock.
+// line prints a line with the time of the clock of the demo.
 func (p *progress) line(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.print(text)
 }
 
-// headline begins a chapter.
+// headline prints the title of a chapter.
 func (p *progress) headline(title string) { p.line("== " + title) }
 
 func (p *progress) print(text string) {
@@ -65,7 +65,7 @@ func (p *progress) print(text string) {
 	_, _ = fmt.Fprintf(p.out, "%6.1fs  %s\n", p.w.clock.Since(p.began).Seconds(), text)
 }
 
-// erase takes the table off the screen.
+// erase removes the table from the screen.
 func (p *progress) erase() {
 	if p.drawn > 0 {
 		_, _ = fmt.Fprintf(p.out, "\x1b[%dA\x1b[J", p.drawn)
@@ -73,7 +73,7 @@ func (p *progress) erase() {
 	}
 }
 
-// decision is told what the controllers decide.
+// decision receives the notes of the controllers.
 func (p *progress) decision(n controllers.Note) {
 	p.mu.Lock()
 	if n.Err != nil {
@@ -94,36 +94,35 @@ func (p *progress) decision(n controllers.Note) {
 	}
 }
 
-// waits returns what a deployment said last that it waits for.
+// waits returns the holds of the last decision about a deployment.
 func (p *progress) waits(d *v1alpha1.MachineDeployment) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.holds[d.Namespace+"/"+d.Name]
 }
 
-// said returns how many notes the controllers have made.
-func (p *progress) said() int {
+// noteCount returns the number of notes.
+func (p *progress) noteCount() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.notes)
 }
 
-// saidSince returns the notes of the controllers after the first so many.
-func (p *progress) saidSince(from int) []controllers.Note {
+// notesSince returns the notes from an index on.
+func (p *progress) notesSince(from int) []controllers.Note {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.notes[from:])
 }
 
-// errors returns how many passes ended with an error.
+// errors returns the number of failed passes.
 func (p *progress) errors() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.failed
 }
 
-// watch looks at the machines until the context ends. What it returns waits for
-// that.
+// watch prints changes of machines until the context ends. The returned function waits for that.
 func (p *progress) watch(ctx context.Context) (wait func()) {
 	done := make(chan struct{})
 	go func() {
@@ -143,11 +142,11 @@ func (p *progress) watch(ctx context.Context) (wait func()) {
 	return func() { <-done }
 }
 
-// look shows what has changed.
+// look prints what has changed.
 func (p *progress) look(ctx context.Context) {
 	api := p.w.machines.MachineV1alpha1()
 	machines, err := api.Machines(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
-	if err != nil { // a fault of the demo: the next look will show it
+	if err != nil { // an injected fault: the next look repeats it
 		return
 	}
 	sets, err := api.MachineSets(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
@@ -165,7 +164,7 @@ func (p *progress) look(ctx context.Context) {
 	p.changes(machines.Items, sets.Items)
 }
 
-// changes prints a line for every machine and set that has changed.
+// changes prints a line for every changed machine and set.
 func (p *progress) changes(machines []v1alpha1.Machine, sets []v1alpha1.MachineSet) {
 	for _, s := range sets {
 		if size := setSize(s); p.sizes[s.Name] != size {
@@ -187,13 +186,13 @@ func (p *progress) changes(machines []v1alpha1.Machine, sets []v1alpha1.MachineS
 	for name := range p.phases {
 		if !seen[name] {
 			delete(p.phases, name)
-			p.print(fmt.Sprintf("machine %s: gone", name))
+			p.print(fmt.Sprintf("machine %s: deleted", name))
 		}
 	}
 }
 
 func setSize(s v1alpha1.MachineSet) string {
-	return fmt.Sprintf("%d wanted, %d there, %d available", s.Spec.Replicas, s.Status.Replicas, s.Status.AvailableReplicas)
+	return fmt.Sprintf("%d desired, %d current, %d available", s.Spec.Replicas, s.Status.Replicas, s.Status.AvailableReplicas)
 }
 
 func describe(m v1alpha1.Machine) string {
@@ -206,7 +205,7 @@ func describe(m v1alpha1.Machine) string {
 
 func oneLineOf(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// draw draws the table anew.
+// draw prints the table.
 func (p *progress) draw(machines []v1alpha1.Machine, sets []v1alpha1.MachineSet) {
 	var b strings.Builder
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

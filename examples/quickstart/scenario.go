@@ -19,19 +19,19 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// more is how many machines the demo scales up by.
+// more is the number of machines that the demo adds.
 const more = 2
 
-// scenario is what the demo does, one chapter after the other.
+// scenario is a run of the demo, one chapter after the other.
 type scenario struct {
 	w        *world
 	m        *manifests
 	progress *progress
-	failures bool // it tells of machines that fail
+	failures bool // machines fail
 }
 
-// tell tells the whole scenario, and returns the first thing that went wrong.
-func (s *scenario) tell(ctx context.Context) error {
+// play runs all chapters and returns the first error.
+func (s *scenario) play(ctx context.Context) error {
 	for _, c := range s.chapters() {
 		s.progress.headline(c.title)
 		since := s.w.version()
@@ -55,31 +55,31 @@ func (s *scenario) tell(ctx context.Context) error {
 	return nil
 }
 
-// chapter is one of the scenario.
+// chapter is a step of the scenario.
 type chapter struct {
 	title string
 	do    func(context.Context) error
 	until func(context.Context) (string, error)
-	// facts says what has to have happened, and fails if it has not. Nil means that
-	// it is enough to have come to the end.
+	// facts checks what must have happened, and describes it. Nil means that the end of
+	// the chapter is sufficient.
 	facts func([]*lifecycle) ([]string, error)
 }
 
-// chapters returns those of the scenario.
+// chapters returns the chapters of the scenario.
 func (s *scenario) chapters() []chapter {
 	begin := []chapter{
 		{title: "apply the manifests", do: func(ctx context.Context) error { return s.w.apply(ctx, s.m) }, until: s.allUp},
 		{title: "roll to a new machine class", do: func(ctx context.Context) error { return s.rollTo(ctx, "v2") }, until: s.allUp},
 	}
 	grow := []chapter{{title: fmt.Sprintf("scale up by %d", more), do: s.scale, until: s.allUp}}
-	end := chapter{title: "delete everything", do: s.delete, until: s.allGone}
+	end := chapter{title: "delete everything", do: s.delete, until: s.allDeleted}
 	if s.failures {
 		begin = append(begin, s.pauses(), s.rollsBack(), s.doesNotWork(), s.updatesInPlace())
 		if slices.ContainsFunc(s.m.deployments, func(d *v1alpha1.MachineDeployment) bool { return d.Spec.Replicas < 2 }) {
-			begin = slices.Delete(begin, 2, 4) // there is no half-way, and so no version to go back from
+			begin = slices.Delete(begin, 2, 4) // Recreate has no partial rollout
 		}
 		grow = []chapter{s.neverJoins(), s.isAway(), s.hasOrphan(), s.allSilent(), s.fallsSilent(), s.isPreserved()}
-		if s.grown() <= s.w.guard.AlwaysFew { // so few are replaced, one after the other
+		if s.grown() <= s.w.guard.AlwaysFew { // the guard allows that few replacements
 			grow = slices.Delete(grow, 3, 4)
 		}
 		end.facts = func([]*lifecycle) ([]string, error) {
@@ -90,7 +90,7 @@ func (s *scenario) chapters() []chapter {
 	return append(append(begin, grow...), end)
 }
 
-// wait waits until nothing is left to wait for.
+// wait waits until a function returns nothing missing.
 func (s *scenario) wait(ctx context.Context, until func(context.Context) (string, error)) error {
 	for {
 		missing, err := until(ctx)
@@ -105,7 +105,7 @@ func (s *scenario) wait(ctx context.Context, until func(context.Context) (string
 	}
 }
 
-// allUp says what is not up yet.
+// allUp returns what is not available yet.
 func (s *scenario) allUp(ctx context.Context) (string, error) {
 	api := s.w.machines.MachineV1alpha1()
 	for _, want := range s.m.deployments {
@@ -139,8 +139,8 @@ func (s *scenario) allUp(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// allGone says what is still there.
-func (s *scenario) allGone(ctx context.Context) (string, error) {
+// allDeleted returns what still exists.
+func (s *scenario) allDeleted(ctx context.Context) (string, error) {
 	api, all := s.w.machines.MachineV1alpha1(), metav1.ListOptions{}
 	machines, err := api.Machines(metav1.NamespaceAll).List(ctx, all)
 	if err != nil || len(machines.Items) > 0 {
@@ -171,7 +171,7 @@ func (s *scenario) allGone(ctx context.Context) (string, error) {
 		return "bootstrap tokens", err
 	}
 	if snapshot := s.w.cloud.Snapshot(); !snapshot.Empty() {
-		return "the cloud holds something", nil
+		return "the cloud is not empty", nil
 	}
 	return "", nil
 }
@@ -194,8 +194,7 @@ func lenOf(machines *v1alpha1.MachineList) int {
 	return len(machines.Items)
 }
 
-// rollTo makes a new version of the class of every deployment, and lets the
-// deployment use it.
+// rollTo creates a new version of the class of every deployment, and sets it in the deployment.
 func (s *scenario) rollTo(ctx context.Context, version string) error {
 	api := s.w.machines.MachineV1alpha1()
 	if len(s.m.deployments) == 0 {
@@ -241,7 +240,7 @@ func (s *scenario) change(ctx context.Context, d *v1alpha1.MachineDeployment, f 
 	return err
 }
 
-// scale asks for more machines.
+// scale adds machines to every deployment and set.
 func (s *scenario) scale(ctx context.Context) error {
 	for _, d := range s.m.deployments {
 		want := d.Spec.Replicas + more
@@ -269,7 +268,7 @@ func (s *scenario) scale(ctx context.Context) error {
 	return nil
 }
 
-// owned says whether a set belongs to one of the deployments.
+// owned reports whether a set belongs to one of the deployments.
 func owned(set *v1alpha1.MachineSet, deployments []*v1alpha1.MachineDeployment) bool {
 	owner := metav1.GetControllerOf(set)
 	for _, d := range deployments {
@@ -280,38 +279,38 @@ func owned(set *v1alpha1.MachineSet, deployments []*v1alpha1.MachineDeployment) 
 	return false
 }
 
-// delete deletes everything, all at once: what runs on the machines, the machines,
-// and what they need, which waits for them.
+// delete deletes everything at once: the workload, the machines, and their classes and Secrets,
+// whose finalizers keep them until the machines are deleted.
 func (s *scenario) delete(ctx context.Context) error {
 	s.w.idle.Store(true)
 	api, options := s.w.machines.MachineV1alpha1(), metav1.DeleteOptions{}
 	var errs []error
 	for _, d := range s.m.deployments {
-		errs = append(errs, s.gone(func() error { return api.MachineDeployments(d.Namespace).Delete(ctx, d.Name, options) }))
+		errs = append(errs, s.deleted(func() error { return api.MachineDeployments(d.Namespace).Delete(ctx, d.Name, options) }))
 	}
 	for _, set := range s.m.sets {
-		errs = append(errs, s.gone(func() error { return api.MachineSets(set.Namespace).Delete(ctx, set.Name, options) }))
+		errs = append(errs, s.deleted(func() error { return api.MachineSets(set.Namespace).Delete(ctx, set.Name, options) }))
 	}
 	for _, m := range s.m.machines {
-		errs = append(errs, s.gone(func() error { return api.Machines(m.Namespace).Delete(ctx, m.Name, options) }))
+		errs = append(errs, s.deleted(func() error { return api.Machines(m.Namespace).Delete(ctx, m.Name, options) }))
 	}
 	for _, c := range s.m.classes {
-		errs = append(errs, s.gone(func() error { return api.MachineClasses(c.Namespace).Delete(ctx, c.Name, options) }))
+		errs = append(errs, s.deleted(func() error { return api.MachineClasses(c.Namespace).Delete(ctx, c.Name, options) }))
 	}
 	for _, secret := range s.m.secrets {
-		errs = append(errs, s.gone(func() error { return s.w.secrets.CoreV1().Secrets(secret.Namespace).Delete(ctx, secret.Name, options) }))
+		errs = append(errs, s.deleted(func() error { return s.w.secrets.CoreV1().Secrets(secret.Namespace).Delete(ctx, secret.Name, options) }))
 	}
 	return errors.Join(errs...)
 }
 
-// gone deletes; what is gone already is as good.
-func (s *scenario) gone(del func() error) error {
+// deleted deletes an object. NotFound is success.
+func (s *scenario) deleted(del func() error) error {
 	_, err := again(func() (struct{}, error) { return struct{}{}, ignoreNotFound(del()) })
 	return err
 }
 
-// again tries a request until it succeeds, for the faults of the demo are meant
-// for the controllers.
+// again repeats a request until it succeeds, because injected faults are meant for the controllers
+// only.
 func again[T any](f func() (T, error)) (T, error) {
 	var result T
 	patience := wait.Backoff{Steps: 12, Duration: time.Millisecond, Factor: 2, Jitter: 0.1}

@@ -14,8 +14,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// neverJoins lets the VM of one of the machines that are added come up without a
-// kubelet. It takes the creation timeout and two creations.
+// neverJoins starts the VM of one of the added machines without a kubelet. The chapter takes the
+// creation timeout and two creations.
 func (s *scenario) neverJoins() chapter {
 	return chapter{
 		title: fmt.Sprintf("scale up by %d, one of which never joins", more),
@@ -27,7 +27,7 @@ func (s *scenario) neverJoins() chapter {
 		facts: func(lifecycles []*lifecycle) ([]string, error) {
 			silent := s.w.kubelets.Silent()
 			if len(silent) != 1 {
-				return nil, fmt.Errorf("VMs that came up without a kubelet: %q, want one", silent)
+				return nil, fmt.Errorf("VMs without a kubelet: %q, want one", silent)
 			}
 			i := slices.IndexFunc(lifecycles, func(l *lifecycle) bool { return l.node == silent[0] })
 			if i < 0 {
@@ -38,33 +38,33 @@ func (s *scenario) neverJoins() chapter {
 	}
 }
 
-// neverJoined says that a machine failed because it did not join, and was replaced.
+// neverJoined checks that a machine failed because it did not join, and was replaced.
 func neverJoined(lifecycles []*lifecycle, l *lifecycle) ([]string, error) {
 	next := replacement(lifecycles, l.failed)
 	switch {
 	case !l.running.never():
 		return nil, fmt.Errorf("machine %s has joined", l.name)
 	case l.failed.never() || !strings.Contains(l.why, "failed to join"):
-		return nil, fmt.Errorf("machine %s did not fail because it did not join (%q)", l.name, l.why)
+		return nil, fmt.Errorf("machine %s did not fail by the creation timeout (%q)", l.name, l.why)
 	case !l.failed.before(l.deleted) || l.gone.never():
 		return nil, fmt.Errorf("machine %s was not deleted after it failed", l.name)
 	case next == nil:
 		return nil, fmt.Errorf("machine %s was not replaced", l.name)
 	}
-	return []string{fmt.Sprintf("machine %s never joined: Failed %s after it was made, and replaced by %s",
+	return []string{fmt.Sprintf("machine %s never joined: Failed %s after its creation, replaced by %s",
 		l.name, after(l.created, l.failed.at), next.name)}, nil
 }
 
-// after renders the time from one instant to another.
+// after returns the rounded time between two times.
 func after(from, to time.Time) time.Duration { return to.Sub(from).Round(100 * time.Millisecond) }
 
-// fallsSilent lets two Nodes fall silent at once. It takes the grace of Nodes and
-// the health timeout, and twice a drain by force and a creation.
+// fallsSilent makes two Nodes silent at once. The chapter takes the grace period of Nodes, the
+// health timeout, and two times a drain by force and a creation.
 func (s *scenario) fallsSilent() chapter {
 	var names []string
 	var since time.Time
 	return chapter{
-		title: "two Nodes fall silent at once",
+		title: "two Nodes become silent at once",
 		do: func(ctx context.Context) error {
 			victims, err := s.running(ctx, 2)
 			since = s.w.clock.Now()
@@ -84,7 +84,7 @@ func (s *scenario) fallsSilent() chapter {
 		},
 		facts: func(lifecycles []*lifecycle) ([]string, error) {
 			if len(names) != 2 {
-				return nil, fmt.Errorf("machines whose Nodes fell silent: %q, want two", names)
+				return nil, fmt.Errorf("machines with silent Nodes: %q, want two", names)
 			}
 			first, second := lifecycleOf(lifecycles, names[0]), lifecycleOf(lifecycles, names[1])
 			if second.failed.before(first.failed) {
@@ -95,8 +95,8 @@ func (s *scenario) fallsSilent() chapter {
 	}
 }
 
-// oneAtATime says that the second of two machines was failed only when the first
-// was gone and another was Running in its place.
+// oneAtATime checks that the second machine failed only after the first was removed and its
+// replacement was Running.
 func oneAtATime(lifecycles []*lifecycle, first, second *lifecycle, since time.Time) ([]string, error) {
 	next := replacement(lifecycles, first.failed)
 	switch {
@@ -115,7 +115,7 @@ func oneAtATime(lifecycles []*lifecycle, first, second *lifecycle, since time.Ti
 		fmt.Sprintf("machines %s and %s: both Unknown after %s", first.name, second.name, after(since, latest(first.unknown.at, second.unknown.at))),
 		fmt.Sprintf("machine %s: Failed after %s; its replacement %s was Running after %s",
 			first.name, after(since, first.failed.at), next.name, after(since, next.running.at)),
-		fmt.Sprintf("machine %s: Failed only then, after %s; replaced by %s",
+		fmt.Sprintf("machine %s: Failed only after that, after %s; replaced by %s",
 			second.name, after(since, second.failed.at), replacement(lifecycles, second.failed).name),
 	}, nil
 }
@@ -132,19 +132,19 @@ func latest(a, b time.Time) time.Time {
 func (s *scenario) silence(m *v1alpha1.Machine) {
 	s.harm(m)
 	node := m.Labels[v1alpha1.NodeLabelKey]
-	s.w.target.SetNodeSilent(node, true) // what is in the cluster by itself does not stop its pods either
+	s.w.target.SetNodeSilent(node, true) // the kubelets of the cluster in memory do not stop its pods either
 	s.w.kubelets.Silence(node, true)
-	s.progress.line(fmt.Sprintf("Node %s falls silent", node))
+	s.progress.line(fmt.Sprintf("Node %s becomes silent", node))
 }
 
-// harm remembers that a machine may be unavailable from now on.
+// harm records that a machine may be unavailable from now on.
 func (s *scenario) harm(m *v1alpha1.Machine) {
 	if s.w.harmed[m.UID] == "" {
 		s.w.harmed[m.UID] = s.w.version()
 	}
 }
 
-// speak ends the silence of a Node.
+// speak resumes the heartbeats of a Node.
 func (s *scenario) speak(m *v1alpha1.Machine) {
 	node := m.Labels[v1alpha1.NodeLabelKey]
 	s.w.kubelets.Silence(node, false)
@@ -152,7 +152,7 @@ func (s *scenario) speak(m *v1alpha1.Machine) {
 	s.progress.line(fmt.Sprintf("Node %s reports again", node))
 }
 
-// allUnknown returns what is missing until all machines are Unknown.
+// allUnknown returns the machines that are not Unknown yet.
 func (s *scenario) allUnknown(ctx context.Context) (string, error) {
 	list, err := s.w.machines.MachineV1alpha1().Machines(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -166,7 +166,7 @@ func (s *scenario) allUnknown(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// running returns the first n machines that are Running, by name.
+// running returns the first n Running machines by name.
 func (s *scenario) running(ctx context.Context, n int) ([]*v1alpha1.Machine, error) {
 	list, err := again(func() (*v1alpha1.MachineList, error) {
 		return s.w.machines.MachineV1alpha1().Machines(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
@@ -187,8 +187,8 @@ func (s *scenario) running(ctx context.Context, n int) ([]*v1alpha1.Machine, err
 	return found[:n], nil
 }
 
-// allRunning says what is not up yet, and looks at the machines themselves besides:
-// a status that was written before a machine failed does not know of it.
+// allRunning returns what is not available yet. It also checks the machines, because the status of
+// their owners may be older than a failure.
 func (s *scenario) allRunning(ctx context.Context) (string, error) {
 	if missing, err := s.allUp(ctx); err != nil || missing != "" {
 		return missing, err
@@ -204,12 +204,12 @@ func (s *scenario) allRunning(ctx context.Context) (string, error) {
 		}
 	}
 	if running != want || len(list.Items) != want {
-		return fmt.Sprintf("%d of %d machines are Running, %d are wanted", running, len(list.Items), want), nil
+		return fmt.Sprintf("%d of %d machines are Running, %d are desired", running, len(list.Items), want), nil
 	}
 	return "", nil
 }
 
-// grown returns how many machines the deployments have once they were scaled up.
+// grown returns the number of machines of the deployments after the scale-up.
 func (s *scenario) grown() int {
 	n := more * len(s.m.deployments)
 	for _, d := range s.m.deployments {
@@ -218,7 +218,7 @@ func (s *scenario) grown() int {
 	return n
 }
 
-// isThere says whether a machine exists.
+// isThere reports whether a machine exists.
 func (s *scenario) isThere(ctx context.Context, name string) (bool, error) {
 	list, err := s.w.machines.MachineV1alpha1().Machines(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {

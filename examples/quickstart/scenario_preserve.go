@@ -14,10 +14,9 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// isPreserved asks for a machine to be kept when it fails, lets it fail, and takes
-// that back; meanwhile another is kept until its time is over. It takes the grace
-// of Nodes and the health timeout, a drain by force and a creation, and at least
-// the time of a preservation.
+// isPreserved preserves a machine when it fails, makes it fail, and releases it. Meanwhile it
+// preserves another machine until the preservation expires. The chapter takes the grace period of
+// Nodes, the health timeout, a drain by force, a creation, and at least the preserve timeout.
 func (s *scenario) isPreserved() chapter {
 	var kept, timed *v1alpha1.Machine
 	return chapter{
@@ -57,8 +56,7 @@ func (s *scenario) isPreserved() chapter {
 	}
 }
 
-// keepAndRelease preserves two machines and releases one of them, once it has
-// failed and was looked at.
+// keepAndRelease preserves two machines, and releases one of them after it has failed.
 func (s *scenario) keepAndRelease(ctx context.Context, kept, timed *v1alpha1.Machine) error {
 	if err := s.preserveNode(ctx, timed.Labels[v1alpha1.NodeLabelKey], v1alpha1.PreserveMachineAnnotationValueNow); err != nil {
 		return err
@@ -70,7 +68,7 @@ func (s *scenario) keepAndRelease(ctx context.Context, kept, timed *v1alpha1.Mac
 	if err := s.wait(ctx, func(ctx context.Context) (string, error) { return s.failedAndKept(ctx, kept) }); err != nil {
 		return err
 	}
-	s.progress.line(fmt.Sprintf("machine %s has failed and is kept", kept.Name))
+	s.progress.line(fmt.Sprintf("machine %s has failed and is preserved", kept.Name))
 	if err := s.look(ctx); err != nil {
 		return err
 	}
@@ -91,11 +89,11 @@ func keptUntilReleased(lifecycles []*lifecycle, l *lifecycle) (string, error) {
 	case next == nil || !l.letGo.before(next.made):
 		return "", fmt.Errorf("machine %s was not replaced after it was released", l.name)
 	}
-	return fmt.Sprintf("machine %s: Failed, kept for %s, deleted %s after its release, and replaced by %s",
+	return fmt.Sprintf("machine %s: Failed, preserved for %s, deleted %s after its release, and replaced by %s",
 		l.name, after(l.failed.at, l.letGo.at), after(l.letGo.at, l.deleted.at), next.name), nil
 }
 
-// timeRanOut says that a machine was preserved until its time was over and stayed.
+// timeRanOut checks that a machine was preserved until the preservation expired, and stayed.
 func timeRanOut(l *lifecycle) (string, error) {
 	switch {
 	case l.preserved.never() || l.released.never():
@@ -105,10 +103,10 @@ func timeRanOut(l *lifecycle) (string, error) {
 	case !l.unknown.never() || !l.deleted.never():
 		return "", fmt.Errorf("machine %s did not stay Running", l.name)
 	}
-	return fmt.Sprintf("machine %s: preserved for %s, its Node kept from the autoscaler; then its time was over, and it is Running still", l.name, after(l.preserved.at, l.released.at)), nil
+	return fmt.Sprintf("machine %s: preserved for %s with scale-down disabled on its Node; then the preservation expired, and the machine is still Running", l.name, after(l.preserved.at, l.released.at)), nil
 }
 
-// spared says that a Node was kept from the autoscaler for a while.
+// spared checks that a Node had the annotation that disables scale-down, and lost it.
 func spared(history []draintest.Write, name string) error {
 	is, was := false, false
 	for _, w := range history {
@@ -119,14 +117,14 @@ func spared(history []draintest.Write, name string) error {
 	}
 	switch {
 	case !was:
-		return fmt.Errorf("the Node %s was not kept from the autoscaler", name)
+		return fmt.Errorf("Node %s did not get the annotation that disables scale-down", name)
 	case is:
-		return fmt.Errorf("the Node %s is kept from the autoscaler still", name)
+		return fmt.Errorf("Node %s still has the annotation that disables scale-down", name)
 	}
 	return nil
 }
 
-// failedAndKept says what is missing until a machine has failed and is preserved.
+// failedAndKept returns what is missing until a machine has failed and is preserved.
 func (s *scenario) failedAndKept(ctx context.Context, m *v1alpha1.Machine) (string, error) {
 	m, err := s.w.machines.MachineV1alpha1().Machines(m.Namespace).Get(ctx, m.Name, metav1.GetOptions{})
 	if err != nil {
@@ -139,7 +137,7 @@ func (s *scenario) failedAndKept(ctx context.Context, m *v1alpha1.Machine) (stri
 	return "", nil
 }
 
-// preserve writes to a machine for how long it is to be kept.
+// preserve sets the preserve annotation of a machine.
 func (s *scenario) preserve(ctx context.Context, m *v1alpha1.Machine, value string) error {
 	s.progress.line(fmt.Sprintf("machine %s: preserve=%s", m.Name, value))
 	api := s.w.machines.MachineV1alpha1().Machines(m.Namespace)
@@ -154,7 +152,7 @@ func (s *scenario) preserve(ctx context.Context, m *v1alpha1.Machine, value stri
 	return err
 }
 
-// preserveNode writes the same to a Node.
+// preserveNode sets the preserve annotation of a Node.
 func (s *scenario) preserveNode(ctx context.Context, name, value string) error {
 	s.progress.line(fmt.Sprintf("Node %s: preserve=%s", name, value))
 	api := s.w.nodes.CoreV1().Nodes()

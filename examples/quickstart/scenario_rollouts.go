@@ -22,10 +22,10 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// lookedFor is how long the scenario looks at a roll-out that stands still.
+// lookedFor is how long the scenario watches a rollout that does not progress.
 const lookedFor = 10 * time.Second
 
-// look lets time pass.
+// look waits for lookedFor.
 func (s *scenario) look(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -35,12 +35,12 @@ func (s *scenario) look(ctx context.Context) error {
 	}
 }
 
-// pauses begins a roll-out, pauses it half-way and lets it go on. It takes a
-// creation and a deletion for every machine.
+// pauses begins a rollout, pauses it, and resumes it. The chapter takes a creation and a deletion
+// for every machine.
 func (s *scenario) pauses() chapter {
-	var from, to string // versions between which it was paused
+	var from, to string // the versions at the begin and the end of the pause
 	return chapter{
-		title: "roll on, pause, and resume",
+		title: "roll to another class, pause, and resume",
 		do: func(ctx context.Context) error {
 			if err := s.rollTo(ctx, "v3"); err != nil {
 				return err
@@ -73,18 +73,17 @@ func (s *scenario) pauses() chapter {
 			meanwhile := s.w.control.HistorySince(from)
 			after := s.w.control.HistorySince(to)
 			if n := sizesChanged(meanwhile[:len(meanwhile)-len(after)]); n > 0 {
-				return nil, fmt.Errorf("%d sizes of machine sets changed in the pause", n)
+				return nil, fmt.Errorf("%d machine sets changed their size during the pause", n)
 			}
 			if sizesChanged(after) == 0 {
-				return nil, errors.New("the roll-out was over before the pause was")
+				return nil, errors.New("the rollout ended before the pause")
 			}
-			return []string{fmt.Sprintf("no machine set changed its size for %s; then they went on", lookedFor)}, nil
+			return []string{fmt.Sprintf("no machine set changed its size for %s; then the rollout continued", lookedFor)}, nil
 		},
 	}
 }
 
-// sizesChanged counts the machine sets that were made or changed their size in a
-// history.
+// sizesChanged returns the number of machine sets that were created or scaled in a history.
 func sizesChanged(history []draintest.Write) (n int) {
 	for _, w := range history {
 		before, _ := w.Before.(*v1alpha1.MachineSet)
@@ -96,8 +95,8 @@ func sizesChanged(history []draintest.Write) (n int) {
 	return n
 }
 
-// rollsBack rolls back to the class before. It takes a creation and a deletion for
-// every machine.
+// rollsBack rolls back to the previous class. The chapter takes a creation and a deletion for every
+// machine.
 func (s *scenario) rollsBack() chapter {
 	var since string
 	return chapter{
@@ -110,7 +109,7 @@ func (s *scenario) rollsBack() chapter {
 		facts: func([]*lifecycle) ([]string, error) {
 			for _, w := range s.w.control.HistorySince(since) {
 				if set, ok := w.After.(*v1alpha1.MachineSet); ok && w.Before == nil {
-					return nil, fmt.Errorf("machine set %s was made to roll back", set.Name)
+					return nil, fmt.Errorf("machine set %s was created for the rollback", set.Name)
 				}
 			}
 			return s.allOf("v2")
@@ -142,8 +141,8 @@ func (s *scenario) rollBack(ctx context.Context) error {
 	return nil
 }
 
-// doesNotWork rolls to a class of which no VM can be made, looks at it for a while
-// and rolls back. It takes a call of the provider.
+// doesNotWork rolls to a class whose VMs cannot be created, and rolls back. The chapter takes a
+// call of the provider.
 func (s *scenario) doesNotWork() chapter {
 	return chapter{
 		title: "roll to a class that does not work, and back",
@@ -175,29 +174,29 @@ func (s *scenario) doesNotWork() chapter {
 				case l.running.never() && !l.made.never():
 					failed++
 				case !l.deleted.never():
-					return nil, fmt.Errorf("machine %s was given up for a class that does not work", l.name)
+					return nil, fmt.Errorf("machine %s was deleted for a class that does not work", l.name)
 				}
 			}
 			if failed == 0 {
-				return nil, errors.New("no machine was made of the class that does not work")
+				return nil, errors.New("no machine of the class that does not work was created")
 			}
 			says, err := s.allOf("v2")
-			return append([]string{fmt.Sprintf("%d machines were made that could not come up, and none of the others was given up for them", failed)}, says...), err
+			return append([]string{fmt.Sprintf("%d of the new machines could not be created, and no old machine was deleted", failed)}, says...), err
 		},
 	}
 }
 
-// broken is the suffix of classes of which the cloud makes no VM, and noImage what
-// it says.
+// broken is the suffix of classes that the cloud rejects, and noImage the message of
+// the cloud.
 const (
 	broken  = "broken"
 	noImage = "there is no such image"
 )
 
-// picky is a provider that refuses classes which are broken.
+// picky is a provider that rejects classes with the suffix broken.
 type picky struct{ driver.Driver }
 
-// CreateMachine makes a VM, if the class is not broken.
+// CreateMachine creates a VM unless the class is broken.
 func (p picky) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	if req != nil && req.MachineClass != nil && strings.HasSuffix(req.MachineClass.Name, "-"+broken) {
 		return nil, status.Error(codes.InvalidArgument, noImage)
@@ -205,8 +204,8 @@ func (p picky) CreateMachine(ctx context.Context, req *driver.CreateMachineReque
 	return p.Driver.CreateMachine(ctx, req)
 }
 
-// updatesInPlace gives the machines another class and lets them live. It takes an
-// update for every machine, one after the other.
+// updatesInPlace updates the machines in place to another class. The chapter takes an update for
+// every machine, one after the other.
 func (s *scenario) updatesInPlace() chapter {
 	var before []string
 	return chapter{
@@ -231,8 +230,8 @@ func (s *scenario) updatesInPlace() chapter {
 		facts: func([]*lifecycle) ([]string, error) {
 			after := s.vms()
 			kept := slices.DeleteFunc(slices.Clone(before), func(vm string) bool { return !slices.Contains(after, vm) })
-			if fewest := len(before) - len(s.m.deployments); len(kept) < fewest { // one of each may give way to that of the surge
-				return nil, fmt.Errorf("%d of the VMs were kept, want %d at least", len(kept), fewest)
+			if fewest := len(before) - len(s.m.deployments); len(kept) < fewest { // each deployment may replace one by its surge machine
+				return nil, fmt.Errorf("%d VMs were kept, want at least %d", len(kept), fewest)
 			}
 			says, err := s.allOf("v4")
 			return append([]string{fmt.Sprintf("%d of %d VMs were kept", len(kept), len(before))}, says...), err
@@ -240,7 +239,7 @@ func (s *scenario) updatesInPlace() chapter {
 	}
 }
 
-// vms returns the IDs of the VMs, in order.
+// vms returns the sorted provider IDs of the VMs.
 func (s *scenario) vms() (ids []string) {
 	for _, v := range s.w.cloud.Snapshot().VMs {
 		if v.DeletedAt.IsZero() {
@@ -251,8 +250,8 @@ func (s *scenario) vms() (ids []string) {
 	return ids
 }
 
-// allOf says that all machines are in sets with a class, by the version in its name.
-// One that was updated in place still tells with which class it was made.
+// allOf checks that all machines belong to sets with the given version of the class. The spec of a
+// machine that was updated in place still has its first class.
 func (s *scenario) allOf(version string) ([]string, error) {
 	current, owners := map[types.UID]bool{}, map[string]types.UID{}
 	for _, w := range s.w.control.History() {
@@ -274,7 +273,7 @@ func (s *scenario) allOf(version string) ([]string, error) {
 	return []string{fmt.Sprintf("all %d machines are of version %s", len(owners), version)}, nil
 }
 
-// changeAll changes all deployments.
+// changeAll updates all deployments.
 func (s *scenario) changeAll(ctx context.Context, f func(*v1alpha1.MachineDeployment)) error {
 	for _, d := range s.m.deployments {
 		if err := s.change(ctx, d, f); err != nil {
@@ -284,7 +283,7 @@ func (s *scenario) changeAll(ctx context.Context, f func(*v1alpha1.MachineDeploy
 	return nil
 }
 
-// each says which deployment is not as it is to be.
+// each returns a function that returns a deployment for which fits is false.
 func (s *scenario) each(fits func(*v1alpha1.MachineDeployment) bool) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		for _, want := range s.m.deployments {

@@ -13,13 +13,13 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// orphan is the name of the machine, which does not exist, of a VM that the scenario makes.
+// orphan is the machine name of the orphan VM. No such machine exists.
 const orphan = "lost"
 
-// awayTime is how long the API server of the Nodes is out of reach.
+// awayTime is the duration of the outage of the target cluster.
 const awayTime = 90 * time.Second
 
-// isAway takes the API server of the Nodes away for longer than the health timeout.
+// isAway stops the API server of the Nodes for longer than the health timeout.
 func (s *scenario) isAway() chapter {
 	from := 0
 	return chapter{
@@ -29,10 +29,10 @@ func (s *scenario) isAway() chapter {
 			if err != nil {
 				return err
 			}
-			for _, m := range all { // the last reports of their Nodes are old when it is back
+			for _, m := range all { // the heartbeats of their Nodes are old after the outage
 				s.harm(m)
 			}
-			from = s.progress.said()
+			from = s.progress.noteCount()
 			s.w.away.Store(true)
 			defer s.w.away.Store(false)
 			return s.sleep(ctx, awayTime)
@@ -42,24 +42,23 @@ func (s *scenario) isAway() chapter {
 			if err := noneReplaced(lifecycles); err != nil {
 				return nil, err
 			}
-			text, err := s.told(from, "freeze", "the target API server has not answered")
-			return []string{"no machine was failed, created or deleted meanwhile: " + text}, err
+			text, err := s.noteWith(from, "freeze", "the target API server has not answered")
+			return []string{"no machine failed, was created or deleted during the outage: " + text}, err
 		},
 	}
 }
 
-// hasOrphan puts a VM into the cloud that belongs to no machine, and waits until it was
-// deleted.
+// hasOrphan adds a VM without a machine to the cloud, and waits until it is deleted.
 func (s *scenario) hasOrphan() chapter {
 	var vm drivertest.VM
 	from := 0
 	return chapter{
-		title: "a VM appears that belongs to no machine",
+		title: "an orphan VM appears",
 		do: func(context.Context) error {
 			if len(s.m.deployments) == 0 {
-				return errors.New("there is no deployment whose class the VM could have")
+				return errors.New("no machine deployment with a class for the VM")
 			}
-			from = s.progress.said()
+			from = s.progress.noteCount()
 			d := s.m.deployments[0]
 			vm = s.w.cloud.AddVM(drivertest.VM{Namespace: d.Namespace, Machine: orphan, Class: d.Spec.Template.Spec.Class.Name})
 			return nil
@@ -76,28 +75,28 @@ func (s *scenario) hasOrphan() chapter {
 			if err := noneReplaced(lifecycles); err != nil {
 				return nil, err
 			}
-			waits, err := s.told(from, "orphan", "WaitingForGrace")
+			waits, err := s.noteWith(from, "orphan", "WaitingForGrace")
 			if err != nil {
 				return nil, err
 			}
-			deletes, err := s.told(from, "orphan", "delete vm/"+vm.ProviderID)
+			deletes, err := s.noteWith(from, "orphan", "delete vm/"+vm.ProviderID)
 			return []string{"first: " + waits, "then: " + deletes}, err
 		},
 	}
 }
 
-// allSilent silences all Nodes at once for longer than the health timeout.
+// allSilent makes all Nodes silent for longer than the health timeout.
 func (s *scenario) allSilent() chapter {
 	from := 0
 	var silenced []*v1alpha1.Machine
 	return chapter{
-		title: "all Nodes fall silent at once, and come back",
+		title: "all Nodes become silent at once, and recover",
 		do: func(ctx context.Context) error {
 			all, err := s.running(ctx, s.grown())
 			if err != nil {
 				return err
 			}
-			from = s.progress.said()
+			from = s.progress.noteCount()
 			for _, m := range all {
 				s.silence(m)
 			}
@@ -118,13 +117,13 @@ func (s *scenario) allSilent() chapter {
 			if err := noneReplaced(lifecycles); err != nil {
 				return nil, err
 			}
-			text, err := s.told(from, "machine", "ReplacementsHeld")
+			text, err := s.noteWith(from, "machine", "ReplacementsHeld")
 			return []string{fmt.Sprintf("none of %d machines was replaced: %s", len(silenced), text)}, err
 		},
 	}
 }
 
-// noneReplaced fails if a machine was created, failed or deleted.
+// noneReplaced returns an error if a machine was created, failed or deleted.
 func noneReplaced(lifecycles []*lifecycle) error {
 	for _, l := range lifecycles {
 		if !l.made.never() || !l.failed.never() || !l.deleted.never() {
@@ -134,10 +133,10 @@ func noneReplaced(lifecycles []*lifecycle) error {
 	return nil
 }
 
-// told returns the first note of a controller since from that contains words. Of a note
-// that waits it is what for.
-func (s *scenario) told(from int, kind, words string) (string, error) {
-	for _, n := range s.progress.saidSince(from) {
+// noteWith returns the text of the first note of a controller since from that contains words, or only
+// its holds if it has some.
+func (s *scenario) noteWith(from int, kind, words string) (string, error) {
+	for _, n := range s.progress.notesSince(from) {
 		if n.Kind == kind && strings.Contains(n.Text, words) {
 			if _, holds, waits := strings.Cut(n.Text, "; waits for "); waits {
 				return holds, nil
@@ -145,7 +144,7 @@ func (s *scenario) told(from int, kind, words string) (string, error) {
 			return n.Text, nil
 		}
 	}
-	return "", fmt.Errorf("the %s controller did not tell of %q", kind, words)
+	return "", fmt.Errorf("the %s controller did not report %q", kind, words)
 }
 
 // sleep waits for a time on the clock of the demo.

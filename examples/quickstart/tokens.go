@@ -11,8 +11,8 @@ import (
 	"github.com/machinist-dev/machinist/drain/draintest"
 )
 
-// joinedWithTokens says from the history of the target cluster that Nodes have
-// joined with bootstrap tokens, of which none is left.
+// joinedWithTokens checks in the history of the target cluster that Nodes joined with bootstrap
+// tokens, and that all tokens were deleted.
 func joinedWithTokens(history []draintest.Write) (string, error) {
 	joined, made, left := 0, 0, 0
 	count := func(o runtime.Object, isNode, isToken *int) {
@@ -38,7 +38,7 @@ func joinedWithTokens(history []draintest.Write) (string, error) {
 	case joined == 0 || made < joined:
 		return "", fmt.Errorf("%d Nodes joined with %d bootstrap tokens", joined, made)
 	case left > 0:
-		return "", fmt.Errorf("%d of %d bootstrap tokens are left", left, made)
+		return "", fmt.Errorf("%d of %d bootstrap tokens were not deleted", left, made)
 	}
-	return fmt.Sprintf("%d Nodes joined, each with a bootstrap token of its own; none of the %d tokens is left", joined, made), nil
+	return fmt.Sprintf("%d Nodes joined, each with its own bootstrap token; all %d tokens were deleted", joined, made), nil
 }

@@ -12,16 +12,15 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// figures are what the histories show.
+// figures are the figures of the audit and of the demo.
 type figures struct {
 	audit.Figures
 
-	writes int // writes to the control cluster
+	writes int // the number of writes to the control cluster
 }
 
-// verify lays the histories of the control cluster and of the cloud side by side
-// and says which bound was broken. Nothing fails by itself in this world but what
-// the scenario harms, and the demo deletes nothing but whole deployments.
+// verify checks the histories of the control cluster and of the cloud. Only machines that the
+// scenario harms fail, and the demo deletes only whole deployments.
 func (w *world) verify() (figures, error) {
 	history := w.control.History()
 	vms := slices.DeleteFunc(w.cloud.History(), func(e drivertest.Event) bool { return e.VM.Machine == orphan })

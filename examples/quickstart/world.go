@@ -23,7 +23,7 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// world is everything that the demo plays with.
+// world is the environment of the demo: clusters, cloud, Nodes and controllers.
 type world struct {
 	clock    *fastClock
 	control  *draintest.Cluster
@@ -38,16 +38,16 @@ type world struct {
 	orphans  safety.Policy
 	freeze   safety.FreezePolicy
 	guard    safety.GuardPolicy
-	// idle says that the workload is not wanted any more.
+	// idle stops the workload.
 	idle atomic.Bool
-	// away says that the API server of the Nodes does not answer.
+	// away stops the answers of the API server of the Nodes.
 	away atomic.Bool
-	// harmed are the machines that the scenario brings down, with the version of the
-	// control cluster from which on; they belong to it.
+	// harmed are the machines that the scenario makes unavailable, with the version of
+	// the control cluster at that time.
 	harmed map[types.UID]string
 }
 
-// The times of the simulated cloud and of its Nodes, on the clock of the demo.
+// These are the delays of the simulated cloud and its Nodes, on the clock of the demo.
 const (
 	createLatency = 2 * time.Second
 	bootTime      = 6 * time.Second
@@ -58,8 +58,8 @@ const (
 	podStopTime   = 3 * time.Second
 	driverTimeout = 30 * time.Second
 	leaseInterval = 5 * time.Second
-	updateTime    = 3 * time.Second  // of an update in place
-	nodeGrace     = 20 * time.Second // after which a Node that says nothing is not ready
+	updateTime    = 3 * time.Second  // the time of an update in place
+	nodeGrace     = 20 * time.Second // the grace period of silent Nodes
 )
 
 func newWorld(s settings, provider string) *world {
@@ -74,7 +74,7 @@ func newWorld(s settings, provider string) *world {
 	})
 	w.kubelets = &hollow.Nodes{
 		Client: w.nodes, Clock: w.clock, VMs: hollow.VMsOf(w.cloud), JoinAfter: joinTime, UpdateTime: updateTime,
-		LeaseInterval: leaseInterval, StatusInterval: time.Hour, // a lease is enough, and every write may meet a fault
+		LeaseInterval: leaseInterval, StatusInterval: time.Hour, // the Lease is sufficient
 	}
 	w.policy = machine.DefaultPolicy()
 	w.policy.Settle = 2 * cloudLag
@@ -101,10 +101,10 @@ func (w *world) hurry(faults bool) {
 	w.policy.PreserveTimeout = w.clock.atLeast(40*time.Second, 1000*patience)
 }
 
-// newRandom returns a source of numbers that several goroutines may use.
+// newRandom returns a source of random numbers that is safe for several goroutines.
 func newRandom(seed int64) func() float64 {
 	var mu sync.Mutex
-	source := rand.New(rand.NewPCG(uint64(seed), 3)) //nolint:gosec // repeatable on purpose
+	source := rand.New(rand.NewPCG(uint64(seed), 3)) //nolint:gosec // repeatable by intent
 	return func() float64 {
 		mu.Lock()
 		defer mu.Unlock()
@@ -112,8 +112,8 @@ func newRandom(seed int64) func() float64 {
 	}
 }
 
-// run runs the clusters, the Nodes, the workload and the controllers until the
-// context ends, and returns the error of the controllers.
+// run runs the clusters, the Nodes, the workload and the controllers until the context ends. It
+// returns the error of the controllers.
 func (w *world) run(ctx context.Context, pods int, budget bool, observe func(controllers.Note)) error {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -127,8 +127,7 @@ func (w *world) run(ctx context.Context, pods int, budget bool, observe func(con
 	})
 }
 
-// play plays the Nodes and what runs on them. What fails is tried again at the
-// next step.
+// play simulates the Nodes and the workload. The next step repeats failed writes.
 func (w *world) play(ctx context.Context, pods int, budget bool) {
 	client := w.target.Client()
 	workload := &hollow.Workload{
