@@ -19,12 +19,12 @@ import (
 // Owner references define the group of the limit.
 func TestReplacementLimit_TemplateWithoutLabelName_OneAtATime(t *testing.T) {
 	t.Parallel()
-	for _, unlabelled := range []bool{false, true} {
-		t.Run(fmt.Sprintf("unlabelled %t", unlabelled), func(t *testing.T) {
+	for _, unlabeled := range []bool{false, true} {
+		t.Run(fmt.Sprintf("unlabeled %t", unlabeled), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := scenario{
-					name: "all Nodes silent", joins: true, deployment: true, unlabelled: unlabelled,
+					name: "all Nodes silent", joins: true, deployment: true, unlabeled: unlabeled,
 					rollout: &rollout{replicas: 6, unavailable: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType},
 					cloud:   drivertest.CloudOptions{BootTime: 20 * time.Second},
 				}

@@ -89,7 +89,7 @@ func TestRollouts(t *testing.T) {
 // deploy creates the deployment, and schedules the changes of its user.
 func (w *world) deploy() {
 	r, labels := w.scenario.rollout, map[string]string{v1alpha1.LabelKeyMachineDeploymentName: "d"}
-	if w.scenario.unlabelled {
+	if w.scenario.unlabeled {
 		labels = map[string]string{"example.com/pool": "a"}
 	}
 	surge, unavailable := intstr.FromInt32(r.surge), intstr.FromInt32(r.unavailable)

@@ -42,7 +42,7 @@ type scenario struct {
 	detach                     time.Duration // the detach time of unused volumes; zero means never
 	latePod                    bool          // a pod is bound during the cordon of a Node
 	deployment                 bool          // the machines have the label of a deployment
-	unlabelled                 bool          // the template of the deployment has no label "name"
+	unlabeled                  bool          // the template of the deployment has no label "name"
 	guard                      safety.GuardPolicy
 	preserve                   []preserveRequest
 	preserveNode               bool     // the annotation is set on the Node

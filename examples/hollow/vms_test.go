@@ -30,7 +30,7 @@ func TestVMs_RunningAndInitialized_IsUp(t *testing.T) {
 	request := &drivers.CreateMachineRequest{Machine: &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "m", UID: "1"}}, MachineClass: h.MachineClass, Secret: h.Secret}
 	_, err := cloud.CreateMachine(t.Context(), request)
 	require.NoError(t, err)
-	require.Zero(t, vms()[0].UpSince, "it is not initialised")
+	require.Zero(t, vms()[0].UpSince, "it is not initialized")
 	_, err = cloud.InitializeMachine(t.Context(), &drivers.InitializeMachineRequest{Machine: request.Machine, MachineClass: h.MachineClass, Secret: h.Secret})
 	require.NoError(t, err)
 	require.Equal(t, start, vms()[0].UpSince)

@@ -8,9 +8,9 @@ import (
 	"github.com/machinist-dev/machinist/drain/runner"
 )
 
-// All hands every event to each of the observers, in order. Nil ones are left out.
+// All returns an observer that calls each of the observers in order. Nil observers are skipped.
 func All(observers ...runner.Observer) runner.Observer {
-	var all several
+	var all fanOut
 	for _, o := range observers {
 		if o != nil {
 			all = append(all, o)
@@ -19,24 +19,25 @@ func All(observers ...runner.Observer) runner.Observer {
 	return all
 }
 
-type several []runner.Observer
+// fanOut is the observer that All returns.
+type fanOut []runner.Observer
 
 // Observe implements [runner.Observer].
-func (s several) Observe(e drain.Progress) {
+func (s fanOut) Observe(e drain.Progress) {
 	for _, o := range s {
 		o.Observe(e)
 	}
 }
 
-// calls makes an observer of a function.
-type calls func(drain.Progress)
+// observerFunc is a function that implements [runner.Observer].
+type observerFunc func(drain.Progress)
 
 // Observe implements [runner.Observer].
-func (f calls) Observe(e drain.Progress) { f(e) }
+func (f observerFunc) Observe(e drain.Progress) { f(e) }
 
-// worries reports whether an event is a warning: a request was refused, a pod or volume
+// isWarning reports whether an event is a warning: a request was refused, a pod or volume
 // was left behind, or force was used.
-func worries(e drain.Progress) bool {
+func isWarning(e drain.Progress) bool {
 	switch e.Type {
 	case drain.ProgressLeft, drain.ProgressEscalated:
 		return true
@@ -49,7 +50,7 @@ func worries(e drain.Progress) bool {
 	}
 }
 
-// ofBudget says whether a budget holds a pod, which is then not even asked to go.
+// ofBudget reports whether a reason is a PodDisruptionBudget that blocks the eviction.
 func ofBudget(reason machinist.Reason) bool {
 	return reason == drain.ReasonBudget || reason == drain.ReasonBudgetNever || reason == drain.ReasonBudgets
 }

@@ -19,7 +19,7 @@ import (
 // Accepted requests, terminating pods and deleted pods are in the log only. The recorder
 // aggregates equal Events.
 func Events(recorder record.EventRecorder, on kube.Object) runner.Observer {
-	return calls(func(e drain.Progress) {
+	return observerFunc(func(e drain.Progress) {
 		if recorder == nil || !isNews(e) {
 			return
 		}
@@ -28,14 +28,14 @@ func Events(recorder record.EventRecorder, on kube.Object) runner.Observer {
 			regarding = nodeReference(e.Node)
 		}
 		kind := corev1.EventTypeNormal
-		if worries(e) {
+		if isWarning(e) {
 			kind = corev1.EventTypeWarning
 		}
 		recorder.Event(regarding, kind, eventReason(e), shorten(e.String()))
 	})
 }
 
-// isNews says whether people should read an event.
+// isNews reports whether an event becomes a Kubernetes Event.
 func isNews(e drain.Progress) bool {
 	switch e.Type {
 	case drain.ProgressRequested:
@@ -60,21 +60,21 @@ func eventReason(e drain.Progress) string {
 	}
 }
 
-// nodeReference refers to a Node as the kubelet does, so that the Event shows where people
-// look for it.
+// nodeReference returns the reference to a Node that the kubelet uses in Events, so that kubectl
+// describe shows the Event.
 func nodeReference(name string) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(name)}
 }
 
-// mostOfAMessage is how many bytes the API server accepts.
-const mostOfAMessage = 1024
+// maxMessage is the maximum size of an Event message in bytes.
+const maxMessage = 1024
 
-// shorten cuts a text to what an Event can hold, at the beginning of a character.
+// shorten cuts a text to maxMessage at the beginning of a character.
 func shorten(s string) string {
-	if len(s) <= mostOfAMessage {
+	if len(s) <= maxMessage {
 		return s
 	}
-	cut := mostOfAMessage - len("…")
+	cut := maxMessage - len("…")
 	for cut > 0 && s[cut]&0xC0 == 0x80 {
 		cut--
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/machinist-dev/machinist/examples/observe"
 )
 
-// A refused eviction, as everybody sees it.
+// The API server refuses an eviction.
 func ExampleAll() {
 	recorder := record.NewFakeRecorder(10)
 	registry := prometheus.NewRegistry()

@@ -18,13 +18,13 @@ import (
 // requests, abandoned pods and volumes, and the use of force have level Warn, all other
 // events Info. Nil means [slog.Default].
 func Slog(log *slog.Logger) runner.Observer {
-	return calls(func(e drain.Progress) {
+	return observerFunc(func(e drain.Progress) {
 		to := log
 		if to == nil {
 			to = slog.Default()
 		}
 		level := slog.LevelInfo
-		if worries(e) {
+		if isWarning(e) {
 			level = slog.LevelWarn
 		}
 		ctx := context.Background()
@@ -35,7 +35,7 @@ func Slog(log *slog.Logger) runner.Observer {
 		runtime.Callers(2, caller[:])
 		record := slog.NewRecord(e.Time, level, title(e), caller[0])
 		record.Add(pairs(e)...)
-		_ = to.Handler().Handle(ctx, record) // as the methods of a logger do
+		_ = to.Handler().Handle(ctx, record) // like the methods of slog.Logger
 	})
 }
 
@@ -43,19 +43,19 @@ func Slog(log *slog.Logger) runner.Observer {
 // 0, all other events 1. A refused request is not logged with Error, because it is not
 // an error of the program.
 func Logr(log logr.Logger) runner.Observer {
-	return calls(func(e drain.Progress) {
+	return observerFunc(func(e drain.Progress) {
 		to := log.V(1)
-		if worries(e) {
+		if isWarning(e) {
 			to = log
 		}
 		to.Info(title(e), pairs(e)...)
 	})
 }
 
-// title is the message of a line, which is one of few.
+// title returns the message of a line. There is one message per type of progress.
 func title(e drain.Progress) string { return "drain: " + strings.ToLower(string(e.Type)) }
 
-// pairs are keys and values of a line; what is empty is left out.
+// pairs returns the keys and values of a line. Empty values are omitted.
 func pairs(e drain.Progress) []any {
 	kv := []any{"node", e.Node}
 	add := func(key, value string) {

@@ -12,8 +12,8 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 )
 
-// Metrics counts what happens in drains. No label has the name of a Node or a pod. A
-// Metrics can be used by several goroutines.
+// Metrics counts drains, requests and waits. No label contains the name of a Node or a pod. It is
+// safe for several goroutines.
 type Metrics struct {
 	active      prometheus.Gauge
 	ended       *prometheus.CounterVec
@@ -26,50 +26,51 @@ type Metrics struct {
 	cordons     *prometheus.CounterVec
 
 	mu     sync.Mutex
-	drains map[string]*underWay // by Node
+	drains map[string]*activeDrain // by Node name
 }
 
-// underWay is what is known of a drain that is not over.
-type underWay struct {
+// activeDrain is the state of a drain in progress.
+type activeDrain struct {
 	began time.Time
-	// waits are the reasons by subject, asked the times of the first requests.
+	// waits are the reasons of holds by subject. asked are the times of the first accepted
+	// requests by subject.
 	waits map[string]string
 	asked map[string]time.Time
 }
 
-// NewMetrics returns metrics that are registered; A nil registerer registers nothing. The
-// error is that of the registerer, such as [prometheus.AlreadyRegisteredError].
+// NewMetrics returns metrics that are registered with the registerer. Nil registers
+// nothing. The error is that of the registerer, such as [prometheus.AlreadyRegisteredError].
 //
-//	machinist_drain_active                        drains that are not over
-//	machinist_drain_ended_total{outcome}          drains that are
-//	machinist_drain_duration_seconds{outcome}     how long they took
-//	machinist_drain_requests_total{action,reason} requests; the reason Terminating is an accepted one
-//	machinist_drain_waiting{reason}               pods, volumes and gates that are waited for now
-//	machinist_drain_pod_seconds                   from the first request that was accepted until the pod has gone
-//	machinist_drain_left_total{reason}            pods and volumes that were not waited for to the end
-//	machinist_drain_escalations_total{rung}       rungs of ladders that were reached
-//	machinist_drain_cordons_total{result}          Nodes that were cordoned or not, or uncordoned or not
+//	machinist_drain_active                        drains in progress
+//	machinist_drain_ended_total{outcome}          drains that have ended
+//	machinist_drain_duration_seconds{outcome}     durations of these drains
+//	machinist_drain_requests_total{action,reason} requests for pods; accepted ones have the reason Terminating
+//	machinist_drain_waiting{reason}               pods, volumes and gates that drains wait for
+//	machinist_drain_pod_seconds                   from the first accepted request until the pod is deleted
+//	machinist_drain_left_total{reason}            pods and volumes that drains have abandoned
+//	machinist_drain_escalations_total{rung}       escalation rungs that drains have reached
+//	machinist_drain_cordons_total{result}         cordons and uncordons, including failed ones
 func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	minutes := []float64{1, 5, 10, 30, 60, 2 * 60, 5 * 60, 10 * 60, 30 * 60, 60 * 60, 2 * 60 * 60}
 	m := &Metrics{
 		active: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "machinist_drain_active", Help: "Drains that are not over.",
+			Name: "machinist_drain_active", Help: "Drains in progress.",
 		}),
-		ended: counters("ended_total", "Drains that are over, by how they ended.", "outcome"),
+		ended: counters("ended_total", "Drains that have ended, by outcome.", "outcome"),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "machinist_drain_duration_seconds", Help: "How long drains took.", Buckets: minutes,
+			Name: "machinist_drain_duration_seconds", Help: "Durations of drains that have ended, in seconds.", Buckets: minutes,
 		}, []string{"outcome"}),
-		requests: counters("requests_total", "Requests to pods, by what was asked and what it came to.", "action", "reason"),
+		requests: counters("requests_total", "Requests for pods, by action and result.", "action", "reason"),
 		waiting: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "machinist_drain_waiting", Help: "Pods, volumes and gates that are waited for now.",
+			Name: "machinist_drain_waiting", Help: "Pods, volumes and gates that drains wait for.",
 		}, []string{"reason"}),
 		gone: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "machinist_drain_pod_seconds", Help: "From the first accepted request until the pod has gone.", Buckets: minutes,
+			Name: "machinist_drain_pod_seconds", Help: "Time from the first accepted request until the pod is deleted, in seconds.", Buckets: minutes,
 		}),
-		left:        counters("left_total", "Pods and volumes that were not waited for to the end.", "reason"),
-		escalations: counters("escalations_total", "Rungs of ladders that were reached.", "rung"),
-		cordons:     counters("cordons_total", "Cordons that were set or taken back, or could not be.", "result"),
-		drains:      map[string]*underWay{},
+		left:        counters("left_total", "Pods and volumes that drains have abandoned.", "reason"),
+		escalations: counters("escalations_total", "Escalation rungs that drains have reached.", "rung"),
+		cordons:     counters("cordons_total", "Cordons and uncordons of Nodes, including failed ones.", "result"),
+		drains:      map[string]*activeDrain{},
 	}
 	if registerer == nil {
 		return m, nil
@@ -98,7 +99,7 @@ func (m *Metrics) Observe(e drain.Progress) {
 	}
 	d := m.drain(e)
 	switch e.Type {
-	case drain.ProgressStarted, drain.ProgressUncordoned: // known by now, and handled above
+	case drain.ProgressStarted, drain.ProgressUncordoned: // counted above
 	case drain.ProgressCordoned:
 		m.cordoned(e, "cordoned", "not cordoned")
 	case drain.ProgressRequested:
@@ -109,7 +110,7 @@ func (m *Metrics) Observe(e drain.Progress) {
 		if asked, was := d.asked[e.Subject]; was {
 			m.gone.Observe(e.Time.Sub(asked).Seconds())
 		}
-		delete(d.asked, e.Subject) // a later pod may have its name
+		delete(d.asked, e.Subject) // a later pod may have the same name
 		m.wait(d, e.Subject, "")
 	case drain.ProgressLeft:
 		delete(d.asked, e.Subject)
@@ -124,20 +125,20 @@ func (m *Metrics) Observe(e drain.Progress) {
 	}
 }
 
-// Forget says that the drain of a Node goes on no more, although it has not ended: its
-// program gave it up. It counts as active until then.
+// Forget ends the count of a drain that its program has stopped before its end. Until then the
+// drain counts as active.
 func (m *Metrics) Forget(node string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.forget(node)
 }
 
-// drain returns what is known of the drain of an event, which may be the first.
-func (m *Metrics) drain(e drain.Progress) *underWay {
+// drain returns the state of the drain of an event, which may be its first.
+func (m *Metrics) drain(e drain.Progress) *activeDrain {
 	if d, known := m.drains[e.Node]; known {
 		return d
 	}
-	d := &underWay{began: e.Started, waits: map[string]string{}, asked: map[string]time.Time{}}
+	d := &activeDrain{began: e.Started, waits: map[string]string{}, asked: map[string]time.Time{}}
 	if d.began.IsZero() {
 		d.began = e.Time
 	}
@@ -165,8 +166,8 @@ func (m *Metrics) cordoned(e drain.Progress, done, failed string) {
 	m.cordons.WithLabelValues(done).Inc()
 }
 
-// requested counts a request. What it says of the pod is what the pod waits for.
-func (m *Metrics) requested(d *underWay, e drain.Progress) {
+// requested counts a request. The pod then waits for the reason of the request.
+func (m *Metrics) requested(d *activeDrain, e drain.Progress) {
 	reason := e.Reason
 	if e.Err == nil {
 		reason = drain.ReasonTerminating
@@ -182,8 +183,8 @@ func (m *Metrics) requested(d *underWay, e drain.Progress) {
 	m.wait(d, e.Subject, string(reason))
 }
 
-// wait notes what is waited for; no reason means nothing any more.
-func (m *Metrics) wait(d *underWay, subject, reason string) {
+// wait records the reason for which a subject waits. An empty reason ends the wait.
+func (m *Metrics) wait(d *activeDrain, subject, reason string) {
 	before := d.waits[subject]
 	if before == reason {
 		return

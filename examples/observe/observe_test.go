@@ -34,7 +34,8 @@ func after(d time.Duration, e drain.Progress) drain.Progress {
 	return e
 }
 
-// scenario is a drain that is refused, escalates, and leaves a pod behind.
+// scenario returns the progress of a drain with a refused request, an escalation, and an abandoned
+// pod.
 func scenario() []drain.Progress {
 	evict, protected := &drain.Row{Action: drain.Evict}, &drain.Row{Action: drain.Block}
 	gone := &drain.Row{Action: drain.Wait}
@@ -54,7 +55,7 @@ func scenario() []drain.Progress {
 	}
 }
 
-func tell(o runner.Observer, events ...drain.Progress) {
+func send(o runner.Observer, events ...drain.Progress) {
 	for _, e := range events {
 		o.Observe(e)
 	}
@@ -62,8 +63,8 @@ func tell(o runner.Observer, events ...drain.Progress) {
 
 func TestEvents_Drain_EventsOfImportantProgress(t *testing.T) {
 	recorder := record.NewFakeRecorder(100)
-	tell(observe.Events(recorder, nil), scenario()...)
-	tell(observe.Events(recorder, nil), after(0, drain.Progress{Type: drain.ProgressCordoned, Subject: "node/worker-1", Err: errors.New("no")}))
+	send(observe.Events(recorder, nil), scenario()...)
+	send(observe.Events(recorder, nil), after(0, drain.Progress{Type: drain.ProgressCordoned, Subject: "node/worker-1", Err: errors.New("no")}))
 	require.Equal(t, []string{
 		"Normal DrainStarted Started node/worker-1",
 		"Normal DrainCordoned Cordoned node/worker-1",
@@ -75,7 +76,7 @@ func TestEvents_Drain_EventsOfImportantProgress(t *testing.T) {
 		"Warning DrainEnded Ended node/worker-1 (Proceeded)",
 		"Warning DrainNotCordoned Cordoned node/worker-1: no",
 	}, received(recorder))
-	tell(observe.Events(nil, nil), scenario()...)
+	send(observe.Events(nil, nil), scenario()...)
 }
 
 func received(r *record.FakeRecorder) []string {
@@ -86,7 +87,7 @@ func received(r *record.FakeRecorder) []string {
 	return all
 }
 
-// regarding records what Events are about, and their texts.
+// regarding records the objects and texts of Events.
 type regarding struct {
 	record.FakeRecorder
 	objects  []kube.Object
@@ -100,15 +101,15 @@ func (r *regarding) Event(on kube.Object, _, _, message string) {
 func TestEvents_Object_NodeIsTheDefault(t *testing.T) {
 	r := &regarding{}
 	machine := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
-	tell(observe.Events(r, nil), scenario()[0])
-	tell(observe.Events(r, machine), scenario()[0])
+	send(observe.Events(r, nil), scenario()[0])
+	send(observe.Events(r, machine), scenario()[0])
 	require.Equal(t, []kube.Object{&corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: "worker-1", UID: "worker-1"}, machine}, r.objects)
 }
 
 func TestEvents_LongMessage_IsShortened(t *testing.T) {
 	r := &regarding{}
 	for i := range 4 {
-		tell(observe.Events(r, nil), after(0, drain.Progress{Type: drain.ProgressEnded, Message: strings.Repeat("x", i) + strings.Repeat("ü", 1000)}))
+		send(observe.Events(r, nil), after(0, drain.Progress{Type: drain.ProgressEnded, Message: strings.Repeat("x", i) + strings.Repeat("ü", 1000)}))
 	}
 	for _, m := range r.messages {
 		require.LessOrEqual(t, len(m), 1024)
@@ -119,7 +120,7 @@ func TestEvents_LongMessage_IsShortened(t *testing.T) {
 
 func TestSlog_Drain_LogsEveryEventWithItsTime(t *testing.T) {
 	var b bytes.Buffer
-	tell(observe.Slog(slog.New(slog.NewTextHandler(&b, nil))), scenario()...)
+	send(observe.Slog(slog.New(slog.NewTextHandler(&b, nil))), scenario()...)
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
 	require.Len(t, lines, len(scenario()))
 	require.Equal(t, `time=2026-03-01T12:00:00.000Z level=INFO msg="drain: started" node=worker-1`, lines[0])
@@ -128,7 +129,7 @@ func TestSlog_Drain_LogsEveryEventWithItsTime(t *testing.T) {
 	require.Equal(t, `time=2026-03-01T13:01:00.000Z level=WARN msg="drain: ended" node=worker-1 outcome=Proceeded`, lines[11])
 
 	b.Reset()
-	tell(observe.Slog(slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelWarn}))), scenario()...)
+	send(observe.Slog(slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: slog.LevelWarn}))), scenario()...)
 	require.Equal(t, 5, strings.Count(b.String(), "\n"))
 }
 
@@ -137,7 +138,7 @@ func TestSlog_Nil_UsesTheDefault(t *testing.T) {
 	before := slog.Default()
 	t.Cleanup(func() { slog.SetDefault(before) })
 	slog.SetDefault(slog.New(slog.NewTextHandler(&b, nil)))
-	tell(observe.Slog(nil), scenario()[0])
+	send(observe.Slog(nil), scenario()[0])
 	require.Contains(t, b.String(), "drain: started")
 }
 
@@ -145,16 +146,16 @@ func TestLogr_Warning_HasVerbosityZero(t *testing.T) {
 	for verbosity, want := range map[int]int{0: 5, 1: len(scenario())} {
 		var lines []string
 		log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{Verbosity: verbosity})
-		tell(observe.Logr(log), scenario()...)
+		send(observe.Logr(log), scenario()...)
 		require.Len(t, lines, want)
 		require.True(t, slices.ContainsFunc(lines, func(l string) bool {
 			return strings.Contains(l, `"drain: requested" "node"="worker-1" "subject"="pod/shop/b" "action"="evict" "reason"="DisruptionBudget"`)
 		}), lines)
 	}
-	tell(observe.Logr(logr.Logger{}), scenario()...)
+	send(observe.Logr(logr.Logger{}), scenario()...)
 }
 
-// figures are the metrics as text, those of histograms without their buckets.
+// figures returns the metrics as text, without the buckets of histograms.
 func figures(t *testing.T, registry *prometheus.Registry) []string {
 	t.Helper()
 	families, err := registry.Gather()
@@ -181,13 +182,13 @@ func TestMetrics_Drain_IsCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	metrics, err := observe.NewMetrics(registry)
 	require.NoError(t, err)
-	tell(metrics, scenario()[:6]...)
+	send(metrics, scenario()[:6]...)
 	require.Equal(t, []string{
 		"active[] 1", "cordons_total[cordoned] 1", "pod_seconds[] 0 0",
 		"requests_total[evict DisruptionBudget] 1", "requests_total[evict Terminating] 1",
 		"waiting[Detaching] 1", "waiting[DisruptionBudget] 1", "waiting[Terminating] 1", "waiting[Unmanaged] 1",
 	}, figures(t, registry))
-	tell(metrics, scenario()[6:]...)
+	send(metrics, scenario()[6:]...)
 	require.Equal(t, []string{
 		"cordons_total[cordoned] 1", "duration_seconds[Proceeded] 1 3660", "ended_total[Proceeded] 1", "escalations_total[IgnoreBudgets] 1",
 		"left_total[Abandoned] 1", "pod_seconds[] 1 20",
@@ -198,13 +199,13 @@ func TestMetrics_Drain_IsCounted(t *testing.T) {
 func TestMetrics_Forget_DrainIsNotActive(t *testing.T) {
 	for name, stop := range map[string]func(*observe.Metrics){
 		"by its program": func(m *observe.Metrics) { m.Forget("worker-1"); m.Forget("worker-1") },
-		"by an abort":    func(m *observe.Metrics) { tell(m, after(0, drain.Progress{Type: drain.ProgressUncordoned})) },
+		"by an abort":    func(m *observe.Metrics) { send(m, after(0, drain.Progress{Type: drain.ProgressUncordoned})) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			registry := prometheus.NewRegistry()
 			metrics, err := observe.NewMetrics(registry)
 			require.NoError(t, err)
-			tell(metrics, scenario()[:6]...)
+			send(metrics, scenario()[:6]...)
 			stop(metrics)
 			for _, f := range figures(t, registry) {
 				require.NotContains(t, f, "active")
@@ -220,20 +221,21 @@ func TestMetrics_RegisteredTwice_ReturnsError(t *testing.T) {
 	require.NoError(t, err)
 	again, err := observe.NewMetrics(registry)
 	require.ErrorAs(t, err, &prometheus.AlreadyRegisteredError{})
-	tell(again, scenario()...)
+	send(again, scenario()...)
 	nowhere, err := observe.NewMetrics(nil)
 	require.NoError(t, err)
-	tell(nowhere, scenario()...)
+	send(nowhere, scenario()...)
 }
 
 func TestAll_SeveralObservers_CalledInOrder(t *testing.T) {
 	recorder := record.NewFakeRecorder(10)
-	tell(observe.All(nil, observe.Events(recorder, nil), observe.Events(recorder, nil)), scenario()[0])
+	send(observe.All(nil, observe.Events(recorder, nil), observe.Events(recorder, nil)), scenario()[0])
 	require.Len(t, received(recorder), 2)
-	tell(observe.All(), scenario()...)
+	send(observe.All(), scenario()...)
 }
 
-// A drain that sees a budget which allows nothing makes no request that could be refused.
+// TestEvents_BudgetRefuses_EventIsRecorded has a PodDisruptionBudget that allows no disruption, so
+// that the drain makes no request.
 func TestEvents_BudgetRefuses_EventIsRecorded(t *testing.T) {
 	recorder := record.NewFakeRecorder(10)
 	observed := drain.Observation{Looked: true, Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}, Spec: corev1.NodeSpec{Unschedulable: true}}}
@@ -244,7 +246,7 @@ func TestEvents_BudgetRefuses_EventIsRecorded(t *testing.T) {
 	budget.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 	observed.Pods, observed.Budgets = drain.All(pod), drain.All(budget)
 	plan := drain.Decide(observed, drain.Policy{EvictUnmanaged: true}, now)
-	tell(observe.Events(recorder, nil), drain.Compare(drain.Decision{}, plan, nil, now)...)
+	send(observe.Events(recorder, nil), drain.Compare(drain.Decision{}, plan, nil, now)...)
 	close(recorder.Events)
 	var news []string
 	for e := range recorder.Events {
