@@ -117,7 +117,7 @@ func TestRecorder_RolloutWithInterruptions_NoViolation(t *testing.T) {
 		require.False(t, c.Listed)
 		require.Equal(t, exact.Changes[i].Gone, c.Gone)
 	}
-	require.Equal(t, log, recorder.Stop(), "to stop again tells the same")
+	require.Equal(t, log, recorder.Stop(), "a second Stop returns the same log")
 }
 
 // away makes the API server reject watches, and closes the open ones.
@@ -183,7 +183,7 @@ func TestRecorder_APIServerDown_GapIsRecorded(t *testing.T) {
 	require.False(t, f.Complete())
 	require.Equal(t, "whether VM "+vm.ProviderID+" was created with a Machine with finalizer", f.Unproven[0])
 	for _, what := range f.Unproven[1:] {
-		require.Contains(t, what, "each change in the gap of machine", "nothing is missing in the end")
+		require.Contains(t, what, "each change in the gap of machine", "no gap at the end")
 	}
 	for _, g := range log.Gaps {
 		require.NotEmpty(t, g.String())
@@ -270,7 +270,7 @@ func TestRecorder_Stop_WaitsForPendingChanges(t *testing.T) {
 			f, changes, took := cutOff(t, 9*time.Second, "watch", verb)
 			require.Equal(t, 2, changes)
 			require.True(t, f.Complete(), "%q", f.Unproven)
-			require.InDelta(t, 11, took.Seconds(), 0.5, "two seconds more, for what comes late")
+			require.InDelta(t, 11, took.Seconds(), 0.5, "2s for late events")
 		})
 	}
 }

@@ -210,7 +210,7 @@ func TestFinalizers_ClassAndSecretInUse_StayUntilTheMachineIsDeleted(t *testing.
 	require.NoError(t, r.secrets.CoreV1().Secrets(namespace).Delete(ctx, "class", metav1.DeleteOptions{}))
 	require.NoError(t, api.MachineClasses(namespace).Delete(ctx, "class", metav1.DeleteOptions{}))
 	class, err := api.MachineClasses(namespace).Get(ctx, "class", metav1.GetOptions{})
-	require.NoError(t, err, "the class waits for its machine")
+	require.NoError(t, err, "the finalizer of the class stays")
 	require.NotNil(t, class.DeletionTimestamp)
 
 	require.NoError(t, api.Machines(namespace).Delete(ctx, "m", metav1.DeleteOptions{}))

@@ -62,7 +62,7 @@ func TestFreeze_ProbesFail_DeletesButCreatesNothing(t *testing.T) {
 
 		r.probeFails()
 		time.Sleep(2 * time.Minute) // a period, the timeout, and the time in which objects are woken
-		require.True(t, frozen(), "deployments are woken when a freeze begins")
+		require.True(t, frozen(), "deployments are enqueued at the begin of a freeze")
 		require.NoError(t, api.Machines(namespace).Delete(ctx, machines()[0].Name, metav1.DeleteOptions{}))
 		r.eventually("gone", func() bool { return len(machines()) == 1 })
 		time.Sleep(5 * time.Minute)

@@ -70,5 +70,5 @@ func TestGroups_ManyMachines_SiblingsAreReadOnlyBeforeAFailure(t *testing.T) {
 	}
 	unknown := pass(v1alpha1.MachineUnknown)
 	t.Logf("a pass over each of %d machines reads %d siblings if all are Unknown, and none otherwise", len(machines), unknown)
-	require.Equal(t, sets*each*each, unknown, "those of its own group, and no others")
+	require.Equal(t, sets*each*each, unknown, "siblings of its own group only")
 }

@@ -36,13 +36,13 @@ func TestHolds_SameHold_KeepsSinceAndIsReportedOnce(t *testing.T) {
 	other := machinist.Hold{Subject: "pod/ns/p", Reason: "BudgetExhausted"}
 	stuck, next = h.set("machine", m, now.Add(2*stuckAfter), []machinist.Hold{join, other}, nil)
 	require.Empty(t, stuck, "it was reported")
-	require.Equal(t, now.Add(3*stuckAfter), next, "that of the other hold")
+	require.Equal(t, now.Add(3*stuckAfter), next, "the time of the other hold")
 	require.Len(t, h.list(), 2)
 
 	h.set("machine", m, now.Add(2*stuckAfter), nil, nil)
 	require.Empty(t, h.list())
 	stuck, _ = h.set("machine", m, now.Add(3*stuckAfter), []machinist.Hold{join}, nil)
-	require.Empty(t, stuck, "it began anew")
+	require.Empty(t, stuck, "the wait began again")
 	h.forget("machine", m)
 	require.Empty(t, h.list())
 }

@@ -191,12 +191,12 @@ func TestOrphans_TooManyUnowned_OneEventAndNoDeletion(t *testing.T) {
 
 		require.True(t, r.cloud.Terminate("simulated:///default/lost-0/1"))
 		time.Sleep(10 * time.Minute)
-		require.Len(t, r.cloud.Snapshot().VMs, 4, "one is not too many")
+		require.Len(t, r.cloud.Snapshot().VMs, 4, "one machine is allowed")
 		for i := range 2 {
 			r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: fmt.Sprint("late-", i), Class: "class"})
 		}
 		time.Sleep(10 * time.Minute)
-		require.Len(t, eventsOf(recorder, "OrphansHeld"), 1, "it changed in between")
+		require.Len(t, eventsOf(recorder, "OrphansHeld"), 1, "the hold changed in between")
 	})
 }
 
@@ -237,7 +237,7 @@ func TestOrphans_LeftoverOfAFailedCreation_IsDeletedOrReported(t *testing.T) {
 				time.Sleep(30 * time.Second) // a step that found something in its way is repeated after 5
 				require.Len(t, r.cloud.Snapshot().Leftovers(), 2)
 				time.Sleep(10 * time.Minute)
-				require.Len(t, r.cloud.Snapshot().Leftovers(), 2, "its machine is there")
+				require.Len(t, r.cloud.Snapshot().Leftovers(), 2, "its machine exists")
 				r.lose("lost")
 				time.Sleep(5 * time.Minute)
 				left := r.cloud.Snapshot()

@@ -98,7 +98,7 @@ func TestDriver_Panics_CallFailsWithInternal(t *testing.T) {
 	answer, err := cfg.Driver.ListMachines(t.Context(), &driver.ListMachinesRequest{})
 	require.Nil(t, answer)
 	require.Equal(t, codes.Internal, codes.Of(err))
-	require.NotContains(t, err.Error(), "at once", "what a driver panics with is for the log")
+	require.NotContains(t, err.Error(), "at once", "the panic value is only in the log")
 	require.Len(t, *told, 1)
 	require.Equal(t, "driver", (*told)[0].Kind)
 	var panicked *PanicError
@@ -130,7 +130,7 @@ func TestMachine_DriverPanicsAfterCreate_NoSecondVM(t *testing.T) {
 		synctest.Wait()
 		m, err := api.Machines("n").Get(ctx, "m", metav1.GetOptions{})
 		require.NoError(t, err)
-		require.Equal(t, v1alpha1.MachineAvailable, m.Status.CurrentStatus.Phase, "it looked for what the call had done")
+		require.Equal(t, v1alpha1.MachineAvailable, m.Status.CurrentStatus.Phase, "it searched for the VM of the call")
 		require.Len(t, cloud.Snapshot().VMs, 1)
 		require.NotEmpty(t, *told)
 		cancel()
@@ -144,7 +144,7 @@ func TestMachine_PassPanicsAfterACall_MemoryIsDropped(t *testing.T) {
 	r.memory[types.UID("u")] = memory{asked: time.Unix(1, 0)}
 	_, kept := r.observe(t.Context(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "u"}})
 	require.Equal(t, time.Unix(1, 0), kept.asked)
-	require.Empty(t, r.memory, "what is not remembered in the end is looked for again")
+	require.Empty(t, r.memory, "a lost drain state is found again")
 }
 
 func TestInformer_HandlerOrIndexPanics_ProcessContinues(t *testing.T) {

@@ -36,7 +36,7 @@ func TestProbe_ServersHang_EndsAfterDeadline(t *testing.T) {
 		r := &freezes{cfg: &Config{Target: nodes, ProbeMachines: machines, ProbeTarget: nodes}}
 		begin := time.Now()
 		probes := r.probe(t.Context())
-		require.Equal(t, readTimeout, time.Since(begin), "both are asked at the same time")
+		require.Equal(t, readTimeout, time.Since(begin), "both are probed concurrently")
 		require.Len(t, probes, 2)
 		for _, p := range probes {
 			require.False(t, safety.Answered(p.Err), "%s: %v", p.Server, p.Err)

@@ -47,8 +47,8 @@ func TestReplacementLimit_TemplateWithoutLabelName_OneAtATime(t *testing.T) {
 				})
 				w.process.cancel()
 				require.Empty(t, w.violations)
-				require.Equal(t, 1, most, "machines that are replaced at a time")
-				require.Len(t, failed, 6, "all are replaced in the end")
+				require.Equal(t, 1, most, "machines replaced at a time")
+				require.Len(t, failed, 6, "all are replaced at the end")
 			})
 		})
 	}

@@ -161,7 +161,7 @@ func TestGuard_EachKindOfSilence_ReplacesWhatItAllows(t *testing.T) {
 				if k.holds {
 					want = 1
 				}
-				require.Equal(t, want, told("ReplacementsHeld"), "it is told once: %v", w.events)
+				require.Equal(t, want, told("ReplacementsHeld"), "one Event: %v", w.events)
 				times := 0
 				switch {
 				case k.crash > 0:
@@ -174,7 +174,7 @@ func TestGuard_EachKindOfSilence_ReplacesWhatItAllows(t *testing.T) {
 					require.Equal(t, 1, told("ReplacementsResumed"), "%v", w.events)
 				}
 				if w = fallSilent(k, nil, noTrouble, safety.GuardPolicy{}, false); k.holds || k.slow > 0 {
-					require.NotEmpty(t, w.violations, "without the guard more is replaced")
+					require.NotEmpty(t, w.violations, "more machines are replaced without the guard")
 				} else {
 					require.Empty(t, w.violations, "the guard changes nothing")
 				}
@@ -217,7 +217,7 @@ func TestGuard_NoneJoins_HeldAndThenReplaced(t *testing.T) {
 				})
 				w.process.cancel()
 				require.Empty(t, w.violations)
-				require.False(t, first.IsZero(), "they are replaced in the end")
+				require.False(t, first.IsZero(), "replaced at the end")
 				require.InDelta(t, tc.first.Minutes(), first.Sub(start).Minutes(), 1.5, strings.Join(tail(w.trace, 40), "\n"))
 			})
 		})

@@ -58,7 +58,7 @@ func successorWithOldLists(t *testing.T, before func(simCall) bool) (tokens, vms
 	}
 	w.run()
 	require.Len(t, seen, 2)
-	require.True(t, begun, "the first process has let the machine go")
+	require.True(t, begun, "the first process has released the machine")
 	return tokens, vms
 }
 

@@ -69,7 +69,7 @@ func TestTargetCluster_Unreachable_NoMachineFails(t *testing.T) {
 				calls := w.calls
 				w.runUntil(begin.Add(away), look)
 				t.Logf("%d calls in an hour", w.calls-calls)
-				require.Less(t, w.calls-calls, 2000, "it is asked every ten seconds, and not by every machine")
+				require.Less(t, w.calls-calls, 2000, "one read per 10s for all machines")
 				w.runUntil(begin.Add(away+5*time.Minute), look)
 				w.process.cancel()
 				require.Empty(t, w.violations)

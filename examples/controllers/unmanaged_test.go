@@ -150,7 +150,7 @@ func TestUnmanaged_OneNodeFails_OthersAreMarked(t *testing.T) {
 		require.NotEmpty(t, r.failed)
 		r.target.ClearFaults()
 		time.Sleep(2 * time.Minute)
-		require.True(t, r.marked("a"), "it is tried again")
+		require.True(t, r.marked("a"), "it is retried")
 	})
 }
 

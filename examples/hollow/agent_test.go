@@ -48,12 +48,12 @@ func TestAgent_UpdateRequested_Updates(t *testing.T) {
 	s.inPlace("a", v1alpha1.ReadyForUpdate)
 	s.steps(19)
 	result, _ := s.result("a")
-	require.Empty(t, result, "it takes its time")
+	require.Empty(t, result, "the call is slow")
 	s.steps(1)
 	result, why := s.result("a")
 	require.Equal(t, "successful", result)
 	require.Empty(t, why)
-	require.Equal(t, v1alpha1.ReadyForUpdate, s.condition("a", v1alpha1.NodeInPlaceUpdate).Reason, "the condition is a matter of others")
+	require.Equal(t, v1alpha1.ReadyForUpdate, s.condition("a", v1alpha1.NodeInPlaceUpdate).Reason, "the condition is owned by other clients")
 	require.Equal(t, "a", s.node("a").Labels[corev1.LabelHostname])
 
 	version := s.node("a").ResourceVersion

@@ -60,7 +60,7 @@ func TestLifecycle_NodeSilent_UnknownAfterGraceUntilItReports(t *testing.T) {
 		require.Equal(t, "NodeStatusUnknown", c.Reason)
 		require.Equal(t, s.clock.Now(), c.LastTransitionTime.UTC())
 	}
-	require.Equal(t, corev1.ConditionFalse, s.condition("a", corev1.NodeNetworkUnavailable).Status, "that is a matter of others")
+	require.Equal(t, corev1.ConditionFalse, s.condition("a", corev1.NodeNetworkUnavailable).Status, "other clients own it")
 	require.Equal(t, []string{"node.kubernetes.io/unreachable:NoSchedule", "node.kubernetes.io/unreachable:NoExecute"}, s.taints("a"))
 	require.False(t, isReady(s.pod("p")))
 	require.Equal(t, corev1.ConditionTrue, s.condition("b", corev1.NodeReady).Status)
@@ -141,7 +141,7 @@ func TestLifecycle_WriteFails_IsRepeated(t *testing.T) {
 					failed++
 				}
 			}
-			require.Positive(t, failed, "the fault was met and is told")
+			require.Positive(t, failed, "the injected fault occurred and is reported")
 			require.Equal(t, corev1.ConditionUnknown, s.condition("a", corev1.NodeReady).Status)
 			require.Len(t, s.taints("a"), 2)
 			require.False(t, isReady(s.pod("p")))

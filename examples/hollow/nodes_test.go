@@ -54,7 +54,7 @@ func TestNodes_Registered_LooksLikeAKubelet(t *testing.T) {
 	lease := s.lease("a")
 	require.Equal(t, "a", *lease.Spec.HolderIdentity)
 	require.EqualValues(t, 40, *lease.Spec.LeaseDurationSeconds)
-	require.Equal(t, node.UID, lease.OwnerReferences[0].UID, "the lease goes with the node")
+	require.Equal(t, node.UID, lease.OwnerReferences[0].UID, "the Lease is owned by the Node")
 }
 
 func TestNodes_Unchanged_RenewsLeaseAndRarelyReports(t *testing.T) {
@@ -86,8 +86,8 @@ func TestNodes_NodeExists_IsUsed(t *testing.T) {
 	s.up("a")
 	s.steps(11)
 	require.Equal(t, corev1.ConditionTrue, s.condition("a", corev1.NodeReady).Status)
-	require.Equal(t, corev1.ConditionTrue, s.condition("a", "Other").Status, "what others say stays")
-	require.Len(t, s.node("a").Spec.Taints, 1, "taints are a matter of others")
+	require.Equal(t, corev1.ConditionTrue, s.condition("a", "Other").Status, "conditions of other clients stay")
+	require.Len(t, s.node("a").Spec.Taints, 1, "taints are owned by other clients")
 	require.False(t, s.node("a").Status.Capacity.Cpu().IsZero())
 }
 
@@ -148,13 +148,13 @@ func TestNodes_SilenceNext_NextNodesDoNotJoin(t *testing.T) {
 	s.steps(1)
 	s.up("e", "d", "f")
 	s.steps(60)
-	require.Equal(t, []string{"c", "d"}, s.nodes.Silent(), "of those that come together, the first by name")
+	require.Equal(t, []string{"c", "d"}, s.nodes.Silent(), "the first by name of Nodes that join together")
 	require.Equal(t, []string{"e", "f", "z"}, s.nodeNames())
 	s.nodes.SilenceNext(1)
 	s.nodes.SilenceNext(-1)
 	s.up("g")
 	s.steps(60)
-	require.Contains(t, s.nodeNames(), "g", "the last word counts")
+	require.Contains(t, s.nodeNames(), "g", "the last order counts")
 	s.clock.Step(time.Hour)
 	s.step()
 	require.Equal(t, corev1.ConditionTrue, s.condition("z", corev1.NodeReady).Status)
@@ -187,7 +187,7 @@ func TestNodes_SetCondition_ReportsItUntilChanged(t *testing.T) {
 	s.nodes.Report("a", deadlock)
 	s.up("a")
 	s.steps(12)
-	require.Equal(t, "DockerHung", s.condition("a", "KernelDeadlock").Reason, "the word is kept for a node that is not there yet")
+	require.Equal(t, "DockerHung", s.condition("a", "KernelDeadlock").Reason, "the order holds for a Node that has not joined")
 	began := s.condition("a", "KernelDeadlock").LastTransitionTime
 
 	s.nodes.Report("a", corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "PLEGUnhealthy"})
@@ -287,8 +287,8 @@ func TestNodes_WriteFails_IsRepeated(t *testing.T) {
 					s.delete("p")
 				}
 			}
-			require.Positive(t, failed, "the fault was met and is told")
-			require.LessOrEqual(t, failed, 2, "an update that was lost is a conflict the next time")
+			require.Positive(t, failed, "the injected fault occurred and is reported")
+			require.LessOrEqual(t, failed, 2, "a repeated update after a lost response conflicts")
 			require.EqualValues(t, "gone", s.phase("p"))
 			require.LessOrEqual(t, s.clock.Since(s.lease("a").Spec.RenewTime.Time), 10*time.Second)
 			require.LessOrEqual(t, s.clock.Since(s.condition("a", corev1.NodeReady).LastHeartbeatTime.Time), 30*time.Second)

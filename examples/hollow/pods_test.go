@@ -93,7 +93,7 @@ func TestPods_DeletedWithFinalizer_StaysSucceeded(t *testing.T) {
 	require.Zero(t, *s.pod("p").DeletionGracePeriodSeconds)
 	since := s.cluster.ResourceVersion()
 	s.steps(5)
-	require.Equal(t, since, s.cluster.ResourceVersion(), "and is left alone then")
+	require.Equal(t, since, s.cluster.ResourceVersion(), "and is not written again")
 }
 
 func TestPods_RecreatedWithSameName_IsNotRemoved(t *testing.T) {

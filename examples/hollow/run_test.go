@@ -189,7 +189,7 @@ func TestRun_WatchesDownAfterSilence_CorrectsConditions(t *testing.T) {
 }
 
 func TestRun_ContextCanceled_LeavesNoGoroutine(t *testing.T) {
-	require.Eventually(t, func() bool { return goroutines() == 0 }, time.Minute, time.Millisecond, "those of other tests end")
+	require.Eventually(t, func() bool { return goroutines() == 0 }, time.Minute, time.Millisecond, "goroutines of other tests end")
 	l := newLive(t, func(*hollow.Nodes) {})
 	l.up("a")
 	l.eventually("it joins", func() bool { return len(l.nodeNames()) == 1 })

@@ -111,7 +111,7 @@ func TestToken_AfterJoin_IsNotNeeded(t *testing.T) {
 	}
 	restart("vm-a")
 	s.steps(11)
-	require.Equal(t, []string{"a"}, s.nodeNames(), "it has restarted, and has its certificate")
+	require.Equal(t, []string{"a"}, s.nodeNames(), "the restarted kubelet has its certificate")
 
 	require.NoError(t, s.client.CoreV1().Nodes().Delete(t.Context(), "a", metav1.DeleteOptions{}))
 	restart("vm-b")

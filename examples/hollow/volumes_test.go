@@ -51,7 +51,7 @@ func TestVolumes_InVolumesAttached_PodStarts(t *testing.T) {
 	require.NoError(t, err)
 	s.steps(1)
 	require.Equal(t, corev1.PodRunning, s.phase("p"))
-	require.Len(t, s.node("a").Status.VolumesAttached, 1, "it is not the kubelet's")
+	require.Len(t, s.node("a").Status.VolumesAttached, 1, "the kubelet does not own it")
 }
 
 func TestVolumes_PodDeleted_DetachedAfterDetachTime(t *testing.T) {

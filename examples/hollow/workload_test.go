@@ -27,7 +27,7 @@ func TestWorkload_Pods_AreSpreadAndReplaced(t *testing.T) {
 	require.NoError(t, evict(pods.Items[0]))
 	others, err := s.client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=b"})
 	require.NoError(t, err)
-	require.True(t, apierrors.IsTooManyRequests(evict(others.Items[0])), "the budget lets one be down at a time")
+	require.True(t, apierrors.IsTooManyRequests(evict(others.Items[0])), "the budget allows one disruption at a time")
 	s.steps(8)
 	require.Equal(t, 3, s.runningOn()["b"]+s.runningOn()["c"])
 	require.Zero(t, s.runningOn()["a"])
@@ -74,7 +74,7 @@ func TestWorkload_Stop_DeletesAll(t *testing.T) {
 	s.up("a")
 	s.steps(12)
 	require.NoError(t, s.workload.Stop(t.Context()))
-	require.NoError(t, s.workload.Stop(t.Context()), "again is fine")
+	require.NoError(t, s.workload.Stop(t.Context()), "a repetition succeeds")
 	for range 7 {
 		s.clock.Step(1e9)
 		require.NoError(t, s.nodes.Step(t.Context()))

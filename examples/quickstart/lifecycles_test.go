@@ -94,7 +94,7 @@ func TestLifecycles_History_IsRead(t *testing.T) {
 	require.Equal(t, began.Add(5*time.Second), a.until)
 	require.Equal(t, &lifecycle{name: "c"}, lifecycleOf(lifecycles, "c"))
 	require.True(t, lifecycleOf(lifecycles, "b").running.never())
-	require.False(t, moment{}.before(a.made), "what never happened is before nothing")
+	require.False(t, moment{}.before(a.made), "never is before no moment")
 	require.False(t, a.made.before(moment{}))
 }
 

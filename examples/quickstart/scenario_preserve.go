@@ -117,9 +117,9 @@ func spared(history []draintest.Write, name string) error {
 	}
 	switch {
 	case !was:
-		return fmt.Errorf("Node %s did not get the annotation that disables scale-down", name)
+		return fmt.Errorf("node %s did not get the annotation that disables scale-down", name)
 	case is:
-		return fmt.Errorf("Node %s still has the annotation that disables scale-down", name)
+		return fmt.Errorf("node %s still has the annotation that disables scale-down", name)
 	}
 	return nil
 }

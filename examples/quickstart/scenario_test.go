@@ -117,7 +117,7 @@ func TestDemo_OutputOfKubectl_IsApplied(t *testing.T) {
 func TestDemo_ExampleManifest_IsApplied(t *testing.T) {
 	t.Parallel()
 	out := output(t, "-f", "../cloud/serve/machines.yaml")
-	require.NotContains(t, out, "note:", "nothing has to be made up")
+	require.NotContains(t, out, "note:", "no object is missing")
 	require.Contains(t, out, "ok: at most 5 machines and ")
 }
 
