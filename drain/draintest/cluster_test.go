@@ -152,7 +152,7 @@ func eviction(name string) *policyv1.Eviction {
 
 var web = map[string]string{"app": "web"}
 
-func TestSeveralClientsetsShareOneStore(t *testing.T) {
+func TestClientset_Several_ShareOneStore(t *testing.T) {
 	c, client, _ := newCluster(t)
 	other := c.Client()
 	_, err := client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, metav1.CreateOptions{})
@@ -166,7 +166,7 @@ func TestSeveralClientsetsShareOneStore(t *testing.T) {
 	require.Equal(t, 1, got.Spec.Size)
 }
 
-func TestAClientCannotReachIntoTheStore(t *testing.T) {
+func TestClientset_ReturnedObject_IsACopy(t *testing.T) {
 	c, _, _ := newCluster(t)
 	widgets := widgetsOf(c, "ns")
 	sent := widget("w")
@@ -190,13 +190,13 @@ func TestAClientCannotReachIntoTheStore(t *testing.T) {
 	require.Equal(t, "1", last.Spec.Parts["a"])
 }
 
-func TestWhatIsNotServedIsNotFound(t *testing.T) {
+func TestClientset_UnservedResource_NotFound(t *testing.T) {
 	c, _, _ := newCluster(t, func(o *draintest.Options) { o.Kinds = nil })
 	_, err := widgetsOf(c, "ns").Get(t.Context(), "w", metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
-func TestTheSameSeedGivesTheSameCluster(t *testing.T) {
+func TestCluster_SameSeed_SameHistory(t *testing.T) {
 	run := func() []string {
 		c, client, _ := newCluster(t, func(o *draintest.Options) { o.Seed = 7 })
 		for i := range 5 {

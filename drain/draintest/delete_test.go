@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestFinalizersHoldADeletedObject(t *testing.T) {
+func TestDelete_Finalizer_ObjectStays(t *testing.T) {
 	c, _, clock := newCluster(t)
 	widgets := widgetsOf(c, "ns")
 	in := widget("w")
@@ -59,7 +59,7 @@ func child(name string, owners ...*Widget) *Widget {
 	return w
 }
 
-func TestDependentsGoWithTheirOwner(t *testing.T) {
+func TestDelete_Owner_DeletesDependents(t *testing.T) {
 	c, _, _ := newCluster(t)
 	widgets := widgetsOf(c, "ns")
 	create := func(w *Widget) *Widget {
@@ -99,7 +99,7 @@ func TestDependentsGoWithTheirOwner(t *testing.T) {
 	require.Nil(t, there("shared"))
 }
 
-func TestAnOwnerHeldByAFinalizerKeepsItsDependents(t *testing.T) {
+func TestDelete_OwnerWithFinalizer_KeepsDependents(t *testing.T) {
 	c, client, _ := newCluster(t)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "n-uid", Finalizers: []string{"x/y"}}}
 	w := widget("w")

@@ -38,7 +38,7 @@ func unready(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-func TestABudgetRefusesTheEvictionThatWouldBreakIt(t *testing.T) {
+func TestEvict_BudgetExhausted_Refused(t *testing.T) {
 	c, client, clock := newCluster(t)
 	require.NoError(t, c.Add(runningPod("a", "n1", web), runningPod("b", "n1", web), minAvailable("web", intstr.FromInt32(1), web)))
 	pods := client.CoreV1().Pods("ns")
@@ -74,7 +74,7 @@ func TestABudgetRefusesTheEvictionThatWouldBreakIt(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(pods.EvictV1(t.Context(), eviction("b"))))
 }
 
-func TestAPreconditionThatFailsHasAlreadyChargedTheBudget(t *testing.T) {
+func TestEvict_PreconditionFails_BudgetIsCharged(t *testing.T) {
 	c, client, clock := newCluster(t)
 	require.NoError(t, c.Add(runningPod("a", "n1", web), runningPod("b", "n1", web), minAvailable("web", intstr.FromInt32(1), web)))
 	pods := client.CoreV1().Pods("ns")
@@ -145,7 +145,7 @@ func TestBudgetArithmetic(t *testing.T) {
 	}
 }
 
-func TestABudgetFollowsTheDeploymentAboveTheReplicaSet(t *testing.T) {
+func TestBudget_ReplicaSet_UsesDeploymentScale(t *testing.T) {
 	c, client, _ := newCluster(t)
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "d", Namespace: "ns", UID: "d-uid"}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(4))}}
 	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "rs", Namespace: "ns", UID: "rs-uid"}, Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(2))}}
@@ -169,7 +169,7 @@ func TestABudgetFollowsTheDeploymentAboveTheReplicaSet(t *testing.T) {
 	require.EqualValues(t, 2, status().ObservedGeneration)
 }
 
-func TestManualBudgetsBelongToTheTest(t *testing.T) {
+func TestBudget_Manual_StatusIsNotComputed(t *testing.T) {
 	c, client, _ := newCluster(t, func(o *draintest.Options) { o.ManualBudgets = true })
 	pdb := minAvailable("b", intstr.FromInt32(1), web)
 	pdb.Status = policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1, ObservedGeneration: 1}

@@ -14,7 +14,7 @@ import (
 	"github.com/machinist-dev/machinist/drain/draintest"
 )
 
-func TestEveryFaultLooksLikeTheServersOwn(t *testing.T) {
+func TestFault_EachKind_HasTheServersError(t *testing.T) {
 	cases := []struct {
 		kind  draintest.FaultKind
 		check func(error) bool
@@ -91,7 +91,7 @@ func TestAFaultMeetsWhatItNames(t *testing.T) {
 	}
 }
 
-func TestAProbabilityFollowsTheSeed(t *testing.T) {
+func TestFault_Probability_FollowsTheSeed(t *testing.T) {
 	count := func(seed int64) (failed int) {
 		c, client, _ := newCluster(t, func(o *draintest.Options) { o.Seed = seed })
 		c.Inject(draintest.Fault{Kind: draintest.Unavailable, Probability: 0.3})
@@ -119,7 +119,7 @@ func TestAFaultCanBeTakenBack(t *testing.T) {
 	require.False(t, failing())
 }
 
-func TestAFaultDropsWatchesAndRefusesThem(t *testing.T) {
+func TestFault_Watches_DroppedAndRefused(t *testing.T) {
 	c, client, _ := newCluster(t)
 	w, err := client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)

@@ -16,7 +16,7 @@ import (
 	"github.com/machinist-dev/machinist/drain/draintest"
 )
 
-func TestRequestsTakeTheirTimeBesideEachOther(t *testing.T) {
+func TestLatency_ParallelRequests_Overlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := draintest.New(draintest.Options{Latency: func(call draintest.Call) time.Duration {
 			if call.Verb == "list" {
@@ -49,7 +49,7 @@ func TestRequestsTakeTheirTimeBesideEachOther(t *testing.T) {
 	})
 }
 
-func TestARequestIsServedWhenItArrives(t *testing.T) {
+func TestLatency_Request_ServedOnArrival(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := draintest.New(draintest.Options{Latency: func(draintest.Call) time.Duration { return time.Second }})
 		require.NoError(t, c.Add(runningPod("p", "n", nil)))
@@ -60,7 +60,7 @@ func TestARequestIsServedWhenItArrives(t *testing.T) {
 	})
 }
 
-func TestThePodsOfANodeAreThoseBoundToIt(t *testing.T) {
+func TestList_FieldSelector_PodsOfNode(t *testing.T) {
 	c := draintest.New(draintest.Options{})
 	client := c.Client()
 	for i := range 4 {

@@ -69,7 +69,7 @@ func TestPatchesOfACustomKind(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
-func TestAStrategicMergePatchOfANodeMergesByKey(t *testing.T) {
+func TestPatch_StrategicMerge_MergesByKey(t *testing.T) {
 	c, client, _ := newCluster(t)
 	require.NoError(t, c.Add(&corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n"},
@@ -108,7 +108,7 @@ func FuzzAPatchNeverBreaksTheStore(f *testing.F) {
 	})
 }
 
-func TestWhatIsEmptyIsNotAbsentForCustomKinds(t *testing.T) {
+func TestUpdate_EmptyFieldOfCustomKind_IsKept(t *testing.T) {
 	c, _, _ := newCluster(t)
 	widgets := widgetsOf(c, "ns")
 	_, err := widgets.Create(t.Context(), widget("w"), metav1.CreateOptions{})

@@ -14,7 +14,7 @@ import (
 	"github.com/machinist-dev/machinist/drain/draintest"
 )
 
-func TestAPodLivesOnForItsGracePeriod(t *testing.T) {
+func TestPod_Deleted_StaysForItsGracePeriod(t *testing.T) {
 	c, client, clock := newCluster(t)
 	require.NoError(t, c.Add(runningPod("p", "n1", web)))
 	pods := client.CoreV1().Pods("ns")
@@ -44,7 +44,7 @@ func TestAPodLivesOnForItsGracePeriod(t *testing.T) {
 	require.False(t, exists(t, client, "p"))
 }
 
-func TestAPodGoesAtOnceWhenNothingRuns(t *testing.T) {
+func TestPod_DeletedAndNotRunning_IsRemovedAtOnce(t *testing.T) {
 	ended := runningPod("ended", "n1", nil)
 	ended.Status.Phase = corev1.PodSucceeded
 	cases := map[string]struct {
@@ -66,7 +66,7 @@ func TestAPodGoesAtOnceWhenNothingRuns(t *testing.T) {
 	}
 }
 
-func TestAFinalizerHoldsAPodBeyondItsGracePeriod(t *testing.T) {
+func TestPod_Finalizer_OutlastsGracePeriod(t *testing.T) {
 	c, client, clock := newCluster(t)
 	pod := runningPod("p", "n1", nil)
 	pod.Finalizers = []string{"a/b"}
@@ -102,7 +102,7 @@ func TestThePodsOfASilentNodeStay(t *testing.T) {
 	require.False(t, exists(t, client, "p"))
 }
 
-func TestStopTimeIsBoundedByTheGracePeriod(t *testing.T) {
+func TestPod_StopTime_AtMostGracePeriod(t *testing.T) {
 	stop := 12 * time.Second
 	c, client, _ := newCluster(t, func(o *draintest.Options) {
 		o.StopTime = func(*corev1.Pod) time.Duration { return stop }

@@ -72,7 +72,7 @@ func deleteNow(t *testing.T, client kubernetes.Interface, name string) {
 	require.NoError(t, client.CoreV1().Pods("ns").Delete(t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
 }
 
-func TestASharedVolumeIsAttachedToSeveralNodes(t *testing.T) {
+func TestVolume_Shared_AttachedToSeveralNodes(t *testing.T) {
 	for name, volume := range map[string][]runtime.Object{
 		"as its claim says":  {volumeClaim("data", "pv", corev1.ReadWriteMany)},
 		"as the volume says": {volumeClaim("data", "pv", corev1.ReadWriteMany), csiVolume("pv", corev1.ReadOnlyMany)},
@@ -97,7 +97,7 @@ func TestASharedVolumeIsAttachedToSeveralNodes(t *testing.T) {
 	}
 }
 
-func TestTheVolumeOfAnEphemeralClaimGoesWithThePod(t *testing.T) {
+func TestVolume_EphemeralClaim_DeletedWithPod(t *testing.T) {
 	c, client, clock := newCluster(t, func(o *draintest.Options) { o.DetachTime, o.AttachTime = time.Second, time.Second })
 	pod := runningPod("p", "n1", nil)
 	pod.UID = "uid-p"
@@ -117,7 +117,7 @@ func TestTheVolumeOfAnEphemeralClaimGoesWithThePod(t *testing.T) {
 	require.Empty(t, attachedTo(t, client), "although its claim has gone")
 }
 
-func TestVolumesOfFinishedPodsAreDetached(t *testing.T) {
+func TestVolume_FinishedPod_IsDetached(t *testing.T) {
 	c, client, clock := newCluster(t, func(o *draintest.Options) { o.DetachTime, o.AttachTime = time.Second, time.Second })
 	require.NoError(t, c.Add(volumeClaim("data", "pv"), volumeOn("n1", "pv"), volumePod("p", "n1", "data")))
 	pod, err := client.CoreV1().Pods("ns").Get(t.Context(), "p", metav1.GetOptions{})
@@ -131,7 +131,7 @@ func TestVolumesOfFinishedPodsAreDetached(t *testing.T) {
 	require.Empty(t, attachedTo(t, client))
 }
 
-func TestSilentNodesAreDetachedLate(t *testing.T) {
+func TestVolume_SilentNode_DetachedLate(t *testing.T) {
 	for name, test := range map[string]struct {
 		taints []corev1.Taint
 		after  time.Duration

@@ -36,7 +36,7 @@ func next(t *testing.T, w watch.Interface) string {
 	return fmt.Sprintf("%s %s@%s", ev.Type, m.GetName(), m.GetResourceVersion())
 }
 
-func TestAWatchStartsWhereItIsToldTo(t *testing.T) {
+func TestWatch_ResourceVersion_StartsThere(t *testing.T) {
 	c, client, _ := newCluster(t)
 	nodes := client.CoreV1().Nodes()
 	var versions []string
@@ -66,7 +66,7 @@ func TestAWatchStartsWhereItIsToldTo(t *testing.T) {
 	require.True(t, apierrors.IsInternalError(err), "as a server has it: %v", err)
 }
 
-func TestAVersionThatIsTooOldIsGone(t *testing.T) {
+func TestWatch_OldResourceVersion_Gone(t *testing.T) {
 	c, client, _ := newCluster(t)
 	require.NoError(t, c.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "old"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "older"}}))
 	c.Compact()
@@ -87,7 +87,7 @@ func TestAVersionThatIsTooOldIsGone(t *testing.T) {
 	require.True(t, apierrors.IsBadRequest(err), "%v", err)
 }
 
-func TestAWatchSeesObjectsEnterAndLeaveItsSelection(t *testing.T) {
+func TestWatch_Selector_AddedAndDeleted(t *testing.T) {
 	c, client, _ := newCluster(t)
 	w, err := client.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{LabelSelector: "app=web", FieldSelector: "spec.nodeName=n1"})
 	require.NoError(t, err)
@@ -152,7 +152,7 @@ func TestHeldWatchesShowThePast(t *testing.T) {
 	})
 }
 
-func TestInformersFollowTheStoreThroughDropsAndCompaction(t *testing.T) {
+func TestInformer_DropsAndCompaction_FollowsTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := draintest.New(draintest.Options{})
 		client := c.Client()

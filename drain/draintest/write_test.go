@@ -15,7 +15,7 @@ import (
 	"github.com/machinist-dev/machinist/drain/draintest"
 )
 
-func TestCreateFillsSystemFieldsAndDropsTheStatus(t *testing.T) {
+func TestCreate_SystemFields_SetAndStatusDropped(t *testing.T) {
 	c, client, clock := newCluster(t)
 	clock.SetTime(start.Add(1500 * time.Millisecond))
 	in := widget("w")
@@ -45,7 +45,7 @@ func TestCreateFillsSystemFieldsAndDropsTheStatus(t *testing.T) {
 	require.Equal(t, corev1.NodeRunning, node.Status.Phase, "a kubelet registers its node with a status")
 }
 
-func TestAStaleResourceVersionIsAConflict(t *testing.T) {
+func TestUpdate_StaleResourceVersion_Conflict(t *testing.T) {
 	c, client, _ := newCluster(t)
 	require.NoError(t, c.Add(widget("w"), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}))
 	widgets := widgetsOf(c, "ns")
@@ -81,7 +81,7 @@ func TestAStaleResourceVersionIsAConflict(t *testing.T) {
 	require.ErrorContains(t, err, "UID")
 }
 
-func TestTheStatusOfACustomKindIsWrittenAlone(t *testing.T) {
+func TestUpdateStatus_CustomKind_WritesOnlyStatus(t *testing.T) {
 	c, _, clock := newCluster(t)
 	widgets := widgetsOf(c, "ns")
 	w, err := widgets.Create(t.Context(), widget("w"), metav1.CreateOptions{})
@@ -110,7 +110,7 @@ func TestTheStatusOfACustomKindIsWrittenAlone(t *testing.T) {
 	require.EqualValues(t, 2, got.Generation)
 }
 
-func TestACustomKindWithoutStatusSubresource(t *testing.T) {
+func TestUpdateStatus_NoSubresource_NotFound(t *testing.T) {
 	c, _, _ := newCluster(t, func(o *draintest.Options) {
 		k := widgetKind
 		k.NoStatusSubresource = true
@@ -131,7 +131,7 @@ func TestACustomKindWithoutStatusSubresource(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
-func TestAnUpdateThatChangesNothingIsNoWrite(t *testing.T) {
+func TestUpdate_NoChange_NoWrite(t *testing.T) {
 	c, _, _ := newCluster(t)
 	widgets := widgetsOf(c, "ns")
 	w, err := widgets.Create(t.Context(), widget("w"), metav1.CreateOptions{})
@@ -189,7 +189,7 @@ func TestADryRunChangesNothing(t *testing.T) {
 	require.Len(t, c.History(), writes)
 }
 
-func TestResourceVersionsGrowAcrossAllKinds(t *testing.T) {
+func TestResourceVersion_AllKinds_Grows(t *testing.T) {
 	c, client, _ := newCluster(t)
 	require.NoError(t, c.Add(widget("a")))
 	_, err := client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, metav1.CreateOptions{})

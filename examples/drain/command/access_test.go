@@ -17,7 +17,7 @@ import (
 
 // The documentation says what the command needs to be allowed to do: all that it asks
 // for, and nothing else.
-func TestTheDocumentationListsExactlyTheAccessThatIsNeeded(t *testing.T) {
+func TestRole_Documented_IsWhatIsUsed(t *testing.T) {
 	used := map[string]bool{}
 	for _, args := range [][]string{
 		{"node-1", "--wait-for-volumes", "--force-after=100ms"},

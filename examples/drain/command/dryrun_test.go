@@ -32,7 +32,7 @@ func dryRun(t *testing.T, args ...string) (status int, out, errOut string) {
 	return status, o.String(), e.String()
 }
 
-func TestADryRunPrintsThePlanOfTheTown(t *testing.T) {
+func TestDryRun_WholeCluster_PrintsThePlan(t *testing.T) {
 	all := []string{"--force", "--delete-emptydir-data", "--wait-for-volumes", "--force-after=10m", "--timeout=30m"}
 	cases := []struct {
 		name   string
@@ -72,7 +72,7 @@ func golden(t *testing.T, name, got string) {
 	require.Empty(t, cmp.Diff(string(want), got))
 }
 
-func TestJSONAndYAMLSayTheSameAndNothingIsLostOnTheWay(t *testing.T) {
+func TestOutput_JSONAndYAML_Equal(t *testing.T) {
 	_, text, _ := dryRun(t, "-o", "json")
 	_, other, _ := dryRun(t, "-o", "yaml")
 	var fromJSON, fromYAML command.Document
@@ -101,7 +101,7 @@ func TestADryRunWritesNothing(t *testing.T) {
 	}
 }
 
-func TestADryRunNamesTheBudgetThatBlocksAndWhatComesNext(t *testing.T) {
+func TestDryRun_BudgetExhausted_NamesBudgetAndNextStep(t *testing.T) {
 	r := newRig(t, blocked()...)
 	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--dry-run", "--explain", "--force-after=10m"), r.errOut)
 	r.out.line(t, "web-1", "wait", "DisruptionBudget", "budget shop/web-budget allows 0", "deleted at")

@@ -14,7 +14,7 @@ import (
 	"github.com/machinist-dev/machinist/examples/drain/command"
 )
 
-func TestWrongCommandLinesAreRefusedInOneLineBeforeAnythingStarts(t *testing.T) {
+func TestFlags_Invalid_OneLineAndNoRequest(t *testing.T) {
 	cases := []struct {
 		name string
 		args []string
@@ -83,7 +83,7 @@ func TestHelpFitsOnAScreen(t *testing.T) {
 	}
 }
 
-func TestAKubeconfigThatIsNotThereIsAFailure(t *testing.T) {
+func TestKubeconfig_Missing_Fails(t *testing.T) {
 	var out, errOut bytes.Buffer
 	d := command.Command{Out: &out, ErrOut: &errOut}
 	require.Equal(t, command.Failed, d.Run(t.Context(), []string{"node-1", "--kubeconfig=/no/such/file"}))

@@ -26,7 +26,7 @@ func event(kind drain.ProgressType, name string, row drain.Row, err error) drain
 	return e
 }
 
-func TestATerminalKeepsTheCountInItsLastLine(t *testing.T) {
+func TestTerminal_Progress_InTheLastLine(t *testing.T) {
 	evict := drain.Row{Action: drain.Evict, Reason: drain.ReasonEvict}
 	budget := drain.Row{
 		Action: drain.Wait, Reason: drain.ReasonBudget, Since: noon.Add(-time.Minute), Next: drain.IgnoreBudgets, NextAt: noon.Add(24 * time.Hour),

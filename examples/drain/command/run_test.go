@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestADrainEvictsWhatItCanAndSaysSo(t *testing.T) {
+func TestDrain_Node_EvictsAndReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigPod("web-1", "node-1"), rigPod("web-2", "node-2"))
 		require.Equal(t, command.Done, r.run(t.Context(), "node-1"), r.errOut)
@@ -56,7 +56,7 @@ func TestADrainEvictsWhatItCanAndSaysSo(t *testing.T) {
 	})
 }
 
-func TestABlockedDrainSaysWithinOneRoundWhichPodWhichBudgetSinceWhenAndWhatComesNext(t *testing.T) {
+func TestDrain_BudgetExhausted_ReportsAfterOneRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, blocked()...)
 		began := time.Now()
@@ -79,7 +79,7 @@ func TestABlockedDrainSaysWithinOneRoundWhichPodWhichBudgetSinceWhenAndWhatComes
 	})
 }
 
-func TestAnExplainedDrainSaysItInABlock(t *testing.T) {
+func TestExplain_Hold_PrintsABlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		daemon := rigPod("agent", "node-1", func(p *corev1.Pod) { p.OwnerReferences[0].Kind, p.Labels = "DaemonSet", nil })
 		set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-web"}}
@@ -97,7 +97,7 @@ func TestAnExplainedDrainSaysItInABlock(t *testing.T) {
 	})
 }
 
-func TestADrainGoesOnWhenTheBudgetIsFreed(t *testing.T) {
+func TestDrain_BudgetFreed_Continues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, blocked()...)
 		status := r.start(t.Context(), "node-1")
@@ -111,7 +111,7 @@ func TestADrainGoesOnWhenTheBudgetIsFreed(t *testing.T) {
 	})
 }
 
-func TestATimeoutNamesEverythingThatIsWaitedFor(t *testing.T) {
+func TestTimeout_Holds_AreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, append(blocked(), rigPod("job", "node-1", stuck, func(p *corev1.Pod) { p.Labels = nil }))...)
 		require.Equal(t, command.Failed, r.run(t.Context(), "node-1", "--timeout=500ms"))
@@ -123,7 +123,7 @@ func TestATimeoutNamesEverythingThatIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestATimeoutAlsoEndsADrainThatCannotSeeItsPods(t *testing.T) {
+func TestTimeout_PodsNotListed_Ends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigPod("web-1", "node-1"))
 		r.cluster.Inject(draintest.Fault{Kind: draintest.Unavailable, Resource: "pods", Skip: 1})
@@ -134,7 +134,7 @@ func TestATimeoutAlsoEndsADrainThatCannotSeeItsPods(t *testing.T) {
 	})
 }
 
-func TestForceDeletesWhatABudgetProtectsWhenItIsTime(t *testing.T) {
+func TestForce_Deadline_DeletesDespiteBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, blocked()...)
 		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--force-after=300ms"), r.errOut)
@@ -146,7 +146,7 @@ func TestForceDeletesWhatABudgetProtectsWhenItIsTime(t *testing.T) {
 	})
 }
 
-func TestForceDeleteTakesPodsOffTheAPI(t *testing.T) {
+func TestForceDelete_Pods_AreRemovedFromTheAPI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigPod("web-1", "node-1"))
 		r.cluster.SetNodeSilent("node-1", true)
@@ -156,7 +156,7 @@ func TestForceDeleteTakesPodsOffTheAPI(t *testing.T) {
 	})
 }
 
-func TestWithoutEvictionBudgetsAreIgnoredAndItSaysSo(t *testing.T) {
+func TestDisableEviction_Budgets_IgnoredAndReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, blocked()...)
 		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--disable-eviction"), r.errOut)
@@ -168,7 +168,7 @@ func TestWithoutEvictionBudgetsAreIgnoredAndItSaysSo(t *testing.T) {
 	})
 }
 
-func TestAPlanThatCannotEndIsRefusedAndNothingIsWritten(t *testing.T) {
+func TestDrain_CannotEnd_RefusedWithoutWrites(t *testing.T) {
 	never := oneHealthy()
 	never.Spec.MinAvailable, never.Spec.MaxUnavailable = nil, new(intstr.FromInt32(0))
 	twice := oneHealthy()
@@ -209,7 +209,7 @@ func TestAPlanThatCannotEndIsRefusedAndNothingIsWritten(t *testing.T) {
 	}
 }
 
-func TestARefusalNamesEveryObstacle(t *testing.T) {
+func TestRefusal_EachObstacle_IsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigPod("a", "node-1", unmanaged), rigPod("b", "node-1", emptyDir), rigPod("c", "node-1", unmanaged))
 		require.Equal(t, command.Refused, r.run(t.Context(), "node-1"))
@@ -219,7 +219,7 @@ func TestARefusalNamesEveryObstacle(t *testing.T) {
 	})
 }
 
-func TestANodeThatIsNotThereIsRefused(t *testing.T) {
+func TestNode_Missing_Refused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		require.Equal(t, command.Refused, r.run(t.Context(), "node-7"))
@@ -228,7 +228,7 @@ func TestANodeThatIsNotThereIsRefused(t *testing.T) {
 	})
 }
 
-func TestWhatTheClusterRefusesIsAFailureAndNeverDone(t *testing.T) {
+func TestDrain_RequestForbidden_Fails(t *testing.T) {
 	for _, resource := range []string{"nodes", "pods"} {
 		t.Run(resource, bubble(func(t *testing.T) {
 			r := newRig(t, rigPod("web-1", "node-1"))
@@ -253,7 +253,7 @@ func TestWhatTheClusterRefusesIsAFailureAndNeverDone(t *testing.T) {
 	}))
 }
 
-func TestWhatIsRefusedInTheMiddleEndsTheDrain(t *testing.T) {
+func TestDrain_ForbiddenDuringDrain_Ends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigPod("web-1", "node-1"))
 		r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "pods", Verb: "list", Skip: 1})
@@ -264,7 +264,7 @@ func TestWhatIsRefusedInTheMiddleEndsTheDrain(t *testing.T) {
 	})
 }
 
-func TestWhatMayNotBeReadIsNotEvaluated(t *testing.T) {
+func TestDrain_ListForbidden_NotEvaluated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigPod("web-1", "node-1"))
 		r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "poddisruptionbudgets"})
@@ -276,7 +276,7 @@ func TestWhatMayNotBeReadIsNotEvaluated(t *testing.T) {
 	})
 }
 
-func TestAnInterruptedDrainSaysWhatItWaitedFor(t *testing.T) {
+func TestInterrupt_Holds_AreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, blocked()...)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -292,7 +292,7 @@ func TestAnInterruptedDrainSaysWhatItWaitedFor(t *testing.T) {
 	})
 }
 
-func TestUndoTakesTheCordonBackAndNothingElse(t *testing.T) {
+func TestUndo_Cordon_OnlyItsOwn(t *testing.T) {
 	cases := []struct {
 		name string
 		args []string
@@ -360,7 +360,7 @@ func bare(n *corev1.Node) *corev1.Node {
 	return n
 }
 
-func TestPodsOutsideOfTheSelectorStay(t *testing.T) {
+func TestPodSelector_OtherPods_Stay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		other := rigPod("other", "node-1", unmanaged, func(p *corev1.Pod) { p.Labels = map[string]string{"app": "other"} })
 		r := newRig(t, rigPod("web-1", "node-1"), other)
@@ -370,7 +370,7 @@ func TestPodsOutsideOfTheSelectorStay(t *testing.T) {
 	})
 }
 
-func TestLabelsOfClusterAPIAreHeeded(t *testing.T) {
+func TestPod_ClusterAPIDrainLabel_IsSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		skipped := func(p *corev1.Pod) { p.Labels = map[string]string{"cluster.x-k8s.io/drain": "skip"} }
 		r := newRig(t, rigPod("web-1", "node-1", skipped))
@@ -381,7 +381,7 @@ func TestLabelsOfClusterAPIAreHeeded(t *testing.T) {
 	})
 }
 
-func TestPodsThatAreLongOnTheirWayAreLeftIfWanted(t *testing.T) {
+func TestSkipWaitForDelete_OldDeletion_NotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		old := rigPod("old", "node-1", stuck, func(p *corev1.Pod) {
 			p.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-time.Hour)}
@@ -407,7 +407,7 @@ func TestTheGraceOfPodsIsCut(t *testing.T) {
 	})
 }
 
-func TestVolumesAreWaitedForIfWanted(t *testing.T) {
+func TestVolumes_WaitFlag_IsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, claimed()...)
 		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--wait-for-volumes"), r.errOut)
@@ -442,7 +442,7 @@ func claimed() []runtime.Object {
 	}
 }
 
-func TestTheTownIsDrainedInAFewSeconds(t *testing.T) {
+func TestDrain_WholeCluster_Ends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out, errOut := newScreen(), newScreen()
 		d := command.Command{Out: out, ErrOut: errOut, Connect: func(string, string) (kubernetes.Interface, error) {
@@ -459,7 +459,7 @@ func TestTheTownIsDrainedInAFewSeconds(t *testing.T) {
 	})
 }
 
-func TestADrainAfterKubectlUncordonBeginsAnew(t *testing.T) {
+func TestDrain_AfterKubectlUncordon_StartsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, rigPod("web-1", "node-1"))
 		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--force", "--undo"), r.errOut)

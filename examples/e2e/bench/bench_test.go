@@ -107,7 +107,7 @@ func record(name string, begin int) (log audit.Log, history drivertest.History, 
 
 func nodeName(machine string) string { return "n-" + machine }
 
-func TestALifeIsPutTogetherFromAllRecords(t *testing.T) {
+func TestLife_AllRecords_Joined(t *testing.T) {
 	log, history, requests := record("a", 0)
 	lives := livesOf(log, append(history, drivertest.Event{Kind: drivertest.VMCreated}), requests, nodeName)
 	require.Equal(t, []life{{
@@ -124,7 +124,7 @@ func TestALifeIsPutTogetherFromAllRecords(t *testing.T) {
 	require.Nil(t, storyOf(audit.Log{}, requests, nodeName))
 }
 
-func TestTheWholeOfLivesOneAfterTheOtherIsThatOfEach(t *testing.T) {
+func TestLives_Sequential_SumOfEach(t *testing.T) {
 	first, history, requests := record("a", 0)
 	second, history2, requests2 := record("b", 1000)
 	log := audit.Log{Changes: append(first.Changes, second.Changes...)}
@@ -197,7 +197,7 @@ func TestTheTargets(t *testing.T) {
 	}
 }
 
-func TestATargetIsNotMetByMeasuringNothing(t *testing.T) {
+func TestTarget_NothingMeasured_NotMet(t *testing.T) {
 	const writes = 5
 	tests := map[string]struct {
 		spoil func(*round)
@@ -236,7 +236,7 @@ func TestATargetIsNotMetByMeasuringNothing(t *testing.T) {
 	require.Contains(t, out.String(), "NO   single machines: not measured: anything")
 }
 
-func TestCPUTimeThatNobodyTellsIsNotMeasuredAndNotMet(t *testing.T) {
+func TestCPUTime_Unknown_NotMet(t *testing.T) {
 	single, sizes := resultOf(5, 0, 5), map[int]result{20: resultOf(20, 0, 5), 200: resultOf(200, 0, 5)}
 	var out bytes.Buffer
 	require.False(t, judge(&out, "linux", single, sizes))
@@ -255,7 +255,7 @@ func TestCPUTimeThatNobodyTellsIsNotMeasuredAndNotMet(t *testing.T) {
 	require.Contains(t, out.String(), "CPU not measured; memory not measured\n")
 }
 
-func TestTheWholeIsNotKnownIfAPartOfItIsNot(t *testing.T) {
+func TestCPUTime_PartUnknown_SumUnknown(t *testing.T) {
 	log, history, requests := record("a", 0)
 	asked := timing{created: []time.Time{at(-1)}, deleted: []time.Time{at(55)}}
 	lives := livesOf(log, history, requests, nodeName)

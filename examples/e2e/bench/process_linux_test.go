@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheCPUTimeIsThatWhichTheKernelTells(t *testing.T) {
+func TestCPUTime_Process_AsTheKernelCounts(t *testing.T) {
 	me, sum := process(os.Getpid()), 0
 	enough := me.cpu() + 200*time.Millisecond
 	for began := time.Now(); me.cpu() < enough; {

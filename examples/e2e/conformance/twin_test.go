@@ -37,7 +37,7 @@ func scenarios() []scenario {
 	return all
 }
 
-func TestTheInMemoryClusterTellsTheStoryOfARealServer(t *testing.T) {
+func TestInMemoryCluster_EachScenario_AsTheRealServer(t *testing.T) {
 	t.Parallel()
 	for _, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestTheInMemoryClusterTellsTheStoryOfARealServer(t *testing.T) {
 	}
 }
 
-func TestEveryScenarioHasANameAndEveryGoldenFileAScenario(t *testing.T) {
+func TestScenarios_Names_MatchGoldenFiles(t *testing.T) {
 	if *update {
 		t.Skip("the files are being written")
 	}

@@ -33,7 +33,7 @@ func fake(_ context.Context, c component, folder string, _ io.Writer) error {
 	return nil
 }
 
-func TestManyWhoNeedAComponentBuildItOnce(t *testing.T) {
+func TestBuild_Concurrent_BuildsOnce(t *testing.T) {
 	cache := filepath.Join(t.TempDir(), "cache")
 	const many = 4
 	var (
@@ -68,7 +68,7 @@ func (w waits) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestABuildThatFailsLeavesNothingInTheCache(t *testing.T) {
+func TestBuild_Fails_CacheStaysEmpty(t *testing.T) {
 	cache := t.TempDir()
 	broken := errors.New("broken")
 	_, err := cached(t.Context(), cache, small, io.Discard, func(ctx context.Context, c component, folder string, w io.Writer) error {
@@ -81,7 +81,7 @@ func TestABuildThatFailsLeavesNothingInTheCache(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestAFolderThatLacksAProgramIsBuiltAnew(t *testing.T) {
+func TestBuild_ProgramMissing_BuildsAgain(t *testing.T) {
 	cache := t.TempDir()
 	folder := filepath.Join(cache, small.key())
 	require.NoError(t, os.MkdirAll(folder, 0o700))
@@ -92,7 +92,7 @@ func TestAFolderThatLacksAProgramIsBuiltAnew(t *testing.T) {
 	require.True(t, complete(folder, small))
 }
 
-func TestWhoWaitsForABuildCanGiveUp(t *testing.T) {
+func TestBuild_WaiterCanceled_Returns(t *testing.T) {
 	cache := t.TempDir()
 	lock, err := tryLock(filepath.Join(cache, small.key()+".lock"))
 	require.NoError(t, err)
@@ -105,7 +105,7 @@ func TestWhoWaitsForABuildCanGiveUp(t *testing.T) {
 	require.Contains(t, said.String(), "waiting")
 }
 
-func TestTheGoCommandBuildsAModuleWhateverTheUserHasSet(t *testing.T) {
+func TestBuild_UserEnvironment_IsIgnored(t *testing.T) {
 	t.Setenv("GOFLAGS", "-mod=vendor")
 	t.Setenv("GOOS", "plan9")
 	t.Setenv("GOWORK", "/nowhere/go.work")
@@ -119,7 +119,7 @@ func TestTheGoCommandBuildsAModuleWhateverTheUserHasSet(t *testing.T) {
 	require.Len(t, mustList(t, folder), 1, "the module is gone")
 }
 
-func TestAnErrorOfTheGoCommandCarriesItsOutput(t *testing.T) {
+func TestBuild_GoCommandFails_ErrorHasItsOutput(t *testing.T) {
 	c := small
 	c.programs = []program{{pkg: "machinist.invalid/none", name: "none"}}
 	_, err := cached(t.Context(), t.TempDir(), c, io.Discard, compile)
@@ -127,14 +127,14 @@ func TestAnErrorOfTheGoCommandCarriesItsOutput(t *testing.T) {
 	require.ErrorContains(t, err, "cannot find module")
 }
 
-func TestWithoutAGoCommandItIsSaidWhereToGetIt(t *testing.T) {
+func TestBuild_NoGoCommand_ErrorSaysWhereToGetIt(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := cached(t.Context(), t.TempDir(), small, io.Discard, compile)
 	require.ErrorIs(t, err, exec.ErrNotFound)
 	require.ErrorContains(t, err, "https://go.dev/dl")
 }
 
-func TestOutputOfABuildIsCountedOrKept(t *testing.T) {
+func TestBuild_Output_CountedOrKept(t *testing.T) {
 	var o buildOutput
 	_, err := io.WriteString(&o, "go: downloading k8s.io/api v0.36.3\nk8s.io/api/core/v1\nnet/http\n# k8s.io/x\nx.go:1:2: undefined: y\nno end")
 	require.NoError(t, err)
@@ -143,14 +143,14 @@ func TestOutputOfABuildIsCountedOrKept(t *testing.T) {
 	require.Equal(t, "# k8s.io/x\nx.go:1:2: undefined: y\nno end", o.rest())
 }
 
-func TestTheCacheMayBeMoved(t *testing.T) {
+func TestCache_Moved_StillValid(t *testing.T) {
 	t.Setenv(CacheEnv, t.TempDir())
 	folder, err := cacheFolder()
 	require.NoError(t, err)
 	require.Equal(t, os.Getenv(CacheEnv), folder)
 }
 
-func TestAnythingThatIsBuiltIsInTheKey(t *testing.T) {
+func TestCache_Key_HasAllInputs(t *testing.T) {
 	seen := map[string]bool{small.key(): true}
 	for _, change := range []func(*component){
 		func(c *component) { c.name += "x" },
@@ -167,7 +167,7 @@ func TestAnythingThatIsBuiltIsInTheKey(t *testing.T) {
 	}
 }
 
-func TestTheModuleFilesHaveTheVersionsThatWeSay(t *testing.T) {
+func TestVersions_ModuleFiles_Match(t *testing.T) {
 	require.Contains(t, etcdMod, "\tgo.etcd.io/etcd/server/v3 "+EtcdVersion+" ")
 	require.Contains(t, kubernetesMod, "\tk8s.io/kubernetes "+KubernetesVersion+" ")
 	require.Contains(t, kubectlMod, "\tk8s.io/kubernetes "+KubernetesVersion+" ")

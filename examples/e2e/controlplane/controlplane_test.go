@@ -38,7 +38,7 @@ func put(t *testing.T, client kubernetes.Interface, namespace, name string) {
 	require.NoError(t, err)
 }
 
-func TestTheServerSaysWhichVersionItIs(t *testing.T) {
+func TestVersions_Server_Matches(t *testing.T) {
 	version, err := admin(t, cp).Discovery().ServerVersion()
 	require.NoError(t, err)
 	require.Equal(t, controlplane.KubernetesVersion, version.GitVersion)
@@ -46,7 +46,7 @@ func TestTheServerSaysWhichVersionItIs(t *testing.T) {
 	require.Equal(t, "36", version.Minor)
 }
 
-func TestAServiceAccountMayDoWhatRolesSayAndNothingElse(t *testing.T) {
+func TestServiceAccount_Roles_AreEnforced(t *testing.T) {
 	namespace := cp.Namespace(t, "rbac")
 	client := admin(t, cp)
 	cfg, err := cp.ServiceAccount(t.Context(), namespace, "default")
@@ -69,12 +69,12 @@ func TestAServiceAccountMayDoWhatRolesSayAndNothingElse(t *testing.T) {
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 }
 
-func TestAServiceAccountThatDoesNotExistHasNoConfig(t *testing.T) {
+func TestServiceAccount_Missing_NoConfig(t *testing.T) {
 	_, err := cp.ServiceAccount(t.Context(), "default", "nobody")
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
-func TestNobodyGetsInWithoutTLSAndCredentials(t *testing.T) {
+func TestServer_NoTLSOrCredentials_Refused(t *testing.T) {
 	host := cp.Config().Host
 	get := func(client *http.Client, url string) (int, error) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -119,7 +119,7 @@ func TestEtcd_KilledAndStarted_KeepsData(t *testing.T) {
 	put(t, client, namespace, "after")
 }
 
-func TestARestartKeepsPortAndDataAndWatchesRecover(t *testing.T) {
+func TestRestart_PortDataWatches_Kept(t *testing.T) {
 	namespace := cp.Namespace(t, "restart")
 	client := admin(t, cp)
 	host := cp.Config().Host
@@ -157,7 +157,7 @@ func TestARestartKeepsPortAndDataAndWatchesRecover(t *testing.T) {
 	require.Eventually(t, func() bool { return slices.Equal(names(), []string{"before", "after"}) }, 5*time.Second, 50*time.Millisecond)
 }
 
-func TestRequestsSayWhoAskedForWhat(t *testing.T) {
+func TestAudit_Requests_HaveUserAndResource(t *testing.T) {
 	namespace := cp.Namespace(t, "audit")
 	client := admin(t, cp)
 	put(t, client, namespace, "one")
@@ -196,7 +196,7 @@ func TestRequestsSayWhoAskedForWhat(t *testing.T) {
 	}, 10*time.Second, 50*time.Millisecond)
 }
 
-func TestAKubeconfigIsAsGoodAsTheConfig(t *testing.T) {
+func TestKubeconfig_SameAccessAsConfig(t *testing.T) {
 	text, err := controlplane.Kubeconfig(cp.Config())
 	require.NoError(t, err)
 	cfg, err := clientcmd.RESTConfigFromKubeConfig(text)
@@ -215,7 +215,7 @@ func TestAConfigIsACopy(t *testing.T) {
 	require.NotEqual(t, cfg.Host, cp.Config().Host)
 }
 
-func TestTwoControlPlanesDoNotKnowEachOther(t *testing.T) {
+func TestControlPlane_Two_AreIndependent(t *testing.T) {
 	other, err := controlplane.Start(t.Context(), controlplane.Options{LogDir: t.TempDir()})
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = other.Stop() })
@@ -246,7 +246,7 @@ func TestTwoControlPlanesDoNotKnowEachOther(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func TestAStartThatIsGivenUpLeavesNothing(t *testing.T) {
+func TestStart_Canceled_LeavesNothing(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -258,7 +258,7 @@ func TestAStartThatIsGivenUpLeavesNothing(t *testing.T) {
 	require.Empty(t, left)
 }
 
-func TestAStoppedControlPlaneAnswersWithErrors(t *testing.T) {
+func TestStop_Requests_Fail(t *testing.T) {
 	var c controlplane.ControlPlane
 	require.NoError(t, c.Stop())
 	require.Empty(t, c.Config().Host)

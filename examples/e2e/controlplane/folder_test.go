@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestASweepTakesWhatNobodyHasAndNothingElse(t *testing.T) {
+func TestSweep_OnlyUnused_Removed(t *testing.T) {
 	parent := t.TempDir()
 	live, err := newFolder(parent)
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ func verbs(requests []Request) string {
 	return strings.Join(verbs, ", ")
 }
 
-func TestAnAuditLogIsReadHoweverItEnds(t *testing.T) {
+func TestAuditLog_AnyEnd_IsRead(t *testing.T) {
 	for _, tc := range []struct{ name, log, want string }{
 		{"nothing", "", ""},
 		{"a watch that goes on", started + "\n", "watch 0s"},
@@ -41,12 +41,12 @@ func TestAnAuditLogIsReadHoweverItEnds(t *testing.T) {
 	}
 }
 
-func TestALineThatIsNoEventIsAnError(t *testing.T) {
+func TestAuditLog_InvalidLine_Error(t *testing.T) {
 	_, err := parseAudit([]byte(got + "\nnonsense\n"))
 	require.ErrorContains(t, err, "line 2")
 }
 
-func TestARequestHasTheFieldsOfItsEvent(t *testing.T) {
+func TestAuditLog_Event_FieldsOfTheRequest(t *testing.T) {
 	requests, err := parseAudit([]byte(got + "\n"))
 	require.NoError(t, err)
 	require.Equal(t, []Request{{

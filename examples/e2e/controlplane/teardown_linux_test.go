@@ -20,7 +20,7 @@ import (
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 )
 
-func TestNothingButLogsIsLeftHoweverTheTestBinaryEnds(t *testing.T) {
+func TestCleanup_AnyEndOfTheTest_OnlyLogsAreLeft(t *testing.T) {
 	for _, tc := range []struct {
 		name, mode string
 		signal     syscall.Signal

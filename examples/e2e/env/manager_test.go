@@ -98,7 +98,7 @@ func answered(t *testing.T) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{PutIdleConn: func(error) { cancel() }})
 }
 
-func TestAManagerIsStartedStoppedKilledAndStartedAgain(t *testing.T) {
+func TestManager_StartStopKill_StartsAgain(t *testing.T) {
 	t.Parallel()
 	m := manager(t, "good")
 	require.False(t, m.Running())
@@ -125,7 +125,7 @@ func TestAManagerIsStartedStoppedKilledAndStartedAgain(t *testing.T) {
 	require.Equal(t, "kind good", m.Tail(1))
 }
 
-func TestAManagerThatEndsByItselfIsNoticed(t *testing.T) {
+func TestManager_EndsByItself_IsReported(t *testing.T) {
 	t.Parallel()
 	m := manager(t, "dying")
 	require.NoError(t, m.Start(soon(t)))
@@ -139,7 +139,7 @@ func TestAManagerThatEndsByItselfIsNoticed(t *testing.T) {
 	require.NoError(t, m.stage.dead())
 }
 
-func TestAManagerThatCannotStartIsAnErrorWithItsLog(t *testing.T) {
+func TestManager_CannotStart_ErrorWithLog(t *testing.T) {
 	t.Parallel()
 	require.ErrorContains(t, manager(t, "broken").Start(soon(t)), "exit status 3; the end of its log:\nkind broken")
 	m := manager(t, "unready")
@@ -149,7 +149,7 @@ func TestAManagerThatCannotStartIsAnErrorWithItsLog(t *testing.T) {
 	require.False(t, m.Running())
 }
 
-func TestAManagerThatDoesNotEndWellIsAnError(t *testing.T) {
+func TestManager_ExitCode_IsAnError(t *testing.T) {
 	t.Parallel()
 	m := manager(t, "bad")
 	require.NoError(t, m.Start(soon(t)))
@@ -162,7 +162,7 @@ func TestAManagerThatDoesNotEndWellIsAnError(t *testing.T) {
 	require.False(t, m.Running())
 }
 
-func TestASupervisedManagerIsStartedAgain(t *testing.T) {
+func TestManager_Supervised_IsRestarted(t *testing.T) {
 	t.Parallel()
 	m := manager(t, "dying")
 	require.NoError(t, m.Start(soon(t)))

@@ -10,7 +10,7 @@ import (
 	"github.com/machinist-dev/machinist/examples/audit"
 )
 
-func TestABoundThatNobodyJudgedIsNotOneThatWasKept(t *testing.T) {
+func TestBounds_NotJudged_Fails(t *testing.T) {
 	tests := map[string]struct {
 		figures audit.Figures
 		outage  bool

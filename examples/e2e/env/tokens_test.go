@@ -13,7 +13,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-func TestWhatAVMIsMadeWithIsASecretThatNoLogMayHold(t *testing.T) {
+func TestUserData_Logs_HaveNoSecret(t *testing.T) {
 	t.Parallel()
 	s := &Env{Namespace: "n"}
 	require.False(t, s.leaked("anything"), "there is no secret yet")
@@ -38,7 +38,7 @@ func TestWhatAVMIsMadeWithIsASecretThatNoLogMayHold(t *testing.T) {
 	require.True(t, s.leaked("0123456789abcdef"), "it was a secret")
 }
 
-func TestAManagerOfAStageWithoutAClusterIsStartedWithoutOne(t *testing.T) {
+func TestManager_NoTargetCluster_Starts(t *testing.T) {
 	t.Parallel()
 	s := &Env{Cluster: &Cluster{folder: "f"}, Namespace: "n", folder: t.TempDir(), options: Options{Flags: []string{"--a"}}}
 	require.NotContains(t, s.Manager("with", "--b").flags, "--target-kubeconfig=none")

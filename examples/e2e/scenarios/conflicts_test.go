@@ -217,7 +217,7 @@ func (d *meddler) excuse(err error) {
 	}
 }
 
-func TestSomebodyElseWhoKeepsWritingIsNeitherOverwrittenNorInTheWay(t *testing.T) {
+func TestWrites_OtherWriter_IsNotOverwritten(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "conflicts", lively())
 	s.Play(t, "manager")

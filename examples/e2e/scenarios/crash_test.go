@@ -12,7 +12,7 @@ import (
 	"github.com/machinist-dev/machinist/examples/e2e/env"
 )
 
-func TestAManagerKilledFiveTimesDuringARollBreaksNoBound(t *testing.T) {
+func TestManager_KilledFiveTimesDuringARoll_BreaksNoBound(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "killed", hasty(lively()))
 	manager := s.Play(t, "manager")

@@ -42,7 +42,7 @@ func vmless(s *env.Env, machine string) env.Condition {
 	}
 }
 
-func TestAMachineDeletedWhileItsVMIsBeingCreatedLeavesNoVM(t *testing.T) {
+func TestMachine_DeletedDuringCreation_LeavesNoVM(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "early", slow())
 	s.Play(t, "manager")
@@ -61,7 +61,7 @@ func TestAMachineDeletedWhileItsVMIsBeingCreatedLeavesNoVM(t *testing.T) {
 	removeAll(t, s)
 }
 
-func TestAVMWhoseManagerIsKilledWhileItIsBeingCreatedGoesWithItsMachine(t *testing.T) {
+func TestManager_KilledDuringCreation_VMIsDeletedWithMachine(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "cut", hasty(slow()))
 	manager := s.Play(t, "manager")
@@ -83,7 +83,7 @@ func TestAVMWhoseManagerIsKilledWhileItIsBeingCreatedGoesWithItsMachine(t *testi
 	removeAll(t, s)
 }
 
-func TestANodeDeletedByHandTakesItsMachineAlongAndTheSetReplacesIt(t *testing.T) {
+func TestNode_DeletedByUser_MachineIsReplaced(t *testing.T) {
 	t.Parallel()
 	var first v1alpha1.Machine
 	o := lively()

@@ -26,7 +26,7 @@ import (
 // look again after twice that time.
 const freed = 30 * time.Second
 
-func TestADrainNamesTheBudgetAndActsAtOnceWhenThatIsFree(t *testing.T) {
+func TestDrain_BudgetFreed_EvictsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, cluster.ControlPlane)
 	web := []*corev1.Pod{w.pod(t, "web-0", w.a, app("web")), w.pod(t, "web-1", w.b, app("web")), w.pod(t, "web-2", w.b, app("web"), neverReady)}
@@ -75,7 +75,7 @@ func (w *town) lastStatus(t *testing.T, budget string, before time.Time) (at tim
 }
 
 // A budget that never allows anything is named, and holds nobody else up.
-func TestABudgetThatCanNeverAllowIsToldApart(t *testing.T) {
+func TestDrain_BudgetNeverAllows_IsReported(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, cluster.ControlPlane)
 	set := (&env.Env{Namespace: w.ns}).ReplicaSet("stuck", 1)
@@ -113,7 +113,7 @@ func TestABudgetThatCanNeverAllowIsToldApart(t *testing.T) {
 
 // The API server answers 500 where two budgets cover a pod. That is told apart where
 // somebody knows the budgets, and the rest goes on where nobody does.
-func TestSeveralBudgetsForOnePodAreNamed(t *testing.T) {
+func TestDrain_SeveralBudgetsOfOnePod_AreNamed(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, cluster.ControlPlane)
 	pod, free := w.pod(t, "web", w.a), w.pod(t, "free", w.a)
@@ -146,7 +146,7 @@ func TestSeveralBudgetsForOnePodAreNamed(t *testing.T) {
 }
 
 // The answers of the API server to evictions, as AnswerOf reads them.
-func TestWhatTheAPIServerAnswersToEvictions(t *testing.T) {
+func TestEviction_EachCase_ServersAnswer(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, cluster.ControlPlane)
 	pod := w.pod(t, "web", w.a)

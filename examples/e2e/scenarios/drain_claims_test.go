@@ -43,7 +43,7 @@ func by(owner string) drain.Policy {
 }
 
 // I-13: a Node opens when its last owner leaves, and only if nobody else had closed it.
-func TestANodeOpensWhenItsLastOwnerLeaves(t *testing.T) {
+func TestCordon_LastOwnerLeaves_IsRemoved(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, cluster.ControlPlane)
 	pod := w.pod(t, "web", w.a)
@@ -86,7 +86,7 @@ func TestANodeOpensWhenItsLastOwnerLeaves(t *testing.T) {
 }
 
 // Whoever takes the cordon away in mid-drain is told about, and nothing goes on.
-func TestADrainStopsWhenAPersonOpensItsNode(t *testing.T) {
+func TestDrain_UserUncordons_Stops(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, cluster.ControlPlane)
 	pod := w.pod(t, "web", w.a)

@@ -55,7 +55,7 @@ func (w *town) user(t *testing.T, name string, rules ...rbacv1.PolicyRule) kuber
 var reads = rule([]string{""}, []string{"nodes", "pods"}, "get", "list", "watch", "patch")
 
 // DD-1, DD-2: who may not do a thing has not done it.
-func TestWhoMayNotEvictNeverDrains(t *testing.T) {
+func TestDrain_EvictionForbidden_Fails(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, cluster.ControlPlane)
 	pod := w.pod(t, "web", w.a)
@@ -78,7 +78,7 @@ func TestWhoMayNotEvictNeverDrains(t *testing.T) {
 }
 
 // A pod in a namespace that goes cannot be evicted; it goes with the namespace.
-func TestAPodGoesWithItsNamespace(t *testing.T) {
+func TestDrain_NamespaceDeleting_PodIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, cluster.ControlPlane)
 	other := w.control.Namespace(t, "going")
@@ -108,7 +108,7 @@ func TestAPodGoesWithItsNamespace(t *testing.T) {
 }
 
 // DD-11: a pod is its UID. One of the same name that runs elsewhere is another.
-func TestASuccessorOfTheSameNameIsNeverTouched(t *testing.T) {
+func TestDrain_NewPodOfSameName_IsNotTouched(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, cluster.ControlPlane)
 	old := w.pod(t, "web-0", w.a)

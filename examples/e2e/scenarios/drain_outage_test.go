@@ -15,7 +15,7 @@ import (
 )
 
 // An API server that goes away is no end of a drain, and no success.
-func TestADrainOutlivesTheAPIServer(t *testing.T) {
+func TestDrain_APIServerRestarts_Continues(t *testing.T) {
 	t.Parallel()
 	c, err := controlplane.Start(t.Context(), controlplane.Options{})
 	require.NoError(t, err)

@@ -98,7 +98,7 @@ func podDeletions(t *testing.T, s *env.Env) (n int) {
 	return n
 }
 
-func TestADrainWaitsForADisruptionBudgetAndGoesOnWhenThatAllows(t *testing.T) {
+func TestDrain_DisruptionBudget_WaitsAndContinues(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "budget", lively())
 	s.Play(t, "manager")

@@ -90,7 +90,7 @@ func (w *town) agents(t *testing.T, name, claim string) {
 	})
 }
 
-func TestADrainWaitsForTheVolumesOfThePodsThatGo(t *testing.T) {
+func TestDrain_Volumes_WaitsUntilDetached(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, cluster.ControlPlane)
 	w.claim(t, "moves")

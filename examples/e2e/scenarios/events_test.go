@@ -43,7 +43,7 @@ func tells(s *env.Env, kind, name string, want ...string) env.Condition {
 	}
 }
 
-func TestTheEventsOfAMachineTellItsLife(t *testing.T) {
+func TestEvents_Machine_CreationToDeletion(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "events", lively())
 	s.Play(t, "manager")

@@ -12,7 +12,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-func TestAClassAndItsSecretStayAsLongAsAMachineUsesThem(t *testing.T) {
+func TestClass_InUse_ClassAndSecretStay(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "guards", lively())
 	s.Play(t, "manager")

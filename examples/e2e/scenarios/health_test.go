@@ -38,7 +38,7 @@ func replacing(log audit.Log, group map[types.UID]bool) (most, failed int) {
 	return most, len(lost)
 }
 
-func TestThreeNodesThatGoSilentTogetherAreReplacedOneAfterTheOther(t *testing.T) {
+func TestHealth_ThreeSilentNodes_ReplacedOneByOne(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "silent", lively())
 	s.Play(t, "manager")
@@ -85,7 +85,7 @@ func TestThreeNodesThatGoSilentTogetherAreReplacedOneAfterTheOther(t *testing.T)
 	removeAll(t, s)
 }
 
-func TestANodeThatIsSilentForAWhileIsUnknownAndThenAsBefore(t *testing.T) {
+func TestHealth_NodeSilentForAWhile_UnknownThenRunning(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "resumed", lively())
 	s.Play(t, "manager")

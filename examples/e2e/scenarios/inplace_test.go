@@ -81,7 +81,7 @@ const (
 	selected  = v1alpha1.LabelKeyNodeSelectedForUpdate
 )
 
-func TestAMachineIsUpdatedInPlaceAsAUserAndAsAControllerAskForIt(t *testing.T) {
+func TestInPlaceUpdate_ByUserAndController_Succeeds(t *testing.T) {
 	t.Parallel()
 	o := lively()
 	o.Nodes.UpdateTime = time.Second
@@ -145,7 +145,7 @@ func TestAMachineIsUpdatedInPlaceAsAUserAndAsAControllerAskForIt(t *testing.T) {
 	removeAll(t, s)
 }
 
-func TestAnUpdateInPlaceThatTakesTooLongHasFailed(t *testing.T) {
+func TestInPlaceUpdate_Timeout_Fails(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "stuck", lively())
 	s.Play(t, "manager", "--machine-inplace-update-timeout=5s")

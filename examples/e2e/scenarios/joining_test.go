@@ -36,7 +36,7 @@ func tokensOf(s *env.Env, uid types.UID, want int) env.Condition {
 	}
 }
 
-func TestAMachineThatNeverJoinsFailsInTimeLosesItsTokenAndIsReplaced(t *testing.T) {
+func TestJoin_Never_MachineFailsAndIsReplaced(t *testing.T) {
 	t.Parallel()
 	const patient = 10 // seconds
 	s := cluster.Set(t, "joinless", lively())
@@ -78,7 +78,7 @@ func TestAMachineThatNeverJoinsFailsInTimeLosesItsTokenAndIsReplaced(t *testing.
 	removeAll(t, s)
 }
 
-func TestAFailedMachineThatNobodyReplacesHasNoTokenAndKeepsItsVM(t *testing.T) {
+func TestJoin_FailedMachineWithoutSet_KeepsVMWithoutToken(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "alone", lively())
 	s.Nodes.Silence(s.NodeName("a"), true)
@@ -114,7 +114,7 @@ func who(ctx context.Context, t *testing.T, token string) (authenticationv1.User
 	return review.Status.UserInfo, nil
 }
 
-func TestABootstrapTokenOpensTheDoorUntilTheMachineHasJoined(t *testing.T) {
+func TestBootstrapToken_Joined_IsRevoked(t *testing.T) {
 	t.Parallel()
 	const group = "system:bootstrappers:workers"
 	s := cluster.Set(t, "token", lively())
@@ -169,7 +169,7 @@ func TestABootstrapTokenOpensTheDoorUntilTheMachineHasJoined(t *testing.T) {
 	removeAll(t, s)
 }
 
-func TestEveryMachineOfManyHasATokenOfItsOwn(t *testing.T) {
+func TestBootstrapToken_ManyMachines_OneEach(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "tokens", lively())
 	seen := make(chan string, 100)
@@ -196,7 +196,7 @@ func TestEveryMachineOfManyHasATokenOfItsOwn(t *testing.T) {
 	removeAll(t, s)
 }
 
-func TestAMachineWithAClassOfAKindThatNobodyKnowsSaysSo(t *testing.T) {
+func TestMachine_UnknownClassKind_IsReported(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "invalid", lively())
 	s.Play(t, "manager")

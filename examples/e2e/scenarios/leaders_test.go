@@ -29,7 +29,7 @@ func leads(log func() string, times int) env.Condition {
 // acts says whether a manager has done anything to machine objects.
 func acts(m *env.Manager) bool { return strings.Contains(m.Log(), "msg=decided") }
 
-func TestOfTwoManagersOneActsAndTheOtherTakesOver(t *testing.T) {
+func TestManagers_Two_OneActsAndTheOtherTakesOver(t *testing.T) {
 	t.Parallel()
 	const lease = 30 * time.Second // long against all that a manager does
 	s := cluster.Set(t, "leaders", lively())

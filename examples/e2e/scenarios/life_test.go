@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestTwentyMachinesAreCreatedScaledRolledAndDeleted(t *testing.T) {
+func TestFleet_TwentyMachines_CreateScaleRollDelete(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "life", lively())
 	s.Play(t, "manager")

@@ -102,7 +102,7 @@ func lost(path string, want, have any) (out []string) {
 // server are the fields that an API server sets by itself, whatever it is told.
 var server = []string{"uid", "resourceVersion", "creationTimestamp", "generation"}
 
-func TestTheDefinitionsTakeTheManifestsOfTheReferenceSystemAsTheyAre(t *testing.T) { //nolint:tparallel // in the end comes what the server had to say to all
+func TestDefinitions_ManifestsOfMCM_AreAccepted(t *testing.T) { //nolint:tparallel // in the end comes what the server had to say to all
 	t.Parallel()
 	s := cluster.Set(t, "manifests", env.Options{}) // its manager is not started: what is stored is looked at here
 	said := &warnings{}
@@ -227,7 +227,7 @@ func TestDefinitions_ZeroTimes_AcceptedAsNull(t *testing.T) {
 	}
 }
 
-func TestWhatManifestsPrintsIsWhatInstallApplies(t *testing.T) {
+func TestManifests_Printed_AreWhatInstallApplies(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "printed", env.Options{})
 	printed, err := cluster.Program(t.Context(), "manifests", "--namespace="+s.Namespace)

@@ -13,7 +13,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-func TestWithoutAClusterToJoinMachinesEndAsAvailableAndLeaveNothing(t *testing.T) {
+func TestNoTargetCluster_Machines_AvailableAndDeleted(t *testing.T) {
 	t.Parallel()
 	o := lively()
 	o.NoTarget = true

@@ -57,7 +57,7 @@ func ownHouse(t *testing.T, grace time.Duration) *env.Cluster {
 	return own
 }
 
-func TestAnAPIServerThatIsAwayDuringARollCostsTimeAndNothingElse(t *testing.T) {
+func TestAPIServer_DownDuringARoll_BreaksNoBound(t *testing.T) {
 	t.Parallel()
 	own := ownHouse(t, outageGrace)
 	var began, ended time.Time // ended when it is ready: it answers before

@@ -90,7 +90,7 @@ func protected(n *corev1.Node) bool {
 		n.Annotations[v1alpha1.ClusterAutoscalerScaleDownDisabledByMCMAnnotationKey] == "true"
 }
 
-func TestAMachineIsPreservedWhileItRunsUntilSomebodyLetsItGoOrItsTimeIsOver(t *testing.T) {
+func TestPreservation_RunningMachine_UntilReleasedOrExpired(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "preserved", lively())
 	s.Play(t, "manager")
@@ -125,7 +125,7 @@ func TestAMachineIsPreservedWhileItRunsUntilSomebodyLetsItGoOrItsTimeIsOver(t *t
 	removeAll(t, s)
 }
 
-func TestAFailedMachineIsKeptAsLongAsItIsPreservedAndThenReplaced(t *testing.T) {
+func TestPreservation_FailedMachine_ReplacedAfterwards(t *testing.T) {
 	t.Parallel()
 	o := lively()
 	var failed [2]v1alpha1.Machine
@@ -193,7 +193,7 @@ func TestAFailedMachineIsKeptAsLongAsItIsPreservedAndThenReplaced(t *testing.T) 
 	removeAll(t, s)
 }
 
-func TestAFailedMachineThatIsPreservedAndRecoversIsAsBefore(t *testing.T) {
+func TestPreservation_FailedMachineRecovers_IsRunning(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "recovered", lively())
 	s.Play(t, "manager")

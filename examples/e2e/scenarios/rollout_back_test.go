@@ -35,7 +35,7 @@ func rolledBack(s *env.Env, name string) env.Condition {
 	return deploymentIs(s, name, func(d *v1alpha1.MachineDeployment) bool { return d.Spec.RollbackTo == nil && observed(d) })
 }
 
-func TestARollIsRolledBackInItsMiddleAndAfterItsEnd(t *testing.T) {
+func TestRollback_DuringAndAfterARoll_Succeeds(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "back", lively())
 	s.Play(t, "manager")
@@ -74,7 +74,7 @@ func TestARollIsRolledBackInItsMiddleAndAfterItsEnd(t *testing.T) {
 	removeAll(t, s)
 }
 
-func TestARollToAClassThatDoesNotWorkStopsSaysSoAndIsRolledBack(t *testing.T) {
+func TestRoll_BrokenClass_StopsAndIsRolledBack(t *testing.T) {
 	t.Parallel()
 	const wrong = "there is no such image"
 	s := cluster.Set(t, "badclass", lively())

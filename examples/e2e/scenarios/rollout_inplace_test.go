@@ -122,7 +122,7 @@ func ofClass(t *testing.T, s *env.Env, class string) []v1alpha1.Machine {
 	return slices.DeleteFunc(machines(t, s), func(m v1alpha1.Machine) bool { return controller(&m) != set.UID })
 }
 
-func TestMachinesThatAreUpdatedInPlaceKeepTheirNamesAndNodes(t *testing.T) {
+func TestInPlaceRoll_Automatic_KeepsNamesAndNodes(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "auto", agile())
 	s.Play(t, "manager")
@@ -141,7 +141,7 @@ func TestMachinesThatAreUpdatedInPlaceKeepTheirNamesAndNodes(t *testing.T) {
 	removeAll(t, s)
 }
 
-func TestMachinesAreUpdatedInPlaceWhenAUserSelectsThem(t *testing.T) {
+func TestInPlaceRoll_Manual_WaitsForUser(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "manual", agile())
 	s.Play(t, "manager")

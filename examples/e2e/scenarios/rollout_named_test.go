@@ -45,7 +45,7 @@ func forgotten(s *env.Env, name string) env.Condition {
 	})
 }
 
-func TestMachinesThatAnAutoscalerNamesGoOnceAndNoOthers(t *testing.T) {
+func TestAutoscaler_NamedMachines_OnlyTheyAreDeleted(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "named", hasty(lively()))
 	manager := s.Play(t, "manager")
@@ -80,7 +80,7 @@ func TestMachinesThatAnAutoscalerNamesGoOnceAndNoOthers(t *testing.T) {
 	removeAll(t, s)
 }
 
-func TestAMachineThatAnAutoscalerNamesInARollGoesAndItsBoundsAreKept(t *testing.T) {
+func TestAutoscaler_NamedMachineDuringARoll_BoundsAreKept(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "namedroll", lively())
 	s.Play(t, "manager")

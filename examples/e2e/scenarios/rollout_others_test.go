@@ -35,7 +35,7 @@ func alongside(t *testing.T, every time.Duration, write func(context.Context)) (
 	return end
 }
 
-func TestI4MachinesWhoseLabelsAreTakenInARollAreReplacedOnlySoOften(t *testing.T) {
+func TestRoll_LabelsRemovedFromMachines_BoundedReplacements(t *testing.T) {
 	t.Parallel()
 	const replicas = 4
 	o := lively()
@@ -60,7 +60,7 @@ func TestI4MachinesWhoseLabelsAreTakenInARollAreReplacedOnlySoOften(t *testing.T
 	removeAll(t, s)
 }
 
-func TestI14WhatOthersWriteToSetsAndDeploymentsIsThereAfterARoll(t *testing.T) {
+func TestRoll_FieldsOfOtherWriters_AreKept(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "others", lively())
 	s.Play(t, "manager")

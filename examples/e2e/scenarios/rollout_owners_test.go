@@ -62,7 +62,7 @@ func ownedBy[T metav1.Object](get func(context.Context, string, metav1.GetOption
 	}
 }
 
-func TestDS22MachinesAreLetGoAndTakenWithoutAWordToTheirOtherOwners(t *testing.T) {
+func TestOwners_MachineReleasedAndAdopted_OtherOwnersAreKept(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "owners", lively())
 	s.Play(t, "manager")
@@ -92,7 +92,7 @@ func TestDS22MachinesAreLetGoAndTakenWithoutAWordToTheirOtherOwners(t *testing.T
 	removeAll(t, s)
 }
 
-func TestDS22ASetIsLetGoAndTakenWithoutAWordToItsOtherOwners(t *testing.T) {
+func TestOwners_SetReleasedAndAdopted_OtherOwnersAreKept(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "setowners", lively())
 	s.Play(t, "manager")

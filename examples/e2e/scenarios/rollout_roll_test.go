@@ -16,7 +16,7 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-func TestARollReplacesTheMachinesThatAreOfNoUseFirst(t *testing.T) {
+func TestRoll_UnavailableMachines_ReplacedFirst(t *testing.T) {
 	t.Parallel()
 	o := lively()
 	var broken types.UID
@@ -75,7 +75,7 @@ func TestARollReplacesTheMachinesThatAreOfNoUseFirst(t *testing.T) {
 	removeAll(t, s)
 }
 
-func TestAMachineCountsOnlyOnceItHasBeenReadyForLongEnough(t *testing.T) {
+func TestRoll_MinReadySeconds_DelaysAvailability(t *testing.T) {
 	t.Parallel()
 	const settle = 3 * time.Second
 	s := cluster.Set(t, "settle", lively())
@@ -111,7 +111,7 @@ func TestAMachineCountsOnlyOnceItHasBeenReadyForLongEnough(t *testing.T) {
 	removeAll(t, s)
 }
 
-func TestTheReplicasMayChangeInTheMiddleOfARoll(t *testing.T) {
+func TestRoll_ReplicasChange_BoundsAreKept(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "rescaled", lively())
 	s.Play(t, "manager")
@@ -129,7 +129,7 @@ func TestTheReplicasMayChangeInTheMiddleOfARoll(t *testing.T) {
 	removeAll(t, s)
 }
 
-func TestAPausedRollReplacesNothingUntilItIsResumed(t *testing.T) {
+func TestRoll_Paused_ReplacesNothing(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "paused", lively())
 	s.Play(t, "manager")
@@ -159,7 +159,7 @@ func TestAPausedRollReplacesNothingUntilItIsResumed(t *testing.T) {
 	removeAll(t, s)
 }
 
-func TestRecreateBeginsWhenTheLastOldMachineIsGone(t *testing.T) {
+func TestRecreate_OldMachines_AreDeletedFirst(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "recreate", lively())
 	s.Play(t, "manager")

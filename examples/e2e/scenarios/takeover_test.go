@@ -148,7 +148,7 @@ func (h *inherited) stuck(name string) {
 	})
 }
 
-func TestMachinesThatAnotherSystemHasBegunToDeleteGoFromWhereTheyAre(t *testing.T) {
+func TestTakeOver_DeletionsOfMCM_AreFinished(t *testing.T) {
 	t.Parallel()
 	h := inherit(t, "inherit")
 	ctx := t.Context()
@@ -207,7 +207,7 @@ func TestMachinesThatAnotherSystemHasBegunToDeleteGoFromWhereTheyAre(t *testing.
 	removeAll(t, h.Env)
 }
 
-func TestMachinesThatAnotherSystemHasBegunToCreateEndWithOneVMEach(t *testing.T) {
+func TestTakeOver_CreationsOfMCM_OneVMEach(t *testing.T) {
 	t.Parallel()
 	h := inherit(t, "begun")
 	names := []string{"bare", "made", "crashed", "crashed-with-vm", "pending", "runs"}

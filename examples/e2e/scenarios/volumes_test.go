@@ -38,7 +38,7 @@ func deletionBegan(s *env.Env, machine string) time.Time {
 	return time.Time{}
 }
 
-func TestAVMIsDeletedWhenItsVolumesAreDetachedOrTheTimeForThatIsOver(t *testing.T) {
+func TestVolumes_AttachedOrTimedOut_VMIsDeletedAfter(t *testing.T) {
 	t.Parallel()
 	const patient = 20 * time.Second
 	s := cluster.Set(t, "volumes", lively())
@@ -91,7 +91,7 @@ func attachmentDeletions(t *testing.T, s *env.Env) (n int) {
 	return n
 }
 
-func TestVolumesOfANodeThatIsDrainedByForceAreDeclaredDetached(t *testing.T) {
+func TestVolumes_ForcedDrain_AreDeclaredDetached(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "forced", lively())
 	s.Play(t, "manager")

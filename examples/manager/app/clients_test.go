@@ -30,7 +30,7 @@ current-context: c
 	return path
 }
 
-func TestWhichClusterIsWhich(t *testing.T) {
+func TestClusters_Flags_ControlAndTarget(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	t.Setenv("KUBECONFIG", kubeconfig(t, "https://not-asked-for"))
 	control, target := kubeconfig(t, "https://control"), kubeconfig(t, "https://target")
@@ -73,7 +73,7 @@ func TestWhichClusterIsWhich(t *testing.T) {
 	}
 }
 
-func TestEachClientHasARateOfItsOwnAndANoneIsNil(t *testing.T) {
+func TestClients_Rates_AreSeparate(t *testing.T) {
 	s := options.NewMCServer()
 	s.ControlKubeconfig, s.TargetKubeconfig = kubeconfig(t, "https://control"), options.None
 	c, err := newClients(s, newGate(s.LeaderElection), metrics.New(metrics.Options{}))

@@ -19,7 +19,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-func TestVerbositySaysWhatIsLogged(t *testing.T) {
+func TestLog_Verbosity_Filters(t *testing.T) {
 	notes := []controllers.Note{
 		{Text: "acts", Acts: true, Waits: true},
 		{Text: "fails", Err: errors.New("no")},
@@ -44,13 +44,13 @@ func TestVerbositySaysWhatIsLogged(t *testing.T) {
 	}
 }
 
-func TestALogSaysWhichObject(t *testing.T) {
+func TestLog_Line_NamesTheObject(t *testing.T) {
 	var out bytes.Buffer
 	observer(NewLogger(&out, "text", 0))(controllers.Note{Kind: "machine", Key: "n/m", Err: errors.New("no")})
 	require.Contains(t, out.String(), "level=ERROR msg=failed kind=machine key=n/m err=no\n")
 }
 
-func TestWhatClientGoLogsIsInTheSameLog(t *testing.T) {
+func TestLog_ClientGo_SameLog(t *testing.T) {
 	before, level := slog.Default(), klog.NewKlogr()
 	defer func() {
 		slog.SetDefault(before)
@@ -67,7 +67,7 @@ func TestWhatClientGoLogsIsInTheSameLog(t *testing.T) {
 	require.Contains(t, out.String(), `"msg":"old style"`)
 }
 
-func TestEventsAreWrittenBeforeTheEndAndNothingRunsAfterIt(t *testing.T) {
+func TestRun_End_EventsAreFlushed(t *testing.T) {
 	client := fake.NewClientset()
 	e := newEvents(t.Context(), client, "c")
 	var recorder record.EventRecorder = e.recorder
@@ -85,7 +85,7 @@ func TestEventsAreWrittenBeforeTheEndAndNothingRunsAfterIt(t *testing.T) {
 	recorder.Event(m, "Normal", "Late", "is lost, and no harm")
 }
 
-func TestNoVerbosityMakesClientGoLogTheBodiesOfRequests(t *testing.T) {
+func TestLog_AnyVerbosity_NoRequestBodies(t *testing.T) {
 	before := slog.Default()
 	t.Cleanup(func() { setUpLogs(before, 0) })
 	for _, verbosity := range []int{7, 8, 10, 1 << 20} {

@@ -37,7 +37,7 @@ const (
 	bad  = http.StatusInternalServerError
 )
 
-func TestOneOfTwoLeadsAndTheOtherTakesOver(t *testing.T) {
+func TestElection_Two_OneTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		r.class("c")
@@ -65,11 +65,11 @@ func TestOneOfTwoLeadsAndTheOtherTakesOver(t *testing.T) {
 	})
 }
 
-func TestTwoManagersOfOneHostAreTwo(t *testing.T) {
+func TestElection_SameHost_DifferentIdentities(t *testing.T) {
 	require.NotEqual(t, identity(), identity())
 }
 
-func TestALostLeaseStopsTheControllersAndEndsWithAnError(t *testing.T) {
+func TestElection_LeaseLost_EndsWithError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		p := r.prepare()
@@ -89,7 +89,7 @@ func TestALostLeaseStopsTheControllersAndEndsWithAnError(t *testing.T) {
 	})
 }
 
-func TestALeaseThatWasLostIsNotGivenBackWhileACallStillRuns(t *testing.T) {
+func TestElection_LeaseLostDuringCall_IsNotReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		p := r.prepare()
@@ -111,7 +111,7 @@ func TestALeaseThatWasLostIsNotGivenBackWhileACallStillRuns(t *testing.T) {
 	})
 }
 
-func TestAStandbyWithoutAPIServerWaits(t *testing.T) {
+func TestElection_StandbyWithoutAPIServer_Waits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		remove := r.control.Inject(draintest.Fault{Kind: draintest.Unavailable, Resource: "leases"})
@@ -129,7 +129,7 @@ func TestAStandbyWithoutAPIServerWaits(t *testing.T) {
 	})
 }
 
-func TestHealthThroughTheLifeOfAManager(t *testing.T) {
+func TestHealth_StartRunStop_Answers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		p := r.prepare()
@@ -164,7 +164,7 @@ func TestHealthThroughTheLifeOfAManager(t *testing.T) {
 	})
 }
 
-func TestAStopLetsADriverCallFinishAndGivesTheLeaseBackAfterIt(t *testing.T) {
+func TestStop_DriverCall_FinishesBeforeRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		p := r.prepare()
@@ -202,7 +202,7 @@ func TestAStopLetsADriverCallFinishAndGivesTheLeaseBackAfterIt(t *testing.T) {
 	})
 }
 
-func TestACallThatTakesLongerThanTheGraceIsCutShort(t *testing.T) {
+func TestStop_CallLongerThanGrace_IsCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		p := r.prepare()
@@ -219,7 +219,7 @@ func TestACallThatTakesLongerThanTheGraceIsCutShort(t *testing.T) {
 	})
 }
 
-func TestADriverThatIgnoresItsContextKeepsTheLease(t *testing.T) {
+func TestStop_CallIgnoresContext_LeaseIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		p := r.prepare()
@@ -237,7 +237,7 @@ func TestADriverThatIgnoresItsContextKeepsTheLease(t *testing.T) {
 	})
 }
 
-func TestWithoutElectionThereIsNoLease(t *testing.T) {
+func TestElection_Disabled_NoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		p := r.prepare()
@@ -250,7 +250,7 @@ func TestWithoutElectionThereIsNoLease(t *testing.T) {
 	})
 }
 
-func TestMissingDefinitionsAreWaitedForAndThenSaid(t *testing.T) {
+func TestStart_DefinitionsMissing_WaitsThenFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		p := r.prepare()
@@ -267,7 +267,7 @@ func TestMissingDefinitionsAreWaitedForAndThenSaid(t *testing.T) {
 	})
 }
 
-func TestAnAPIServerThatIsAwayIsWaitedForHoweverLong(t *testing.T) {
+func TestStart_APIServerDown_Waits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		p := r.prepare()
@@ -284,7 +284,7 @@ func TestAnAPIServerThatIsAwayIsWaitedForHoweverLong(t *testing.T) {
 	})
 }
 
-func TestAPortThatIsTakenEndsItAtOnce(t *testing.T) {
+func TestStart_PortInUse_Fails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		p := r.prepare()
@@ -320,7 +320,7 @@ func (refusing) ServerResourcesForGroupVersionWithContext(context.Context, strin
 	return nil, errors.New("connection refused")
 }
 
-func TestWhatNobodyCanRunIsRefused(t *testing.T) {
+func TestStart_InvalidOptions_Refused(t *testing.T) {
 	require.Error(t, Run(nil, nil))
 	require.Error(t, RunContext(t.Context(), nil, nil))
 	require.ErrorIs(t, RunContext(t.Context(), &options.MCServer{}, nil), options.ErrInvalid)
@@ -328,7 +328,7 @@ func TestWhatNobodyCanRunIsRefused(t *testing.T) {
 }
 
 // It runs in real time: two Events of one instant would have one name.
-func TestAMachineWithoutTroubleHasThreeEventsAndNoSecretIsLogged(t *testing.T) {
+func TestRun_OneMachine_ThreeEventsAndNoSecretLogged(t *testing.T) {
 	r := newHarness(t)
 	p := r.prepare().start()
 	r.class("c")

@@ -57,7 +57,7 @@ func condition(kind, status, message string) any {
 	return map[string]any{"type": kind, "status": status, "message": message}
 }
 
-func TestDefinitionsAreAppliedAndWaitedFor(t *testing.T) {
+func TestInstall_Definitions_AppliedAndEstablished(t *testing.T) {
 	s := newServer(t, condition("NamesAccepted", "True", ""), condition("Established", "True", ""))
 	require.NoError(t, install.Definitions(t.Context(), s))
 	require.Equal(t, []string{
@@ -66,7 +66,7 @@ func TestDefinitionsAreAppliedAndWaitedFor(t *testing.T) {
 	}, s.applied)
 }
 
-func TestDefinitionsThatAreNeverServedAreNamed(t *testing.T) {
+func TestInstall_DefinitionsNotServed_AreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t, condition("Established", "False", "not yet"))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -77,12 +77,12 @@ func TestDefinitionsThatAreNeverServedAreNamed(t *testing.T) {
 	})
 }
 
-func TestANameThatIsTakenIsAnErrorAtOnce(t *testing.T) {
+func TestInstall_NameConflict_FailsAtOnce(t *testing.T) {
 	s := newServer(t, condition("NamesAccepted", "False", "mc is taken"))
 	require.ErrorContains(t, install.Definitions(t.Context(), s), "mc is taken")
 }
 
-func TestAccessIsAppliedInItsNamespace(t *testing.T) {
+func TestInstall_Access_InItsNamespace(t *testing.T) {
 	s := newServer(t)
 	require.NoError(t, install.Access(t.Context(), s, manifests.Installation{Machines: "n", Manager: "m"}))
 	require.Equal(t, []string{

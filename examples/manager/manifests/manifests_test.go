@@ -153,7 +153,7 @@ func TestAccess_TwoPrograms_HaveTheRightsOfOneAndNoMore(t *testing.T) {
 	}
 }
 
-func TestANamespaceIsPutWhereItBelongsAndNowhereElse(t *testing.T) {
+func TestManifests_Namespace_OnlyNamespacedObjects(t *testing.T) {
 	objects, err := manifests.Access(manifests.Installation{Machines: "shoot--a--b"})
 	require.NoError(t, err)
 	var names []string
@@ -202,7 +202,7 @@ func TestANamespaceIsPutWhereItBelongsAndNowhereElse(t *testing.T) {
 	require.Equal(t, "default", again[5].GetNamespace(), "the files are as they were")
 }
 
-func TestWhatIsNoNamespaceIsRefused(t *testing.T) {
+func TestManifests_InvalidNamespace_Refused(t *testing.T) {
 	for _, name := range []string{"", "A", "a/b", "a: b", "a.b"} {
 		_, err := manifests.Access(manifests.Installation{Machines: name})
 		require.ErrorIs(t, err, manifests.ErrNamespace, name)

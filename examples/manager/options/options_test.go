@@ -102,7 +102,7 @@ func TestAddress_Default_IsLoopback(t *testing.T) {
 	require.True(t, net.ParseIP(options.NewMCServer().Address).IsLoopback())
 }
 
-func TestTheDefaultsAreValidAndGiveTheDefaultPolicies(t *testing.T) {
+func TestOptions_Defaults_ValidAndDefaultPolicies(t *testing.T) {
 	s, err := parse(t)
 	require.NoError(t, err)
 	require.NoError(t, s.Validate())
@@ -116,7 +116,7 @@ func TestTheDefaultsAreValidAndGiveTheDefaultPolicies(t *testing.T) {
 	require.Equal(t, deployment.Policy{HoldAutoscaler: true}, s.DeploymentPolicy())
 }
 
-func TestWhatMakesNoSenseIsSaidAllAtOnce(t *testing.T) {
+func TestOptions_Invalid_AllErrorsAtOnce(t *testing.T) {
 	cases := []struct {
 		args  []string
 		flags []string
@@ -187,12 +187,12 @@ func TestWhatMakesNoSenseIsSaidAllAtOnce(t *testing.T) {
 	}
 }
 
-func TestTheZeroServerIsInvalid(t *testing.T) {
+func TestOptions_Zero_Invalid(t *testing.T) {
 	require.ErrorIs(t, (&options.MCServer{}).Validate(), options.ErrInvalid)
 	new(options.MCServer).AddFlags(nil)
 }
 
-func TestAFlagWithoutEffectIsTakenAndNamedAndOneThatNobodyKnowsIsNot(t *testing.T) {
+func TestFlags_WithoutEffect_AcceptedAndNamed(t *testing.T) {
 	s, err := parse(t, "--vmodule=3", "--log-flush-frequency", "90s", "--vmodule", "4", "-v=2")
 	require.NoError(t, err)
 	require.NoError(t, s.Validate())
@@ -203,7 +203,7 @@ func TestAFlagWithoutEffectIsTakenAndNamedAndOneThatNobodyKnowsIsNot(t *testing.
 	require.Error(t, err)
 }
 
-func TestWhatADeploymentOfTheReferenceSystemPassesIsTaken(t *testing.T) {
+func TestFlags_DeploymentOfMCM_Accepted(t *testing.T) {
 	s, err := parse(t, "--control-kubeconfig=inClusterConfig", "--machine-creation-timeout=20m", "--machine-drain-timeout=2h", "--machine-health-timeout=10m",
 		"--machine-safety-apiserver-statuscheck-timeout=30s", "--machine-safety-apiserver-statuscheck-period=1m", "--machine-safety-orphan-vms-period=30m",
 		"--namespace=shoot--a--b", "--port=10259", "--target-kubeconfig=/var/run/kubeconfig", "--v=3", "--kube-api-qps=30", "--kube-api-burst=50",
@@ -218,7 +218,7 @@ func TestWhatADeploymentOfTheReferenceSystemPassesIsTaken(t *testing.T) {
 	require.Equal(t, 30*time.Minute, s.MachinePolicy().Backoff.WaitForCapacity.Base)
 }
 
-func TestPoliciesFollowTheFlags(t *testing.T) {
+func TestFlags_EachPolicy_IsSet(t *testing.T) {
 	s, err := parse(t, "--node-conditions= A,,B ,A", "--machine-settle-time=0", "--machine-safety-orphan-vms-period=3h", "--machine-safety-orphan-vms-grace=1s",
 		"--machine-drain-timeout=0", "--machine-inplace-update-timeout=1m", "--machine-preserve-timeout=2m", "--machine-pv-detach-timeout=3m", "--machine-max-replacements=4",
 		"--autoscaler-scaledown-annotation-during-rollout=false", "--safety-up=5", "--machine-safety-hold-percent=20", "--safety-down=3", "--machine-safety-overshooting-period=0")
@@ -243,7 +243,7 @@ func TestPoliciesFollowTheFlags(t *testing.T) {
 	require.NoError(t, s.OrphanPolicy().Validate())
 }
 
-func TestGroupsOfBootstrapTokensAreSeparatedByCommas(t *testing.T) {
+func TestFlags_BootstrapTokenGroups_SeparatedByCommas(t *testing.T) {
 	s, err := parse(t)
 	require.NoError(t, err)
 	require.Empty(t, s.BootstrapGroups())
@@ -253,7 +253,7 @@ func TestGroupsOfBootstrapTokensAreSeparatedByCommas(t *testing.T) {
 	require.Equal(t, []string{"system:bootstrappers:b", "system:bootstrappers:a"}, s.BootstrapGroups())
 }
 
-func TestTheLimitOfReplacementsIsTheOneOfTheReferenceSystemUnlessAFlagSaysOtherwise(t *testing.T) {
+func TestFlags_ReplacementLimit_DefaultsToMCM(t *testing.T) {
 	s, err := parse(t)
 	require.NoError(t, err)
 	require.Equal(t, machine.DefaultPolicy().MaxReplacements, s.MachinePolicy().MaxReplacements)

@@ -15,7 +15,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-func TestTheFakeClientsetMergesWhatDifferentManagersApply(t *testing.T) {
+func TestFakeClientset_Apply_MergesManagers(t *testing.T) {
 	ctx := t.Context()
 	machines := fake.NewClientset().MachineV1alpha1().Machines("cluster")
 	for manager, m := range map[string]*applied.MachineApplyConfiguration{
@@ -32,7 +32,7 @@ func TestTheFakeClientsetMergesWhatDifferentManagersApply(t *testing.T) {
 	require.Equal(t, "node-1", got.Labels["node"])
 }
 
-func TestTheFakeClientsetWritesStatusAndClasses(t *testing.T) {
+func TestFakeClientset_StatusAndClasses_Written(t *testing.T) {
 	ctx := t.Context()
 	c := fake.NewClientset(&v1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster", Name: "small"}}).MachineV1alpha1()
 	m, err := c.Machines("cluster").Create(ctx, &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m-1"}}, metav1.CreateOptions{})
@@ -46,7 +46,7 @@ func TestTheFakeClientsetWritesStatusAndClasses(t *testing.T) {
 	require.Len(t, classes.Items, 1)
 }
 
-func TestInformersFillTheListers(t *testing.T) {
+func TestInformers_Listers_AreFilled(t *testing.T) {
 	ctx := t.Context()
 	c := fake.NewClientset(&v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "cluster", Name: "m-1"}})
 	factory := externalversions.NewSharedInformerFactoryWithOptions(c, time.Hour, externalversions.WithNamespace("cluster"))

@@ -28,7 +28,7 @@ var (
 	_ error                                   = (*status.Status)(nil)
 )
 
-func TestCodesHaveTheNumbersAndNamesOfTheReference(t *testing.T) {
+func TestCodes_NumbersAndNames_AsMCM(t *testing.T) {
 	for i, row := range []struct {
 		code codes.Code
 		name string
@@ -57,7 +57,7 @@ func TestCodesHaveTheNumbersAndNamesOfTheReference(t *testing.T) {
 	}
 }
 
-func TestStatusErrorsReadAndCompareAsDriversExpect(t *testing.T) {
+func TestStatus_Errors_ReadAndCompare(t *testing.T) {
 	const text = "machine codes error: code = [NotFound] message = [no such VM]"
 	cause := errors.New("404")
 	for _, err := range []error{
@@ -77,7 +77,7 @@ func TestStatusErrorsReadAndCompareAsDriversExpect(t *testing.T) {
 	require.ErrorIs(t, wrapped.Cause(), cause)
 }
 
-func TestFromErrorReadsTextsNilAndForeignErrors(t *testing.T) {
+func TestFromError_TextsNilForeign_Read(t *testing.T) {
 	s, ok := status.FromError(errors.New("machine codes error: code = [Internal] message = [x]"))
 	require.True(t, ok)
 	require.Equal(t, codes.Internal, s.Code())

@@ -14,7 +14,7 @@ import (
 	"github.com/machinist-dev/machinist/machine"
 )
 
-func TestPlaceholdersAndDefaultsAreThoseOfTheReference(t *testing.T) {
+func TestPlaceholders_Values_AsMCM(t *testing.T) {
 	require.Equal(t, "<<BOOTSTRAP_TOKEN>>", machine.BootstrapTokenPlaceholder)
 	require.Equal(t, "<<MACHINE_NAME>>", machine.MachineNamePlaceholder)
 	require.Equal(t, 2*time.Hour, drain.DefaultMachineDrainTimeout)

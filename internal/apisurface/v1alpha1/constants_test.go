@@ -11,9 +11,9 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// TestTextsThatOthersReadAreUnchanged pins texts in stored objects, controllers of other projects
+// TestConstants_Values_AsMCM pins texts in stored objects, controllers of other projects
 // and alerts.
-func TestTextsThatOthersReadAreUnchanged(t *testing.T) {
+func TestConstants_Values_AsMCM(t *testing.T) {
 	for text, got := range map[string]string{
 		"machine.sapcloud.io":          v1alpha1.GroupName,
 		"machine.sapcloud.io/v1alpha1": v1alpha1.SchemeGroupVersion.String(),
@@ -137,7 +137,7 @@ func TestTextsThatOthersReadAreUnchanged(t *testing.T) {
 	}
 }
 
-func TestTextsThatStandInTwoPlacesAreTheSameInBoth(t *testing.T) {
+func TestConstants_TwoPlaces_Equal(t *testing.T) {
 	require.EqualValues(t, "Available", v1alpha1.MachineAvailable)
 	require.EqualValues(t, "Terminating", v1alpha1.MachineTerminating)
 	require.EqualValues(t, "Failed", v1alpha1.MachineFailed)
@@ -150,7 +150,7 @@ func TestTextsThatStandInTwoPlacesAreTheSameInBoth(t *testing.T) {
 	require.EqualValues(t, "Frozen", v1alpha1.MachineSetFrozen)
 }
 
-func TestRetryPeriodsAndTheDefaultPriorityAreUnchanged(t *testing.T) {
+func TestConstants_RetryPeriods_AsMCM(t *testing.T) {
 	require.Equal(t, 200*time.Millisecond, time.Duration(v1alpha1.ConflictRetry))
 	require.Equal(t, 5*time.Second, time.Duration(v1alpha1.ShortRetry))
 	require.Equal(t, 3*time.Minute, time.Duration(v1alpha1.MediumRetry))

@@ -22,7 +22,7 @@ func tree(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-func TestCompareNamesWhatIsMissingStaleAndLeftOver(t *testing.T) {
+func TestCompare_MissingStaleExtra_AreNamed(t *testing.T) {
 	scratch := tree(t, map[string]string{
 		"machine/v1alpha1/machine.go":               "by hand",
 		"machine/v1alpha1/zz_generated.deepcopy.go": "new",
@@ -69,7 +69,7 @@ func TestCompareNamesWhatIsMissingStaleAndLeftOver(t *testing.T) {
 	}
 }
 
-func TestPrepareTakesTheTypesAndLeavesTestsAndGeneratedFilesBehind(t *testing.T) {
+func TestPrepare_Package_OnlyTypes(t *testing.T) {
 	root := tree(t, map[string]string{
 		"go.mod": "module " + module + "\n", "go.sum": "",
 		"machine/v1alpha1/machine.go":               "types",
@@ -89,7 +89,7 @@ func TestPrepareTakesTheTypesAndLeavesTestsAndGeneratedFilesBehind(t *testing.T)
 	}
 }
 
-func TestEditRefusesATextThatIsNotThereOnce(t *testing.T) {
+func TestEdit_TextNotOnce_Refused(t *testing.T) {
 	dir := tree(t, map[string]string{"f": "one two, two"})
 	path := filepath.Join(dir, "f")
 	for _, old := range []string{"two", "three"} {
