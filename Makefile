@@ -44,7 +44,7 @@ test: ## Run the tests of all modules, the provider template among them (minutes
 		fresh=; if [ $$m = tools ]; then fresh=-count=1; fi; \
 		echo "== test $$m"; (cd $$m && $(ALONE) $(NICE) go test -timeout 30m $$fresh $(TESTFLAGS) ./...); \
 	done
-	@echo "== 50,000 random worlds of deployments"; $(ALONE) $(NICE) go test -timeout 30m $(TESTFLAGS) ./deployment -v -run RandomWorlds \
+	@echo "== 50,000 random worlds of deployments"; $(ALONE) $(NICE) go test -timeout 30m $(TESTFLAGS) ./deployment -v -run Simulation_RandomFailures \
 		-first-world 40 -worlds 560 -short-worlds 2960 -least-worlds 50000
 	@echo "== 20,000 schedules of orphan detection"; $(ALONE) $(NICE) go test -timeout 30m $(TESTFLAGS) ./safety -run Schedules -safety.schedules 20000
 	@$(MAKE) --no-print-directory test-e2e

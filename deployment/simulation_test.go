@@ -24,7 +24,7 @@ var (
 	worldSeeds = flag.Uint64("worlds", 40, "number of random worlds of each kind; a tenth with -short. make test adds many")
 	worldFirst = flag.Uint64("first-world", 0, "seed of the first world of each kind, long and short")
 	shortSeeds = flag.Uint64("short-worlds", 40, "number of short random worlds of each kind; a tenth with -short. make test adds many")
-	worldLeast = flag.Uint64("least-worlds", 0, "how many random worlds have to be lived, of all kinds together")
+	worldLeast = flag.Uint64("least-worlds", 0, "smallest number of random worlds of all kinds together; fewer is a failure")
 )
 
 // availableFirst has a set let those machines go that are worth most.
@@ -67,7 +67,7 @@ func TestSimulation_RandomFailures_LawsHoldUntilRest(t *testing.T) {
 		debug.SetGCPercent(percent)
 		t.Logf("%d worlds of all kinds", all.worlds.Load())
 		if n, least := all.worlds.Load(), inShort(*worldLeast); n < least && !t.Failed() {
-			t.Errorf("%d worlds were lived, of at least %d that were asked for", n, least)
+			t.Errorf("%d worlds ran; at least %d were required", n, least)
 		}
 	})
 	for _, kind := range worldKinds {
