@@ -68,34 +68,34 @@ func TestTakeOver_EachDescription_Decision(t *testing.T) {
 		"Drain failed due to failure in update of node conditions - x. Will retry in next sync. " + markerB:          nothingDone,
 		"VM was not found at provider. Moving forward to node drain. " + markerB:                                     nothingDone,
 		"Error occurred with decoding machine error status while getting VM status, aborting with retry. " + markerA: nothingDone,
-		"Drain successful. " + markerD:                                                                                         detachOver,
-		"Skipping drain as nodeName is not a valid one for machine. " + markerD:                                                detachOver,
-		"Running without target cluster, skipping node drain and volume attachment deletion. " + markerD:                       detachOver,
-		"Skipping deleteNodeVolAttachments due to - x. Moving to VM Deletion. " + markerD:                                      detachOver,
-		"Node Volumes for node: n are already detached. Moving to VM Deletion. " + markerD:                                     detachOver,
-		"No Live VolumeAttachments for node: n. Moving to VM Deletion. " + markerD:                                             detachOver,
-		"VM deletion failed due to - x. However, will re-try in the next resync. " + markerD:                                   detachOver,
-		"VM deletion failed due to - x. Aborting operation. " + markerD:                                                        detachOver,
-		"Error occurred while decoding machine error: x. " + markerD:                                                           detachOver,
-		"VM deletion was successful. " + markerE:                                                                               vmOver,
-		"VM not found. Continuing deletion flow. " + markerE:                                                                   vmOver,
-		`Retrieval of Node Object "n" failed due to error: x, Retrying. ` + markerE:                                            vmOver,
-		`Removal of finalizers from Node Object "n" failed due to error: x, Retrying. ` + markerE:                              vmOver,
-		`Deletion of Node Object "n" failed due to error: x. ` + markerE:                                                       vmOver,
-		`Label "node" not present on machine "m", continuing deletion flow. ` + markerF:                                        vmOver,
-		`No node object found for "n", continuing deletion flow. ` + markerF:                                                   vmOver,
-		`Deletion of Node Object "n" is successful. ` + markerF:                                                                vmOver,
-		"Getting VM status failed due to - x. However, will re-try in the next resync. " + markerA:                             nothingDone, // ours
-		"machineclass/small: the VM cannot be deleted without it. " + markerD:                                                  detachOver,  // ours
-		markerB + "; waits for pod/a/b: Refused: " + markerD:                                                                   nothingDone, // of this package, quoting MCM
-		"Drain failed due to - " + markerF + ". Will retry in next sync. " + markerB:                                           nothingDone, // DM-04
-		"VM deletion failed due to - " + markerB + ". Aborting operation. " + markerD:                                          detachOver,  // DM-04: no rewind
-		"Drain successful. and more. " + markerD:                                                                               nothingDone,
-		"edited: VM deletion was successful. " + markerE:                                                                       nothingDone,
-		"Drain failed due to - . However, since it's a force deletion shall continue deletion of VM. " + markerC + markerC:     nothingDone,
-		"Drain failed due to . However, since it's a force deletion shall continue deletion of VM. " + markerC:                 nothingDone,
-		"VM deletion failed due to - . Aborting operation. " + markerD:                                                         detachOver,
-		"VM deletion failed due to - However, will re-try in the next resync. " + markerD:                                      nothingDone,
+		"Drain successful. " + markerD:                                                                                          detachOver,
+		"Skipping drain as nodeName is not a valid one for machine. " + markerD:                                                 detachOver,
+		"Running without target cluster, skipping node drain and volume attachment deletion. " + markerD:                        detachOver,
+		"Skipping deleteNodeVolAttachments due to - x. Moving to VM Deletion. " + markerD:                                       detachOver,
+		"Node Volumes for node: n are already detached. Moving to VM Deletion. " + markerD:                                      detachOver,
+		"No Live VolumeAttachments for node: n. Moving to VM Deletion. " + markerD:                                              detachOver,
+		"VM deletion failed due to - x. However, will re-try in the next resync. " + markerD:                                    detachOver,
+		"VM deletion failed due to - x. Aborting operation. " + markerD:                                                         detachOver,
+		"Error occurred while decoding machine error: x. " + markerD:                                                            detachOver,
+		"VM deletion was successful. " + markerE:                                                                                vmOver,
+		"VM not found. Continuing deletion flow. " + markerE:                                                                    vmOver,
+		`Retrieval of Node Object "n" failed due to error: x, Retrying. ` + markerE:                                             vmOver,
+		`Removal of finalizers from Node Object "n" failed due to error: x, Retrying. ` + markerE:                               vmOver,
+		`Deletion of Node Object "n" failed due to error: x. ` + markerE:                                                        vmOver,
+		`Label "node" not present on machine "m", continuing deletion flow. ` + markerF:                                         vmOver,
+		`No node object found for "n", continuing deletion flow. ` + markerF:                                                    vmOver,
+		`Deletion of Node Object "n" is successful. ` + markerF:                                                                 vmOver,
+		"Getting VM status failed due to - x. However, will re-try in the next resync. " + markerA:                              nothingDone, // ours
+		"machineclass/small: the VM cannot be deleted without it. " + markerD:                                                   detachOver,  // ours
+		markerB + "; waits for pod/a/b: Refused: " + markerD:                                                                    nothingDone, // of this package, quoting MCM
+		"Drain failed due to - " + markerF + ". Will retry in next sync. " + markerB:                                            nothingDone, // DM-04
+		"VM deletion failed due to - " + markerB + ". Aborting operation. " + markerD:                                           detachOver,  // DM-04: no rewind
+		"Drain successful. and more. " + markerD:                                                                                nothingDone,
+		"edited: VM deletion was successful. " + markerE:                                                                        nothingDone,
+		"Drain failed due to - . However, since it's a force deletion shall continue deletion of VM. " + markerC + markerC:      nothingDone,
+		"Drain failed due to . However, since it's a force deletion shall continue deletion of VM. " + markerC:                  nothingDone,
+		"VM deletion failed due to - . Aborting operation. " + markerD:                                                          detachOver,
+		"VM deletion failed due to - However, will re-try in the next resync. " + markerD:                                       nothingDone,
 		"machineclass/small does not exist: the deletion is forced and does not delete the VM, so a VM may be left. " + markerD: detachOver,
 	} {
 		require.Equal(t, want, takenOver(handed(text)), text)
