@@ -3,7 +3,6 @@
 package deployment_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -165,13 +164,4 @@ func FuzzRemovals(f *testing.F) {
 			}
 		}
 	})
-}
-
-func ExampleScaleDown() {
-	next, err := deployment.ScaleDown(rolling(3, 1, 0), []string{"w-a-2"}, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	fmt.Println(next.Spec.Replicas, err)
-	fmt.Println(next.Annotations[v1alpha1.TriggerDeletionByMCM])
-	// Output:
-	// 2 <nil>
-	// w-a-2~2026-03-01T12:00:00Z
 }

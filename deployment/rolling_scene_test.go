@@ -284,25 +284,3 @@ func TestGate_Refusals_AskedOnceAndCounted(t *testing.T) {
 	}}
 	require.Equal(t, rollNow.Add(time.Minute), s.decide().NextCheck)
 }
-
-func ExampleGate() {
-	s := newScenario("rolling 3 -1; old 3/3/3; new 0")
-	s.policy.Gates = []deployment.Gate{func(c deployment.Choice) (bool, machinist.Hold) {
-		if strings.HasSuffix(c.Machine.Name, "-0") {
-			return false, machinist.Hold{Reason: "Leader", Message: "it leads the quorum", Until: c.Now.Add(time.Minute)}
-		}
-		return true, machinist.Hold{}
-	}}
-	dec := s.decide()
-	for _, t := range dec.Targets {
-		fmt.Println(t)
-	}
-	for _, h := range dec.Holds {
-		fmt.Println(h)
-	}
-	// Output:
-	// old 3 -> 2 without old-1: 2 machines available, minimum 2
-	// new 0 -> 0
-	// machineset/new: SurgeUsedUp: 3 machines >= 3 replicas + 0 max surge
-	// machine/old-0: Gate: Leader: it leads the quorum
-}

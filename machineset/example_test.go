@@ -4,28 +4,49 @@ package machineset_test
 
 import (
 	"fmt"
+	"maps"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// exampleSet returns a set of which examples show the name and the replicas.
+// exampleLabels are the labels of the machines of the set in the examples.
+var exampleLabels = map[string]string{"pool": "a"}
+
+// exampleSet returns a set of machines of the class "small".
 func exampleSet(replicas int32) *v1alpha1.MachineSet {
-	set := newSet(replicas)
-	set.Name = "workers-7d4f9"
+	set := &v1alpha1.MachineSet{}
+	set.Name, set.UID, set.Finalizers = "workers-7d4f9", "1", []string{v1alpha1.MCMFinalizerName}
+	set.Spec.Replicas = replicas
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: exampleLabels}
+	set.Spec.Template.Labels = exampleLabels
+	set.Spec.Template.Spec.Class = v1alpha1.ClassSpec{Kind: "MachineClass", Name: "small"}
 	return set
 }
 
+// exampleMachine returns a machine of exampleSet in a phase.
+func exampleMachine(name string, phase v1alpha1.MachinePhase) *v1alpha1.Machine {
+	m := &v1alpha1.Machine{}
+	m.Name, m.UID, m.Labels = name, types.UID(name), maps.Clone(exampleLabels)
+	m.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(exampleSet(0), v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))}
+	m.Spec.Class = v1alpha1.ClassSpec{Kind: "MachineClass", Name: "small"}
+	m.Spec.ProviderID = "cloud:///" + name
+	m.Status.CurrentStatus.Phase = phase
+	return m
+}
+
 func ExampleDecide() {
-	machine := newMachine
 	in := machineset.Observation{
 		Set: exampleSet(2),
 		Machines: []*v1alpha1.Machine{
-			machine("a", v1alpha1.MachineRunning),
-			machine("b", v1alpha1.MachineUnknown),
-			machine("c", v1alpha1.MachineRunning),
+			exampleMachine("a", v1alpha1.MachineRunning),
+			exampleMachine("b", v1alpha1.MachineUnknown),
+			exampleMachine("c", v1alpha1.MachineRunning),
 		},
 	}
 
@@ -40,8 +61,7 @@ func ExampleDecide() {
 	// [delete machine b: TooManyMachines, chosen by Health] []
 }
 
-// What was asked for counts from the moment it is asked for, even if the cache
-// lags behind and the answer is lost.
+// A requested machine counts from its request, even if the cache is stale and the response is lost.
 func ExampleObservation_expectations() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	in := machineset.Observation{Set: exampleSet(1), Complete: true}
@@ -66,7 +86,7 @@ func ExampleObservation_expectations() {
 
 func ExampleClaim() {
 	set := exampleSet(1)
-	orphan := newMachine("orphan", v1alpha1.MachineRunning)
+	orphan := exampleMachine("orphan", v1alpha1.MachineRunning)
 	orphan.OwnerReferences = nil
 	orphan.ResourceVersion = "42"
 
@@ -84,12 +104,12 @@ func ExampleClaim() {
 	// false
 }
 
-// One write says how many machines go, and which.
+// One write of a set has the new size and the names of the machines to delete.
 func ExampleNameVictims() {
 	in := machineset.Observation{
 		Set: exampleSet(3), Complete: true,
 		Machines: []*v1alpha1.Machine{
-			newMachine("a", v1alpha1.MachineRunning), newMachine("b", v1alpha1.MachineRunning), newMachine("c", v1alpha1.MachinePending),
+			exampleMachine("a", v1alpha1.MachineRunning), exampleMachine("b", v1alpha1.MachineRunning), exampleMachine("c", v1alpha1.MachinePending),
 		},
 	}
 	in.Set.Spec.Replicas = 2
@@ -110,10 +130,10 @@ func ExampleCount() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	set := exampleSet(4)
 	set.Spec.MinReadySeconds = 60
-	young := newMachine("young", v1alpha1.MachineRunning)
+	young := exampleMachine("young", v1alpha1.MachineRunning)
 	young.Status.CurrentStatus.LastUpdateTime.Time = now.Add(-10 * time.Second)
 	machines := []*v1alpha1.Machine{
-		young, newMachine("old", v1alpha1.MachineRunning), newMachine("gone", v1alpha1.MachineTerminating),
+		young, exampleMachine("old", v1alpha1.MachineRunning), exampleMachine("gone", v1alpha1.MachineTerminating),
 	}
 	c := machineset.Count(set, machines, machine.Expectations{}.Creating(machine.KindMachine, "new", now), now)
 	fmt.Println(c.Machines, "machines,", c.Present, "present,", c.Available, "available,", c.Missing(), "missing")
