@@ -3,7 +3,6 @@
 package machine
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/machinist-dev/machinist"
@@ -15,16 +14,16 @@ import (
 type Decision struct {
 	// Action is the one next effect, or nil. The caller carries it out, observes its result, and
 	// decides again at once. Each action may be repeated and may be lost.
-	Action Action `json:"action,omitempty"`
+	Action Action
 	// Reason is why.
-	Reason machinist.Reason `json:"reason,omitempty"`
+	Reason machinist.Reason
 	// Message is why, for people. Its text may change.
-	Message string `json:"message,omitempty"`
+	Message string
 	// Holds are what is not done yet, and why.
-	Holds []machinist.Hold `json:"holds,omitempty"`
+	Holds []machinist.Hold
 	// NextCheck is when to decide again at the latest. Zero means when an observed object changes.
 	// It is not zero for a decision with an action.
-	NextCheck time.Time `json:"nextCheck,omitzero"`
+	NextCheck time.Time
 }
 
 // String returns the decision in one line.
@@ -34,19 +33,6 @@ func (d Decision) String() string {
 		actions = []Action{d.Action}
 	}
 	return line.Decision(actions, d.Reason, d.Message, d.Holds)
-}
-
-// MarshalJSON returns the decision with the text of its action in place of the objects to write.
-func (d Decision) MarshalJSON() ([]byte, error) {
-	type plain Decision
-	shown := struct {
-		Action string `json:"action,omitempty"`
-		plain
-	}{plain: plain(d)}
-	if d.Action != nil {
-		shown.Action = d.Action.String()
-	}
-	return json.Marshal(shown)
 }
 
 // The reasons of decisions and holds.

@@ -4,44 +4,65 @@ package machine_test
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-func TestDecision_JSON_ActionIsText(t *testing.T) {
-	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	m := &v1alpha1.Machine{}
-	m.Name = "m-1"
-	for name, tc := range map[string]struct {
-		d    machine.Decision
-		want string
-	}{
-		"zero": {machine.Decision{}, `{}`},
-		"action": {
-			machine.Decide(machine.Observation{Machine: m}, machine.DefaultPolicy(), at),
-			`{"action":"update machine: finalizer","reason":"New","nextCheck":"2026-03-01T12:00:05Z"}`,
+func TestDecision_JSON_NamesObjectsWithoutZeroTimes(t *testing.T) {
+	data, err := json.MarshalIndent(machine.Decision{
+		Action: machine.DrainNode{NodeName: "worker-1", Started: now, Policy: drain.ForMachine(now.Add(2 * time.Hour))},
+		Reason: machine.ReasonDraining, Message: "the machine is being deleted",
+		Holds: []machinist.Hold{
+			{Subject: "pod/shop/web-1", Reason: "BudgetExhausted", Message: "0 disruptions allowed", Since: now.Add(-time.Minute)},
+			machine.Freeze{Frozen: true, Since: now.Add(-time.Hour), Message: "the target API server does not answer"}.Hold(now),
 		},
-		"hold": {
-			machine.Decision{Reason: machine.ReasonFrozen, Message: "frozen", Holds: []machinist.Hold{
-				machine.Freeze{Frozen: true, Since: at.Add(-time.Hour), Message: "control"}.Hold(at),
-			}},
-			`{"reason":"Frozen","message":"frozen","holds":[{"subject":"api-server","reason":"Frozen",` +
-				`"message":"nothing is created, failed or replaced: control","since":"2026-03-01T11:00:00Z","until":"2026-03-01T12:01:00Z"}]}`,
-		},
+		NextCheck: now.Add(5 * time.Second),
+	}, "", "  ")
+	require.NoError(t, err)
+	want, err := os.ReadFile("testdata/decision.json")
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(data)+"\n")
+
+	data, err = json.Marshal(&machine.Decision{})
+	require.NoError(t, err)
+	require.Equal(t, `{}`, string(data))
+}
+
+func TestDecision_JSON_EachAction_TypeSubjectText(t *testing.T) {
+	meta := metav1.ObjectMeta{Namespace: "shop", Name: "a"}
+	m, node := &v1alpha1.Machine{ObjectMeta: meta}, &corev1.Node{ObjectMeta: meta}
+	secret := &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"token-secret": []byte("hidden")}}
+	for want, actions := range map[string][]machine.Action{
+		"":               {machine.LookForVM{}, machine.CreateVM{}, machine.InitializeVM{}, machine.DeleteVM{ByName: true}, machine.CreateToken{}, machine.DeleteToken{Name: "hidden"}, machine.TakePermit{}, machine.ReturnPermit{}, machine.DeleteAttachments{}, machine.LookForNode{}, machine.UpdateStatus{}, machine.UpdateNode{}, machine.UpdateSecret{}, machine.UpdateClass{}},
+		"machine/a":      {machine.UpdateMachine{Machine: m, What: "finalizer"}, machine.UpdateStatus{Machine: m}, machine.DeleteMachine{Namespace: "shop", Name: "a"}},
+		"node/a":         {machine.LookForNode{NodeName: "a"}, machine.UpdateNode{Node: node}, machine.UpdateNodeCapacity{Node: node}, machine.SetNodeCondition{NodeName: "a"}, machine.DrainNode{NodeName: "a"}, machine.DeleteNode{Node: node}},
+		"machineclass/a": {machine.UpdateClass{Class: &v1alpha1.MachineClass{ObjectMeta: meta}}},
+		"secret/shop/a":  {machine.UpdateSecret{Secret: secret, What: "finalizer"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			for _, v := range []any{tc.d, &tc.d} {
-				out, err := json.Marshal(v)
-				require.NoError(t, err)
-				require.Equal(t, tc.want, string(out))
+		for _, a := range actions {
+			data, err := json.Marshal(machine.Decision{Action: a})
+			require.NoError(t, err)
+			require.NotContains(t, string(data), "hidden")
+			var got struct {
+				Action map[string]string `json:"action"`
 			}
-		})
+			require.NoError(t, json.Unmarshal(data, &got))
+			require.Equal(t, strings.TrimPrefix(fmt.Sprintf("%T", a), "machine."), got.Action["type"])
+			require.Equal(t, want, got.Action["subject"], a)
+			require.Equal(t, a.String(), got.Action["text"])
+		}
 	}
 }
 

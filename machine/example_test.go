@@ -4,108 +4,18 @@ package machine_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/machinist-dev/machinist/drain"
-	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// The life of a machine, from nothing to Running and out again, on a simulated
-// cloud. The machine and its Node are kept in variables instead of an API
-// server.
-func Example() {
-	ctx := context.Background()
-	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	cloud := drivertest.NewCloud(drivertest.CloudOptions{Clock: clock})
-	class, secret := cloud.MachineClass("shoot", "small"), cloud.Secret("shoot", "small")
-	class.Finalizers = []string{v1alpha1.MCMFinalizerName}
-
-	in := machine.Observation{
-		Machine: &v1alpha1.Machine{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "m-1", CreationTimestamp: metav1.NewTime(clock.Now())},
-			Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "small"}},
-		},
-		Class: machine.ClassView{Looked: true, Class: class},
-		Node:  machine.NodeView{Looked: true},
-
-		ProviderID: machine.ProviderIDView{Compared: true},
-	}
-	// live decides and acts until there is nothing to do.
-	live := func() {
-		for {
-			d := machine.Decide(in, machine.DefaultPolicy(), clock.Now())
-			fmt.Println(d)
-			m := in.Machine
-			switch a := d.Action.(type) {
-			case nil:
-				return
-			case machine.UpdateMachine:
-				in.Machine = a.Machine
-			case machine.UpdateStatus:
-				in.Machine = a.Machine
-			case machine.LookForVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM:
-				answer, err := machine.Call(ctx, cloud, a, m, class, secret)
-				if err != nil {
-					panic(err)
-				}
-				in.VM = in.VM.After(answer, clock.Now(), 0)
-			case machine.UpdateNode:
-				in.Node.Node = a.Node
-			case machine.SetNodeCondition:
-				in.Node.Node.Status.Conditions = append(in.Node.Node.Status.Conditions, a.Condition)
-			case machine.DrainNode: // package drain does it; here there are no pods
-				in.Drain = in.Drain.After(a, drain.State{}, drain.Decision{Outcome: drain.Drained}, clock.Now())
-				in.Attachments.Looked = true // and no volumes
-			case machine.DeleteNode:
-				in.Node.Node = nil
-			default:
-				panic("unknown action")
-			}
-		}
-	}
-
-	live()
-	fmt.Println("-- the node joins")
-	in.Node.Node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m-1"}}
-	in.Node.Node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	clock.Step(90 * time.Second)
-	live()
-	fmt.Println("-- the machine is deleted")
-	in.Machine.DeletionTimestamp = &metav1.Time{Time: clock.Now()}
-	live()
-	// Output:
-	// update machine: finalizer (New)
-	// record phase "", Create Processing (NoVM: Creating machine on cloud provider)
-	// look for the VM (LookFirst)
-	// create the VM (NoVM)
-	// update machine: provider ID simulated:///shoot/m-1/1 (VMKnown)
-	// initialize the VM (VMUninitialized)
-	// record phase "Pending", Create Processing (VMCreated: Creating machine on cloud provider)
-	// nothing (WaitingForNode: the node has not joined yet); waits for node/m-1: WaitingForNode: the node has not joined yet
-	// -- the node joins
-	// update node: machine name (NodeOutOfSync)
-	// record phase "Running", Create Successful (NodeReady: Machine m-1 successfully joined the cluster in 1m30s)
-	// nothing (NodeReady)
-	// -- the machine is deleted
-	// set condition Terminating=True (ScaleDown) on node m-1 (Deleting)
-	// record phase "Terminating", Delete Processing (Deleting: Set machine status to termination. Now, getting VM Status)
-	// drain node m-1, by force from 2026-03-01T14:01:30Z (Draining)
-	// delete the VM (Drained)
-	// delete node m-1 (VMGone)
-	// update machine: no finalizer (Released)
-	// nothing (Released)
-}
-
-// A machine whose Node is not ready is given time to recover. What stands in
-// the way, and until when, is part of the decision.
+// A machine without a healthy Node may recover until its health timeout ends. The decision has a
+// hold that says why, and the time of the next decision.
 func ExampleDecide() {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
@@ -118,16 +28,17 @@ func ExampleDecide() {
 
 	d := machine.Decide(machine.Observation{Machine: m, Node: machine.NodeView{Looked: true}}, machine.DefaultPolicy(), now)
 	fmt.Println(d)
-	fmt.Println("ask again in", d.NextCheck.Sub(now))
+	fmt.Println("next check in", d.NextCheck.Sub(now))
 
 	d = machine.Decide(machine.Observation{Machine: m}, machine.DefaultPolicy(), now) // the Node was not read
 	fmt.Println(d)
 	// Output:
 	// nothing (NodeGone: the node does not exist); waits for node/n-1: NodeGone: the node does not exist
-	// ask again in 6m0s
+	// next check in 6m0s
 	// nothing (NotObserved); waits for node/n-1: NotObserved
 }
 
+// A class has a finalizer while a machine refers to it.
 func ExampleDecideClass() {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	class := &v1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "small"}}
@@ -146,9 +57,8 @@ func ExampleDecideClass() {
 	// update class: no finalizer (Released)
 }
 
-// What carries out [machine.CreateToken] creates the Secret in the cluster which
-// the machine joins. [machine.CreateVM] then comes with the token, for the user
-// data. Whatever prints it sees no more than its ID.
+// For [machine.CreateToken] a controller creates this Secret in the target cluster. The next
+// [machine.CreateVM] has the token for the user data. Printing a token shows only its ID.
 func ExampleNewBootstrapToken() {
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "m-1", UID: "5c0d"}}
 	expires := time.Date(2026, 3, 1, 12, 20, 0, 0, time.UTC)
@@ -161,17 +71,18 @@ func ExampleNewBootstrapToken() {
 	// kube-system bootstrap-token-nzxxii map[machine.sapcloud.io/machine-uid:5c0d] <nil>
 }
 
+// No VM is created for an invalid machine.
 func ExampleValidate() {
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m-1"}}
 	m.Spec.Class.Name = "small"
 	for _, err := range machine.Validate(m) {
-		fmt.Println("no VM:", err)
+		fmt.Println(err)
 	}
 	// Output:
-	// no VM: spec.class.kind: Required value: Kind is required
+	// spec.class.kind: Required value: Kind is required
 }
 
-// The Node speaks before the machine, also to stop.
+// The annotation of the Node overrides that of the machine.
 func ExamplePreserveValue() {
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Name:        "m-1",
@@ -189,7 +100,8 @@ func ExamplePreserveValue() {
 	// false true
 }
 
-// What the labels of a Node call for, step by step.
+// A controller copies the progress of an in-place update from the labels of a Node to its
+// condition InPlaceUpdate.
 func ExampleUpdateCondition() {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}}}

@@ -11,7 +11,7 @@ import (
 // The placeholders in user data, and the key of the user data.
 const (
 	// BootstrapTokenPlaceholder is replaced by the bootstrap token.
-	BootstrapTokenPlaceholder = "<<BOOTSTRAP_TOKEN>>" //nolint:gosec // a placeholder
+	BootstrapTokenPlaceholder = "<<BOOTSTRAP_TOKEN>>"
 	// MachineNamePlaceholder is replaced by the name of the machine.
 	MachineNamePlaceholder = "<<MACHINE_NAME>>"
 	// UserDataKey is the key of the user data in the secret of a class.

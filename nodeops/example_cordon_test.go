@@ -14,7 +14,7 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// Two programs keep pods off a node. It is open again when the last of them has left.
+// Two programs cordon a Node. It is schedulable again when both have removed their cordons.
 func ExampleCordon() {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}
@@ -35,7 +35,7 @@ func ExampleCordon() {
 	// unschedulable: false
 }
 
-// A cordon that a user has set stays.
+// A cordon that was set by a user stays.
 func ExampleUncordon() {
 	node := &corev1.Node{Spec: corev1.NodeSpec{Unschedulable: true}}
 	node, _, _ = nodeops.Cordon{Owner: "os-update"}.Set(node, time.Time{})
@@ -45,7 +45,7 @@ func ExampleUncordon() {
 	// true true
 }
 
-// A human uncordons the node while it is claimed: nothing fights back, and everybody can see it.
+// A user uncordons a Node that a program has cordoned. [nodeops.Cordons] reports the difference.
 func ExampleCordons() {
 	node, _, _ := nodeops.Cordon{Owner: "os-update"}.Set(&corev1.Node{}, time.Time{})
 	node.Spec.Unschedulable = false // kubectl uncordon
@@ -56,6 +56,7 @@ func ExampleCordons() {
 	// os-update misses [unschedulable]
 }
 
+// A UID as precondition protects a new Node of the same name.
 func ExampleUncordonNode() {
 	ctx, now := context.Background(), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1", UID: "4711"}})

@@ -13,6 +13,7 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
+// A condition is added to a Node, or replaces the one of its type.
 func ExampleAddOrUpdateConditionsOnNode() {
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}})
 	err := nodeops.AddOrUpdateConditionsOnNode(context.Background(), client, "worker-1", corev1.NodeCondition{
@@ -27,6 +28,7 @@ func ExampleAddOrUpdateConditionsOnNode() {
 	// True ScaleDown <nil>
 }
 
+// A taint is set once.
 func ExampleSetTaint() {
 	preserved := corev1.Taint{Key: "node.machine.sapcloud.io/preserved", Effect: corev1.TaintEffectNoSchedule}
 
@@ -40,7 +42,8 @@ func ExampleSetTaint() {
 	// 1 false
 }
 
-// What was applied before and is wanted no longer goes; entries of other writers stay.
+// Labels that were applied before and are no longer in the template are removed. Labels of other
+// writers stay.
 func ExampleSyncTemplate() {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"set-by": "another"}}}
 
@@ -56,10 +59,11 @@ func ExampleSyncTemplate() {
 	// map[pool:b set-by:another]
 }
 
+// A Node belongs to the machine that recorded its name, or that has its provider ID.
 func ExampleIndex() {
 	machines := nodeops.NewIndex([]nodeops.Candidate{
 		{Name: "machine-1", NodeName: "ip-10-0-0-1", ProviderID: "aws:///eu-west-1a/i-0aaa"},
-		{Name: "machine-2", ProviderID: "aws:///eu-west-1a/i-0bbb"}, // does not know its node yet
+		{Name: "machine-2", ProviderID: "aws:///eu-west-1a/i-0bbb"}, // its Node is not recorded yet
 	})
 	node := func(name, id string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.NodeSpec{ProviderID: id}}
@@ -67,7 +71,7 @@ func ExampleIndex() {
 	fmt.Println(machines.Match(node("ip-10-0-0-1", "aws:///eu-west-1a/i-0aaa")))
 	fmt.Println(machines.Match(node("ip-10-0-0-2", "aws://eu-west-1a/i-0bbb")))
 	fmt.Println(machines.Match(node("ip-10-0-0-3", "aws:///eu-west-1a/i-0ccc")))
-	// The name of machine-1's node, on another instance.
+	// This Node has the name of the Node of machine-1, and another instance.
 	fmt.Println(machines.Match(node("ip-10-0-0-1", "aws:///eu-west-1a/i-0ddd")))
 	// Output:
 	// NodeName: machine-1
@@ -76,7 +80,7 @@ func ExampleIndex() {
 	// Contradiction: machine-1
 }
 
-// Two controllers write one Node: each edit is made again on what the other one has stored.
+// After a conflict with another writer, the edit is made again on the stored Node.
 func ExampleUpdateNode() {
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}})
 	preserved := corev1.Taint{Key: "node.machine.sapcloud.io/preserved", Effect: corev1.TaintEffectNoSchedule}

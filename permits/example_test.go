@@ -9,41 +9,6 @@ import (
 	"github.com/machinist-dev/machinist/permits"
 )
 
-// A reconcile loop acquires, replaces, and requeues until the release.
-func ExampleLedger() {
-	ledger := permits.NewLedger(1, 10*time.Minute)
-	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	replaced := map[string]bool{} // as observed
-
-	reconcile := func(machine string) (requeueAt time.Time) {
-		if replaced[machine] {
-			fmt.Println(machine, "is replaced, released:", ledger.Release("pool-a", machine, now))
-			return time.Time{}
-		}
-		lease, refusal := ledger.Acquire("pool-a", machine, now)
-		if refusal != nil {
-			fmt.Println(refusal)
-			return refusal.RetryAt
-		}
-		fmt.Println("replace", lease)
-		return now.Add(5 * time.Minute) // renew before the end
-	}
-
-	reconcile("m-1")
-	retry := reconcile("m-2")
-	now = now.Add(2 * time.Minute)
-	fmt.Println("m-2 again in", retry.Sub(now), "or when m-1 changes")
-	replaced["m-1"] = true
-	reconcile("m-1")
-	reconcile("m-2")
-	// Output:
-	// replace "m-1" until 2026-01-01T12:10:00Z
-	// no permit for "m-2" under "pool-a": 1 held, limit 1 ("m-1" until 2026-01-01T12:10:00Z); ask again at 2026-01-01T12:10:00Z
-	// m-2 again in 8m0s or when m-1 changes
-	// m-1 is replaced, released: true
-	// replace "m-2" until 2026-01-01T12:12:00Z
-}
-
 // After a restart, a new ledger adopts the disruptions in progress.
 func ExampleLedger_Adopt() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)

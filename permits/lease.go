@@ -15,7 +15,7 @@ type Lease struct {
 	// Holder is the machine or Node that is disrupted. It is not empty in a granted lease.
 	Holder string `json:"holder"`
 	// Since is when the lease was granted. Renewing does not change it.
-	Since time.Time `json:"since"`
+	Since time.Time `json:"since,omitzero"`
 	// Expires is when the lease ends. Zero means that only a release ends it.
 	Expires time.Time `json:"expires,omitzero"`
 }

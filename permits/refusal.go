@@ -23,18 +23,20 @@ const (
 // Refusal is why a permit was not granted, which leases hold the permits, and when to acquire
 // again. Changing it does not change the [Ledger].
 type Refusal struct {
-	// Key and Holder are the arguments of the refused call.
-	Key, Holder string
+	// Key is that of the refused call.
+	Key string `json:"key"`
+	// Holder is that of the refused call.
+	Holder string `json:"holder"`
 	// Reason is why the permit was refused.
-	Reason machinist.Reason
+	Reason machinist.Reason `json:"reason"`
 	// Limit is how many leases the key may have.
-	Limit int
+	Limit int `json:"limit"`
 	// Holders are the leases of the key, sorted by holder. They are more than Limit after
 	// [Ledger.Adopt], or if the limit was lowered.
-	Holders []Lease
+	Holders []Lease `json:"holders,omitempty"`
 	// RetryAt is when enough leases have expired for a permit to be free. Zero means that
 	// only a release or another limit helps.
-	RetryAt time.Time
+	RetryAt time.Time `json:"retryAt,omitzero"`
 }
 
 // maxNamed is how many holders the text of a Refusal names.

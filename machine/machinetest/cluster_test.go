@@ -4,11 +4,9 @@ package machinetest_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
@@ -81,24 +79,4 @@ func TestNew_Discovery_HasTheKinds(t *testing.T) {
 		names = append(names, r.Name)
 	}
 	require.Equal(t, []string{"machines", "machinesets", "machinedeployments", "machineclasses"}, names)
-}
-
-// A write that is based on old news fails, as on a real API server.
-func ExampleNew() {
-	ctx := context.Background()
-	_, machines := machinetest.New(draintest.Options{})
-	api := machines.MachineV1alpha1().Machines("default")
-
-	m, err := api.Create(ctx, &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m-1"}}, metav1.CreateOptions{})
-	if err != nil {
-		panic(err)
-	}
-	newer := m.DeepCopy()
-	newer.Labels = map[string]string{v1alpha1.NodeLabelKey: "node-1"}
-	if _, err = api.Update(ctx, newer, metav1.UpdateOptions{}); err != nil {
-		panic(err)
-	}
-	_, err = api.Update(ctx, m, metav1.UpdateOptions{})
-	fmt.Println(apierrors.IsConflict(err))
-	// Output: true
 }
