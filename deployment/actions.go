@@ -103,7 +103,7 @@ type DeleteSet struct {
 type Look struct {
 	// Kind is "MachineSet", "Machine" or "Node".
 	Kind string
-	//	// none
+	// Name of the object.
 	Name string
 }
 

@@ -32,52 +32,55 @@ const (
 	GaveUp Outcome = "GaveUp"
 )
 
-// Decision is what a drain does now, and what it waits for.
+// Decision is what a drain does now, and what it waits for. The page docs/drain.md has its form in
+// JSON.
 type Decision struct {
 	// Node is the name of the Node.
-	Node string
+	Node string `json:"node"`
 	// Outcome is how the drain ended, or [Draining].
-	Outcome Outcome
+	Outcome Outcome `json:"outcome,omitempty"`
 	// Reason says why nothing can be decided, or why there was no drain; it is empty
 	// otherwise.
-	Reason machinist.Reason
+	Reason machinist.Reason `json:"reason,omitempty"`
 	// Message is why, for people. Its text may change.
-	Message string
+	Message string `json:"message,omitempty"`
 	// Cordon is the cordon to set before any request for a pod. Nil means that it is set, or that
 	// there is none.
-	Cordon *SetCordon
+	Cordon *SetCordon `json:"-"`
 	// CordonedAt is when the cordon was first observed. Zero means that it is not set, or that the
 	// policy has none.
-	CordonedAt time.Time
+	CordonedAt time.Time `json:"cordonedAt,omitzero"`
 	// Rows are the pods, sorted by namespace, name and UID.
-	Rows []Row
+	Rows []Row `json:"pods"`
 	// Volumes are the volumes that are attached to the Node or that the drain waits for.
-	Volumes []VolumeRow
+	Volumes []VolumeRow `json:"volumes,omitempty"`
 	// Gates are holds of the drain as a whole.
-	Gates []machinist.Hold
+	Gates []machinist.Hold `json:"gates,omitempty"`
 	// NotEvaluated are the incomplete lists that the policy needs.
-	NotEvaluated []Source
+	NotEvaluated []Source `json:"notEvaluated,omitempty"`
 	// Rungs are the reached rungs of both ladders.
-	Rungs []Rung
-	// Next is the escalation of the next rung, and NextAt its time.
-	Next   Escalation
-	NextAt time.Time
+	Rungs []Rung `json:"-"`
+	// Next is the escalation of the next rung.
+	Next Escalation `json:"next,omitempty"`
+	// NextAt is the time of the next rung.
+	NextAt time.Time `json:"nextAt,omitzero"`
 	// Ladder has all rungs that apply, reached or not.
-	Ladder Ladder
-	// Started is when the drain began. GoneSoFar is how many pods are gone since.
-	Started   time.Time
-	GoneSoFar int
+	Ladder Ladder `json:"-"`
+	// Started is when the drain began.
+	Started time.Time `json:"started,omitzero"`
+	// GoneSoFar is how many pods are gone since.
+	GoneSoFar int `json:"goneSoFar,omitempty"`
 	// NextCheck is when to decide again at the latest. Zero means when an observed object changes,
 	// or that the drain has ended.
-	NextCheck time.Time
+	NextCheck time.Time `json:"nextCheck,omitzero"`
 }
 
 // SetCordon is the cordon to set before any request for a pod.
 type SetCordon struct {
-	// Node is the name of the Node, and UID its UID. An empty UID means any Node of that
-	// name.
+	// Node is the name of the Node.
 	Node string
-	UID  types.UID
+	// UID of the Node. Empty means any Node of that name.
+	UID types.UID
 	// Cordon is the cordon to set.
 	Cordon nodeops.Cordon
 	// At is the time of the decision.
@@ -86,63 +89,72 @@ type SetCordon struct {
 
 // Row is what is done with one pod.
 type Row struct {
-	// Namespace, Name and UID identify the pod.
-	Namespace, Name string
-	UID             types.UID
+	// Namespace of the pod.
+	Namespace string `json:"namespace"`
+	// Name of the pod.
+	Name string `json:"name"`
+	// UID of the pod.
+	UID types.UID `json:"uid"`
 	// Action is what is done.
-	Action Action
+	Action Action `json:"action"`
 	// Reason is why, a stable word.
-	Reason machinist.Reason
+	Reason machinist.Reason `json:"reason"`
 	// Message is why, for people. Its text may change.
-	Message string
+	Message string `json:"message,omitempty"`
 	// Wave is 1 for critical pods, which are evicted after all others, and 0 otherwise.
-	Wave int32
+	Wave int32 `json:"wave,omitempty"`
 	// Priority is that of the pod, 0 if it has none. It orders the requests of a wave.
-	Priority int32
+	Priority int32 `json:"priority,omitempty"`
 	// Grace is the grace period of a request, in seconds. Nil means that of the pod.
-	Grace *int64
+	Grace *int64 `json:"graceSeconds,omitempty"`
 	// Budgets are the PodDisruptionBudgets that do not allow the eviction.
-	Budgets []Budget
+	Budgets []Budget `json:"budgets,omitempty"`
 	// Versions identifies the PodDisruptionBudgets of the pod and their versions. A [Result]
 	// carries it to the [Response].
-	Versions string
+	Versions string `json:"-"`
 	// Since is when this reason began, as the state remembers it.
-	Since time.Time
+	Since time.Time `json:"since,omitzero"`
 	// Until is when to decide again. Zero means when an object changes.
-	Until time.Time
-	// Next is the next escalation for the pod, and NextAt its time. Empty means none.
-	Next   Escalation
-	NextAt time.Time
+	Until time.Time `json:"until,omitzero"`
+	// Next is the next escalation for the pod. Empty means none.
+	Next Escalation `json:"next,omitempty"`
+	// NextAt is the time of the next escalation.
+	NextAt time.Time `json:"nextAt,omitzero"`
 }
 
 // Budget is a PodDisruptionBudget that does not allow an eviction, as observed.
 type Budget struct {
-	// Namespace and Name of the budget.
-	Namespace, Name string
+	// Namespace of the budget.
+	Namespace string `json:"namespace"`
+	// Name of the budget.
+	Name string `json:"name"`
 	// Allowed is how many disruptions it allows now.
-	Allowed int32
-	// Healthy, Desired and Expected are its numbers of pods: those that are healthy, those that
-	// have to be, and all.
-	Healthy, Desired, Expected int32
+	Allowed int32 `json:"allowed"`
+	// Healthy is how many of its pods are healthy.
+	Healthy int32 `json:"healthy"`
+	// Desired is how many of its pods have to be healthy.
+	Desired int32 `json:"desired"`
+	// Expected is how many pods it has.
+	Expected int32 `json:"expected"`
 }
 
 // VolumeRow is what the drain waits for with one volume.
 type VolumeRow struct {
 	// Attachment is the name of the VolumeAttachment. It is empty for a volume that only the status
 	// of the Node shows, or that has to be attached to another Node.
-	Attachment string
+	Attachment string `json:"attachment,omitempty"`
 	// Volume is the name of the PersistentVolume, or the unique name in the status of the Node.
-	Volume string
+	Volume string `json:"volume,omitempty"`
 	// Action is [Wait] or [Ignore].
-	Action Action
+	Action Action `json:"action"`
 	// Reason is why.
-	Reason machinist.Reason
+	Reason machinist.Reason `json:"reason"`
 	// Message is why, for people. Its text may change.
-	Message string
+	Message string `json:"message,omitempty"`
 	// Since is when this reason began, as the state remembers it.
-	Since time.Time
+	Since time.Time `json:"since,omitzero"`
 	// Until is when to decide again. Zero means when an object changes.
-	Until time.Time
+	Until time.Time `json:"until,omitzero"`
 }
 
 // Over reports whether the drain has ended, with any outcome.

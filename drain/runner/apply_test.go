@@ -31,6 +31,7 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/drain/runner"
+	"github.com/machinist-dev/machinist/nodeops"
 )
 
 func TestApply_OpenNode_IsCordonedBeforeItsPodsAreEvicted(t *testing.T) {
@@ -48,6 +49,26 @@ func TestApply_OpenNode_IsCordonedBeforeItsPodsAreEvicted(t *testing.T) {
 	require.Equal(t, node.Spec.Taints, in.Node.Spec.Taints)
 	for _, pod := range in.Pods.Items {
 		require.Equal(t, now.Add(30*time.Second), pod.DeletionTimestamp.UTC(), "a pod keeps its own grace")
+	}
+}
+
+func TestApply_DryRun_ChecksRequestsAndChangesNothing(t *testing.T) {
+	for _, cordon := range []nodeops.Cordon{{}, {Owner: "kured"}} {
+		w := stillWorld(t, newNode("node-1"), newPod("a"), newPod("b"))
+		w.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "pods/eviction", Name: "b"})
+		before := w.observe(t)
+		e := w.executor()
+		e.DryRun = true
+		results, err := e.Apply(t.Context(), drain.Decide(before, drain.Policy{Cordon: cordon}, now))
+		require.NoError(t, err)
+		require.Len(t, results, 2)
+		require.NoError(t, results[0].Err)
+		require.True(t, apierrors.IsForbidden(results[1].Err))
+		require.Equal(t, before, w.observe(t))
+
+		w.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes", Verb: "update"})
+		_, err = e.Apply(t.Context(), drain.Decide(before, drain.Policy{Cordon: cordon}, now))
+		require.True(t, apierrors.IsForbidden(err), err)
 	}
 }
 

@@ -9,34 +9,35 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// CordonError says that a Node could not be cordoned.
+// CordonError is the error of a Node that could not be cordoned.
 type CordonError struct {
-	// Node is its name.
+	// Node is the name of the Node.
 	Node string
-	// Err is the answer of the API server.
+	// Err is the error of the API server.
 	Err error
 }
 
-// Error returns the name of the Node and what the API server said.
+// Error returns the name of the Node and the error of the API server.
 func (e *CordonError) Error() string { return fmt.Sprintf("drain: cordon node %s: %v", e.Node, e.Err) }
 
-// Unwrap returns what the API server said.
+// Unwrap returns the error of the API server.
 func (e *CordonError) Unwrap() error { return e.Err }
 
-// cordon sets a cordon and returns the Node with it. A Node that is gone needs none.
+// cordon sets a cordon and returns the Node with it. A Node that does not exist needs none.
 func (e Executor) cordon(ctx context.Context, f *drain.SetCordon) (*corev1.Node, error) {
 	if f == nil {
 		return nil, nil
 	}
 	ctx, cancel := e.call(ctx)
 	defer cancel()
-	node, err := nodeops.CordonNode(ctx, e.Client, f.Node, f.UID, f.Cordon, f.At)
+	node, err := e.setCordon(ctx, f)
 	switch {
 	case err == nil:
 		return node, nil
@@ -47,16 +48,30 @@ func (e Executor) cordon(ctx context.Context, f *drain.SetCordon) (*corev1.Node,
 	}
 }
 
-// Abort undoes what a drain with this policy did to a Node: it takes the claim of the
-// cordon's owner back, and with it the marks that a cordon had set and no other owner holds.
-// Marks that others set stay. Evicted pods are not brought back. Abort may be called at any
-// time, again and again, also after a drain that was successful: it opens a Node again after
-// its maintenance.
+// setCordon writes the cordon. In a dry run the API server only checks the write.
+func (e Executor) setCordon(ctx context.Context, f *drain.SetCordon) (*corev1.Node, error) {
+	if !e.DryRun {
+		return nodeops.CordonNode(ctx, e.Client, f.Node, f.UID, f.Cordon, f.At)
+	}
+	nodes := e.Client.CoreV1().Nodes()
+	node, err := nodes.Get(ctx, f.Node, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if node, _, err = f.Cordon.Set(node, f.At); err != nil {
+		return nil, err
+	}
+	return nodes.Update(ctx, node, metav1.UpdateOptions{DryRun: e.dryRun()})
+}
+
+// Abort uncordons the Node of a drain with this policy: it removes the claim of the owner of the
+// cordon, and the marks of the cordon that no other owner has claimed. Evicted pods are not brought
+// back. Abort may be repeated, and may also be called after a successful drain and a maintenance.
 //
-// The uid is that of the Node that was drained; empty means any Node of that name. A Node
-// that is gone, or that was replaced by another, leaves nothing to undo. Neither does a policy
-// that keeps the Node schedulable. The error is [ErrUnusable] without a client or without an
-// owner of the cordon, or the answer of the API server.
+// The uid is that of the drained Node. Empty means any Node of that name. Abort does nothing for a
+// Node that does not exist or was replaced, and for a policy that keeps the Node schedulable. The
+// error wraps [ErrUnusable] without a client or an owner of the cordon. Otherwise it is that of the
+// API server.
 func (e Executor) Abort(ctx context.Context, nodeName string, uid types.UID, p drain.Policy) error {
 	switch {
 	case p.KeepSchedulable:

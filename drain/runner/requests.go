@@ -21,42 +21,45 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 )
 
-// ErrUnusable is the error of a call that lacks what it needs: a client, the name of a Node,
-// an owner of the cordon, or a list that the informers do not watch. The error that wraps it
-// says what is missing.
+// ErrUnusable is wrapped by the errors of calls without a client, the name of a Node, an owner of
+// the cordon, or a list that the informers do not watch. The error says what is missing.
 var ErrUnusable = errors.New("drain: unusable")
 
-// missing returns an [ErrUnusable] that says what is missing.
+// missing returns an [ErrUnusable] for something that is missing.
 func missing(what string) error { return fmt.Errorf("%w: no %s", ErrUnusable, what) }
 
-// Executor carries out decisions. It keeps nothing between two calls, and can be used by
-// several goroutines if its observer can.
+// Executor carries out decisions. It keeps no state between calls. Several goroutines may use it if
+// its observer allows that.
 type Executor struct {
-	// Client of the cluster that the Node belongs to. Requests to pods use the REST client of
-	// a client that has one, since the methods of a typed client repeat by themselves what was
-	// refused with a time to come back.
+	// Client of the cluster of the Node. Requests for pods use its REST client if it has one,
+	// because typed clients retry refused evictions by themselves.
 	Client kubernetes.Interface
-	// Parallel is how many requests are made at a time. Zero or less means 16. One
-	// means one after the other in the order of [drain.RequestOrder].
+	// Parallel is how many requests are made at a time. Zero or less means 16. One means one after
+	// the other, in the order of [drain.RequestOrder].
 	Parallel int
-	// CallTimeout bounds every single request, by the real clock. Zero or less means
-	// 30 seconds.
+	// CallTimeout is the timeout of each request, by the real clock. Zero or less means 30 seconds.
 	CallTimeout time.Duration
-	// Clock gives the time; nil is the real one.
+	// Clock gives the time. Nil means the real one.
 	Clock clock.Clock
-	// Observer is told of the progress of an [Executor.Run], and of the requests of an
-	// [Executor.Pass]. Nil means none.
+	// Observer receives the progress of an [Executor.Run], and the requests of an [Executor.Pass].
+	// Nil means none.
 	Observer Observer
+	// Decided is called with each decision of an [Executor.Run], after its requests. The drain waits
+	// while it runs. Nil means none.
+	Decided func(drain.Decision)
+	// DryRun sends the requests of [Executor.Apply] with dryRun=All: the API server checks them, and
+	// changes nothing. Each request is checked alone, so a PodDisruptionBudget that allows one
+	// eviction allows all of a decision. Run and Pass do not end with it.
+	DryRun bool
 }
 
 const (
-	// defaultParallel keeps the requests for a full Node of 110 pods within a tenth of
-	// the second that its fastest pods need to stop, at 10 ms for a request.
+	// defaultParallel sends the requests for a Node of 110 pods within 70 ms, at 10 ms for a request.
 	defaultParallel    = 16
 	defaultCallTimeout = 30 * time.Second
 )
 
-// usable returns why nothing can be asked, or nil.
+// usable returns why no request can be made, or nil.
 func (e Executor) usable(nodeName string) error {
 	switch {
 	case e.Client == nil:
@@ -68,16 +71,14 @@ func (e Executor) usable(nodeName string) error {
 	}
 }
 
-// Apply carries out the actions of one decision: it cordons the Node, then evicts and deletes
-// pods, each by its UID, in the order of [drain.RequestOrder]. It makes one request for each
-// pod, several at a time, waits for nothing but the answers, and starts nothing that outlives
-// it.
+// Apply carries out the actions of one decision: it cordons the Node, then evicts and deletes pods,
+// each by its UID, in the order of [drain.RequestOrder]. It makes one request for each pod, several
+// at a time, and returns after the last response.
 //
-// An error of the cordon is returned. Then no pod was evicted, since it might come back.
-// Deletions were made nevertheless, since the time for caution is over. A Node that is gone
-// needs no cordon. If the context ends, nothing more is asked, and its error is returned. The
-// results are returned beside any error, in the order of the rows. What the API server said
-// about a pod is in its result alone.
+// It returns the error of the cordon. Pods are then not evicted, because new ones could be scheduled
+// to the Node, but deletions are made. A Node that does not exist needs no cordon. If the context
+// ends, the remaining requests are not made, and its error is returned. The results are valid also
+// with an error, in the order of the rows. An error for a pod is only in its result.
 func (e Executor) Apply(ctx context.Context, d drain.Decision) ([]drain.Result, error) {
 	if e.Client == nil {
 		return nil, missing("client")
@@ -86,22 +87,22 @@ func (e Executor) Apply(ctx context.Context, d drain.Decision) ([]drain.Result, 
 	return results, err
 }
 
-// apply is [Executor.Apply]. It also returns the Node that was cordoned, or nil.
+// apply is [Executor.Apply]. It also returns the cordoned Node, or nil.
 func (e Executor) apply(ctx context.Context, d drain.Decision) ([]drain.Result, *corev1.Node, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, fmt.Errorf("drain: %w", err)
 	}
 	cordoned, err := e.cordon(ctx, d.Cordon)
-	rows := toAsk(d, err == nil)
-	results := e.askAll(ctx, rows)
+	rows := requested(d, err == nil)
+	results := e.requestAll(ctx, rows)
 	if len(results) < len(rows) {
 		return results, cordoned, errors.Join(err, fmt.Errorf("drain: %w", ctx.Err()))
 	}
 	return results, cordoned, err
 }
 
-// toAsk returns the rows that ask for something.
-func toAsk(d drain.Decision, cordoned bool) []drain.Row {
+// requested returns the rows with a request.
+func requested(d drain.Decision, cordoned bool) []drain.Row {
 	var rows []drain.Row
 	for _, row := range d.Rows {
 		if row.Action.IsRequest() && (cordoned || row.Action != drain.Evict) {
@@ -111,9 +112,9 @@ func toAsk(d drain.Decision, cordoned bool) []drain.Row {
 	return rows
 }
 
-// askAll makes the requests, some at a time, until there are no more or the context
-// ends, and returns what they came to.
-func (e Executor) askAll(ctx context.Context, rows []drain.Row) []drain.Result {
+// requestAll makes the requests of the rows, several at a time, until the context ends, and returns
+// their results.
+func (e Executor) requestAll(ctx context.Context, rows []drain.Row) []drain.Result {
 	order := make([]int, len(rows))
 	for i := range order {
 		order[i] = i
@@ -128,7 +129,7 @@ func (e Executor) askAll(ctx context.Context, rows []drain.Row) []drain.Result {
 				return
 			}
 			row := rows[order[i]]
-			err := e.ask(ctx, row)
+			err := e.request(ctx, row)
 			results[order[i]] = drain.Result{Row: row, Err: err, At: e.clock().Now()}
 		}
 	}
@@ -152,7 +153,7 @@ func (e Executor) clock() clock.Clock {
 	return e.Clock
 }
 
-// call bounds one request.
+// call returns the context of one request.
 func (e Executor) call(ctx context.Context) (context.Context, context.CancelFunc) {
 	timeout := e.CallTimeout
 	if timeout <= 0 {
@@ -161,11 +162,11 @@ func (e Executor) call(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, timeout)
 }
 
-// ask makes the one request of a row.
-func (e Executor) ask(ctx context.Context, row drain.Row) error {
+// request makes the request of a row.
+func (e Executor) request(ctx context.Context, row drain.Row) error {
 	ctx, cancel := e.call(ctx)
 	defer cancel()
-	options := metav1.DeleteOptions{GracePeriodSeconds: row.Grace, Preconditions: metav1.NewUIDPreconditions(string(row.UID))}
+	options := metav1.DeleteOptions{GracePeriodSeconds: row.Grace, Preconditions: metav1.NewUIDPreconditions(string(row.UID)), DryRun: e.dryRun()}
 	eviction := &policyv1.Eviction{
 		ObjectMeta: metav1.ObjectMeta{Namespace: row.Namespace, Name: row.Name}, DeleteOptions: &options,
 	}
@@ -183,8 +184,16 @@ func (e Executor) ask(ctx context.Context, row drain.Row) error {
 	}
 }
 
-// once is a request to the pod of a row that is not repeated: a refusal is an answer, and
-// the next decision says when to come back.
+// dryRun returns the dryRun field of requests.
+func (e Executor) dryRun() []string {
+	if e.DryRun {
+		return []string{metav1.DryRunAll}
+	}
+	return nil
+}
+
+// once returns a request for the pod of a row without retries: the next decision says when to
+// request it again.
 func once(r *rest.Request, row drain.Row) *rest.Request {
 	return r.MaxRetries(0).Namespace(row.Namespace).Resource("pods").Name(row.Name)
 }

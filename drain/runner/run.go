@@ -177,6 +177,9 @@ func (r *run) step(ctx context.Context) time.Time {
 	r.state, r.err = state, err
 	if d.Reason != drain.ReasonNotObserved {
 		r.decision = d
+		if r.Decided != nil {
+			r.Decided(d)
+		}
 	}
 	if reported.Reason != drain.ReasonNotObserved {
 		r.lastReported = reported

@@ -15,8 +15,8 @@ import (
 	"github.com/machinist-dev/machinist/examples/drain/command"
 )
 
-// The documentation says what the command needs to be allowed to do: all that it asks
-// for, and nothing else.
+// TestRole_Documented_IsWhatIsUsed asserts that the documented permissions are those that the
+// command uses.
 func TestRole_Documented_IsWhatIsUsed(t *testing.T) {
 	used := map[string]bool{}
 	for _, args := range [][]string{
@@ -24,7 +24,7 @@ func TestRole_Documented_IsWhatIsUsed(t *testing.T) {
 		{"node-1", "--undo", "--timeout=200ms"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, append(blocked(), claimed()...)...)
+			r := newHarness(t, append(blocked(), claimed()...)...)
 			r.run(t.Context(), args...)
 			for _, a := range r.client.Actions() {
 				resource := a.GetResource().Resource
@@ -46,7 +46,7 @@ func documented(t *testing.T) map[string]bool {
 	t.Helper()
 	data, err := os.ReadFile("../doc.go")
 	require.NoError(t, err)
-	_, table, found := strings.Cut(string(data), "// What it needs to be allowed to do:\n//\n")
+	_, table, found := strings.Cut(string(data), "// It needs these permissions:\n//\n")
 	require.True(t, found)
 	table, _, _ = strings.Cut(table, "//\n")
 	access := map[string]bool{}
@@ -62,8 +62,8 @@ func documented(t *testing.T) map[string]bool {
 	return access
 }
 
-func TestADryRunOnlyReads(t *testing.T) {
-	r := newRig(t, append(blocked(), claimed()...)...)
+func TestDryRun_Client_OnlyReads(t *testing.T) {
+	r := newHarness(t, append(blocked(), claimed()...)...)
 	require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--dry-run", "--wait-for-volumes"), r.errOut)
 	for _, a := range r.client.Actions() {
 		require.Contains(t, []string{"get", "list"}, a.GetVerb())

@@ -10,22 +10,23 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// The limits of requests: those of an unlimited client of kubectl would be
-// without any.
+// The limits of requests of this process. kubectl has none.
 const (
 	requestsPerSecond = 50
 	requestsAtOnce    = 100
 )
 
-// cluster returns a client of the cluster that the flags name. What it returns is
-// called at the end.
+// cluster returns a client of the cluster that the flags name, and a function to call at the end.
 func (c Command) cluster(ctx context.Context, o options) (kubernetes.Interface, func(), error) {
 	if o.embedded {
-		town, err := newTown(c.Clock)
+		demo, err := newDemoCluster(c.Clock)
 		if err != nil {
 			return nil, nil, err
 		}
-		return town.client, town.live(ctx, !o.dry()), nil
+		if o.dry() {
+			return demo.client, func() {}, nil
+		}
+		return demo.client, demo.run(ctx), nil
 	}
 	client, err := c.Connect(o.kubeconfig, o.context)
 	if err != nil {

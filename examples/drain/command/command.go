@@ -8,16 +8,13 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
-	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/nodeops"
@@ -25,53 +22,56 @@ import (
 
 // The exit status of a [Command].
 const (
-	// Done: the Node is drained, or the plan was printed and is feasible.
+	// Done means that all Nodes are drained, or that a dry run found that they can be.
 	Done = 0
-	// Failed: the Node is not drained. What was begun stays, unless it was undone.
+	// Failed means that a Node is not drained. Changes stay, unless they were undone.
 	Failed = 1
-	// Refused: the command line makes no sense, there is no such Node, or the plan is
-	// not feasible. Nothing was changed.
+	// Refused means that the command line is invalid, that a Node does not exist, or that a drain
+	// cannot end. Nothing was changed.
 	Refused = 2
 )
 
-// undoTime is how long taking back the cordon may take.
-const undoTime = 30 * time.Second
+// undoTimeout is the timeout of removing a cordon.
+const undoTimeout = 30 * time.Second
 
-// Command is the drain command. The zero value writes nothing and goes by the
-// kubeconfig; it can be run several times, also at once if its writers allow that.
+// Command is the drain command. The zero value writes nothing and reads the kubeconfig. It may run
+// several times, also concurrently if its writers allow that.
 type Command struct {
-	// Out is told of the progress and of plans, ErrOut of what went wrong. Nil is
-	// nowhere.
+	// Out receives the progress and the decisions, and ErrOut the errors. Nil means none.
 	Out, ErrOut io.Writer
-	// Clock gives the time; nil is the real one.
+	// Clock gives the time. Nil means the real one.
 	Clock clock.Clock
-	// Zone is that of the times that people read; nil is the local one.
+	// Zone is the time zone of printed times. Nil means the local one.
 	Zone *time.Location
-	// Connect returns a client of the cluster that a kubeconfig and a context lead to,
-	// each empty for the usual one. Nil reads the files as kubectl does.
+	// Connect returns a client for a kubeconfig and a context, each empty for the default. Nil reads
+	// the files as kubectl does.
 	Connect func(kubeconfig, context string) (kubernetes.Interface, error)
 }
 
-// Run runs the command until it is done or the context ends, which is how it is
-// interrupted, and returns the exit status. The arguments are those after the name
-// of the program.
+// Run runs the command until it is done or the context is canceled, and returns the exit status. The
+// arguments do not include the name of the program.
 func (c Command) Run(ctx context.Context, args []string) int {
 	c = c.completed()
 	o, err := parseFlags(args, c.Out)
 	if errors.Is(err, pflag.ErrHelp) {
 		return Done
 	}
+	errs := []error{err}
 	if err == nil {
-		err = c.drain(ctx, o)
+		errs = c.drain(ctx, o)
 	}
-	if err == nil {
-		return Done
+	status := Done
+	for _, err := range errs {
+		if err == nil {
+			continue
+		}
+		_, _ = fmt.Fprintf(c.ErrOut, "drain: %v\n", err)
+		status = Failed
+		if _, refused := errors.AsType[*refusedError](err); refused || errors.Is(err, errUsage) {
+			status = Refused
+		}
 	}
-	_, _ = fmt.Fprintf(c.ErrOut, "drain: %v\n", err)
-	if _, refused := errors.AsType[*refusedError](err); refused || errors.Is(err, errUsage) {
-		return Refused
-	}
-	return Failed
+	return status
 }
 
 func (c Command) completed() Command {
@@ -85,7 +85,7 @@ func (c Command) completed() Command {
 		c.Clock = clock.RealClock{}
 	}
 	if c.Zone == nil {
-		c.Zone = time.Local //nolint:gosmopolitan // people read it where they are
+		c.Zone = time.Local //nolint:gosmopolitan // times are printed for people on this host
 	}
 	if c.Connect == nil {
 		c.Connect = connect
@@ -93,78 +93,90 @@ func (c Command) completed() Command {
 	return c
 }
 
-// drain plans, and drains if that makes sense and is wanted.
-func (c Command) drain(ctx context.Context, o options) error {
+// drain plans the drain of each Node. If all plans can end, and this is no dry run, it drains the
+// Nodes one after the other.
+func (c Command) drain(ctx context.Context, o options) []error {
 	client, leave, err := c.cluster(ctx, o)
 	if err != nil {
-		return err
+		return []error{err}
 	}
 	defer leave()
 	if o.disableEviction {
-		_, _ = fmt.Fprintln(c.ErrOut, "drain: warning: --disable-eviction deletes pods, whatever their disruption budgets say")
+		_, _ = fmt.Fprintln(c.ErrOut, "drain: warning: --disable-eviction deletes pods, whatever PodDisruptionBudgets allow")
 	}
-	p := o.policy()
-	now := c.Clock.Now()
-	in, err := runner.Observe(ctx, runner.Live{Client: client}, o.node, p, drain.State{})
+	plans, err := c.plans(ctx, client, o)
 	if err != nil {
-		return fmt.Errorf("node %s: %w", o.node, err)
+		return []error{err}
 	}
-	again := uncordoned(drain.Decide(in, p, now))
-	p.Reassert = again // by whoever calls the command, once
-	plan := drain.Decide(in, p, now)
-	if plan.Outcome == drain.NodeGone {
-		return &refusedError{node: o.node, lines: []string{"there is no such node"}}
-	}
-	if o.dry() {
-		if err := printPlan(c.Out, o, plan, now, c.Zone); err != nil {
-			return err
+	out := output{format: o.output, out: c.Out, words: c.words(), explain: o.explain}
+	var refusals []error
+	for _, p := range plans {
+		if o.dry() && p.decision.Outcome != drain.NodeGone {
+			if err := out.plan(p.decision); err != nil {
+				return []error{err}
+			}
+		}
+		if err := p.refusal(o, c.words()); err != nil {
+			refusals = append(refusals, err)
 		}
 	}
-	if !plan.Feasible() {
-		return refuse(plan, c.words())
+	if o.dry() || len(refusals) > 0 {
+		return refusals
 	}
-	if o.dry() {
-		return nil
-	}
-	if again {
-		if _, err := nodeops.CordonNode(ctx, client, o.node, in.Node.UID, p.Cordon, now); err != nil {
-			return fmt.Errorf("cordon: %w", err)
-		}
-	}
-	return c.carryOut(ctx, client, o, o.policy(), in.Node.UID, plan)
-}
-
-// uncordoned says whether an earlier drain of the same owner left a cordon that somebody took
-// away since, such as with kubectl uncordon.
-func uncordoned(plan drain.Decision) bool {
-	return slices.ContainsFunc(plan.Gates, func(g machinist.Hold) bool { return g.Reason == drain.ReasonUncordoned })
+	return c.carryOut(ctx, client, o, plans, &out)
 }
 
 func (c Command) words() words { return words{now: c.Clock.Now(), zone: c.Zone} }
 
-// carryOut drains the Node, and takes back the cordon if that fails and is
-// wanted.
-func (c Command) carryOut(ctx context.Context, client kubernetes.Interface, o options, p drain.Policy, uid types.UID, before drain.Decision) error {
-	progress := newProgress(c, o, before)
-	progress.preface(before)
-	e := runner.Executor{Client: client, Clock: c.Clock, Observer: progress}
-	timed, cancel := withTimeout(ctx, o.timeout)
-	defer cancel()
-	plan, err := e.Run(timed, o.node, p)
-	progress.end()
-	if err == nil || plan.Outcome == drain.Proceeded {
-		progress.line(ended(plan, c.words()))
-		return nil
+// carryOut cordons all Nodes if there are several, so that no pod moves from one to the next, and
+// drains them. A Node that cannot be drained does not keep the others from being drained.
+func (c Command) carryOut(ctx context.Context, client kubernetes.Interface, o options, plans []plan, out *output) []error {
+	for i, p := range plans {
+		if len(plans) == 1 && !p.recordon {
+			continue
+		}
+		if _, err := nodeops.CordonNode(ctx, client, p.node, p.uid, o.cordon(), c.Clock.Now()); err != nil {
+			errs := []error{fmt.Errorf("node %s: cordon: %w", p.node, err)}
+			for _, done := range plans[:i] {
+				errs = append(errs, c.undo(ctx, runner.Executor{Client: client, Clock: c.Clock}, o, done))
+			}
+			return errs
+		}
 	}
-	err = c.failed(o, plan, err, ctx.Err() != nil)
-	if o.undo {
-		err = errors.Join(err, c.takeBack(context.WithoutCancel(ctx), e, o, p, uid))
+	var errs []error
+	for _, p := range plans {
+		errs = append(errs, c.drainNode(ctx, client, o, p, out))
 	}
-	return err
+	return errs
 }
 
-// withTimeout ends what the ladder cannot end, such as a request that hangs, some time
-// after the ladder would have.
+// drainNode drains a Node. If that fails, it removes the cordon if --undo is set.
+func (c Command) drainNode(ctx context.Context, client kubernetes.Interface, o options, p plan, out *output) error {
+	e := runner.Executor{Client: client, Clock: c.Clock}
+	progress := newProgress(c, o, p.decision)
+	if out.structured() {
+		progress = newProgress(Command{Out: io.Discard, Clock: c.Clock, Zone: c.Zone}, o, p.decision)
+		e.Decided = out.changed
+	}
+	e.Observer = progress
+	progress.preface(p.decision)
+	timed, cancel := withTimeout(ctx, o.timeout)
+	defer cancel()
+	d, err := e.Run(timed, p.node, o.policy())
+	progress.end()
+	if out.structured() {
+		out.changed(d)
+	}
+	if err == nil || d.Outcome == drain.Proceeded {
+		progress.line(ended(d, c.words()))
+		return nil
+	}
+	err = c.failed(o, d, err, ctx.Err() != nil)
+	return errors.Join(err, c.undo(ctx, e, o, p))
+}
+
+// withTimeout returns a context that ends a second after the ladder, for requests without a
+// response.
 func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout <= 0 || timeout > math.MaxInt64-time.Second {
 		return context.WithCancel(ctx)
@@ -172,27 +184,27 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 	return context.WithTimeout(ctx, timeout+time.Second)
 }
 
-// ended says how a drain ended that is over.
-func ended(plan drain.Decision, w words) string {
-	switch plan.Outcome {
+// ended returns how a drain ended.
+func ended(d drain.Decision, w words) string {
+	switch d.Outcome {
 	case drain.NodeGone:
-		return fmt.Sprintf("node %s is gone", plan.Node)
+		return fmt.Sprintf("node %s does not exist anymore", d.Node)
 	case drain.Proceeded:
 		var left []string
-		for _, r := range plan.Rows {
+		for _, r := range d.Rows {
 			if r.Reason == drain.ReasonAbandoned {
 				left = append(left, fmt.Sprintf("%s/%s (%s)", r.Namespace, r.Name, w.why(r)))
 			}
 		}
-		return fmt.Sprintf("node %s drained, but for what was not waited for: %s", plan.Node, strings.Join(left, ", "))
+		return fmt.Sprintf("node %s drained, except for %s", d.Node, strings.Join(left, ", "))
 	default:
-		return fmt.Sprintf("node %s drained", plan.Node)
+		return fmt.Sprintf("node %s drained", d.Node)
 	}
 }
 
-// failed is the error of a drain that is not done, with what it waits for.
-func (c Command) failed(o options, plan drain.Decision, err error, interrupted bool) error {
-	f := &failedError{node: o.node, err: err, lines: c.words().waits(plan)}
+// failed returns the error of a drain that has not succeeded, with its holds.
+func (c Command) failed(o options, d drain.Decision, err error, interrupted bool) error {
+	f := &failedError{node: d.Node, err: err, lines: c.words().waits(d)}
 	cause := err
 	if unfinished, is := errors.AsType[*runner.UnfinishedError](err); is && unfinished.Err != nil {
 		cause = unfinished.Err
@@ -200,24 +212,27 @@ func (c Command) failed(o options, plan drain.Decision, err error, interrupted b
 	switch {
 	case interrupted:
 		f.how = "interrupted"
-	case plan.Outcome == drain.GaveUp, errors.Is(err, context.DeadlineExceeded):
+	case d.Outcome == drain.GaveUp, errors.Is(err, context.DeadlineExceeded):
 		f.how = fmt.Sprintf("not drained after %s", o.timeout)
 	default:
 		f.how = "not drained: " + oneLine(cause)
 		return f
 	}
-	if plan.Reason == drain.ReasonNotObserved { // nothing was seen that could be waited for
+	if d.Reason == drain.ReasonNotObserved && !interrupted { // there are no holds
 		f.how += ": " + oneLine(cause)
 	}
 	return f
 }
 
-// takeBack takes back the cordon.
-func (c Command) takeBack(ctx context.Context, e runner.Executor, o options, p drain.Policy, uid types.UID) error {
-	ctx, cancel := context.WithTimeout(ctx, undoTime)
+// undo removes the cordon, if --undo is set.
+func (c Command) undo(ctx context.Context, e runner.Executor, o options, p plan) error {
+	if !o.undo {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
-	if err := e.Abort(ctx, o.node, uid, p); err != nil {
-		return fmt.Errorf("the cordon stays: %w", err)
+	if err := e.Abort(ctx, p.node, p.uid, o.policy()); err != nil {
+		return fmt.Errorf("node %s: the cordon stays: %w", p.node, err)
 	}
 	return nil
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command is the command drain without its process: it takes arguments and
-// writers, and returns the exit status.
+// Package command is the drain command without its process: [Command.Run] takes the arguments and
+// returns the exit status.
 //
 //	status := command.Command{Out: os.Stdout, ErrOut: os.Stderr}.Run(ctx, os.Args[1:])
 //
-// It decides nothing about draining. Flags become a [drain.Policy]; the plan is looked at once
-// before anything is written, and refused if it cannot end; then [drain.Executor] carries
-// it out, and every event becomes a line. A [Document] is a plan for programs.
+// Flags become a [drain.Policy]. Each Node gets a plan, its first [drain.Decision]. If all plans can
+// end, [runner.Executor] carries them out. Its events become lines, or its decisions JSON or YAML.
 package command

@@ -9,36 +9,37 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 )
 
-// refusedError says that a drain was not begun.
+// refusedError is the error of a drain that was not begun.
 type refusedError struct {
-	node  string
-	lines []string
+	subject string
+	lines   []string
 }
 
+// Error returns the subject and everything that keeps its drain from ending.
 func (e *refusedError) Error() string {
-	return fmt.Sprintf("node %s is not drained, and nothing was changed:%s", e.node, list(e.lines))
+	return fmt.Sprintf("%s is not drained, and nothing was changed:%s", e.subject, list(e.lines))
 }
 
-// refuse names everything that keeps a plan from its end.
-func refuse(plan drain.Decision, w words) error {
-	e := &refusedError{node: plan.Node}
-	for _, r := range plan.Obstacles() {
+// obstacles returns a line for everything that keeps a drain from ending.
+func (w words) obstacles(d drain.Decision) []string {
+	var lines []string
+	for _, r := range d.Obstacles() {
 		line := fmt.Sprintf("%s/%s: %s", r.Namespace, r.Name, w.why(r))
 		if flag := remedy(r.Reason); flag != "" {
 			line += "; " + flag
 		}
-		e.lines = append(e.lines, line)
+		lines = append(lines, line)
 	}
-	for _, g := range plan.Gates {
-		e.lines = append(e.lines, w.hold(g))
+	for _, g := range d.Gates {
+		lines = append(lines, w.hold(g))
 	}
-	if len(e.lines) == 0 {
-		e.lines = []string{reasonOf(plan.Reason, plan.Message)}
+	if len(lines) == 0 {
+		lines = []string{reasonOf(d.Reason, d.Message)}
 	}
-	return e
+	return lines
 }
 
-// failedError says that a drain is not done.
+// failedError is the error of a drain that has not succeeded.
 type failedError struct {
 	node  string
 	how   string
@@ -46,6 +47,7 @@ type failedError struct {
 	err   error
 }
 
+// Error returns the Node, the end of the drain and its holds.
 func (e *failedError) Error() string {
 	s := fmt.Sprintf("node %s: %s", e.node, e.how)
 	if len(e.lines) > 0 {
@@ -54,9 +56,10 @@ func (e *failedError) Error() string {
 	return s
 }
 
+// Unwrap returns the error of the drain.
 func (e *failedError) Unwrap() error { return e.err }
 
-// list is one thing on the same line, and several on lines of their own.
+// list returns one line as it is, and several on lines of their own.
 func list(lines []string) string {
 	if len(lines) == 1 {
 		return " " + lines[0]

@@ -10,8 +10,7 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 )
 
-// explainPlan says everything about everything that is waited for, in a block of lines
-// for each, and about what is left alone, in a line for each.
+// explainPlan returns a block of lines for each gate, pod and volume.
 func (w words) explainPlan(plan drain.Decision) []string {
 	var blocks []string
 	for _, g := range plan.Gates {
@@ -19,14 +18,14 @@ func (w words) explainPlan(plan drain.Decision) []string {
 	}
 	for _, r := range plan.Rows {
 		if r.Action == drain.Ignore {
-			blocks = append(blocks, fmt.Sprintf("%s/%s\n  left:    %s\n", r.Namespace, r.Name, reasonOf(r.Reason, r.Message)))
+			blocks = append(blocks, fmt.Sprintf("%s/%s\n  ignored: %s\n", r.Namespace, r.Name, reasonOf(r.Reason, r.Message)))
 			continue
 		}
 		blocks = append(blocks, w.explainRow(r))
 	}
 	for _, v := range plan.Volumes {
 		if v.Action == drain.Ignore {
-			blocks = append(blocks, fmt.Sprintf("volume %s\n  left:    %s\n", v.Volume, reasonOf(v.Reason, v.Message)))
+			blocks = append(blocks, fmt.Sprintf("volume %s\n  ignored: %s\n", v.Volume, reasonOf(v.Reason, v.Message)))
 			continue
 		}
 		blocks = append(blocks, w.explainHold(machinist.Hold{
@@ -36,7 +35,7 @@ func (w words) explainPlan(plan drain.Decision) []string {
 	return blocks
 }
 
-// explainRow says everything about one pod that is not left alone.
+// explainRow returns the block of a pod that is not ignored.
 func (w words) explainRow(r drain.Row) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s/%s\n  now:     %s, %s\n", r.Namespace, r.Name, r.Action, reasonOf(r.Reason, r.Message))

@@ -10,8 +10,7 @@ import (
 	"github.com/machinist-dev/machinist/drain/runner"
 )
 
-// NewTerminal returns what shows the progress of a drain of so many pods on a
-// terminal.
+// NewTerminal returns the observer that prints the progress of a drain on a terminal.
 func NewTerminal(out io.Writer, pods int, now time.Time) runner.Observer {
 	c := Command{Out: out, Zone: time.UTC}.completed()
 	p := newProgress(c, options{}, drain.Decision{Rows: make([]drain.Row, pods)})

@@ -20,14 +20,16 @@ func TestFlags_Invalid_OneLineAndNoRequest(t *testing.T) {
 		args []string
 		says string
 	}{
-		{"no node", nil, "name of a node is missing"},
-		{"two nodes", []string{"node-1", "node-2"}, "one node at a time"},
-		{"a name that no node has", []string{"Node_1"}, `"Node_1" is no name of a node`},
-		{"an empty name", []string{""}, "no name of a node"},
-		{"a flag that nobody knows", []string{"node-1", "--chunk-size=500"}, "unknown flag: --chunk-size"},
-		{"grace 0 is no kill", []string{"node-1", "--grace-period=0"}, "--force-delete-after"},
-		{"a grace that is too long", []string{"node-1", "--grace-period=9999999999"}, "--grace-period"},
-		{"a grace that is no number", []string{"node-1", "--grace-period=30s"}, "--grace-period"},
+		{"no node", nil, "name of a Node is missing"},
+		{"nodes and a selector", []string{"node-1", "-l", "zone=a"}, "either names of Nodes or --selector"},
+		{"an empty selector", []string{"--selector="}, "want labels such as zone=a"},
+		{"a selector of nodes that does not parse", []string{"-l", "zone in (a"}, "want labels such as zone=a"},
+		{"an invalid name", []string{"Node_1"}, `"Node_1" is not a valid name of a Node`},
+		{"an empty name", []string{""}, "not a valid name of a Node"},
+		{"an unknown flag", []string{"node-1", "--chunk-size=500"}, "unknown flag: --chunk-size"},
+		{"grace period 0", []string{"node-1", "--grace-period=0"}, "--force-delete-after"},
+		{"a grace period that is too long", []string{"node-1", "--grace-period=9999999999"}, "--grace-period"},
+		{"a grace period that is not a number", []string{"node-1", "--grace-period=30s"}, "--grace-period"},
 		{"a time in the past", []string{"node-1", "--timeout=-1s"}, "--timeout is -1s"},
 		{"a time without unit", []string{"node-1", "--timeout=30"}, "--timeout"},
 		{"force from the start", []string{"node-1", "--force-after=0s"}, "--disable-eviction"},
@@ -35,27 +37,24 @@ func TestFlags_Invalid_OneLineAndNoRequest(t *testing.T) {
 		{"force after the end", []string{"node-1", "--force-after=10m", "--timeout=5m"}, "is not before --timeout"},
 		{"force at the end", []string{"node-1", "--force-after=5m", "--timeout=5m"}, "is not before --timeout"},
 		{"more force at the end", []string{"node-1", "--force-delete-after=5m", "--timeout=5m"}, "is not before --timeout"},
-		{"force twice", []string{"node-1", "--disable-eviction", "--force-after=5m"}, "leaves nothing to do"},
+		{"force twice", []string{"node-1", "--disable-eviction", "--force-after=5m"}, "has no effect with --disable-eviction"},
 		{"more force before less", []string{"node-1", "--force-after=5m", "--force-delete-after=1m"}, "is before --force-after"},
 		{"force-delete from the start", []string{"node-1", "--force-delete-after=0s"}, "want more than 0"},
 		{"a negative skip", []string{"node-1", "--skip-wait-for-delete-timeout=-1"}, "want 0 to"},
-		{"a dry run on the server", []string{"node-1", "--dry-run=server"}, "client is"},
-		{"a dry run of another kind", []string{"node-1", "--dry-run=maybe"}, `--dry-run is "maybe"`},
-		{"an output without a dry run", []string{"node-1", "-o", "json"}, "-o needs --dry-run"},
-		{"an output of another kind", []string{"node-1", "--dry-run", "-o", "xml"}, `-o is "xml"`},
-		{"explanations in JSON", []string{"node-1", "--dry-run", "--explain", "-o=json"}, "without --explain"},
+		{"an unknown dry run", []string{"node-1", "--dry-run=maybe"}, `--dry-run is "maybe"`},
+		{"an unknown output", []string{"node-1", "--dry-run", "-o", "xml"}, `-o is "xml"`},
+		{"explanations in JSON", []string{"node-1", "--dry-run", "--explain", "-o=json"}, "that --explain prints"},
 		{"a selector that does not parse", []string{"node-1", "--pod-selector=app in (web"}, "--pod-selector"},
-		{"DaemonSets that are not to be ignored", []string{"node-1", "--ignore-daemonsets=false"}, "always left alone"},
 		{"two clusters", []string{"--embedded", "--context=prod"}, "--embedded takes neither"},
-		{"an owner that is no name", []string{"node-1", "--owner=no/body"}, "--owner"},
-		{"a taint of nobody", []string{"node-1", "--taint=example.com/drain"}, "--taint needs --owner"},
-		{"a taint that is no key", []string{"node-1", "--owner=me", "--taint=a b"}, "--taint"},
+		{"an invalid owner", []string{"node-1", "--owner=no/body"}, "--owner"},
+		{"a taint without owner", []string{"node-1", "--taint=example.com/drain"}, "--taint needs --owner"},
+		{"an invalid taint", []string{"node-1", "--owner=me", "--taint=a b"}, "--taint"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			var out, errOut bytes.Buffer
 			d := command.Command{Out: &out, ErrOut: &errOut, Connect: func(string, string) (kubernetes.Interface, error) {
-				require.Fail(t, "a cluster was asked for")
+				require.Fail(t, "a client was created")
 				return nil, nil
 			}}
 			require.Equal(t, command.Refused, d.Run(t.Context(), c.args))
@@ -66,16 +65,16 @@ func TestFlags_Invalid_OneLineAndNoRequest(t *testing.T) {
 	}
 }
 
-func TestHelpFitsOnAScreen(t *testing.T) {
+func TestHelp_FitsOnAScreen(t *testing.T) {
 	var out, errOut bytes.Buffer
 	require.Equal(t, command.Done, command.Command{Out: &out, ErrOut: &errOut}.Run(t.Context(), []string{"--help"}))
 	require.Empty(t, errOut.String())
-	require.LessOrEqual(t, strings.Count(out.String(), "\n"), 36)
+	require.LessOrEqual(t, strings.Count(out.String(), "\n"), 38)
 	for line := range strings.Lines(out.String()) {
 		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 120, line)
 	}
 	for _, flag := range []string{
-		"--kubeconfig", "--context", "--embedded", "--dry-run", "--output", "--explain", "--force", "--delete-emptydir-data", "--ignore-daemonsets",
+		"--kubeconfig", "--context", "--embedded", "--selector", "--dry-run", "--output", "--explain", "--force", "--delete-emptydir-data", "--ignore-daemonsets",
 		"--pod-selector", "--honor-do-not-disrupt", "--cluster-api-labels", "--grace-period", "--skip-wait-for-delete-timeout",
 		"--wait-for-volumes", "--timeout", "--force-after", "--force-delete-after", "--disable-eviction", "--owner", "--taint", "--undo",
 	} {
@@ -91,6 +90,6 @@ func TestKubeconfig_Missing_Fails(t *testing.T) {
 	require.Empty(t, out.String())
 }
 
-func TestNoWritersDoNoHarm(t *testing.T) {
+func TestRun_NoWriters_Refused(t *testing.T) {
 	require.Equal(t, command.Refused, command.Command{}.Run(t.Context(), nil))
 }

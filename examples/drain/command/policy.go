@@ -11,17 +11,16 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// defaultOwner is who claims the Node if there is something to undo and nobody
-// is named.
+// defaultOwner is the owner of the cordon with --undo and without --owner.
 const defaultOwner = "drain"
 
-// completeCordon names an owner where one is needed and checks the cordon.
+// completeCordon sets the default owner and checks the cordon.
 func (o *options) completeCordon() error {
 	if o.undo && o.owner == "" {
 		o.owner = defaultOwner
 	}
 	if o.taint != "" && o.owner == "" {
-		return errors.New("--taint needs --owner, who takes it off again")
+		return errors.New("--taint needs --owner, which removes it later")
 	}
 	if err := o.cordon().Validate(); err != nil {
 		return fmt.Errorf("--owner or --taint: %s", oneLine(err))
@@ -33,7 +32,7 @@ func (o *options) cordon() nodeops.Cordon {
 	return nodeops.Cordon{Owner: o.owner, Reason: "drain", Taint: o.taint}
 }
 
-// policy returns what the drain may do.
+// policy returns the policy of the flags.
 func (o *options) policy() drain.Policy {
 	p := drain.Policy{
 		Ladder:               o.ladder(),

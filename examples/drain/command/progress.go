@@ -16,8 +16,8 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 )
 
-// progress prints a line for everything that happens, and keeps a count in the last
-// line of a terminal. It is for one goroutine.
+// progress prints a line for each event, and a count in the last line of a terminal. Only one
+// goroutine may use it.
 type progress struct {
 	out     io.Writer
 	words   words
@@ -26,9 +26,9 @@ type progress struct {
 	live    bool // the last line is a count
 	drawn   bool
 
-	total   int                     // pods that were to go at the beginning
-	gone    int                     // of all pods that were waited for
-	asked   map[string]drain.Action // what was asked last, by subject
+	total   int                     // pods to evict or delete
+	gone    int                     // pods that are gone
+	asked   map[string]drain.Action // last request by subject
 	waiting map[string]bool
 }
 
@@ -48,20 +48,19 @@ func newProgress(c Command, o options, before drain.Decision) *progress {
 	return p
 }
 
-// preface says what is left out of the drain: what is not known, and, for those who
-// want to know everything, the pods that are left alone.
+// preface prints the lists that are not evaluated, and, with --explain, the ignored pods.
 func (p *progress) preface(before drain.Decision) {
 	if len(before.NotEvaluated) > 0 {
-		p.line("not evaluated: " + strings.Join(texts(before.NotEvaluated), ", "))
+		p.line("not evaluated: " + joined(before.NotEvaluated))
 	}
 	for _, r := range before.Rows {
 		if p.explain && r.Action == drain.Ignore {
-			p.line(fmt.Sprintf("leaving %s/%s alone: %s", r.Namespace, r.Name, p.words.why(r)))
+			p.line(fmt.Sprintf("ignoring %s/%s: %s", r.Namespace, r.Name, p.words.why(r)))
 		}
 	}
 }
 
-// Observe prints what happened.
+// Observe prints an event.
 func (p *progress) Observe(e drain.Progress) {
 	p.words.now = e.Time
 	p.count(e)
@@ -71,7 +70,7 @@ func (p *progress) Observe(e drain.Progress) {
 	p.draw()
 }
 
-// line prints a line of its own.
+// line prints a line.
 func (p *progress) line(text string) {
 	p.print(p.now(), text)
 	p.draw()
@@ -82,7 +81,7 @@ func (p *progress) print(at time.Time, text string) {
 	_, _ = fmt.Fprintf(p.out, "%s %s\n", at.In(p.words.zone).Format("15:04:05"), text)
 }
 
-// count keeps the numbers of the last line.
+// count updates the count.
 func (p *progress) count(e drain.Progress) {
 	if !strings.HasPrefix(e.Subject, "pod/") {
 		return
@@ -105,7 +104,7 @@ func (p *progress) count(e drain.Progress) {
 	}
 }
 
-// text is what an event says, or nothing.
+// text returns the line of an event, or "".
 func (p *progress) text(e drain.Progress) string {
 	name := strings.TrimPrefix(e.Subject, "pod/")
 	switch e.Type {
@@ -125,16 +124,15 @@ func (p *progress) text(e drain.Progress) string {
 	case drain.ProgressLeft:
 		return fmt.Sprintf("left %s (%s)", name, reasonOf(e.Reason, e.Message))
 	case drain.ProgressUncordoned:
-		return orError("took the cordon off node "+e.Node, "could not take the cordon off node "+e.Node, e.Err)
+		return orError("uncordoned node "+e.Node, "could not uncordon node "+e.Node, e.Err)
 	case drain.ProgressEscalated:
 		return "escalates: " + cmp.Or(e.Message, string(e.Reason), e.Subject)
-	default: // the command says how it ended
+	default: // the command prints the end
 		return ""
 	}
 }
 
-// requested says what was asked for, if it was not refused: what refuses is said by
-// the wait that follows.
+// requested returns the line of a request that succeeded. A refused one is followed by a wait.
 func (p *progress) requested(e drain.Progress, name string) string {
 	if e.Row == nil || e.Err != nil {
 		return ""
@@ -170,7 +168,7 @@ func gone(v drain.Action) string {
 	}
 }
 
-// waits says what a pod waits for. That it is on its way out is no news.
+// waits returns what a pod waits for. The termination of a pod after its request is not printed.
 func (p *progress) waits(e drain.Progress, name string) string {
 	switch {
 	case e.Reason == drain.ReasonTerminating && p.asked[e.Subject] != "":
@@ -198,7 +196,7 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// draw writes the count into the last line of a terminal.
+// draw prints the count in the last line of a terminal.
 func (p *progress) draw() {
 	if !p.live {
 		return
@@ -208,7 +206,7 @@ func (p *progress) draw() {
 	p.drawn = true
 }
 
-// status is the count.
+// status returns the count.
 func (p *progress) status() string {
 	held := 0
 	for _, w := range p.waiting {
@@ -217,7 +215,7 @@ func (p *progress) status() string {
 		}
 	}
 	total := max(p.total, p.gone+held)
-	return fmt.Sprintf("%d of %s gone, %d held, %d on their way", p.gone, plural(total, "pod"), held, total-p.gone-held)
+	return fmt.Sprintf("%d of %s gone, %d held, %d in progress", p.gone, plural(total, "pod"), held, total-p.gone-held)
 }
 
 func (p *progress) erase() {
@@ -227,7 +225,7 @@ func (p *progress) erase() {
 	}
 }
 
-// end takes the count off the screen.
+// end removes the count from the screen.
 func (p *progress) end() {
 	p.erase()
 	p.live = false

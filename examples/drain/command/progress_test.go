@@ -39,20 +39,20 @@ func TestTerminal_Progress_InTheLastLine(t *testing.T) {
 		lines []string
 		count string
 	}{
-		{event(drain.ProgressStarted, "", drain.Row{}, nil), []string{"12:00:00 draining node node-1 of 3 pods"}, "0 of 3 pods gone, 0 held, 3 on their way"},
-		{event(drain.ProgressCordoned, "", drain.Row{}, nil), []string{"12:00:00 cordoned node node-1"}, "0 of 3 pods gone, 0 held, 3 on their way"},
-		{event(drain.ProgressRequested, "web-1", evict, nil), []string{"12:00:00 evicting shop/web-1"}, "0 of 3 pods gone, 0 held, 3 on their way"},
-		{event(drain.ProgressRequested, "web-2", evict, errors.New("no")), nil, "0 of 3 pods gone, 0 held, 3 on their way"},
+		{event(drain.ProgressStarted, "", drain.Row{}, nil), []string{"12:00:00 draining node node-1 of 3 pods"}, "0 of 3 pods gone, 0 held, 3 in progress"},
+		{event(drain.ProgressCordoned, "", drain.Row{}, nil), []string{"12:00:00 cordoned node node-1"}, "0 of 3 pods gone, 0 held, 3 in progress"},
+		{event(drain.ProgressRequested, "web-1", evict, nil), []string{"12:00:00 evicting shop/web-1"}, "0 of 3 pods gone, 0 held, 3 in progress"},
+		{event(drain.ProgressRequested, "web-2", evict, errors.New("no")), nil, "0 of 3 pods gone, 0 held, 3 in progress"},
 		{event(drain.ProgressWaiting, "web-2", budget, nil), []string{
 			"12:00:00 waiting for shop/web-2: DisruptionBudget: budget shop/web allows 0 disruptions: 2 of 3 healthy, 2 desired; since 11:59:00; " +
 				"next: evicted as soon as the budget allows it, deleted at 2026-03-02 12:00:00",
-		}, "0 of 3 pods gone, 1 held, 2 on their way"},
-		{event(drain.ProgressWaiting, "web-1", drain.Row{Action: drain.Wait, Reason: drain.ReasonTerminating}, nil), nil, "0 of 3 pods gone, 1 held, 2 on their way"},
-		{event(drain.ProgressGone, "web-1", drain.Row{}, nil), []string{"12:00:00 evicted shop/web-1"}, "1 of 3 pods gone, 1 held, 1 on their way"},
-		{event(drain.ProgressRequested, "web-2", drain.Row{Action: drain.Delete, Reason: "IgnoreBudgets"}, nil), []string{"12:00:00 deleting shop/web-2 (IgnoreBudgets)"}, "1 of 3 pods gone, 0 held, 2 on their way"},
-		{event(drain.ProgressGone, "web-2", drain.Row{}, nil), []string{"12:00:00 deleted shop/web-2"}, "2 of 3 pods gone, 0 held, 1 on their way"},
-		{event(drain.ProgressGone, "web-3", drain.Row{}, nil), []string{"12:00:00 gone shop/web-3"}, "3 of 3 pods gone, 0 held, 0 on their way"},
-		{event(drain.ProgressEnded, "", drain.Row{}, nil), nil, "3 of 3 pods gone, 0 held, 0 on their way"},
+		}, "0 of 3 pods gone, 1 held, 2 in progress"},
+		{event(drain.ProgressWaiting, "web-1", drain.Row{Action: drain.Wait, Reason: drain.ReasonTerminating}, nil), nil, "0 of 3 pods gone, 1 held, 2 in progress"},
+		{event(drain.ProgressGone, "web-1", drain.Row{}, nil), []string{"12:00:00 evicted shop/web-1"}, "1 of 3 pods gone, 1 held, 1 in progress"},
+		{event(drain.ProgressRequested, "web-2", drain.Row{Action: drain.Delete, Reason: "IgnoreBudgets"}, nil), []string{"12:00:00 deleting shop/web-2 (IgnoreBudgets)"}, "1 of 3 pods gone, 0 held, 2 in progress"},
+		{event(drain.ProgressGone, "web-2", drain.Row{}, nil), []string{"12:00:00 deleted shop/web-2"}, "2 of 3 pods gone, 0 held, 1 in progress"},
+		{event(drain.ProgressGone, "web-3", drain.Row{}, nil), []string{"12:00:00 gone shop/web-3"}, "3 of 3 pods gone, 0 held, 0 in progress"},
+		{event(drain.ProgressEnded, "", drain.Row{}, nil), nil, "3 of 3 pods gone, 0 held, 0 in progress"},
 	} {
 		out.Reset()
 		o.Observe(step.event)
@@ -67,7 +67,7 @@ func TestTerminal_Progress_InTheLastLine(t *testing.T) {
 	}
 }
 
-func TestOddEventsDoNoHarm(t *testing.T) {
+func TestProgress_InvalidEvents_NoPanic(t *testing.T) {
 	var out bytes.Buffer
 	o := command.NewTerminal(&out, 0, noon)
 	for _, kind := range []drain.ProgressType{

@@ -5,6 +5,8 @@ package command_test
 import (
 	"context"
 	"errors"
+	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,15 +24,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/examples/drain/command"
 )
 
-// TestMain lets client-go handle errors without a pause between them. The one that it
-// makes is counted from the last error of the process, which for a bubble, whose time is
-// another, may be years away.
+// TestMain removes the pause of client-go between two errors. It is measured from the last error of
+// the process, and the time of a synctest bubble may be years before that.
 func TestMain(m *testing.M) {
 	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] //nolint:reassign // there is no other way
 	goleak.VerifyTestMain(m)
@@ -38,7 +42,7 @@ func TestMain(m *testing.M) {
 
 func TestDrain_Node_EvictsAndReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, rigPod("web-1", "node-1"), rigPod("web-2", "node-2"))
+		r := newHarness(t, testPod("web-1", "node-1"), testPod("web-2", "node-2"))
 		require.Equal(t, command.Done, r.run(t.Context(), "node-1"), r.errOut)
 		require.False(t, r.there("web-1"))
 		require.True(t, r.there("web-2"))
@@ -58,7 +62,7 @@ func TestDrain_Node_EvictsAndReports(t *testing.T) {
 
 func TestDrain_BudgetExhausted_ReportsAfterOneRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, blocked()...)
+		r := newHarness(t, blocked()...)
 		began := time.Now()
 		ctx, cancel := context.WithCancel(t.Context())
 		status := r.start(ctx, "node-1", "--force-after=1h")
@@ -81,12 +85,12 @@ func TestDrain_BudgetExhausted_ReportsAfterOneRound(t *testing.T) {
 
 func TestExplain_Hold_PrintsABlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		daemon := rigPod("agent", "node-1", func(p *corev1.Pod) { p.OwnerReferences[0].Kind, p.Labels = "DaemonSet", nil })
+		daemon := testPod("agent", "node-1", func(p *corev1.Pod) { p.OwnerReferences[0].Kind, p.Labels = "DaemonSet", nil })
 		set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-web"}}
-		r := newRig(t, append(blocked(), set, daemon)...)
+		r := newHarness(t, append(blocked(), set, daemon)...)
 		ctx, cancel := context.WithCancel(t.Context())
 		status := r.start(ctx, "node-1", "--explain", "--force-after=1h")
-		r.out.line(t, "leaving shop/agent alone: Stays")
+		r.out.line(t, "ignoring shop/agent: Stays")
 		r.out.line(t, "waiting for shop/web-1")
 		r.out.line(t, "now:", "wait", "DisruptionBudget")
 		r.out.line(t, "budget:", "shop/web-budget allows 0")
@@ -99,7 +103,7 @@ func TestExplain_Hold_PrintsABlock(t *testing.T) {
 
 func TestDrain_BudgetFreed_Continues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, blocked()...)
+		r := newHarness(t, blocked()...)
 		status := r.start(t.Context(), "node-1")
 		r.out.line(t, "waiting for shop/web-1", "shop/web-budget")
 		freed := time.Now()
@@ -113,19 +117,19 @@ func TestDrain_BudgetFreed_Continues(t *testing.T) {
 
 func TestTimeout_Holds_AreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, append(blocked(), rigPod("job", "node-1", stuck, func(p *corev1.Pod) { p.Labels = nil }))...)
+		r := newHarness(t, append(blocked(), testPod("job", "node-1", stuck, func(p *corev1.Pod) { p.Labels = nil }))...)
 		require.Equal(t, command.Failed, r.run(t.Context(), "node-1", "--timeout=500ms"))
 		r.errOut.line(t, "drain: node node-1: not drained after 500ms; it waits for")
 		r.errOut.line(t, "shop/web-1: DisruptionBudget", "shop/web-budget", "since")
 		r.errOut.line(t, "shop/job")
 		require.NotContains(t, r.out.String(), "node node-1 drained")
-		require.True(t, r.node().Spec.Unschedulable, "without --undo the node stays closed")
+		require.True(t, r.node().Spec.Unschedulable, "without --undo the Node stays cordoned")
 	})
 }
 
 func TestTimeout_PodsNotListed_Ends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, rigPod("web-1", "node-1"))
+		r := newHarness(t, testPod("web-1", "node-1"))
 		r.cluster.Inject(draintest.Fault{Kind: draintest.Unavailable, Resource: "pods", Skip: 1})
 		require.Equal(t, command.Failed, r.run(t.Context(), "node-1", "--timeout=300ms"))
 		r.errOut.line(t, "drain: node node-1: not drained after 300ms", "unable to handle the request")
@@ -136,7 +140,7 @@ func TestTimeout_PodsNotListed_Ends(t *testing.T) {
 
 func TestForce_Deadline_DeletesDespiteBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, blocked()...)
+		r := newHarness(t, blocked()...)
 		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--force-after=300ms"), r.errOut)
 		require.False(t, r.there("web-1"))
 		r.out.line(t, "waiting for shop/web-1", "deleted at")
@@ -148,7 +152,7 @@ func TestForce_Deadline_DeletesDespiteBudget(t *testing.T) {
 
 func TestForceDelete_Pods_AreRemovedFromTheAPI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, rigPod("web-1", "node-1"))
+		r := newHarness(t, testPod("web-1", "node-1"))
 		r.cluster.SetNodeSilent("node-1", true)
 		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--force-delete-after=300ms"), r.errOut)
 		r.out.line(t, "evicting shop/web-1")
@@ -158,9 +162,9 @@ func TestForceDelete_Pods_AreRemovedFromTheAPI(t *testing.T) {
 
 func TestDisableEviction_Budgets_IgnoredAndReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, blocked()...)
+		r := newHarness(t, blocked()...)
 		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--disable-eviction"), r.errOut)
-		r.errOut.line(t, "warning", "whatever their disruption budgets say")
+		r.errOut.line(t, "warning", "whatever PodDisruptionBudgets allow")
 		r.out.line(t, "deleted shop/web-1")
 		for _, w := range r.cluster.History() {
 			require.NotEqual(t, "eviction", w.Subresource)
@@ -180,23 +184,23 @@ func TestDrain_CannotEnd_RefusedWithoutWrites(t *testing.T) {
 		says    []string
 		helps   []string
 	}{
-		{"pods that nobody would create again",
-			[]runtime.Object{rigPod("debug", "node-1", unmanaged)}, []string{"shop/debug: Unmanaged", "--force evicts it"}, []string{"--force"}},
+		{"a pod without controller",
+			[]runtime.Object{testPod("debug", "node-1", unmanaged)}, []string{"shop/debug: Unmanaged", "--force evicts it"}, []string{"--force"}},
 		{"local data",
-			[]runtime.Object{rigPod("cache", "node-1", emptyDir)},
+			[]runtime.Object{testPod("cache", "node-1", emptyDir)},
 			[]string{"shop/cache: LocalStorage", "--delete-emptydir-data evicts it"}, []string{"--delete-emptydir-data"}},
-		{"a pod that is not to be disrupted",
-			[]runtime.Object{rigPod("long", "node-1", keep)},
+		{"a protected pod",
+			[]runtime.Object{testPod("long", "node-1", keep)},
 			[]string{"shop/long: DoNotDisrupt", "--honor-do-not-disrupt=false"}, []string{"--honor-do-not-disrupt=false"}},
 		{"a budget that never allows anything",
-			[]runtime.Object{never, rigPod("web-1", "node-1")}, []string{"shop/web-1: BudgetNeverAllows", "shop/web-budget"}, []string{"--force-after=100ms"}},
+			[]runtime.Object{never, testPod("web-1", "node-1")}, []string{"shop/web-1: BudgetNeverAllows", "shop/web-budget"}, []string{"--force-after=100ms"}},
 		{"two budgets for one pod",
-			[]runtime.Object{oneHealthy(), twice, rigPod("web-1", "node-1"), rigPod("web-2", "node-2")},
+			[]runtime.Object{oneHealthy(), twice, testPod("web-1", "node-1"), testPod("web-2", "node-2")},
 			[]string{"shop/web-1: OverlappingBudgets", "shop/web-budget", "shop/other-budget"}, []string{"--disable-eviction"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, bubble(func(t *testing.T) {
-			r := newRig(t, append(c.objects, rigPod("good", "node-1", func(p *corev1.Pod) { p.Labels = nil }))...)
+			r := newHarness(t, append(c.objects, testPod("good", "node-1", func(p *corev1.Pod) { p.Labels = nil }))...)
 			require.Equal(t, command.Refused, r.run(t.Context(), "node-1"))
 			require.Contains(t, r.errOut.String(), "nothing was changed")
 			for _, words := range c.says {
@@ -211,7 +215,7 @@ func TestDrain_CannotEnd_RefusedWithoutWrites(t *testing.T) {
 
 func TestRefusal_EachObstacle_IsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, rigPod("a", "node-1", unmanaged), rigPod("b", "node-1", emptyDir), rigPod("c", "node-1", unmanaged))
+		r := newHarness(t, testPod("a", "node-1", unmanaged), testPod("b", "node-1", emptyDir), testPod("c", "node-1", unmanaged))
 		require.Equal(t, command.Refused, r.run(t.Context(), "node-1"))
 		for _, pod := range []string{"shop/a", "shop/b", "shop/c"} {
 			r.errOut.line(t, pod+":")
@@ -221,9 +225,9 @@ func TestRefusal_EachObstacle_IsNamed(t *testing.T) {
 
 func TestNode_Missing_Refused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t)
+		r := newHarness(t)
 		require.Equal(t, command.Refused, r.run(t.Context(), "node-7"))
-		require.Contains(t, r.errOut.String(), "node node-7 is not drained, and nothing was changed: there is no such node")
+		require.Contains(t, r.errOut.String(), "node node-7 is not drained, and nothing was changed: it does not exist")
 		require.Empty(t, r.writes())
 	})
 }
@@ -231,7 +235,7 @@ func TestNode_Missing_Refused(t *testing.T) {
 func TestDrain_RequestForbidden_Fails(t *testing.T) {
 	for _, resource := range []string{"nodes", "pods"} {
 		t.Run(resource, bubble(func(t *testing.T) {
-			r := newRig(t, rigPod("web-1", "node-1"))
+			r := newHarness(t, testPod("web-1", "node-1"))
 			r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: resource})
 			require.Equal(t, command.Failed, r.run(t.Context(), "node-1"))
 			require.Contains(t, r.errOut.String(), "forbidden")
@@ -239,13 +243,13 @@ func TestDrain_RequestForbidden_Fails(t *testing.T) {
 		}))
 	}
 	t.Run("evictions", bubble(func(t *testing.T) {
-		r := newRig(t, rigPod("web-1", "node-1"))
+		r := newHarness(t, testPod("web-1", "node-1"))
 		r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "pods/eviction"})
 		require.Equal(t, command.Failed, r.run(t.Context(), "node-1", "--timeout=500ms"))
 		r.errOut.line(t, "shop/web-1", "Forbidden")
 	}))
 	t.Run("the cordon", bubble(func(t *testing.T) {
-		r := newRig(t, rigPod("web-1", "node-1"))
+		r := newHarness(t, testPod("web-1", "node-1"))
 		r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes", Verb: "patch"})
 		require.Equal(t, command.Failed, r.run(t.Context(), "node-1", "--timeout=500ms"))
 		r.out.line(t, "could not cordon node node-1")
@@ -255,7 +259,7 @@ func TestDrain_RequestForbidden_Fails(t *testing.T) {
 
 func TestDrain_ForbiddenDuringDrain_Ends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, rigPod("web-1", "node-1"))
+		r := newHarness(t, testPod("web-1", "node-1"))
 		r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "pods", Verb: "list", Skip: 1})
 		require.Equal(t, command.Failed, r.run(t.Context(), "node-1"))
 		line := r.errOut.line(t, "drain: node node-1: not drained: ", "forbidden")
@@ -266,7 +270,7 @@ func TestDrain_ForbiddenDuringDrain_Ends(t *testing.T) {
 
 func TestDrain_ListForbidden_NotEvaluated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, rigPod("web-1", "node-1"))
+		r := newHarness(t, testPod("web-1", "node-1"))
 		r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "poddisruptionbudgets"})
 		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--dry-run"), r.errOut)
 		r.out.line(t, "not evaluated: budgets")
@@ -278,12 +282,12 @@ func TestDrain_ListForbidden_NotEvaluated(t *testing.T) {
 
 func TestInterrupt_Holds_AreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, blocked()...)
+		r := newHarness(t, blocked()...)
 		ctx, cancel := context.WithCancel(t.Context())
 		status := r.start(ctx, "node-1")
 		r.out.line(t, "waiting for shop/web-1")
 		r.out.line(t, "cordoned node node-1")
-		synctest.Wait() // until it has seen its own cordon
+		synctest.Wait() // until it has observed its cordon
 		cancel()
 		require.Equal(t, command.Failed, r.ends(status))
 		r.errOut.line(t, "drain: node node-1: interrupted; it waits for shop/web-1: DisruptionBudget", "shop/web-budget", "since")
@@ -303,7 +307,7 @@ func TestUndo_Cordon_OnlyItsOwn(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run("after an interruption: "+c.name, bubble(func(t *testing.T) {
-			r := newRig(t, blocked()...)
+			r := newHarness(t, blocked()...)
 			before := r.node()
 			ctx, cancel := context.WithCancel(t.Context())
 			status := r.start(ctx, c.args...)
@@ -313,23 +317,23 @@ func TestUndo_Cordon_OnlyItsOwn(t *testing.T) {
 			cancel()
 			require.Equal(t, command.Failed, r.ends(status))
 			require.Empty(t, cmp.Diff(bare(before), bare(r.node())))
-			r.out.line(t, "took the cordon off node node-1")
+			r.out.line(t, "uncordoned node node-1")
 			require.NotContains(t, r.errOut.String(), "the cordon stays")
 		}))
 		t.Run("after the time is over: "+c.name, bubble(func(t *testing.T) {
-			r := newRig(t, blocked()...)
+			r := newHarness(t, blocked()...)
 			before := r.node()
 			require.Equal(t, command.Failed, r.run(t.Context(), append(c.args, "--timeout=300ms")...))
 			require.Empty(t, cmp.Diff(bare(before), bare(r.node())))
 		}))
 	}
-	t.Run("not when the node is drained", bubble(func(t *testing.T) {
-		r := newRig(t, rigPod("web-1", "node-1"))
+	t.Run("not after a successful drain", bubble(func(t *testing.T) {
+		r := newHarness(t, testPod("web-1", "node-1"))
 		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--undo"), r.errOut)
 		require.True(t, r.node().Spec.Unschedulable)
 	}))
-	t.Run("not the cordon of somebody else", bubble(func(t *testing.T) {
-		r := newRig(t, blocked()...)
+	t.Run("not the cordon of a user", bubble(func(t *testing.T) {
+		r := newHarness(t, blocked()...)
 		_, err := r.client.CoreV1().Nodes().Patch(t.Context(), "node-1", "application/merge-patch+json", []byte(`{"spec":{"unschedulable":true}}`), metav1.PatchOptions{})
 		require.NoError(t, err)
 		before := r.node()
@@ -337,8 +341,8 @@ func TestUndo_Cordon_OnlyItsOwn(t *testing.T) {
 		require.True(t, r.node().Spec.Unschedulable)
 		require.Empty(t, cmp.Diff(bare(before), bare(r.node())))
 	}))
-	t.Run("and says so when it cannot", bubble(func(t *testing.T) {
-		r := newRig(t, blocked()...)
+	t.Run("or prints why it cannot", bubble(func(t *testing.T) {
+		r := newHarness(t, blocked()...)
 		ctx, cancel := context.WithCancel(t.Context())
 		status := r.start(ctx, "node-1", "--undo")
 		r.out.line(t, "waiting for shop/web-1")
@@ -350,7 +354,7 @@ func TestUndo_Cordon_OnlyItsOwn(t *testing.T) {
 	}))
 }
 
-// bare is a Node without what every write changes.
+// bare returns a Node without the fields that every write changes.
 func bare(n *corev1.Node) *corev1.Node {
 	n = n.DeepCopy()
 	n.ResourceVersion, n.ManagedFields = "", nil
@@ -362,8 +366,8 @@ func bare(n *corev1.Node) *corev1.Node {
 
 func TestPodSelector_OtherPods_Stay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		other := rigPod("other", "node-1", unmanaged, func(p *corev1.Pod) { p.Labels = map[string]string{"app": "other"} })
-		r := newRig(t, rigPod("web-1", "node-1"), other)
+		other := testPod("other", "node-1", unmanaged, func(p *corev1.Pod) { p.Labels = map[string]string{"app": "other"} })
+		r := newHarness(t, testPod("web-1", "node-1"), other)
 		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--pod-selector=app=web"), r.errOut)
 		require.False(t, r.there("web-1"))
 		require.True(t, r.there("other"))
@@ -373,7 +377,7 @@ func TestPodSelector_OtherPods_Stay(t *testing.T) {
 func TestPod_ClusterAPIDrainLabel_IsSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		skipped := func(p *corev1.Pod) { p.Labels = map[string]string{"cluster.x-k8s.io/drain": "skip"} }
-		r := newRig(t, rigPod("web-1", "node-1", skipped))
+		r := newHarness(t, testPod("web-1", "node-1", skipped))
 		require.Equal(t, command.Done, r.run(t.Context(), "node-1"), r.errOut)
 		require.True(t, r.there("web-1"))
 		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--cluster-api-labels=false"), r.errOut)
@@ -383,21 +387,21 @@ func TestPod_ClusterAPIDrainLabel_IsSkipped(t *testing.T) {
 
 func TestSkipWaitForDelete_OldDeletion_NotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		old := rigPod("old", "node-1", stuck, func(p *corev1.Pod) {
+		old := testPod("old", "node-1", stuck, func(p *corev1.Pod) {
 			p.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-time.Hour)}
 			p.DeletionGracePeriodSeconds = new(int64(0))
 		})
-		r := newRig(t, old)
+		r := newHarness(t, old)
 		require.Equal(t, command.Failed, r.run(t.Context(), "node-1", "--timeout=300ms"))
 		r.errOut.line(t, "shop/old")
 		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--skip-wait-for-delete-timeout=60"), r.errOut)
-		r.out.line(t, "node node-1 drained, but for", "shop/old")
+		r.out.line(t, "node node-1 drained, except for", "shop/old")
 	})
 }
 
-func TestTheGraceOfPodsIsCut(t *testing.T) {
+func TestGracePeriod_Flag_ShortensThatOfPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, rigPod("web-1", "node-1"))
+		r := newHarness(t, testPod("web-1", "node-1"))
 		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--grace-period=5"), r.errOut)
 		for _, w := range r.cluster.History() {
 			if p, ok := w.After.(*corev1.Pod); ok && p.DeletionGracePeriodSeconds != nil && w.ByClient() {
@@ -409,7 +413,7 @@ func TestTheGraceOfPodsIsCut(t *testing.T) {
 
 func TestVolumes_WaitFlag_IsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, claimed()...)
+		r := newHarness(t, claimed()...)
 		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--wait-for-volumes"), r.errOut)
 		_, err := r.client.StorageV1().VolumeAttachments().Get(t.Context(), "attached-1", metav1.GetOptions{})
 		require.True(t, apierrors.IsNotFound(err), err)
@@ -418,9 +422,9 @@ func TestVolumes_WaitFlag_IsWaitedFor(t *testing.T) {
 	})
 }
 
-// claimed is a pod on node-1 with a volume that is attached there.
+// claimed returns a pod on node-1 with a volume that is attached to it.
 func claimed() []runtime.Object {
-	pod := rigPod("books", "node-1", func(p *corev1.Pod) {
+	pod := testPod("books", "node-1", func(p *corev1.Pod) {
 		p.Labels = nil
 		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
@@ -461,7 +465,7 @@ func TestDrain_WholeCluster_Ends(t *testing.T) {
 
 func TestDrain_AfterKubectlUncordon_StartsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, rigPod("web-1", "node-1"))
+		r := newHarness(t, testPod("web-1", "node-1"))
 		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--force", "--undo"), r.errOut)
 		_, err := r.client.CoreV1().Nodes().Patch(t.Context(), "node-1", types.MergePatchType, []byte(`{"spec":{"unschedulable":null}}`), metav1.PatchOptions{})
 		require.NoError(t, err)
@@ -470,4 +474,86 @@ func TestDrain_AfterKubectlUncordon_StartsAgain(t *testing.T) {
 		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "--undo"), r.errOut)
 		require.True(t, r.node().Spec.Unschedulable)
 	})
+}
+
+func TestDrain_SeveralNodes_AllCordonedFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newHarness(t, testPod("web-1", "node-1"), testPod("web-2", "node-2"))
+		require.Equal(t, command.Done, r.run(t.Context(), "node-1", "node/node-2", "node-1"), r.errOut)
+		require.False(t, r.there("web-1"))
+		require.False(t, r.there("web-2"))
+		var order []string
+		for _, w := range r.cluster.History() {
+			if w.ByClient() {
+				order = append(order, w.Resource.Resource+" "+w.Name)
+			}
+		}
+		require.Equal(t, []string{"nodes node-1", "nodes node-2", "pods web-1", "pods web-2"}, slices.Compact(order))
+	})
+}
+
+func TestDrain_SelectorAndOneFails_OthersAreDrained(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newHarness(t, testPod("job", "node-1", stuck, func(p *corev1.Pod) { p.Labels = nil }), testPod("web-2", "node-2"))
+		require.Equal(t, command.Failed, r.run(t.Context(), "--selector=zone=a", "--timeout=500ms", "--undo"))
+		r.errOut.line(t, "drain: node node-1: not drained after 500ms", "shop/job")
+		r.out.line(t, "uncordoned node node-1")
+		r.out.line(t, "node node-2 drained")
+		require.False(t, r.node().Spec.Unschedulable)
+		require.False(t, r.there("web-2"))
+	})
+}
+
+func TestDrain_SeveralNodesOneInfeasible_NothingIsChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newHarness(t, testPod("web-1", "node-1"), testPod("debug", "node-2", unmanaged))
+		require.Equal(t, command.Refused, r.run(t.Context(), "node-1", "node-2"))
+		r.errOut.line(t, "drain: node node-2 is not drained, and nothing was changed: shop/debug: Unmanaged")
+		require.Empty(t, r.writes())
+		require.Equal(t, command.Refused, r.run(t.Context(), "-l", "zone=b"))
+		r.errOut.line(t, "drain: selector zone=b is not drained", "no Node has these labels")
+	})
+}
+
+func TestIgnoreDaemonSets_False_RefusesNodeWithDaemonPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		daemon := testPod("agent", "node-1", func(p *corev1.Pod) { p.OwnerReferences[0].Kind, p.Labels = "DaemonSet", nil })
+		set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-web"}}
+		r := newHarness(t, set, daemon, testPod("web-2", "node-2"))
+		require.Equal(t, command.Refused, r.run(t.Context(), "node-1", "--ignore-daemonsets=false"))
+		r.errOut.line(t, "shop/agent: its DaemonSet would create it again; --ignore-daemonsets leaves it on the Node")
+		require.Equal(t, command.Done, r.run(t.Context(), "node-2", "--ignore-daemonsets=false"), r.errOut)
+	})
+}
+
+func TestOutput_JSONWhileRunning_EachDecisionOnce(t *testing.T) {
+	for _, format := range []string{"json", "yaml"} {
+		t.Run(format, bubble(func(t *testing.T) {
+			r := newHarness(t, blocked()...)
+			status := r.start(t.Context(), "node-1", "-o", format)
+			synctest.Wait()
+			r.free()
+			require.Equal(t, command.Done, r.ends(status), r.errOut)
+			var outcomes []drain.Outcome
+			var reasons []machinist.Reason
+			decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(r.out.String()), 4096)
+			for {
+				var d drain.Decision
+				err := decoder.Decode(&d)
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				require.NoError(t, err)
+				require.Equal(t, "node-1", d.Node)
+				outcomes = append(outcomes, d.Outcome)
+				for _, row := range d.Rows {
+					reasons = append(reasons, row.Reason)
+				}
+			}
+			require.Equal(t, drain.Drained, outcomes[len(outcomes)-1])
+			require.NotContains(t, outcomes[:len(outcomes)-1], drain.Drained)
+			require.Contains(t, reasons, machinist.Reason(drain.ReasonBudget))
+			require.Contains(t, reasons, machinist.Reason(drain.ReasonTerminating))
+		}))
+	}
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 )
 
-// words puts plans into words for people, at a time and in a time zone.
+// words prints decisions for people, at a time and in a time zone.
 type words struct {
 	now  time.Time
 	zone *time.Location
 }
 
-// clock is a time of day, with the date if it is another one.
+// clock returns the time of day, with the date if it is not that of now.
 func (w words) clock(t time.Time) string {
 	t, now := t.In(w.zone), w.now.In(w.zone)
 	if t.YearDay() != now.YearDay() || t.Year() != now.Year() {
@@ -27,8 +27,7 @@ func (w words) clock(t time.Time) string {
 	return t.Format("15:04:05")
 }
 
-// row is what one pod waits for, on one line: which pod, why, since when, and what
-// comes next.
+// row returns what one pod waits for, in one line: the pod, why, since when, and what is next.
 func (w words) row(r drain.Row) string {
 	s := fmt.Sprintf("%s/%s: %s", r.Namespace, r.Name, w.why(r))
 	if !r.Since.IsZero() {
@@ -37,10 +36,10 @@ func (w words) row(r drain.Row) string {
 	return s + "; next: " + w.next(r)
 }
 
-// why is the reason of a row, with the budgets that it is about.
+// why returns the reason of a row, with its PodDisruptionBudgets.
 func (w words) why(r drain.Row) string { return reasonOf(r.Reason, w.message(r)) }
 
-// message is that of a row, which names every budget that it is about.
+// message returns the message of a row, with its PodDisruptionBudgets.
 func (w words) message(r drain.Row) string {
 	var said []string
 	if r.Message != "" {
@@ -54,18 +53,18 @@ func (w words) message(r drain.Row) string {
 	return strings.Join(said, "; ")
 }
 
-// next is what happens next about a pod.
+// next returns what happens next with a pod.
 func (w words) next(r drain.Row) string {
 	var next []string
 	switch {
 	case r.Action == drain.Evict, r.Action == drain.Delete, r.Action == drain.ForceDelete:
-		next = append(next, "it is asked to go now")
+		next = append(next, "requested now")
 	case r.Action == drain.Block && !r.Until.IsZero():
-		next = append(next, "looked at again at "+w.clock(r.Until))
+		next = append(next, "checked again at "+w.clock(r.Until))
 	case r.Action == drain.Block:
-		next = append(next, cmp.Or(remedy(r.Reason), "nothing until something changes"))
+		next = append(next, cmp.Or(remedy(r.Reason), "nothing until an object changes"))
 	case r.Reason == drain.ReasonTerminating, r.Reason == drain.ReasonOverdue, r.Reason == drain.ReasonWaitCompleted:
-		next = append(next, "it is waited for until it has gone")
+		next = append(next, "waits until it is gone")
 	case len(r.Budgets) > 0:
 		next = append(next, "evicted as soon as the budget allows it")
 	default:
@@ -77,7 +76,7 @@ func (w words) next(r drain.Row) string {
 	return strings.Join(next, ", ")
 }
 
-// escalation is a rung that comes, and when.
+// escalation returns the next rung and its time.
 func (w words) escalation(e drain.Escalation, at time.Time) string {
 	if e == "" {
 		return ""
@@ -85,7 +84,7 @@ func (w words) escalation(e drain.Escalation, at time.Time) string {
 	return fmt.Sprintf("%s at %s", happens(e), w.clock(at))
 }
 
-// happens is what an escalation does to a pod.
+// happens returns what an escalation does with a pod.
 func happens(e drain.Escalation) string {
 	switch e {
 	case drain.IgnoreBudgets:
@@ -99,7 +98,7 @@ func happens(e drain.Escalation) string {
 	}
 }
 
-// remedy is the flag that does something about a reason, or nothing.
+// remedy returns the flag for a reason, or "".
 func remedy(reason machinist.Reason) string {
 	switch reason {
 	case drain.ReasonUnmanaged:
@@ -109,13 +108,13 @@ func remedy(reason machinist.Reason) string {
 	case drain.ReasonDoNotDisrupt:
 		return "--honor-do-not-disrupt=false evicts it"
 	case drain.ReasonBudgetNever, drain.ReasonBudgets:
-		return "somebody has to change the budget, or --force-after deletes it"
+		return "change the PodDisruptionBudget, or delete the pod with --force-after"
 	default:
 		return ""
 	}
 }
 
-// hold is what else the drain waits for, on one line.
+// hold returns a hold in one line.
 func (w words) hold(h machinist.Hold) string {
 	s := h.Subject + ": " + reasonOf(h.Reason, h.Message)
 	if !h.Since.IsZero() {
@@ -124,12 +123,12 @@ func (w words) hold(h machinist.Hold) string {
 	return s + "; next: " + w.again(h.Until)
 }
 
-// again is when something is looked at again.
+// again returns when a hold is checked again.
 func (w words) again(until time.Time) string {
 	if until.IsZero() {
-		return "looked at again when something changes"
+		return "checked again when an object changes"
 	}
-	return "looked at again at " + w.clock(until) + " or when something changes"
+	return "checked again at " + w.clock(until) + " or when an object changes"
 }
 
 func reasonOf(reason machinist.Reason, message string) string {
@@ -139,7 +138,7 @@ func reasonOf(reason machinist.Reason, message string) string {
 	return string(reason) + ": " + message
 }
 
-// waits is everything that the drain waits for, a line each.
+// waits returns a line for everything that the drain waits for.
 func (w words) waits(plan drain.Decision) []string {
 	var lines []string
 	rows := map[string]drain.Row{}

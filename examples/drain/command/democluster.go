@@ -18,54 +18,50 @@ import (
 	"github.com/machinist-dev/machinist/examples/hollow"
 )
 
-// The pace of the town.
+// The times of the demo cluster.
 const (
-	townStop   = 800 * time.Millisecond // until an evicted pod has stopped
-	townStart  = time.Second            // until its successor is ready
-	townDetach = 500 * time.Millisecond // until its volume is detached
-	townStep   = 100 * time.Millisecond
+	demoStop   = 800 * time.Millisecond // until an evicted pod has stopped
+	demoStart  = time.Second            // until a new pod is ready
+	demoDetach = 500 * time.Millisecond // until a volume is detached
+	demoStep   = 100 * time.Millisecond
 )
 
-// town is a small cluster in memory, with everything in it that a drain meets.
-type town struct {
+// demoCluster is a cluster in memory with pods, PodDisruptionBudgets and a volume.
+type demoCluster struct {
 	cluster *draintest.Cluster
 	client  kubernetes.Interface
 	clock   clock.Clock
 }
 
-func newTown(c clock.Clock) (*town, error) {
+func newDemoCluster(c clock.Clock) (*demoCluster, error) {
 	cluster := draintest.New(draintest.Options{
-		Clock: c, Seed: 1, DetachTime: townDetach, StopTime: func(*corev1.Pod) time.Duration { return townStop },
+		Clock: c, Seed: 1, DetachTime: demoDetach, StopTime: func(*corev1.Pod) time.Duration { return demoStop },
 	})
-	if err := cluster.Add(townObjects(c.Now())...); err != nil {
+	if err := cluster.Add(demoObjects(c.Now())...); err != nil {
 		return nil, err
 	}
-	return &town{cluster: cluster, client: cluster.Client(), clock: c}, nil
+	return &demoCluster{cluster: cluster, client: cluster.Client(), clock: c}, nil
 }
 
-// live brings the town to life, if it is to live at all: kubelets stop pods, and
-// what went comes back on other Nodes. What it returns ends that, and waits until
-// it has ended.
-func (t *town) live(ctx context.Context, lives bool) (leave func()) {
-	if !lives {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it outlives a drain that is interrupted
+// run starts the kubelets, the scheduler and the ReplicaSet controller. The returned function stops
+// them and waits for their end.
+func (t *demoCluster) run(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it outlasts an interrupted drain
 	var all sync.WaitGroup
 	all.Go(func() { t.cluster.Run(ctx) })
-	all.Go(func() { t.grow(ctx) })
+	all.Go(func() { t.reconcile(ctx) })
 	return func() {
 		cancel()
 		all.Wait()
 	}
 }
 
-// grow has pods made, scheduled and started, again and again.
-func (t *town) grow(ctx context.Context) {
+// reconcile creates, schedules and starts pods until the context ends.
+func (t *demoCluster) reconcile(ctx context.Context) {
 	replicas, scheduler := hollow.Replicas{Client: t.client}, hollow.Scheduler{Client: t.client}
 	for {
-		_, _, _ = replicas.Step(ctx), scheduler.Step(ctx), t.start(ctx) // what fails is tried again
-		timer := t.clock.NewTimer(townStep)
+		_, _, _ = replicas.Step(ctx), scheduler.Step(ctx), t.start(ctx) // errors are retried in the next step
+		timer := t.clock.NewTimer(demoStep)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -75,8 +71,8 @@ func (t *town) grow(ctx context.Context) {
 	}
 }
 
-// start makes pods ready that have been on their Node for long enough.
-func (t *town) start(ctx context.Context) error {
+// start makes scheduled pods ready after demoStart.
+func (t *demoCluster) start(ctx context.Context) error {
 	pods, err := t.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
@@ -84,7 +80,7 @@ func (t *town) start(ctx context.Context) error {
 	for i := range pods.Items {
 		p := &pods.Items[i]
 		waits := p.Status.Phase == corev1.PodPending && p.Spec.NodeName != "" && p.DeletionTimestamp == nil
-		if !waits || t.clock.Since(p.CreationTimestamp.Time) < townStart {
+		if !waits || t.clock.Since(p.CreationTimestamp.Time) < demoStart {
 			continue
 		}
 		ready(p)
@@ -101,7 +97,7 @@ func ready(p *corev1.Pod) {
 	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
 }
 
-// controlledBy makes a workload the controller of an object.
+// controlledBy sets the controller of an object.
 func controlledBy(o metav1.Object, owner metav1.Object, kind string) {
 	o.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(owner, appsv1.SchemeGroupVersion.WithKind(kind))})
 }

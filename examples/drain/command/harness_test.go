@@ -26,10 +26,10 @@ import (
 	"github.com/machinist-dev/machinist/examples/drain/command"
 )
 
-// patience bounds every wait of these tests, none of which takes long.
+// patience is the longest wait of these tests.
 const patience = 10 * time.Second
 
-// screen is what a command writes to, and can be waited on.
+// screen receives the output of a command. Tests can wait for a line.
 type screen struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
@@ -85,8 +85,7 @@ func containsAll(line string, words []string) bool {
 	return true
 }
 
-// bubble plays a test in a bubble: its time passes only while everybody waits, so
-// that it does not matter how busy the computer is.
+// bubble runs a test in virtual time, which does not depend on the load of the host.
 func bubble(test func(*testing.T)) func(*testing.T) {
 	return func(t *testing.T) {
 		t.Helper()
@@ -94,8 +93,8 @@ func bubble(test func(*testing.T)) func(*testing.T) {
 	}
 }
 
-// rig is a cluster that the command is run on.
-type rig struct {
+// harness is a cluster and the output of a command.
+type harness struct {
 	t       *testing.T
 	cluster *draintest.Cluster
 	client  *fake.Clientset
@@ -103,28 +102,28 @@ type rig struct {
 	errOut  *screen
 }
 
-// newRig returns a live cluster with node-1, node-2 and these objects.
-func newRig(t *testing.T, objects ...runtime.Object) *rig {
+// newHarness returns a running cluster with node-1, node-2 and these objects.
+func newHarness(t *testing.T, objects ...runtime.Object) *harness {
 	t.Helper()
-	r := &rig{t: t, out: newScreen(), errOut: newScreen()}
+	r := &harness{t: t, out: newScreen(), errOut: newScreen()}
 	r.cluster = draintest.New(draintest.Options{
 		StopTime:   func(*corev1.Pod) time.Duration { return 10 * time.Millisecond },
 		DetachTime: 10 * time.Millisecond,
 	})
 	r.client = r.cluster.Clientset()
-	require.NoError(t, r.cluster.Add(rigNode("node-1"), rigNode("node-2"), rigSet()))
+	require.NoError(t, r.cluster.Add(testNode("node-1"), testNode("node-2"), testSet()))
 	require.NoError(t, r.cluster.Add(objects...))
 	ctx, cancel := context.WithCancel(t.Context())
-	var lives sync.WaitGroup
-	lives.Go(func() { r.cluster.Run(ctx) })
+	var running sync.WaitGroup
+	running.Go(func() { r.cluster.Run(ctx) })
 	t.Cleanup(func() {
 		cancel()
-		lives.Wait()
+		running.Wait()
 	})
 	return r
 }
 
-func (r *rig) command() command.Command {
+func (r *harness) command() command.Command {
 	return command.Command{
 		Out: r.out, ErrOut: r.errOut, Zone: time.UTC,
 		Connect: func(string, string) (kubernetes.Interface, error) { return r.client, nil },
@@ -132,7 +131,7 @@ func (r *rig) command() command.Command {
 }
 
 // run runs the command to its end.
-func (r *rig) run(ctx context.Context, args ...string) int {
+func (r *harness) run(ctx context.Context, args ...string) int {
 	r.t.Helper()
 	select {
 	case status := <-r.start(ctx, args...):
@@ -143,15 +142,15 @@ func (r *rig) run(ctx context.Context, args ...string) int {
 	}
 }
 
-// start runs the command beside the test.
-func (r *rig) start(ctx context.Context, args ...string) <-chan int {
+// start runs the command in a goroutine.
+func (r *harness) start(ctx context.Context, args ...string) <-chan int {
 	status := make(chan int, 1)
 	go func() { status <- r.command().Run(ctx, args) }()
 	return status
 }
 
 // ends waits for the end of the command and returns its status.
-func (r *rig) ends(status <-chan int) int {
+func (r *harness) ends(status <-chan int) int {
 	r.t.Helper()
 	select {
 	case s := <-status:
@@ -162,8 +161,8 @@ func (r *rig) ends(status <-chan int) int {
 	}
 }
 
-// writes are those of clients since the cluster was set up.
-func (r *rig) writes() []string {
+// writes returns the writes of clients.
+func (r *harness) writes() []string {
 	var all []string
 	for _, w := range r.cluster.History() {
 		if w.ByClient() {
@@ -173,15 +172,15 @@ func (r *rig) writes() []string {
 	return all
 }
 
-func (r *rig) node() *corev1.Node {
+func (r *harness) node() *corev1.Node {
 	r.t.Helper()
 	n, err := r.client.CoreV1().Nodes().Get(r.t.Context(), "node-1", metav1.GetOptions{})
 	require.NoError(r.t, err)
 	return n
 }
 
-// there says whether a pod of the shop exists.
-func (r *rig) there(name string) bool {
+// there reports whether a pod of the namespace shop exists.
+func (r *harness) there(name string) bool {
 	r.t.Helper()
 	list, err := r.client.CoreV1().Pods("shop").List(r.t.Context(), metav1.ListOptions{})
 	require.NoError(r.t, err)
@@ -193,22 +192,22 @@ func (r *rig) there(name string) bool {
 	return false
 }
 
-func rigNode(name string) *corev1.Node {
+func testNode(name string) *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"zone": "a"}},
 		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "team", Value: "shop", Effect: corev1.TaintEffectPreferNoSchedule}}},
 	}
 }
 
-func rigSet() *appsv1.ReplicaSet {
+func testSet() *appsv1.ReplicaSet {
 	return &appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid-web"},
 		Spec:       appsv1.ReplicaSetSpec{Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}},
 	}
 }
 
-// rigPod is a ready pod of the ReplicaSet web.
-func rigPod(name, node string, edits ...func(*corev1.Pod)) *corev1.Pod {
+// testPod returns a ready pod of the ReplicaSet web.
+func testPod(name, node string, edits ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": "web"},
@@ -234,10 +233,10 @@ func emptyDir(p *corev1.Pod) {
 	p.Spec.Volumes = []corev1.Volume{{Name: "cache", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
 }
 
-// stuck keeps a pod after it has stopped.
+// stuck sets a finalizer, so that a deleted pod stays.
 func stuck(p *corev1.Pod) { p.Finalizers = []string{"example.com/job-tracking"} }
 
-// oneHealthy is a budget of the pods web that needs one of them.
+// oneHealthy returns a PodDisruptionBudget that requires one healthy pod of web.
 func oneHealthy() *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-budget"},
@@ -247,13 +246,13 @@ func oneHealthy() *policyv1.PodDisruptionBudget {
 	}
 }
 
-// blocked is a node-1 whose only pod cannot go until its sister on node-2 is ready.
+// blocked returns a pod on node-1 that cannot be evicted until the pod on node-2 is ready.
 func blocked() []runtime.Object {
-	return []runtime.Object{oneHealthy(), rigPod("web-1", "node-1"), rigPod("web-2", "node-2", unready)}
+	return []runtime.Object{oneHealthy(), testPod("web-1", "node-1"), testPod("web-2", "node-2", unready)}
 }
 
-// free makes the sister ready.
-func (r *rig) free() {
+// free makes the pod on node-2 ready.
+func (r *harness) free() {
 	r.t.Helper()
 	p, err := r.client.CoreV1().Pods("shop").Get(r.t.Context(), "web-2", metav1.GetOptions{})
 	require.NoError(r.t, err)
