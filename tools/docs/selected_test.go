@@ -27,7 +27,7 @@ func TestCommands_RunFlag_SelectsATest(t *testing.T) {
 	require.NoError(t, err)
 	tests := map[string][]string{} // by folder
 	texts := map[string]string{}
-	for _, name := range strings.Fields(string(out)) {
+	for name := range strings.FieldsSeq(string(out)) {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		require.NoError(t, err)
 		texts[name] = string(text)

@@ -68,7 +68,7 @@ func (p *provider) create(*v1alpha1.Machine) error {
 	if p.quota == noQuota || p.vms < p.quota {
 		return nil
 	}
-	return status.Error(codes.ResourceExhausted, fmt.Sprintf("the quota of %s is used up", count(int(p.quota), "machine")))
+	return status.Error(codes.ResourceExhausted, fmt.Sprintf("the quota of %s is used up", machines(int(p.quota))))
 }
 
 func (p *provider) join(m *v1alpha1.Machine) (time.Duration, bool) {

@@ -5,6 +5,7 @@ package command
 import (
 	"cmp"
 	"reflect"
+	"slices"
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
@@ -29,7 +30,7 @@ func (s *simulation) record(step deploymenttest.Frame) {
 	if step.Decided || len(s.frames) == 0 {
 		actions := f.Decision.Actions
 		f.Decision = step.Decision
-		f.Decision.Actions = append(actions, step.Decision.Actions...)
+		f.Decision.Actions = slices.Concat(actions, step.Decision.Actions)
 	}
 	f.MachineEvents = append(f.MachineEvents, step.Events...)
 	f.Deletions = append(f.Deletions, deletionsOf(step.Sets)...)

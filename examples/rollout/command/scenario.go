@@ -67,7 +67,7 @@ func clearHistory(d *v1alpha1.MachineDeployment) {
 func difference(from, to *v1alpha1.MachineDeployment, note string) (whole, changes string) {
 	var parts, changed []string
 	for _, p := range []struct{ before, after, note string }{
-		{count(int(from.Spec.Replicas), "machine"), count(int(to.Spec.Replicas), "machine"), ""},
+		{machines(int(from.Spec.Replicas)), machines(int(to.Spec.Replicas)), ""},
 		{"class " + from.Spec.Template.Spec.Class.Name, "class " + to.Spec.Template.Spec.Class.Name, note},
 		{strategyOf(from), strategyOf(to), ""},
 	} {

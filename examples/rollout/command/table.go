@@ -242,7 +242,7 @@ func (d Document) summary() string {
 		}
 	}
 	lines = append(lines,
-		fmt.Sprintf("%s created, %d deleted", count(s.Created, "machine"), s.Gone),
+		fmt.Sprintf("%s created, %d deleted", machines(s.Created), s.Gone),
 		"maximum of all machines: "+margin(s.AboveMaximum)+"; minimum of available machines: "+margin(s.BelowMinimum))
 	return strings.Join(lines, "\n") + "\n"
 }
@@ -259,11 +259,12 @@ func margin(beyond int) string {
 	}
 }
 
-func count(n int, what string) string {
+// machines returns n with its unit.
+func machines(n int) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 machine"
 	}
-	return strconv.Itoa(n) + " " + what + "s"
+	return strconv.Itoa(n) + " machines"
 }
 
 // trimLines removes the spaces at the ends of lines.
