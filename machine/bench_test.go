@@ -16,7 +16,7 @@ import (
 
 var sink machine.Decision
 
-// settledMachine is a Running machine whose Node has ten conditions.
+// settledMachine returns a Running machine whose Node has ten conditions.
 func settledMachine() machine.Observation {
 	conditions := []corev1.NodeCondition{ready(corev1.ConditionTrue)}
 	for i := range 9 {
@@ -25,8 +25,8 @@ func settledMachine() machine.Observation {
 	return living(v1alpha1.MachineRunning, node(conditions...), copied)
 }
 
-// BenchmarkDecideHealth is the decision that is taken most: a Running machine of a
-// worker pool, whose Node has what it should have, and nothing has changed.
+// BenchmarkDecideHealth measures the most frequent decision: nothing has changed for a Running
+// machine of a worker pool.
 func BenchmarkDecideHealth(b *testing.B) {
 	in, p := realisticMachine(), machine.DefaultPolicy()
 	if d := machine.Decide(in, p, now); d.Reason != machine.ReasonNodeReady || d.Action != nil {
@@ -38,8 +38,8 @@ func BenchmarkDecideHealth(b *testing.B) {
 	}
 }
 
-// realisticMachine is a settled machine with a template and a class as they are in
-// use.
+// realisticMachine returns a settled machine with a template and a class as in a production
+// cluster.
 func realisticMachine() machine.Observation {
 	in := settledMachine()
 	in.Machine.Labels[v1alpha1.LabelKeyMachineDeploymentName] = "pool"

@@ -21,24 +21,24 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// ignoredFields are those whose change wakes nothing, as [machine.Changed] lists them.
+// ignoredFields are the fields whose changes [machine.Changed] ignores, by kind.
 var ignoredFields = map[string][]string{
 	"Machine": {".Kind", ".APIVersion", ".Spec.NodeTemplateSpec"},
 	"Node":    {".Kind", ".APIVersion", ".Spec.PodCIDR", ".Spec.PodPreemptionPolicy", ".Spec.ConfigSource", ".Spec.DoNotUseExternalID", ".Status."},
 }
 
-// comparedFields are those inside of ignored ones that are compared nevertheless.
+// comparedFields are the fields inside ignoredFields that are compared.
 var comparedFields = map[string][]string{
 	"Machine": {".Spec.NodeTemplateSpec.Labels", ".Spec.NodeTemplateSpec.Annotations", ".Spec.NodeTemplateSpec.Spec.Taints"},
 	"Node":    {".Status.Capacity", ".Status.Conditions"},
 }
 
-// neverCompared are ignored in all kinds.
+// neverCompared are the fields that are ignored in all kinds.
 var neverCompared = []string{
 	".ResourceVersion", ".Generation", ".GenerateName", ".SelfLink", ".DeletionGracePeriodSeconds", ".Status.Conditions.LastHeartbeatTime",
 }
 
-// TestChanged_AnyField_WakesExceptTheIgnored changes fields of every kind, each alone.
+// TestChanged_AnyField_WakesExceptTheIgnored changes each field of each kind alone.
 func TestChanged_AnyField_WakesExceptTheIgnored(t *testing.T) {
 	everyField(t, "Machine", (*v1alpha1.Machine).DeepCopy)
 	everyField(t, "Node", (*corev1.Node).DeepCopy)
@@ -61,7 +61,7 @@ func everyField[T v1alpha1.Machine | v1alpha1.MachineClass | corev1.Node | corev
 		after := deepCopy(before)
 		path := mutateOne(r, after)
 		if path == ".Status.Conditions.Message" {
-			continue // that of some types counts
+			continue // compared for some condition types only
 		}
 		ignored := within(path, neverCompared) || within(path, ignoredFields[kind]) && !within(path, comparedFields[kind])
 		want := !ignored && !equality.Semantic.DeepEqual(before, after)
@@ -94,8 +94,8 @@ func TestFreesReplacement_LessIsReplaced_IsTrue(t *testing.T) {
 	require.False(t, machine.FreesReplacement(nil, nil))
 }
 
-// TestChanged_DecisionDiffers_IsTrue changes anything in a machine, its Node or its class:
-// whenever that changes what is decided, the machine is looked at.
+// TestChanged_DecisionDiffers_IsTrue asserts that a change of a machine, its Node or its class is
+// reported if it changes the decision.
 func TestChanged_DecisionDiffers_IsTrue(t *testing.T) {
 	t.Parallel()
 	changed := map[string]int{}
@@ -118,7 +118,7 @@ func TestChanged_DecisionDiffers_IsTrue(t *testing.T) {
 			kind, where = "class", mutate(r, in.Class.Class, 2)
 			woken = machine.Changed(before.Class.Class, in.Class.Class)
 		}
-		if !same || woken { // it is another object, or all is well
+		if !same || woken { // another object, or the change is reported
 			changed[kind]++
 			continue
 		}
@@ -127,11 +127,11 @@ func TestChanged_DecisionDiffers_IsTrue(t *testing.T) {
 			"seed %d: no pass is triggered by a change of %s%s", seed, kind, where)
 	}
 	for _, kind := range []string{"machine", "node", "class"} {
-		require.Greater(t, changed[kind], 100, "changes of a %s that matter", kind)
+		require.Greater(t, changed[kind], 100, "reported changes of a %s", kind)
 	}
 }
 
-// mutate changes some fields of an object somewhere, and returns which.
+// mutate changes some fields of an object, and returns their paths.
 func mutate(r *rand.Rand, object any, times int) string {
 	var paths string
 	for range times {
@@ -187,7 +187,7 @@ func mutateOne(r *rand.Rand, object any) string {
 	}
 }
 
-// words are those that mean something somewhere.
+// words are values that change decisions.
 var words = []string{
 	"", "x", "m", "n", "1", "True", "False", "true", "successful", "failed", "now", "small", "pool", "5m", "simulated:///2", "NoSchedule",
 	v1alpha1.MCMFinalizerName, v1alpha1.NodeFinalizerName, "Running", "Unknown", "Failed", "Pending", "Create", "Delete", "Processing", "Ready", "Preserved",

@@ -36,13 +36,13 @@ func TestDecideClass_Finalizer_WhileAMachineRefersToIt(t *testing.T) {
 		want       string
 		finalizers []string
 	}{
-		"a class in use gets a finalizer, foreign ones stay (DM-24)": {object(nil, "x"), []*v1alpha1.Machine{refers}, false, "update class: finalizer (Referenced: machine/m)", []string{"x", ours}},
-		"also if the list is not complete":                           {object(nil), append(others, refers), true, "update class: finalizer (Referenced: machine/m)", []string{ours}},
-		"a guarded class in use is settled":                          {object(nil, ours), []*v1alpha1.Machine{refers}, false, "nothing (Referenced)", nil},
-		"one that is deleted waits for its user":                     {object(going, ours), []*v1alpha1.Machine{refers}, false, "nothing (Referenced: refers to it); waits for machine/m: Referenced: refers to it", nil},
-		"a class without machines loses it, foreign ones stay":       {object(nil, ours, "x"), others, false, "update class: no finalizer (Released)", []string{"x"}},
-		"not if the list is not complete":                            {object(nil, ours), others, true, "nothing (NotObserved: the list of objects that may refer to it is incomplete); waits for machineclass/small: NotObserved: the list of objects that may refer to it is incomplete", nil},
-		"a class without users or finalizer is settled":              {object(nil, "x"), nil, true, "nothing (Released)", nil},
+		"class in use: finalizer added, others kept (DM-24)":     {object(nil, "x"), []*v1alpha1.Machine{refers}, false, "update class: finalizer (Referenced: machine/m)", []string{"x", ours}},
+		"class in use, incomplete list: finalizer added":         {object(nil), append(others, refers), true, "update class: finalizer (Referenced: machine/m)", []string{ours}},
+		"class in use with finalizer: nothing":                   {object(nil, ours), []*v1alpha1.Machine{refers}, false, "nothing (Referenced)", nil},
+		"class in use being deleted: waits for the machine":      {object(going, ours), []*v1alpha1.Machine{refers}, false, "nothing (Referenced: refers to it); waits for machine/m: Referenced: refers to it", nil},
+		"class without machines: finalizer removed, others kept": {object(nil, ours, "x"), others, false, "update class: no finalizer (Released)", []string{"x"}},
+		"class without machines, incomplete list: nothing":       {object(nil, ours), others, true, "nothing (NotObserved: the list of objects that may refer to it is incomplete); waits for machineclass/small: NotObserved: the list of objects that may refer to it is incomplete", nil},
+		"class without machines and finalizer: nothing":          {object(nil, "x"), nil, true, "nothing (Released)", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := tc.class.DeepCopy()
@@ -83,11 +83,11 @@ func TestDecideSecret_Finalizer_WhileAClassRefersToIt(t *testing.T) {
 		want       string
 		finalizers []string
 	}{
-		"a secret in use gets a finalizer":                      {object(false, "x"), []*v1alpha1.MachineClass{nil, refers("shoot", false)}, false, "update secret: finalizer (Referenced: machineclass/small)", []string{"x", ours}},
-		"also one that is used for credentials only (DM-25)":    {object(false), []*v1alpha1.MachineClass{refers("shoot", true)}, true, "update secret: finalizer (Referenced: machineclass/small)", []string{ours}},
-		"no namespace means that of the class":                  {object(false), []*v1alpha1.MachineClass{refers("", false)}, false, "update secret: finalizer (Referenced: machineclass/small)", []string{ours}},
-		"one of another namespace is not meant (DM-25)":         {object(false, ours), []*v1alpha1.MachineClass{refers("other", false)}, false, "update secret: no finalizer (Released)", nil},
-		"an unused one is not let go if the list is incomplete": {object(false, ours), nil, true, "nothing (NotObserved: the list of objects that may refer to it is incomplete); waits for secret/shoot/s: NotObserved: the list of objects that may refer to it is incomplete", nil},
+		"secret in use: finalizer added":                            {object(false, "x"), []*v1alpha1.MachineClass{nil, refers("shoot", false)}, false, "update secret: finalizer (Referenced: machineclass/small)", []string{"x", ours}},
+		"secret used for credentials only: finalizer added (DM-25)": {object(false), []*v1alpha1.MachineClass{refers("shoot", true)}, true, "update secret: finalizer (Referenced: machineclass/small)", []string{ours}},
+		"reference without namespace: that of the class":            {object(false), []*v1alpha1.MachineClass{refers("", false)}, false, "update secret: finalizer (Referenced: machineclass/small)", []string{ours}},
+		"reference to another namespace: finalizer removed (DM-25)": {object(false, ours), []*v1alpha1.MachineClass{refers("other", false)}, false, "update secret: no finalizer (Released)", nil},
+		"unused secret, incomplete list: nothing":                   {object(false, ours), nil, true, "nothing (NotObserved: the list of objects that may refer to it is incomplete); waits for secret/shoot/s: NotObserved: the list of objects that may refer to it is incomplete", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := tc.secret.DeepCopy()
@@ -112,11 +112,11 @@ func TestViewClass_Secrets_Problem(t *testing.T) {
 		missing error
 		want    machine.ClassView
 	}{
-		"there is none":                          {nil, data, missing, machine.ClassView{Looked: true}},
-		"it has all":                             {class(), data, nil, machine.ClassView{Looked: true, Class: class()}},
-		"its user data have a place for a token": {class(), machine.MergeSecrets(joins, nil), nil, machine.ClassView{Looked: true, Class: class(), NeedsToken: true}},
-		"a secret is missing (DM-25)":            {class(), data, missing, machine.ClassView{Looked: true, Class: class(), Problem: missing.Error()}},
-		"it has no user data":                    {class(), map[string][]byte{"key": nil}, nil, machine.ClassView{Looked: true, Class: class(), Problem: `machine class "small": secret has no key userData`}},
+		"no class": {nil, data, missing, machine.ClassView{Looked: true}},
+		"complete": {class(), data, nil, machine.ClassView{Looked: true, Class: class()}},
+		"user data with the placeholder of a token": {class(), machine.MergeSecrets(joins, nil), nil, machine.ClassView{Looked: true, Class: class(), NeedsToken: true}},
+		"secret missing (DM-25)":                    {class(), data, missing, machine.ClassView{Looked: true, Class: class(), Problem: missing.Error()}},
+		"no user data":                              {class(), map[string][]byte{"key": nil}, nil, machine.ClassView{Looked: true, Class: class(), Problem: `machine class "small": secret has no key userData`}},
 	} {
 		view := machine.ViewClass(tc.class, tc.data, tc.missing)
 		require.Empty(t, cmp.Diff(tc.want, view), name)

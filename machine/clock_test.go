@@ -17,10 +17,10 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// clocks are by how much the clock of the API servers is ahead of the controller's.
+// clocks are the differences of the clock of the API servers to that of the controller.
 var clocks = []time.Duration{3 * time.Second, 30 * time.Minute, 24 * time.Hour, -3 * time.Second, -30 * time.Minute}
 
-func TestDecide_ClockBehindOrAhead_TakesNoMoreCallsAndDecisionsThanARightOne(t *testing.T) {
+func TestDecide_ClockWrong_NoMoreCallsOrDecisions(t *testing.T) {
 	t.Parallel()
 	for name, o := range lives() {
 		for _, force := range []bool{false, true} {
@@ -38,10 +38,10 @@ func TestDecide_ClockBehindOrAhead_TakesNoMoreCallsAndDecisionsThanARightOne(t *
 	}
 }
 
-// TestDecide_ClockBehindAndDeletionAmidAPass_TakesNoMoreCallsThanARightClock has a deletion in the
-// middle of a pass. The clock of the controller is behind, so that the deletion timestamp is later
-// than all that the pass observed.
-func TestDecide_ClockBehindAndDeletionAmidAPass_TakesNoMoreCallsThanARightClock(t *testing.T) {
+// TestDecide_ClockBehindDuringDeletion_NoMoreCalls deletes the machine in the middle of a pass. The
+// clock of the controller is behind, so that the deletion timestamp is later than every observation
+// of the pass.
+func TestDecide_ClockBehindDuringDeletion_NoMoreCalls(t *testing.T) {
 	t.Parallel()
 	for name, o := range lives() {
 		s, _, err := lifeByClock(o, nil, 0, 3*time.Minute, false)
@@ -65,7 +65,8 @@ func TestDecide_ClockBehindAndDeletionAmidAPass_TakesNoMoreCallsThanARightClock(
 	}
 }
 
-// noMoreThanRight plays a life by a right clock and by a wrong one.
+// noMoreThanRight runs a machine with a right clock and with a wrong one, and compares calls,
+// decisions and duration.
 func noMoreThanRight(t *testing.T, life func(ahead time.Duration) (*sim, time.Duration, error), ahead time.Duration) {
 	t.Helper()
 	right, took, err := life(0)
@@ -78,13 +79,12 @@ func noMoreThanRight(t *testing.T, life func(ahead time.Duration) (*sim, time.Du
 	require.LessOrEqual(t, lasted, took+time.Minute)
 }
 
-// quickWorld is a world whose clock hardly moves: a millisecond passes with each effect,
-// and rounds of draining never end.
+// quickWorld returns a world in which each effect takes a millisecond, and drains never end.
 func quickWorld(in machine.Observation, p machine.Policy) *world {
 	return &world{in: in, policy: p, now: now, fast: true, tick: time.Millisecond, rounds: 1 << 30}
 }
 
-func TestDecide_AnyTimesRecorded_ComesToRestWithoutALoop(t *testing.T) {
+func TestDecide_AnyTimes_Settles(t *testing.T) {
 	t.Parallel()
 	acted := 0
 	for seed := range uint64(6000) {
@@ -102,9 +102,9 @@ func TestDecide_AnyTimesRecorded_ComesToRestWithoutALoop(t *testing.T) {
 	require.Greater(t, acted, 6000)
 }
 
-// TestDecide_AnyStatusOfAMachineWithANode_RunsOrSaysWhy has the status of a machine edited
-// by hand, whose VM exists and whose Node is healthy.
-func TestDecide_AnyStatusOfAMachineWithANode_RunsOrSaysWhy(t *testing.T) {
+// TestDecide_AnyStatus_RunsOrHasReason has a machine with an existing VM, a healthy Node, and a
+// status that was edited by hand.
+func TestDecide_AnyStatus_RunsOrHasReason(t *testing.T) {
 	t.Parallel()
 	begins := append([]v1alpha1.MachinePhase{"Bogus", "running", "Running "}, allPhases...)
 	for seed := range uint64(2000) {
@@ -116,7 +116,7 @@ func TestDecide_AnyStatusOfAMachineWithANode_RunsOrSaysWhy(t *testing.T) {
 		in.Machine.Status = anything(r).Machine.Status
 		in.Machine.Status.CurrentStatus.Phase = begin
 		if entered := in.Machine.Status.CurrentStatus.LastUpdateTime; begin == v1alpha1.MachineFailed && !entered.IsZero() {
-			readyAgain = entered.Time.Before(now.Add(-time.Hour)) // which is since when the Node is Ready
+			readyAgain = entered.Time.Before(now.Add(-time.Hour)) // when the Node became Ready
 		}
 		w, d := quickWorld(in, machine.DefaultPolicy()), machine.Decision{}
 		for range 30 {
@@ -132,7 +132,7 @@ func TestDecide_AnyStatusOfAMachineWithANode_RunsOrSaysWhy(t *testing.T) {
 		}
 		require.Zero(t, d.NextCheck, "seed %d: %s", seed, d)
 		switch end := w.in.Machine.Status.CurrentStatus.Phase; {
-		case begin == v1alpha1.MachineFailed && !readyAgain, begin == v1alpha1.MachineInPlaceUpdateFailed: // which is what its owner acts upon
+		case begin == v1alpha1.MachineFailed && !readyAgain, begin == v1alpha1.MachineInPlaceUpdateFailed: // the owner replaces the machine
 			require.Equal(t, v1alpha1.MachineFailed, end, "seed %d", seed)
 			require.Equal(t, machine.ReasonFailed, d.Holds[0].Reason, "seed %d", seed)
 		default:
@@ -141,19 +141,19 @@ func TestDecide_AnyStatusOfAMachineWithANode_RunsOrSaysWhy(t *testing.T) {
 	}
 }
 
-// TestCreationTimeout_TimesOfSeveralClocks_CountsFromTheBegin has a machine whose Node
-// does not join. Its begin is known from several clocks.
-func TestCreationTimeout_TimesOfSeveralClocks_CountsFromTheBegin(t *testing.T) {
+// TestCreationTimeout_SeveralClocks_CountsFromBegin has a machine whose Node does not join. The
+// begin of its creation is recorded by several clocks.
+func TestCreationTimeout_SeveralClocks_CountsFromBegin(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	for name, tc := range map[string]struct{ created, firstSeen, recorded, begin time.Time }{
-		"never seen before":                      {ago(5 * time.Minute), time.Time{}, time.Time{}, ago(5 * time.Minute)},
-		"seen at once":                           {ago(5 * time.Minute), ago(4 * time.Minute), time.Time{}, ago(4 * time.Minute)},
-		"seen after a restart":                   {ago(5 * time.Minute), ago(time.Minute), ago(4 * time.Minute), ago(4 * time.Minute)},
-		"the API server's clock is behind":       {ago(time.Hour), ago(2 * time.Minute), ago(time.Minute), ago(2 * time.Minute)},
-		"the API server's clock is ahead":        {now.Add(time.Hour), ago(2 * time.Minute), ago(time.Minute), ago(2 * time.Minute)},
-		"a record is older than the machine":     {ago(5 * time.Minute), ago(4 * time.Minute), ago(24 * time.Hour), ago(5 * time.Minute)},
-		"a record is of a clock that is ahead":   {ago(5 * time.Minute), ago(4 * time.Minute), now.Add(time.Hour), ago(4 * time.Minute)},
-		"it was seen by a clock that went ahead": {ago(5 * time.Minute), now.Add(2 * time.Hour), time.Time{}, ago(5 * time.Minute)},
+		"not observed before":                {ago(5 * time.Minute), time.Time{}, time.Time{}, ago(5 * time.Minute)},
+		"observed at once":                   {ago(5 * time.Minute), ago(4 * time.Minute), time.Time{}, ago(4 * time.Minute)},
+		"observed after a restart":           {ago(5 * time.Minute), ago(time.Minute), ago(4 * time.Minute), ago(4 * time.Minute)},
+		"clock of the API server behind":     {ago(time.Hour), ago(2 * time.Minute), ago(time.Minute), ago(2 * time.Minute)},
+		"clock of the API server ahead":      {now.Add(time.Hour), ago(2 * time.Minute), ago(time.Minute), ago(2 * time.Minute)},
+		"record older than the machine":      {ago(5 * time.Minute), ago(4 * time.Minute), ago(24 * time.Hour), ago(5 * time.Minute)},
+		"record of a clock that is ahead":    {ago(5 * time.Minute), ago(4 * time.Minute), now.Add(time.Hour), ago(4 * time.Minute)},
+		"observed by a clock that was ahead": {ago(5 * time.Minute), now.Add(2 * time.Hour), time.Time{}, ago(5 * time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := after(withID, seen(machine.Present), phase(v1alpha1.MachinePending), spec(func(m *v1alpha1.Machine) {

@@ -23,23 +23,24 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// The reasons why a cell of the table below is not what MCM does.
+// The reasons for differences from MCM in codeTable.
 const (
-	texts   = "DM-06: an error without a code is Unknown, and is told"
-	wiped   = "DM-33: what the driver said is never wiped"
+	texts   = "DM-06: an error without a code is Unknown, and is recorded"
+	wiped   = "DM-33: lastKnownState is never removed"
 	inited  = "DM-40: a VM that was found is initialized"
 	waited  = "DM-48: the next step needs no retry"
-	lookNow = "DM-33, and what exists already is looked for at once"
+	lookNow = "DM-33, and an existing VM is looked for at once"
 	grows   = "DM-50: the wait begins shorter, and grows to ten minutes"
-	alike   = "one code waits as long wherever it comes from"
+	alike   = "the wait depends on the code, not on the call"
 )
 
-// codeTable says what each code of each call means, with the lastKnownState "old"
-// before. The columns are, for a creation, GetMachineStatus without and with a provider
-// ID, CreateMachine and InitializeMachine; for a deletion, GetMachineStatus and
-// DeleteMachine. A cell holds what is done or written, the wait after it and the
-// lastKnownState then, for MCM and, behind an arrow, for us where that
-// differs. A deletion goes on, is over ("gone"), or repeats its call after a wait.
+// codeTable has what each code of each call causes, with the lastKnownState "old" before. The
+// columns of a creation are GetMachineStatus without and with a provider ID, CreateMachine, and
+// InitializeMachine. Those of a deletion are GetMachineStatus and DeleteMachine.
+//
+// A cell has the action or the written phase, the wait after it, and the lastKnownState then. It is
+// for MCM and, behind an arrow, for this package if it differs. A deletion continues ("on"), ends
+// ("gone"), or repeats its call after a wait.
 var codeTable = []struct {
 	code  string
 	cells [6]string
@@ -72,8 +73,8 @@ const deleteLater = "delete 10m0s → delete 3m0s (" + grows + ")"
 
 var transient = [6]string{"CLBF 5s old", "CLBF 5s old", "CLBF 5s old", "CLBF 5s old", "look 5s", "delete 5s"}
 
-// permanent is the row of a code that does not pass by itself, with our cell for
-// CreateMachine.
+// permanent returns the row of a code that a retry does not change. created is the cell of this
+// package for CreateMachine.
 func permanent(created string) [6]string {
 	look := "CLBF 3m0s - → CLBF 3m0s old (" + wiped + ")"
 	return [6]string{look, look, "CLBF 3m0s - → " + created, "CLBF 5s old", "look 3m0s", deleteLater}
@@ -105,23 +106,23 @@ func deletionCell(t *testing.T, column int, err error) string {
 		require.Equal(t, "old", d.Action.(machine.UpdateStatus).Machine.Status.LastKnownState)
 		return prefix + "on"
 	case "update machine: no finalizer (Released)":
-		require.Equal(t, "old", d.Action.(machine.UpdateMachine).Machine.Status.LastKnownState, "DM-33: it is not wiped")
+		require.Equal(t, "old", d.Action.(machine.UpdateMachine).Machine.Status.LastKnownState, "DM-33: it is kept")
 		return "gone"
 	}
 	in.Machine = d.Action.(machine.UpdateStatus).Machine
 	s := in.Machine.Status
 	require.Equal(t, v1alpha1.LastOperation{
 		Type: v1alpha1.MachineOperationDelete, State: v1alpha1.MachineStateFailed, Description: fmt.Sprintf(want, err), LastUpdateTime: s.LastOperation.LastUpdateTime,
-	}, s.LastOperation, "without a code, as in MCM")
+	}, s.LastOperation, "no code, as in MCM")
 	require.Equal(t, v1alpha1.MachineTerminating, s.CurrentStatus.Phase)
-	require.Equal(t, "old", s.LastKnownState, "DM-33: it is not wiped")
+	require.Equal(t, "old", s.LastKnownState, "DM-33: it is kept")
 	d = lawful(t, in, machine.DefaultPolicy())
 	require.Nil(t, d.Action)
 	again := machine.Decide(in, machine.DefaultPolicy(), d.NextCheck).Action
 	return fmt.Sprint(strings.Fields(again.String())[0], " ", d.NextCheck.Sub(now))
 }
 
-// creationAfter is what becomes of a creation by an answer of one of the columns.
+// creationAfter returns the observation of a creation after a call of one of the columns.
 func creationAfter(column int, err error, state string, changes ...change) machine.Observation {
 	in := after(append([]change{intended, spec(func(m *v1alpha1.Machine) { m.Status.LastKnownState = "old" })}, changes...)...)
 	var a machine.CallResult
@@ -145,8 +146,7 @@ func creationAfter(column int, err error, state string, changes ...change) machi
 	return in
 }
 
-// cellOf follows the decisions until one acts on the provider or waits, and
-// returns the cell.
+// cellOf makes decisions until one calls the driver or waits, and returns the cell.
 func cellOf(t *testing.T, in machine.Observation) (string, *v1alpha1.Machine) {
 	t.Helper()
 	var did []string
@@ -168,7 +168,7 @@ func cellOf(t *testing.T, in machine.Observation) (string, *v1alpha1.Machine) {
 			did = append(did, "init")
 		case nil:
 			if d.NextCheck.IsZero() {
-				wait = -1 // for ever
+				wait = -1 // no end
 			} else {
 				wait = d.NextCheck.Sub(now)
 			}
@@ -198,8 +198,8 @@ func errorOf(code string) error {
 	return nil
 }
 
-func TestCodes_EveryCodeOfEveryCall_IsAsInTheTable(t *testing.T) {
-	require.Len(t, codeTable, len(codes.All())+1, "every code, and an error without one")
+func TestCodes_EveryCodeAndCall_MatchTheTable(t *testing.T) {
+	require.Len(t, codeTable, len(codes.All())+1, "all codes, and an error without a code")
 	for _, row := range codeTable {
 		err := errorOf(row.code)
 		require.Equal(t, row.code != "OK", err != nil, row.code)
@@ -237,7 +237,7 @@ func TestCodes_EveryCodeOfEveryCall_IsAsInTheTable(t *testing.T) {
 			require.False(t, m.Status.CurrentStatus.TimeoutActive)
 
 			_, m = cellOf(t, creationAfter(column, err, "new"))
-			require.Equal(t, "new", m.Status.LastKnownState, "what the driver says next to an error is kept")
+			require.Equal(t, "new", m.Status.LastKnownState, "lastKnownState of a failed call is stored")
 			got, m = cellOf(t, creationAfter(column, err, "", old))
 			require.Equal(t, "Failed -1ns old", got, "%s, column %d: the creation timeout is over", row.code, column)
 			require.Equal(t, code, m.Status.LastOperation.ErrorCode)
@@ -245,8 +245,8 @@ func TestCodes_EveryCodeOfEveryCall_IsAsInTheTable(t *testing.T) {
 	}
 }
 
-// TestCodes_RepeatedFailures_WaitsGrow asserts that the waits grow (DM-50), and a VM is looked for
-// after each wait of a creation, so that none is made twice.
+// TestCodes_RepeatedFailures_WaitsGrow asserts that the waits grow (DM-50). A creation looks for a
+// VM after each wait, so that no second one is created.
 func TestCodes_RepeatedFailures_WaitsGrow(t *testing.T) {
 	p := machine.DefaultPolicy()
 	for _, code := range slices.DeleteFunc(codes.All(), func(c codes.Code) bool { return c == codes.OK }) {
@@ -255,7 +255,7 @@ func TestCodes_RepeatedFailures_WaitsGrow(t *testing.T) {
 		}))...)
 		for op, in := range map[driver.Operation]machine.Observation{driver.OpCreateMachine: creation, driver.OpDeleteMachine: terminating()} {
 			if op == driver.OpDeleteMachine && code == codes.NotFound {
-				continue // it is gone
+				continue // the VM is gone
 			}
 			var waits []time.Duration
 			for at := now; len(waits) < 6; {
@@ -291,13 +291,13 @@ func wait(err error, times int, chance float64) time.Duration {
 }
 
 func TestBackoff_FailedCall_Waits(t *testing.T) {
-	require.Equal(t, 20*time.Second, wait(status.Error(codes.Unavailable, ""), 3, 0), "longer each time (DM-50)")
-	require.Equal(t, 4*time.Second, wait(status.Error(codes.Unavailable, ""), 1, 1), "chance spreads")
-	require.Equal(t, time.Minute, wait(codes.WithRetryAfter(status.Error(codes.Unavailable, ""), time.Minute), 1, 0), "the provider may ask for more")
+	require.Equal(t, 20*time.Second, wait(status.Error(codes.Unavailable, ""), 3, 0), "the wait grows (DM-50)")
+	require.Equal(t, 4*time.Second, wait(status.Error(codes.Unavailable, ""), 1, 1), "jitter shortens the wait")
+	require.Equal(t, time.Minute, wait(codes.WithRetryAfter(status.Error(codes.Unavailable, ""), time.Minute), 1, 0), "RetryAfter of the provider")
 }
 
-// TestCall_NilResponse_IsIncomplete asserts that a driver that returns nil and no error causes
-// no panic (DM-05).
+// TestCall_NilResponse_IsIncomplete asserts that a response of nil without an error causes no panic
+// (DM-05).
 func TestCall_NilResponse_IsIncomplete(t *testing.T) {
 	for _, a := range []machine.CallResult{
 		{Operation: driver.OpCreateMachine}, {Operation: driver.OpGetMachineStatus}, {Operation: driver.OpGetMachineStatus, Err: status.Error(codes.Uninitialized, "")},
@@ -310,7 +310,8 @@ func TestCall_NilResponse_IsIncomplete(t *testing.T) {
 	}
 }
 
-// asked is a driver that remembers what it was asked. It fails, and quotes its user data.
+// asked is a driver that records its last request. Each call fails, and the error has the user
+// data.
 type asked struct {
 	driver.Driver
 	operation driver.Operation
@@ -354,7 +355,7 @@ func TestCall_EachAction_RequestOfTheDriver(t *testing.T) {
 	} {
 		d := &asked{}
 		answer, err := machine.Call(t.Context(), d, do, m, c, secret)
-		require.NoError(t, err, "that it failed is an answer")
+		require.NoError(t, err, "the error is part of the result")
 		require.Equal(t, d.operation, answer.Operation)
 		require.Equal(t, codes.Aborted, codes.Of(answer.Err))
 		require.Same(t, c, d.class)
@@ -377,7 +378,7 @@ func TestCall_ErrorWithUserData_TokenIsRemoved(t *testing.T) {
 	id, hidden, _ := strings.Cut(token.Reveal(), ".")
 	require.NotContains(t, answer.Err.Error(), hidden)
 	require.Contains(t, answer.Err.Error(), "no room for join with "+id+".…, or")
-	require.Equal(t, codes.Aborted, codes.Of(answer.Err), "and says the same")
+	require.Equal(t, codes.Aborted, codes.Of(answer.Err), "the code is kept")
 	view := machine.VMView{}.After(answer, now, 0)
 	require.NotContains(t, view.Failure.Message, hidden)
 	require.Equal(t, codes.Aborted, view.Failure.Code)

@@ -26,7 +26,7 @@ const (
 	unnamed      = `the response is incomplete: provider ID "simulated:///1", node name ""`
 )
 
-// failure is a call that failed so long ago.
+// failure adds a call that failed some time ago.
 func failure(op driver.Operation, code codes.Code, ago time.Duration, s machine.Presence) change {
 	return func(in *machine.Observation) {
 		in.VM.Presence, in.VM.Asked, in.VM.SeenAt = s, op, now.Add(-ago)
@@ -34,8 +34,7 @@ func failure(op driver.Operation, code codes.Code, ago time.Duration, s machine.
 	}
 }
 
-// found is a VM that the provider has named without saying that it is not
-// initialized.
+// found is a VM of which the provider has returned the name, and not whether it is initialized.
 var found = vm(machine.VMView{Presence: machine.Present, ProviderID: "simulated:///1", NodeName: "n", SeenAt: now})
 
 var crashed = []change{phase(v1alpha1.MachineCrashLoopBackOff), operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, createFailed, "ResourceExhausted")}
@@ -43,26 +42,26 @@ var crashed = []change{phase(v1alpha1.MachineCrashLoopBackOff), operation(v1alph
 func TestCreation_EachStep_Decision(t *testing.T) {
 	pending := `record phase "Pending", Create Processing (VMCreated: Creating machine on cloud provider)`
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"a new machine is guarded":                                    {after(unguarded), "update machine: finalizer (New)"},
-		"then the VM is looked for":                                   {after(intended), "look for the VM (LookFirst)"},
-		"also if its phase is Pending and it has none":                {after(intended, phase(v1alpha1.MachinePending)), "look for the VM (LookFirst)"},
-		"its identity is written down first (M-1)":                    {after(intended, seen(machine.Uninitialized)), "update machine: provider ID simulated:///1 (VMKnown)"},
-		"also if it does not show":                                    {after(intended, seen(machine.Absent)), "update machine: provider ID simulated:///1 (VMKnown)"},
-		"one that does not show is initialized too (DM-40, DM-49)":    {after(intended, withID, seen(machine.Absent)), "initialize the VM (VMVanished)"},
-		"one that was found is initialized too (DM-40)":               {after(intended, withID, found), "initialize the VM (VMUninitialized)"},
-		"one that joined before the first observation is not failed":  {after(intended, old, withID, seen(machine.Present)), pending},
-		"a machine that failed does not try again (DM-02)":            {after(intended, phase(v1alpha1.MachineFailed), vm(machine.VMView{Presence: machine.Absent})), "nothing (Failed: waits until its MachineSet replaces it); waits for machine/m: Failed: waits until its MachineSet replaces it"},
-		"a machine that takes too long fails":                         {after(intended, old), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
-		"not if its class never was, as others would not fare better": {after(old, noClass), `record phase "", Create Failed (ClassMissing: machine class "small" does not exist)`},
-		"an answer without provider ID is a failure":                  {after(intended, vm(machine.VMView{Presence: machine.Present, NodeName: "n", SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + incomplete + ")"},
-		"an answer without node name is one after it is written down": {after(intended, withID, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Presence: machine.Present, ProviderID: "simulated:///1", SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + unnamed + ")"},
-		"without a cluster no node name is needed":                    {after(intended, withID, noTarget, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Presence: machine.Present, ProviderID: "simulated:///1", Initialized: true})), `record phase "Available", Create Successful (VMCreated: Created machine on cloud provider)`},
-		"a class that was not read is waited for":                     {after(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: the class was not read); waits for machineclass/small: ClassMissing: the class was not read"},
-		"but not for ever":                                            {after(withID, old, func(in *machine.Observation) { in.Class.Class.Finalizers = nil }), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
-		"a missing class is written down (DM-47)":                     {after(noClass), `record phase "", Create Failed (ClassMissing: machine class "small" does not exist)`},
-		"an intent survives that (M-1)":                               {after(intended, noClass), `record phase "CrashLoopBackOff", Create Failed (ClassMissing: machine class "small" does not exist)`},
-		"then the class is waited for":                                {after(noClass, operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, `machine class "small" does not exist`, "")), `nothing (ClassMissing: machine class "small" does not exist); waits for machineclass/small: ClassMissing: machine class "small" does not exist`},
-		"or fails with what was wrong":                                {after(noClass, old, withID), `record phase "Failed", Create Failed (CreationTimeout: machine class "small" does not exist)`},
+		"new: finalizer":                                                 {after(unguarded), "update machine: finalizer (New)"},
+		"intent recorded: looks for the VM":                              {after(intended), "look for the VM (LookFirst)"},
+		"Pending without provider ID: looks for the VM":                  {after(intended, phase(v1alpha1.MachinePending)), "look for the VM (LookFirst)"},
+		"VM found: records the provider ID first (M-1)":                  {after(intended, seen(machine.Uninitialized)), "update machine: provider ID simulated:///1 (VMKnown)"},
+		"VM not listed: records the provider ID first":                   {after(intended, seen(machine.Absent)), "update machine: provider ID simulated:///1 (VMKnown)"},
+		"VM not listed: is initialized (DM-40, DM-49)":                   {after(intended, withID, seen(machine.Absent)), "initialize the VM (VMVanished)"},
+		"VM found: is initialized (DM-40)":                               {after(intended, withID, found), "initialize the VM (VMUninitialized)"},
+		"VM exists after the creation timeout: Pending":                  {after(intended, old, withID, seen(machine.Present)), pending},
+		"Failed: no second creation (DM-02)":                             {after(intended, phase(v1alpha1.MachineFailed), vm(machine.VMView{Presence: machine.Absent})), "nothing (Failed: waits until its MachineSet replaces it); waits for machine/m: Failed: waits until its MachineSet replaces it"},
+		"creation timeout: Failed":                                       {after(intended, old), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
+		"creation timeout, class never existed: not Failed":              {after(old, noClass), `record phase "", Create Failed (ClassMissing: machine class "small" does not exist)`},
+		"response without provider ID: a failure":                        {after(intended, vm(machine.VMView{Presence: machine.Present, NodeName: "n", SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + incomplete + ")"},
+		"response without node name: a failure after the ID is recorded": {after(intended, withID, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Presence: machine.Present, ProviderID: "simulated:///1", SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + unnamed + ")"},
+		"no target cluster: no node name is needed":                      {after(intended, withID, noTarget, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Presence: machine.Present, ProviderID: "simulated:///1", Initialized: true})), `record phase "Available", Create Successful (VMCreated: Created machine on cloud provider)`},
+		"class not read: waits":                                          {after(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: the class was not read); waits for machineclass/small: ClassMissing: the class was not read"},
+		"class without finalizer, creation timeout: Failed":              {after(withID, old, func(in *machine.Observation) { in.Class.Class.Finalizers = nil }), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
+		"class missing: is recorded (DM-47)":                             {after(noClass), `record phase "", Create Failed (ClassMissing: machine class "small" does not exist)`},
+		"class missing: the intent is kept (M-1)":                        {after(intended, noClass), `record phase "CrashLoopBackOff", Create Failed (ClassMissing: machine class "small" does not exist)`},
+		"class missing and recorded: waits":                              {after(noClass, operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, `machine class "small" does not exist`, "")), `nothing (ClassMissing: machine class "small" does not exist); waits for machineclass/small: ClassMissing: machine class "small" does not exist`},
+		"class missing, creation timeout: Failed with the cause":         {after(noClass, old, withID), `record phase "Failed", Create Failed (CreationTimeout: machine class "small" does not exist)`},
 	})
 }
 
@@ -72,11 +71,11 @@ func TestLastKnownState_EachCall_IsStored(t *testing.T) {
 	deletion := operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed,
 		"VM deletion failed due to - no quota. However, will re-try in the next resync. Initiate VM deletion", "")
 	for name, in := range map[string]machine.Observation{
-		"next to a failure that is known (DM-33)": after(append(crashed, same, state)...),
-		"when the VM could not be initialized":    after(intended, withID, failure(driver.OpInitializeMachine, codes.Internal, time.Minute, machine.Uninitialized), state),
-		"when the VM is complete (DM-33)":         after(intended, withID, seen(machine.Present), state),
-		"when it is to be deleted":                after(intended, withID, leaving, seen(machine.Present), noTarget, state),
-		"next to a deletion that failed": after(withID, leaving, phase(v1alpha1.MachineTerminating), deletion,
+		"with a recorded failure (DM-33)": after(append(crashed, same, state)...),
+		"with a failed initialization":    after(intended, withID, failure(driver.OpInitializeMachine, codes.Internal, time.Minute, machine.Uninitialized), state),
+		"with the complete VM (DM-33)":    after(intended, withID, seen(machine.Present), state),
+		"with a deletion":                 after(intended, withID, leaving, seen(machine.Present), noTarget, state),
+		"with a failed deletion": after(withID, leaving, phase(v1alpha1.MachineTerminating), deletion,
 			failure(driver.OpDeleteMachine, codes.Internal, time.Second, machine.NotLooked), state),
 	} {
 		u, ok := lawful(t, in, machine.DefaultPolicy()).Action.(machine.UpdateStatus)
@@ -87,17 +86,17 @@ func TestLastKnownState_EachCall_IsStored(t *testing.T) {
 		require.False(t, ok && u.Machine.Status.LastKnownState == "", "%s: it is kept", name)
 	}
 	call := lawful(t, after(intended, withID, seen(machine.Uninitialized), state), machine.DefaultPolicy()).Action
-	require.Equal(t, machine.InitializeVM{LastKnownState: "step 2"}, call, "the driver finds it at its next call")
+	require.Equal(t, machine.InitializeVM{LastKnownState: "step 2"}, call, "the next request has it")
 
 	in := after(append(crashed, same)...)
 	in.Machine.Status.LastKnownState = "step 1"
 	in.VM.Failure.Message = "another"
 	u := lawful(t, in, machine.DefaultPolicy()).Action.(machine.UpdateStatus)
-	require.Equal(t, "step 1", u.Machine.Status.LastKnownState, "no text keeps what is there")
+	require.Equal(t, "step 1", u.Machine.Status.LastKnownState, "an empty text keeps the old one")
 }
 
 // TestCreation_ExistingVM_IsAdopted asserts that a VM whose creation had no response is found,
-// adopted and initialized, and no second one is created.
+// adopted and initialized. No second one is created.
 func TestCreation_ExistingVM_IsAdopted(t *testing.T) {
 	in := after(intended, needsToken, tokens(newToken(1, now.Add(time.Hour))), vm(machine.VMView{Presence: machine.Absent}))
 	w := newWorld(in)
@@ -110,22 +109,22 @@ func TestCreation_ExistingVM_IsAdopted(t *testing.T) {
 		require.Equal(t, 1, strings.Count(strings.Join(w.did, "\n"), call.String()), w.story())
 	}
 	require.Equal(t, "simulated:///1", w.in.Machine.Spec.ProviderID)
-	require.Equal(t, 5*time.Second, w.now.Sub(now), "it is looked for soon")
+	require.Equal(t, 5*time.Second, w.now.Sub(now), "the VM is looked for after 5s")
 }
 
-func TestDecide_NoTargetCluster_NothingOfANode(t *testing.T) {
+func TestDecide_NoTargetCluster_NoNodeActions(t *testing.T) {
 	absent := vm(machine.VMView{Presence: machine.Absent})
 	labeled := spec(func(m *v1alpha1.Machine) { m.Labels = map[string]string{v1alpha1.NodeLabelKey: "n"} })
 	nameless := vm(machine.VMView{Presence: machine.Uninitialized, ProviderID: "simulated:///1"})
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"bootstrap token: none is made, the placeholder stays":     {after(intended, needsToken, noTarget, absent), "create the VM (NoVM)"},
-		"node name: may be empty":                                  {after(intended, noTarget, nameless), "update machine: provider ID simulated:///1 (VMKnown)"},
-		"provider ID: required":                                    {after(intended, noTarget, vm(machine.VMView{Presence: machine.Present, SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - the response is incomplete: provider ID "", node name "")`},
-		"creation timeout: off once it is Available":               {living(v1alpha1.MachineAvailable, noTarget, old), "nothing (Available)"},
-		"hazard: and changes nothing (DM-46)":                      {living(v1alpha1.MachineAvailable, noTarget, labeled), "nothing (Available)"},
-		"hazard: nor does a Node that is shown although":           {living(v1alpha1.MachineAvailable, sick, func(in *machine.Observation) { in.Node.NoTarget = true }, labeled), "nothing (Available)"},
-		"deletion: goes to the VM without a drain":                 {living(v1alpha1.MachineTerminating, noTarget, leaving), "delete the VM (Drained)"},
-		"deletion: is over with the VM, without a Node to be gone": {living(v1alpha1.MachineTerminating, noTarget, leaving, vm(machine.VMView{}.After(machine.CallResult{Operation: driver.OpDeleteMachine}, now, 0))), "update machine: no finalizer (Released)"},
+		"bootstrap token: none, the placeholder stays": {after(intended, needsToken, noTarget, absent), "create the VM (NoVM)"},
+		"node name: may be empty":                      {after(intended, noTarget, nameless), "update machine: provider ID simulated:///1 (VMKnown)"},
+		"provider ID: required":                        {after(intended, noTarget, vm(machine.VMView{Presence: machine.Present, SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - the response is incomplete: provider ID "", node name "")`},
+		"creation timeout: none in phase Available":    {living(v1alpha1.MachineAvailable, noTarget, old), "nothing (Available)"},
+		"label node: ignored (DM-46)":                  {living(v1alpha1.MachineAvailable, noTarget, labeled), "nothing (Available)"},
+		"observed Node: ignored":                       {living(v1alpha1.MachineAvailable, sick, func(in *machine.Observation) { in.Node.NoTarget = true }, labeled), "nothing (Available)"},
+		"deletion: VM without a drain":                 {living(v1alpha1.MachineTerminating, noTarget, leaving), "delete the VM (Drained)"},
+		"deletion: ends with the VM":                   {living(v1alpha1.MachineTerminating, noTarget, leaving, vm(machine.VMView{}.After(machine.CallResult{Operation: driver.OpDeleteMachine}, now, 0))), "update machine: no finalizer (Released)"},
 	})
 }
 
@@ -140,15 +139,15 @@ func TestStatus_NoTargetCluster_AddressesAndReadyRecorded(t *testing.T) {
 	want := slices.Concat([]corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "n"}}, address("10.0.0.1"), address("10.0.0.2"), address("10.0.0.9"))
 	alone := lawful(t, in, machine.DefaultPolicy()).Action.(machine.UpdateStatus).Machine
 	require.Equal(t, want, alone.Status.Addresses)
-	require.Len(t, alone.Status.Conditions, 1, "kubectl wait asks for it")
+	require.Len(t, alone.Status.Conditions, 1, "Ready, for kubectl wait")
 	require.Equal(t, corev1.NodeReady, alone.Status.Conditions[0].Type)
 	require.Equal(t, corev1.ConditionTrue, alone.Status.Conditions[0].Status)
 	require.Equal(t, "VMCreated", alone.Status.Conditions[0].Reason)
 	in.Node = machine.NodeView{Looked: true, AsOf: now}
 	in.Machine.Labels = map[string]string{v1alpha1.NodeLabelKey: "n"}
 	m := lawful(t, in, machine.DefaultPolicy()).Action.(machine.UpdateStatus).Machine
-	require.Equal(t, address("10.0.0.9"), m.Status.Addresses, "with a cluster, its Node has them")
-	require.Empty(t, m.Status.Conditions, "and its conditions")
+	require.Equal(t, address("10.0.0.9"), m.Status.Addresses, "with a target cluster: the addresses of the Node")
+	require.Empty(t, m.Status.Conditions, "with a target cluster: the conditions of the Node")
 }
 
 func TestProviderID_Lost_IsFoundAgain(t *testing.T) {
@@ -158,16 +157,16 @@ func TestProviderID_Lost_IsFoundAgain(t *testing.T) {
 	}
 	waits := "nothing (NotObserved: its provider ID is not known); waits for machine/m: NotObserved: its provider ID is not known"
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"its VM is looked for":                       {runs(), "look for the VM (LookFirst)"},
-		"and its ID is written down again":           {runs(seen(machine.Present)), "update machine: provider ID simulated:///1 (VMKnown)"},
-		"none is made if it is not found":            {runs(vm(machine.VMView{Presence: machine.Absent, SeenAt: now})), waits},
-		"nor if that was intended once":              {runs(intended, vm(machine.VMView{Presence: machine.Absent, SeenAt: now})), waits},
-		"nor does it fail because the provider does": {runs(failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked)), waits},
-		"it is watched as before": {
+		"looks for the VM":                               {runs(), "look for the VM (LookFirst)"},
+		"VM found: records the ID again":                 {runs(seen(machine.Present)), "update machine: provider ID simulated:///1 (VMKnown)"},
+		"VM not found: none is created":                  {runs(vm(machine.VMView{Presence: machine.Absent, SeenAt: now})), waits},
+		"VM not found, intent recorded: none is created": {runs(intended, vm(machine.VMView{Presence: machine.Absent, SeenAt: now})), waits},
+		"provider fails: the machine does not fail":      {runs(failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked)), waits},
+		"Node gone: Unknown": {
 			after(withID, lost, old, phase(v1alpha1.MachineRunning), vm(machine.VMView{Presence: machine.Absent, SeenAt: now})),
 			`record phase "Unknown", HealthCheck Processing (NodeGone: Node object went missing. Machine m is unhealthy - changing MachinePhase to Unknown)`,
 		},
-		"one that failed waits for its owner": {runs(phase(v1alpha1.MachineFailed)), "nothing (Failed: waits until its MachineSet replaces it); waits for machine/m: Failed: waits until its MachineSet replaces it"},
+		"Failed: waits for its MachineSet": {runs(phase(v1alpha1.MachineFailed)), "nothing (Failed: waits until its MachineSet replaces it); waits for machine/m: Failed: waits until its MachineSet replaces it"},
 	})
 }
 

@@ -26,12 +26,11 @@ import (
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// change is one way in which a case differs from the observation that it starts
-// from.
+// change modifies an observation for one case.
 type change func(*machine.Observation)
 
-// after returns how a machine looks five minutes after its creation, guarded and
-// with its class, on a complete view of a cluster without its Node.
+// after returns the observation of a machine five minutes after its creation. It has its finalizer
+// and its class, and its Node does not exist.
 func after(changes ...change) machine.Observation {
 	m := newMachine("m")
 	m.ResourceVersion = "7"
@@ -54,7 +53,7 @@ func spec(change func(*v1alpha1.Machine)) change {
 	return func(in *machine.Observation) { change(in.Machine) }
 }
 
-// phase is a phase that was entered a minute ago.
+// phase sets a phase that was entered a minute ago.
 func phase(p v1alpha1.MachinePhase) change {
 	return spec(func(m *v1alpha1.Machine) {
 		m.Status.CurrentStatus.Phase = p
@@ -76,7 +75,7 @@ var (
 		m.Labels = map[string]string{v1alpha1.NodeLabelKey: "n"}
 	})
 	old             = spec(func(m *v1alpha1.Machine) { m.CreationTimestamp = metav1.NewTime(now.Add(-20 * time.Minute)) })
-	noTarget change = func(in *machine.Observation) { // and so without the label of a Node
+	noTarget change = func(in *machine.Observation) { // also removes the label node
 		in.Node = machine.NodeView{NoTarget: true}
 		in.Machine.Labels = maps.Clone(in.Machine.Labels)
 		delete(in.Machine.Labels, v1alpha1.NodeLabelKey)
@@ -86,12 +85,12 @@ var (
 	noClass change = func(in *machine.Observation) { in.Class.Class = nil }
 )
 
-// leaving is a deletion that was asked for a minute ago.
+// leaving sets a deletion timestamp of a minute ago.
 var leaving = spec(func(m *v1alpha1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now.Add(-time.Minute)} })
 
 func vm(v machine.VMView) change { return func(in *machine.Observation) { in.VM = v } }
 
-// seen is a VM that the provider has named. One that is Present is initialized.
+// seen sets a VM that the provider has returned. A VM that is Present is initialized.
 func seen(s machine.Presence) change {
 	return vm(machine.VMView{Presence: s, ProviderID: "simulated:///1", NodeName: "n", SeenAt: now, Initialized: s == machine.Present})
 }
@@ -100,7 +99,7 @@ func ready(s corev1.ConditionStatus) corev1.NodeCondition {
 	return corev1.NodeCondition{Type: corev1.NodeReady, Status: s, Reason: "Kubelet", LastTransitionTime: metav1.NewTime(now.Add(-time.Hour))}
 }
 
-// node is a Node that has all that the machine wants it to have.
+// node sets a Node that is up to date with its machine.
 func node(conditions ...corev1.NodeCondition) change {
 	return func(in *machine.Observation) {
 		in.Node = machine.NodeView{Looked: true, AsOf: now, Node: &corev1.Node{
@@ -118,20 +117,18 @@ func onNode(change func(*corev1.Node)) change {
 	return func(in *machine.Observation) { change(in.Node.Node) }
 }
 
-// copied has the conditions of the Node recorded already.
+// copied sets the conditions of the Node in the status of the machine.
 func copied(in *machine.Observation) {
 	in.Machine.Status.Conditions = in.Node.Node.DeepCopy().Status.Conditions
 }
 
-// decisionCase is one case of a table: an observation, and the decision as text.
+// decisionCase is an observation and the text of its decision.
 type decisionCase struct {
 	in   machine.Observation
 	want string
 }
 
-// check walks a table. Besides what each case wants, it asserts the laws of all
-// decisions: that the input is neither changed nor referred to, that the
-// same input gives the same decision, and that nothing is waited for silently.
+// check asserts the decision of each case, and the laws of all decisions.
 func check(t *testing.T, p machine.Policy, table map[string]decisionCase) {
 	t.Helper()
 	for name, tc := range table {
@@ -141,8 +138,7 @@ func check(t *testing.T, p machine.Policy, table map[string]decisionCase) {
 	}
 }
 
-// lawful returns what is decided and asserts the laws. A machine that asks without a
-// permit whether it may be failed is told that it may.
+// lawful returns the decision and asserts the laws. A permit that needs no limit is granted.
 func lawful(t *testing.T, in machine.Observation, p machine.Policy) machine.Decision {
 	t.Helper()
 	d := lawfulOnce(t, in, p)
@@ -153,17 +149,18 @@ func lawful(t *testing.T, in machine.Observation, p machine.Policy) machine.Deci
 	return d
 }
 
-// lawfulOnce returns what is decided and asserts the laws.
+// lawfulOnce returns the decision and asserts the laws: the same input has the same decision, and
+// the decision neither changes nor references the input.
 func lawfulOnce(t *testing.T, in machine.Observation, p machine.Policy) machine.Decision {
 	t.Helper()
 	before := deepCopy(in)
 	d := machine.Decide(in, p, now)
 	require.NoError(t, decisionLaws(d, now))
-	require.Empty(t, cmp.Diff(d, machine.Decide(in, p, now)), "not a function of its input")
-	if _, observed := d.Action.(machine.DeleteNode); !observed { // which hands on what was observed
+	require.Empty(t, cmp.Diff(d, machine.Decide(in, p, now)), "decision differs for the same input")
+	if _, observed := d.Action.(machine.DeleteNode); !observed { // its Node is the observed one
 		scribble(reflect.ValueOf(machine.Decide(in, p, now)))
 	}
-	require.Empty(t, cmp.Diff(before, in), "the input has changed")
+	require.Empty(t, cmp.Diff(before, in), "the input was changed")
 	return d
 }
 
@@ -181,7 +178,7 @@ func deepCopy(in machine.Observation) machine.Observation {
 	return in
 }
 
-// scribble writes over everything that a decision refers to.
+// scribble overwrites everything that a decision references.
 func scribble(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -218,14 +215,14 @@ func TestDecide_ZeroObservation_NoAction(t *testing.T) {
 
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
-// moment is a time around the present.
+// moment returns a time around now.
 func moment(r *rand.Rand) time.Time {
 	return pick(r, time.Time{}, now, now.Add(-time.Nanosecond), now.Add(-time.Second), now.Add(-5*time.Minute),
 		now.Add(-20*time.Minute), now.Add(-3*time.Hour), now.Add(time.Minute),
 		now.Add(3*time.Second), now.Add(30*time.Minute), now.AddDate(173, 0, 0), time.Unix(0, 0))
 }
 
-// anything is an observation of any kind, also of kinds that make no sense.
+// anything returns a random observation, also an impossible one.
 func anything(r *rand.Rand) machine.Observation {
 	m := newMachine("m")
 	m.ResourceVersion, m.CreationTimestamp = "7", metav1.NewTime(moment(r))
@@ -304,8 +301,8 @@ func anyPolicy(r *rand.Rand) machine.Policy {
 	})
 }
 
-// TestDecide_RandomObservations_Laws asserts on observations of any kind what the
-// documentation of Decide, Observation and Policy promises.
+// TestDecide_RandomObservations_Laws asserts the promises of Decide, Observation and Policy for
+// random observations.
 func TestDecide_RandomObservations_Laws(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(12000) {
@@ -324,10 +321,10 @@ func TestDecide_RandomObservations_Laws(t *testing.T) {
 	}
 }
 
-// laws returns which promise a decision breaks.
+// laws returns an error for a decision that breaks a promise.
 func laws(in machine.Observation, p machine.Policy, d machine.Decision) error {
 	m := in.Machine
-	if err := decisionLaws(d, now); err != nil && len(in.Drain.Holds) == 0 { // the holds of a drain are not ours
+	if err := decisionLaws(d, now); err != nil && len(in.Drain.Holds) == 0 { // the holds of a drain are checked there
 		return err
 	}
 	deleting := !m.DeletionTimestamp.IsZero()
@@ -337,58 +334,58 @@ func laws(in machine.Observation, p machine.Policy, d machine.Decision) error {
 	switch d.Action.(type) {
 	case machine.LookForVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM, machine.DrainNode, machine.DeleteNode:
 		if !guarded {
-			return fmt.Errorf("an effect for a machine without our finalizer")
+			return fmt.Errorf("action for a machine without finalizer")
 		}
 	}
 	if n := in.Node.Node; n != nil && n.Labels[v1alpha1.MachineNameLabelKey] != "" && n.Labels[v1alpha1.MachineNameLabelKey] != m.Name {
 		switch d.Action.(type) {
 		case machine.UpdateNode, machine.UpdateNodeCapacity, machine.SetNodeCondition, machine.DrainNode, machine.DeleteNode, machine.DeleteMachine:
-			return fmt.Errorf("the Node of another machine is written")
+			return fmt.Errorf("write of the Node of another machine")
 		}
 	}
 	blind := !in.Node.Looked && !in.Node.NoTarget
 	switch a := d.Action.(type) {
 	case machine.CreateVM:
 		if deleting || in.Freeze.Frozen || !intent || m.Spec.ProviderID != "" || in.VM.Presence != machine.Absent || in.Class.Class == nil || in.Class.Problem != "" {
-			return fmt.Errorf("a VM is made without all that it takes")
+			return fmt.Errorf("VM created without intent, class or lookup")
 		}
 	case machine.LookForVM:
 		if in.Class.Class == nil || in.Class.Problem != "" {
-			return fmt.Errorf("a call without a class")
+			return fmt.Errorf("driver call without a class")
 		}
 	case machine.InitializeVM:
 		if deleting || m.Spec.ProviderID == "" || in.Class.Class == nil || in.Class.Problem != "" {
-			return fmt.Errorf("a VM is initialized that is not known")
+			return fmt.Errorf("initialization of an unknown VM")
 		}
 	case machine.SetNodeCondition:
 		if deleting && a.Condition.Type != v1alpha1.NodeTerminationCondition {
-			return fmt.Errorf("an update or a preservation goes before a deletion")
+			return fmt.Errorf("update or preservation before a deletion")
 		}
 		if !deleting && a.Condition.Type == v1alpha1.NodeTerminationCondition {
-			return fmt.Errorf("a machine that is not deleted is led out")
+			return fmt.Errorf("deletion step for a machine that is not being deleted")
 		}
 	case machine.DeleteAttachments:
 		if !deleting {
-			return fmt.Errorf("a machine that is not deleted is led out")
+			return fmt.Errorf("deletion step for a machine that is not being deleted")
 		}
 	case machine.DrainNode:
 		if deleting && a.Policy.KeepSchedulable {
-			return fmt.Errorf("the Node of a machine that is deleted stays schedulable")
+			return fmt.Errorf("Node of a deleted machine stays schedulable")
 		}
 		if blind || !machine.Drains(m, in.Node.Node) {
-			return fmt.Errorf("the Node of a machine that lives is drained")
+			return fmt.Errorf("drain of the Node of a machine that is not being deleted")
 		}
 	case machine.DeleteVM, machine.DeleteNode:
 		if !deleting || blind || in.Class.Class == nil && a == any(machine.DeleteVM{}) {
-			return fmt.Errorf("something destructive on a view that is not complete")
+			return fmt.Errorf("deletion with an incomplete view")
 		}
 	case machine.UpdateNode, machine.UpdateNodeCapacity:
 		if !guarded || deleting {
-			return fmt.Errorf("a Node is written for a machine that is deleted or has no finalizer")
+			return fmt.Errorf("Node written for a machine without finalizer or being deleted")
 		}
 	case machine.DeleteMachine:
 		if blind || in.Freeze.Frozen || in.Node.Node.DeletionTimestamp.IsZero() && in.Node.Node.Annotations[v1alpha1.TriggerDeletionByMCM] != "true" {
-			return fmt.Errorf("a machine is deleted of its own accord")
+			return fmt.Errorf("machine deleted without a trigger")
 		}
 	case machine.UpdateMachine:
 		return identityLaws(in, a.Machine)
@@ -403,23 +400,23 @@ func identityLaws(in machine.Observation, m *v1alpha1.Machine) error {
 	ours := func(f string) bool { return f == v1alpha1.MCMFinalizerName }
 	switch {
 	case !slices.Equal(slices.DeleteFunc(slices.Clone(old.Finalizers), ours), slices.DeleteFunc(slices.Clone(m.Finalizers), ours)):
-		return fmt.Errorf("the finalizer of another controller changes")
+		return fmt.Errorf("finalizer of another controller changed")
 	case m.ResourceVersion != old.ResourceVersion:
-		return fmt.Errorf("a write that cannot conflict")
+		return fmt.Errorf("write without the observed resource version")
 	case old.Spec.ProviderID != "" && m.Spec.ProviderID != old.Spec.ProviderID:
-		return fmt.Errorf("the provider ID changes")
+		return fmt.Errorf("provider ID changed")
 	case old.Labels[v1alpha1.NodeLabelKey] != "" && m.Labels[v1alpha1.NodeLabelKey] != old.Labels[v1alpha1.NodeLabelKey]:
-		return fmt.Errorf("the node changes")
+		return fmt.Errorf("label node changed")
 	case len(m.Finalizers) >= len(old.Finalizers):
 		return nil
 	case old.DeletionTimestamp.IsZero() || !in.Node.Looked && !in.Node.NoTarget:
-		return fmt.Errorf("a machine is let go too early")
+		return fmt.Errorf("finalizer removed too early")
 	}
 	confirmed := in.VM.Asked == driver.OpDeleteMachine && in.VM.Failure.Code == codes.OK &&
 		(in.VM.Presence == machine.Deleted || in.VM.Presence == machine.Absent)
 	unbegun := in.Class.Looked && in.Class.Class == nil && old.Spec.ProviderID == "" && old.Status.CurrentStatus.Phase == ""
 	if !confirmed && !unbegun {
-		return fmt.Errorf("a machine is let go whose VM is not known to be gone")
+		return fmt.Errorf("finalizer removed while the VM may exist")
 	}
 	return nil
 }
@@ -430,40 +427,40 @@ func statusLaws(in machine.Observation, p machine.Policy, m *v1alpha1.Machine) e
 	switch {
 	case is == was:
 	case is == v1alpha1.MachineTerminating && has != nil:
-		return fmt.Errorf("a deletion does not end the preservation")
+		return fmt.Errorf("deletion keeps the preservation")
 	case is != v1alpha1.MachineTerminating && !had.Equal(has):
-		return fmt.Errorf("a change of phase changes the preservation")
+		return fmt.Errorf("change of phase changes the preservation")
 	}
 	if is == v1alpha1.MachineFailed && was != is {
 		waits := was == v1alpha1.MachinePending || was == v1alpha1.MachineUnknown || was == v1alpha1.MachineInPlaceUpdateFailed
 		foreign := strings.Contains(m.Status.LastOperation.Description, "old node obj")
 		if stale := in.Node.AsOf.IsZero() || !in.Node.Looked; waits && stale && !in.Node.NoTarget && !foreign {
-			return fmt.Errorf("a machine is failed on evidence of unknown age")
+			return fmt.Errorf("machine failed by an observation of unknown age")
 		}
 		zero := p.CreationTimeout <= 0 && p.HealthTimeout <= 0 && in.Machine.Annotations == nil && in.Machine.Spec.MachineConfiguration == nil && !foreign
 		switch {
 		case zero:
-			return fmt.Errorf("the zero policy fails a machine")
+			return fmt.Errorf("machine failed by the zero policy")
 		case in.Freeze.Frozen:
-			return fmt.Errorf("a machine fails while frozen")
+			return fmt.Errorf("machine failed while frozen")
 		case was == v1alpha1.MachineUnknown && in.Machine.Spec.ProviderID != "" && !in.Node.Looked:
-			return fmt.Errorf("an incomplete view fails a machine")
+			return fmt.Errorf("machine failed with an incomplete view")
 		}
 	}
 	if is == v1alpha1.MachineUnknown && was == v1alpha1.MachineRunning && !in.Node.Looked {
-		return fmt.Errorf("a machine is doubted although its Node was not looked for")
+		return fmt.Errorf("machine Unknown although its Node was not read")
 	}
 	if is == v1alpha1.MachineTerminating && was != is && in.Machine.DeletionTimestamp.IsZero() {
-		return fmt.Errorf("a machine that is not deleted is led out")
+		return fmt.Errorf("deletion step for a machine that is not being deleted")
 	}
 	if m.ResourceVersion != in.Machine.ResourceVersion {
-		return fmt.Errorf("a write that cannot conflict")
+		return fmt.Errorf("write without the observed resource version")
 	}
 	return nil
 }
 
-// anyExit is a machine of any kind that is being deleted, with volumes of any kind and
-// in a cluster that has been looked at.
+// anyExit returns a random machine that is being deleted, with random volumes, in a cluster that
+// was read.
 func anyExit(r *rand.Rand) machine.Observation {
 	in := anything(r)
 	in.Machine.Finalizers = []string{v1alpha1.MCMFinalizerName}
@@ -496,8 +493,8 @@ func anyAttachments(r *rand.Rand) machine.AttachmentsView {
 	return v
 }
 
-// TestDeletion_RandomWorlds_End is I-18: in a world that obeys, but whose volumes stay, every
-// machine is let go whose class exists, or whose deletion is forced.
+// TestDeletion_RandomWorlds_End asserts that the deletion of a machine ends if its class exists or
+// the deletion is forced, also if volumes stay attached (I-18).
 func TestDeletion_RandomWorlds_End(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(1000) {
@@ -521,28 +518,29 @@ func TestDeletion_RandomWorlds_End(t *testing.T) {
 	}
 }
 
-// checkOrder asserts in which order things were done, and that none was forgotten. A
-// deletion that fails puts an earlier answer in doubt, so that a drain may follow it.
+// checkOrder asserts the order of the steps, and that all were made. After a failed deletion the
+// presence of the VM is not known, so that a drain may follow.
 func checkOrder(t *testing.T, seed uint64, x *world, faults bool) {
 	t.Helper()
 	vm, node := slices.Index(x.did, stepVM), slices.Index(x.did, stepNode)
 	for i, s := range x.did {
 		switch {
 		case s == stepDrain && !faults && vm >= 0 && slices.Contains(x.did[:i], stepVM) && !slices.Contains(x.did[:i], stepName):
-			require.Fail(t, "a Node is drained whose VM is gone", "seed %d: %q", seed, x.did)
+			require.Fail(t, "drain after the deletion of the VM", "seed %d: %q", seed, x.did)
 		case s == stepNode && node != i:
-			require.Fail(t, "a Node is deleted twice", "seed %d: %q", seed, x.did)
+			require.Fail(t, "Node deleted twice", "seed %d: %q", seed, x.did)
 		}
 	}
 	if vm >= 0 && node >= 0 {
 		require.Less(t, vm, node, "seed %d: %q", seed, x.did)
 	}
 	if x.in.Node.Node != nil && !x.in.Node.NoTarget && x.in.Node.Node.DeletionTimestamp.IsZero() {
-		require.NotContains(t, []string{"", "m"}, x.in.Node.Node.Labels[v1alpha1.MachineNameLabelKey], "seed %d: a Node is left: %q", seed, x.did)
+		require.NotContains(t, []string{"", "m"}, x.in.Node.Node.Labels[v1alpha1.MachineNameLabelKey], "seed %d: Node not deleted: %q", seed, x.did)
 	}
 }
 
-// TestDecide_IncompleteView_NothingDestructive is I-3 for a deletion.
+// TestDecide_IncompleteView_NothingDestructive asserts that nothing is deleted if the cluster was
+// not read (I-3).
 func TestDecide_IncompleteView_NothingDestructive(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(1000) {
@@ -557,7 +555,7 @@ func TestDecide_IncompleteView_NothingDestructive(t *testing.T) {
 			away := slices.ContainsFunc(in.Node.Node.Status.Conditions, func(c corev1.NodeCondition) bool {
 				return c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue
 			})
-			require.True(t, late || away || forced(m) || m.Status.LastOperation.Description == markerC, "seed %d: attachments are deleted without force", seed)
+			require.True(t, late || away || forced(m) || m.Status.LastOperation.Description == markerC, "seed %d: attachments deleted without force", seed)
 			var live []string
 			for _, va := range in.Attachments.Attachments {
 				if va != nil && va.Spec.NodeName == "n" && va.DeletionTimestamp.IsZero() {
@@ -571,7 +569,7 @@ func TestDecide_IncompleteView_NothingDestructive(t *testing.T) {
 		switch a := machine.Decide(in, p, now).Action.(type) {
 		case nil, machine.DeleteToken:
 		default:
-			require.Fail(t, "on a cluster that was not read", "seed %d: %s", seed, a)
+			require.Fail(t, "action for a cluster that was not read", "seed %d: %s", seed, a)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func TestDrain_ReadOnlyFilesystem_IsUnreachableAfterFiveMinutes(t *testing.T) {
 	}
 }
 
-func TestHealth_NodeVanishesBeforeItsConditionsAreRecorded_Unknown(t *testing.T) {
+func TestHealth_NodeGoneBeforeConditions_Unknown(t *testing.T) {
 	in := living(v1alpha1.MachineRunning)
 	in.Machine.Status.Conditions = nil
 	require.Equal(t, "Unknown HealthCheck Processing false", nextStatus(t, in))

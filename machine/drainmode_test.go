@@ -26,18 +26,18 @@ func TestDrains_EachState_ReportsWhetherPodsMatter(t *testing.T) {
 		in   machine.Observation
 		want bool
 	}{
-		"of a machine that runs they do not":     {of(v1alpha1.MachineRunning), false},
-		"of one that goes they do":               {of(v1alpha1.MachineRunning, leaving), true},
-		"also without Node":                      {living(v1alpha1.MachineRunning, leaving), true},
-		"a candidate's do not":                   {of(v1alpha1.MachineRunning, updates(v1alpha1.CandidateForUpdate)), false},
-		"once it is selected they do":            {of(v1alpha1.MachineRunning, updates(v1alpha1.SelectedForUpdate)), true},
-		"until it is drained":                    {of(v1alpha1.MachineInPlaceUpdating, updates(v1alpha1.DrainSuccessful)), false},
-		"a failed machine's do not":              {of(v1alpha1.MachineFailed), false},
-		"one's that is preserved do":             {of(v1alpha1.MachineFailed, ending(time.Hour)), true},
-		"not without a Node":                     {living(v1alpha1.MachineFailed, ending(time.Hour)), false},
-		"also if pods could not be moved":        {of(v1alpha1.MachineFailed, ending(time.Hour), said("Preserved node could not be drained.")), true},
-		"until it is drained for that":           {of(v1alpha1.MachineFailed, ending(time.Hour), said("Preserved node drained successfully. Machine preserved until x.")), false},
-		"one's that is preserved and runs don't": {of(v1alpha1.MachineRunning, ending(time.Hour)), false},
+		"Running: no":                             {of(v1alpha1.MachineRunning), false},
+		"being deleted: yes":                      {of(v1alpha1.MachineRunning, leaving), true},
+		"being deleted without a Node: yes":       {living(v1alpha1.MachineRunning, leaving), true},
+		"candidate for an update: no":             {of(v1alpha1.MachineRunning, updates(v1alpha1.CandidateForUpdate)), false},
+		"selected for an update: yes":             {of(v1alpha1.MachineRunning, updates(v1alpha1.SelectedForUpdate)), true},
+		"drained for an update: no":               {of(v1alpha1.MachineInPlaceUpdating, updates(v1alpha1.DrainSuccessful)), false},
+		"Failed: no":                              {of(v1alpha1.MachineFailed), false},
+		"Failed and preserved: yes":               {of(v1alpha1.MachineFailed, ending(time.Hour)), true},
+		"Failed and preserved without a Node: no": {living(v1alpha1.MachineFailed, ending(time.Hour)), false},
+		"Failed and preserved, drain failed: yes": {of(v1alpha1.MachineFailed, ending(time.Hour), said("Preserved node could not be drained.")), true},
+		"Failed and preserved, drained: no":       {of(v1alpha1.MachineFailed, ending(time.Hour), said("Preserved node drained successfully. Machine preserved until x.")), false},
+		"Running and preserved: no":               {of(v1alpha1.MachineRunning, ending(time.Hour)), false},
 	} {
 		require.Equal(t, tc.want, machine.Drains(tc.in.Machine, tc.in.Node.Node), name)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// aMachine returns a machine whose VM exists, changed.
+// aMachine returns a machine with a VM.
 func aMachine(changes ...change) *v1alpha1.Machine {
 	return after(append([]change{withID}, changes...)...).Machine
 }
@@ -36,23 +36,23 @@ func TestEvents_EachChange_Texts(t *testing.T) {
 		before, after *v1alpha1.Machine
 		want          string
 	}{
-		{"nothing of no machine", aMachine(), nil, ""},
-		{"nothing of a machine that is only there", nil, &v1alpha1.Machine{}, ""},
-		{"a machine seen for the first time tells its phase", nil, aMachine(phase("Running")), `Normal Running Phase is "Running"`},
-		{"that the VM exists", aMachine(), aMachine(phase("Pending"), operation(create, doing, v1alpha1.CreatingMachine, "")), `Normal Pending Phase is "Pending": VM simulated:///1 exists, node n has to join`},
-		{"that the VM exists and that is all", aMachine(), aMachine(phase("Available")), `Normal Available Phase is "Available": VM simulated:///1 exists`},
-		{"that it has joined", aMachine(phase("Pending")), aMachine(phase("Running"), operation(create, done, "joined in 8s", "")), `Normal Running Phase is "Running", was "Pending": joined in 8s`},
-		{"that it is not well", aMachine(phase("Running")), aMachine(phase("Unknown"), operation(health, doing, "no node", "")), `Warning Unknown Phase is "Unknown", was "Running": no node`},
-		{"that it is given up, once", aMachine(phase("Unknown"), operation(health, doing, "", "")), aMachine(phase("Failed"), operation(health, failed, "too long", "")), `Warning Failed Phase is "Failed", was "Unknown": too long`},
-		{"that it cannot be made, and why", aMachine(), crash, "Warning CrashLoopBackOff Phase is \"CrashLoopBackOff\"\nWarning ResourceExhausted Create failed: no room"},
-		{"not that it fails again", crash, aMachine(phase("CrashLoopBackOff"), operation(create, failed, "request 2", "ResourceExhausted")), ""},
-		{"that it fails in another way", crash, aMachine(phase("CrashLoopBackOff"), operation(create, failed, "who?", "Unauthenticated")), "Warning Unauthenticated Create failed: who?"},
-		{"that it fails without a code", aMachine(), aMachine(operation(create, failed, "no class", "")), "Warning CreateFailed Create failed: no class"},
-		{"a code that is no word gives another reason", aMachine(), aMachine(operation("", failed, "x", "not a word")), "Warning Failed x"},
-		{"a phase that is no word gives another reason", aMachine(), aMachine(phase("on fire")), `Normal PhaseChanged Phase is "on fire"`},
-		{"nothing of its end", aMachine(phase("Terminating"), leaving), aMachine(phase("Terminating"), leaving, unguarded), ""},
-		{"a later machine of the same name is another", aMachine(phase("Running")), aMachine(phase("Running"), spec(func(m *v1alpha1.Machine) { m.UID = "2" })), `Normal Running Phase is "Running"`},
-		{"nothing of texts and labels", aMachine(phase("Running"), operation(create, done, "a", "")), aMachine(phase("Running"), operation(create, done, "b", ""), spec(func(m *v1alpha1.Machine) { m.Labels = nil })), ""},
+		{"no machine: none", aMachine(), nil, ""},
+		{"new machine without phase: none", nil, &v1alpha1.Machine{}, ""},
+		{"first observation: phase", nil, aMachine(phase("Running")), `Normal Running Phase is "Running"`},
+		{"VM exists", aMachine(), aMachine(phase("Pending"), operation(create, doing, v1alpha1.CreatingMachine, "")), `Normal Pending Phase is "Pending": VM simulated:///1 exists, node n has to join`},
+		{"VM exists, no target cluster", aMachine(), aMachine(phase("Available")), `Normal Available Phase is "Available": VM simulated:///1 exists`},
+		{"Node joined", aMachine(phase("Pending")), aMachine(phase("Running"), operation(create, done, "joined in 8s", "")), `Normal Running Phase is "Running", was "Pending": joined in 8s`},
+		{"Node unhealthy", aMachine(phase("Running")), aMachine(phase("Unknown"), operation(health, doing, "no node", "")), `Warning Unknown Phase is "Unknown", was "Running": no node`},
+		{"health timeout: one Event", aMachine(phase("Unknown"), operation(health, doing, "", "")), aMachine(phase("Failed"), operation(health, failed, "too long", "")), `Warning Failed Phase is "Failed", was "Unknown": too long`},
+		{"creation fails: phase and error", aMachine(), crash, "Warning CrashLoopBackOff Phase is \"CrashLoopBackOff\"\nWarning ResourceExhausted Create failed: no room"},
+		{"creation fails again with the same code: none", crash, aMachine(phase("CrashLoopBackOff"), operation(create, failed, "request 2", "ResourceExhausted")), ""},
+		{"creation fails with another code", crash, aMachine(phase("CrashLoopBackOff"), operation(create, failed, "who?", "Unauthenticated")), "Warning Unauthenticated Create failed: who?"},
+		{"creation fails without a code", aMachine(), aMachine(operation(create, failed, "no class", "")), "Warning CreateFailed Create failed: no class"},
+		{"code is not a valid reason", aMachine(), aMachine(operation("", failed, "x", "not a word")), "Warning Failed x"},
+		{"phase is not a valid reason", aMachine(), aMachine(phase("on fire")), `Normal PhaseChanged Phase is "on fire"`},
+		{"finalizer removed: none", aMachine(phase("Terminating"), leaving), aMachine(phase("Terminating"), leaving, unguarded), ""},
+		{"later machine of the same name: phase", aMachine(phase("Running")), aMachine(phase("Running"), spec(func(m *v1alpha1.Machine) { m.UID = "2" })), `Normal Running Phase is "Running"`},
+		{"texts and labels: none", aMachine(phase("Running"), operation(create, done, "a", "")), aMachine(phase("Running"), operation(create, done, "b", ""), spec(func(m *v1alpha1.Machine) { m.Labels = nil })), ""},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -24,7 +24,7 @@ import (
 
 var wrote = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// version returns a set called x at a resource version.
+// version returns a set with the name x and a resource version.
 func version(uid types.UID, resourceVersion string) *v1alpha1.MachineSet {
 	return &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "x", UID: uid, ResourceVersion: resourceVersion}}
 }
@@ -39,7 +39,7 @@ func deletedAt(s *v1alpha1.MachineSet) *v1alpha1.MachineSet {
 	return s
 }
 
-// shows is a cache with one object; nil is an empty one.
+// shows returns a cache with one object. Nil is an empty cache.
 func shows(o metav1.Object) func(kind, name string) metav1.Object {
 	return func(kind, name string) metav1.Object {
 		if s, ok := o.(*v1alpha1.MachineSet); ok && kind == machine.KindSet && name == "x" {
@@ -60,28 +60,28 @@ func TestExpectations_CacheAndLiveReads_EndThem(t *testing.T) {
 		of       machine.Expectations
 		object   metav1.Object
 		complete bool
-		observed bool // whether it is expected still after Observe
-		looked   bool // and after Looked
+		observed bool // still expected after Observe
+		looked   bool // still expected after Looked
 	}{
-		"creating, nothing there":             {creating, nil, complete, true, false},
-		"creating, there":                     {creating, version("a", "1"), partial, false, true},
-		"created, nothing there":              {created, none, complete, true, false},
-		"created, there":                      {created, ownedBy("d", version("a", "10")), partial, false, true},
-		"created, there, released":            {created, version("a", "12"), partial, false, false},
-		"created, the one before still there": {created, version("b", "9"), complete, true, false},
-		"created, replaced":                   {created, version("b", "11"), partial, false, false},
-		"updated, earlier version":            {updated, ownedBy("d", version("a", "9")), complete, true, true},
-		"updated, the version":                {updated, ownedBy("d", version("a", "10")), partial, false, true},
-		"updated, later version":              {updated, ownedBy("d", version("a", "100")), partial, false, true},
-		"updated, version without order":      {updated, version("a", "?"), partial, false, true},
-		"updated, gone":                       {updated, nil, complete, false, false},
-		"updated, not in a partial view":      {updated, none, partial, true, false},
-		"updated, replaced":                   {updated, version("b", "1"), partial, false, false},
-		"deleting, still there":               {deleting, version("a", "9"), complete, true, false},
-		"deleting, being deleted":             {deleting, deletedAt(version("a", "9")), partial, false, true},
-		"deleting, gone":                      {deleting, nil, complete, false, true},
-		"deleting, not in a partial view":     {deleting, nil, partial, true, true},
-		"deleting, replaced":                  {deleting, version("b", "9"), partial, false, true},
+		"creating, not in the cache":           {creating, nil, complete, true, false},
+		"creating, in the cache":               {creating, version("a", "1"), partial, false, true},
+		"created, not in the cache":            {created, none, complete, true, false},
+		"created, in the cache":                {created, ownedBy("d", version("a", "10")), partial, false, true},
+		"created, in the cache, released":      {created, version("a", "12"), partial, false, false},
+		"created, earlier object in the cache": {created, version("b", "9"), complete, true, false},
+		"created, replaced":                    {created, version("b", "11"), partial, false, false},
+		"updated, earlier version":             {updated, ownedBy("d", version("a", "9")), complete, true, true},
+		"updated, same version":                {updated, ownedBy("d", version("a", "10")), partial, false, true},
+		"updated, later version":               {updated, ownedBy("d", version("a", "100")), partial, false, true},
+		"updated, version without order":       {updated, version("a", "?"), partial, false, true},
+		"updated, deleted":                     {updated, nil, complete, false, false},
+		"updated, not in a partial view":       {updated, none, partial, true, false},
+		"updated, replaced":                    {updated, version("b", "1"), partial, false, false},
+		"deleting, in the cache":               {deleting, version("a", "9"), complete, true, false},
+		"deleting, being deleted":              {deleting, deletedAt(version("a", "9")), partial, false, true},
+		"deleting, deleted":                    {deleting, nil, complete, false, true},
+		"deleting, not in a partial view":      {deleting, nil, partial, true, true},
+		"deleting, replaced":                   {deleting, version("b", "9"), partial, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Len(t, c.of, 1)
@@ -92,32 +92,32 @@ func TestExpectations_CacheAndLiveReads_EndThem(t *testing.T) {
 			for _, x := range left {
 				require.Equal(t, later, x.At)
 			}
-			require.Equal(t, wrote, c.of[0].At, "the receiver is a value")
-			require.Equal(t, c.of, c.of.Looked(machine.KindSet, "y", c.object, later), "of another name")
-			require.Equal(t, c.of, c.of.Looked(machine.KindSet, "x", &corev1.Node{}, later), "of another kind")
+			require.Equal(t, wrote, c.of[0].At, "the receiver is not changed")
+			require.Equal(t, c.of, c.of.Looked(machine.KindSet, "y", c.object, later), "another name")
+			require.Equal(t, c.of, c.of.Looked(machine.KindSet, "x", &corev1.Node{}, later), "another kind")
 		})
 	}
 }
 
-func TestExpectations_FailedCall_IsDroppedOnlyIfTheServerRefusedADeletion(t *testing.T) {
+func TestExpectations_FailedCall_OnlyRefusedDeletionEnds(t *testing.T) {
 	machines := schema.GroupResource{Group: v1alpha1.GroupName, Resource: "machines"}
 	for name, c := range map[string]struct {
 		err        error
 		kept, look bool
 	}{
-		"no error":                          {nil, true, false},
-		"a conflict":                        {apierrors.NewConflict(machines, "m", errors.New("old")), false, false},
-		"one that exists already":           {apierrors.NewAlreadyExists(machines, "m"), false, false},
-		"too many requests":                 {apierrors.NewTooManyRequests("later", 1), false, false},
-		"forbidden":                         {apierrors.NewForbidden(machines, "m", errors.New("no")), false, false},
-		"not found, wrapped":                {fmt.Errorf("deleting: %w", apierrors.NewNotFound(machines, "m")), false, false},
-		"unavailable":                       {apierrors.NewServiceUnavailable("503"), true, true},
-		"a timeout of the server":           {apierrors.NewServerTimeout(machines, "create", 1), true, false},
-		"a timeout on the way":              {apierrors.NewTimeoutError("late", 1), true, false},
-		"a broken connection":               {errors.New("connection reset by peer"), true, false},
-		"an end of the context":             {context.DeadlineExceeded, true, false},
-		"an internal error":                 {apierrors.NewInternalError(errors.New("etcd")), true, true},
-		"a text that says it was forbidden": {errors.New("machines \"m\" is forbidden"), true, false},
+		"no error":                     {nil, true, false},
+		"conflict":                     {apierrors.NewConflict(machines, "m", errors.New("old")), false, false},
+		"already exists":               {apierrors.NewAlreadyExists(machines, "m"), false, false},
+		"too many requests":            {apierrors.NewTooManyRequests("later", 1), false, false},
+		"forbidden":                    {apierrors.NewForbidden(machines, "m", errors.New("no")), false, false},
+		"not found, wrapped":           {fmt.Errorf("deleting: %w", apierrors.NewNotFound(machines, "m")), false, false},
+		"unavailable":                  {apierrors.NewServiceUnavailable("503"), true, true},
+		"timeout of the server":        {apierrors.NewServerTimeout(machines, "create", 1), true, false},
+		"timeout of the request":       {apierrors.NewTimeoutError("late", 1), true, false},
+		"broken connection":            {errors.New("connection reset by peer"), true, false},
+		"end of the context":           {context.DeadlineExceeded, true, false},
+		"internal error":               {apierrors.NewInternalError(errors.New("etcd")), true, true},
+		"text with the word forbidden": {errors.New("machines \"m\" is forbidden"), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			other := machine.Expectations{}.Creating(machine.KindMachine, "n", wrote)
@@ -127,8 +127,8 @@ func TestExpectations_FailedCall_IsDroppedOnlyIfTheServerRefusedADeletion(t *tes
 			require.Equal(t, other, next.Creates())
 
 			next, look = other.Creating(machine.KindMachine, "m", wrote).Failed(machine.KindMachine, "m", c.err)
-			require.Len(t, next, 2, "no answer to a creation proves that there is no machine")
-			require.Equal(t, c.look || !c.kept, look, "what was answered is looked for")
+			require.Len(t, next, 2, "a failed creation stays expected")
+			require.Equal(t, c.look || !c.kept, look, "an error of the API server needs a live read")
 		})
 	}
 }
@@ -151,6 +151,6 @@ func FuzzExpectations(f *testing.F) {
 		require.Equal(t, left, left.Observe(shows(object), complete))
 		require.LessOrEqual(t, len(e.Looked(machine.KindSet, "x", object, wrote)), len(e))
 		require.LessOrEqual(t, len(e.Creates())+len(e.Deletes()), len(e))
-		require.Empty(t, cmp.Diff(e, again), "nothing is modified")
+		require.Empty(t, cmp.Diff(e, again), "the receiver is not changed")
 	})
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// TestFreeze_Frozen_OnlyDeletionGoesOn decides about any machine: while there is a freeze,
-// a machine that is not being deleted has no action, and one that is goes as ever.
-func TestFreeze_Frozen_OnlyDeletionGoesOn(t *testing.T) {
+// TestFreeze_Frozen_OnlyDeletionsContinue asserts for random machines that a freeze stops all
+// actions except deletions.
+func TestFreeze_Frozen_OnlyDeletionsContinue(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4000) {
 		r := rand.New(rand.NewPCG(seed, 9))
@@ -38,8 +38,8 @@ func TestFreeze_Frozen_OnlyDeletionGoesOn(t *testing.T) {
 	}
 }
 
-// TestFreeze_AfterOutage_TimeoutsBeginAnew decides about machines whose phase began an hour
-// ago. None is failed before its whole timeout has passed since the API servers answer.
+// TestFreeze_AfterOutage_TimeoutsBeginAnew has machines whose phase began an hour ago. Each fails
+// only after its whole timeout since the API servers answer.
 func TestFreeze_AfterOutage_TimeoutsBeginAnew(t *testing.T) {
 	t.Parallel()
 	silent := node(ready(corev1.ConditionUnknown))
@@ -70,7 +70,7 @@ func TestFreeze_AfterOutage_TimeoutsBeginAnew(t *testing.T) {
 		}
 		in := tc.in
 		in.Siblings.Complete = true
-		in.Freeze.ClocksFrom = now.Add(time.Hour) // by another clock
+		in.Freeze.ClocksFrom = now.Add(time.Hour) // of a clock that is ahead
 		require.Equal(t, machine.Decide(tc.in, p, now).Reason, machine.Decide(in, p, now).Reason, name)
 	}
 }

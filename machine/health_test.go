@@ -25,13 +25,13 @@ func TestHealth_Conditions_Phase(t *testing.T) {
 		want       bool
 		bad        int
 	}{
-		"no conditions are not healthy":         {nil, false, 0},
-		"Ready is healthy":                      {[]corev1.NodeCondition{condition("Ready", "True")}, true, 0},
-		"Ready has to be True":                  {[]corev1.NodeCondition{condition("Ready", "Unknown")}, false, 1},
-		"Ready has to be there (DM-30)":         {[]corev1.NodeCondition{condition("KernelDeadlock", "False")}, false, 0},
-		"a listed condition has to be False":    {[]corev1.NodeCondition{condition("Ready", "True"), condition("KernelDeadlock", "True")}, false, 1},
-		"Unknown is not False":                  {[]corev1.NodeCondition{condition("KernelDeadlock", "Unknown"), condition("Ready", "True")}, false, 1},
-		"all that is bad is told, in its order": {[]corev1.NodeCondition{condition("KernelDeadlock", "True"), condition("Ready", "False")}, false, 2},
+		"no conditions: unhealthy":                {nil, false, 0},
+		"Ready: healthy":                          {[]corev1.NodeCondition{condition("Ready", "True")}, true, 0},
+		"Ready Unknown: unhealthy":                {[]corev1.NodeCondition{condition("Ready", "Unknown")}, false, 1},
+		"Ready missing: unhealthy (DM-30)":        {[]corev1.NodeCondition{condition("KernelDeadlock", "False")}, false, 0},
+		"listed condition True: unhealthy":        {[]corev1.NodeCondition{condition("Ready", "True"), condition("KernelDeadlock", "True")}, false, 1},
+		"listed condition Unknown: unhealthy":     {[]corev1.NodeCondition{condition("KernelDeadlock", "Unknown"), condition("Ready", "True")}, false, 1},
+		"two bad conditions: both in the message": {[]corev1.NodeCondition{condition("KernelDeadlock", "True"), condition("Ready", "False")}, false, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := living(v1alpha1.MachineRunning, node(tc.conditions...), copied)
@@ -54,11 +54,11 @@ func TestConditions_Changed_AreCopied(t *testing.T) {
 		recorded, observed list
 		want               bool
 	}{
-		"the same in another order is none":         {list{a, b}, list{b, a}, false},
-		"a type that comes is one":                  {list{a}, list{a, b}, true},
-		"the reason of the in-place update is one":  {list{update}, list{progress}, true},
-		"a type that stands twice counts once":      {list{a, condition("A", "False")}, list{a, condition("A", "False")}, false},
-		"but a change of how many there are is one": {list{a}, list{a, a}, true},
+		"another order: no change":        {list{a, b}, list{b, a}, false},
+		"new type: change":                {list{a}, list{a, b}, true},
+		"reason of InPlaceUpdate: change": {list{update}, list{progress}, true},
+		"duplicate type: no change":       {list{a, condition("A", "False")}, list{a, condition("A", "False")}, false},
+		"another number: change":          {list{a}, list{a, a}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := living(v1alpha1.MachineInPlaceUpdateFailed, node(tc.observed...), spec(func(m *v1alpha1.Machine) { m.Status.Conditions = tc.recorded }))
@@ -68,8 +68,8 @@ func TestConditions_Changed_AreCopied(t *testing.T) {
 	}
 }
 
-// TestReplacementLimit_Siblings_CountOfReplaced counts the machines that are being
-// replaced, as a policy without room tells it.
+// TestReplacementLimit_Siblings_CountOfReplaced asserts the number of machines being replaced in
+// the message of a policy with the limit 0.
 func TestReplacementLimit_Siblings_CountOfReplaced(t *testing.T) {
 	const failed, unknown, failedUpdate, leaves = v1alpha1.MachineFailed, v1alpha1.MachineUnknown, v1alpha1.MachineInPlaceUpdateFailed, v1alpha1.MachineTerminating
 	of := func(uid string, p v1alpha1.MachinePhase, preserved bool) *v1alpha1.Machine {
@@ -87,16 +87,16 @@ func TestReplacementLimit_Siblings_CountOfReplaced(t *testing.T) {
 		siblings list
 		want     int
 	}{
-		"nil entries count nothing":                                    {unknown, list{nil}, 0},
-		"the machine itself does not (DM-08)":                          {unknown, list{of("me", failed, false)}, 0},
-		"Running and Unknown do not":                                   {unknown, list{of("a", v1alpha1.MachineRunning, false), of("b", unknown, false)}, 0},
-		"any other phase does":                                         {unknown, list{of("a", "", false), of("b", failed, false), of("c", v1alpha1.MachinePending, false)}, 3},
-		"a preserved machine does not":                                 {unknown, list{of("a", failed, true)}, 0},
-		"one Terminating counts twice":                                 {unknown, list{of("a", leaves, false)}, 2},
-		"once if it was preserved":                                     {unknown, list{of("a", leaves, true)}, 1},
-		"a machine without UID is not excepted":                        {unknown, list{of("", failed, false)}, 1},
-		"those whose update failed do not wait for each other (DM-08)": {failedUpdate, updates, 1},
-		"but others wait for them":                                     {unknown, updates, 2},
+		"nil: not counted":                                               {unknown, list{nil}, 0},
+		"the machine itself: not counted (DM-08)":                        {unknown, list{of("me", failed, false)}, 0},
+		"Running and Unknown: not counted":                               {unknown, list{of("a", v1alpha1.MachineRunning, false), of("b", unknown, false)}, 0},
+		"other phases: counted":                                          {unknown, list{of("a", "", false), of("b", failed, false), of("c", v1alpha1.MachinePending, false)}, 3},
+		"preserved: not counted":                                         {unknown, list{of("a", failed, true)}, 0},
+		"Terminating: counted twice":                                     {unknown, list{of("a", leaves, false)}, 2},
+		"Terminating and preserved: counted once":                        {unknown, list{of("a", leaves, true)}, 1},
+		"no UID: counted":                                                {unknown, list{of("", failed, false)}, 1},
+		"InPlaceUpdateFailed does not count InPlaceUpdateFailed (DM-08)": {failedUpdate, updates, 1},
+		"InPlaceUpdateFailed: counted for other machines":                {unknown, updates, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := living(tc.phase, longUnknown, sick, copied, inPool)

@@ -23,8 +23,7 @@ const (
 	resultLabel    = v1alpha1.LabelKeyNodeUpdateResult
 )
 
-// labeled puts labels on the Node: some of candidate, selected, successful,
-// failed.
+// labeled sets labels on the Node: candidate, replace, selected, successful, failed.
 func labeled(words string) change {
 	return onNode(func(n *corev1.Node) {
 		for word := range strings.FieldsSeq(words) {
@@ -43,7 +42,7 @@ func labeled(words string) change {
 	})
 }
 
-// updates is how far the Node has come since a minute, which is copied.
+// updates sets the step of an in-place update, a minute ago, on the Node and the machine.
 func updates(step string) change {
 	return func(in *machine.Observation) {
 		if step != "" {
@@ -55,7 +54,7 @@ func updates(step string) change {
 	}
 }
 
-// anyUpdate puts a Node anywhere into an update in place.
+// anyUpdate sets random labels and a random step of an in-place update on a Node.
 func anyUpdate(r *rand.Rand, n *corev1.Node) {
 	for _, key := range []string{candidateLabel, selectedLabel} {
 		annotate(n.Labels, key, pick(r, "-", "-", "true"))
@@ -122,34 +121,34 @@ func TestInPlaceUpdate_Steps_InOrder(t *testing.T) {
 		drain    = "drain node n, by force from 2026-03-01T13:59:00Z (Draining: for its in-place update)"
 	)
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"a candidate lives on until it is selected":      {of(running, "candidate", v1alpha1.CandidateForUpdate), "nothing (InPlaceUpdate: it waits to be selected for its in-place update); waits for node/n: InPlaceUpdate: it waits to be selected for its in-place update"},
-		"a Node that is selected is drained":             {of(running, selected, v1alpha1.SelectedForUpdate), drain},
-		"which takes its time":                           {of(running, selected, v1alpha1.SelectedForUpdate, waits, onNode(func(n *corev1.Node) { n.Status.Conditions[1].LastTransitionTime = metav1.NewTime(now) })), "nothing (Draining); waits for pod/a/b: Budget"},
-		"what it waits for is told after a while":        {of(running, selected, v1alpha1.SelectedForUpdate, waits), `record phase "Running", DrainNode Processing (Draining: ` + news + ")"},
-		"the drain of another reason counts for nothing": {of(running, selected, v1alpha1.SelectedForUpdate, func(in *machine.Observation) { in.Drain = machine.DrainView{Started: now, Round: now, Done: true} }), drain},
-		"once drained the phase tells":                   {of(running, selected, v1alpha1.SelectedForUpdate, done), `record phase "InPlaceUpdating", InPlaceUpdate Processing (Drained: Machine m is undergoing an in-place update)`},
-		"then the Node":                                  {of(updating, selected, v1alpha1.SelectedForUpdate, done), "set condition InPlaceUpdate=True (DrainSuccessful) on node n (InPlaceUpdate)"},
-		"after a crash it is drained again":              {of(updating, selected, v1alpha1.SelectedForUpdate), drain},
-		"then it is ready":                               {of(updating, selected, v1alpha1.DrainSuccessful), "set condition InPlaceUpdate=True (ReadyForUpdate) on node n (InPlaceUpdate)"},
-		"and waits for its agent":                        {of(updating, selected, v1alpha1.ReadyForUpdate), ready},
-		"without labels an update is still to end":       {of(updating, "", v1alpha1.UpdateFailed), open},
-		"nothing else waits":                             {of(updating, selected, v1alpha1.ReadyForUpdate, asks("now", "-", "-")), `record phase "InPlaceUpdating",   (Preserved: until 2026-03-05T12:00:00Z)`},
-		"also after a failure (H5)":                      {of(failed, "candidate selected successful", v1alpha1.UpdateSuccessful), `record phase "InPlaceUpdateSuccessful", InPlaceUpdate Successful (UpdateSucceeded: Machine m successfully updated dependencies)`},
-		"the Node tells before the machine":              {of(updating, "candidate selected successful", v1alpha1.ReadyForUpdate), "set condition InPlaceUpdate=True (UpdateSuccessful) on node n (InPlaceUpdate)"},
-		"once (H6)":                                      {of(failed, "candidate selected failed", v1alpha1.UpdateFailed), "nothing (UpdateFailed: the in-place update has failed); waits for node/n: UpdateFailed: the in-place update has failed"},
-		"an update takes no longer than its timeout":     {of(updating, selected, v1alpha1.ReadyForUpdate, since(20*time.Minute)), `record phase "InPlaceUpdateFailed", InPlaceUpdate Failed (UpdateTimeout: Machine m failed to in-place update in 20m0s.)`},
-		"also without a label":                           {of(updating, "", v1alpha1.UpdateFailed, since(time.Hour)), `record phase "InPlaceUpdateFailed", InPlaceUpdate Failed (UpdateTimeout: Machine m failed to in-place update in 20m0s.)`},
-		"a phase without a known begin begins now":       {of(updating, "", v1alpha1.UpdateFailed, spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.Time{} })), `record phase "InPlaceUpdating",   (InPlaceUpdate)`},
-		"nor is the Node of another":                     {of(v1alpha1.MachineRunning, selected, v1alpha1.SelectedForUpdate, onNode(func(n *corev1.Node) { n.Labels[v1alpha1.MachineNameLabelKey] = "other" })), `record phase "Unknown", HealthCheck Processing (NodeGone: Node object went missing. Machine m is unhealthy - changing MachinePhase to Unknown)`},
+		"candidate: waits to be selected":                     {of(running, "candidate", v1alpha1.CandidateForUpdate), "nothing (InPlaceUpdate: it waits to be selected for its in-place update); waits for node/n: InPlaceUpdate: it waits to be selected for its in-place update"},
+		"selected: drained":                                   {of(running, selected, v1alpha1.SelectedForUpdate), drain},
+		"draining for less than 30s: waits":                   {of(running, selected, v1alpha1.SelectedForUpdate, waits, onNode(func(n *corev1.Node) { n.Status.Conditions[1].LastTransitionTime = metav1.NewTime(now) })), "nothing (Draining); waits for pod/a/b: Budget"},
+		"draining for 30s: holds are recorded":                {of(running, selected, v1alpha1.SelectedForUpdate, waits), `record phase "Running", DrainNode Processing (Draining: ` + news + ")"},
+		"drain of another start: drained again":               {of(running, selected, v1alpha1.SelectedForUpdate, func(in *machine.Observation) { in.Drain = machine.DrainView{Started: now, Round: now, Done: true} }), drain},
+		"drained: phase InPlaceUpdating":                      {of(running, selected, v1alpha1.SelectedForUpdate, done), `record phase "InPlaceUpdating", InPlaceUpdate Processing (Drained: Machine m is undergoing an in-place update)`},
+		"drained, InPlaceUpdating: condition DrainSuccessful": {of(updating, selected, v1alpha1.SelectedForUpdate, done), "set condition InPlaceUpdate=True (DrainSuccessful) on node n (InPlaceUpdate)"},
+		"InPlaceUpdating, drain state lost: drained again":    {of(updating, selected, v1alpha1.SelectedForUpdate), drain},
+		"DrainSuccessful: condition ReadyForUpdate":           {of(updating, selected, v1alpha1.DrainSuccessful), "set condition InPlaceUpdate=True (ReadyForUpdate) on node n (InPlaceUpdate)"},
+		"ReadyForUpdate: waits for the agent":                 {of(updating, selected, v1alpha1.ReadyForUpdate), ready},
+		"UpdateFailed without labels: waits":                  {of(updating, "", v1alpha1.UpdateFailed), open},
+		"ReadyForUpdate, preserve annotation: preserved":      {of(updating, selected, v1alpha1.ReadyForUpdate, asks("now", "-", "-")), `record phase "InPlaceUpdating",   (Preserved: until 2026-03-05T12:00:00Z)`},
+		"successful after a failure: InPlaceUpdateSuccessful": {of(failed, "candidate selected successful", v1alpha1.UpdateSuccessful), `record phase "InPlaceUpdateSuccessful", InPlaceUpdate Successful (UpdateSucceeded: Machine m successfully updated dependencies)`},
+		"successful: condition before phase":                  {of(updating, "candidate selected successful", v1alpha1.ReadyForUpdate), "set condition InPlaceUpdate=True (UpdateSuccessful) on node n (InPlaceUpdate)"},
+		"failed and recorded: waits":                          {of(failed, "candidate selected failed", v1alpha1.UpdateFailed), "nothing (UpdateFailed: the in-place update has failed); waits for node/n: UpdateFailed: the in-place update has failed"},
+		"timeout: InPlaceUpdateFailed":                        {of(updating, selected, v1alpha1.ReadyForUpdate, since(20*time.Minute)), `record phase "InPlaceUpdateFailed", InPlaceUpdate Failed (UpdateTimeout: Machine m failed to in-place update in 20m0s.)`},
+		"timeout without labels: InPlaceUpdateFailed":         {of(updating, "", v1alpha1.UpdateFailed, since(time.Hour)), `record phase "InPlaceUpdateFailed", InPlaceUpdate Failed (UpdateTimeout: Machine m failed to in-place update in 20m0s.)`},
+		"phase without time: begins now":                      {of(updating, "", v1alpha1.UpdateFailed, spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.Time{} })), `record phase "InPlaceUpdating",   (InPlaceUpdate)`},
+		"Node of another machine: Unknown":                    {of(v1alpha1.MachineRunning, selected, v1alpha1.SelectedForUpdate, onNode(func(n *corev1.Node) { n.Labels[v1alpha1.MachineNameLabelKey] = "other" })), `record phase "Unknown", HealthCheck Processing (NodeGone: Node object went missing. Machine m is unhealthy - changing MachinePhase to Unknown)`},
 	})
 	in := of(updating, selected, v1alpha1.ReadyForUpdate)
 	require.Equal(t, now.Add(19*time.Minute), lawful(t, in, machine.DefaultPolicy()).NextCheck)
-	require.Zero(t, lawful(t, in, machine.Policy{}).NextCheck, "the zero policy waits for ever")
+	require.Zero(t, lawful(t, in, machine.Policy{}).NextCheck, "zero policy: no timeout")
 	in = of(running, selected, v1alpha1.SelectedForUpdate, waits, news29("other"))
-	require.Equal(t, now.Add(time.Second), lawful(t, in, machine.DefaultPolicy()).NextCheck, "when there is news to tell")
+	require.Equal(t, now.Add(time.Second), lawful(t, in, machine.DefaultPolicy()).NextCheck, "when the holds are recorded")
 }
 
-// news29 is something that a drain was told to wait for 29 seconds ago.
+// news29 sets a description of a drain, 29 seconds ago.
 func news29(what string) change {
 	return spec(func(m *v1alpha1.Machine) {
 		m.Status.LastOperation = v1alpha1.LastOperation{
@@ -168,7 +167,8 @@ func TestInPlaceUpdate_Preserved_KeepsTheEnd(t *testing.T) {
 	require.Equal(t, end, *r.end())
 }
 
-// update plays the part of all others in an update, and returns what comes of it.
+// update simulates the user, the pods and the agent of an in-place update, and returns the
+// decisions.
 func update(t *testing.T, r *world, result string) string {
 	t.Helper()
 	label := func(key, value string) func() {
@@ -176,12 +176,12 @@ func update(t *testing.T, r *world, result string) string {
 	}
 	story := r.chapter(t, "the Node becomes a candidate", label(candidateLabel, "true")) +
 		r.chapter(t, "the Node is selected", label(selectedLabel, "true")) +
-		r.chapter(t, "pods go", func() { r.drained = nil }) +
-		r.chapter(t, "the agent is done: "+result, label(resultLabel, result))
+		r.chapter(t, "the pods are evicted", func() { r.drained = nil }) +
+		r.chapter(t, "the agent reports:  "+result, label(resultLabel, result))
 	if result == v1alpha1.LabelValueNodeUpdateFailed {
-		story += r.chapter(t, "but in the end it succeeds", label(resultLabel, v1alpha1.LabelValueNodeUpdateSuccessful))
+		story += r.chapter(t, "a retry succeeds", label(resultLabel, v1alpha1.LabelValueNodeUpdateSuccessful))
 	}
-	return story + r.chapter(t, "the labels are taken away", func() {
+	return story + r.chapter(t, "the labels are removed", func() {
 		for _, key := range []string{candidateLabel, selectedLabel, resultLabel} {
 			delete(r.in.Node.Node.Labels, key)
 		}
@@ -198,7 +198,7 @@ set condition InPlaceUpdate=True (SelectedForUpdate) on node n: Node is selected
 drain node n, by force from 2026-03-01T14:00:00Z
 record phase "Running",  
 waits for pod/a/b (Budget)
--- pods go
+-- the pods are evicted
 drain node n, by force from 2026-03-01T14:00:00Z
 record phase "InPlaceUpdating", InPlaceUpdate Processing
 set condition InPlaceUpdate=True (DrainSuccessful) on node n: Node draining successful
@@ -207,30 +207,30 @@ record phase "InPlaceUpdating", InPlaceUpdate Processing
 waits for node/n (InPlaceUpdate)
 `
 
-const updateSucceeds = `-- the agent is done: successful
+const updateSucceeds = `-- the agent reports: successful
 set condition InPlaceUpdate=True (UpdateSuccessful) on node n: Node in-place update successful
 record phase "InPlaceUpdateSuccessful", InPlaceUpdate Successful
 record phase "Running", HealthCheck Successful
 waits for nothing
--- the labels are taken away
+-- the labels are removed
 waits for nothing
 `
 
-const updateFailsFirst = `-- the agent is done: failed
+const updateFailsFirst = `-- the agent reports: failed
 set condition InPlaceUpdate=True (UpdateFailed) on node n: Node in-place update failed: 
 record phase "InPlaceUpdateFailed", InPlaceUpdate Failed
 waits for node/n (UpdateFailed)
--- but in the end it succeeds
+-- a retry succeeds
 set condition InPlaceUpdate=True (UpdateSuccessful) on node n: Node in-place update successful
 record phase "InPlaceUpdateSuccessful", InPlaceUpdate Successful
 record phase "Running", HealthCheck Successful
 waits for nothing
--- the labels are taken away
+-- the labels are removed
 waits for nothing
 `
 
-// TestInPlaceUpdate_EachStep_Decision plays both orchestrations. They differ in who selects the Node: the
-// deployment controller (Auto) or a user (Manual).
+// TestInPlaceUpdate_EachStep_Decision simulates both orchestrations. The deployment controller
+// (Auto) or a user (Manual) selects the Node.
 func TestInPlaceUpdate_EachStep_Decision(t *testing.T) {
 	for result, end := range map[string]string{"successful": updateSucceeds, "failed": updateFailsFirst} {
 		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied))
@@ -247,7 +247,7 @@ func TestInPlaceUpdate_EachStep_Decision(t *testing.T) {
 		r.pass(24 * time.Hour)
 		r.in.Node.Node.Status.Conditions[0].Status = corev1.ConditionFalse
 		r.mustRest(t)
-		require.Equal(t, v1alpha1.MachineUnknown, r.in.Machine.Status.CurrentStatus.Phase, "the health of a candidate is judged")
+		require.Equal(t, v1alpha1.MachineUnknown, r.in.Machine.Status.CurrentStatus.Phase, "a candidate can be Unknown")
 		r.in.Node.Node.Labels[selectedLabel] = "true"
 		r.mustRest(t)
 		require.Equal(t, v1alpha1.MachineInPlaceUpdating, r.in.Machine.Status.CurrentStatus.Phase)

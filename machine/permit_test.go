@@ -45,9 +45,9 @@ var refusedForLong = machinist.Hold{Subject: "machinedeployment/pool", Reason: "
 
 func refuse(h machinist.Hold) change { return permit(machine.PermitView{Asked: true, Refused: h}) }
 
-// TestTakePermit_AnyTimeout_AsksBeforeTheMachineIsFailed asserts that no way to phase
+// TestTakePermit_AnyTimeout_BeforeFailing asserts that no way to phase
 // Failed because of a timeout goes past the one question.
-func TestTakePermit_AnyTimeout_AsksBeforeTheMachineIsFailed(t *testing.T) {
+func TestTakePermit_AnyTimeout_BeforeFailing(t *testing.T) {
 	for name, tc := range aboutToFail {
 		t.Run(name, func(t *testing.T) {
 			in := tc.in()
@@ -69,10 +69,10 @@ func TestTakePermit_AnyTimeout_AsksBeforeTheMachineIsFailed(t *testing.T) {
 	}
 }
 
-// TestTakePermit_Refused_FailsNothingAndGoesOn asserts that a refusal stands in the
+// TestTakePermit_Refused_NothingFails asserts that a refusal stands in the
 // decision as it is, is asked for again within a minute, and does not stop a machine from
 // arriving.
-func TestTakePermit_Refused_FailsNothingAndGoesOn(t *testing.T) {
+func TestTakePermit_Refused_NothingFails(t *testing.T) {
 	for name, tc := range aboutToFail {
 		t.Run(name, func(t *testing.T) {
 			in := after(func(in *machine.Observation) { *in = tc.in() }, refuse(refusedForLong))
@@ -98,7 +98,7 @@ func TestTakePermit_Refused_FailsNothingAndGoesOn(t *testing.T) {
 	}
 }
 
-func TestTakePermit_RefusedBeforeTheVMExists_TheVMIsMade(t *testing.T) {
+func TestTakePermit_RefusedBeforeVM_VMIsCreated(t *testing.T) {
 	in := after(intended, old, seen(machine.Absent), func(in *machine.Observation) { in.VM.ProviderID = "" }, refuse(refusedForLong))
 	require.IsType(t, machine.CreateVM{}, lawfulOnce(t, in, machine.DefaultPolicy()).Action, "a provider that recovers gets the machine to join")
 	refuse(machinist.Hold{Subject: "s", Reason: "Held", Until: now})(&in)
@@ -107,9 +107,9 @@ func TestTakePermit_RefusedBeforeTheVMExists_TheVMIsMade(t *testing.T) {
 	require.Equal(t, now.Add(5*time.Second), d.NextCheck)
 }
 
-// TestTakePermit_VMNotFound_SaysSo asserts that the question says whether anything would
+// TestTakePermit_VMNotFound_HasVMGone asserts that the question says whether anything would
 // be destroyed, and that this is looked for also while the machine is held.
-func TestTakePermit_VMNotFound_SaysSo(t *testing.T) {
+func TestTakePermit_VMNotFound_HasVMGone(t *testing.T) {
 	vanished := vm(machine.VMView{Presence: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now.Add(-time.Second)})
 	for _, phase := range []v1alpha1.MachinePhase{v1alpha1.MachineUnknown, v1alpha1.MachinePending} {
 		in := living(phase, old, longUnknown, vanished)

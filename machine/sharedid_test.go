@@ -51,7 +51,7 @@ func outcome(t *testing.T, in machine.Observation) machine.Decision {
 	return w.last
 }
 
-func TestSharedProviderID_Deletion_OnlyTheProvedOwnerDeletesTheVM(t *testing.T) {
+func TestSharedProviderID_Deletion_OnlyByOwner(t *testing.T) {
 	const byID, byName, waits = "delete the VM", "delete the VM that has the name of the machine", "waits"
 	for name, tc := range map[string]struct {
 		in   machine.Observation

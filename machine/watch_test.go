@@ -241,10 +241,10 @@ func TestNode_OfAnotherMachine_CountsAsMissing(t *testing.T) {
 	})
 }
 
-// TestNodeName_AnyName_ProviderIDIsRecordedAndLabelsStayValid answers with Node names
+// TestNodeName_AnyName_LabelsAreValid answers with Node names
 // of every length and spelling. No write of the machine carries a label that the API
 // server refuses, and the provider ID is among the first.
-func TestNodeName_AnyName_ProviderIDIsRecordedAndLabelsStayValid(t *testing.T) {
+func TestNodeName_AnyName_LabelsAreValid(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for length := range 254 {
 		name := strings.Repeat("a", length)
@@ -267,7 +267,7 @@ func TestNodeName_AnyName_ProviderIDIsRecordedAndLabelsStayValid(t *testing.T) {
 	}
 }
 
-func TestNodeName_Over63Characters_LivesWithoutLabel(t *testing.T) {
+func TestNodeName_Over63Characters_NoLabel(t *testing.T) {
 	in := living(v1alpha1.MachineRunning, healthy, copied)
 	delete(in.Machine.Labels, v1alpha1.NodeLabelKey)
 	in.Node.Node.Name, in.Node.Name = longName("m"), longName("m")
@@ -299,7 +299,7 @@ func failedAt(at time.Time) change {
 	return spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(at) })
 }
 
-func TestMachine_FailedAndNodeReadyAfterwards_RunsAgain(t *testing.T) {
+func TestFailed_NodeReadyAgain_RunsAgain(t *testing.T) {
 	again, minuteAgo := readyAt(30*time.Second), failedAt(now.Add(-time.Minute))
 	creation := operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, "", "")
 	withCondition := func(c corev1.NodeCondition) change {

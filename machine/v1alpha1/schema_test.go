@@ -225,7 +225,7 @@ func TestSchema_RandomObjects_AreAcceptedAndKept(t *testing.T) {
 	}
 }
 
-func TestSchema_OwnFields_RequireNothingAndOpaquePartsKeepUnknownFields(t *testing.T) {
+func TestSchema_OwnFields_OptionalAndOpaqueKept(t *testing.T) {
 	unknown := map[string][]string{
 		"Machine":           {".spec.nodeTemplate.metadata"},
 		"MachineClass":      {".providerSpec"},
