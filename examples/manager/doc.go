@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command manager runs the machine controllers against real clusters, over a
-// cloud that is simulated by another process. It is what the machine controller
-// of a provider looks like, with the provider's driver in place of the simulated
-// one:
+// Command manager runs all machine controllers in one process, against real clusters and the
+// simulated cloud of another process. The machine-controller of a provider has the same main
+// function with its own driver:
 //
 //	func main() {
 //		s := options.NewMCServer()
@@ -15,18 +14,17 @@
 //		}
 //	}
 //
-// It runs all controllers in one process. The programs machine-controller and
-// machine-controller-manager beside it run those of machines, and those of sets and deployments.
+// The programs machine-controller and machine-controller-manager beside it each run a part of the
+// controllers.
 //
-// To try it, with a kubeconfig that may do everything:
+// To try it, with a kubeconfig of a cluster administrator:
 //
 //	manager install --kubeconfig=$KUBECONFIG --rbac
 //	manager --simulated-cloud=http://127.0.0.1:8484 --target-kubeconfig=$KUBECONFIG
 //
-// Flags have the names and defaults of the reference system; package options says
-// which, and app what the process does with them and when it ends. Its roles are in
-// the folder manifests.
+// Package options describes the flags, which have the names of MCM, and package app the process.
+// The folder manifests has the roles.
 //
-// It exits with 0 if it was asked to stop and has, with 2 if the command line
-// makes no sense, and with 1 for everything else.
+// The exit status is 0 after a requested stop, 2 for an invalid command line, and 1 for any other
+// error.
 package main

@@ -25,8 +25,7 @@ import (
 
 func main() { os.Exit(manager(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// errUsage says that the command line makes no sense; the status is 2 then, and 1
-// for everything else.
+// errUsage means that the command line is invalid. The exit status is 2.
 var errUsage = errors.New("bad command line, -h lists the flags")
 
 // manager runs a command and returns the exit status.
@@ -53,7 +52,7 @@ func manager(args []string, out, errOut io.Writer) int {
 	}
 }
 
-// parse reads the flags of a command, which takes no arguments.
+// parse parses the flags of a command, which has no arguments.
 func parse(fs *pflag.FlagSet, args []string, out io.Writer, usage string) error {
 	fs.SetOutput(out)
 	fs.Usage = func() { _, _ = fmt.Fprintf(out, "%s\n\n%s", usage, fs.FlagUsages()) }
@@ -93,17 +92,17 @@ func runControllers(args []string, out io.Writer) error {
 const usage = `Runs the machine controllers over a simulated cloud, all in one process.
 
   manager --simulated-cloud=URL [flags]
-  manager install [flags]    puts the definitions of the machine objects into a cluster
-  manager manifests [flags]  prints them, and what a manager may do, for kubectl`
+  manager install [flags]    applies the definitions of the machine objects to a cluster
+  manager manifests [flags]  prints them, and the access of a manager, for kubectl`
 
-// installInto applies definitions, and access if asked to.
+// installInto applies the definitions, and the access if asked to.
 func installInto(args []string, out io.Writer) error {
 	fs := pflag.NewFlagSet("manager install", pflag.ContinueOnError)
-	kubeconfig := fs.String("kubeconfig", "", "file that leads to the cluster; empty is $KUBECONFIG, ~/.kube/config, or the cluster that this runs in")
-	rbac := fs.Bool("rbac", false, "also the namespace and the service account of the manager, and what it may do")
+	kubeconfig := fs.String("kubeconfig", "", "kubeconfig of the cluster; empty: $KUBECONFIG, ~/.kube/config, or the cluster that this runs in")
+	rbac := fs.Bool("rbac", false, "also apply the namespace, the service account and the roles of the manager")
 	of := installationFlags(fs)
-	timeout := fs.Duration("timeout", time.Minute, "how long everything may take")
-	if err := parse(fs, args, out, "Puts the definitions of the machine objects into a cluster, and waits until they are served.\n\n  manager install [flags]"); err != nil {
+	timeout := fs.Duration("timeout", time.Minute, "time limit")
+	if err := parse(fs, args, out, "Applies the definitions of the machine objects to a cluster, and waits until they are served.\n\n  manager install [flags]"); err != nil {
 		return err
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -129,41 +128,41 @@ func installInto(args []string, out io.Writer) error {
 		if err := install.Access(ctx, client, *of); err != nil {
 			return err
 		}
-		tell(out, *of)
+		printNextSteps(out, *of)
 	}
 	return nil
 }
 
-// installationFlags adds the flags of the commands that say what a manager may do.
+// installationFlags adds the flags that select the installation.
 func installationFlags(fs *pflag.FlagSet) *manifests.Installation {
 	of := &manifests.Installation{}
 	fs.StringVar(&of.Program, "program", manifests.ServiceAccount, "service account: "+manifests.ServiceAccount+" runs all controllers, "+
 		manifests.MachineController+" and "+manifests.MachineControllerManager+" share them")
-	fs.StringVar(&of.Machines, "namespace", "default", "of the machine objects; it has to exist")
-	fs.StringVar(&of.Manager, "manager-namespace", "", `of the manager, its service account and its lease; empty is that of the machine objects followed by "-machinist"`)
+	fs.StringVar(&of.Machines, "namespace", "default", "namespace of the machine objects; it has to exist")
+	fs.StringVar(&of.Manager, "manager-namespace", "", `namespace of the manager, its service account and its lease; empty: the namespace of the machine objects followed by "-machinist"`)
 	return of
 }
 
-// tell says how to start the manager, and in which order to delete.
-func tell(out io.Writer, of manifests.Installation) {
+// printNextSteps prints how to start the manager, and in which order to delete.
+func printNextSteps(out io.Writer, of manifests.Installation) {
 	if of.Manager == "" {
 		of.Manager = of.Machines + manifests.ManagerSuffix
 	}
-	_, _ = fmt.Fprintf(out, `service account %[2]s/%[3]s may do what a manager does; start it with
+	_, _ = fmt.Fprintf(out, `service account %[2]s/%[3]s has the access of a manager; start the manager with
   --namespace=%[1]s --leader-elect-resource-namespace=%[2]s
-to remove everything, delete the machines or the namespace %[1]s first, while the manager runs, and %[2]s when that is gone
+to remove everything, delete the machines or the namespace %[1]s while the manager runs, and then the namespace %[2]s
 `, of.Machines, of.Manager, of.Program)
 	if of.Manager == of.Machines {
 		_, _ = fmt.Fprintf(out, "warning: the deletion of the namespace %s ends the manager before the machines: their VMs stay\n", of.Machines)
 	}
 }
 
-// printManifests prints definitions and access.
+// printManifests prints the definitions and the access.
 func printManifests(args []string, out io.Writer) error {
 	fs := pflag.NewFlagSet("manager manifests", pflag.ContinueOnError)
 	of := installationFlags(fs)
-	deployment := fs.Bool("deployment", false, "also the Deployment, its PodDisruptionBudget, NetworkPolicy and priorities; its image has no registry")
-	if err := parse(fs, args, out, "Prints the definitions of the machine objects, and what a manager may do.\n\n  manager manifests [flags] | kubectl apply -f -"); err != nil {
+	deployment := fs.Bool("deployment", false, "also print the Deployment, its PodDisruptionBudget, NetworkPolicy and priorities; its image has no registry")
+	if err := parse(fs, args, out, "Prints the definitions of the machine objects, and the access of a manager.\n\n  manager manifests [flags] | kubectl apply -f -"); err != nil {
 		return err
 	}
 	objects, err := manifests.Definitions()

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestCommandLines(t *testing.T) {
+func TestCommandLine_Each_StatusAndOutput(t *testing.T) {
 	cases := []struct {
 		name     string
 		args     []string
@@ -20,8 +20,8 @@ func TestCommandLines(t *testing.T) {
 		{"nor is that of a command", []string{"install", "-h"}, 0, "--rbac", ""},
 		{"the cloud is required", nil, 2, "", "--simulated-cloud is required"},
 		{"a cloud needs an address", []string{"--simulated-cloud=nowhere"}, 2, "", "--simulated-cloud"},
-		{"a flag that nobody knows", []string{"--simulated-cloud=http://127.0.0.1:1", "--nonsense"}, 2, "", "unknown flag: --nonsense"},
-		{"a command that nobody knows", []string{"uninstall"}, 2, "", `"uninstall" is not a command`},
+		{"unknown flag", []string{"--simulated-cloud=http://127.0.0.1:1", "--nonsense"}, 2, "", "unknown flag: --nonsense"},
+		{"unknown command", []string{"uninstall"}, 2, "", `"uninstall" is not a command`},
 		{"a value that makes no sense", []string{"--simulated-cloud=http://127.0.0.1:1", "--port=0"}, 2, "", "--port"},
 		{"clusters that are not there", []string{"--simulated-cloud=http://127.0.0.1:1", "--target-kubeconfig=/no/such/file"}, 1, "", "--target-kubeconfig"},
 		{"manifests", []string{"manifests", "--namespace=there"}, 0, "namespace: there\n", ""},

@@ -106,7 +106,7 @@ func TestTemplate_ReleasedModules_BuildsAndPasses(t *testing.T) {
 	require.Contains(t, help, "--machine-creation-timeout")
 	bad, err := o.try(binary, "--safety-up=1")
 	require.Error(t, err)
-	require.Contains(t, bad, "give it to the machine-controller-manager")
+	require.Contains(t, bad, "it is a flag of the machine-controller-manager")
 	bad, err = o.try(binary, "--port=0", "--target-kubeconfig=none")
 	require.Error(t, err)
 	require.Contains(t, bad, "--port: 0 is not between 1 and 65535")

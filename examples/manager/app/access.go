@@ -20,13 +20,12 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// accessPeriod is how often the RoleBinding of the manager is looked at.
+// accessPeriod is the time between two checks of the RoleBinding of the manager.
 const accessPeriod = 10 * time.Second
 
-// releaseAccess lets the RoleBinding with which the manager acts in the namespace of
-// the machines go, once it is being deleted and nothing there needs the manager any
-// more, until the context ends. A manager that was installed without it has nothing
-// to do.
+// releaseAccess removes the finalizer of the RoleBinding in the namespace of the machines, once it
+// is being deleted and no object there needs the manager. It runs until the context ends. Without
+// such a RoleBinding it does nothing.
 func (m *manager) releaseAccess(ctx context.Context) {
 	said := ""
 	for ctx.Err() == nil {
@@ -47,7 +46,7 @@ func (m *manager) releaseAccess(ctx context.Context) {
 	}
 }
 
-// releaseOnce looks once, and returns what the RoleBinding still waits for.
+// releaseOnce checks once, and returns the objects that the RoleBinding still waits for.
 func (m *manager) releaseOnce(ctx context.Context) (waits string, err error) {
 	bindings := m.clients.control.RbacV1().RoleBindings(m.s.Namespace)
 	binding, err := bindings.Get(ctx, m.binding(), metav1.GetOptions{})
@@ -73,7 +72,7 @@ func (m *manager) releaseOnce(ctx context.Context) (waits string, err error) {
 	return "", err
 }
 
-// binding is the name of the RoleBinding of this program.
+// binding returns the name of the RoleBinding of this program.
 func (m *manager) binding() string {
 	switch m.s.Part() {
 	case controllers.Machines, controllers.MachinesAlone:
@@ -85,9 +84,9 @@ func (m *manager) binding() string {
 	}
 }
 
-// left returns what there is in the namespace that needs this program, and nothing if there is
-// nothing: machines, classes and their secrets need a machine-controller; sets and deployments
-// need a machine-controller-manager. The API server is asked, not a cache.
+// left counts the objects in the namespace that need this program, or returns "". Machines, classes
+// and their secrets need a machine-controller. Sets and deployments need a
+// machine-controller-manager. It asks the API server, not a cache.
 func (m *manager) left(ctx context.Context) (string, error) {
 	api, all := m.clients.machines.MachineV1alpha1(), metav1.ListOptions{}
 	var waits []string
@@ -115,7 +114,7 @@ func (m *manager) left(ctx context.Context) (string, error) {
 	return strings.Join(waits, ", "), errors.Join(failed...)
 }
 
-// items counts the objects of a list.
+// items returns the number of objects in a list.
 func items(list runtime.Object, err error) (int, error) {
 	if err != nil {
 		return 0, err
@@ -123,7 +122,7 @@ func items(list runtime.Object, err error) (int, error) {
 	return meta.LenList(list), nil
 }
 
-// guardedSecrets counts the secrets that the finalizer of the machine controllers keeps.
+// guardedSecrets counts the secrets that have the finalizer of the machine controllers.
 func (m *manager) guardedSecrets(ctx context.Context) (int, error) {
 	secrets, err := m.clients.control.CoreV1().Secrets(m.s.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -104,7 +104,7 @@ func judge(t *testing.T, program, role, in, bound string, requests ...[]clientte
 	}
 	for _, permission := range slices.Sorted(maps.Keys(allowed)) {
 		if unused[permission]+unused[program+" "+permission] == "" {
-			require.True(t, used[permission], "%s allows what nobody asks for: %s", role, permission)
+			require.True(t, used[permission], "%s allows an unused permission: %s", role, permission)
 		} else {
 			require.False(t, used[permission], "is used: %s", permission)
 		}
@@ -278,7 +278,7 @@ func manifestsAllow(t *testing.T, servers map[string]*options.MCServer) {
 	owned, err := api.MachineSets(namespace).Get(ctx, "stray", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Len(t, owned.OwnerReferences, 1, "adopted by the deployment")
-	r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: "nobody", Class: "c"})
+	r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: "orphan", Class: "c"})
 	r.eventually("the orphan gone", func() bool { return len(r.cloud.Snapshot().VMs) == 1 })
 
 	// A roll-out, up and down, what a set pushes into its machines, what the machine pushes into its Node.
@@ -325,11 +325,11 @@ func manifestsAllow(t *testing.T, servers map[string]*options.MCServer) {
 		return c.Namespace == namespace && c.Name != m.Name
 	}, Times: 1})()
 
-	// A Node that somebody deletes takes its machine with it.
+	// A Node is deleted, and then its machine.
 	machines, err = api.Machines(namespace).List(ctx, metav1.ListOptions{})
 	require.NoError(t, err)
 	m = &machines.Items[0]
-	r.target.Inject(draintest.Fault{ // somebody else writes it at the same time, so that it is read anew
+	r.target.Inject(draintest.Fault{ // another writer: a conflict, and it is read again
 		Kind: draintest.Conflict, Verb: "update", Resource: "nodes/status", Name: m.Labels[v1alpha1.NodeLabelKey], Times: 3,
 	})
 	require.NoError(t, r.target.Client().CoreV1().Nodes().Delete(ctx, m.Labels[v1alpha1.NodeLabelKey], metav1.DeleteOptions{}))

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// answers remembers when an API server last answered a request. It is safe for several
-// goroutines. A nil value was never asked.
+// answers records when an API server last answered a request. It is safe for concurrent use. A nil
+// value stands for an API server without requests.
 type answers struct {
 	began time.Time
 	last  atomic.Pointer[time.Time]
@@ -20,14 +20,14 @@ type answers struct {
 
 func newAnswers() *answers { return &answers{began: time.Now()} }
 
-// watch returns a copy of a config whose clients tell a of answers.
+// watch returns a copy of a config whose clients record their answers in a.
 func (a *answers) watch(config *rest.Config) *rest.Config {
 	c := rest.CopyConfig(config)
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return &answeredTransport{next: next, answers: a} })
 	return c
 }
 
-// age returns how old the last answer is, or the time since the begin if there is none.
+// age returns the age of the last answer, or the time since the start if there is none.
 func (a *answers) age() time.Duration {
 	switch {
 	case a == nil:
@@ -39,7 +39,7 @@ func (a *answers) age() time.Duration {
 	}
 }
 
-// text says how old the last answer of a cluster is.
+// text describes the age of the last answer of a cluster.
 func (a *answers) text(cluster string) string {
 	switch {
 	case a == nil:
@@ -51,14 +51,13 @@ func (a *answers) text(cluster string) string {
 	}
 }
 
-// answeredTransport notes each answer that shows an API server that works: any but those of an
-// overload or a failure (429 and 5xx).
+// answeredTransport records each answer of an API server that works: any answer except 429 and 5xx.
 type answeredTransport struct {
 	next    http.RoundTripper
 	answers *answers
 }
 
-// WrappedRoundTripper returns the transport inside, for client-go.
+// WrappedRoundTripper returns the wrapped transport, for client-go.
 func (t *answeredTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // RoundTrip implements [http.RoundTripper].

@@ -4,8 +4,10 @@ package app
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,13 +25,13 @@ func (a answering) RoundTrip(*http.Request) (*http.Response, error) {
 	if a == 0 {
 		return nil, errors.New("connection refused")
 	}
-	return &http.Response{StatusCode: int(a), Body: http.NoBody}, nil
+	return &http.Response{StatusCode: int(a), Body: io.NopCloser(strings.NewReader(""))}, nil
 }
 
 func TestAnswers_StatusCodes_OnlyThoseOfAWorkingServerCount(t *testing.T) {
 	for status, counts := range map[int]bool{0: false, 200: true, 404: true, 403: true, 409: true, 429: false, 500: false, 503: false} {
 		a := newAnswers()
-		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 		response, err := (&answeredTransport{next: answering(status), answers: a}).RoundTrip(request)
 		require.Equal(t, status == 0, err != nil)
 		if response != nil {
@@ -78,7 +80,7 @@ func TestReady_Verbose_TellsTheDetails(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		text := func(url string) string {
 			recorder := httptest.NewRecorder()
-			answer(h.ready, "Not ready", h.details)(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody))
+			answer(h.ready, "Not ready", h.details)(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))
 			require.Equal(t, http.StatusOK, recorder.Code)
 			return recorder.Body.String()
 		}

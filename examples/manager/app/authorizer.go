@@ -29,21 +29,21 @@ const (
 	reviewsAtATime = 4
 )
 
-// metricsPath is what a caller has to be allowed to get.
+// metricsPath is the path that a caller has to be authorized for.
 const metricsPath = "/metrics"
 
-// authorizer asks the control cluster whether the bearer token of a request lets it get the
-// metrics. Answers are remembered for a while, by the hash of the token. What cannot be asked is
-// refused. It is safe for several goroutines.
+// authorizer asks the control cluster whether the bearer token of a request may get the metrics. It
+// keeps answers for a while, by the hash of the token. It refuses a token if the control cluster
+// cannot be asked. It is safe for concurrent use.
 type authorizer struct {
 	client  kubernetes.Interface
 	log     *slog.Logger
-	known   *cache.LRUExpireCache // of verdicts
+	known   *cache.LRUExpireCache // of decisions
 	reviews chan struct{}         // one for each review that runs
 }
 
-// verdict is the answer to a request: a status of HTTP, and why.
-type verdict struct {
+// decision is the answer to a request: an HTTP status and its reason.
+type decision struct {
 	code int
 	text string
 }
@@ -52,17 +52,17 @@ func newAuthorizer(client kubernetes.Interface, log *slog.Logger) *authorizer {
 	return &authorizer{client: client, log: log, known: cache.NewLRUExpireCache(reviewedTokens), reviews: make(chan struct{}, reviewsAtATime)}
 }
 
-// guard returns a handler that serves only requests that may get the metrics: others are answered
-// with 401, 403, or 503 if the control cluster cannot be asked.
+// guard returns a handler that serves authorized requests only. Others get 401 or 403, or 503 if
+// the control cluster cannot be asked.
 func (a *authorizer) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		token = strings.TrimSpace(token)
 		if !strings.EqualFold(scheme, "Bearer") || token == "" {
-			refuse(w, verdict{http.StatusUnauthorized, "the request has no bearer token"})
+			refuse(w, decision{http.StatusUnauthorized, "the request has no bearer token"})
 			return
 		}
-		if v := a.judge(r.Context(), token); v.code != http.StatusOK {
+		if v := a.decide(r.Context(), token); v.code != http.StatusOK {
 			refuse(w, v)
 			return
 		}
@@ -70,18 +70,18 @@ func (a *authorizer) guard(next http.Handler) http.Handler {
 	})
 }
 
-func refuse(w http.ResponseWriter, v verdict) {
+func refuse(w http.ResponseWriter, v decision) {
 	if v.code == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	http.Error(w, v.text, v.code)
 }
 
-// judge returns the verdict over a token.
-func (a *authorizer) judge(ctx context.Context, token string) verdict {
+// decide returns the answer for a token.
+func (a *authorizer) decide(ctx context.Context, token string) decision {
 	key := sha256.Sum256([]byte(token))
 	if v, ok := a.known.Get(key); ok {
-		if v, ok := v.(verdict); ok {
+		if v, ok := v.(decision); ok {
 			return v
 		}
 	}
@@ -89,14 +89,14 @@ func (a *authorizer) judge(ctx context.Context, token string) verdict {
 	case a.reviews <- struct{}{}:
 		defer func() { <-a.reviews }()
 	default:
-		return verdict{http.StatusServiceUnavailable, fmt.Sprintf("%d tokens are being reviewed, try again", reviewsAtATime)}
+		return decision{http.StatusServiceUnavailable, fmt.Sprintf("%d tokens are being reviewed, try again", reviewsAtATime)}
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewTime)
 	defer cancel()
 	v, err := a.review(ctx, token)
 	if err != nil {
-		a.log.Error("the control cluster did not say whether a token may get the metrics", "err", err)
-		return verdict{http.StatusServiceUnavailable, "the control cluster cannot review the token now: the log of the manager says why"}
+		a.log.Error("the control cluster did not review a token", "err", err)
+		return decision{http.StatusServiceUnavailable, "the control cluster cannot review the token now: see the log of the manager"}
 	}
 	age := deniedFor
 	if v.code == http.StatusOK {
@@ -106,15 +106,16 @@ func (a *authorizer) judge(ctx context.Context, token string) verdict {
 	return v
 }
 
-// review asks the control cluster for the user of a token, and what that user may do.
-func (a *authorizer) review(ctx context.Context, token string) (verdict, error) {
+// review asks the control cluster for the user of a token, and whether that user may get the
+// metrics.
+func (a *authorizer) review(ctx context.Context, token string) (decision, error) {
 	asked := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
 	answered, err := a.client.AuthenticationV1().TokenReviews().Create(ctx, asked, metav1.CreateOptions{})
 	if err != nil {
-		return verdict{}, err
+		return decision{}, err
 	}
 	if !answered.Status.Authenticated {
-		return verdict{http.StatusUnauthorized, "the control cluster does not know the token, or it has expired"}, nil
+		return decision{http.StatusUnauthorized, "the control cluster does not know the token, or it has expired"}, nil
 	}
 	user := answered.Status.User
 	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
@@ -126,10 +127,10 @@ func (a *authorizer) review(ctx context.Context, token string) (verdict, error) 
 		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: metricsPath, Verb: "get"},
 	}}, metav1.CreateOptions{})
 	if err != nil {
-		return verdict{}, err
+		return decision{}, err
 	}
 	if !access.Status.Allowed || access.Status.Denied {
-		return verdict{http.StatusForbidden, fmt.Sprintf("user %q may not get %s: bind it to the ClusterRole %s", user.Username, metricsPath, manifests.MetricsReader)}, nil
+		return decision{http.StatusForbidden, fmt.Sprintf("user %q may not get %s: bind it to the ClusterRole %s", user.Username, metricsPath, manifests.MetricsReader)}, nil
 	}
-	return verdict{code: http.StatusOK}, nil
+	return decision{code: http.StatusOK}, nil
 }

@@ -91,7 +91,7 @@ func (r *reviewer) review(t *testing.T, w http.ResponseWriter, q *http.Request) 
 // get asks for the metrics, and returns the status and the text.
 func (r *reviewer) get(t *testing.T, authorization string) *httptest.ResponseRecorder {
 	t.Helper()
-	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, metricsPath, http.NoBody)
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, metricsPath, nil)
 	if authorization != "" {
 		request.Header.Set("Authorization", authorization)
 	}
@@ -136,7 +136,7 @@ func TestAuthorizer_Tokens_OnlyAllowedUsersRead(t *testing.T) {
 			require.Equal(t, tc.asked, r.requests())
 			require.Equal(t, tc.code == http.StatusUnauthorized, recorder.Header().Get("WWW-Authenticate") == "Bearer")
 			require.NotContains(t, r.logs.String(), "good", "no token is logged")
-			require.Equal(t, tc.fails != "", strings.Contains(r.logs.String(), "did not say whether"))
+			require.Equal(t, tc.fails != "", strings.Contains(r.logs.String(), "did not review a token"))
 		})
 	}
 }

@@ -12,12 +12,11 @@ import (
 	"time"
 )
 
-// reloadPeriod is how often the files of a certificate are read at most.
+// reloadPeriod is the minimum time between two reads of the files of a certificate.
 const reloadPeriod = 10 * time.Second
 
-// certificate is a certificate and its key, which are read again when their files change. Files
-// that do not match each other are left alone until they do: a program may be replacing them. It
-// is safe for several goroutines.
+// certificate is a certificate and its key. Changed files are reloaded, once they match each other:
+// a program may be replacing them. It is safe for concurrent use.
 type certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
@@ -29,7 +28,7 @@ type certificate struct {
 	current   *tls.Certificate
 }
 
-// loadCertificate reads a certificate and its key. An error names the flags.
+// loadCertificate reads a certificate and its key. An error names the flag.
 func loadCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, error) {
 	c := &certificate{certFile: certFile, keyFile: keyFile, log: log, now: time.Now}
 	if err := c.reload(); err != nil {
@@ -38,7 +37,7 @@ func loadCertificate(certFile, keyFile string, log *slog.Logger) (*certificate, 
 	return c, nil
 }
 
-// config returns how a server shows the certificate.
+// config returns the TLS configuration of a server.
 func (c *certificate) config() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: c.get}
 }
@@ -55,8 +54,8 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.current, nil
 }
 
-// reload reads the files. A change to the worse is an error once, and changes nothing. The caller
-// holds mu, or is the only one.
+// reload reads the files. It reports an invalid change once, and keeps the old certificate. The
+// caller holds mu, or is the only user.
 func (c *certificate) reload() error {
 	c.looked = c.now()
 	cert, err := os.ReadFile(c.certFile)

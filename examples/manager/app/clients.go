@@ -15,8 +15,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 )
 
-// clients are those that a manager needs. Each has a rate and a user agent of its
-// own, so that nothing keeps the lease from being renewed.
+// clients are the clients of a manager. Each has its own rate limit and user agent, so that no
+// other request delays the renewal of the lease.
 type clients struct {
 	machines versioned.Interface
 	sets     versioned.Interface  // of the controllers of sets and deployments
@@ -35,8 +35,8 @@ type clients struct {
 	close func()
 }
 
-// newClients builds the clients from the files that the options name. All but those
-// of the election write only while the gate is open.
+// newClients builds the clients from the kubeconfigs in the options. Except for the clients of the
+// election, they write only while the gate is open.
 func newClients(s *options.MCServer, g *gate, m *metrics.Metrics) (clients, error) {
 	control, target, err := configs(s)
 	if err != nil {
@@ -75,7 +75,7 @@ func newClients(s *options.MCServer, g *gate, m *metrics.Metrics) (clients, erro
 	return c, b.err
 }
 
-// builder builds clients until something fails.
+// builder builds clients until the first error.
 type builder struct {
 	s          *options.MCServer
 	metrics    *metrics.Metrics
@@ -83,8 +83,8 @@ type builder struct {
 	err        error
 }
 
-// next returns the config of the next client, and its transport. The machine
-// objects have no form but JSON.
+// next returns the config of the next client, and its transport. The machine objects have no
+// encoding except JSON.
 func (b *builder) next(config *rest.Config, agent string, protobuf bool) (*rest.Config, *http.Client) {
 	if b.err != nil {
 		return nil, nil
@@ -128,8 +128,8 @@ func (b *builder) close() {
 	}
 }
 
-// configs returns how to reach the control cluster, and the target cluster if
-// there is one.
+// configs returns the configs of the control cluster and of the target cluster, which is nil
+// without one.
 func configs(s *options.MCServer) (control, target *rest.Config, err error) {
 	switch s.TargetKubeconfig {
 	case options.None:

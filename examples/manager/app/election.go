@@ -17,24 +17,23 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// ErrLeaseLost says that this manager led and does not any more: it could not renew
-// its lease in time, another manager holds the lease, or the lease was deleted. The
-// process has to end; another one may lead already.
+// ErrLeaseLost means that this process was the leader and is not any more: it did not renew its
+// lease in time, another process holds the lease, or the lease was deleted. The process has to end,
+// since another one may lead.
 var ErrLeaseLost = errors.New("the lease was lost")
 
-// elect works while the lease is ours. It returns when the context has ended and
-// the lease is given back, or when the lease is lost.
+// elect runs the controllers while this process holds the lease. It returns when the context has
+// ended and the lease is released, or when the lease is lost.
 //
-// The election has a context of its own: the lease is renewed until the last
-// worker has ended, and only then given back. The elector of client-go is not
-// asked to do that: it would give a lease back that it failed to renew, while the
-// workers still work.
+// The election has its own context: the lease is renewed until the last worker has ended, and then
+// released. The release of client-go's elector is not used: it also releases a lease that it failed
+// to renew, while workers still run.
 func (m *manager) elect(ctx context.Context, events *events) error {
 	electing, endElection := context.WithCancel(context.WithoutCancel(ctx))
 	defer endElection()
 	m.gate.onLoss(func(why error, inFlight []string) {
 		endElection()
-		m.log.Error("the lease was lost: nothing begins any more", "why", why, "calls", len(inFlight), "inFlight", inFlight)
+		m.log.Error("the lease was lost: no write and no driver call begins", "why", why, "calls", len(inFlight), "inFlight", inFlight)
 	})
 	var leads atomic.Bool
 	worked := make(chan error, 1)
@@ -60,7 +59,7 @@ func (m *manager) elect(ctx context.Context, events *events) error {
 	}
 	m.health.lease.SetLeaderElection(elector)
 	m.health.standBy()
-	// A standby has nothing to finish. Whoever begins to lead just now sees that
+	// A standby has nothing to finish. A process that becomes the leader at this moment sees that
 	// the context has ended, and does nothing.
 	defer context.AfterFunc(ctx, func() {
 		if !leads.Load() {
@@ -71,8 +70,8 @@ func (m *manager) elect(ctx context.Context, events *events) error {
 	return m.stopLeading(electing, leads.Load(), worked, events)
 }
 
-// stopLeading ends what an election was about: the elector has returned. Nothing is
-// given back that was lost, or while a driver call still runs.
+// stopLeading ends the election after the elector has returned. It does not release a lease that
+// was lost, or while a driver call runs.
 func (m *manager) stopLeading(electing context.Context, led bool, worked <-chan error, events *events) (err error) {
 	if electing.Err() == nil {
 		_ = m.gate.lose(fmt.Errorf("%w: the election gave up", ErrLeaseLost))
@@ -92,7 +91,7 @@ func (m *manager) stopLeading(electing context.Context, led bool, worked <-chan 
 	return err
 }
 
-// leaseNamespace is the namespace of the lease.
+// leaseNamespace returns the namespace of the lease.
 func (m *manager) leaseNamespace() string {
 	return cmp.Or(m.s.LeaderElection.ResourceNamespace, m.s.Namespace)
 }
@@ -105,14 +104,14 @@ func (m *manager) lock(events *events) resourcelock.Interface {
 	}
 }
 
-// guardedLock tells a gate of every renewal, and of what it sees of the lease.
+// guardedLock reports each renewal and each read of the lease to a gate.
 type guardedLock struct {
 	resourcelock.Interface
 	gate *gate
 }
 
-// Get implements [resourcelock.Interface]. A leader that sees another holder, or no
-// lease, has lost it.
+// Get implements [resourcelock.Interface]. A leader that reads another holder, or no lease, has
+// lost the lease.
 func (l *guardedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	if !l.gate.leads() {
@@ -137,7 +136,7 @@ func (l *guardedLock) Update(ctx context.Context, r resourcelock.LeaderElectionR
 	return l.renew(func() error { return l.Interface.Update(ctx, r) })
 }
 
-// renew writes the lease, and counts from before the request was sent.
+// renew writes the lease. The renewal counts from the time before the request.
 func (l *guardedLock) renew(write func() error) error {
 	if err := l.gate.lapsed(); err != nil {
 		return err
@@ -149,8 +148,8 @@ func (l *guardedLock) renew(write func() error) error {
 	return l.gate.renew(sent)
 }
 
-// release gives the lease back if it is ours, so that the next manager need not
-// wait until it is over. Nothing of ours works any more.
+// release releases the lease of this process, so that the next leader starts at once. No controller
+// of this process runs any more.
 func (m *manager) release(lock resourcelock.Interface) {
 	ctx, cancel := context.WithTimeout(context.Background(), m.s.LeaderElection.RenewDeadline/2)
 	defer cancel()

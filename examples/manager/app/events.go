@@ -19,15 +19,15 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// events writes Kubernetes Events. What cannot be written is lost; nothing waits
-// for it.
+// events writes Kubernetes Events. An Event that cannot be written is lost. Nothing waits for
+// Events.
 type events struct {
 	recorder record.EventRecorder
 	close    func() // waits a moment until everything is written, and ends; once
 }
 
-// newEvents returns a recorder that writes Events of a component with the client, in the order of
-// what it is told, and goes on when the context ends until it is closed.
+// newEvents returns a recorder that writes the Events of a component, in order. It continues after
+// the end of the context, until it is closed.
 func newEvents(ctx context.Context, client kubernetes.Interface, component string) *events {
 	known := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, v1alpha1.AddToScheme} {
@@ -49,14 +49,13 @@ func newEvents(ctx context.Context, client kubernetes.Interface, component strin
 	})}
 }
 
-// flush is how long the last events may take.
+// flush is the time for the last Events.
 const flush = 2 * time.Second
 
-// lastEvent is the reason of the event that says that no more will come. It is
-// not written.
+// lastEvent is the reason of the Event that ends the queue. It is not written.
 const lastEvent = "LastEvent"
 
-// eventSink writes events with a context, so that none outlives the manager.
+// eventSink writes Events with a context, so that none is written after the end of the manager.
 type eventSink struct {
 	ctx    context.Context //nolint:containedctx // the interface of the sink has none
 	cut    context.CancelFunc
@@ -80,8 +79,8 @@ func (s *eventSink) Patch(e *corev1.Event, data []byte) (*corev1.Event, error) {
 	return written, dropLate(err)
 }
 
-// dropLate gives up what this manager may not write any more: the broadcaster would
-// try it again, and hold up the end.
+// dropLate drops an Event that this process may not write any more. The broadcaster would retry it,
+// and delay the end.
 func dropLate(err error) error {
 	if errors.Is(err, ErrLeaseLost) || errors.Is(err, errGivenBack) {
 		return nil

@@ -10,10 +10,9 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 )
 
-// finishing returns d with calls that go on when the context of their caller ends, until
-// calls ends: a call that is cut short may or may not have had its effect, and the next
-// leader has to find out. No call begins when the context of its caller has ended, or while
-// the gate is shut.
+// finishing returns d with calls that continue when the context of their caller ends, until calls
+// ends. A canceled call may or may not have had its effect, and the next leader would have to find
+// out. No call begins after the context of its caller has ended, or while the gate is closed.
 func finishing(calls context.Context, g *gate, d driver.Driver) driver.Driver {
 	return driver.Wrap(d, func(ctx context.Context, call string, run func(context.Context) error) error {
 		if ctx.Err() != nil {

@@ -17,11 +17,10 @@ import (
 	"github.com/machinist-dev/machinist/examples/manager/options"
 )
 
-// gate decides whether a write or a driver call may begin. It is open while the
-// last successful renewal of the lease is younger than the renew deadline, by the
-// monotonic clock of this process, which also advances while the process is
-// stopped by a signal. A gate that has shut never opens again. It is safe for
-// concurrent use.
+// gate decides whether a write or a driver call may begin. It is open while the last successful
+// renewal of the lease is younger than the renew deadline. It uses the monotonic clock of this
+// process, which advances while the process is stopped by a signal. A closed gate never opens
+// again. It is safe for concurrent use.
 type gate struct {
 	counts time.Duration // how long a renewal counts; zero means no election, and a gate that is always open
 	now    func() time.Time
@@ -48,16 +47,16 @@ var (
 	errTooLate   = errors.New("the answer of the API server came after the renew deadline")
 )
 
-// onLoss sets what is called when the lease is lost, with the reason and the names
-// of the requests and driver calls in flight.
+// onLoss sets the function that is called when the lease is lost, with the reason and the names of
+// the requests and driver calls in flight.
 func (g *gate) onLoss(tell func(why error, inFlight []string)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.tell = tell
 }
 
-// renew records a successful renewal, or acquisition, that was sent at a time. An
-// error says that it came too late to count.
+// renew records a successful renewal, or acquisition, that was sent at a time. It returns an error
+// if the answer came too late to count.
 func (g *gate) renew(sent time.Time) error {
 	if err := g.lapsed(); err != nil {
 		return err
@@ -77,7 +76,7 @@ func (g *gate) renew(sent time.Time) error {
 	return nil
 }
 
-// check returns why nothing may begin now, or nil.
+// check returns why no write or driver call may begin now, or nil.
 func (g *gate) check() error {
 	g.mu.Lock()
 	if g.shut != nil || g.counts == 0 {
@@ -96,7 +95,7 @@ func (g *gate) check() error {
 	return nil
 }
 
-// lapsed is check, but a manager that has not led yet is no error.
+// lapsed is check without an error for a manager that was never the leader.
 func (g *gate) lapsed() error {
 	if err := g.check(); !errors.Is(err, errStandby) {
 		return err
@@ -104,11 +103,11 @@ func (g *gate) lapsed() error {
 	return nil
 }
 
-// leads reports whether the lease was acquired and is neither lost nor given back.
+// leads reports whether the lease is acquired, and neither lost nor released.
 func (g *gate) leads() bool { return g.counts > 0 && g.check() == nil }
 
-// state returns whether this manager leads, and when it renewed the lease last. Without an
-// election it always leads.
+// state returns whether this manager is the leader, and the time of the last renewal. Without an
+// election it is always the leader.
 func (g *gate) state() (leads bool, renewed time.Time) {
 	leads = g.check() == nil
 	g.mu.Lock()
@@ -116,7 +115,7 @@ func (g *gate) state() (leads bool, renewed time.Time) {
 	return leads, g.renewed
 }
 
-// lose shuts the gate for good, if it is not shut, and returns why it is shut.
+// lose closes the gate for good, and returns why it is closed.
 func (g *gate) lose(why error) error {
 	tell, inFlight := g.close(why)
 	if tell != nil {
@@ -127,7 +126,7 @@ func (g *gate) lose(why error) error {
 	return g.shut
 }
 
-// lost returns why the lease was lost, and nil if it was not.
+// lost returns why the lease was lost, or nil.
 func (g *gate) lost() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -137,7 +136,7 @@ func (g *gate) lost() error {
 	return nil
 }
 
-// giveBack shuts the gate for good before the lease is given back.
+// giveBack closes the gate for good before the lease is released.
 func (g *gate) giveBack() { g.close(errGivenBack) }
 
 func (g *gate) close(why error) (tell func(error, []string), inFlight []string) {
@@ -153,8 +152,7 @@ func (g *gate) close(why error) (tell func(error, []string), inFlight []string) 
 	return g.tell, g.running()
 }
 
-// begin asks whether a request or driver call may begin, and counts it until end
-// is called.
+// begin checks whether a request or driver call may begin, and counts it until end is called.
 func (g *gate) begin(name string) (end func(), err error) {
 	if err := g.check(); err != nil {
 		return nil, err
@@ -172,7 +170,7 @@ func (g *gate) begin(name string) (end func(), err error) {
 	}, nil
 }
 
-// running returns the names of what is in flight, sorted. The caller holds mu.
+// running returns the sorted names of the requests and calls in flight. The caller holds mu.
 func (g *gate) running() []string {
 	names := make([]string, 0, len(g.inFlight))
 	for name := range g.inFlight {
@@ -182,17 +180,16 @@ func (g *gate) running() []string {
 	return names
 }
 
-// calls returns the names of what is in flight, sorted.
+// calls returns the sorted names of the requests and calls in flight.
 func (g *gate) calls() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.running()
 }
 
-// guard returns a copy of a config whose clients write only while the gate is
-// open. Rate limiters and retries of client-go are above the check. The connections
-// check once more at each write, so that a request which waits inside of the HTTP
-// transport, for a connection or for its repetition, does not leave later.
+// guard returns a copy of a config whose clients write only while the gate is open. The check is
+// below the rate limiters and retries of client-go. Connections check again at each write, since a
+// request may wait for a connection or a repetition inside of the HTTP transport.
 func (g *gate) guard(config *rest.Config) *rest.Config {
 	c := rest.CopyConfig(config)
 	dial := c.Dial
@@ -210,13 +207,13 @@ func (g *gate) guard(config *rest.Config) *rest.Config {
 	return c
 }
 
-// guardedTransport refuses requests that write while the gate is shut.
+// guardedTransport refuses writes while the gate is closed.
 type guardedTransport struct {
 	next http.RoundTripper
 	gate *gate
 }
 
-// WrappedRoundTripper returns the transport inside, for client-go.
+// WrappedRoundTripper returns the wrapped transport, for client-go.
 func (t *guardedTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 // RoundTrip implements [http.RoundTripper].
@@ -236,8 +233,8 @@ func (t *guardedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(r)
 }
 
-// guardedConn is a connection on which nothing is sent after the gate has shut. A
-// manager that stands by may send, because it reads.
+// guardedConn is a connection that sends nothing after the gate has closed. A standby may send,
+// since it reads.
 type guardedConn struct {
 	net.Conn
 	gate *gate

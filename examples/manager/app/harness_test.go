@@ -212,7 +212,7 @@ func (p *process) result() error {
 	}
 }
 
-// check returns the status of a health check, or 0 if nobody answers.
+// check returns the status of a health check, or 0 without an answer.
 func (p *process) check(path string) int {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: p.pipes.dial}}
 	request, err := http.NewRequestWithContext(p.Context(), http.MethodGet, "http://health"+path, nil)

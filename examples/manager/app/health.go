@@ -16,7 +16,7 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// stage is what a manager does, in the order of its life.
+// stage is what a manager does now.
 type stage string
 
 const (
@@ -27,7 +27,7 @@ const (
 	stopping stage = "is stopping"
 )
 
-// health is what a manager tells of itself over HTTP. It is safe for several goroutines.
+// health answers the health checks of a manager. It is safe for concurrent use.
 type health struct {
 	lease   *leaderelection.HealthzAdaptor
 	metrics *metrics.Metrics
@@ -52,7 +52,7 @@ func (h *health) lead()    { h.enter(filling) }
 func (h *health) fill()    { h.enter(working) }
 func (h *health) stop()    { h.enter(stopping) }
 
-// enter begins a stage. The last one never ends.
+// enter begins a stage. The last stage never ends.
 func (h *health) enter(s stage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -61,7 +61,7 @@ func (h *health) enter(s stage) {
 	}
 }
 
-// probed is told what follows from a probe of the API servers.
+// probed records the result of the probes of the API servers.
 func (h *health) probed(d safety.FreezeDecision) {
 	h.mu.Lock()
 	h.freeze = d.Freeze
@@ -69,10 +69,10 @@ func (h *health) probed(d safety.FreezeDecision) {
 	h.metrics.Probed(d)
 }
 
-// errStopping is what a manager tells that ends.
+// errStopping is the answer of a manager that is stopping.
 var errStopping = errors.New(string(stopping))
 
-// healthy returns why the process should be ended, or nil.
+// healthy returns why the process should be restarted, or nil.
 func (h *health) healthy() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,7 +82,7 @@ func (h *health) healthy() error {
 	return h.lease.Check(nil)
 }
 
-// ready returns why this manager cannot do its part, or nil.
+// ready returns why this manager does not do its part, or nil.
 func (h *health) ready() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -102,7 +102,7 @@ func (h *health) ready() error {
 	}
 }
 
-// details returns what is known of the manager, a line for each fact.
+// details returns the state of the manager, one line for each fact.
 func (h *health) details() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -120,11 +120,11 @@ func (h *health) details() []string {
 	return lines
 }
 
-// rounded returns a time as people read it.
+// rounded returns a duration in a short form.
 func rounded(d time.Duration) time.Duration { return d.Round(100 * time.Millisecond) }
 
-// answer tells the result of a check. With the parameter "verbose" of the request, it also tells
-// the details, which may be nil.
+// answer returns the handler of a check. The parameter "verbose" of a request adds the details,
+// which may be nil.
 func answer(check func() error, bad string, details func() []string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")

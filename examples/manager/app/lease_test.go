@@ -45,7 +45,7 @@ func TestPausedLeader_AfterDeadline_BeginsNoDriverCall(t *testing.T) {
 		require.ErrorIs(t, p.result(), ErrLeaseLost)
 		require.ErrorIs(t, <-d.err, context.Canceled, "what was in flight is cut")
 		require.LessOrEqual(t, calls.Load(), before+1, "only the call in flight has ended")
-		require.Contains(t, p.logs.String(), `"msg":"the lease was lost: nothing begins any more"`)
+		require.Contains(t, p.logs.String(), `"msg":"the lease was lost: no write and no driver call begins"`)
 		require.Contains(t, p.logs.String(), `"calls":1,"inFlight":["CreateMachine of machine \"default/m1\"`)
 		require.Empty(t, r.cloud.Snapshot().VMs)
 	})

@@ -23,14 +23,13 @@ const (
 	levelPass  = slog.Level(-4) // every look
 )
 
-// withoutBodies is the highest verbosity at which client-go logs no bodies.
+// withoutBodies is the highest verbosity at which client-go logs no request bodies.
 const withoutBodies = 7
 
-// NewLogger returns a logger that writes text, or JSON if the format is "json".
-// Verbosity 0 is what is done and what goes wrong, from 2 on also what waits, from
-// 4 on every look. No decision and no error of the controllers holds anything of
-// a Secret, and so no log does: client-go is never asked for the bodies of its
-// requests, which it would log from 8 on.
+// NewLogger returns a logger that writes text, or JSON if the format is "json". Verbosity 0 logs
+// actions and errors, 2 also waits, 4 also each decision. The log contains no data of Secrets:
+// neither decisions nor errors have any, and client-go, which logs request bodies from verbosity 8
+// on, is kept below that.
 func NewLogger(w io.Writer, format string, verbosity int) *slog.Logger {
 	o := &slog.HandlerOptions{Level: slog.Level(-max(verbosity, 0))}
 	if format == "json" {
@@ -39,7 +38,7 @@ func NewLogger(w io.Writer, format string, verbosity int) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// setUpLogs makes a logger that of the process, and of client-go.
+// setUpLogs makes a logger the logger of the process and of client-go.
 func setUpLogs(log *slog.Logger, verbosity int) {
 	slog.SetDefault(log)
 	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
@@ -48,7 +47,7 @@ func setUpLogs(log *slog.Logger, verbosity int) {
 	klog.SetSlogLogger(log)
 }
 
-// observer logs what controllers decide.
+// observer returns a function that logs the decisions of the controllers.
 func observer(log *slog.Logger) func(controllers.Note) {
 	return func(n controllers.Note) {
 		level := levelPass

@@ -8,8 +8,8 @@ import (
 	"runtime"
 )
 
-// newProfiles returns a server of the profiles of this process, which is for the loopback address
-// only. A profile may take minutes, so its answer has no bound in time.
+// newProfiles returns a server of the profiles of this process, for the loopback address only. It
+// has no time limit, since a profile may take minutes.
 func newProfiles() *http.Server {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
@@ -22,8 +22,8 @@ func newProfiles() *http.Server {
 	return server
 }
 
-// profileContention makes the process sample all blocking events and one in ten of the contended
-// mutexes, until the returned function is called. Without a wish it does nothing.
+// profileContention samples all blocking events and one in ten of the contended mutexes, until the
+// returned function is called. If it is not asked for, it does nothing.
 func profileContention(wished bool) (end func()) {
 	if !wished {
 		return func() {}

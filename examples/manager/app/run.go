@@ -23,9 +23,9 @@ import (
 	"github.com/machinist-dev/machinist/examples/manager/options"
 )
 
-// Run runs the controllers until SIGTERM or SIGINT, and logs to standard error. It
-// returns nil if it was asked to end, and otherwise why it had to. A second
-// signal ends the process with status 1.
+// Run runs the controllers until SIGTERM or SIGINT, and logs to standard error. It returns nil
+// after such a stop, and otherwise the error that ended it. A second signal ends the process with
+// status 1.
 func Run(s *options.MCServer, d driver.Driver) error {
 	if s == nil {
 		return errNoOptions
@@ -36,9 +36,9 @@ func Run(s *options.MCServer, d driver.Driver) error {
 	return RunContext(ctx, s, d)
 }
 
-// RunContext is [Run] until the context ends, without a look at signals, and with
-// the loggers of the process as they are. When it returns, everything that it
-// started has ended, unless the driver ignores that its context has.
+// RunContext runs the controllers until the context ends. Unlike [Run], it installs no signal
+// handler and leaves the loggers of the process alone. When it returns, everything that it started
+// has ended, unless the driver ignores its context.
 func RunContext(ctx context.Context, s *options.MCServer, d driver.Driver) error {
 	if s == nil {
 		return errNoOptions
@@ -63,8 +63,8 @@ var (
 	errNoDriver  = errors.New("manager: no driver")
 )
 
-// untilSignal returns a context that the first signal ends; the second one ends
-// the process.
+// untilSignal returns a context that ends with the first signal. The second signal ends the
+// process.
 func untilSignal(parent context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(parent)
 	signals := make(chan os.Signal, 2)
@@ -91,7 +91,7 @@ func untilSignal(parent context.Context) (_ context.Context, stop func()) {
 	}
 }
 
-// manager is one run.
+// manager is one run of the controllers.
 type manager struct {
 	s        *options.MCServer
 	part     controllers.Part // what runs, which the served kinds may narrow
@@ -126,13 +126,13 @@ func newManager(s *options.MCServer, d driver.Driver, c clients, g *gate, metric
 	}
 }
 
-// silence returns for how long the API server of the control cluster may give no answer to a
-// manager that is ready: a probe is due after the first period, and failed after the second.
+// silence returns the maximum age of the last answer of the control cluster for a manager that is
+// ready: a probe is due after the period, and has failed after the timeout.
 func silence(s *options.MCServer) time.Duration {
 	return cmp.Or(s.FreezePeriod, time.Minute) + cmp.Or(s.FreezeTimeout, 30*time.Second)
 }
 
-// loopback is the address of the profiles, which only the host itself may read.
+// loopback is the address of the profiles.
 const loopback = "127.0.0.1"
 
 // bind listens on a port.
@@ -140,8 +140,8 @@ func bind(address string, port int) (net.Listener, error) {
 	return net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port))) //nolint:noctx // binds at once
 }
 
-// component is the program that Events come from. A manager of everything is a machine-controller,
-// as in MCM.
+// component returns the source of Events. A manager of all controllers is a machine-controller, as
+// in MCM.
 func (m *manager) component() string {
 	if m.s.Part() == controllers.Sets {
 		return manifests.MachineControllerManager
@@ -149,8 +149,8 @@ func (m *manager) component() string {
 	return manifests.MachineController
 }
 
-// identity names this process among all that want the lease. The name of the host
-// alone would let two processes of one host lead.
+// identity returns a name for this process that is unique among the processes that use the lease.
+// The host name alone would be the same for two processes of one host.
 func identity() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -159,10 +159,10 @@ func identity() string {
 	return host + "_" + string(uuid.NewUUID())
 }
 
-// run leads the manager through its life.
+// run runs the stages of the manager.
 func (m *manager) run(ctx context.Context) error {
 	for _, name := range m.s.Ineffective() {
-		m.log.Warn("flag has no effect here", "flag", "--"+name)
+		m.log.Warn("flag has no effect", "flag", "--"+name)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -193,7 +193,7 @@ func (m *manager) run(ctx context.Context) error {
 	return stopped(ctx, err)
 }
 
-// stopped returns why a run has ended: nothing, if that was wished.
+// stopped returns the error of a run, or nil if it was asked to stop.
 func stopped(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return errors.Join(cause, err)

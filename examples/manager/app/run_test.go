@@ -327,7 +327,8 @@ func TestStart_InvalidOptions_Refused(t *testing.T) {
 	require.Error(t, RunContext(t.Context(), options.NewMCServer(), nil))
 }
 
-// It runs in real time: two Events of one instant would have one name.
+// TestRun_OneMachine_ThreeEventsAndNoSecretLogged runs in real time, since two Events of the same
+// instant would have the same name.
 func TestRun_OneMachine_ThreeEventsAndNoSecretLogged(t *testing.T) {
 	r := newHarness(t)
 	p := r.prepare().start()

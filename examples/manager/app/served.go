@@ -16,17 +16,17 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// ErrNotServed says that the API server of the control cluster answers, but does
-// not serve the machine objects: their definitions are not installed.
+// ErrNotServed means that the API server of the control cluster answers, but does not serve the
+// machine objects: their definitions are not installed.
 var ErrNotServed = errors.New("the control cluster does not serve " + v1alpha1.SchemeGroupVersion.String() +
 	": install its definitions, with `manager install` or `manager manifests | kubectl apply -f -`")
 
-// lookAgain is how often the API server is asked.
+// lookAgain is the time between two requests for the served kinds.
 const lookAgain = time.Second
 
-// waitServed waits until the API server serves the machine objects. It has all
-// the time to come up; but an answer that they are not there, or that this
-// manager may not ask, is believed when the patience is over.
+// waitServed waits until the API server serves the machine objects. It waits without a limit for an
+// API server that does not work. If the server answers that the kinds do not exist, or that this
+// manager may not read them, it waits for m.patience.
 func (m *manager) waitServed(ctx context.Context) error {
 	asked := m.clients.machines.Discovery()
 	var since time.Time // of the first answer that was none of use
@@ -63,7 +63,7 @@ func (m *manager) waitServed(ctx context.Context) error {
 	}
 }
 
-// away says that an answer only tells that the API server cannot work now.
+// away reports whether an error only means that the API server does not work now.
 func away(err error) bool {
 	return apierrors.IsServiceUnavailable(err) || apierrors.IsInternalError(err) || apierrors.IsTimeout(err) ||
 		apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err)
@@ -75,9 +75,9 @@ var (
 	setKinds     = []string{"machinesets", "machinedeployments"}
 )
 
-// runs returns which controllers run on an API server that serves the kinds in the list, which
-// may be nil, or an error if a kind is missing. A machine-controller needs no sets and
-// deployments; one of the two without the other is an error.
+// runs returns the controllers that run on an API server with the listed kinds, which may be nil,
+// or an error if a kind is missing. A machine-controller works without sets and deployments. One of
+// the two without the other is an error.
 func (m *manager) runs(list *metav1.APIResourceList) (controllers.Part, error) {
 	part := m.s.Part()
 	if part == controllers.Machines && missing(list, machineKinds) == nil && !servesAny(list, setKinds) {
@@ -87,7 +87,7 @@ func (m *manager) runs(list *metav1.APIResourceList) (controllers.Part, error) {
 	return part, missing(list, slices.Concat(machineKinds, setKinds))
 }
 
-// missing returns an error if not all kinds are in the list, which may be nil.
+// missing returns an error if a kind is not in the list, which may be nil.
 func missing(list *metav1.APIResourceList, kinds []string) error {
 	if list == nil {
 		return ErrNotServed
@@ -105,14 +105,15 @@ func servesAny(list *metav1.APIResourceList, kinds []string) bool {
 	return list != nil && slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return slices.Contains(kinds, r.Name) })
 }
 
-// ErrSetsServed says that sets and deployments were installed while a manager ran without them.
+// ErrSetsServed means that the definitions of sets and deployments were installed while a manager
+// ran without them.
 var ErrSetsServed = errors.New("the control cluster serves sets and deployments now: start again, to limit replacements by deployment")
 
-// servedPeriod is how often a manager without sets looks for them.
+// servedPeriod is the time between two checks for sets and deployments.
 const servedPeriod = 10 * time.Second
 
-// watchServed calls fail with [ErrSetsServed] when the API server serves sets or deployments,
-// until the context ends. A program that runs with them has nothing to watch.
+// watchServed calls fail with [ErrSetsServed] when the API server serves sets or deployments, until
+// the context ends. It does nothing for a program that runs with them.
 func (m *manager) watchServed(ctx context.Context, fail func(error)) {
 	for m.part == controllers.MachinesAlone {
 		list, err := m.clients.machines.Discovery().ServerResourcesForGroupVersionWithContext(ctx, v1alpha1.SchemeGroupVersion.String())

@@ -22,8 +22,8 @@ const (
 	headerBytes = 16 << 10
 )
 
-// boundedServer returns a server that gives slow clients no more than the bounds. Neither request
-// bodies nor HTTP/2 are served: no answer needs them.
+// boundedServer returns a server with time limits for slow clients. It serves neither request
+// bodies nor HTTP/2, since no path needs them.
 func boundedServer(handler http.Handler) *http.Server {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
@@ -33,7 +33,7 @@ func boundedServer(handler http.Handler) *http.Server {
 	}
 }
 
-// withoutBody refuses requests with a body, and reads nothing of it.
+// withoutBody refuses requests with a body, without reading it.
 func withoutBody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
@@ -45,8 +45,8 @@ func withoutBody(next http.Handler) http.Handler {
 	})
 }
 
-// handler returns what the public port serves. With TLS, only callers that the control cluster
-// lets get /metrics may do so.
+// handler returns the handler of the public port. With TLS, /metrics is for callers that the
+// control cluster authorizes.
 func (m *manager) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", answer(m.health.healthy, "Unhealthy", nil))
@@ -59,8 +59,8 @@ func (m *manager) handler() http.Handler {
 	return mux
 }
 
-// serveAll serves the public port, and profiles if the flags ask for them, until the returned
-// function is called. A server that fails later calls fail.
+// serveAll serves the public port, and the profiles if the flags ask for them, until the returned
+// function is called. It calls fail if a server fails later.
 func (m *manager) serveAll(fail func(error)) (end func(), err error) {
 	listener, err := m.listen()
 	if err != nil {

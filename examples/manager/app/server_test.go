@@ -114,7 +114,7 @@ func webServer(t *testing.T, change func(*options.MCServer)) (m *manager, addres
 // ask makes a request, and returns the status and the text of the answer.
 func ask(t *testing.T, config *tls.Config, url, token string) (int, string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	require.NoError(t, err)
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)

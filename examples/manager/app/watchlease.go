@@ -14,9 +14,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// watchLease ends the leadership as soon as the lease shows another holder or is
-// deleted, until the context ends. Without a watch, the elector sees the same one
-// retry period later at the latest.
+// watchLease ends the leadership as soon as the lease has another holder or is deleted, until the
+// context ends. Without a watch, the elector notices it at most one retry period later.
 func (m *manager) watchLease(ctx context.Context, events *events) {
 	lock := &guardedLock{m.lock(events), m.gate} // its own: a lock serves one goroutine
 	said := false
@@ -33,7 +32,7 @@ func (m *manager) watchLease(ctx context.Context, events *events) {
 	}
 }
 
-// followLease makes one watch, which begins with the lease as it is.
+// followLease makes one watch, which begins with the current lease.
 func (m *manager) followLease(ctx context.Context, lock resourcelock.Interface) error {
 	leases := m.clients.leaseWatch.CoordinationV1().Leases(m.leaseNamespace())
 	w, err := leases.Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: m.s.LeaseName()}))
@@ -56,9 +55,8 @@ func (m *manager) followLease(ctx context.Context, lock resourcelock.Interface) 
 	}
 }
 
-// leaseChanged judges one event. What a watch shows in its beginning may be older
-// than our own lease, so that another holder is believed when a read confirms it,
-// or cannot deny it.
+// leaseChanged handles one event of the watch. The first events may be older than the lease of this
+// process, so that another holder counts only if a read confirms it, or fails.
 func (m *manager) leaseChanged(ctx context.Context, lock resourcelock.Interface, e watch.Event) error {
 	switch o := e.Object.(type) {
 	case *metav1.Status:

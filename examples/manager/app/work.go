@@ -14,12 +14,11 @@ import (
 	"github.com/machinist-dev/machinist/examples/controllers"
 )
 
-// errStuck says that a driver ignores that its context has ended.
+// errStuck means that a driver call continues after the end of its context.
 var errStuck = errors.New("a driver call has not ended although its context has")
 
-// work runs the controllers until the context or the lease ends. When the context
-// has ended, driver calls in flight have the grace to end; when the lease has,
-// none.
+// work runs the controllers until the context or the lease ends. When the context has ended, driver
+// calls in flight have a grace period. When the lease has ended, they have none.
 func (m *manager) work(ctx, lease context.Context, events *events) error {
 	if ctx.Err() != nil || lease.Err() != nil {
 		return nil
@@ -57,7 +56,7 @@ func (m *manager) work(ctx, lease context.Context, events *events) error {
 	inFlight := m.gate.calls()
 	m.log.Info("stops", "calls", len(inFlight), "inFlight", inFlight)
 	m.health.stop()
-	select { // calls in flight have the grace, unless somebody else may lead already
+	select { // the grace of calls in flight ends when another process may lead
 	case err := <-done:
 		return ended(working, err)
 	case <-lease.Done():
@@ -72,7 +71,7 @@ func (m *manager) work(ctx, lease context.Context, events *events) error {
 	}
 }
 
-// observe returns what logs and counts decisions.
+// observe returns the function that logs and counts decisions.
 func (m *manager) observe() func(controllers.Note) {
 	log := observer(m.log)
 	return func(n controllers.Note) {
@@ -87,7 +86,7 @@ func (m *manager) started(v controllers.Views) {
 	m.log.Info("works", "identity", m.identity)
 }
 
-// gatedDriver returns the driver behind the gate of the lease, or nil if there is none. Its calls
+// gatedDriver returns the driver behind the gate of the lease, or nil without a driver. Its calls
 // end with the context.
 func (m *manager) gatedDriver(calls context.Context) driver.Driver {
 	if m.driver == nil {
@@ -96,7 +95,7 @@ func (m *manager) gatedDriver(calls context.Context) driver.Driver {
 	return finishing(calls, m.gate, m.health.metrics.Driver(driver.WithDeadline(m.driver, driver.Timeouts{})))
 }
 
-// ended returns what the controllers failed with, unless they were told to end.
+// ended returns the error of the controllers, or nil if they were asked to stop.
 func ended(working context.Context, err error) error {
 	if working.Err() != nil && errors.Is(err, context.Canceled) || err == nil {
 		return nil
@@ -104,8 +103,8 @@ func ended(working context.Context, err error) error {
 	return fmt.Errorf("controllers: %w", err)
 }
 
-// spread returns a time between a period and its double, so that several kinds of
-// process do not look at everything at the same moment.
+// spread returns a random time between a period and its double, so that several kinds of process do
+// not reconcile everything at the same moment.
 func spread(period time.Duration) time.Duration {
 	return period + time.Duration(rand.Float64()*float64(period)) //nolint:gosec // spreads load, guards nothing
 }

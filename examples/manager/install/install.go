@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package install brings the definitions of the machine objects, and what a
-// manager may do, into a cluster:
+// Package install applies the definitions of the machine objects, and the access of a manager, to
+// a cluster:
 //
 //	err := install.Definitions(ctx, client) // returns when the API server serves them
 //	err = install.Access(ctx, client, manifests.Installation{Machines: "default"})
 //
-// It applies on the server's side, as the field manager "machinist", and by force:
-// what somebody else has written into the same fields is overwritten, other
-// fields stay. To repeat it changes nothing. It deletes nothing.
+// It uses server-side apply by force, as the field manager "machinist": it overwrites the same
+// fields of other managers, and leaves other fields alone. It is idempotent, and deletes nothing.
 package install
 
 import (
@@ -25,7 +24,7 @@ import (
 	"github.com/machinist-dev/machinist/examples/manager/manifests"
 )
 
-// FieldManager is who owns the fields that are applied.
+// FieldManager is the field manager of the applied fields.
 const FieldManager = "machinist"
 
 // Definitions applies the definitions of the machine objects, and waits until
@@ -46,8 +45,8 @@ func Definitions(ctx context.Context, client dynamic.Interface) error {
 	return nil
 }
 
-// Access applies the namespace and the service account of a program, and what it may
-// do. The namespace of the machines has to exist.
+// Access applies the namespace, the service account and the roles of a program. The namespace of
+// the machines has to exist.
 func Access(ctx context.Context, client dynamic.Interface, of manifests.Installation) error {
 	objects, err := manifests.Access(of)
 	if err != nil {
@@ -75,11 +74,11 @@ func of(client dynamic.Interface, o *unstructured.Unstructured) dynamic.Resource
 	return client.Resource(resource)
 }
 
-// lookAgain is how often a definition is looked at.
+// lookAgain is the time between two reads of a definition.
 const lookAgain = 100 * time.Millisecond
 
-// waitEstablished waits until a definition is served. A name that another
-// definition has is an error at once.
+// waitEstablished waits until a definition is served. A conflict of its names with another
+// definition is an error at once.
 func waitEstablished(ctx context.Context, client dynamic.Interface, crd *unstructured.Unstructured) error {
 	state := "no condition yet"
 	err := wait.PollUntilContextCancel(ctx, lookAgain, true, func(ctx context.Context) (bool, error) {

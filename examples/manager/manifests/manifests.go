@@ -28,40 +28,40 @@ const (
 	MachineController = "machine-controller"
 	// MachineControllerManager is the name of the service account of a machine-controller-manager.
 	MachineControllerManager = "machine-controller-manager"
-	// MetricsReader is the ClusterRole of those that may read the metrics of any manager.
+	// MetricsReader is the ClusterRole for access to the metrics of any manager.
 	MetricsReader = "machinist-metrics-reader"
-	// AccessFinalizer is the finalizer of that RoleBinding: the manager takes it away
-	// when nothing there needs the manager any more.
+	// AccessFinalizer is the finalizer of that RoleBinding. The manager removes it when no object
+	// in the namespace needs the manager.
 	AccessFinalizer = "machinist.dev/access"
-	// ManagerSuffix follows the namespace of the machines in the name of that of the
-	// manager, unless another is given.
+	// ManagerSuffix is the end of the default name of the manager's namespace. It follows the
+	// namespace of the machines.
 	ManagerSuffix = "-machinist"
-	// defaultNamespace and defaultOwn are those which the files state.
+	// defaultNamespace and defaultOwn are the namespaces in the files.
 	defaultNamespace, defaultOwn = "default", "default-machinist"
 )
 
-// AccessBinding returns the name of the RoleBinding that lets a service account act in the
-// namespace of the machines.
+// AccessBinding returns the name of the RoleBinding of a service account in the namespace of the
+// machines.
 func AccessBinding(account string) string { return account + "-control" }
 
-// Installation says which program is installed, and where.
+// Installation selects a program and its namespaces.
 type Installation struct {
 	// Program is the service account of the program: [ServiceAccount], [MachineController] or
 	// [MachineControllerManager]. Empty means [ServiceAccount].
 	Program string
 	// Machines is the namespace of the machine objects.
 	Machines string
-	// Manager is the namespace of the manager, its service account and its lease.
-	// Empty means the other one followed by "-machinist". If both are the same, the
-	// deletion of the namespace ends the manager before the machines.
+	// Manager is the namespace of the manager, its service account and its lease. Empty means
+	// Machines followed by "-machinist". If it is the same as Machines, the deletion of the
+	// namespace ends the manager before the machines.
 	Manager string
 }
 
-// folders are where the files of a program are, by its service account.
+// folders are the folders of the files of a program, by service account.
 var folders = map[string]string{ServiceAccount: "manager", MachineController: MachineController, MachineControllerManager: MachineControllerManager}
 
-// complete fills in what is empty. What is no name of a namespace is [ErrNamespace], and an
-// unknown program is [ErrProgram].
+// complete sets the defaults. It returns [ErrNamespace] for an invalid namespace, and [ErrProgram]
+// for an unknown program.
 func (n Installation) complete() (Installation, error) {
 	if n.Program == "" {
 		n.Program = ServiceAccount
@@ -80,14 +80,13 @@ func (n Installation) complete() (Installation, error) {
 	return n, nil
 }
 
-// ErrNamespace says that a text is no name of a namespace.
+// ErrNamespace means that a text is not the name of a namespace.
 var ErrNamespace = errors.New("not the name of a namespace")
 
-// ErrProgram says that a text is not the name of a program.
+// ErrProgram means that a text is not the name of a program.
 var ErrProgram = errors.New("not one of the programs")
 
-// Definitions returns the definitions of the machine objects, in the order of
-// their names. The caller owns them.
+// Definitions returns the definitions of the machine objects, sorted by name. The caller owns them.
 func Definitions() ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, crd := range v1alpha1.CRDs() {
@@ -100,15 +99,15 @@ func Definitions() ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// Access returns the namespace and the service account of a program, and what the program may
-// do. The caller owns them. Errors are [ErrNamespace] and [ErrProgram].
+// Access returns the namespace, the service account and the roles of a program. The caller owns
+// them. Errors are [ErrNamespace] and [ErrProgram].
 func Access(of Installation) ([]*unstructured.Unstructured, error) {
 	return of.objects(inCommon("namespace"), inProgram("serviceaccount"), inProgram("control"), inCommon("shards"), inProgram("target"))
 }
 
-// Deployment returns the Deployment of a program and what belongs to it: its budget, its network
-// policy, its priorities in the cluster and at the API server, and who may read its metrics. Its
-// image has no registry. The caller owns them. Errors are those of [Access].
+// Deployment returns the Deployment of a program, its budget, network policy and priorities, and
+// the role for its metrics. Its image has no registry. The caller owns them. Errors are those of
+// [Access].
 func Deployment(of Installation) ([]*unstructured.Unstructured, error) {
 	return of.objects(inCommon("priority"), inCommon("metrics"), inProgram("flowcontrol"), inProgram("deployment"))
 }
@@ -147,7 +146,7 @@ func (n Installation) objects(named ...file) ([]*unstructured.Unstructured, erro
 	return all, nil
 }
 
-// YAML returns objects as one stream of documents, for kubectl apply -f -.
+// YAML returns objects as a stream of documents, for kubectl apply -f -.
 func YAML(objects []*unstructured.Unstructured) ([]byte, error) {
 	var out bytes.Buffer
 	for _, o := range objects {
@@ -161,9 +160,8 @@ func YAML(objects []*unstructured.Unstructured) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// move puts the namespaces in place of the default ones: in every field and list of that
-// name, in the names that carry one, in the flags of a program, and in what admission policies
-// say of the service account.
+// move replaces the default namespaces: in fields and lists, in names that contain one, in the
+// flags of a program, and in the expressions of admission policies.
 func (n Installation) move(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -189,7 +187,7 @@ func (n Installation) move(v any) {
 	}
 }
 
-// moved is what move makes of one field.
+// moved returns one field for move.
 func (n Installation) moved(key, text string) string {
 	switch key {
 	case "args":

@@ -121,7 +121,8 @@ func TestDeployment_OtherNamespaces_InFlagsAndFlowSchemas(t *testing.T) {
 	}
 }
 
-// The roles of the two programs together are the role of the one that does the work of both.
+// TestAccess_TwoPrograms_HaveTheRightsOfOneAndNoMore asserts that the roles of the two programs
+// together are the role of the program that runs all controllers.
 func TestAccess_TwoPrograms_HaveTheRightsOfOneAndNoMore(t *testing.T) {
 	rights := func(programs ...string) map[string]bool {
 		all := map[string]bool{}

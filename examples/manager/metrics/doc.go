@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package metrics shows Prometheus what a machine manager does, under the names of MCM where
-// they mean the same.
+// Package metrics serves Prometheus metrics of a machine manager. A metric with the meaning of one
+// of MCM has its name.
 //
 //	m := metrics.New(metrics.Options{})
 //	config := controllers.Config{Observe: m.Decided, Started: m.Watch, Driver: m.Driver(driver), …}
 //	http.Handle("/metrics", m.Handler())
 //
-// What an object looks like is read from the caches at each scrape, so that its series end with
-// it. There is one series for each deployment and phase, none for each machine, unless
-// [Options.PerMachine] asks for them. Labels whose values users write (instance types, zones) have
-// at most 50 values; others count as "other".
+// Each scrape reads the objects from the caches, so that the series of a deleted object end. There
+// is one series for each deployment and phase. [Options.PerMachine] adds series for each machine.
+// A label whose values users choose (instance types, zones) has at most 50 values. Further values
+// count as "other".
 //
-// The package exports the vectors that a driver counts its requests to the cloud with, such as
-// [APIRequestCount]. They belong to the process and are part of every [Metrics].
+// A driver counts its requests to the cloud with the exported vectors, such as [APIRequestCount].
+// They are global, and each [Metrics] serves them.
 package metrics

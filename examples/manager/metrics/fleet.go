@@ -17,7 +17,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// fleet shows the objects as the caches have them at a scrape.
+// fleet collects the metrics of the objects in the caches.
 type fleet struct {
 	now        func() time.Time
 	perMachine bool
@@ -50,11 +50,11 @@ const (
 	kindDeployments = "Machinedeployment-count"
 )
 
-// showsMachines reports whether this program shows machines. One that runs the controllers of
-// sets alone does not, so that a sum over the programs counts each machine once.
+// showsMachines reports whether this program has the series of machines. A program of sets alone
+// does not, so that a sum over programs counts each machine once.
 func (f *fleet) showsMachines() bool { return f.views.Part != controllers.Sets }
 
-// showsSets reports whether this program shows sets and deployments.
+// showsSets reports whether this program has the series of sets and deployments.
 func (f *fleet) showsSets() bool {
 	return f.views.Part == controllers.All || f.views.Part == controllers.Sets
 }
@@ -82,7 +82,7 @@ var (
 	setReplicas     = setDesc("info_spec_replicas", "Replicas that a machine set is asked for.")
 	setMinReady     = setDesc("info_spec_min_ready_seconds", "minReadySeconds of a machine set.")
 	setAvailable    = setDesc("status_available_replicas", "Available machines of a machine set.")
-	setLabelled     = setDesc("status_fully_labelled_replicas", "Machines of a machine set with the labels of its template.")
+	setLabeled     = setDesc("status_fully_labelled_replicas", "Machines of a machine set with the labels of its template.")
 	setReady        = setDesc("status_ready_replicas", "Ready machines of a machine set.")
 	setHas          = setDesc("status_replicas", "Machines of a machine set.")
 	deploymentTotal = desc("mcm_machine_deployment_items_total", "Machine deployments.")
@@ -101,8 +101,8 @@ func deploymentDesc(name, help string) *prometheus.Desc {
 	return desc("mcm_machine_deployment_"+name, help, "name", "namespace")
 }
 
-// deploymentValues are the metrics of a deployment that are one number. What returns false has
-// none.
+// deploymentValues are the metrics of a deployment with one value. A function that returns false
+// has none.
 var deploymentValues = []struct {
 	desc  *prometheus.Desc
 	value func(d *v1alpha1.MachineDeployment) (float64, bool)
@@ -141,7 +141,7 @@ func optional(of func(*v1alpha1.MachineDeployment) *int32) func(*v1alpha1.Machin
 	}
 }
 
-// rolling returns a bound of a rolling update as a number of machines.
+// rolling returns a limit of a rolling update as a number of machines.
 func rolling(of func(deployment.Bounds) int64) func(*v1alpha1.MachineDeployment) (float64, bool) {
 	return func(d *v1alpha1.MachineDeployment) (float64, bool) {
 		if d.Spec.Strategy.Type != v1alpha1.RollingUpdateMachineDeploymentStrategyType {
@@ -152,12 +152,11 @@ func rolling(of func(deployment.Bounds) int64) func(*v1alpha1.MachineDeployment)
 	}
 }
 
-// Describe implements [prometheus.Collector]. Series of what is asked for by a flag, or exists
-// only sometimes, are described too.
+// Describe implements [prometheus.Collector]. It includes the series that depend on a flag.
 func (f *fleet) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		machinesTotal, machinePhases, heldObjects, heldAge, scrapeFailure, machineInfo, machinePhase, machineCondition, setsTotal, setInfo, setCondition, setFailed,
-		setReplicas, setMinReady, setAvailable, setLabelled, setReady, setHas, deploymentTotal, deploymentInfo, deployCondition, deployFailed,
+		setReplicas, setMinReady, setAvailable, setLabeled, setReady, setHas, deploymentTotal, deploymentInfo, deployCondition, deployFailed,
 	} {
 		to <- d
 	}
@@ -194,7 +193,7 @@ func (f *fleet) Collect(to chan<- prometheus.Metric) {
 // setter shows one value.
 type setter func(d *prometheus.Desc, value float64, labels ...string)
 
-// read returns the objects of the shard that a lister has, and counts that it fails.
+// read returns the listed objects of the shard. It counts an error of the lister.
 func read[T metav1.Object](f *fleet, kind string, list func(labels.Selector) ([]T, error)) []T {
 	all, err := list(labels.Everything())
 	if err != nil {
@@ -219,17 +218,17 @@ func (f *fleet) machines(set setter) {
 	}
 }
 
-// phaseValues are the values of MCM, and values of their own for phases that share zero there.
+// phaseValues are the values of MCM. Phases that share zero in MCM have their own values.
 var phaseValues = map[v1alpha1.MachinePhase]float64{
 	v1alpha1.MachineTerminating: -4, v1alpha1.MachineFailed: -3, v1alpha1.MachineCrashLoopBackOff: -2, v1alpha1.MachineUnknown: -1,
 	v1alpha1.MachinePending: 0, v1alpha1.MachineRunning: 1, v1alpha1.MachineAvailable: 2, v1alpha1.MachineInPlaceUpdating: 3,
 	v1alpha1.MachineInPlaceUpdateSuccessful: 4, v1alpha1.MachineInPlaceUpdateFailed: 5,
 }
 
-// otherPhase is the value of a phase that is none of those, and of none.
+// otherPhase is the value of an unknown or empty phase.
 const otherPhase = 6
 
-// phaseLabel bounds the values of a label: a phase that does not exist is "Other".
+// phaseLabel returns the phase, or "Other" for an unknown phase.
 func phaseLabel(phase v1alpha1.MachinePhase) string {
 	switch _, known := phaseValues[phase]; {
 	case phase == "":
@@ -253,10 +252,10 @@ func (f *fleet) machine(set setter, m *v1alpha1.Machine) {
 	}
 }
 
-// created is the time of creation in seconds since 1970.
+// created returns the time of creation in seconds since 1970.
 func created(o metav1.Object) string { return strconv.FormatInt(o.GetCreationTimestamp().Unix(), 10) }
 
-// truth is the value of the status of a condition.
+// truth returns the value of the status of a condition.
 func truth(s string) float64 {
 	switch s {
 	case "True":
@@ -268,7 +267,7 @@ func truth(s string) float64 {
 	}
 }
 
-// holds shows what objects wait for now.
+// holds collects the number of holds and the age of the oldest.
 func (f *fleet) holds(set setter) {
 	type key struct{ kind, reason string }
 	counts, oldest := map[key]int{}, map[key]time.Duration{}
@@ -292,7 +291,7 @@ func (f *fleet) sets(set setter) {
 		set(setInfo, 1, s.Name, s.Namespace, created(s), class.APIGroup, class.Kind, class.Name)
 		for d, value := range map[*prometheus.Desc]int32{
 			setReplicas: s.Spec.Replicas, setMinReady: s.Spec.MinReadySeconds, setAvailable: s.Status.AvailableReplicas,
-			setLabelled: s.Status.FullyLabeledReplicas, setReady: s.Status.ReadyReplicas, setHas: s.Status.Replicas,
+			setLabeled: s.Status.FullyLabeledReplicas, setReady: s.Status.ReadyReplicas, setHas: s.Status.Replicas,
 		} {
 			set(d, float64(value), s.Name, s.Namespace)
 		}

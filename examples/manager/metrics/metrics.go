@@ -20,20 +20,20 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// Options of metrics.
+// Options configure [Metrics].
 type Options struct {
-	// PerMachine adds series for each machine.
+	// PerMachine adds the series of each machine.
 	PerMachine bool
-	// Now gives the time. Nil is the real one.
+	// Now returns the current time. Nil means the real time.
 	Now func() time.Time
 }
 
-// Metrics are those of one manager. They are safe for several goroutines.
+// Metrics are the metrics of one manager. They are safe for concurrent use.
 type Metrics struct {
-	options  Options
-	registry *prometheus.Registry
-	fleet    *fleet
-	lives    *lives
+	options   Options
+	registry  *prometheus.Registry
+	fleet     *fleet
+	durations *durations
 
 	drains    *observe.Metrics
 	decisions *prometheus.CounterVec
@@ -50,13 +50,13 @@ type Metrics struct {
 	lease func() (leads bool, renewed time.Time)
 }
 
-// New returns metrics that show nothing yet.
+// New returns metrics without series of objects. [Metrics.Watch] adds them.
 func New(o Options) *Metrics {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	m := &Metrics{
-		options: o, registry: prometheus.NewRegistry(), lives: newLives(o.Now),
+		options: o, registry: prometheus.NewRegistry(), durations: newDurations(o.Now),
 		decisions: counter("machinist_decisions_total", "Decisions of the controllers, by their reason.", "kind", "reason"),
 		failures:  counter("machinist_reconcile_errors_total", "Passes of the controllers that ended with an error.", "kind"),
 		panics:    prometheus.NewCounter(prometheus.CounterOpts{Name: "machinist_panics_total", Help: "Passes and calls of the driver that panicked."}),
@@ -71,28 +71,29 @@ func New(o Options) *Metrics {
 	m.fleet = newFleet(o)
 	m.drains, _ = observe.NewMetrics(m.registry) // nothing else is registered yet
 	m.registry.MustRegister(                     // their names differ
-		m.fleet, m.lives, m.decisions, m.failures, m.panics, m.calls, m.callTime, m.frozen, m.orphans, m.requests, m.queues, &leaseCollector{m},
+		m.fleet, m.durations, m.decisions, m.failures, m.panics, m.calls, m.callTime, m.frozen, m.orphans, m.requests, m.queues, &leaseCollector{m},
 		APIRequestCount, APIFailedRequestCount, APIRequestDuration, DriverAPIRequestDuration, DriverFailedAPIRequests,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
 	return m
 }
 
-// Handler answers scrapes. A series that exists twice, such as a condition that an object lists
-// twice, is shown once and counted in promhttp_metric_handler_errors_total.
+// Handler serves scrapes. A duplicate series, such as a condition that an object lists twice, is
+// served once and counted in promhttp_metric_handler_errors_total.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
 		ErrorHandling: promhttp.ContinueOnError, Registry: m.registry, Timeout: 30 * time.Second, MaxRequestsInFlight: 3,
 	})
 }
 
-// Watch shows what the controllers see, for [controllers.Config].Started.
+// Watch adds the objects in the caches of the controllers. It is a value of
+// [controllers.Config].Started.
 func (m *Metrics) Watch(v controllers.Views) {
 	m.fleet.watch(v)
-	m.lives.watch(v)
+	m.durations.watch(v)
 }
 
-// Decided counts a decision, for [controllers.Config].Observe.
+// Decided counts a decision. It is a value of [controllers.Config].Observe.
 func (m *Metrics) Decided(n controllers.Note) {
 	if n.Err != nil {
 		m.failures.WithLabelValues(n.Kind).Inc()
@@ -105,19 +106,19 @@ func (m *Metrics) Decided(n controllers.Note) {
 	}
 }
 
-// Drains counts and times drains, for [controllers.Config].Drains.
-func (m *Metrics) Drains() controllers.DrainObserver { return drains{m.drains, m.lives} }
+// Drains returns an observer that counts and times drains, for [controllers.Config].Drains.
+func (m *Metrics) Drains() controllers.DrainObserver { return drains{m.drains, m.durations} }
 
-// drains counts drains, and times them for the deployments of their machines.
+// drains counts drains, and times them by the deployments of their machines.
 type drains struct {
 	*observe.Metrics
-	lives *lives
+	durations *durations
 }
 
 // Observe implements [controllers.DrainObserver].
 func (d drains) Observe(p drain.Progress) {
 	d.Metrics.Observe(p)
-	d.lives.drained(p)
+	d.durations.drained(p)
 }
 
 // Driver returns d with calls that are counted and timed.
@@ -125,11 +126,11 @@ func (m *Metrics) Driver(d driver.Driver) driver.Driver {
 	return driver.Observe(d, func(c driver.Call) {
 		m.calls.WithLabelValues(c.Operation.String(), c.Code.String()).Inc()
 		m.callTime.WithLabelValues(c.Operation.String()).Observe(c.Duration.Seconds())
-		m.lives.called(c)
+		m.durations.called(c)
 	}, nil)
 }
 
-// Probed shows a freeze, for [controllers.Config].Probed.
+// Probed records a freeze. It is a value of [controllers.Config].Probed.
 func (m *Metrics) Probed(d safety.FreezeDecision) {
 	m.frozen.Set(0)
 	if d.Freeze.Frozen {
@@ -137,21 +138,20 @@ func (m *Metrics) Probed(d safety.FreezeDecision) {
 	}
 }
 
-// Collected counts the deletion of something without a machine, for
-// [controllers.Config].Collected.
+// Collected counts the deletion of an orphan. It is a value of [controllers.Config].Collected.
 func (m *Metrics) Collected(kind string, err error) {
 	m.orphans.WithLabelValues(kind, codes.Of(err).String()).Inc()
 }
 
-// Lease shows the lease: state returns whether this manager leads, and when it renewed the lease
-// last, zero for never.
+// Lease adds the metrics of the lease. state returns whether this manager is the leader, and the
+// time of the last renewal, which is zero before the first.
 func (m *Metrics) Lease(state func() (leads bool, renewed time.Time)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.lease = state
 }
 
-// leaseCollector shows the lease at each scrape.
+// leaseCollector collects the metrics of the lease.
 type leaseCollector struct{ m *Metrics }
 
 var (

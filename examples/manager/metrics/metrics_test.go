@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -444,7 +445,7 @@ func TestMetrics_Requests_ByClientMethodAndStatus(t *testing.T) {
 		if fail {
 			return nil, errors.New("refused")
 		}
-		return &http.Response{StatusCode: http.StatusConflict, Body: http.NoBody}, nil
+		return &http.Response{StatusCode: http.StatusConflict, Body: io.NopCloser(strings.NewReader(""))}, nil
 	}))
 	for range 2 {
 		response, err := transport.RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodPut, "http://x/", nil))

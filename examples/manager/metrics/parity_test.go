@@ -4,6 +4,7 @@ package metrics_test
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -109,7 +110,7 @@ func queue(s *shown) {
 func vectors(t *testing.T, s *shown) {
 	t.Helper()
 	answer, err := s.Transport("machines")(roundTrip(func(*http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+		return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(""))}, nil
 	})).RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://x/", nil))
 	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())

@@ -9,13 +9,14 @@ import "github.com/prometheus/client_golang/prometheus"
 var (
 	// APIRequestCount counts requests to a service of the cloud, by provider and service.
 	APIRequestCount = counter("mcm_cloud_api_requests_total", "Requests of the driver to a service of the cloud.", "provider", "service")
-	// APIFailedRequestCount counts those of them that failed.
+	// APIFailedRequestCount counts failed requests to a service of the cloud, by provider and
+	// service.
 	APIFailedRequestCount = counter("mcm_cloud_api_requests_failed_total", "Failed requests of the driver to a service of the cloud.", "provider", "service")
-	// APIRequestDuration is how long such a request took, in seconds.
+	// APIRequestDuration is the duration of requests to a service of the cloud, in seconds.
 	APIRequestDuration = histogram("mcm_cloud_api_api_request_duration_seconds", "Duration of requests of the driver to a service of the cloud.", "provider", "service")
-	// DriverAPIRequestDuration is how long an operation of the driver took, in seconds.
+	// DriverAPIRequestDuration is the duration of operations of the driver, in seconds.
 	DriverAPIRequestDuration = histogram("mcm_cloud_api_driver_request_duration_seconds", "Duration of operations of the driver, as it measures them.", "provider", "operation")
-	// DriverFailedAPIRequests counts operations of the driver that failed, by the code of the error.
+	// DriverFailedAPIRequests counts failed operations of the driver, by the code of the error.
 	DriverFailedAPIRequests = counter("mcm_cloud_api_driver_requests_failed_total", "Failed operations of the driver, as it counts them.", "provider", "operation", "error_code")
 )
 

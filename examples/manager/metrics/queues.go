@@ -7,8 +7,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// queues are the metrics of work queues, by name. They have the names that client-go's users
-// give them, with the prefix of MCM.
+// queues are the metrics of work queues, by name. They have the names of the metrics of client-go,
+// with the prefix of MCM.
 type queues struct {
 	depth, unfinished, longest *prometheus.GaugeVec
 	adds, retries              *prometheus.CounterVec
@@ -27,7 +27,7 @@ func newQueues() *queues {
 	}
 }
 
-// Queues makes the metrics of work queues, for [controllers.Config].QueueMetrics.
+// Queues returns the metrics of work queues, for [controllers.Config].QueueMetrics.
 func (m *Metrics) Queues() workqueue.MetricsProvider { return m.queues }
 
 func (q *queues) all() []prometheus.Collector {

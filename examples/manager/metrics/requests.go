@@ -35,20 +35,19 @@ func (r *requests) Collect(to chan<- prometheus.Metric) {
 	r.latency.Collect(to)
 }
 
-// Transport returns what counts the requests of a client, which has a name, for
-// rest.Config.Wrap.
+// Transport returns a wrapper that counts the requests of a named client, for rest.Config.Wrap.
 func (m *Metrics) Transport(client string) func(http.RoundTripper) http.RoundTripper {
 	return func(next http.RoundTripper) http.RoundTripper { return &counting{next, m.requests, client} }
 }
 
-// counting counts requests.
+// counting is a transport that counts requests.
 type counting struct {
 	next     http.RoundTripper
 	requests *requests
 	client   string
 }
 
-// WrappedRoundTripper returns the transport inside, for client-go.
+// WrappedRoundTripper returns the wrapped transport, for client-go.
 func (c *counting) WrappedRoundTripper() http.RoundTripper { return c.next }
 
 // RoundTrip implements [http.RoundTripper].

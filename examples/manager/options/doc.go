@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package options says which flags a machine manager has, what they mean, and
-// which combinations make no sense.
-//
-// There are three programs: [NewMCServer] has the defaults of the machine-controller that a
-// provider project builds, [NewMCMServer] those of the machine-controller-manager beside it, and
-// [NewManagerServer] those of one process that runs everything. Names and defaults of flags are
-// those of MCM's two programs, so that a deployment of them can move over with its command line:
+// Package options has the flags of the manager programs. [NewMCServer] returns the flags of the
+// machine-controller of a provider project:
 //
 //	s := options.NewMCServer()
 //	s.AddFlags(pflag.CommandLine)
 //	pflag.Parse()
-//	if err := s.Validate(); err != nil { … } // all that is wrong, in one error
+//	if err := s.Validate(); err != nil { … } // names each invalid flag
 //	config := controllers.Config{Policy: s.MachinePolicy(), Orphans: s.OrphanPolicy(), …}
 //
-// A flag of MCM that has no effect here is accepted, and named by [MCServer.Ineffective], so
-// that the program can warn of it. A flag of the other program is refused with the name of that
-// program. Any other flag that is not known is an error, as usual.
+// [NewMCMServer] has the flags of the machine-controller-manager, and [NewManagerServer] those of
+// one program that runs all controllers. The names are the names of MCM's programs, so a
+// deployment of MCM can keep its command line.
 //
-// Where a duration bounds how long a machine may take, zero means for ever, which
-// is the cautious reading; the reference system reads it as no time at all.
+// A flag of MCM without an effect here is accepted, and [MCServer.Ineffective] names it. A flag of
+// the other program is refused, and the error names that program. Any other unknown flag is an
+// error.
 //
-// Three defaults differ. Health checks and metrics listen on 127.0.0.1 and not on all addresses:
-// a pod whose kubelet probes it needs --address=0.0.0.0, and should have --tls-cert-file and
-// --tls-private-key-file then. --kube-api-qps and --kube-api-burst are 100 and 200 and not 20 and
-// 30, with which 100 machines take four to five times as long. MCM serves profiles on the port of the
-// metrics; here they have --profiling-port on 127.0.0.1.
+// Zero means no limit for the flags that bound how long a machine may take. In MCM it means no
+// time.
 //
-// The package parses no command line and reads no file.
+// Four defaults differ from MCM:
+//
+//   - --address is 127.0.0.1. A pod with probes needs 0.0.0.0, and should have --tls-cert-file and
+//     --tls-private-key-file.
+//   - --kube-api-qps and --kube-api-burst are 100 and 200. With MCM's 20 and 30, 100 machines take
+//     four to five times as long.
+//   - --machine-pv-reattach-timeout is 0. MCM waits 90 seconds.
+//   - --profiling-port is the port of the profiles, on 127.0.0.1. MCM serves them with the metrics.
+//
+// The package reads neither the command line nor a file.
 package options

@@ -90,7 +90,7 @@ func TestFlags_OfTheOtherProgram_AreRefused(t *testing.T) {
 			refused++
 			_, err := parseFor(t, tc.server, "--"+name+"=1")
 			require.Error(t, err, name)
-			require.True(t, strings.HasSuffix(err.Error(), "give it to the "+tc.other), err)
+			require.True(t, strings.HasSuffix(err.Error(), "it is a flag of the "+tc.other), err)
 		}
 		if row[1] != "no effect" {
 			fs := pflag.NewFlagSet(name, pflag.ContinueOnError)

@@ -9,22 +9,20 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// withoutEffect are the flags of the reference system's two managers that are
-// taken here and do nothing, and why. Some have no effect there either.
+// withoutEffect are the flags of MCM that are accepted and have no effect, and why.
 var withoutEffect = []struct {
 	name, why string
 }{
-	{"cloud-provider", "it has no effect in the reference system either"},
-	{"controller-start-interval", "it has no effect in the reference system either"},
-	{"kube-api-content-type", "it has no effect in the reference system either"},
+	{"cloud-provider", "it has no effect in MCM either"},
+	{"controller-start-interval", "it has no effect in MCM either"},
+	{"kube-api-content-type", "it has no effect in MCM either"},
 	{"log-flush-frequency", "logs are not buffered"},
 	{maxEvictRetries, "evictions are repeated until --machine-drain-timeout"},
-	{"vmodule", "verbosity is the same everywhere"},
+	{"vmodule", "all files have the same verbosity"},
 }
 
-// Ineffective returns the flags that were given although they have no effect
-// here, in the order in which they were given, each once. The caller owns the
-// result.
+// Ineffective returns the names of the flags that were set and have no effect, in the order of the
+// command line, without duplicates. The caller owns the result.
 func (s *MCServer) Ineffective() []string { return slices.Clone(s.ineffective) }
 
 func (s *MCServer) addIneffective(fs *pflag.FlagSet) {
@@ -32,17 +30,17 @@ func (s *MCServer) addIneffective(fs *pflag.FlagSet) {
 		if f.name == maxEvictRetries && s.program == machineControllerManager {
 			continue
 		}
-		fs.VarPF(&given{server: s, name: f.name}, f.name, "", "no effect here: "+f.why).Hidden = true
+		fs.VarPF(&given{server: s, name: f.name}, f.name, "", "no effect: "+f.why).Hidden = true
 	}
 }
 
-// given remembers that a flag was given, and with which value.
+// given records that a flag was set.
 type given struct {
 	server      *MCServer
 	name, value string
 }
 
-// Set takes any value.
+// Set implements [pflag.Value]. It accepts any value.
 func (g *given) Set(value string) error {
 	g.value = value
 	if !slices.Contains(g.server.ineffective, g.name) {
@@ -51,16 +49,16 @@ func (g *given) Set(value string) error {
 	return nil
 }
 
-// String returns the last value.
+// String implements [pflag.Value].
 func (g *given) String() string { return g.value }
 
-// Type names the type in the usage.
+// Type implements [pflag.Value].
 func (g *given) Type() string { return "ignored" }
 
-// maxEvictRetries is a flag of the controllers of machines alone.
+// maxEvictRetries is a flag of the machine-controller only.
 const maxEvictRetries = "machine-max-evict-retries"
 
-// addRefused adds the flags of the other program, which are refused with the reason.
+// addRefused adds the flags of the other program. Their values are refused.
 func (s *MCServer) addRefused(fs *pflag.FlagSet) {
 	other, all := "machine-controller", pflag.NewFlagSet("", pflag.ContinueOnError)
 	if s.program == machineController {
@@ -72,17 +70,17 @@ func (s *MCServer) addRefused(fs *pflag.FlagSet) {
 	everyFlag.addIneffective(all)
 	all.VisitAll(func(f *pflag.Flag) {
 		if fs.Lookup(f.Name) == nil {
-			fs.VarPF(refused(other), f.Name, "", "refused here: a flag of the "+other).Hidden = true
+			fs.VarPF(refused(other), f.Name, "", "refused: a flag of the "+other).Hidden = true
 		}
 	})
 }
 
-// refused takes no value: it names the program that a flag belongs to.
+// refused is the value of a flag that belongs to another program. It has the name of that program.
 type refused string
 
 // Set implements [pflag.Value].
 func (r refused) Set(string) error {
-	return fmt.Errorf("it has no meaning for these controllers; give it to the %s", string(r))
+	return fmt.Errorf("it is a flag of the %s", string(r))
 }
 
 // String implements [pflag.Value].

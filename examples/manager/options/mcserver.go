@@ -8,32 +8,30 @@ import (
 	"github.com/machinist-dev/machinist/examples/controllers"
 )
 
-// None is the value of --target-kubeconfig for machines without a cluster to
-// join.
+// None is the value of --target-kubeconfig for machines that join no cluster.
 const None = "none"
 
-// InCluster is the value of --control-kubeconfig for the service account of the
-// pod that the manager runs in.
+// InCluster is the value of --control-kubeconfig for the cluster and the service account of the pod
+// that the manager runs in.
 const InCluster = "inClusterConfig"
 
-// MCServer is how a manager is configured. Make one with [NewMCServer]: the zero
-// value has no port, no workers and no rate.
+// MCServer is the configuration of a manager. Make one with [NewMCServer]: the zero value has no
+// port, no workers and no rate, and is invalid.
 type MCServer struct {
 	MachineControllerConfiguration
 
-	// ControlKubeconfig is the file that leads to the cluster of the machine
-	// objects; [InCluster] is the service account of the pod. Empty means the
-	// target cluster.
+	// ControlKubeconfig is the kubeconfig of the control cluster, which has the machine objects.
+	// [InCluster] is the cluster of the pod. Empty means the target cluster.
 	ControlKubeconfig string
-	// TargetKubeconfig is the file that leads to the cluster which machines join;
-	// [None] is no cluster. Empty means the one that the manager runs in.
+	// TargetKubeconfig is the kubeconfig of the target cluster, which machines join. [None] means
+	// no target cluster. Empty means the cluster that the manager runs in.
 	TargetKubeconfig string
 
 	program     program
 	ineffective []string // flags that were given and do nothing
 }
 
-// program says which controllers a process runs, and so which flags it has.
+// program is the set of controllers that a process runs. It selects the flags.
 type program int
 
 const (
@@ -42,8 +40,7 @@ const (
 	machineControllerManager
 )
 
-// LeaseName returns the name of the lease: two managers of one shard have the same, and those
-// of two shards never.
+// LeaseName returns the name of the lease. Each shard has its own.
 func (s *MCServer) LeaseName() string {
 	if s.Shard == "" {
 		return s.LeaderElection.ResourceName
@@ -63,134 +60,130 @@ func (s *MCServer) Part() controllers.Part {
 	}
 }
 
-// MachineControllerConfiguration is how the controllers are configured.
+// MachineControllerConfiguration is the configuration of the controllers.
 type MachineControllerConfiguration struct {
-	// Namespace of the machine objects and their secrets.
+	// Namespace is the namespace of the machine objects and their secrets.
 	Namespace string
-	// Shard is the value of the label machinist.dev/shard of the objects that are acted
-	// upon. Empty means those without the label.
+	// Shard selects the objects whose label machinist.dev/shard has this value. Empty selects the
+	// objects without the label.
 	Shard string
-	// ConcurrentSyncs is how many objects of a kind are worked on at a time.
+	// ConcurrentSyncs is the number of workers for each kind of object.
 	ConcurrentSyncs int
-	// MinResyncPeriod is how often, at the most, everything is looked at again
-	// although nothing has changed. Zero means never.
+	// MinResyncPeriod is the minimum time between two reconciliations of an unchanged object. Zero
+	// means never.
 	MinResyncPeriod time.Duration
-	// KubeAPIQPS and KubeAPIBurst bound the requests of each client. MCM has 20 and 30, with which
-	// machines wait for requests; the API server bounds all clients by priority and fairness.
+	// KubeAPIQPS and KubeAPIBurst limit the requests per second of each client. MCM has 20 and 30,
+	// with which machines wait for requests. The API server limits all clients by priority and
+	// fairness.
 	KubeAPIQPS   float32
 	KubeAPIBurst int
-	// Address and Port of health checks and metrics. By default only the host itself can ask;
+	// Address and Port are those of health checks and metrics. The default address is 127.0.0.1.
 	// MCM listens on all addresses.
 	Address string
 	Port    int
-	// TLSCertFile and TLSPrivateKeyFile make the port serve HTTPS, and metrics only for bearer
-	// tokens that the control cluster lets get them. Both are read again when they change. Empty
-	// means plain HTTP without tokens. One without the other is invalid.
+	// TLSCertFile and TLSPrivateKeyFile make the port serve HTTPS. Metrics then need a bearer token
+	// that the control cluster authorizes. Changed files are reloaded. Empty means plain HTTP
+	// without tokens. One without the other is invalid.
 	TLSCertFile, TLSPrivateKeyFile string
-	// Profiling serves profiles of the process on 127.0.0.1 at ProfilingPort, ContentionProfiling
-	// with those of blocking and of mutexes.
+	// Profiling serves profiles on 127.0.0.1 at ProfilingPort. ContentionProfiling adds blocking
+	// and mutexes.
 	Profiling, ContentionProfiling bool
 	ProfilingPort                  int
 
-	// MetricsPerMachine adds series for each machine to /metrics.
+	// MetricsPerMachine adds the series of each machine to /metrics.
 	MetricsPerMachine bool
 
-	// CreationTimeout, HealthTimeout and DrainTimeout are those of machines that
-	// state none. Zero means for ever.
+	// CreationTimeout, HealthTimeout and DrainTimeout apply to machines that do not set their own.
+	// Zero means no limit.
 	CreationTimeout, HealthTimeout, DrainTimeout time.Duration
-	// InPlaceUpdateTimeout and PreserveTimeout are those of machines that state
-	// none: how long an update in place may take, and for how long a machine is
-	// preserved. Zero means for ever.
+	// InPlaceUpdateTimeout bounds an in-place update, and PreserveTimeout how long a machine is
+	// preserved, for machines that do not set their own. Zero means no limit.
 	InPlaceUpdateTimeout, PreserveTimeout time.Duration
-	// PVDetachTimeout is how long volumes may take to be detached from a drained
-	// Node, before its VM is deleted nevertheless. Zero means for ever.
+	// PVDetachTimeout is the time for the volumes of a drained Node to be detached. Then its VM is
+	// deleted. Zero means no limit.
 	PVDetachTimeout time.Duration
-	// PVReattachTimeout is how long the volumes of the pods of a drained Node may take to be
-	// attached to other Nodes; the pods with volumes then go one after the other. Zero, the
-	// default, means that this is not waited for. The reference system waits for 90 seconds.
+	// PVReattachTimeout is the time for a volume of an evicted pod to be attached to another Node
+	// before the next pod with volumes is evicted. Zero, the default, means no wait. MCM waits 90
+	// seconds.
 	PVReattachTimeout time.Duration
-	// MaxReplacements is how many machines of a deployment may be failed for bad
-	// health and not yet replaced, at a time. Zero means none. The reference system
-	// has no such flag, and allows one.
+	// MaxReplacements is the number of machines of a deployment that may be failed for bad health
+	// and not yet replaced. Zero means none. MCM has no such flag and allows one.
 	MaxReplacements int
-	// NodeConditions are the conditions, separated by commas, that make a Node
-	// unhealthy unless they are False.
+	// NodeConditions are comma-separated node conditions. A Node is unhealthy unless each is False.
 	NodeConditions string
-	// ResourceExhaustedRetry is how long to wait after the provider had no room.
+	// ResourceExhaustedRetry is the time between two attempts when the provider has no capacity.
 	// Zero means 10 minutes.
 	ResourceExhaustedRetry time.Duration
-	// SettleTime is how long the provider may take to show a VM that it has made.
-	// Zero means not at all.
+	// SettleTime is the time until the provider lists a VM that it has created. Zero means at once.
 	SettleTime time.Duration
-	// OrphanVMsPeriod is how often VMs are looked for that nobody owns, and
-	// OrphanVMsGrace for how long one has to be seen before it is deleted.
+	// OrphanVMsPeriod is the time between two searches for orphan VMs. OrphanVMsGrace is the time
+	// that a VM has to be an orphan before it is deleted. Zero means 15 and 10 minutes.
 	OrphanVMsPeriod, OrphanVMsGrace time.Duration
-	// HoldPercent is how many percent of the machines of a deployment, a zone or the
-	// namespace have to fail within 5 minutes so that none of them is replaced, for an hour
-	// at most. Zero is off: each is replaced.
+	// HoldPercent is the percentage of the machines of a deployment, a zone or the namespace that
+	// have to fail within 5 minutes so that replacements stop, for an hour at most. Zero means that
+	// replacements never stop.
 	HoldPercent int
-	// OvershootUp is how many machines above its limit freeze a set that creates machines,
-	// and OvershootDown how many fewer than those unfreeze it. OvershootPeriod is how often
-	// all sets are looked at. Zero means 1 minute.
+	// OvershootUp is the number of machines above its limit at which a set is frozen. OvershootDown
+	// is how many machines below that number it is unfrozen. OvershootPeriod is the time between
+	// two checks of all sets. Zero means 1 minute.
 	OvershootUp, OvershootDown int32
 	OvershootPeriod            time.Duration
 
-	// FreezeTimeout is how long an API server may fail to answer until nothing is created,
-	// failed or replaced any more, and FreezePeriod the time between two probes while the API
-	// servers answer. Zero means 30 seconds and 1 minute.
+	// FreezeTimeout is the time without an answer of an API server after which no machine is
+	// created, failed or replaced. FreezePeriod is the time between two probes of the API servers
+	// while they answer. Zero means 30 seconds and 1 minute.
 	FreezeTimeout, FreezePeriod time.Duration
 
-	// HoldAutoscaler keeps the cluster autoscaler from removing Nodes of a deployment
-	// while it is rolled out.
+	// HoldAutoscaler annotates Nodes during a rollout, so that the cluster autoscaler does not
+	// remove them.
 	HoldAutoscaler bool
-	// TokenGroups are the groups, separated by commas, that the bootstrap token of a
-	// machine puts it into besides system:bootstrappers.
+	// TokenGroups are the comma-separated extra groups of the bootstrap token of a machine, besides
+	// system:bootstrappers.
 	TokenGroups string
 
-	// LeaderElection says who of several managers works.
+	// LeaderElection configures the lease.
 	LeaderElection LeaderElection
 
-	// Verbosity of the log: 0 is what is done and what goes wrong, from 2 on also
-	// what waits, from 4 on every look.
+	// Verbosity of the log: 0 logs actions and errors, 2 also waits, 4 also each decision.
 	Verbosity int
 	// LoggingFormat is text or json.
 	LoggingFormat string
 }
 
-// LeaderElection says how managers agree on the one that works.
+// LeaderElection is the configuration of the lease.
 type LeaderElection struct {
-	// LeaderElect is whether they do. A manager without it works at once.
+	// LeaderElect enables the lease. Without it the manager acts at once.
 	LeaderElect bool
-	// LeaseDuration is how long the others wait for a leader that is silent.
+	// LeaseDuration is the time after the last renewal at which another manager takes the lease.
 	LeaseDuration time.Duration
-	// RenewDeadline is how long a leader tries to renew its lease before it ends.
+	// RenewDeadline is the time that the leader tries to renew the lease before it exits.
 	RenewDeadline time.Duration
-	// RetryPeriod is how often the lease is looked at.
+	// RetryPeriod is the time between two attempts to acquire or renew the lease.
 	RetryPeriod time.Duration
-	// ResourceLock is the kind of the lock; only "leases" exists.
+	// ResourceLock is the type of the lock. Only "leases" exists.
 	ResourceLock string
 	// ResourceName is the name of the lease.
 	ResourceName string
-	// ResourceNamespace is the namespace of the lease. Empty means that of the machine
-	// objects. A lease goes with its namespace, and the manager with its lease.
+	// ResourceNamespace is the namespace of the lease. Empty means the namespace of the machine
+	// objects. A lease is deleted with its namespace, and then the manager exits.
 	ResourceNamespace string
 }
 
-// NewMCServer returns the defaults of a machine-controller, which a provider project builds
+// NewMCServer returns the defaults of a machine-controller. A provider project builds that program
 // with its driver.
 func NewMCServer() *MCServer { return newServer(machineController) }
 
-// NewMCMServer returns the defaults of a machine-controller-manager, which runs the
-// controllers of sets and deployments and needs no driver: the port, the number of workers and
-// the lease are others than those of [NewMCServer].
+// NewMCMServer returns the defaults of a machine-controller-manager. It runs the controllers of
+// sets and deployments, without a driver. It differs from [NewMCServer] in the port, the number of
+// workers and the lease.
 func NewMCMServer() *MCServer {
 	s := newServer(machineControllerManager)
 	s.ConcurrentSyncs, s.Port, s.ProfilingPort, s.LeaderElection.ResourceName = 10, 10258, 10268, "machine-controller-manager"
 	return s
 }
 
-// NewManagerServer returns the defaults of one process that runs all controllers. It has the
-// port and the lease of a machine-controller, and takes the flags of both programs.
+// NewManagerServer returns the defaults of one program that runs all controllers. It has the port
+// and the lease of a machine-controller, and accepts the flags of both programs.
 func NewManagerServer() *MCServer { return newServer(everything) }
 
 func newServer(of program) *MCServer {

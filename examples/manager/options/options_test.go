@@ -79,7 +79,7 @@ func TestFlags_EachProgram_NamesAndDefaultsOfMCM(t *testing.T) {
 			}
 			for flag := range tc.other {
 				err := fs.Parse([]string{"--" + flag + "=1"})
-				require.ErrorContains(t, err, "it has no meaning for these controllers; give it to the machine-controller", flag)
+				require.ErrorContains(t, err, "it is a flag of the machine-controller", flag)
 			}
 		})
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// MachinePolicy returns the policy of machines that the flags state.
+// MachinePolicy returns the policy of machines.
 func (s *MCServer) MachinePolicy() machine.Policy {
 	p := machine.DefaultPolicy()
 	p.CreationTimeout, p.HealthTimeout, p.DrainTimeout = s.CreationTimeout, s.HealthTimeout, s.DrainTimeout
@@ -30,13 +30,13 @@ func (s *MCServer) MachinePolicy() machine.Policy {
 	return p
 }
 
-// DeploymentPolicy returns the policy of machine deployments that the flags state.
+// DeploymentPolicy returns the policy of machine deployments.
 func (s *MCServer) DeploymentPolicy() deployment.Policy {
 	return deployment.Policy{HoldAutoscaler: s.HoldAutoscaler}
 }
 
-// BootstrapGroups returns the groups that the flags state for bootstrap tokens, in
-// their order, each once. The caller owns the result.
+// BootstrapGroups returns the extra groups of bootstrap tokens, in the order of the flag, without
+// duplicates. The caller owns the result.
 func (s *MCServer) BootstrapGroups() []string {
 	var groups []string
 	for group := range strings.SplitSeq(s.TokenGroups, ",") {
@@ -47,9 +47,8 @@ func (s *MCServer) BootstrapGroups() []string {
 	return groups
 }
 
-// GuardPolicy returns the policy of machines that fail at once which the flags state: zero,
-// which is off, without a share. Machines are replaced slowly from 30 % on, or from the share
-// that holds if that is less.
+// GuardPolicy returns the policy for many machines that fail at the same time. It is zero, which is
+// off, if HoldPercent is zero. Replacements slow down at 30 %, or at HoldPercent if that is less.
 func (s *MCServer) GuardPolicy() safety.GuardPolicy {
 	if s.HoldPercent <= 0 {
 		return safety.GuardPolicy{}
@@ -59,8 +58,7 @@ func (s *MCServer) GuardPolicy() safety.GuardPolicy {
 	return p
 }
 
-// OvershootPolicy returns the policy of sets that create too many machines which the flags
-// state.
+// OvershootPolicy returns the policy of sets with too many machines.
 func (s *MCServer) OvershootPolicy() safety.OvershootPolicy {
 	p := safety.OvershootPolicy{Up: s.OvershootUp, Down: s.OvershootDown, Period: s.OvershootPeriod}
 	if p.Period <= 0 {
@@ -69,12 +67,12 @@ func (s *MCServer) OvershootPolicy() safety.OvershootPolicy {
 	return p
 }
 
-// FreezePolicy returns the policy of a freeze that the flags state.
+// FreezePolicy returns the policy of a freeze.
 func (s *MCServer) FreezePolicy() safety.FreezePolicy {
 	return safety.FreezePolicy{Timeout: s.FreezeTimeout, Period: s.FreezePeriod}
 }
 
-// OrphanPolicy returns the policy of VMs that nobody owns which the flags state.
+// OrphanPolicy returns the policy of orphan VMs.
 func (s *MCServer) OrphanPolicy() safety.Policy {
 	p := safety.DefaultPolicy()
 	set := func(d *time.Duration, value time.Duration) {

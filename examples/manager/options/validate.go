@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// ErrInvalid is what the errors of [MCServer.Validate] wrap.
+// ErrInvalid is wrapped by the errors of [MCServer.Validate].
 var ErrInvalid = errors.New("invalid flag")
 
-// complaints gathers what is wrong.
+// complaints collects the errors of the flags.
 type complaints []error
 
 func (c *complaints) unless(ok bool, flag, format string, args ...any) {
@@ -24,26 +24,25 @@ func (c *complaints) unless(ok bool, flag, format string, args ...any) {
 	}
 }
 
-// tokenGroup is what the API server takes for a group of a bootstrap token; one
-// that it does not take makes the whole token void.
+// tokenGroup is the form of a group that the API server accepts. It refuses a token with any other
+// group.
 var tokenGroup = regexp.MustCompile(`^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$`)
 
-// Validate returns everything that is wrong in one error, or nil. What it
-// complains of wraps [ErrInvalid] and names its flag.
+// Validate returns all errors in one, or nil. Each wraps [ErrInvalid] and names its flag.
 func (s *MCServer) Validate() error {
 	var c complaints
 	c.unless(s.TargetKubeconfig != None || s.ControlKubeconfig != "", "control-kubeconfig", "required if --target-kubeconfig is %q", None)
-	c.unless(len(validation.IsDNS1123Label(s.Namespace)) == 0, "namespace", "%q is no name of a namespace", s.Namespace)
-	c.unless(s.Shard == "" || len(validation.IsDNS1123Label(s.Shard)) == 0, "shard", "%q is no DNS label: at most 63 of a-z, 0-9 and -", s.Shard)
+	c.unless(len(validation.IsDNS1123Label(s.Namespace)) == 0, "namespace", "%q is not a namespace name", s.Namespace)
+	c.unless(s.Shard == "" || len(validation.IsDNS1123Label(s.Shard)) == 0, "shard", "%q is not a DNS label: at most 63 of a-z, 0-9 and -", s.Shard)
 	c.unless(s.Port >= 1 && s.Port <= 65535, "port", "%d is not between 1 and 65535", s.Port)
-	c.unless(net.ParseIP(s.Address) != nil, "address", "%q is no IP address", s.Address)
-	c.unless((s.TLSCertFile == "") == (s.TLSPrivateKeyFile == ""), "tls-private-key-file", "it and --tls-cert-file are given together or not at all")
+	c.unless(net.ParseIP(s.Address) != nil, "address", "%q is not an IP address", s.Address)
+	c.unless((s.TLSCertFile == "") == (s.TLSPrivateKeyFile == ""), "tls-private-key-file", "it needs --tls-cert-file, and --tls-cert-file needs it")
 	c.unless(s.Profiling || !s.ContentionProfiling, "contention-profiling", "needs --profiling")
 	c.unless(!s.Profiling || s.ProfilingPort >= 1 && s.ProfilingPort <= 65535, "profiling-port", "%d is not between 1 and 65535", s.ProfilingPort)
 	c.unless(!s.Profiling || s.ProfilingPort != s.Port, "profiling-port", "%d is the port of health checks and metrics", s.Port)
-	c.unless(s.ConcurrentSyncs > 0, "concurrent-syncs", "%d is not above 0", s.ConcurrentSyncs)
-	c.unless(s.KubeAPIQPS > 0, "kube-api-qps", "%v is not above 0", s.KubeAPIQPS)
-	c.unless(s.KubeAPIBurst >= 0, "kube-api-burst", "%d is below 0", s.KubeAPIBurst)
+	c.unless(s.ConcurrentSyncs > 0, "concurrent-syncs", "%d is not positive", s.ConcurrentSyncs)
+	c.unless(s.KubeAPIQPS > 0, "kube-api-qps", "%v is not positive", s.KubeAPIQPS)
+	c.unless(s.KubeAPIBurst >= 0, "kube-api-burst", "%d is negative", s.KubeAPIBurst)
 	for _, d := range []struct {
 		flag  string
 		value time.Duration
@@ -64,38 +63,38 @@ func (s *MCServer) Validate() error {
 		{"machine-safety-orphan-vms-grace", s.OrphanVMsGrace},
 		{"machine-safety-overshooting-period", s.OvershootPeriod},
 	} {
-		c.unless(d.value >= 0, d.flag, "%s is below 0", d.value)
+		c.unless(d.value >= 0, d.flag, "%s is negative", d.value)
 	}
 	c.unless(s.HoldPercent >= 0 && s.HoldPercent <= 100, "machine-safety-hold-percent", "%d is not between 0 and 100", s.HoldPercent)
-	c.unless(s.OvershootUp >= 0, "safety-up", "%d is below 0", s.OvershootUp)
-	c.unless(s.OvershootDown >= 0, "safety-down", "%d is below 0", s.OvershootDown)
+	c.unless(s.OvershootUp >= 0, "safety-up", "%d is negative", s.OvershootUp)
+	c.unless(s.OvershootDown >= 0, "safety-down", "%d is negative", s.OvershootDown)
 	c.unless(s.FreezePeriod == 0 || s.FreezePeriod >= s.FreezeTimeout, "machine-safety-apiserver-statuscheck-period",
-		"%s is below the timeout %s", s.FreezePeriod, s.FreezeTimeout)
-	c.unless(s.MaxReplacements >= 0, "machine-max-replacements", "%d is below 0", s.MaxReplacements)
+		"%s is less than the timeout %s", s.FreezePeriod, s.FreezeTimeout)
+	c.unless(s.MaxReplacements >= 0, "machine-max-replacements", "%d is negative", s.MaxReplacements)
 	for _, group := range s.BootstrapGroups() {
 		c.unless(tokenGroup.MatchString(group), "bootstrap-token-auth-extra-groups", "%q does not match %s", group, tokenGroup)
 	}
-	c.unless(s.Verbosity >= 0, "v", "%d is below 0", s.Verbosity)
+	c.unless(s.Verbosity >= 0, "v", "%d is negative", s.Verbosity)
 	c.unless(s.LoggingFormat == "text" || s.LoggingFormat == "json", "logging-format", "%q is neither text nor json", s.LoggingFormat)
 	s.LeaderElection.validate(&c)
 	return errors.Join(c...)
 }
 
-// jitter is how much longer than the retry period the election may wait.
+// jitter is the factor by which a wait of the election may exceed the retry period.
 const jitter = 1.2
 
 func (l *LeaderElection) validate(c *complaints) {
 	if !l.LeaderElect {
 		return
 	}
-	c.unless(l.ResourceLock == "leases", "leader-elect-resource-lock", "%q is not leases", l.ResourceLock)
-	c.unless(len(validation.IsDNS1123Subdomain(l.ResourceName)) == 0, "leader-elect-resource-name", "%q is no name of a lease", l.ResourceName)
+	c.unless(l.ResourceLock == "leases", "leader-elect-resource-lock", "%q is not supported: use leases", l.ResourceLock)
+	c.unless(len(validation.IsDNS1123Subdomain(l.ResourceName)) == 0, "leader-elect-resource-name", "%q is not a lease name", l.ResourceName)
 	c.unless(l.ResourceNamespace == "" || len(validation.IsDNS1123Label(l.ResourceNamespace)) == 0, "leader-elect-resource-namespace",
-		"%q is no name of a namespace", l.ResourceNamespace)
-	c.unless(l.RetryPeriod > 0, "leader-elect-retry-period", "%s is not above 0", l.RetryPeriod)
+		"%q is not a namespace name", l.ResourceNamespace)
+	c.unless(l.RetryPeriod > 0, "leader-elect-retry-period", "%s is not positive", l.RetryPeriod)
 	c.unless(float64(l.RenewDeadline) > jitter*float64(l.RetryPeriod), "leader-elect-renew-deadline",
-		"%s is not above %v times the retry period %s", l.RenewDeadline, jitter, l.RetryPeriod)
+		"%s is not more than %v times the retry period %s", l.RenewDeadline, jitter, l.RetryPeriod)
 	c.unless(l.LeaseDuration > l.RenewDeadline+l.RetryPeriod, "leader-elect-lease-duration",
-		"%s is not above the renew deadline %s and the retry period %s together, after which the loss is noticed", l.LeaseDuration, l.RenewDeadline, l.RetryPeriod)
-	c.unless(l.LeaseDuration >= time.Second, "leader-elect-lease-duration", "%s is less than a second", l.LeaseDuration)
+		"%s is not more than the renew deadline %s and the retry period %s together", l.LeaseDuration, l.RenewDeadline, l.RetryPeriod)
+	c.unless(l.LeaseDuration >= time.Second, "leader-elect-lease-duration", "%s is less than 1s", l.LeaseDuration)
 }

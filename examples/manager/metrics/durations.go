@@ -19,9 +19,9 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// lives measures what happens in the lives of machines, from what the cache shows of them. A
-// change that happened before the manager started is not measured.
-type lives struct {
+// durations measures the steps of machines, from the changes in the cache. It does not measure
+// changes before the start of the manager.
+type durations struct {
 	now    func() time.Time
 	shard  string
 	owners owners
@@ -37,8 +37,8 @@ type lives struct {
 	ofNode       func(node string) *v1alpha1.Machine
 }
 
-func newLives(now func() time.Time) *lives {
-	l := &lives{
+func newDurations(now func() time.Time) *durations {
+	l := &durations{
 		now:        now,
 		created:    histogram("machinist_machine_creation_duration_seconds", "Time from the creation of a machine object until its VM exists.", deploymentLabels...),
 		joined:     histogram("machinist_machine_join_duration_seconds", "Time from the creation of a machine object until it is Running, or Available without a target cluster.", deploymentLabels...),
@@ -59,51 +59,51 @@ func newLives(now func() time.Time) *lives {
 // deploymentLabels name a MachineDeployment.
 var deploymentLabels = []string{"namespace", "machine_deployment"}
 
-// fourLabels are what MCM tells machines of a deployment apart by.
+// fourLabels are the labels of MCM's gauges.
 var fourLabels = []string{"namespace", "machine_deployment", "instance_type", "zone"}
 
-func (l *lives) all() []prometheus.Collector {
-	all := []prometheus.Collector{l.created, l.joined, l.gone, l.failedJoin, l.stale}
-	for _, g := range l.last {
+func (d *durations) all() []prometheus.Collector {
+	all := []prometheus.Collector{d.created, d.joined, d.gone, d.failedJoin, d.stale}
+	for _, g := range d.last {
 		all = append(all, g)
 	}
 	return all
 }
 
 // Describe implements [prometheus.Collector].
-func (l *lives) Describe(to chan<- *prometheus.Desc) {
-	for _, c := range l.all() {
+func (d *durations) Describe(to chan<- *prometheus.Desc) {
+	for _, c := range d.all() {
 		c.Describe(to)
 	}
 }
 
 // Collect implements [prometheus.Collector].
-func (l *lives) Collect(to chan<- prometheus.Metric) {
-	for _, c := range l.all() {
+func (d *durations) Collect(to chan<- prometheus.Metric) {
+	for _, c := range d.all() {
 		c.Collect(to)
 	}
 }
 
-// watch measures the machines of a cache from now on. Of two programs, the one that acts on
-// machines measures their lives, and the one that acts on sets counts outdated machines.
-func (l *lives) watch(v controllers.Views) {
+// watch measures the machines of a cache from now on. Of two programs, the one that runs machines
+// measures durations, and the one that runs sets counts outdated machines.
+func (d *durations) watch(v controllers.Views) {
 	machines := v.Objects.Machines()
-	l.shard = v.Shard
+	d.shard = v.Shard
 	if v.Part == controllers.Sets {
-		l.onChange(machines.Informer(), l.outdated, func(*v1alpha1.Machine) {})
+		d.onChange(machines.Informer(), d.outdated, func(*v1alpha1.Machine) {})
 		return
 	}
-	l.owners = ownersOf(v)
+	d.owners = ownersOf(v)
 	classes := v.Objects.MachineClasses().Lister()
-	l.class = func(namespace, name string) *v1alpha1.MachineClass {
+	d.class = func(namespace, name string) *v1alpha1.MachineClass {
 		class, _ := classes.MachineClasses(namespace).Get(name)
 		return class
 	}
-	l.machine = func(namespace, name string) *v1alpha1.Machine {
+	d.machine = func(namespace, name string) *v1alpha1.Machine {
 		m, _ := machines.Lister().Machines(namespace).Get(name)
 		return m
 	}
-	l.ofNode = func(node string) *v1alpha1.Machine {
+	d.ofNode = func(node string) *v1alpha1.Machine {
 		all, _ := machines.Lister().List(labels.SelectorFromSet(labels.Set{v1alpha1.NodeLabelKey: node}))
 		if len(all) != 1 {
 			return nil
@@ -111,31 +111,31 @@ func (l *lives) watch(v controllers.Views) {
 		return all[0]
 	}
 	if v.Part != controllers.MachinesAlone {
-		l.forget(v.Objects.MachineDeployments().Informer(), "")
-		l.forget(v.Objects.MachineSets().Informer(), ofSet)
+		d.forget(v.Objects.MachineDeployments().Informer(), "")
+		d.forget(v.Objects.MachineSets().Informer(), ofSet)
 	}
-	changed := l.changed
+	changed := d.changed
 	if v.Part == controllers.All {
 		changed = func(before, after *v1alpha1.Machine) {
-			l.changed(before, after)
-			l.outdated(before, after)
+			d.changed(before, after)
+			d.outdated(before, after)
 		}
 	}
-	l.onChange(machines.Informer(), changed, l.ended)
+	d.onChange(machines.Informer(), changed, d.ended)
 	_, _ = machines.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(o any) {
 		if m, isMachine := o.(*v1alpha1.Machine); isMachine && controllers.InShard(m, v.Shard) {
-			l.seen(m)
+			d.seen(m)
 		}
 	}})
 }
 
-// onChange calls changed when a machine of the shard changes, and ended when a deleted one is gone.
-func (l *lives) onChange(machines cache.SharedIndexInformer, changed func(before, after *v1alpha1.Machine), ended func(*v1alpha1.Machine)) {
+// onChange calls changed for each change of a machine of the shard, and ended for each deletion.
+func (d *durations) onChange(machines cache.SharedIndexInformer, changed func(before, after *v1alpha1.Machine), ended func(*v1alpha1.Machine)) {
 	_, _ = machines.AddEventHandler(cache.ResourceEventHandlerFuncs{ // fails only once the informer has stopped
 		UpdateFunc: func(before, after any) {
 			b, isMachine := before.(*v1alpha1.Machine)
 			a, _ := after.(*v1alpha1.Machine)
-			if isMachine && a != nil && a.UID == b.UID && controllers.InShard(a, l.shard) {
+			if isMachine && a != nil && a.UID == b.UID && controllers.InShard(a, d.shard) {
 				changed(b, a)
 			}
 		},
@@ -143,111 +143,111 @@ func (l *lives) onChange(machines cache.SharedIndexInformer, changed func(before
 			if unknown, missed := o.(cache.DeletedFinalStateUnknown); missed {
 				o = unknown.Obj
 			}
-			if m, isMachine := o.(*v1alpha1.Machine); isMachine && m.DeletionTimestamp != nil && controllers.InShard(m, l.shard) {
+			if m, isMachine := o.(*v1alpha1.Machine); isMachine && m.DeletionTimestamp != nil && controllers.InShard(m, d.shard) {
 				ended(m)
 			}
 		},
 	})
 }
 
-// forget drops the series of deployments or sets that are gone.
-func (l *lives) forget(informer cache.SharedIndexInformer, prefix string) {
+// forget deletes the series of deleted deployments or sets.
+func (d *durations) forget(informer cache.SharedIndexInformer, prefix string) {
 	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(o any) {
 		key, err := cache.DeletionHandlingObjectToName(o)
 		if err != nil {
 			return
 		}
 		labels := prometheus.Labels{"namespace": key.Namespace, "machine_deployment": prefix + key.Name}
-		for _, v := range []*prometheus.HistogramVec{l.created, l.joined, l.gone} {
+		for _, v := range []*prometheus.HistogramVec{d.created, d.joined, d.gone} {
 			v.DeletePartialMatch(labels)
 		}
-		l.failedJoin.DeletePartialMatch(labels)
-		for _, g := range l.last {
+		d.failedJoin.DeletePartialMatch(labels)
+		for _, g := range d.last {
 			g.DeletePartialMatch(labels)
 		}
 	}})
 }
 
-// seen begins the series of the deployment of a machine with zero, before anything is measured:
-// of a series that begins with one, Prometheus does not see an increase.
-func (l *lives) seen(m *v1alpha1.Machine) {
-	deployment := l.owners.of(m)
-	for _, v := range []*prometheus.HistogramVec{l.created, l.joined, l.gone} {
+// seen starts the series of the deployment of a machine at zero, before anything is measured.
+// Prometheus sees no increase in a series that starts at one.
+func (d *durations) seen(m *v1alpha1.Machine) {
+	deployment := d.owners.of(m)
+	for _, v := range []*prometheus.HistogramVec{d.created, d.joined, d.gone} {
 		v.WithLabelValues(m.Namespace, deployment)
 	}
 }
 
-// changed measures what one change of a machine means.
-func (l *lives) changed(before, after *v1alpha1.Machine) {
-	age := l.now().Sub(after.CreationTimestamp.Time)
-	deployment := l.owners.of(after)
+// changed measures one change of a machine.
+func (d *durations) changed(before, after *v1alpha1.Machine) {
+	age := d.now().Sub(after.CreationTimestamp.Time)
+	deployment := d.owners.of(after)
 	if before.Spec.ProviderID == "" && after.Spec.ProviderID != "" {
-		l.created.WithLabelValues(after.Namespace, deployment).Observe(age.Seconds())
-		l.last["create"].set(l.labels(after), age)
+		d.created.WithLabelValues(after.Namespace, deployment).Observe(age.Seconds())
+		d.last["create"].set(d.labels(after), age)
 	}
 	was, is := before.Status.CurrentStatus.Phase, after.Status.CurrentStatus.Phase
 	creating := after.Status.LastOperation.Type == v1alpha1.MachineOperationCreate
 	switch {
 	case was == is:
 	case (is == v1alpha1.MachineRunning || is == v1alpha1.MachineAvailable) && creating:
-		l.joined.WithLabelValues(after.Namespace, deployment).Observe(age.Seconds())
-		l.last["join"].set(l.labels(after), age)
+		d.joined.WithLabelValues(after.Namespace, deployment).Observe(age.Seconds())
+		d.last["join"].set(d.labels(after), age)
 	case is == v1alpha1.MachineFailed && creating && after.Spec.ProviderID != "":
-		l.failedJoin.WithLabelValues(l.labels(after)...).Inc()
+		d.failedJoin.WithLabelValues(d.labels(after)...).Inc()
 	}
 }
 
 // outdated counts a failed machine that is deleted.
-func (l *lives) outdated(before, after *v1alpha1.Machine) {
+func (d *durations) outdated(before, after *v1alpha1.Machine) {
 	if before.DeletionTimestamp == nil && after.DeletionTimestamp != nil && before.Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
-		l.stale.Inc()
+		d.stale.Inc()
 	}
 }
 
 // drained measures a drain that ended.
-func (l *lives) drained(p drain.Progress) {
+func (d *durations) drained(p drain.Progress) {
 	if p.Type != drain.ProgressEnded || p.Outcome != drain.Drained || p.Started.IsZero() {
 		return
 	}
-	if m := l.ofNode(p.Node); m != nil {
-		l.last["drain"].set([]string{m.Namespace, l.owners.of(m)}, p.Time.Sub(p.Started))
+	if m := d.ofNode(p.Node); m != nil {
+		d.last["drain"].set([]string{m.Namespace, d.owners.of(m)}, p.Time.Sub(p.Started))
 	}
 }
 
 // ended measures the end of a machine.
-func (l *lives) ended(m *v1alpha1.Machine) {
-	l.gone.WithLabelValues(m.Namespace, l.owners.of(m)).Observe(l.now().Sub(m.DeletionTimestamp.Time).Seconds())
+func (d *durations) ended(m *v1alpha1.Machine) {
+	d.gone.WithLabelValues(m.Namespace, d.owners.of(m)).Observe(d.now().Sub(m.DeletionTimestamp.Time).Seconds())
 }
 
 // called measures a call of the driver.
-func (l *lives) called(c driver.Call) {
-	m := l.machine(c.Namespace, c.Machine)
+func (d *durations) called(c driver.Call) {
+	m := d.machine(c.Namespace, c.Machine)
 	if m == nil || c.Code != codes.OK {
 		return
 	}
 	switch c.Operation {
 	case driver.OpInitializeMachine:
-		l.last["initialize"].set(l.labels(m), c.Duration)
+		d.last["initialize"].set(d.labels(m), c.Duration)
 	case driver.OpDeleteMachine:
 		if m.DeletionTimestamp != nil {
-			l.last["delete"].set(l.labels(m), l.now().Sub(m.DeletionTimestamp.Time))
+			d.last["delete"].set(d.labels(m), d.now().Sub(m.DeletionTimestamp.Time))
 		}
 	default:
 	}
 }
 
-// labels are the values of fourLabels for a machine. A class without node template has no
-// instance type.
-func (l *lives) labels(m *v1alpha1.Machine) []string {
+// labels returns the values of fourLabels for a machine. The instance type is empty if the class
+// has no node template.
+func (d *durations) labels(m *v1alpha1.Machine) []string {
 	kind := ""
-	if class := l.class(m.Namespace, m.Spec.Class.Name); class != nil && class.NodeTemplate != nil {
+	if class := d.class(m.Namespace, m.Spec.Class.Name); class != nil && class.NodeTemplate != nil {
 		kind = class.NodeTemplate.InstanceType
 	}
 	zone := m.Spec.NodeTemplateSpec.Labels[corev1.LabelTopologyZone]
-	return []string{m.Namespace, l.owners.of(m), l.types.of(kind), l.zones.of(zone)}
+	return []string{m.Namespace, d.owners.of(m), d.types.of(kind), d.zones.of(zone)}
 }
 
-// lastSeconds is a gauge of MCM that shows the duration of the last machine, in whole seconds.
+// lastSeconds is a gauge of MCM with the duration of the last operation, in whole seconds.
 type lastSeconds struct {
 	*prometheus.GaugeVec
 }
@@ -283,9 +283,9 @@ func ownersOf(v controllers.Views) owners {
 // ofSet is the prefix of the name of a set without a deployment.
 const ofSet = "set/"
 
-// of returns the name of the MachineDeployment of a machine. One of a set without a deployment
-// has "set/" and the name of the set. One whose set or deployment does not exist has "", so that
-// no series outlives them.
+// of returns the name of the MachineDeployment of a machine. It is "set/" and the name of the set
+// if the set has no deployment. It is "" if the set or the deployment does not exist, so that their
+// series end.
 func (o owners) of(m *v1alpha1.Machine) string {
 	owner := metav1.GetControllerOfNoCopy(m)
 	if owner == nil || owner.Kind != "MachineSet" {
@@ -306,10 +306,10 @@ func (o owners) of(m *v1alpha1.Machine) string {
 	}
 }
 
-// maxValues is how many values of a label that users write are told apart.
+// maxValues is the maximum number of values of a label whose values users choose.
 const maxValues = 50
 
-// bounded keeps the number of values of a label bounded.
+// bounded limits the number of values of a label.
 type bounded struct {
 	mu    sync.Mutex
 	known map[string]bool
@@ -317,7 +317,7 @@ type bounded struct {
 
 func newBounded() *bounded { return &bounded{known: map[string]bool{}} }
 
-// of returns the value, or "other" once there are too many.
+// of returns the value, or "other" if there are too many values.
 func (b *bounded) of(value string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
