@@ -82,7 +82,7 @@ var (
 	setReplicas     = setDesc("info_spec_replicas", "Replicas that a machine set is asked for.")
 	setMinReady     = setDesc("info_spec_min_ready_seconds", "minReadySeconds of a machine set.")
 	setAvailable    = setDesc("status_available_replicas", "Available machines of a machine set.")
-	setLabeled     = setDesc("status_fully_labelled_replicas", "Machines of a machine set with the labels of its template.")
+	setLabeled      = setDesc("status_fully_labelled_replicas", "Machines of a machine set with the labels of its template.")
 	setReady        = setDesc("status_ready_replicas", "Ready machines of a machine set.")
 	setHas          = setDesc("status_replicas", "Machines of a machine set.")
 	deploymentTotal = desc("mcm_machine_deployment_items_total", "Machine deployments.")
