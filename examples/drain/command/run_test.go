@@ -552,8 +552,8 @@ func TestOutput_JSONWhileRunning_EachDecisionOnce(t *testing.T) {
 			}
 			require.Equal(t, drain.Drained, outcomes[len(outcomes)-1])
 			require.NotContains(t, outcomes[:len(outcomes)-1], drain.Drained)
-			require.Contains(t, reasons, machinist.Reason(drain.ReasonBudget))
-			require.Contains(t, reasons, machinist.Reason(drain.ReasonTerminating))
+			require.Contains(t, reasons, drain.ReasonBudget)
+			require.Contains(t, reasons, drain.ReasonTerminating)
 		}))
 	}
 }
