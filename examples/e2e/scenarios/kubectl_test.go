@@ -22,12 +22,7 @@ import (
 // and returns what it prints.
 func kubectl(t *testing.T, s *env.Env) func(args ...string) string {
 	t.Helper()
-	program, err := controlplane.Kubectl(t.Context(), nil)
-	require.NoError(t, err)
-	text, err := controlplane.Kubeconfig(cluster.ControlPlane.Config())
-	require.NoError(t, err)
-	config := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(config, text, 0o600))
+	program, config := kubectlFiles(t)
 	return func(args ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), program, append([]string{"--kubeconfig=" + config, "--namespace=" + s.Namespace}, args...)...)
@@ -35,6 +30,18 @@ func kubectl(t *testing.T, s *env.Env) func(args ...string) string {
 		require.NoError(t, err, "kubectl %s: %s", strings.Join(args, " "), out)
 		return string(out)
 	}
+}
+
+// kubectlFiles returns the file names of kubectl and of a kubeconfig of a cluster admin.
+func kubectlFiles(t *testing.T) (program, config string) {
+	t.Helper()
+	program, err := controlplane.Kubectl(t.Context(), nil)
+	require.NoError(t, err)
+	text, err := controlplane.Kubeconfig(cluster.ControlPlane.Config())
+	require.NoError(t, err)
+	config = filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(config, text, 0o600))
+	return program, config
 }
 
 var (
@@ -58,7 +65,7 @@ func table(text string, masked ...string) string {
 	return strings.NewReplacer(masked...).Replace(strings.Join(lines, "\n"))
 }
 
-func TestKubectl_GetWaitAndDescribe_SayWhatGoesOn(t *testing.T) {
+func TestKubectl_GetWaitAndDescribe_ShowTheState(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "kubectl", lively())
 	s.Play(t, "manager")

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package scenarios_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/examples/e2e/env"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// documentedCommand matches the kubectl commands of a page: indented lines, and code in a line.
+var documentedCommand = regexp.MustCompile("(?m)^    (kubectl [^#\n]*)|`(kubectl (?:get|describe|annotate|apply) [^`]*)`")
+
+// documentedCommands returns the kubectl commands of a page of docs.
+func documentedCommands(t *testing.T, page string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", page)) //nolint:gosec // a name of this test
+	require.NoError(t, err)
+	var all []string
+	for _, m := range documentedCommand.FindAllStringSubmatch(string(text), -1) {
+		all = append(all, strings.Join(strings.Fields(m[1]+m[2]), " "))
+	}
+	return all
+}
+
+// runDocumented runs a command of a page with bash, in the root of the repository. The other
+// scenarios share the cluster, so that the server only checks what is applied to all namespaces.
+func runDocumented(t *testing.T, s *env.Env, command string) (string, error) {
+	t.Helper()
+	program, config := kubectlFiles(t)
+	wrapper := t.TempDir()
+	script := "#!/bin/sh\nexec " + program + " --kubeconfig=" + config + " --namespace=" + s.Namespace + " \"$@\"\n"
+	require.NoError(t, os.WriteFile(filepath.Join(wrapper, "kubectl"), []byte(script), 0o700)) //nolint:gosec // it is a program
+	command = strings.ReplaceAll(command, "kubectl apply", "kubectl apply --dry-run=server")
+	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", command)
+	cmd.Dir = filepath.Join("..", "..", "..")
+	cmd.Env = append(os.Environ(), "PATH="+wrapper+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// TestDocuments_KubectlCommands_Succeed runs the commands of the pages on a cluster that has the
+// objects that they name.
+func TestDocuments_KubectlCommands_Succeed(t *testing.T) {
+	t.Parallel()
+	s := cluster.Set(t, "documents", lively())
+	s.Play(t, "manager")
+	d := s.Deployment("d", "small", 1, 1, 0)
+	deploy(t, s, d)
+	create(t, s, s.Machine("a", "small"))
+	set := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "s"}, Spec: v1alpha1.MachineSetSpec{
+		Replicas: 1, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"set": "s"}}, Template: *d.Spec.Template.DeepCopy(),
+	}}
+	set.Spec.Template.Labels = map[string]string{"set": "s"}
+	_, err := s.Machines.MachineV1alpha1().MachineSets(s.Namespace).Create(t.Context(), set, metav1.CreateOptions{})
+	require.NoError(t, err)
+	stuck := s.Deployment("workers", "nowhere", 1, 1, 0)
+	stuck.Spec.ProgressDeadlineSeconds = new(int32(1))
+	_, err = s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace).Create(t.Context(), stuck, metav1.CreateOptions{})
+	require.NoError(t, err)
+	ran := 0
+	for _, page := range []string{"operations.md", "rollouts.md", "migrating.md"} {
+		for _, command := range documentedCommands(t, page) {
+			ran++
+			t.Run(command, func(t *testing.T) {
+				s.Wait(t, 2*time.Minute, command, func(context.Context) (string, error) {
+					out, err := runDocumented(t, s, command)
+					if err != nil {
+						return fmt.Sprintf("%v: %s", err, out), nil
+					}
+					return "", nil
+				})
+			})
+		}
+	}
+	require.Greater(t, ran, 8)
+	removeAll(t, s)
+}
