@@ -69,7 +69,7 @@ lint: $(LINT) ## Check format, vet, linters, go.mod, generated files and the imp
 		echo "== vet $$m"; (cd $$m && $(ALONE) go vet ./...) || rc=1; \
 		echo "== golangci-lint $$m"; (cd $$m && $(ALONE) $(LINT) run --config $(CURDIR)/.golangci.yaml ./...) || rc=1; \
 	done; exit $$rc
-	@echo "== words"; cd tools && $(ALONE) go run ./cmd/words -skip examples
+	@echo "== words"; cd tools && $(ALONE) go run ./cmd/words
 	@echo "== generated files"; cd tools && $(ALONE) go run ./cmd/generate -check
 	@echo "== imports"; $(ALONE) go test -count=1 -run 'TestImports_EveryPackage_OnlyItsRow' .
 

@@ -134,7 +134,7 @@ func (f *fleet) pass(d time.Duration) {
 func (f *fleet) scrape() {
 	f.Helper()
 	answer := httptest.NewRecorder()
-	f.metrics.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(f.Context(), http.MethodGet, "/metrics", http.NoBody))
+	f.metrics.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(f.Context(), http.MethodGet, "/metrics", nil))
 	require.Equal(f, http.StatusOK, answer.Code)
 	f.scrapes = append(f.scrapes, scrape{time.Now(), answer.Body.Bytes()})
 }

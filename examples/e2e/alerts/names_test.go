@@ -157,7 +157,7 @@ func grouped(t *testing.T, expr string) (all []string) {
 
 // everything is a life in which each metric has a value: machines come, fail, drain and go.
 func everything(f *fleet) {
-	request := httptest.NewRequestWithContext(f.Context(), http.MethodGet, "http://machines/", http.NoBody)
+	request := httptest.NewRequestWithContext(f.Context(), http.MethodGet, "http://machines/", nil)
 	answer, err := f.metrics.Transport("machines")(refusing{}).RoundTrip(request)
 	require.NoError(f, err)
 	require.NoError(f, answer.Body.Close())
@@ -175,5 +175,5 @@ type refusing struct{}
 
 // RoundTrip implements [http.RoundTripper].
 func (refusing) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusNotFound, Body: http.NoBody}, nil
+	return &http.Response{StatusCode: http.StatusNotFound, Body: io.NopCloser(strings.NewReader(""))}, nil
 }

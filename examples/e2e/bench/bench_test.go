@@ -203,10 +203,10 @@ func TestTarget_NothingMeasured_NotMet(t *testing.T) {
 		spoil func(*round)
 		want  string
 	}{
-		"a deletion that nobody saw":            {func(r *round) { r.lives[3].deleted = time.Time{} }, "deletion to gone of 1 of"},
-		"a machine that nobody saw go":          {func(r *round) { r.lives[3].removed = time.Time{} }, "deletion to gone of 1 of"},
-		"VMs that nobody saw":                   {func(r *round) { r.lives[0].vm, r.lives[1].vm = time.Time{}, time.Time{} }, "machine to VM of 2 of"},
-		"a Node that nobody asked for":          {func(r *round) { r.lives[0].node = time.Time{} }, "VM to Node of 1 of"},
+		"deletion not observed":                 {func(r *round) { r.lives[3].deleted = time.Time{} }, "deletion to gone of 1 of"},
+		"end of a machine not observed":         {func(r *round) { r.lives[3].removed = time.Time{} }, "deletion to gone of 1 of"},
+		"VMs not observed":                      {func(r *round) { r.lives[0].vm, r.lives[1].vm = time.Time{}, time.Time{} }, "machine to VM of 2 of"},
+		"Node of no VM":                         {func(r *round) { r.lives[0].node = time.Time{} }, "VM to Node of 1 of"},
 		"a machine that never ran":              {func(r *round) { r.lives[0].running = time.Time{} }, "machine to Running of 1 of"},
 		"a machine of which nothing is written": {func(r *round) { r.lives = r.lives[1:] }, "1 of"},
 		"no lives":                              {func(r *round) { r.lives = nil }, "lives in round 1"},
@@ -282,7 +282,7 @@ func TestCPUTime_PartUnknown_SumUnknown(t *testing.T) {
 func TestAProcessTellsWhatItTakes(t *testing.T) {
 	require.Zero(t, process(0).cpu())
 	require.Zero(t, process(0).peak())
-	require.Zero(t, managerOf("nobody"))
+	require.Zero(t, managerOf("unknown"))
 	if runtime.GOOS != "linux" {
 		return
 	}

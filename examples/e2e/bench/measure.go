@@ -32,9 +32,9 @@ type round struct {
 	lives    []life
 	up, down time.Duration // of the whole; zero if it is not known
 	requests []controlplane.Request
-	cpu      time.Duration // beyond what idleness takes; zero if that is less than can be measured, or nobody says
+	cpu      time.Duration // above the idle process; zero if too little to measure, or not known
 	idle     float64       // CPU time for each second of idleness
-	peak     int           // bytes; zero if nobody says
+	peak     int           // bytes; zero if not known
 	figures  fmt.Stringer
 	story    []string // of the first machine
 }

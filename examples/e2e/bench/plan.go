@@ -46,7 +46,7 @@ func deploymentOf(size int) plan {
 	}}
 }
 
-// lives returns the plan of machines that nobody owns, one after the other.
+// lives returns the plan of machines without an owner, one after the other.
 func lives(n int) plan {
 	return plan{lives: n, play: func(ctx context.Context, s *env.Env, t *timing) error {
 		api := s.Machines.MachineV1alpha1().Machines(s.Namespace)

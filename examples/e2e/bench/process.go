@@ -57,7 +57,7 @@ func (p process) stat() ([]string, error) {
 	return fields, nil
 }
 
-// cpu returns how much CPU time the process has taken, and zero if nobody says.
+// cpu returns how much CPU time the process has taken, or zero if that is not known.
 func (p process) cpu() time.Duration {
 	fields, err := p.stat()
 	if err != nil {
@@ -72,7 +72,7 @@ func (p process) cpu() time.Duration {
 }
 
 // peak returns the most memory that the process ever held, in bytes, and zero if
-// nobody says.
+// that is not known.
 func (p process) peak() int {
 	if p == 0 {
 		return 0

@@ -55,7 +55,7 @@ func (r result) cpu() time.Duration {
 	return time.Duration(r.median(func(one round) float64 { return float64(one.cpu) / float64(max(1, len(one.lives))) }))
 }
 
-// The moments of a life.
+// made returns when the machine was created; the functions below return its other moments.
 func made(l life) time.Time      { return l.made }
 func vm(l life) time.Time        { return l.vm }
 func node(l life) time.Time      { return l.node }

@@ -64,9 +64,8 @@ func judge(out io.Writer, goos string, single result, sizes map[int]result) bool
 	return v.met
 }
 
-// complete says whether all was measured but the process, and prints what was not,
-// of the process as well: elsewhere than on Linux nobody tells of that, and it is no
-// failure.
+// complete reports whether everything except the process was measured, and prints what was not.
+// The process can only be measured on Linux, so that it is no failure elsewhere.
 func (v *verdict) complete(title string, r result) bool {
 	missing := r.missing()
 	for _, what := range missing {

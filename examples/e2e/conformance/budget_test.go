@@ -24,7 +24,7 @@ var budgetScenarios = []scenario{
 
 func budgetsForBarePods(w *world) {
 	node := w.node("n")
-	app := labelled("app", "a")
+	app := labeled("app", "a")
 	w.budget("early", app, atLeast(intstr.FromInt32(1)))
 	w.budgetSays("early", allowing(0))
 	w.running("p", node.Name, app, true)
@@ -38,10 +38,10 @@ func budgetsForBarePods(w *world) {
 	w.budgetSays("zero", allowing(2))
 }
 
-// Percentages and maxima count what the owners of the pods ask for.
+// budgetsForAReplicaSet shows that percentages and maxima refer to the replicas of the owners.
 func budgetsForAReplicaSet(w *world) {
 	node := w.node("n")
-	app := labelled("app", "a")
+	app := labeled("app", "a")
 	// The set adopts the pods, which it has to select and which it does not have to make: there are as many as it wants.
 	for i := range 4 {
 		w.running(fmt.Sprintf("p-%d", i), node.Name, app, i > 0)
@@ -81,8 +81,8 @@ func budgetsForAReplicaSet(w *world) {
 
 func budgetsThatSelect(w *world) {
 	node := w.node("n")
-	w.running("a", node.Name, labelled("app", "a"), true)
-	w.running("b", node.Name, labelled("app", "b"), true)
+	w.running("a", node.Name, labeled("app", "a"), true)
+	w.running("b", node.Name, labeled("app", "b"), true)
 	w.running("bare", node.Name, nil, true)
 	b := w.budget("everything", nil, atLeast(intstr.FromInt32(3)))
 	w.got("budget everything", b, nil, "spec/selector")
@@ -98,13 +98,13 @@ func budgetsThatSelect(w *world) {
 	w.budgetSays("nothing", func(s policyv1.PodDisruptionBudgetStatus) bool { return len(s.Conditions) > 0 })
 	_ = w.evict("a pod that it does not cover", "a", nil)
 
-	w.budget("by-label", labelled("app", "b"), atLeast(intstr.FromInt32(1)))
+	w.budget("by-label", labeled("app", "b"), atLeast(intstr.FromInt32(1)))
 	w.budgetSays("by-label", func(s policyv1.PodDisruptionBudgetStatus) bool { return s.CurrentHealthy == 1 })
 	_, err = w.podAPI().Patch(w.ctx(), "b", types.MergePatchType, []byte(`{"metadata":{"labels":{"app":"c"}}}`), metav1.PatchOptions{})
 	require.NoError(w.t, err)
 	// The budget that the pod left is not asked: the controller counts it again later, at a time that depends on its queue.
-	w.running("other", node.Name, labelled("app", "c"), true)
-	w.budget("of-the-other", labelled("app", "c"), atLeast(intstr.FromInt32(1)))
+	w.running("other", node.Name, labeled("app", "c"), true)
+	w.budget("of-the-other", labeled("app", "c"), atLeast(intstr.FromInt32(1)))
 	w.budgetSays("of-the-other", func(s policyv1.PodDisruptionBudgetStatus) bool { return s.CurrentHealthy == 2 })
 	require.NoError(w.t, w.budgetAPI().Delete(w.ctx(), "of-the-other", metav1.DeleteOptions{}))
 	_, err = w.budgetAPI().Patch(w.ctx(), "by-label", types.MergePatchType, []byte(`{"spec":{"selector":{"matchLabels":{"app":"c"}}}}`), metav1.PatchOptions{})
@@ -112,10 +112,10 @@ func budgetsThatSelect(w *world) {
 	w.budgetSays("by-label", func(s policyv1.PodDisruptionBudgetStatus) bool { return s.ExpectedPods == 2 })
 }
 
-// The controller puts right what somebody else writes into the status, and keeps what it does not know.
+// budgetsWrittenByHand shows that the controller corrects a status that another client writes, and keeps unknown fields.
 func budgetsWrittenByHand(w *world) {
 	node := w.node("n")
-	app := labelled("app", "a")
+	app := labeled("app", "a")
 	w.running("p", node.Name, app, true)
 	w.budget("b", app, atLeast(intstr.FromInt32(1)))
 	w.budgetSays("b", func(s policyv1.PodDisruptionBudgetStatus) bool { return s.CurrentHealthy == 1 })
@@ -136,10 +136,10 @@ func budgetsWrittenByHand(w *world) {
 	})
 }
 
-// Where a budget has to know how many pods are wanted, an owner who does not say fails it; a pod without owner does not count.
+// budgetsForOwnersWithoutReplicas shows that a budget which needs the number of desired pods fails if an owner has none. A pod without owner does not count.
 func budgetsForOwnersWithoutReplicas(w *world) {
 	node, owner := w.node("n"), w.secret("owner")
-	app := labelled("app", "a")
+	app := labeled("app", "a")
 	w.running("bare", node.Name, app, true)
 	w.budget("max", app, unavailable(intstr.FromInt32(1)))
 	w.budgetStatus("max", func(s policyv1.PodDisruptionBudgetStatus) bool { return len(s.Conditions) > 0 && s.CurrentHealthy == 1 })

@@ -34,7 +34,7 @@ func deletionPreconditions(w *world) {
 	wrongVersion := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: new("1")}}
 	w.did("machine: wrong uid", w.machineAPI().Delete(w.ctx(), "m", *metav1.NewPreconditionDeleteOptions(string(otherUID))))
 	w.did("machine: wrong version", w.machineAPI().Delete(w.ctx(), "m", wrongVersion))
-	w.did("machine: not there", w.machineAPI().Delete(w.ctx(), "nobody", *metav1.NewPreconditionDeleteOptions(string(otherUID))))
+	w.did("machine: not there", w.machineAPI().Delete(w.ctx(), "missing", *metav1.NewPreconditionDeleteOptions(string(otherUID))))
 	w.did("machine: dry run", w.machineAPI().Delete(w.ctx(), "m", metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}))
 	w.did("machine: right uid and version", w.machineAPI().Delete(w.ctx(), "m", metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &m.UID, ResourceVersion: &m.ResourceVersion},
@@ -79,7 +79,7 @@ func (w *world) machineNames(opts metav1.ListOptions) string {
 func deletionOfCollections(w *world) {
 	for i := range 4 {
 		w.machine(fmt.Sprintf("m-%d", i), func(m *v1alpha1.Machine) {
-			m.Labels = labelled("parity", []string{"even", "odd"}[i%2])
+			m.Labels = labeled("parity", []string{"even", "odd"}[i%2])
 			if i == 3 {
 				m.Finalizers = hold("a")
 			}
@@ -217,7 +217,7 @@ func ownerReferencesInPatches(w *world) {
 	}
 }
 
-// The collector deletes as everybody else does: pods with their grace.
+// ownersOfRunningPods shows that the garbage collector deletes pods with their grace period.
 func ownersOfRunningPods(w *world) {
 	node, s := w.node("n"), w.secret("owner")
 	owned := func(p *corev1.Pod) { p.OwnerReferences = []metav1.OwnerReference{ownerOf("v1", "Secret", s)} }
@@ -255,7 +255,7 @@ func ownersThatHadGoneBefore(w *world) {
 	})
 }
 
-// An owner that waits for its finalizers is still there.
+// ownersAndFinalizers shows that an owner that waits for its finalizers still exists.
 func ownersAndFinalizers(w *world) {
 	s := w.secret("owner", func(s *corev1.Secret) { s.Finalizers = hold("a") })
 	w.secret("dependent", func(d *corev1.Secret) {

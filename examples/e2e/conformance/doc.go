@@ -8,7 +8,7 @@
 //	world.transcript()         // what each call answered: ok, or the code, reason and causes; the fields that matter
 //	inMemory == onTheServer == testdata/<scenario>.txt
 //
-// The golden file is there so that nobody notices only when one of the two moves. It is written from what the real
+// The golden file shows a change of either of them. It is written from what the real
 // server does:
 //
 //	go test ./conformance -update

@@ -105,8 +105,8 @@ func allowing(n int32) func(policyv1.PodDisruptionBudgetStatus) bool {
 
 func evictionsWithoutBudget(w *world) {
 	node := w.node("n")
-	w.running("p", node.Name, labelled("app", "p"), true)
-	_ = w.evict("a pod that is not there", "nobody", nil)
+	w.running("p", node.Name, labeled("app", "p"), true)
+	_ = w.evict("a pod that is not there", "missing", nil)
 	_ = w.evict("a pod, dry", "p", &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}})
 	w.podNow("p")
 	_ = w.evict("a pod", "p", nil)
@@ -133,7 +133,7 @@ func evictionsWithoutBudget(w *world) {
 
 func evictionsUnderABudget(w *world) {
 	node := w.node("n")
-	app := labelled("app", "a")
+	app := labeled("app", "a")
 	for i := range 3 {
 		w.running(fmt.Sprintf("p-%d", i), node.Name, app, true)
 	}
@@ -162,8 +162,8 @@ func evictionsUnderTwoBudgets(w *world) {
 	labels := map[string]string{"app": "a", "tier": "t"}
 	w.running("p", node.Name, labels, true)
 	w.running("q", node.Name, labels, true)
-	w.budget("b", labelled("app", "a"), atLeast(intstr.FromInt32(0)))
-	w.budget("c", labelled("tier", "t"), atLeast(intstr.FromInt32(0)))
+	w.budget("b", labeled("app", "a"), atLeast(intstr.FromInt32(0)))
+	w.budget("c", labeled("tier", "t"), atLeast(intstr.FromInt32(0)))
 	w.budgetSays("b", allowing(2))
 	w.budgetSays("c", allowing(2))
 	_ = w.evict("a pod of two budgets", "p", nil)
@@ -177,7 +177,7 @@ func evictionsUnderTwoBudgets(w *world) {
 
 func evictionsThatNeedNoBudget(w *world) {
 	node := w.node("n")
-	app := labelled("app", "a")
+	app := labeled("app", "a")
 	w.budget("b", app, atLeast(intstr.FromInt32(9)))
 	w.pod("pending", node.Name, app)
 	w.pod("unbound", "", app)
@@ -199,7 +199,7 @@ func evictionsThatNeedNoBudget(w *world) {
 
 func evictionsWithPreconditions(w *world) {
 	node := w.node("n")
-	app := labelled("app", "a")
+	app := labeled("app", "a")
 	p := w.running("p", node.Name, app, true)
 	w.running("q", node.Name, app, true)
 	w.budget("b", app, atLeast(intstr.FromInt32(1)))
@@ -212,7 +212,7 @@ func evictionsWithPreconditions(w *world) {
 	_ = w.evict("this incarnation, after the budget was charged in vain", "p", metav1.NewPreconditionDeleteOptions(string(p.UID)))
 	w.podNow("p")
 
-	other := labelled("app", "o")
+	other := labeled("app", "o")
 	o := w.running("o", node.Name, other, true)
 	w.running("r", node.Name, other, true)
 	w.budget("c", other, atLeast(intstr.FromInt32(1)))
@@ -237,7 +237,7 @@ func evictionsWithPreconditions(w *world) {
 func evictionsOfUnhealthyPods(w *world) {
 	node := w.node("n")
 	play := func(app string, policy *policyv1.UnhealthyPodEvictionPolicyType, atLeastHealthy int32, healthy, unhealthy int) {
-		labels := labelled("app", app)
+		labels := labeled("app", app)
 		for i := range healthy {
 			w.running(fmt.Sprintf("%s-up-%d", app, i), node.Name, labels, true)
 		}
@@ -261,10 +261,10 @@ func evictionsOfUnhealthyPods(w *world) {
 	play("always-too-few", &always, 2, 1, 1)
 }
 
-// The allowance goes down with every eviction, whether or not the controller has noticed.
+// evictionsOneAfterTheOther shows that each eviction decreases the allowance, also before the controller has seen it.
 func evictionsOneAfterTheOther(w *world) {
 	node := w.node("n")
-	app := labelled("app", "a")
+	app := labeled("app", "a")
 	for i := range 5 {
 		w.running(fmt.Sprintf("p-%d", i), node.Name, app, true)
 	}

@@ -51,7 +51,7 @@ func finalizersOfMachines(w *world) {
 	revived.DeletionTimestamp = nil
 	got, err := api.Update(w.ctx(), revived, metav1.UpdateOptions{})
 	w.got("update without the deletion timestamp", got, err, deletion...)
-	again.Labels = labelled("a", "1")
+	again.Labels = labeled("a", "1")
 	got, err = api.Update(w.ctx(), again, metav1.UpdateOptions{})
 	w.got("update of a label", got, err, "metadata/labels")
 	got.Finalizers = hold("b")
@@ -62,7 +62,7 @@ func finalizersOfMachines(w *world) {
 	w.got("status update while being deleted", got, err, "status/lastKnownState")
 	// An update without the last finalizer removes the object; the answer is what it would have become.
 	before := got.DeepCopy()
-	got.Finalizers, got.Labels = nil, labelled("a", "2")
+	got.Finalizers, got.Labels = nil, labeled("a", "2")
 	got, err = api.Update(w.ctx(), got, metav1.UpdateOptions{})
 	w.got("update without the last finalizer", got, err, append(deletion, "metadata/labels")...)
 	w.version("the answer to it", before, got)

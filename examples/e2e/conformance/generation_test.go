@@ -73,13 +73,13 @@ func (w *world) generationsOfBuiltInKinds() {
 	pod, err = w.podAPI().Get(w.ctx(), "p", metav1.GetOptions{})
 	w.got("pod: being deleted", pod, err, "metadata/generation", "metadata/deletionGracePeriodSeconds")
 
-	budget := w.budget("b", labelled("a", "1"), atLeast(intstr.FromInt32(1)))
+	budget := w.budget("b", labeled("a", "1"), atLeast(intstr.FromInt32(1)))
 	w.got("budget: created", budget, nil, "metadata/generation")
 	budget, err = w.budgetAPI().Patch(w.ctx(), "b", types.MergePatchType, []byte(`{"spec":{"minAvailable":2}}`), metav1.PatchOptions{})
 	w.got("budget: spec", budget, err, "metadata/generation")
 
-	selector := &metav1.LabelSelector{MatchLabels: labelled("app", "d")}
-	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labelled("app", "d")}, Spec: podOf("", "", nil).Spec}
+	selector := &metav1.LabelSelector{MatchLabels: labeled("app", "d")}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labeled("app", "d")}, Spec: podOf("", "", nil).Spec}
 	deployments := w.kube.AppsV1().Deployments(w.ns)
 	d, err := deployments.Create(w.ctx(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "d"}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(0)), Selector: selector, Template: template, Paused: true},

@@ -30,11 +30,11 @@ func leases(w *world) {
 	l, err = api.Update(w.ctx(), l, metav1.UpdateOptions{})
 	w.got("released", l, err, "spec/holderIdentity")
 	w.did("deleted", api.Delete(w.ctx(), "l", metav1.DeleteOptions{}))
-	_, err = api.Patch(w.ctx(), "nobody", types.MergePatchType, []byte(`{"spec":{"holderIdentity":"me"}}`), metav1.PatchOptions{})
+	_, err = api.Patch(w.ctx(), "missing", types.MergePatchType, []byte(`{"spec":{"holderIdentity":"me"}}`), metav1.PatchOptions{})
 	w.did("patch of what is not there", err)
 }
 
-// What is empty and what is absent is the same to clients with types, and not always on the wire.
+// emptyAndAbsent shows how empty and absent fields are encoded. Typed clients cannot tell them apart.
 func emptyAndAbsent(w *world) {
 	m := w.machine("m", func(m *v1alpha1.Machine) {
 		m.Labels, m.Annotations, m.Finalizers, m.OwnerReferences = map[string]string{}, map[string]string{}, []string{}, []metav1.OwnerReference{}

@@ -20,7 +20,7 @@ func listsAndSelectors(w *world) {
 		w.machine(name, func(m *v1alpha1.Machine) { m.Labels = map[string]string{"n": fmt.Sprint(i), name: "x"} })
 	}
 	for _, opts := range []metav1.ListOptions{
-		{}, {LabelSelector: "n=1"}, {LabelSelector: "n in (0,2)"}, {LabelSelector: "!a"}, {LabelSelector: "n!=0,b"}, {LabelSelector: "nobody"},
+		{}, {LabelSelector: "n=1"}, {LabelSelector: "n in (0,2)"}, {LabelSelector: "!a"}, {LabelSelector: "n!=0,b"}, {LabelSelector: "missing"},
 		{FieldSelector: "metadata.name=a"}, {FieldSelector: "metadata.name!=a"}, {FieldSelector: "metadata.namespace=" + w.ns},
 		{FieldSelector: "metadata.namespace=other"}, {FieldSelector: "status.currentStatus.phase=Running"}, {FieldSelector: "spec.providerID="},
 		{FieldSelector: "metadata.uid=x"}, {FieldSelector: "metadata.name=a", LabelSelector: "n=2"},
@@ -29,9 +29,9 @@ func listsAndSelectors(w *world) {
 	}
 
 	node := w.node("n")
-	w.pod("bound", node.Name, labelled("a", "1"))
-	w.pod("unbound", "", labelled("a", "1"))
-	w.running("running", node.Name, labelled("a", "2"), true)
+	w.pod("bound", node.Name, labeled("a", "1"))
+	w.pod("unbound", "", labeled("a", "1"))
+	w.running("running", node.Name, labeled("a", "2"), true)
 	for _, opts := range []metav1.ListOptions{
 		{}, {FieldSelector: "spec.nodeName=" + node.Name}, {FieldSelector: "spec.nodeName="}, {FieldSelector: "spec.nodeName!="},
 		{FieldSelector: "spec.nodeName=" + node.Name + ",status.phase=Running"}, {FieldSelector: "status.phase!=Running"},

@@ -29,10 +29,10 @@ func lockingCustomKind(w *world) {
 	api := w.machineAPI()
 	old := w.machine("m")
 	fresh := old.DeepCopy()
-	fresh.Labels = labelled("a", "1")
+	fresh.Labels = labeled("a", "1")
 	fresh, err := api.Update(w.ctx(), fresh, metav1.UpdateOptions{})
 	w.got("update of the latest version", fresh, err, "metadata/labels")
-	old.Labels = labelled("a", "2")
+	old.Labels = labeled("a", "2")
 	_, err = api.Update(w.ctx(), old, metav1.UpdateOptions{})
 	w.did("update of a stale version", err)
 	_, err = api.UpdateStatus(w.ctx(), old, metav1.UpdateOptions{})
@@ -40,7 +40,7 @@ func lockingCustomKind(w *world) {
 
 	blind := fresh.DeepCopy()
 	blind.ResourceVersion = ""
-	blind.Labels = labelled("a", "3")
+	blind.Labels = labeled("a", "3")
 	_, err = api.Update(w.ctx(), blind, metav1.UpdateOptions{})
 	w.did("update without version", err)
 	_, err = api.UpdateStatus(w.ctx(), blind, metav1.UpdateOptions{})
@@ -65,11 +65,11 @@ func lockingCustomKind(w *world) {
 	elsewhere.Namespace = "other"
 	_, err = api.Update(w.ctx(), elsewhere, metav1.UpdateOptions{})
 	w.did("update of another namespace", err)
-	nobody := fresh.DeepCopy()
-	nobody.UID = ""
-	nobody.Labels = labelled("a", "4")
-	nobody, err = api.Update(w.ctx(), nobody, metav1.UpdateOptions{})
-	w.got("update with version and without uid", nobody, err, "metadata/labels", "metadata/uid")
+	anonymous := fresh.DeepCopy()
+	anonymous.UID = ""
+	anonymous.Labels = labeled("a", "4")
+	anonymous, err = api.Update(w.ctx(), anonymous, metav1.UpdateOptions{})
+	w.got("update with version and without uid", anonymous, err, "metadata/labels", "metadata/uid")
 
 	require.NoError(w.t, api.Delete(w.ctx(), "m", metav1.DeleteOptions{}))
 	_, err = api.Update(w.ctx(), fresh, metav1.UpdateOptions{})
@@ -84,9 +84,9 @@ func lockingCustomKind(w *world) {
 	again.UID = old.UID
 	_, err = api.Update(w.ctx(), again, metav1.UpdateOptions{})
 	w.did("update of the namesake", err)
-	_, err = api.Get(w.ctx(), "nobody", metav1.GetOptions{})
+	_, err = api.Get(w.ctx(), "missing", metav1.GetOptions{})
 	w.did("get of what is not there", err)
-	err = api.Delete(w.ctx(), "nobody", metav1.DeleteOptions{})
+	err = api.Delete(w.ctx(), "missing", metav1.DeleteOptions{})
 	w.did("delete of what is not there", err)
 }
 
@@ -99,12 +99,12 @@ func lockingBuiltInKinds(w *world) {
 	w.did("secret: update with a malformed version", err)
 	_, err = w.secretAPI().Patch(w.ctx(), "s", types.MergePatchType, []byte(`{"metadata":{"resourceVersion":"abc"}}`), metav1.PatchOptions{})
 	w.did("secret: patch with a malformed version", err)
-	secret.Labels = labelled("a", "1")
+	secret.Labels = labeled("a", "1")
 	secret, err = w.secretAPI().Update(w.ctx(), secret, metav1.UpdateOptions{})
 	w.got("secret: update of the latest version", secret, err, "metadata/labels")
 	_, err = w.secretAPI().Update(w.ctx(), stale, metav1.UpdateOptions{})
 	w.did("secret: update of a stale version", err)
-	stale.ResourceVersion, stale.Labels = "", labelled("a", "2")
+	stale.ResourceVersion, stale.Labels = "", labeled("a", "2")
 	got, err := w.secretAPI().Update(w.ctx(), stale, metav1.UpdateOptions{})
 	w.got("secret: update without version", got, err, "metadata/labels")
 	stale.ResourceVersion = "0"
@@ -113,7 +113,7 @@ func lockingBuiltInKinds(w *world) {
 	stale.UID = otherUID
 	_, err = w.secretAPI().Update(w.ctx(), stale, metav1.UpdateOptions{})
 	w.did("secret: update without version of another incarnation", err)
-	stale.Name = "nobody"
+	stale.Name = "missing"
 	_, err = w.secretAPI().Update(w.ctx(), stale, metav1.UpdateOptions{})
 	w.did("secret: update of what is not there, with uid", err)
 	stale.UID = ""
@@ -121,7 +121,7 @@ func lockingBuiltInKinds(w *world) {
 	w.did("secret: update of what is not there", err)
 
 	node := w.node("n")
-	node.ResourceVersion, node.Labels = "", labelled("a", "1")
+	node.ResourceVersion, node.Labels = "", labeled("a", "1")
 	node, err = w.nodeAPI().Update(w.ctx(), node, metav1.UpdateOptions{})
 	w.got("node: update without version", node, err, "metadata/labels/a")
 	node.ResourceVersion = "1"
@@ -131,11 +131,11 @@ func lockingBuiltInKinds(w *world) {
 	w.did("node: status update of a stale version", err)
 
 	pod := w.pod("p", "", nil)
-	pod.ResourceVersion, pod.Labels = "", labelled("a", "1")
+	pod.ResourceVersion, pod.Labels = "", labeled("a", "1")
 	pod, err = w.podAPI().Update(w.ctx(), pod, metav1.UpdateOptions{})
 	w.got("pod: update without version", pod, err, "metadata/labels")
 
-	budget := w.budget("b", labelled("a", "1"), atLeast(intstr.FromInt32(1)))
+	budget := w.budget("b", labeled("a", "1"), atLeast(intstr.FromInt32(1)))
 	budget.ResourceVersion = ""
 	_, err = w.budgetAPI().Update(w.ctx(), budget, metav1.UpdateOptions{})
 	w.did("budget: update without version", err)
@@ -182,9 +182,9 @@ func lockingPatches(w *world) {
 	patchSecret("patch with the uid", `{"metadata":{"uid":"`+string(s.UID)+`","labels":{"a":"3"}}}`)
 	patchSecret("patch with another uid", `{"metadata":{"uid":"`+string(otherUID)+`","labels":{"a":"4"}}}`)
 	patchSecret("patch of another name", `{"metadata":{"name":"other"}}`)
-	_, err := w.secretAPI().Patch(w.ctx(), "nobody", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
+	_, err := w.secretAPI().Patch(w.ctx(), "missing", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
 	w.did("secret: patch of what is not there", err)
-	_, err = w.machineAPI().Patch(w.ctx(), "nobody", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
+	_, err = w.machineAPI().Patch(w.ctx(), "missing", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{})
 	w.did("machine: patch of what is not there", err)
 }
 
@@ -212,7 +212,7 @@ func creatingWithSystemFields(w *world) {
 	w.did("machine without name", err)
 	_, err = w.machineAPI().Create(w.ctx(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "Not A Name"}}, metav1.CreateOptions{})
 	w.did("machine with a malformed name", err)
-	_, err = w.machineAPI().Create(w.ctx(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "l", Labels: labelled("not a key", "v")}}, metav1.CreateOptions{})
+	_, err = w.machineAPI().Create(w.ctx(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "l", Labels: labeled("not a key", "v")}}, metav1.CreateOptions{})
 	w.did("machine with a malformed label", err)
 	_, err = w.machineAPI().Create(w.ctx(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "f", Finalizers: []string{"not a finalizer"}}}, metav1.CreateOptions{})
 	w.did("machine with a malformed finalizer", err)
@@ -248,7 +248,7 @@ func creatingWithSystemFields(w *world) {
 }
 
 func noOpWrites(w *world) {
-	m := w.machine("m", func(m *v1alpha1.Machine) { m.Labels = labelled("a", "1") })
+	m := w.machine("m", func(m *v1alpha1.Machine) { m.Labels = labeled("a", "1") })
 	got, err := w.machineAPI().Update(w.ctx(), m, metav1.UpdateOptions{})
 	w.got("machine: the same again", got, err, "metadata/generation")
 	w.version("machine: the same again", m, got)
@@ -304,7 +304,7 @@ func dryRuns(w *world) {
 	w.did("create of what is there", err)
 	w.did("delete of another incarnation", w.machineAPI().Delete(w.ctx(), "m", metav1.DeleteOptions{DryRun: all, Preconditions: &metav1.Preconditions{UID: new(otherUID)}}))
 	w.did("delete", w.machineAPI().Delete(w.ctx(), "m", metav1.DeleteOptions{DryRun: all}))
-	w.did("delete of what is not there", w.machineAPI().Delete(w.ctx(), "nobody", metav1.DeleteOptions{DryRun: all}))
+	w.did("delete of what is not there", w.machineAPI().Delete(w.ctx(), "missing", metav1.DeleteOptions{DryRun: all}))
 	got, err = w.machineAPI().Get(w.ctx(), "m", metav1.GetOptions{})
 	w.got("get", got, err, "spec", "status", "metadata/deletionTimestamp")
 	w.version("all of it", m, got)

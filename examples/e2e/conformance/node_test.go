@@ -28,7 +28,7 @@ func nodesAndCordons(w *world) {
 	w.got("uncordon", node, err, "spec/unschedulable")
 	node, err = w.nodeAPI().Patch(w.ctx(), node.Name, types.MergePatchType, []byte(`{"spec":{"unschedulable":null}}`), metav1.PatchOptions{})
 	w.got("uncordon again", node, err, "spec/unschedulable")
-	// Whoever removes a taint by a list of taints must not lose the ones that others set in between: hence the version.
+	// A patch of the list of taints has the resource version, so that it does not lose taints that other clients set meanwhile.
 	stale := node.DeepCopy()
 	_, err = w.nodeAPI().Patch(w.ctx(), node.Name, types.StrategicMergePatchType, []byte(`{"spec":{"taints":[{"key":"b","effect":"NoExecute"}]}}`), metav1.PatchOptions{})
 	require.NoError(w.t, err)

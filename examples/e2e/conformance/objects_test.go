@@ -150,7 +150,7 @@ func unavailable(n intstr.IntOrString) func(*policyv1.PodDisruptionBudgetSpec) {
 	return func(spec *policyv1.PodDisruptionBudgetSpec) { spec.MaxUnavailable = &n }
 }
 
-func labelled(key, value string) map[string]string { return map[string]string{key: value} }
+func labeled(key, value string) map[string]string { return map[string]string{key: value} }
 
 // afterwards is a context for clean-ups, when the one of the test has ended.
 func (w *world) afterwards() context.Context { return context.WithoutCancel(w.ctx()) }

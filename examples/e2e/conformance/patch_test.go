@@ -17,7 +17,7 @@ var patchScenarios = []scenario{
 
 func mergePatches(w *world) {
 	w.machine("m", func(m *v1alpha1.Machine) {
-		m.Labels, m.Annotations = map[string]string{"a": "1", "b": "2"}, labelled("x", "1")
+		m.Labels, m.Annotations = map[string]string{"a": "1", "b": "2"}, labeled("x", "1")
 		m.Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{{Key: "k", Effect: corev1.TaintEffectNoSchedule}, {Key: "l", Effect: corev1.TaintEffectNoSchedule}}
 	})
 	for _, body := range []string{

@@ -74,7 +74,7 @@ func podsAndGrace(w *world) {
 	remove("updated", "with its own grace", metav1.DeleteOptions{})
 	got, err := w.podAPI().Get(w.ctx(), "updated", metav1.GetOptions{})
 	require.NoError(w.t, err)
-	got.Labels = labelled("a", "1")
+	got.Labels = labeled("a", "1")
 	hasty := got.DeepCopy()
 	hasty.DeletionGracePeriodSeconds = new(int64(1))
 	_, err = w.podAPI().Update(w.ctx(), hasty, metav1.UpdateOptions{})
@@ -97,7 +97,7 @@ func podsAndBindings(w *world) {
 		w.did("binding of "+what, w.podAPI().Bind(w.ctx(), b, metav1.CreateOptions{}))
 	}
 	p := w.pod("p", "", nil)
-	bind("a pod that is not there", "nobody", node.Name)
+	bind("a pod that is not there", "missing", node.Name)
 	bind("another incarnation", "p", node.Name, func(b *corev1.Binding) { b.UID = otherUID })
 	bind("a pod to nothing", "p", "")
 	bind("a pod", "p", node.Name, func(b *corev1.Binding) { b.UID = p.UID })

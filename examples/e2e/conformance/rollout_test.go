@@ -28,7 +28,7 @@ func (w *world) machineDeployment(name string) *v1alpha1.MachineDeployment {
 	w.t.Helper()
 	d, err := w.machines.MachineV1alpha1().MachineDeployments(w.ns).Create(w.ctx(), &v1alpha1.MachineDeployment{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: hold("d")},
-		Spec:       v1alpha1.MachineDeploymentSpec{Replicas: 3, Selector: &metav1.LabelSelector{MatchLabels: labelled("name", name)}},
+		Spec:       v1alpha1.MachineDeploymentSpec{Replicas: 3, Selector: &metav1.LabelSelector{MatchLabels: labeled("name", name)}},
 	}, metav1.CreateOptions{})
 	require.NoError(w.t, err)
 	w.know(d)
@@ -111,14 +111,13 @@ func deploymentOfARollOut(w *world) {
 	w.did("status of what is gone", err)
 }
 
-// setsThatAreTakenAndLetGo writes owner references as claims tell, beside those of
-// somebody else.
+// setsThatAreTakenAndLetGo writes the owner references of claims, beside those of another owner.
 func setsThatAreTakenAndLetGo(w *world) {
 	owner := machineset.OwnerDeployment(w.machineDeployment("workers"))
-	selector := &metav1.LabelSelector{MatchLabels: labelled("name", "workers")}
-	other := w.secret("somebody")
+	selector := &metav1.LabelSelector{MatchLabels: labeled("name", "workers")}
+	other := w.secret("other")
 	set := w.machineSet("set", 1)
-	set.Labels = labelled("name", "workers")
+	set.Labels = labeled("name", "workers")
 	set.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Secret", Name: other.Name, UID: other.UID}}
 	set, err := w.setAPI().Update(w.ctx(), set, metav1.UpdateOptions{})
 	w.got("it has an owner, and no controller", set, err, "metadata/ownerReferences")
@@ -143,7 +142,7 @@ func setsThatAreTakenAndLetGo(w *world) {
 	release := claim(set).Release
 	set = write("let go", release)
 	write("let go by who has not seen it", release)
-	set.Labels = labelled("name", "workers")
+	set.Labels = labeled("name", "workers")
 	set, err = w.setAPI().Update(w.ctx(), set, metav1.UpdateOptions{})
 	w.got("it is selected again", set, err, "metadata/labels")
 	again := claim(set).Adopt
@@ -181,7 +180,7 @@ func nodesOfARollOut(w *world) {
 		n.Spec.Unschedulable = false
 	}
 	_, err := w.nodeAPI().Patch(w.ctx(), stale.Name, types.MergePatchType, []byte(`{"metadata":{"labels":{"b":"2"}}}`), metav1.PatchOptions{})
-	w.did("somebody else writes a label", err)
+	w.did("another client writes a label", err)
 	_, err = write(stale, marked)
 	w.did("marked by who has not seen it", err)
 	for _, step := range []struct {

@@ -22,8 +22,8 @@ var statusScenarios = []scenario{
 
 // meddle changes everything in the metadata that a client can change.
 func meddle(m metav1.Object) {
-	m.SetLabels(labelled("meddled", "yes"))
-	m.SetAnnotations(labelled("meddled", "yes"))
+	m.SetLabels(labeled("meddled", "yes"))
+	m.SetAnnotations(labeled("meddled", "yes"))
 	m.SetFinalizers([]string{"example.com/meddled"})
 	m.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Meddler", Name: "m", UID: otherUID}})
 	m.SetGeneration(m.GetGeneration() + 40)
@@ -85,7 +85,7 @@ func statusOfCustomKinds(w *world) {
 
 func statusOfNodes(w *world) {
 	node := w.node("n", func(n *corev1.Node) {
-		n.Labels = labelled("a", "1")
+		n.Labels = labeled("a", "1")
 		n.Status.Conditions = []corev1.NodeCondition{{Type: "Custom", Status: corev1.ConditionTrue}}
 	})
 	w.say("created with conditions: %d", len(node.Status.Conditions))
@@ -120,7 +120,7 @@ func statusOfNodes(w *world) {
 }
 
 func statusOfPods(w *world) {
-	pod := w.pod("p", "", labelled("a", "1"), func(p *corev1.Pod) {
+	pod := w.pod("p", "", labeled("a", "1"), func(p *corev1.Pod) {
 		p.Status.Phase = corev1.PodRunning
 		p.Status.Message = "dropped"
 	})
@@ -163,7 +163,7 @@ func statusOfAttachments(w *world) {
 	va, err = api.UpdateStatus(w.ctx(), va, metav1.UpdateOptions{})
 	w.got("status update of everything", va, err, append([]string{"status"}, meddled...)...)
 	plain := va.DeepCopy()
-	plain.Labels = labelled("b", "2")
+	plain.Labels = labeled("b", "2")
 	plain.Status.Attached = true
 	va, err = api.Update(w.ctx(), plain, metav1.UpdateOptions{})
 	w.got("plain update of everything", va, err, "status", "metadata/labels")
@@ -177,17 +177,17 @@ func statusOfAttachments(w *world) {
 	w.did("get", err)
 }
 
-// A label and a status that are meant to change together need two writes.
+// statusAndMetadataInOnePatch shows that a label and a status need two writes.
 func statusAndMetadataInOnePatch(w *world) {
 	m := w.machine("m")
 	label := m.DeepCopy()
-	label.Labels = labelled(v1alpha1.NodeLabelKey, "n")
-	labelledMachine, err := w.machineAPI().Update(w.ctx(), label, metav1.UpdateOptions{})
-	w.got("the label first", labelledMachine, err, "metadata/labels")
+	label.Labels = labeled(v1alpha1.NodeLabelKey, "n")
+	labeledMachine, err := w.machineAPI().Update(w.ctx(), label, metav1.UpdateOptions{})
+	w.got("the label first", labeledMachine, err, "metadata/labels")
 	m.Status.CurrentStatus.Phase = v1alpha1.MachineRunning
 	_, err = w.machineAPI().UpdateStatus(w.ctx(), m, metav1.UpdateOptions{})
 	w.did("then the status, on the version before the label", err)
-	labelledMachine.Status.CurrentStatus.Phase = v1alpha1.MachineRunning
-	m, err = w.machineAPI().UpdateStatus(w.ctx(), labelledMachine, metav1.UpdateOptions{})
+	labeledMachine.Status.CurrentStatus.Phase = v1alpha1.MachineRunning
+	m, err = w.machineAPI().UpdateStatus(w.ctx(), labeledMachine, metav1.UpdateOptions{})
 	w.got("then the status, on the version with the label", m, err, "metadata/labels", "status/currentStatus/phase")
 }

@@ -20,7 +20,7 @@ var tokenScenarios = []scenario{
 const tokenLabel = "example.com/token-of"
 
 func token(s *corev1.Secret) {
-	s.Type, s.Labels = corev1.SecretTypeBootstrapToken, labelled(tokenLabel, "uid")
+	s.Type, s.Labels = corev1.SecretTypeBootstrapToken, labeled(tokenLabel, "uid")
 	s.Data = map[string][]byte{"token-id": []byte("abcdef"), "token-secret": []byte("0123456789abcdef"), "usage-bootstrap-authentication": []byte("true")}
 }
 

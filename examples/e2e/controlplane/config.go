@@ -15,10 +15,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Config is how to reach the API server as a cluster admin, who may do all and
-// whom neither RBAC nor priority and fairness hold up. It is a copy which the
-// caller may change, and it stays valid when the API server is started anew.
-// Its limits on requests are so high that tests do not notice them.
+// Config returns the config of a cluster admin, without limits by RBAC or by priority and fairness.
+// The caller owns the copy. It stays valid when the API server restarts. Its rate limits are too
+// high to matter in tests.
 func (c *ControlPlane) Config() *rest.Config {
 	if c.config == nil {
 		return &rest.Config{}

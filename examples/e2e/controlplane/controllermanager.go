@@ -36,7 +36,7 @@ func (c *ControlPlane) startControllerManager(ctx context.Context) error {
 	c.controllerManager, err = startProcess("kube-controller-manager", c.binaries.ControllerManager,
 		c.logFile("kube-controller-manager.log"), c.folder.path, []string{
 			"--kubeconfig=" + kubeconfig,
-			"--secure-port=0", // serves nobody
+			"--secure-port=0", // no server
 			"--leader-elect=false",
 			"--use-service-account-credentials",
 			"--service-account-private-key-file=" + c.pki("service-account.key"),

@@ -32,7 +32,7 @@ type ControlPlane struct {
 	etcd, apiServer, controllerManager *process
 }
 
-// attempts to start a component whose port is taken by somebody else.
+// attempts to start a component whose port another process has taken.
 const attempts = 5
 
 // Start builds what is missing, see [Build], starts a control plane and waits

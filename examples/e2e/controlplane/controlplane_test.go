@@ -70,7 +70,7 @@ func TestServiceAccount_Roles_AreEnforced(t *testing.T) {
 }
 
 func TestServiceAccount_Missing_NoConfig(t *testing.T) {
-	_, err := cp.ServiceAccount(t.Context(), "default", "nobody")
+	_, err := cp.ServiceAccount(t.Context(), "default", "missing")
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
@@ -165,7 +165,7 @@ func TestAudit_Requests_HaveUserAndResource(t *testing.T) {
 	require.Error(t, err)
 	cfg, err := cp.ServiceAccount(t.Context(), namespace, "default")
 	require.NoError(t, err)
-	cfg.UserAgent = "somebody"
+	cfg.UserAgent = "another"
 	account, err := kubernetes.NewForConfig(cfg)
 	require.NoError(t, err)
 	_, err = account.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
@@ -177,7 +177,7 @@ func TestAudit_Requests_HaveUserAndResource(t *testing.T) {
 		{User: "admin", Verb: "create", Resource: "configmaps", Namespace: namespace, Name: "one", Code: 201},
 		{User: "admin", Verb: "get", Group: "coordination.k8s.io", Resource: "leases", Namespace: namespace, Name: "none", Code: 404},
 		{User: "admin", Verb: "create", Resource: "serviceaccounts", Subresource: "token", Namespace: namespace, Name: "default", Code: 201},
-		{User: "system:serviceaccount:" + namespace + ":default", UserAgent: "somebody", Verb: "list", Resource: "nodes", Code: 403},
+		{User: "system:serviceaccount:" + namespace + ":default", UserAgent: "another", Verb: "list", Resource: "nodes", Code: 403},
 		{User: "admin", Verb: "watch", Resource: "secrets", Namespace: namespace, Code: 200},
 	}
 	require.Eventually(t, func() bool {

@@ -45,7 +45,7 @@
 //
 // # What it is not
 //
-// It is not for clusters that matter: etcd does not flush its writes to disk,
-// and whoever can read the data folder is cluster admin. There is no front proxy
+// It is not for production: etcd does not flush its writes to disk, and any user who can read the
+// data folder is cluster admin. There is no front proxy
 // for aggregated API servers, no signer for certificates, and no cloud.
 package controlplane

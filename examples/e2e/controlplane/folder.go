@@ -19,7 +19,7 @@ const (
 
 // folder is the data folder of one control plane. It belongs to the process
 // that holds the lock of a file in it: the lock ends with the process however
-// that ends, so what nobody has locked may be swept.
+// that ends, so an unlocked folder may be deleted.
 type folder struct {
 	path string
 	lock *os.File
@@ -94,8 +94,8 @@ func sweepRun(path string, e os.DirEntry, now time.Time) {
 	_ = lock.Close()
 }
 
-// removeOld deletes a folder that says nothing of its owner if it is so old that
-// nobody can be about to name or to remove it.
+// removeOld deletes a folder without an owner if it is so old that no process can be about to name
+// or to remove it.
 func removeOld(path string, e os.DirEntry, now time.Time) {
 	if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > time.Hour {
 		_ = os.RemoveAll(path)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// errLocked says that somebody else has the lock of a file.
-var errLocked = errors.New("locked by somebody else")
+// errLocked means that another process has the lock of a file.
+var errLocked = errors.New("locked by another process")
 
 // lockFile waits until it has the lock of a file, which it creates if need be.
 // The lock ends with unlock and with the process, however that ends. waiting is

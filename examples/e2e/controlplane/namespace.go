@@ -16,8 +16,8 @@ import (
 
 // Namespace makes a namespace for a test and returns its name, which begins with
 // the prefix ("test" if that is empty) and is new. Its default service account
-// exists, so pods can be made. It is deleted when the test ends; nobody waits
-// until it is gone. The test fails at once if it cannot be made.
+// exists, so that pods can be created. Its deletion begins when the test ends. The test fails at
+// once if the namespace cannot be created.
 func (c *ControlPlane) Namespace(t testing.TB, prefix string) string {
 	t.Helper()
 	if prefix = strings.TrimSuffix(prefix, "-"); prefix == "" {

@@ -10,13 +10,13 @@ import (
 	"strconv"
 )
 
-// loopback is where all components listen, and nobody outside can reach them.
+// loopback is the address of all components. Other computers cannot reach it.
 const loopback = "127.0.0.1"
 
-// freePort finds a port nobody listens at. It looks below the ports that systems
+// freePort returns a free port. It looks below the ports that systems
 // give to outgoing connections: there, no connection can take the port of an API
 // server that is stopped for a while, least of all one that tries to reach it.
-// Somebody may take the port before the caller does; then the caller asks again.
+// Another process may take the port before the caller does; then the caller asks again.
 func freePort(ctx context.Context) (int, error) {
 	const lowest, highest = 20000, 32000
 	var (

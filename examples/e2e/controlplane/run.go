@@ -53,7 +53,7 @@ func Run(m *testing.M, o Options, use func(*ControlPlane)) int {
 }
 
 func run(m *testing.M, o Options, use func(*ControlPlane)) int {
-	// Now, as a panic lets nobody say it later.
+	// Printed now, since a panic would prevent it later.
 	fmt.Fprintln(os.Stderr, "control plane: logs go to", o.LogDir)
 
 	// Not cancelled by a defer: a panic is no signal.

@@ -79,12 +79,11 @@ func (h *Cluster) Program(ctx context.Context, args ...string) ([]byte, error) {
 // everything is the program that runs all controllers.
 const everything = "manager"
 
-// build builds the programs into a folder as people do, in their own module, whoever the
-// checkout belongs to.
+// build builds the programs into a folder with go build, in their own module, whichever user owns
+// the checkout.
 //
-// What it is made of is also linked into whoever calls this: go test takes results
-// from its cache as long as the test binary is the same, and does not see that
-// another program has changed.
+// Their packages are also linked into the caller: go test takes results from its cache while the
+// test binary is the same, and does not see that another program has changed.
 func build(ctx context.Context, folder string) error {
 	runtime.KeepAlive([]any{app.Run, install.Access})
 	dir, err := run(exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module))

@@ -30,8 +30,8 @@
 //   - The API server, its storage, its admission, and the controllers of the
 //     controller manager: see package controlplane.
 //   - The manager: the program that people run, with the command line that people
-//     write. It is nobody but the service account of the manifests, and may do what
-//     these say and nothing else. [Env.Refused] tells what it was denied.
+//     write. It has the service account of the manifests, and only its
+//     permissions. [Env.Refused] returns the refused requests.
 //   - The boundary between the manager and the cloud: when the manager is killed,
 //     a call that it made is cut off half-way, and the cloud lives on.
 //

@@ -51,7 +51,7 @@ type Options struct {
 	NoTarget bool
 	// Outage says that the API server is taken away, so that the journal may miss
 	// something and leave open what happened meanwhile. Otherwise, see [Cluster.Set],
-	// that is a failure: a bound that nobody judged is not one that was kept.
+	// that is a failure: a bound that was not checked was not kept.
 	Outage bool
 }
 
@@ -212,7 +212,7 @@ func (s *Env) play(ctx context.Context, config *rest.Config) error {
 	return nil
 }
 
-// record lets somebody look on until the stage is closed, with a client of his own.
+// record keeps a journal with a client of its own, until the environment is closed.
 func (s *Env) record(ctx context.Context, config *rest.Config) error {
 	config = rest.CopyConfig(config)
 	config.UserAgent = "journal"
@@ -224,9 +224,8 @@ func (s *Env) record(ctx context.Context, config *rest.Config) error {
 	return err
 }
 
-// Figures returns what a journal shows that was kept since the stage was set, by
-// somebody else than the managers, and the bounds that were broken on the way,
-// joined. It ends the audit.
+// Figures returns the figures of the journal, which a client of its own has kept from the start,
+// and the violated bounds, joined. It ends the audit.
 func (s *Env) Figures() (audit.Figures, error) {
 	log := s.recorder.Stop()
 	return audit.Check(log, s.Cloud.History(), drivertest.Snapshot{Time: time.Now()}, s.options.Bounds)

@@ -48,7 +48,7 @@ type process struct {
 	began int64         // size of the log
 	done  chan struct{} // closed when it has ended
 	err   error         // how; read it after done
-	meant bool          // somebody asked for its end
+	meant bool          // its end was asked for
 }
 
 // Manager returns a manager that does not run yet, with flags of its own after
@@ -85,7 +85,7 @@ func (s *Env) Program(program, name string, flags ...string) *Manager {
 	return m
 }
 
-// portTaken is how a manager ends whose port somebody else took just before.
+// portTaken is the error of a manager whose port another process has taken.
 const portTaken = "address already in use"
 
 // Start starts a process, and returns when it is ready: it leads with its caches
@@ -212,7 +212,7 @@ func (m *Manager) Get(ctx context.Context, path, token string) (status int, text
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+m.Address()+path, http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+m.Address()+path, nil)
 	if err != nil {
 		return 0, "", err
 	}

@@ -36,7 +36,7 @@ func pretend(port, kind string) int {
 	signal.Notify(stop, syscall.SIGTERM)
 	ctx := context.Background()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", port))
-	if err != nil { // somebody was faster
+	if err != nil { // another process was faster
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -48,7 +48,7 @@ func (s *Env) spec(class string) v1alpha1.MachineSpec {
 	}
 }
 
-// Machine returns a machine that nobody owns, to be created.
+// Machine returns a machine without an owner, to be created.
 func (s *Env) Machine(name, class string) *v1alpha1.Machine {
 	return &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}, Spec: s.spec(class)}
 }

@@ -22,7 +22,7 @@ import (
 type Condition func(ctx context.Context) (missing string, err error)
 
 // Until waits until a condition holds. It gives up when ctx ends, or when a manager
-// has ended by itself and nobody supervises it. The error says what is missing, in
+// has ended by itself without a supervisor. The error says what is missing, in
 // which phases the machines are, and how the logs of the managers end.
 func (s *Env) Until(ctx context.Context, what string, holds Condition) error {
 	for {

@@ -24,14 +24,14 @@ import (
 )
 
 // theirs is the label, the annotation, the finalizer, the taint, the condition and
-// the type of address of somebody else.
+// the type of address of another writer.
 const theirs = "example.com/theirs"
 
 // burst is how often a status is written in a row. Who looked at one of these writes
 // and writes in turn comes after the next one: he is longer on the way.
 const burst = 5
 
-// meddler is somebody else, who writes to all machines and Nodes all the time,
+// meddler is another writer, which writes to all machines and Nodes all the time,
 // guards them, and lets them go last. It is for one goroutine.
 type meddler struct {
 	s         *env.Env
@@ -44,7 +44,7 @@ type meddler struct {
 	failed    []error
 }
 
-// meddle lets somebody meddle until the returned function is called, which returns
+// meddle runs a meddler until the returned function is called, which returns
 // him.
 func meddle(t *testing.T, s *env.Env) (end func() *meddler) {
 	t.Helper()
@@ -156,7 +156,7 @@ func theirCondition(c corev1.NodeCondition) bool { return c.Type == theirs }
 func theirAddress(a corev1.NodeAddress) bool     { return a.Type == theirs }
 
 // mark gives an object a number that it has not had, as label and annotation, and
-// says what of the last mark is missing. One that nobody else guards any more is
+// says what of the last mark is missing. One without other finalizers is
 // let go.
 func (d *meddler) mark(key string, o metav1.Object) {
 	last, marked := d.last[key]
@@ -207,7 +207,7 @@ func (d *meddler) wrote(key string, o metav1.Object, err error) {
 	}
 }
 
-// excuse notes an error other than that somebody was faster.
+// excuse records an error other than a conflict.
 func (d *meddler) excuse(err error) {
 	switch {
 	case apierrors.IsConflict(err):
@@ -224,8 +224,8 @@ func TestWrites_OtherWriter_IsNotOverwritten(t *testing.T) {
 	end := meddle(t, s)
 	deploy(t, s, s.Deployment("workers", "small", 4, 2, 1))
 	// A label for the Nodes goes through the sets and the machines. It changes until
-	// the two have met often enough: the manager has lost against somebody else's
-	// writes, of statuses and of all else.
+	// the two have met often enough: the manager has lost against the other
+	// writer, with statuses and with other fields.
 	deadline := time.Now().Add(patience)
 	for i := 0; i == 0 || !lostWrites(t, s).enough(); i++ {
 		require.True(t, time.Now().Before(deadline), "after %d labels in %s the manager has lost too little: %s", i, patience, lostWrites(t, s))
@@ -247,7 +247,7 @@ func TestWrites_OtherWriter_IsNotOverwritten(t *testing.T) {
 	require.Empty(t, d.failed)
 	require.Empty(t, d.last, "all was let go")
 	require.NotZero(t, d.mended, "the manager has mended statuses")
-	t.Logf("somebody else wrote %d times, lost %d times and was mended %d times; the manager lost %s", d.writes, d.conflicts, d.mended, lostWrites(t, s))
+	t.Logf("the other writer wrote %d times, lost %d times and was mended %d times; the manager lost %s", d.writes, d.conflicts, d.mended, lostWrites(t, s))
 }
 
 // losses are writes of the manager that lost against those of others.

@@ -18,8 +18,8 @@ func TestManager_KilledFiveTimesDuringARoll_BreaksNoBound(t *testing.T) {
 	manager := s.Play(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 10, 2, 1))
 
-	// The worst moment is when a VM is there and nobody has been told; the next
-	// worst when one is going.
+	// The worst moment is when a VM exists and is not recorded; the next worst is during its
+	// deletion.
 	moments := []drivertest.EventKind{
 		drivertest.VMCreated, drivertest.VMDeletionBegan, drivertest.VMCreated, drivertest.VMReady, drivertest.VMCreated,
 	}
@@ -44,8 +44,7 @@ func TestManager_KilledFiveTimesDuringARoll_BreaksNoBound(t *testing.T) {
 	removeAll(t, s)
 }
 
-// watchCloud returns what happens in the cloud from now on, but not what nobody has
-// looked at for long.
+// watchCloud returns the events of the cloud from now on. It drops old events that were not read.
 func watchCloud(t *testing.T, s *env.Env) <-chan drivertest.EventKind {
 	t.Helper()
 	seen := make(chan drivertest.EventKind, 1000)

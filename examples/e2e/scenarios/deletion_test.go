@@ -75,7 +75,7 @@ func TestManager_KilledDuringCreation_VMIsDeletedWithMachine(t *testing.T) {
 	require.NoError(t, api.Delete(ctx, "a", metav1.DeleteOptions{}))
 	m, err := api.Get(ctx, "a", metav1.GetOptions{})
 	require.NoError(t, err)
-	require.Empty(t, m.Spec.ProviderID, "nobody has written down which VM it has")
+	require.Empty(t, m.Spec.ProviderID, "its VM is not recorded")
 	require.Contains(t, m.Finalizers, v1alpha1.MCMFinalizerName)
 	s.Start(t, manager)
 	s.Wait(t, patience, "the machine is gone", gone(s, "a"))

@@ -42,7 +42,7 @@ func TestDrain_BudgetFreed_EvictsAtOnce(t *testing.T) {
 	require.Equal(t, []any{"web", int32(0), int32(2), int32(2)}, []any{b.Name, b.Allowed, b.Healthy, b.Desired})
 	w.goes(t, free)
 	require.True(t, w.there(t, web[0]))
-	require.Empty(t, w.asked(t, "web-0", http.StatusTooManyRequests), "nobody asks for what is known to be refused")
+	require.Empty(t, w.asked(t, "web-0", http.StatusTooManyRequests), "no request that is known to be refused")
 
 	w.open(t, "web-2")
 	g.end(t)
@@ -74,7 +74,7 @@ func (w *town) lastStatus(t *testing.T, budget string, before time.Time) (at tim
 	return at
 }
 
-// A budget that never allows anything is named, and holds nobody else up.
+// TestDrain_BudgetNeverAllows_IsReported asserts that a budget that never allows an eviction is named, and that other pods are evicted.
 func TestDrain_BudgetNeverAllows_IsReported(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, cluster.ControlPlane)
@@ -111,8 +111,8 @@ func TestDrain_BudgetNeverAllows_IsReported(t *testing.T) {
 	require.Empty(t, w.asked(t, stuck.Name, http.StatusTooManyRequests))
 }
 
-// The API server answers 500 where two budgets cover a pod. That is told apart where
-// somebody knows the budgets, and the rest goes on where nobody does.
+// TestDrain_SeveralBudgetsOfOnePod_AreNamed asserts that the answer 500 of the API server for a pod
+// with two budgets is recognized if the budgets are known. If they are not, other pods are evicted.
 func TestDrain_SeveralBudgetsOfOnePod_AreNamed(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, cluster.ControlPlane)
@@ -145,7 +145,7 @@ func TestDrain_SeveralBudgetsOfOnePod_AreNamed(t *testing.T) {
 	require.False(t, w.there(t, pod))
 }
 
-// The answers of the API server to evictions, as AnswerOf reads them.
+// TestEviction_EachCase_ServersAnswer asserts how ResponseOf reads the answers of the API server to evictions.
 func TestEviction_EachCase_ServersAnswer(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, cluster.ControlPlane)
@@ -163,7 +163,7 @@ func TestEviction_EachCase_ServersAnswer(t *testing.T) {
 	reason, message := evict("web", string(pod.UID))
 	require.Equal(t, drain.ReasonBudget, reason)
 	require.Contains(t, message, "web")
-	reason, _ = evict("nobody", "")
+	reason, _ = evict("missing", "")
 	require.Equal(t, drain.ReasonGone, reason)
 	require.NoError(t, w.client.PolicyV1().PodDisruptionBudgets(w.ns).Delete(t.Context(), "web", metav1.DeleteOptions{}))
 	w.until(t, "the budget is gone", func(context.Context) bool {

@@ -35,14 +35,14 @@ func (w *town) schedulable(t *testing.T, yes bool) {
 	require.NoError(t, err)
 }
 
-// by is a policy whose cordon is somebody's.
+// by is a policy with an owner of the cordon.
 func by(owner string) drain.Policy {
 	p := lenient
 	p.Cordon = nodeops.Cordon{Owner: owner, ExcludeFromLoadBalancers: true}
 	return p
 }
 
-// I-13: a Node opens when its last owner leaves, and only if nobody else had closed it.
+// TestCordon_LastOwnerLeaves_IsRemoved asserts that a Node is uncordoned with the last owner of the cordon, unless a user cordoned it before.
 func TestCordon_LastOwnerLeaves_IsRemoved(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, cluster.ControlPlane)
@@ -71,7 +71,7 @@ func TestCordon_LastOwnerLeaves_IsRemoved(t *testing.T) {
 	require.Empty(t, nodeops.Cordons(n))
 	require.True(t, w.there(t, pod))
 
-	// Somebody had cordoned it before.
+	// A user cordoned it before.
 	w.schedulable(t, false)
 	ctx, cancel = context.WithCancel(t.Context())
 	defer cancel()
@@ -85,7 +85,7 @@ func TestCordon_LastOwnerLeaves_IsRemoved(t *testing.T) {
 	require.NotContains(t, n.Labels, corev1.LabelNodeExcludeBalancers)
 }
 
-// Whoever takes the cordon away in mid-drain is told about, and nothing goes on.
+// TestDrain_UserUncordons_Stops asserts that a drain stops and says so when a user uncordons the Node.
 func TestDrain_UserUncordons_Stops(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, cluster.ControlPlane)

@@ -23,7 +23,7 @@ func rule(groups, resources []string, verbs ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: groups, Resources: resources, Verbs: verbs}
 }
 
-// user returns the client of somebody who may do so much, in the whole cluster.
+// user returns the client of a user with a ClusterRole.
 func (w *town) user(t *testing.T, name string, rules ...rbacv1.PolicyRule) kubernetes.Interface {
 	t.Helper()
 	ctx, full := t.Context(), w.ns+"-"+name
@@ -54,7 +54,7 @@ func (w *town) user(t *testing.T, name string, rules ...rbacv1.PolicyRule) kuber
 
 var reads = rule([]string{""}, []string{"nodes", "pods"}, "get", "list", "watch", "patch")
 
-// DD-1, DD-2: who may not do a thing has not done it.
+// TestDrain_EvictionForbidden_Fails asserts that a forbidden request does not count as done.
 func TestDrain_EvictionForbidden_Fails(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, cluster.ControlPlane)
@@ -77,7 +77,7 @@ func TestDrain_EvictionForbidden_Fails(t *testing.T) {
 	require.True(t, w.there(t, pod))
 }
 
-// A pod in a namespace that goes cannot be evicted; it goes with the namespace.
+// TestDrain_NamespaceDeleting_PodIsDeleted asserts that a pod that cannot be evicted ends with its namespace.
 func TestDrain_NamespaceDeleting_PodIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, cluster.ControlPlane)
@@ -107,7 +107,7 @@ func TestDrain_NamespaceDeleting_PodIsDeleted(t *testing.T) {
 	require.Equal(t, drain.Drained, g.plan.Outcome)
 }
 
-// DD-11: a pod is its UID. One of the same name that runs elsewhere is another.
+// TestDrain_NewPodOfSameName_IsNotTouched asserts that requests carry the UID of the pod.
 func TestDrain_NewPodOfSameName_IsNotTouched(t *testing.T) {
 	t.Parallel()
 	w := newTown(t, cluster.ControlPlane)

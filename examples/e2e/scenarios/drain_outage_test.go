@@ -14,7 +14,7 @@ import (
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 )
 
-// An API server that goes away is no end of a drain, and no success.
+// TestDrain_APIServerRestarts_Continues asserts that a drain survives an outage of the API server.
 func TestDrain_APIServerRestarts_Continues(t *testing.T) {
 	t.Parallel()
 	c, err := controlplane.Start(t.Context(), controlplane.Options{})

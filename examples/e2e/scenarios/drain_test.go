@@ -144,7 +144,7 @@ func TestDrain_DisruptionBudget_WaitsAndContinues(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, v1alpha1.MachineTerminating, m.Status.CurrentStatus.Phase)
 	require.Zero(t, evictions(ctx, t, s, http.StatusCreated))
-	require.Zero(t, evictions(ctx, t, s, http.StatusTooManyRequests), "nobody asks for what is known to be refused")
+	require.Zero(t, evictions(ctx, t, s, http.StatusTooManyRequests), "no request that is known to be refused")
 
 	_, err = budgets.Patch(ctx, "app", mergePatch, []byte(`{"spec":{"minAvailable":3}}`), metav1.PatchOptions{})
 	require.NoError(t, err)

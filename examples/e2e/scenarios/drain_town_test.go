@@ -92,7 +92,7 @@ func (w *town) until(t *testing.T, what string, holds func(ctx context.Context) 
 	}
 }
 
-// pod creates a pod on a Node that nobody owns, and waits until it runs, and is ready
+// pod creates a pod without an owner on a Node, and waits until it runs, and is ready
 // unless its gate is closed.
 func (w *town) pod(t *testing.T, name, node string, edits ...func(*corev1.Pod)) *corev1.Pod {
 	t.Helper()
@@ -195,7 +195,7 @@ func (w *town) asked(t *testing.T, pod string, code int) (evictions []controlpla
 	return evictions
 }
 
-// lenient is a policy that evicts pods whom nobody owns.
+// lenient is a policy that evicts pods without an owner.
 var lenient = drain.Policy{EvictUnmanaged: true, EvictLocalStorage: true}
 
 // going is a drain that is under way.

@@ -17,8 +17,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Node lifecycle controllers do not find all silent Nodes at the same second: the health
-// timeout has to be longer than that takes.
+// guardHealthTimeout is longer than the time between the first and the last silent Node that the
+// Node lifecycle controller finds.
 const guardHealthTimeout = 20
 
 // silenceMany makes a deployment and silences the Nodes of some of its machines, which it

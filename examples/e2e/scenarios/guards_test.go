@@ -27,7 +27,7 @@ func TestClass_InUse_ClassAndSecretStay(t *testing.T) {
 		require.NoError(t, api.MachineClasses(s.Namespace).Delete(ctx, name, metav1.DeleteOptions{}))
 		require.NoError(t, secrets.Delete(ctx, name, metav1.DeleteOptions{}))
 	}
-	// What nobody uses goes at once; when it has gone, the manager has had the time
+	// An unused object is deleted at once; after that the manager has had the time
 	// to let the other go, too.
 	s.Wait(t, patience, "the idle class is gone", env.Gone("class", api.MachineClasses(s.Namespace).Get, "idle"))
 	s.Wait(t, patience, "the idle secret is gone", env.Gone("secret", secrets.Get, "idle"))

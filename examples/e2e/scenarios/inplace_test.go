@@ -112,7 +112,7 @@ func TestInPlaceUpdate_ByUserAndController_Succeeds(t *testing.T) {
 		v1alpha1.DrainSuccessful, v1alpha1.ReadyForUpdate, v1alpha1.UpdateSuccessful))
 	s.Wait(t, patience, "it runs again", running(s, "auto"))
 	require.Empty(t, podsOn(t, s, s.NodeName("auto")), "it was drained")
-	require.True(t, node(t, s, "auto").Spec.Unschedulable, "whoever asked for the update lets pods come back")
+	require.True(t, node(t, s, "auto").Spec.Unschedulable, "the client that asked for the update uncordons the Node")
 	require.Equal(t, []string{v1alpha1.CandidateForUpdate}, manual())
 	require.False(t, node(t, s, "manual").Spec.Unschedulable)
 	s.Wait(t, patience, "its phases", went(s, machine(t, s, "manual").UID, "Pending", "Running"))

@@ -100,7 +100,7 @@ func TestJoin_FailedMachineWithoutSet_KeepsVMWithoutToken(t *testing.T) {
 	removeAll(t, s)
 }
 
-// who asks the API server who somebody is that comes with a bootstrap token.
+// who returns the user of a bootstrap token, as the API server says.
 func who(ctx context.Context, t *testing.T, token string) (authenticationv1.UserInfo, error) {
 	t.Helper()
 	config := rest.AnonymousClientConfig(cluster.ControlPlane.Config())

@@ -160,12 +160,12 @@ func store(t *testing.T, s *env.Env, client dynamic.Interface, want *unstructure
 	release(t, api, have)
 }
 
-// defaulted returns what has come to the spec that nobody has asked for.
+// defaulted returns the fields of the spec that the server has added.
 func defaulted(want, have *unstructured.Unstructured) []string {
 	return lost("", have.Object["spec"], want.Object["spec"])
 }
 
-// release deletes an object, whoever guards it.
+// release deletes an object and removes its finalizers.
 func release(t *testing.T, api dynamic.ResourceInterface, o *unstructured.Unstructured) {
 	t.Helper()
 	_, err := api.Patch(t.Context(), o.GetName(), mergePatch, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
@@ -176,8 +176,8 @@ func release(t *testing.T, api dynamic.ResourceInterface, o *unstructured.Unstru
 	}
 }
 
-// A zero metav1.Time is written as null. The API server accepts that in every
-// request and stores the field as absent.
+// TestDefinitions_ZeroTimes_AcceptedAsNull asserts that the API server accepts a zero metav1.Time,
+// which is written as null, in every request, and stores no field.
 func TestDefinitions_ZeroTimes_AcceptedAsNull(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "zero-times", env.Options{}) // its manager is not started

@@ -61,7 +61,7 @@ func TestNamespace_Deleted_MachinesGoAndThenTheNamespace(t *testing.T) {
 	require.Contains(t, manager.Log(), "is released: nothing is left there")
 }
 
-// A binding that a person deletes too early stays until nothing needs it.
+// TestNamespace_BindingDeletedByHand_KeptWhileThereAreMachines asserts that a binding stays until no object needs it.
 func TestNamespace_BindingDeletedByHand_KeptWhileThereAreMachines(t *testing.T) {
 	t.Parallel()
 	o := lively()

@@ -356,7 +356,7 @@ func TestProfiles_LoopbackPortAlone(t *testing.T) {
 	code, _, err := m.Get(t.Context(), "/debug/pprof/", "")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusNotFound, code)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/debug/pprof/heap", port), http.NoBody)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/debug/pprof/heap", port), nil)
 	require.NoError(t, err)
 	response, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)

@@ -63,7 +63,7 @@ func TestAPIServer_DownDuringARoll_BreaksNoBound(t *testing.T) {
 	var began, ended time.Time // ended when it is ready: it answers before
 	o := hasty(lively())
 	o.Outage = true
-	o.Bounds.Steady = true                              // no machine fails by itself; whoever becomes unavailable was brought down
+	o.Bounds.Steady = true                              // no machine fails by itself; an unavailable machine was brought down
 	o.AllowDenied = func(r controlplane.Request) bool { // an API server that starts knows no roles yet
 		return r.Code == http.StatusForbidden && r.Time.After(began) && r.Time.Before(ended)
 	}
@@ -98,8 +98,8 @@ func TestAPIServer_DownDuringARoll_BreaksNoBound(t *testing.T) {
 	}
 	cancel()
 	t.Logf("the manager was started again %d times", <-restarts)
-	// While nobody could write down what is done, nothing was begun: a call that was
-	// under way may have ended in the first seconds.
+	// Nothing began while it could not be recorded. A call in flight may have ended in the first
+	// seconds.
 	for _, e := range s.Cloud.History()[before:] {
 		if e.Time.After(began.Add(5*time.Second)) && e.Time.Before(returning) {
 			require.NotContains(t, []drivertest.EventKind{drivertest.VMCreated, drivertest.VMDeletionBegan}, e.Kind, "%s", e)

@@ -216,7 +216,7 @@ func TestPreservation_FailedMachineRecovers_IsRunning(t *testing.T) {
 	}
 	annotate(t, s, "let-go", v1alpha1.PreserveMachineAnnotationKey, v1alpha1.PreserveMachineAnnotationValueFalse)
 	s.Wait(t, patience, "it is let go", unpreserved(s, "let-go"))
-	require.Equal(t, v1alpha1.MachineFailed, machine(t, s, "let-go").Status.CurrentStatus.Phase, "nobody replaces it")
+	require.Equal(t, v1alpha1.MachineFailed, machine(t, s, "let-go").Status.CurrentStatus.Phase, "it is not replaced")
 
 	s.Nodes.Report(s.NodeName("recovers"), corev1.NodeCondition{Type: corev1.NodeReady})
 	s.Wait(t, patience, "it runs again", running(s, "recovers"))

@@ -94,7 +94,7 @@ func TestPrograms_EachKilledDuringARoll_BreakNoBound(t *testing.T) {
 	removeAll(t, s)
 }
 
-// Each program keeps its access to the namespace as long as something there needs it.
+// TestNamespace_DeletedUnderTwoPrograms_MachinesGoAndThenTheNamespace asserts that each program keeps its access to the namespace while an object there needs it.
 func TestNamespace_DeletedUnderTwoPrograms_MachinesGoAndThenTheNamespace(t *testing.T) {
 	t.Parallel()
 	o := lively()

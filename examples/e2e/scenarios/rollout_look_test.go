@@ -109,7 +109,7 @@ func controller(o metav1.Object) types.UID {
 	return ""
 }
 
-// arrivals returns the machines in the order in which they came, as somebody saw who
+// arrivals returns the machines in the order of their creation, as a client saw that
 // looked on. Each is as it was first.
 func arrivals(s *env.Env) []*v1alpha1.Machine {
 	return firsts(s, func(*v1alpha1.Machine) bool { return true })

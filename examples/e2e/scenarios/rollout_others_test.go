@@ -16,7 +16,7 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// alongside lets somebody write until the returned function is called.
+// alongside runs another writer until the returned function is called.
 func alongside(t *testing.T, every time.Duration, write func(context.Context)) (end func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -80,6 +80,6 @@ func TestRoll_FieldsOfOtherWriters_AreKept(t *testing.T) {
 	require.Empty(t, w.lost)
 	require.Empty(t, w.failed)
 	require.Greater(t, w.writes, 10)
-	t.Logf("somebody else wrote %d times and lost %d times", w.writes, w.conflicts)
+	t.Logf("the other writer wrote %d times and lost %d times", w.writes, w.conflicts)
 	removeAll(t, s)
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// somebody makes an object that owns others beside their controllers, and returns
+// otherOwner creates an object that owns others beside their controllers, and returns
 // how they refer to it.
-func somebody(t *testing.T, s *env.Env) metav1.OwnerReference {
+func otherOwner(t *testing.T, s *env.Env) metav1.OwnerReference {
 	t.Helper()
-	made, err := s.Client.CoreV1().ConfigMaps(s.Namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "somebody"}}, metav1.CreateOptions{})
+	made, err := s.Client.CoreV1().ConfigMaps(s.Namespace).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: made.Name, UID: made.UID}
 }
@@ -44,7 +44,7 @@ func relabel(t *testing.T, s *env.Env, machine, value string) {
 	require.NoError(t, err)
 }
 
-// ownedBy holds when these own a machine or a set, in any order, and nobody else.
+// ownedBy holds when exactly these own a machine or a set, in any order.
 func ownedBy[T metav1.Object](get func(context.Context, string, metav1.GetOptions) (T, error), name string, want ...metav1.OwnerReference) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		o, err := get(ctx, name, metav1.GetOptions{})
@@ -67,7 +67,7 @@ func TestOwners_MachineReleasedAndAdopted_OtherOwnersAreKept(t *testing.T) {
 	s := cluster.Set(t, "owners", lively())
 	s.Play(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 2, 1, 0))
-	api, theirs := s.Machines.MachineV1alpha1().Machines(s.Namespace), somebody(t, s)
+	api, theirs := s.Machines.MachineV1alpha1().Machines(s.Namespace), otherOwner(t, s)
 	ours := machineset.OwnerSet(setOf(t, s, "small")).Reference()
 	all := machines(t, s)
 	m := &all[0]
@@ -97,7 +97,7 @@ func TestOwners_SetReleasedAndAdopted_OtherOwnersAreKept(t *testing.T) {
 	s := cluster.Set(t, "setowners", lively())
 	s.Play(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 2, 1, 0))
-	api, theirs := s.Machines.MachineV1alpha1().MachineSets(s.Namespace), somebody(t, s)
+	api, theirs := s.Machines.MachineV1alpha1().MachineSets(s.Namespace), otherOwner(t, s)
 	ours := machineset.OwnerDeployment(deploymentNamed(t, s, "workers")).Reference()
 	first := setOf(t, s, "small")
 	before := machines(t, s)

@@ -15,7 +15,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// writer is somebody else who writes a number to the deployments and sets of a
+// writer is another client that writes a number to the deployments and sets of a
 // stage, as label and as annotation, and guards them. As a set takes the annotations
 // of its deployment over, those of sets are called otherwise. It is for one goroutine.
 type writer struct {

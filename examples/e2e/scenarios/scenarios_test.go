@@ -46,8 +46,7 @@ func given(name string) (yes bool) {
 	return yes
 }
 
-// A minute is long on a stage where everything takes less than a second; on a busy
-// machine it is not.
+// patience is long, since a busy computer may take minutes for what takes a second.
 const patience = 2 * time.Minute
 
 // lively is a cloud where everything takes its time, but not long.
@@ -155,7 +154,7 @@ func annotate(t *testing.T, s *env.Env, machine, key, value string) {
 	require.NoError(t, err)
 }
 
-// phases returns the phases that a machine has gone through, as somebody saw who
+// phases returns the phases that a machine has gone through, as a client saw that
 // looked on.
 func phases(s *env.Env, uid types.UID) (all []v1alpha1.MachinePhase) {
 	for _, c := range s.AuditLog().Changes {
@@ -170,7 +169,7 @@ func phases(s *env.Env, uid types.UID) (all []v1alpha1.MachinePhase) {
 	return all
 }
 
-// went holds when a machine has gone through these phases, as somebody saw who
+// went holds when a machine has gone through these phases, as a client saw that
 // looked on: he may be a little behind.
 func went(s *env.Env, uid types.UID, want ...v1alpha1.MachinePhase) env.Condition {
 	return func(context.Context) (string, error) {

@@ -264,7 +264,7 @@ func TestTakeOver_CreationsOfMCM_OneVMEach(t *testing.T) {
 		}
 	}
 	require.Equal(t, v1alpha1.MachineRunning, machine(t, h.Env, "runs").Status.CurrentStatus.Phase)
-	// Who searches for VMs that nobody owns, for longer than one may be without, finds none.
+	// The search for orphan VMs, for longer than the grace period, finds none.
 	searched := func() int { return h.Cloud.Calls(driver.OpListMachines, codes.OK) }
 	before := searched()
 	h.Wait(t, patience, "searched for longer than the grace", func(context.Context) (string, error) {

@@ -15,8 +15,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// attach says that a volume is attached to the Node of a machine, which nobody
-// detaches.
+// attach attaches a volume to the Node of a machine. It is never detached.
 func attach(t *testing.T, s *env.Env, machine string) {
 	t.Helper()
 	volume := "of-" + machine
@@ -72,7 +71,7 @@ func TestVolumes_AttachedOrTimedOut_VMIsDeletedAfter(t *testing.T) {
 	require.Contains(t, manager.Log(), "volumeattachment/"+s.NodeName("attached")+": Detaching", "it says what it waits for") // in the status too, if that takes long
 	s.Wait(t, patience, "its time is over", gone(s, "attached"))
 	require.GreaterOrEqual(t, deletionBegan(s, "attached").Sub(m.DeletionTimestamp.Time), patient, "it was given its time")
-	require.Zero(t, attachmentDeletions(t, s), "nobody says that a volume is detached when it is not")
+	require.Zero(t, attachmentDeletions(t, s), "no attachment is deleted while the volume is attached")
 	require.NoError(t, s.Client.StorageV1().VolumeAttachments().Delete(ctx, s.NodeName("attached"), metav1.DeleteOptions{}))
 	removeAll(t, s)
 }

@@ -66,8 +66,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	return nil
 }
 
-// write makes a file that nobody else can read; it is not written through a link
-// or a file of somebody else's that has the name already.
+// write writes a file that only its owner can read. It replaces a link or a file of that name.
 func write(name string, text []byte) error {
 	if err := os.Remove(name); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
