@@ -86,7 +86,7 @@ func (l *laws) machinesThereAre() int64 {
 			n += int64(c.Machines)
 		case inPlace: // machines move from set to set in several writes
 			n += int64(c.Desired)
-		case l.r.kind.fragile, l.r.kind.quota, l.r.kind.deletes:
+		case l.r.kind.failing, l.r.kind.quota, l.r.kind.deletes:
 			n += int64(max(c.Desired, c.Present))
 		default:
 			n += int64(max(c.Desired+c.Leaving, c.Machines))
@@ -465,7 +465,7 @@ func (l *laws) setNamed(name string) *v1alpha1.MachineSet {
 
 // harmed says whether what is there is not of the making of controllers alone: what
 // they had decided before they saw it is no break of a law.
-func (l *laws) harmed() bool { return l.r.kind.fragile || l.r.kind.resizes }
+func (l *laws) harmed() bool { return l.r.kind.failing || l.r.kind.resizes }
 
 // debt is how many machines may be missing because users deleted them: what had
 // been decided before that was seen is carried out.

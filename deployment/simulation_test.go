@@ -38,15 +38,15 @@ var availableFirst = machineset.Order{{Name: "AvailableFirst", Rank: func(m *v1a
 var worldKinds = []worldKind{
 	{name: "rolling", strategy: kindRolling},
 	{name: "rolling, with crashes", strategy: kindRolling, crashes: true},
-	{name: "rolling, sets let available machines go first", strategy: kindRolling, crashes: true, spiteful: true},
-	{name: "rolling, machines fail", strategy: kindRolling, fragile: true},
-	{name: "rolling, machines fail and processes crash", strategy: kindRolling, fragile: true, crashes: true, gates: true},
+	{name: "rolling, sets let available machines go first", strategy: kindRolling, crashes: true, badOrder: true},
+	{name: "rolling, machines fail", strategy: kindRolling, failing: true},
+	{name: "rolling, machines fail and processes crash", strategy: kindRolling, failing: true, crashes: true, gates: true},
 	{name: "rolling, with gates and quota", strategy: kindRolling, gates: true, quota: true},
 	{name: "recreate", strategy: kindRecreate, crashes: true},
-	{name: "recreate, machines fail", strategy: kindRecreate, crashes: true, fragile: true, gates: true},
+	{name: "recreate, machines fail", strategy: kindRecreate, crashes: true, failing: true, gates: true},
 	{name: "in place", strategy: kindInPlace},
 	{name: "in place, with crashes and gates", strategy: kindInPlace, crashes: true, gates: true},
-	{name: "in place, machines fail", strategy: kindInPlace, fragile: true, crashes: true},
+	{name: "in place, machines fail", strategy: kindInPlace, failing: true, crashes: true},
 	{name: "in place by hand", strategy: kindInPlace, manual: true, crashes: true},
 	{name: "rolling, users delete", strategy: kindRolling, crashes: true, deletes: true},
 	{name: "recreate, users delete", strategy: kindRecreate, crashes: true, deletes: true},
@@ -144,7 +144,7 @@ func simulate(t testing.TB, kind worldKind, seed uint64, loud bool) (r *randomWo
 	r.rest()
 	for range 1 + r.rng.IntN(3) {
 		r.stretch(6, 16)
-		if !kind.fragile && r.rng.IntN(3) == 0 {
+		if !kind.failing && r.rng.IntN(3) == 0 {
 			r.shrinkByName()
 		}
 	}
@@ -157,7 +157,7 @@ func (r *randomWorld) short() {
 	if r.rng.IntN(4) != 0 {
 		r.rest()
 	}
-	if !r.kind.fragile && r.rests > 0 && r.rng.IntN(8) == 0 {
+	if !r.kind.failing && r.rests > 0 && r.rng.IntN(8) == 0 {
 		r.shrinkByName()
 		return
 	}

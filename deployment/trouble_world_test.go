@@ -68,11 +68,11 @@ func (k worldKind) troubles() []failure {
 		}
 	}
 	add(k.crashes, callRefused, answerLost, crashBefore, crashAfter)
-	add(k.fragile, neverJoins, machineFails, machineUnknown, machineDeleted, machineVanishes, machineLosesLabel, setLosesLabel)
-	add(k.fragile && k.strategy == kindInPlace, updateFails)
+	add(k.failing, neverJoins, machineFails, machineUnknown, machineDeleted, machineVanishes, machineLosesLabel, setLosesLabel)
+	add(k.failing && k.strategy == kindInPlace, updateFails)
 	add(k.quota, noCapacity)
 	add(k.gates, gateDenies, gateWaits)
-	add(k.spiteful, betterWentFirst)
+	add(k.badOrder, betterWentFirst)
 	add(k.deletes, machineDeleted, setDeleted)
 	add(k.resizes, setResized)
 	add(k.manual, selectedByHand)
@@ -96,7 +96,7 @@ func (h failureCounts) wantAll(t *testing.T, k worldKind) {
 // betterFirst notes that a set lets an available machine go while it has one that is
 // not.
 func (l *laws) betterFirst(s *v1alpha1.MachineSet, was *v1alpha1.Machine) {
-	if !l.r.kind.spiteful || !l.available(s, was) {
+	if !l.r.kind.badOrder || !l.available(s, was) {
 		return
 	}
 	for _, m := range l.r.w.MachinesOf(s) {

@@ -31,11 +31,11 @@ type worldKind struct {
 	name     string
 	strategy v1alpha1.MachineDeploymentStrategyType
 	manual   bool
-	fragile  bool // machines fail and vanish, users delete them, labels get lost
+	failing  bool // machines fail and vanish, users delete them, labels get lost
 	crashes  bool // calls are refused, answers are lost, processes end
 	quota    bool // the provider runs out of capacity
 	gates    bool // gates say no for a while
-	spiteful bool // sets let available machines go first
+	badOrder bool // sets let available machines go first
 	deletes  bool // users delete sets and machines by hand
 	resizes  bool // users give sets other sizes by hand
 	short    bool // few machines, and little happens
@@ -150,13 +150,13 @@ func (r *randomWorld) model() deploymenttest.Model {
 			return nil
 		},
 		Join: func(*v1alpha1.Machine) (time.Duration, bool) {
-			return time.Duration(30+r.rng.IntN(180)) * time.Second, !r.kind.fragile || !r.fails(neverJoins, 6)
+			return time.Duration(30+r.rng.IntN(180)) * time.Second, !r.kind.failing || !r.fails(neverJoins, 6)
 		},
 		CreationTimeout: 20 * time.Minute,
 		HealthTimeout:   10 * time.Minute,
 		Leave:           func(*v1alpha1.Machine) time.Duration { return time.Duration(r.rng.IntN(120)) * time.Second },
 		Update: func(*v1alpha1.Machine) (time.Duration, bool) {
-			return time.Duration(30+r.rng.IntN(300)) * time.Second, !r.kind.fragile || !r.fails(updateFails, 6)
+			return time.Duration(30+r.rng.IntN(300)) * time.Second, !r.kind.failing || !r.fails(updateFails, 6)
 		},
 		Lag: r.lag, Idle: func(string) bool { return r.fails(turnMissed, 4) }, Call: r.outcome,
 		OnWrite:       func(c deploymenttest.Change) { r.wrote(c) },
@@ -171,7 +171,7 @@ func (r *randomWorld) model() deploymenttest.Model {
 	if r.kind.gates {
 		m.Policy.Gates = []deployment.Gate{r.gate}
 	}
-	if r.kind.spiteful {
+	if r.kind.badOrder {
 		m.SetPolicy.Order, m.Policy.Order = availableFirst, availableFirst // the deployment relies on the order of its sets
 	}
 	return m
@@ -220,7 +220,7 @@ func (r *randomWorld) step() bool {
 	if r.kind.manual {
 		r.selectSome()
 	}
-	if r.kind.fragile && r.oneIn(6) {
+	if r.kind.failing && r.oneIn(6) {
 		r.addFailures()
 	}
 	f, ok := r.w.Step()

@@ -22,7 +22,7 @@ var clocks = []time.Duration{3 * time.Second, 30 * time.Minute, 24 * time.Hour, 
 
 func TestDecide_ClockWrong_NoMoreCallsOrDecisions(t *testing.T) {
 	t.Parallel()
-	for name, o := range lives() {
+	for name, o := range clouds() {
 		for _, force := range []bool{false, true} {
 			for _, deleteAfter := range []time.Duration{0, 100 * time.Millisecond, 10 * time.Second, 40 * time.Second, 3 * time.Minute} {
 				for _, ahead := range clocks {
@@ -43,15 +43,15 @@ func TestDecide_ClockWrong_NoMoreCallsOrDecisions(t *testing.T) {
 // of the pass.
 func TestDecide_ClockBehindDuringDeletion_NoMoreCalls(t *testing.T) {
 	t.Parallel()
-	for name, o := range lives() {
+	for name, o := range clouds() {
 		s, _, err := lifeByClock(o, nil, 0, 3*time.Minute, false)
 		require.NoError(t, err)
-		for i := range s.arrow {
-			at := func(arrow int) blow {
-				if arrow == i {
+		for i := range s.point {
+			at := func(point int) incident {
+				if point == i {
 					return deleted
 				}
-				return noBlow
+				return noIncident
 			}
 			for _, ahead := range clocks {
 				t.Run(fmt.Sprintf("%s/deleted at step %d/API server %s ahead", name, i, ahead), func(t *testing.T) {
@@ -67,11 +67,11 @@ func TestDecide_ClockBehindDuringDeletion_NoMoreCalls(t *testing.T) {
 
 // noMoreThanRight runs a machine with a right clock and with a wrong one, and compares calls,
 // decisions and duration.
-func noMoreThanRight(t *testing.T, life func(ahead time.Duration) (*sim, time.Duration, error), ahead time.Duration) {
+func noMoreThanRight(t *testing.T, run func(ahead time.Duration) (*sim, time.Duration, error), ahead time.Duration) {
 	t.Helper()
-	right, took, err := life(0)
+	right, took, err := run(0)
 	require.NoError(t, err)
-	s, lasted, err := life(ahead)
+	s, lasted, err := run(ahead)
 	require.NoError(t, err)
 	require.Empty(t, s.machines)
 	require.LessOrEqual(t, s.called, right.called+2, "driver calls")

@@ -103,10 +103,10 @@ func TestCreation_ExistingVM_IsAdopted(t *testing.T) {
 	w.create = []error{status.Error(codes.AlreadyExists, "it is there")}
 	w.initialize = []error{status.Error(codes.Unimplemented, "")}
 	for w.in.Machine.Status.CurrentStatus.Phase != v1alpha1.MachinePending {
-		require.True(t, w.next(t), w.story())
+		require.True(t, w.next(t), w.log())
 	}
 	for _, call := range []machine.Action{machine.CreateVM{}, machine.LookForVM{}, machine.InitializeVM{}} {
-		require.Equal(t, 1, strings.Count(strings.Join(w.did, "\n"), call.String()), w.story())
+		require.Equal(t, 1, strings.Count(strings.Join(w.did, "\n"), call.String()), w.log())
 	}
 	require.Equal(t, "simulated:///1", w.in.Machine.Spec.ProviderID)
 	require.Equal(t, 5*time.Second, w.now.Sub(now), "the VM is looked for after 5s")

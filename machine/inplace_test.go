@@ -177,7 +177,7 @@ func update(t *testing.T, r *world, result string) string {
 	story := r.chapter(t, "the Node becomes a candidate", label(candidateLabel, "true")) +
 		r.chapter(t, "the Node is selected", label(selectedLabel, "true")) +
 		r.chapter(t, "the pods are evicted", func() { r.drained = nil }) +
-		r.chapter(t, "the agent reports:  "+result, label(resultLabel, result))
+		r.chapter(t, "the agent reports: "+result, label(resultLabel, result))
 	if result == v1alpha1.LabelValueNodeUpdateFailed {
 		story += r.chapter(t, "a retry succeeds", label(resultLabel, v1alpha1.LabelValueNodeUpdateSuccessful))
 	}

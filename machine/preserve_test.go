@@ -135,7 +135,7 @@ func TestPreservation_FailedMachine_NodeIsDrained(t *testing.T) {
 		2 * time.Hour,                   // when the drain is forced
 	} {
 		r.mustRest(t)
-		require.Equal(t, now.Add(next), r.last.NextCheck.UTC(), r.story())
+		require.Equal(t, now.Add(next), r.last.NextCheck.UTC(), r.log())
 		r.now = now.Add(next)
 	}
 	r.mustRest(t)
@@ -178,7 +178,7 @@ func TestPreservation_MarksRemoved_ArePutBack(t *testing.T) {
 			r.pass(time.Hour)
 			tc.then(r)
 			require.NotZero(t, r.mustRest(t))
-			require.True(t, tc.want(r), r.story())
+			require.True(t, tc.want(r), r.log())
 		})
 	}
 	t.Run("what the machine says besides its Node is removed", func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestPreservation_NodeTemplate_NoConflict(t *testing.T) {
 			}
 			r := newWorld(living(p, append([]change{state, copied}, changes...)...))
 			r.mustRest(t)
-			require.Zero(t, r.mustRest(t), "%s: %s", name, r.story())
+			require.Zero(t, r.mustRest(t), "%s: %s", name, r.log())
 		}
 	}
 }
@@ -337,7 +337,7 @@ func TestPreservation_InPlaceUpdate_BothEnd(t *testing.T) {
 				r.now = at
 			}
 		}
-		require.NoError(t, r.atRest(), "seed %d:\n%s", seed, r.story())
+		require.NoError(t, r.atRest(), "seed %d:\n%s", seed, r.log())
 	}
 }
 
@@ -354,8 +354,8 @@ func TestPreservation_AnnotationsOfARollout_Stay(t *testing.T) {
 		n.Annotations = annotate(annotate(n.Annotations, disabledKey, "true"), oursKey, "true")
 		r.mustRest(t)
 		n = r.in.Node.Node
-		require.Equal(t, "true", n.Annotations[disabledKey], "%s: %s", name, r.story())
-		require.Equal(t, "true", n.Annotations[oursKey], "%s: %s", name, r.story())
+		require.Equal(t, "true", n.Annotations[disabledKey], "%s: %s", name, r.log())
+		require.Equal(t, "true", n.Annotations[oursKey], "%s: %s", name, r.log())
 	}
 }
 
@@ -530,11 +530,11 @@ func TestPreservation_ValuePhaseAndEnd_Matrix(t *testing.T) {
 			r := newWorld(c.observation())
 			entered := r.in.Machine.Status.CurrentStatus.LastUpdateTime
 			r.mustRest(t)
-			require.Equal(t, c.wanted(), c.seen(r), r.story())
+			require.Equal(t, c.wanted(), c.seen(r), r.log())
 			require.Equal(t, c.phase, r.in.Machine.Status.CurrentStatus.Phase)
 			require.Equal(t, entered, r.in.Machine.Status.CurrentStatus.LastUpdateTime, "the health clock is reset (DM-41)")
 			r.crash()
-			require.Zero(t, r.mustRest(t), r.story())
+			require.Zero(t, r.mustRest(t), r.log())
 		})
 	}
 }

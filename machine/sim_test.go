@@ -37,24 +37,24 @@ import (
 
 func machineUID(s string) types.UID { return types.UID(s) }
 
-// blow is what goes wrong at an arrow between two steps.
-type blow string
+// incident is what goes wrong at a point between two steps.
+type incident string
 
 const (
-	noBlow      blow = ""
-	crashBefore blow = "crash before the step"
-	crashAfter  blow = "crash after the step"
-	fails       blow = "the step fails without effect"
-	answerLost  blow = "the step has its effect and fails"
-	halfDone    blow = "the step is half done and fails"
-	deleted     blow = "the machine is deleted before the step"
-	slow        blow = "half a minute passes before the step"
-	late        blow = "half a minute passes before the answer"
-	staleRead   blow = "the next pass reads an old version of the machine"
+	noIncident  incident = ""
+	crashBefore incident = "crash before the step"
+	crashAfter  incident = "crash after the step"
+	fails       incident = "the step fails without effect"
+	answerLost  incident = "the step has its effect and fails"
+	halfDone    incident = "the step is half done and fails"
+	deleted     incident = "the machine is deleted before the step"
+	slow        incident = "half a minute passes before the step"
+	late        incident = "half a minute passes before the answer"
+	staleRead   incident = "the next pass reads an old version of the machine"
 )
 
-// views are the blows that take something from what the next pass observes.
-var views = map[blow]change{
+// views are the incidents that take something from what the next pass observes.
+var views = map[incident]change{
 	"the next pass has no view of the nodes":              func(in *machine.Observation) { in.Node = machine.NodeView{} },
 	"the next pass has no view of the classes":            func(in *machine.Observation) { in.Class = machine.ClassView{} },
 	"the next pass finds no class":                        noClass,
@@ -63,13 +63,13 @@ var views = map[blow]change{
 	"the next pass has no view of the bootstrap tokens":   func(in *machine.Observation) { in.Tokens = machine.TokensView{} },
 }
 
-var blows = append(slices.Sorted(maps.Keys(views)),
+var incidents = append(slices.Sorted(maps.Keys(views)),
 	crashBefore, crashAfter, fails, answerLost, halfDone, deleted, slow, late, staleRead)
 
-// plan says what goes wrong at which arrow, counted from 0.
-type plan func(arrow int) blow
+// plan says what goes wrong at which point, counted from 0.
+type plan func(point int) incident
 
-// sim runs the lives of machines as a controller does, on an API server of its own:
+// sim runs machines from creation to deletion as a controller does, on its own API server:
 // versions that conflict, a status subresource, finalizers, and times without fractions.
 type sim struct {
 	rng    *rand.Rand
@@ -77,7 +77,7 @@ type sim struct {
 	cloud  *drivertest.Cloud
 	policy machine.Policy
 	plan   plan
-	arrow  int
+	point  int
 
 	version  int
 	machines map[string]*v1alpha1.Machine
@@ -91,8 +91,8 @@ type sim struct {
 	memory map[types.UID]*memory
 	wake   map[string]time.Time
 	joined map[string]bool
-	omen   map[string]blow // what is wrong with the next pass of a machine
-	busy   int             // effects since time moved
+	omen   map[string]incident // what is wrong with the next pass of a machine
+	busy   int                 // effects since time moved
 	// nameless are machines that are deleted without a name for their Node, after the
 	// provider failed to tell it several times, or without a class to ask it: it is
 	// left behind.
@@ -138,7 +138,7 @@ func newSim(seed uint64, o drivertest.CloudOptions, p machine.Policy, at plan) *
 		rng: rand.New(rand.NewPCG(seed, 7)), clock: clocktesting.NewFakeClock(start), policy: p, plan: at, random: even(seed),
 		machines: map[string]*v1alpha1.Machine{}, before: map[string]*v1alpha1.Machine{}, nodes: map[string]*corev1.Node{},
 		detachAt: map[string]time.Time{}, detached: map[string]bool{}, marked: map[string]*metav1.Time{}, tokens: map[string]*corev1.Secret{}, memory: map[types.UID]*memory{}, wake: map[string]time.Time{},
-		joined: map[string]bool{}, omen: map[string]blow{}, nameless: map[string]bool{},
+		joined: map[string]bool{}, omen: map[string]incident{}, nameless: map[string]bool{},
 	}
 	o.Clock, o.Seed = s.clock, seed
 	s.cloud = drivertest.NewCloud(o)
@@ -164,7 +164,7 @@ func (s *sim) checkRelease(m *v1alpha1.Machine) {
 	left := s.cloud.Snapshot().Of(m.Name)
 	for _, v := range left.VMs {
 		if v.DeletedAt.IsZero() {
-			s.fault("%s is let go while its VM %s lives", m.Name, v.ProviderID)
+			s.fault("%s is let go while its VM %s exists", m.Name, v.ProviderID)
 		}
 	}
 	for _, r := range left.SideResources {
@@ -272,7 +272,7 @@ func (s *sim) pass(name string) {
 	if m == nil {
 		return
 	}
-	if omen != noBlow {
+	if omen != noIncident {
 		s.wake[name] = s.clock.Now().Add(time.Second) // the view gets better
 	}
 	kept := s.memory[m.UID]
@@ -339,7 +339,7 @@ func decisionLaws(d machine.Decision, now time.Time) error {
 	return nil
 }
 
-func (s *sim) observe(m *v1alpha1.Machine, kept *memory, omen blow) machine.Observation {
+func (s *sim) observe(m *v1alpha1.Machine, kept *memory, omen incident) machine.Observation {
 	in := machine.Observation{
 		Machine: m, FirstSeen: kept.first, VM: kept.vm, Drain: kept.drain,
 		Class: machine.ClassView{Looked: true, Class: class(), NeedsToken: s.needsToken},
@@ -360,15 +360,15 @@ func (s *sim) observe(m *v1alpha1.Machine, kept *memory, omen blow) machine.Obse
 	return in
 }
 
-// step carries out one effect, with what goes wrong at this arrow.
+// step carries out one effect, with what goes wrong at this point.
 func (s *sim) step(m *v1alpha1.Machine, kept *memory, do machine.Action) (*v1alpha1.Machine, error) {
-	b := noBlow
+	b := noIncident
 	if s.plan != nil {
-		b = s.plan(s.arrow)
+		b = s.plan(s.point)
 	}
-	s.arrow++
-	if b != noBlow {
-		s.note("%s: BLOW at arrow %d: %s", m.Name, s.arrow-1, b)
+	s.point++
+	if b != noIncident {
+		s.note("%s: INCIDENT at point %d: %s", m.Name, s.point-1, b)
 	}
 	switch b {
 	case crashBefore:
@@ -393,14 +393,14 @@ func (s *sim) step(m *v1alpha1.Machine, kept *memory, do machine.Action) (*v1alp
 
 // crash loses all memory, and lists everything afresh.
 func (s *sim) crash() error {
-	s.memory, s.omen, s.before = map[types.UID]*memory{}, map[string]blow{}, map[string]*v1alpha1.Machine{}
+	s.memory, s.omen, s.before = map[types.UID]*memory{}, map[string]incident{}, map[string]*v1alpha1.Machine{}
 	for name := range s.machines {
 		s.wake[name] = s.clock.Now().Add(time.Second)
 	}
 	return errCrash
 }
 
-func (s *sim) act(m *v1alpha1.Machine, kept *memory, do machine.Action, b blow) (*v1alpha1.Machine, error) {
+func (s *sim) act(m *v1alpha1.Machine, kept *memory, do machine.Action, b incident) (*v1alpha1.Machine, error) {
 	if calls(do) {
 		s.call(m, kept, do, b)
 		return m, nil
@@ -455,11 +455,11 @@ func calls(do machine.Action) bool {
 }
 
 // call makes a driver call.
-func (s *sim) call(m *v1alpha1.Machine, kept *memory, do machine.Action, b blow) {
+func (s *sim) call(m *v1alpha1.Machine, kept *memory, do machine.Action, b incident) {
 	if f := kept.vm.Failure; f.Code != codes.OK && kept.vm.Asked == operationOf(do) && !s.clock.Now().After(f.At) {
 		s.fault("%s is called again at once after %s", f.Operation, f.Message)
 	}
-	if kind, ok := map[blow]drivertest.FaultKind{
+	if kind, ok := map[incident]drivertest.FaultKind{
 		fails: drivertest.Refuse, answerLost: drivertest.LoseResponse, halfDone: drivertest.Partial,
 	}[b]; ok {
 		code := pick(s.rng, codes.Unavailable, codes.DeadlineExceeded, codes.Unknown, codes.Internal, codes.Aborted,
@@ -797,8 +797,8 @@ var (
 	schedulesFlag = flag.Uint64("schedules", 1500, "run so many schedules of TestCrash_RandomSchedules")
 )
 
-// TestCrash_RandomSchedules lives a few machines through random faults at random
-// arrows.
+// TestCrash_RandomSchedules runs a few machines through random faults at random
+// points.
 func TestCrash_RandomSchedules(t *testing.T) {
 	t.Parallel()
 	if *seedFlag != 0 {
@@ -837,12 +837,12 @@ func schedule(seed uint64) error {
 	if rng.IntN(8) == 0 {
 		o.NodeName = longName
 	}
-	s := newSim(seed, o, p, func(int) blow {
+	s := newSim(seed, o, p, func(int) incident {
 		if budget <= 0 || rng.Float64() > often {
-			return noBlow
+			return noIncident
 		}
 		budget--
-		return blows[rng.IntN(len(blows))]
+		return incidents[rng.IntN(len(incidents))]
 	})
 	if rng.IntN(2) == 0 {
 		s.deleteAt = s.clock.Now().Add(time.Duration(rng.Int64N(int64(4 * time.Minute))))
@@ -865,8 +865,8 @@ var tail = strings.Repeat("n", 64)
 
 func longName(machine string) string { return machine + tail }
 
-// lives are the plain lives, with everything that a cloud may ask for.
-func lives() map[string]drivertest.CloudOptions {
+// clouds are clouds with each kind of latency.
+func clouds() map[string]drivertest.CloudOptions {
 	return map[string]drivertest.CloudOptions{
 		"simple":        {BootTime: time.Minute},
 		"late":          {BootTime: time.Minute, Lag: 30 * time.Second, ShutdownTime: 20 * time.Second},
@@ -876,8 +876,8 @@ func lives() map[string]drivertest.CloudOptions {
 	}
 }
 
-// life runs a machine to Running, and to its end three minutes after its creation.
-func life(o drivertest.CloudOptions, at plan) (*sim, error) {
+// runMachine runs a machine to Running, and deletes it three minutes after its creation.
+func runMachine(o drivertest.CloudOptions, at plan) (*sim, error) {
 	s, _, err := lifeByClock(o, at, 0, 3*time.Minute, false)
 	return s, err
 }
@@ -899,60 +899,60 @@ func lifeByClock(o drivertest.CloudOptions, at plan, ahead, deleteAfter time.Dur
 	return s, s.clock.Now().Sub(begin), err
 }
 
-// arrows runs f for each plain life, with the number of its arrows.
-func arrows(t *testing.T, f func(t *testing.T, o drivertest.CloudOptions, arrows int)) {
+// points runs f for each cloud, with the number of steps of a machine without faults.
+func points(t *testing.T, f func(t *testing.T, o drivertest.CloudOptions, points int)) {
 	t.Parallel()
-	for name, o := range lives() {
+	for name, o := range clouds() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			plain, err := life(o, nil)
+			plain, err := runMachine(o, nil)
 			require.NoError(t, err)
-			require.Greater(t, plain.arrow, 15, "the life has that many steps")
-			f(t, o, plain.arrow)
+			require.Greater(t, plain.point, 15, "a machine has that many steps")
+			f(t, o, plain.point)
 		})
 	}
 }
 
-// TestCrash_EachStep lives one machine through every single fault at every
-// arrow of its plain life, and through every fault after a deletion at every
-// arrow.
+// TestCrash_EachStep runs one machine through every single fault at every
+// step, and through every fault after a deletion at every
+// point.
 func TestCrash_EachStep(t *testing.T) {
-	arrows(t, func(t *testing.T, o drivertest.CloudOptions, arrows int) {
-		for i := range arrows {
-			for _, b := range blows {
-				_, err := life(o, once(i, b))
-				require.NoError(t, err, "arrow %d: %s", i, b)
+	points(t, func(t *testing.T, o drivertest.CloudOptions, points int) {
+		for i := range points {
+			for _, b := range incidents {
+				_, err := runMachine(o, once(i, b))
+				require.NoError(t, err, "point %d: %s", i, b)
 			}
 		}
 	})
 }
 
-// once is a plan with one blow.
-func once(at int, b blow) plan {
-	return func(arrow int) blow {
-		if arrow == at {
+// once is a plan with one incident.
+func once(at int, b incident) plan {
+	return func(point int) incident {
+		if point == at {
 			return b
 		}
-		return noBlow
+		return noIncident
 	}
 }
 
-// TestCrash_EachStepAfterADeletion deletes the machine at every arrow of its
-// plain life and has a fault at each of those that follow. Of the faults at a pair of
-// arrows it takes every fourth, so that all come at each arrow and at each distance.
+// TestCrash_EachStepAfterADeletion deletes the machine at every point of its
+// steps and has a fault at each of those that follow. Of the faults at a pair of
+// points it takes every fourth, so that all come at each point and at each distance.
 func TestCrash_EachStepAfterADeletion(t *testing.T) {
-	arrows(t, func(t *testing.T, o drivertest.CloudOptions, arrows int) {
-		for i := range arrows {
+	points(t, func(t *testing.T, o drivertest.CloudOptions, points int) {
+		for i := range points {
 			for j := i; j < i+10; j++ {
-				for k := (i + j) / 2 % 4; k < len(blows); k += 4 {
-					fault := once(j, blows[k])
-					_, err := life(o, func(arrow int) blow {
-						if arrow == i {
+				for k := (i + j) / 2 % 4; k < len(incidents); k += 4 {
+					fault := once(j, incidents[k])
+					_, err := runMachine(o, func(point int) incident {
+						if point == i {
 							return deleted
 						}
-						return fault(arrow)
+						return fault(point)
 					})
-					require.NoError(t, err, "deleted at arrow %d, %s at arrow %d", i, blows[k], j)
+					require.NoError(t, err, "deleted at point %d, %s at point %d", i, incidents[k], j)
 				}
 			}
 		}

@@ -134,7 +134,7 @@ func (w *world) settle() (int, error) {
 func (w *world) mustRest(t *testing.T) int {
 	t.Helper()
 	n, err := w.rest()
-	require.NoError(t, err, w.story())
+	require.NoError(t, err, w.log())
 	return n
 }
 
@@ -168,7 +168,7 @@ func (w *world) run(t *testing.T) *world {
 			return w
 		}
 	}
-	require.Fail(t, "no end", w.story())
+	require.Fail(t, "no end", w.log())
 	return w
 }
 
@@ -208,7 +208,7 @@ func (w *world) act(do machine.Action) error {
 		in.Permit.Held = false
 	default:
 		if !carriedOut(in, do, w.now) {
-			return fmt.Errorf("%T is decided:\n%s", do, w.story())
+			return fmt.Errorf("%T is decided:\n%s", do, w.log())
 		}
 		w.released = !in.Machine.DeletionTimestamp.IsZero() && len(in.Machine.Finalizers) == 0
 	}
@@ -365,7 +365,7 @@ func (w *world) crash() { w.in.Drain = machine.DrainView{} }
 // pass lets time pass.
 func (w *world) pass(d time.Duration) { w.now = w.now.Add(d) }
 
-func (w *world) story() string { return strings.Join(w.trace, "\n") }
+func (w *world) log() string { return strings.Join(w.trace, "\n") }
 
 // chapter says what happens, lets it happen, and tells what comes of that: one line
 // for each effect, and in the end one for what is waited for, with its reasons.
@@ -376,7 +376,7 @@ func (w *world) chapter(t *testing.T, what string, happens func()) string {
 	lines := []string{"-- " + what}
 	for range 30 {
 		goesOn, err := w.step()
-		require.NoError(t, err, w.story())
+		require.NoError(t, err, w.log())
 		if !goesOn {
 			break
 		}

@@ -29,8 +29,8 @@ import (
 	"github.com/machinist-dev/machinist/drain/runner"
 )
 
-// ears collects the Nodes that informers tell of.
-type ears struct {
+// changeWorld collects the Nodes that informers tell of.
+type changeWorld struct {
 	*draintest.Cluster
 
 	client *fake.Clientset
@@ -39,14 +39,14 @@ type ears struct {
 	nodes  []string
 }
 
-func (h *ears) tell(node string) {
+func (h *changeWorld) tell(node string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.nodes = append(h.nodes, node)
 }
 
 // take returns the Nodes that were told of since the last time, in order.
-func (h *ears) take() []string {
+func (h *changeWorld) take() []string {
 	synctest.Wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -56,15 +56,15 @@ func (h *ears) take() []string {
 	return nodes
 }
 
-// inEars plays a story in a bubble, with informers of these objects that have synced.
-func inEars(t *testing.T, story func(t *testing.T, h *ears), objects ...runtime.Object) {
+// withChangeWorld runs a test in a synctest bubble, with informers of these objects that have synced.
+func withChangeWorld(t *testing.T, run func(t *testing.T, h *changeWorld), objects ...runtime.Object) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		cluster := draintest.New(draintest.Options{ManualBudgets: true})
 		require.NoError(t, cluster.Add(objects...))
-		h := &ears{Cluster: cluster, client: cluster.Clientset()}
+		h := &changeWorld{Cluster: cluster, client: cluster.Clientset()}
 		h.found = newInformers(t, h.client, h.tell, allSources...)
-		story(t, h)
+		run(t, h)
 	})
 }
 
@@ -85,13 +85,13 @@ func namespace(resource string) string {
 }
 
 // patch changes an object by a merge patch.
-func (h *ears) patch(resource, name, patch string, subresources ...string) error {
+func (h *changeWorld) patch(resource, name, patch string, subresources ...string) error {
 	action := clienttesting.NewPatchSubresourceAction(resources[resource], namespace(resource), name, types.MergePatchType, []byte(patch), subresources...)
 	return second(h.client.Invokes(action, &metav1.Status{}))
 }
 
 // remove deletes an object at once.
-func (h *ears) remove(resource, name string) error {
+func (h *changeWorld) remove(resource, name string) error {
 	o := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
 	return second(h.client.Invokes(clienttesting.NewDeleteActionWithOptions(resources[resource], namespace(resource), name, o), &metav1.Status{}))
 }
@@ -103,7 +103,7 @@ func TestOnChange_EachEvent_WakesTheNodesItConcerns(t *testing.T) {
 		name := fmt.Sprint("node-", i)
 		objects = append(objects, newNode(name), newPod(fmt.Sprint("web-", i), onNode(name), ofApp(fmt.Sprint("app-", i/2))))
 	}
-	inEars(t, func(t *testing.T, h *ears) {
+	withChangeWorld(t, func(t *testing.T, h *changeWorld) {
 		require.NoError(t, h.found.OnChange(nil))
 		require.Equal(t, []string{"node-0", "node-1", "node-2", "node-3"}, h.take(), "at the beginning")
 		patch := func(resource, name, patch string, subresources ...string) func() error {
@@ -165,7 +165,7 @@ func TestOnChange_ReplacedWhileNotWatched_WakesTheNode(t *testing.T) {
 	claim := newVolume("db", "node-1")[0].(*corev1.PersistentVolumeClaim)
 	successor := claim.DeepCopy()
 	successor.UID = "uid-successor"
-	inEars(t, func(t *testing.T, h *ears) {
+	withChangeWorld(t, func(t *testing.T, h *changeWorld) {
 		h.take()
 		for resource, do := range map[string]func() error{
 			"pods": func() error { return h.remove("pods", "short") },

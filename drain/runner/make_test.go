@@ -160,25 +160,25 @@ func stillWorld(t testing.TB, objects ...runtime.Object) *world {
 	return &world{Cluster: cluster, client: cluster.Clientset(), start: now}
 }
 
-// inWorld plays a story in a bubble, where time passes only when everything waits. Pods take a
+// inWorld runs a test in a synctest bubble, where time passes only when everything waits. Pods take a
 // second to stop. At its end no goroutine and no watch may be left.
-func inWorld(t *testing.T, story func(t *testing.T, w *world), objects ...runtime.Object) {
+func inWorld(t *testing.T, run func(t *testing.T, w *world), objects ...runtime.Object) {
 	t.Helper()
-	inWorldWith(t, draintest.Options{}, story, objects...)
+	inWorldWith(t, draintest.Options{}, run, objects...)
 }
 
-func inWorldWith(t *testing.T, options draintest.Options, story func(t *testing.T, w *world), objects ...runtime.Object) {
+func inWorldWith(t *testing.T, options draintest.Options, run func(t *testing.T, w *world), objects ...runtime.Object) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		options.StopTime = func(*corev1.Pod) time.Duration { return time.Second }
 		cluster := draintest.New(options)
 		require.NoError(t, cluster.Add(objects...))
 		ctx, cancel := context.WithCancel(t.Context())
-		var life sync.WaitGroup
-		life.Go(func() { cluster.Run(ctx) })
-		story(t, &world{Cluster: cluster, client: cluster.Clientset(), start: time.Now()})
+		var cycle sync.WaitGroup
+		cycle.Go(func() { cluster.Run(ctx) })
+		run(t, &world{Cluster: cluster, client: cluster.Clientset(), start: time.Now()})
 		cancel()
-		life.Wait()
+		cycle.Wait()
 		require.Zero(t, cluster.Watching(""))
 	})
 }

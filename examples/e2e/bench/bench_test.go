@@ -75,7 +75,7 @@ func TestShares(t *testing.T) {
 	require.Equal(t, []time.Duration{50 * time.Millisecond, 95 * time.Millisecond, 100 * time.Millisecond}, []time.Duration{s.median(), s.at(0.95), s.at(1)})
 }
 
-// record returns the records of a life that begins some time after the start.
+// record returns the records of a moments that begins some time after the start.
 func record(name string, begin int) (log audit.Log, history drivertest.History, requests []controlplane.Request) {
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}
 	change := func(ms int, gone bool, f func(*v1alpha1.Machine)) {
@@ -109,46 +109,46 @@ func nodeName(machine string) string { return "n-" + machine }
 
 func TestLife_AllRecords_Joined(t *testing.T) {
 	log, history, requests := record("a", 0)
-	lives := livesOf(log, append(history, drivertest.Event{Kind: drivertest.VMCreated}), requests, nodeName)
-	require.Equal(t, []life{{
+	machines := momentsOf(log, append(history, drivertest.Event{Kind: drivertest.VMCreated}), requests, nodeName)
+	require.Equal(t, []moments{{
 		made: at(0), vm: at(10), node: at(35), running: at(50), deleted: at(60), vmDeleted: at(70), removed: at(100),
-	}}, lives)
-	up, down := whole(lives, timing{created: []time.Time{at(-5)}, deleted: []time.Time{at(55)}})
+	}}, machines)
+	up, down := whole(machines, timing{created: []time.Time{at(-5)}, deleted: []time.Time{at(55)}})
 	require.Equal(t, 55*time.Millisecond, up)
 	require.Equal(t, 45*time.Millisecond, down)
 
-	story := storyOf(log, requests, nodeName)
-	require.Equal(t, "machine a", story[0])
-	require.Contains(t, strings.Join(story, "\n"), "40.0 ms update machines/status 200")
-	require.Contains(t, story[len(story)-1], "100.0 ms   is gone")
-	require.Nil(t, storyOf(audit.Log{}, requests, nodeName))
+	timeline := timelineOf(log, requests, nodeName)
+	require.Equal(t, "machine a", timeline[0])
+	require.Contains(t, strings.Join(timeline, "\n"), "40.0 ms update machines/status 200")
+	require.Contains(t, timeline[len(timeline)-1], "100.0 ms   is gone")
+	require.Nil(t, timelineOf(audit.Log{}, requests, nodeName))
 }
 
 func TestLives_Sequential_SumOfEach(t *testing.T) {
 	first, history, requests := record("a", 0)
 	second, history2, requests2 := record("b", 1000)
 	log := audit.Log{Changes: append(first.Changes, second.Changes...)}
-	lives := livesOf(log, append(history, history2...), append(requests, requests2...), nodeName)
-	require.Len(t, lives, 2)
-	up, down := whole(lives, timing{created: []time.Time{at(-1), at(995)}, deleted: []time.Time{at(59), at(1055)}})
+	machines := momentsOf(log, append(history, history2...), append(requests, requests2...), nodeName)
+	require.Len(t, machines, 2)
+	up, down := whole(machines, timing{created: []time.Time{at(-1), at(995)}, deleted: []time.Time{at(59), at(1055)}})
 	require.Equal(t, 55*time.Millisecond, up)
 	require.Equal(t, 45*time.Millisecond, down)
 }
 
-// resultOf returns a result of a round of so many lives, of which everything was
+// resultOf returns a result of a round of so many machines, of which everything was
 // measured.
 func resultOf(n int, cpu time.Duration, writes int) result {
 	r := round{planned: n, cpu: time.Duration(n) * cpu, peak: 40 << 20, figures: audit.Figures{}}
 	for i := range n {
 		log, history, requests := record(fmt.Sprintf("m%d", i), 0)
-		r.lives = append(r.lives, livesOf(log, history, requests, nodeName)...)
+		r.machines = append(r.machines, momentsOf(log, history, requests, nodeName)...)
 		for range writes {
 			r.requests = append(r.requests, controlplane.Request{Verb: "update", Resource: "machines", UserAgent: "machinist/machines"})
 		}
 		r.requests = append(r.requests, requests[2:]...)
 	}
 	r.up, r.down = 100*time.Millisecond, 200*time.Millisecond
-	return result{title: "lives", rounds: []round{r}}
+	return result{title: "machines", rounds: []round{r}}
 }
 
 func TestTheTables(t *testing.T) {
@@ -160,8 +160,8 @@ func TestTheTables(t *testing.T) {
 	var out bytes.Buffer
 	r.print(&out, true)
 	for _, says := range []string{
-		"== lives", "machine to Running       50    50    50     100", "deletion to gone       40    40    40     200",
-		"control cluster    1.00    5.00                   1.00", "pods/eviction    1.00", "CPU 3.0 ms for each life", "40 MiB of memory", "no bound broken",
+		"== machines", "machine to Running       50    50    50     100", "deletion to gone       40    40    40     200",
+		"control cluster    1.00    5.00                   1.00", "pods/eviction    1.00", "CPU 3.0 ms for each moments", "40 MiB of memory", "no bound broken",
 	} {
 		require.Contains(t, out.String(), says)
 	}
@@ -181,7 +181,7 @@ func TestTheTargets(t *testing.T) {
 		"all are met":           {single, of(resultOf(20, 3*time.Millisecond, 5), resultOf(200, 3*time.Millisecond, 5)), true, "yes  7.00 writes"},
 		"slow deletion":         {slow, nil, false, "NO   an empty machine is gone 1000 ms"},
 		"many writes":           {single, of(resultOf(20, 3*time.Millisecond, 11), resultOf(200, 3*time.Millisecond, 11)), false, "NO   13.00 writes"},
-		"growing CPU":           {single, of(resultOf(20, 3*time.Millisecond, 5), resultOf(200, 4*time.Millisecond, 5)), false, "NO   CPU time in ms for each of 200 lives is 1.33 times"},
+		"growing CPU":           {single, of(resultOf(20, 3*time.Millisecond, 5), resultOf(200, 4*time.Millisecond, 5)), false, "NO   CPU time in ms for each of 200 machines is 1.33 times"},
 		"growing writes":        {single, of(resultOf(20, 3*time.Millisecond, 1), resultOf(200, 3*time.Millisecond, 5)), false, "NO   number of writes"},
 		"too few to tell":       {single, map[int]result{1: single, 20: single}, true, "-    the rest takes"},
 		"too few after all":     {single, map[int]result{20: single, 199: single}, true, "-    the rest takes"},
@@ -203,13 +203,13 @@ func TestTarget_NothingMeasured_NotMet(t *testing.T) {
 		spoil func(*round)
 		want  string
 	}{
-		"deletion not observed":                 {func(r *round) { r.lives[3].deleted = time.Time{} }, "deletion to gone of 1 of"},
-		"end of a machine not observed":         {func(r *round) { r.lives[3].removed = time.Time{} }, "deletion to gone of 1 of"},
-		"VMs not observed":                      {func(r *round) { r.lives[0].vm, r.lives[1].vm = time.Time{}, time.Time{} }, "machine to VM of 2 of"},
-		"Node of no VM":                         {func(r *round) { r.lives[0].node = time.Time{} }, "VM to Node of 1 of"},
-		"a machine that never ran":              {func(r *round) { r.lives[0].running = time.Time{} }, "machine to Running of 1 of"},
-		"a machine of which nothing is written": {func(r *round) { r.lives = r.lives[1:] }, "1 of"},
-		"no lives":                              {func(r *round) { r.lives = nil }, "lives in round 1"},
+		"deletion not observed":                 {func(r *round) { r.machines[3].deleted = time.Time{} }, "deletion to gone of 1 of"},
+		"end of a machine not observed":         {func(r *round) { r.machines[3].removed = time.Time{} }, "deletion to gone of 1 of"},
+		"VMs not observed":                      {func(r *round) { r.machines[0].vm, r.machines[1].vm = time.Time{}, time.Time{} }, "machine to VM of 2 of"},
+		"Node of no VM":                         {func(r *round) { r.machines[0].node = time.Time{} }, "VM to Node of 1 of"},
+		"a machine that never ran":              {func(r *round) { r.machines[0].running = time.Time{} }, "machine to Running of 1 of"},
+		"a machine of which nothing is written": {func(r *round) { r.machines = r.machines[1:] }, "1 of"},
+		"no machines":                           {func(r *round) { r.machines = nil }, "machines in round 1"},
 		"no end of the whole":                   {func(r *round) { r.down = 0 }, "deletion to gone of the whole"},
 		"no beginning of the whole":             {func(r *round) { r.up = 0 }, "machine to Running of the whole"},
 		"no requests":                           {func(r *round) { r.requests = nil }, "the writes of"},
@@ -258,24 +258,24 @@ func TestCPUTime_Unknown_NotMet(t *testing.T) {
 func TestCPUTime_PartUnknown_SumUnknown(t *testing.T) {
 	log, history, requests := record("a", 0)
 	asked := timing{created: []time.Time{at(-1)}, deleted: []time.Time{at(55)}}
-	lives := livesOf(log, history, requests, nodeName)
-	lives = append(lives, lives[0])
-	lives[1].running = time.Time{}
-	up, down := whole(lives, asked)
+	machines := momentsOf(log, history, requests, nodeName)
+	machines = append(machines, machines[0])
+	machines[1].running = time.Time{}
+	up, down := whole(machines, asked)
 	require.Zero(t, up)
 	require.Equal(t, 45*time.Millisecond, down)
-	lives[1].running, lives[0].removed = at(50), time.Time{}
-	up, down = whole(lives, asked)
+	machines[1].running, machines[0].removed = at(50), time.Time{}
+	up, down = whole(machines, asked)
 	require.Equal(t, 51*time.Millisecond, up)
 	require.Zero(t, down)
 	up, down = whole(nil, asked)
 	require.Zero(t, up+down)
-	lives[0].removed, asked.created = at(100), append(asked.created, at(500))
-	up, down = whole(lives, asked)
+	machines[0].removed, asked.created = at(100), append(asked.created, at(500))
+	up, down = whole(machines, asked)
 	require.Zero(t, up+down, "the second is not known")
 
 	var out bytes.Buffer
-	result{rounds: []round{{lives: make([]life, 1), figures: audit.Figures{}}}}.print(&out, false)
+	result{rounds: []round{{machines: make([]moments, 1), figures: audit.Figures{}}}}.print(&out, false)
 	require.Regexp(t, `deletion to gone +not measured`, out.String())
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Program bench measures what the lives of machines cost, and whether that keeps
+// Program bench measures what machines cost, and whether that keeps
 // within the targets:
 //
 //	go run ./bench
@@ -17,8 +17,8 @@
 //   - how long machines take from when they are seen first to each step, and from
 //     the deletion to the end, by a watch of its own: median, 95th percentile and
 //     the slowest. The whole is from the request until the last machine is there;
-//   - how many requests the manager makes for each life, from the audit log;
-//   - what CPU time the process of the manager takes for each life, beyond what it
+//   - how many requests the manager makes for each moments, from the audit log;
+//   - what CPU time the process of the manager takes for each moments, beyond what it
 //     takes when nothing happens, and the most memory it ever held (Linux only).
 //
 // The manager runs with rate limits so high that they are not what is measured, unless
@@ -27,11 +27,11 @@
 // counted: they depend on the time and not on the machines. The journal of the
 // stage makes sure that nothing was fast because it was wrong.
 //
-// The targets: an empty machine is gone within a second; a life takes at most 12
+// The targets: an empty machine is gone within a second; a moments takes at most 12
 // writes to the control cluster, everything counted (machines, sets, deployments,
 // classes, Secrets, Events), in the largest deployment, which spreads out what a
-// deployment costs once; and a life in it costs at most 1.3 times what it costs
-// among 20. A target is not met by what was not measured: every step of every life
+// deployment costs once; and a moments in it costs at most 1.3 times what it costs
+// among 20. A target is not met by what was not measured: every step of every moments
 // must have been seen, and the journal must have missed nothing; on Linux the CPU
 // time must be known, and elsewhere nothing is claimed about it.
 //

@@ -30,10 +30,10 @@ func main() {
 
 // settings are what the flags say.
 type settings struct {
-	sizes   []int
-	rounds  int
-	timeout time.Duration
-	story   bool
+	sizes    []int
+	rounds   int
+	timeout  time.Duration
+	timeline bool
 	// qps and burst are the rate limit of each client of the manager.
 	qps, burst int
 }
@@ -48,7 +48,7 @@ func parse(args []string, errOut io.Writer) (settings, error) {
 	flags.DurationVar(&s.timeout, "timeout", 5*time.Minute, "how long one round may take")
 	flags.IntVar(&s.qps, "qps", 10000, "requests a second of each client of the manager; the targets are met without a limit that is felt")
 	flags.IntVar(&s.burst, "burst", 10000, "requests at once of each client of the manager")
-	flags.BoolVar(&s.story, "v", false, "also print every change of one machine, and every request for it")
+	flags.BoolVar(&s.timeline, "v", false, "also print every change of one machine, and every request for it")
 	if err := flags.Parse(args); err != nil {
 		return s, err
 	}
@@ -116,11 +116,11 @@ func run(ctx context.Context, s settings, out, progress io.Writer) (met bool, er
 	defer func() { err = errors.Join(err, cluster.Close()) }()
 	fmt.Fprintf(out, "Kubernetes %s, manager with %s\n", controlplane.KubernetesVersion, strings.Join(s.managerFlags(), " "))
 
-	single, err := measure(ctx, cluster, s, "single machines, one after the other", []plan{lives(max(s.rounds, 5))})
+	single, err := measure(ctx, cluster, s, "single machines, one after the other", []plan{machines(max(s.rounds, 5))})
 	if err != nil {
 		return false, err
 	}
-	single.print(out, s.story)
+	single.print(out, s.timeline)
 	sizes := map[int]result{}
 	for _, size := range s.sizes {
 		plans := slices.Repeat([]plan{deploymentOf(size)}, s.roundsOf(size))
@@ -128,7 +128,7 @@ func run(ctx context.Context, s settings, out, progress io.Writer) (met bool, er
 		if sizes[size], err = measure(ctx, cluster, s, title, plans); err != nil {
 			return false, err
 		}
-		sizes[size].print(out, s.story)
+		sizes[size].print(out, s.timeline)
 	}
 	return judge(out, runtime.GOOS, single, sizes), nil
 }

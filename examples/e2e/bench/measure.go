@@ -28,15 +28,15 @@ const (
 
 // round is what was measured in one round.
 type round struct {
-	planned  int // lives
-	lives    []life
+	planned  int // machines
+	machines []moments
 	up, down time.Duration // of the whole; zero if it is not known
 	requests []controlplane.Request
 	cpu      time.Duration // above the idle process; zero if too little to measure, or not known
 	idle     float64       // CPU time for each second of idleness
 	peak     int           // bytes; zero if not known
 	figures  fmt.Stringer
-	story    []string // of the first machine
+	timeline []string // of the first machine
 }
 
 // measure plays plans, each on a stage of its own.
@@ -55,7 +55,7 @@ func measure(ctx context.Context, h *env.Cluster, s settings, title string, plan
 func play(ctx context.Context, h *env.Cluster, with settings, p plan) (r round, err error) {
 	ctx, cancel := context.WithTimeout(ctx, with.timeout)
 	defer cancel()
-	r.planned = p.lives
+	r.planned = p.machines
 	s, err := h.New(ctx, "bench", env.Options{Flags: with.managerFlags()})
 	if err != nil {
 		return r, err
@@ -123,9 +123,9 @@ func (r *round) look(ctx context.Context, s *env.Env, t timing, began, ended tim
 	if r.figures = figures; !figures.Complete() {
 		err = errors.Join(err, fmt.Errorf("the journal has missed something: %s", figures))
 	}
-	r.lives = livesOf(s.AuditLog(), s.Cloud.History(), all, s.NodeName)
-	r.up, r.down = whole(r.lives, t)
-	r.story = storyOf(s.AuditLog(), r.requests, s.NodeName)
+	r.machines = momentsOf(s.AuditLog(), s.Cloud.History(), all, s.NodeName)
+	r.up, r.down = whole(r.machines, t)
+	r.timeline = timelineOf(s.AuditLog(), r.requests, s.NodeName)
 	return err
 }
 

@@ -17,19 +17,19 @@ func (r result) missing() []string {
 		say := func(format string, args ...any) {
 			out = append(out, fmt.Sprintf(format, args...)+fmt.Sprintf(" in round %d", i+1))
 		}
-		if n := len(one.lives); n == 0 || n < one.planned {
-			say("%d of %d lives", one.planned-n, one.planned)
+		if n := len(one.machines); n == 0 || n < one.planned {
+			say("%d of %d machines", one.planned-n, one.planned)
 		}
 		for _, step := range steps {
-			if n := len(one.lives) - len((result{rounds: []round{one}}).times(step.from, step.to)); n > 0 {
-				say("%s of %d of %d lives", step.title, n, len(one.lives))
+			if n := len(one.machines) - len((result{rounds: []round{one}}).times(step.from, step.to)); n > 0 {
+				say("%s of %d of %d machines", step.title, n, len(one.machines))
 			}
 			if step.whole != nil && step.whole(one) <= 0 {
 				say("%s of the whole", step.title)
 			}
 		}
-		if n := len(one.lives) - one.written(); n > 0 {
-			say("the writes of %d of %d lives", n, len(one.lives))
+		if n := len(one.machines) - one.written(); n > 0 {
+			say("the writes of %d of %d machines", n, len(one.machines))
 		}
 	}
 	return out
@@ -47,12 +47,12 @@ func (r *round) written() int {
 }
 
 // unread returns in how many rounds it was not measured what the process takes. Of
-// so few lives that their CPU time may be less than can be measured, only the memory
+// so few machines that their CPU time may be less than can be measured, only the memory
 // tells.
 func (r result) unread() int {
 	n := 0
 	for _, one := range r.rounds {
-		if one.cpu <= 0 && (len(one.lives) >= few || one.peak <= 0) {
+		if one.cpu <= 0 && (len(one.machines) >= few || one.peak <= 0) {
 			n++
 		}
 	}

@@ -17,8 +17,8 @@ const class = "small"
 
 // plan is what happens in a round, and to how many machines.
 type plan struct {
-	lives int
-	play  func(ctx context.Context, s *env.Env, t *timing) error
+	machines int
+	play     func(ctx context.Context, s *env.Env, t *timing) error
 }
 
 // timing is when requests were made, and when the round was over.
@@ -28,7 +28,7 @@ type timing struct {
 
 // deploymentOf returns the plan of a deployment of a size.
 func deploymentOf(size int) plan {
-	return plan{lives: size, play: func(ctx context.Context, s *env.Env, t *timing) error {
+	return plan{machines: size, play: func(ctx context.Context, s *env.Env, t *timing) error {
 		api := s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace)
 		d := s.Deployment("bench", class, int32(size), 1, 0) //nolint:gosec // up to 5000
 		t.created = append(t.created, time.Now())
@@ -46,9 +46,9 @@ func deploymentOf(size int) plan {
 	}}
 }
 
-// lives returns the plan of machines without an owner, one after the other.
-func lives(n int) plan {
-	return plan{lives: n, play: func(ctx context.Context, s *env.Env, t *timing) error {
+// machines returns the plan of machines without an owner, one after the other.
+func machines(n int) plan {
+	return plan{machines: n, play: func(ctx context.Context, s *env.Env, t *timing) error {
 		api := s.Machines.MachineV1alpha1().Machines(s.Namespace)
 		for i := range n {
 			m := s.Machine(fmt.Sprintf("single-%d", i), class)

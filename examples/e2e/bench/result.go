@@ -17,20 +17,20 @@ type result struct {
 	rounds []round
 }
 
-// machines returns how many lives there were.
+// machines returns how many machines there were.
 func (r result) machines() int {
 	n := 0
 	for _, one := range r.rounds {
-		n += len(one.lives)
+		n += len(one.machines)
 	}
 	return n
 }
 
-// times returns how long a step took in every life.
-func (r result) times(from, to func(life) time.Time) series {
+// times returns how long a step took in every moments.
+func (r result) times(from, to func(moments) time.Time) series {
 	var s series
 	for _, one := range r.rounds {
-		for _, l := range one.lives {
+		for _, l := range one.machines {
 			s.add(from(l), to(l))
 		}
 	}
@@ -50,37 +50,37 @@ func (r result) median(of func(round) float64) float64 {
 	return all[len(all)/2]
 }
 
-// cpu returns the CPU time for each life; zero if it was not measured.
+// cpu returns the CPU time for each moments; zero if it was not measured.
 func (r result) cpu() time.Duration {
-	return time.Duration(r.median(func(one round) float64 { return float64(one.cpu) / float64(max(1, len(one.lives))) }))
+	return time.Duration(r.median(func(one round) float64 { return float64(one.cpu) / float64(max(1, len(one.machines))) }))
 }
 
 // made returns when the machine was created; the functions below return its other moments.
-func made(l life) time.Time      { return l.made }
-func vm(l life) time.Time        { return l.vm }
-func node(l life) time.Time      { return l.node }
-func running(l life) time.Time   { return l.running }
-func deleted(l life) time.Time   { return l.deleted }
-func vmDeleted(l life) time.Time { return l.vmDeleted }
-func removed(l life) time.Time   { return l.removed }
+func made(l moments) time.Time      { return l.made }
+func vm(l moments) time.Time        { return l.vm }
+func node(l moments) time.Time      { return l.node }
+func running(l moments) time.Time   { return l.running }
+func deleted(l moments) time.Time   { return l.deleted }
+func vmDeleted(l moments) time.Time { return l.vmDeleted }
+func removed(l moments) time.Time   { return l.removed }
 
-// print prints the tables, and the story of a machine if that is wanted.
-func (r result) print(out io.Writer, story bool) {
+// print prints the tables, and the timeline of a machine if that is wanted.
+func (r result) print(out io.Writer, timeline bool) {
 	fmt.Fprintf(out, "\n== %s\n\n", r.title)
 	r.printTimes(out)
 	r.printRequests(out)
 	r.printProcess(out)
 	last := r.rounds[len(r.rounds)-1]
 	fmt.Fprintf(out, "no bound broken: %s\n", last.figures)
-	if story {
-		fmt.Fprintf(out, "\n%s\n", strings.Join(last.story, "\n"))
+	if timeline {
+		fmt.Fprintf(out, "\n%s\n", strings.Join(last.timeline, "\n"))
 	}
 }
 
-// steps are those of a life.
+// steps are those of a moments.
 var steps = []struct {
 	title    string
-	from, to func(life) time.Time
+	from, to func(moments) time.Time
 	whole    func(round) time.Duration // nil if there is none
 }{
 	{"machine to VM", made, vm, nil},
@@ -96,7 +96,7 @@ func (r result) printProcess(out io.Writer) {
 	cpu, memory := "CPU not measured", "memory not measured"
 	if took := r.cpu(); took > 0 {
 		idle := r.median(func(one round) float64 { return one.idle })
-		cpu = fmt.Sprintf("CPU %.1f ms for each life, and %.1f ms for each second of idleness", float64(took)/float64(time.Millisecond), 1000*idle)
+		cpu = fmt.Sprintf("CPU %.1f ms for each moments, and %.1f ms for each second of idleness", float64(took)/float64(time.Millisecond), 1000*idle)
 	}
 	if peak := r.median(func(one round) float64 { return float64(one.peak) }); peak > 0 {
 		memory = fmt.Sprintf("%.0f MiB of memory at most", peak/(1<<20))

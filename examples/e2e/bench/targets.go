@@ -14,10 +14,10 @@ import (
 const (
 	// slowest is how long the deletion of an empty machine takes at most.
 	slowest = time.Second
-	// mostWrites is how many writes to the control cluster a life takes at most,
+	// mostWrites is how many writes to the control cluster a moments takes at most,
 	// among many, so that what sets and deployments cost is spread out.
 	mostWrites = 12
-	// mostGrowth is by how much a life among many may cost more than one among a
+	// mostGrowth is by how much a moments among many may cost more than one among a
 	// few.
 	mostGrowth = 1.3
 	// few and many are how many these are at least.
@@ -77,16 +77,16 @@ func (v *verdict) complete(title string, r result) bool {
 	return len(missing) == 0
 }
 
-// compare judges lives among many by themselves and by those among a few.
+// compare judges machines among many by themselves and by those among a few.
 func (v *verdict) compare(base, large int, a, b result) {
 	if len(a.missing())+len(b.missing()) > 0 {
 		return // it was said
 	}
 	writes := b.writes("control")
-	v.say(writes <= mostWrites, "%.2f writes to the control cluster for each of %d lives <= %d (%.2f without the Events)",
+	v.say(writes <= mostWrites, "%.2f writes to the control cluster for each of %d machines <= %d (%.2f without the Events)",
 		writes, large, mostWrites, writes-b.writes("control", "events"))
 	grows := func(what string, a, b float64) {
-		v.say(b <= mostGrowth*a, "%s for each of %d lives is %.2f times that of %d (%.1f and %.1f) <= %.1f", what, large, b/max(a, 1e-9), base, b, a, mostGrowth)
+		v.say(b <= mostGrowth*a, "%s for each of %d machines is %.2f times that of %d (%.1f and %.1f) <= %.1f", what, large, b/max(a, 1e-9), base, b, a, mostGrowth)
 	}
 	switch {
 	case a.unread()+b.unread() == 0:

@@ -92,5 +92,5 @@ func onServer(t testing.TB) *world {
 	require.NoError(t, err)
 	machines, err := versioned.NewForConfig(config)
 	require.NoError(t, err)
-	return &world{t: t, kube: kube, machines: machines, ns: plane.Namespace(t, "twin"), patience: time.Minute, tick: func() {}}
+	return &world{t: t, kube: kube, machines: machines, ns: plane.Namespace(t, "conformance"), patience: time.Minute, tick: func() {}}
 }

@@ -20,18 +20,18 @@ var statusScenarios = []scenario{
 	{"status-and-metadata-in-one-patch", statusAndMetadataInOnePatch},
 }
 
-// meddle changes everything in the metadata that a client can change.
-func meddle(m metav1.Object) {
-	m.SetLabels(labeled("meddled", "yes"))
-	m.SetAnnotations(labeled("meddled", "yes"))
-	m.SetFinalizers([]string{"example.com/meddled"})
+// overwrite changes everything in the metadata that a client can change.
+func overwrite(m metav1.Object) {
+	m.SetLabels(labeled("overwritten", "yes"))
+	m.SetAnnotations(labeled("overwritten", "yes"))
+	m.SetFinalizers([]string{"example.com/overwritten"})
 	m.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Meddler", Name: "m", UID: otherUID}})
 	m.SetGeneration(m.GetGeneration() + 40)
 	m.SetCreationTimestamp(metav1.Unix(0, 0))
 }
 
-var meddled = []string{
-	"metadata/labels/meddled", "metadata/annotations/meddled", "metadata/finalizers", "metadata/ownerReferences", "metadata/generation",
+var overwritten = []string{
+	"metadata/labels/overwritten", "metadata/annotations/overwritten", "metadata/finalizers", "metadata/ownerReferences", "metadata/generation",
 }
 
 func statusOfCustomKinds(w *world) {
@@ -52,24 +52,24 @@ func statusOfCustomKinds(w *world) {
 	mine := m.DeepCopy()
 	mine.Spec.ProviderID, mine.Status.LastKnownState = "dropped", "one"
 	mine.Status.CurrentStatus.Phase = v1alpha1.MachinePending
-	meddle(mine)
+	overwrite(mine)
 	m, err = w.machineAPI().UpdateStatus(w.ctx(), mine, metav1.UpdateOptions{})
-	w.got("status update of everything", m, err, append([]string{"spec/providerID", "status/lastKnownState", "status/currentStatus"}, meddled...)...)
+	w.got("status update of everything", m, err, append([]string{"spec/providerID", "status/lastKnownState", "status/currentStatus"}, overwritten...)...)
 	mine = m.DeepCopy()
-	meddle(mine)
+	overwrite(mine)
 	quiet, err := w.machineAPI().UpdateStatus(w.ctx(), mine, metav1.UpdateOptions{})
-	w.got("status update of metadata alone", quiet, err, meddled...)
+	w.got("status update of metadata alone", quiet, err, overwritten...)
 	w.version("status update of metadata alone", m, quiet)
 	m, err = w.machineAPI().Patch(w.ctx(), "m", types.MergePatchType,
-		[]byte(`{"metadata":{"labels":{"meddled":"yes"},"finalizers":["example.com/meddled"]},"spec":{"providerID":"dropped"},"status":{"lastKnownState":"two"}}`),
+		[]byte(`{"metadata":{"labels":{"overwritten":"yes"},"finalizers":["example.com/overwritten"]},"spec":{"providerID":"dropped"},"status":{"lastKnownState":"two"}}`),
 		metav1.PatchOptions{}, "status")
-	w.got("status patch of everything", m, err, append([]string{"spec/providerID", "status/lastKnownState"}, meddled...)...)
+	w.got("status patch of everything", m, err, append([]string{"spec/providerID", "status/lastKnownState"}, overwritten...)...)
 	m, err = w.machineAPI().Patch(w.ctx(), "m", types.MergePatchType,
 		[]byte(`{"spec":{"providerID":"three"},"status":{"lastKnownState":"dropped"}}`), metav1.PatchOptions{})
 	w.got("plain patch of everything", m, err, "spec/providerID", "status/lastKnownState", "metadata/generation")
-	meddle(m)
+	overwrite(m)
 	m, err = w.machineAPI().Update(w.ctx(), m, metav1.UpdateOptions{})
-	w.got("plain update of metadata", m, err, meddled...)
+	w.got("plain update of metadata", m, err, overwritten...)
 	m, err = w.machineAPI().Patch(w.ctx(), "m", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
 	w.got("plain patch of the finalizers", m, err, "metadata/finalizers")
 	got, err := w.machineAPI().Get(w.ctx(), "m", metav1.GetOptions{})
@@ -99,15 +99,15 @@ func statusOfNodes(w *world) {
 	w.got("plain update of everything", node, err, "metadata/labels/b", "spec/unschedulable", "status/conditions")
 
 	mine := node.DeepCopy()
-	meddle(mine)
+	overwrite(mine)
 	mine.Spec.Unschedulable = false
-	mine.Spec.Taints = []corev1.Taint{{Key: "meddled", Effect: corev1.TaintEffectNoSchedule}}
+	mine.Spec.Taints = []corev1.Taint{{Key: "overwritten", Effect: corev1.TaintEffectNoSchedule}}
 	mine.Status.Conditions[0].Status = corev1.ConditionUnknown
 	mine.ResourceVersion = ""
 	node, err = w.nodeAPI().UpdateStatus(w.ctx(), mine, metav1.UpdateOptions{})
-	w.got("status update of everything", node, err, append([]string{"spec/unschedulable", "status/conditions"}, meddled...)...)
+	w.got("status update of everything", node, err, append([]string{"spec/unschedulable", "status/conditions"}, overwritten...)...)
 	for _, taint := range node.Spec.Taints {
-		if taint.Key == "meddled" {
+		if taint.Key == "overwritten" {
 			w.say("the status update tainted the node")
 		}
 	}
@@ -132,11 +132,11 @@ func statusOfPods(w *world) {
 	w.got("plain update of everything", pod, err, "metadata/labels", "status/phase", "metadata/generation")
 
 	mine := pod.DeepCopy()
-	meddle(mine)
-	mine.Spec.NodeName = "meddled"
+	overwrite(mine)
+	mine.Spec.NodeName = "overwritten"
 	mine.Status.Phase, mine.Status.Message = corev1.PodRunning, "mine"
 	pod, err = w.podAPI().UpdateStatus(w.ctx(), mine, metav1.UpdateOptions{})
-	w.got("status update of everything", pod, err, append([]string{"spec/nodeName", "status/phase", "status/message"}, meddled...)...)
+	w.got("status update of everything", pod, err, append([]string{"spec/nodeName", "status/phase", "status/message"}, overwritten...)...)
 	pod, err = w.podAPI().Patch(w.ctx(), "p", types.StrategicMergePatchType,
 		[]byte(`{"metadata":{"annotations":{"patched":"yes"},"finalizers":null},"status":{"conditions":[{"type":"Ready","status":"True"}]}}`),
 		metav1.PatchOptions{}, "status")
@@ -158,10 +158,10 @@ func statusOfAttachments(w *world) {
 	va.Status.Attached = true
 	va, err = api.UpdateStatus(w.ctx(), va, metav1.UpdateOptions{})
 	w.got("status update", va, err, "status")
-	meddle(va)
+	overwrite(va)
 	va.Status.Attached = false
 	va, err = api.UpdateStatus(w.ctx(), va, metav1.UpdateOptions{})
-	w.got("status update of everything", va, err, append([]string{"status"}, meddled...)...)
+	w.got("status update of everything", va, err, append([]string{"status"}, overwritten...)...)
 	plain := va.DeepCopy()
 	plain.Labels = labeled("b", "2")
 	plain.Status.Attached = true

@@ -13,7 +13,7 @@
 //
 //	func TestAMachineJoins(t *testing.T) {
 //		s := cluster.Set(t, "joins", env.Options{})
-//		manager := s.Play(t, "manager")
+//		manager := s.StartManager(t, "manager")
 //		err := s.Class(t.Context(), "small")
 //		…                                      // create s.Deployment("workers", "small", 3, 1, 0)
 //		s.Cloud.Inject(fault)

@@ -112,9 +112,9 @@ func (s *Env) Wait(t testing.TB, timeout time.Duration, what string, holds Condi
 	t.Logf("%s: after %.1f s", what, time.Since(began).Seconds())
 }
 
-// Play starts a manager and returns it when it is ready. The test fails at once if
+// StartManager starts a manager and returns it when it is ready. The test fails at once if
 // that does not work.
-func (s *Env) Play(t testing.TB, name string, flags ...string) *Manager {
+func (s *Env) StartManager(t testing.TB, name string, flags ...string) *Manager {
 	t.Helper()
 	m := s.Manager(name, flags...)
 	s.Start(t, m)

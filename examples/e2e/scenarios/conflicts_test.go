@@ -31,9 +31,9 @@ const theirs = "example.com/theirs"
 // and writes in turn comes after the next one: he is longer on the way.
 const burst = 5
 
-// meddler is another writer, which writes to all machines and Nodes all the time,
+// otherWriter is another writer, which writes to all machines and Nodes all the time,
 // guards them, and lets them go last. It is for one goroutine.
-type meddler struct {
+type otherWriter struct {
 	s         *env.Env
 	last      map[string]string // what was written last, by object; until it was let go
 	status    map[string]string // as last, for the status of machines
@@ -44,11 +44,11 @@ type meddler struct {
 	failed    []error
 }
 
-// meddle runs a meddler until the returned function is called, which returns
+// startOtherWriter runs a otherWriter until the returned function is called, which returns
 // him.
-func meddle(t *testing.T, s *env.Env) (end func() *meddler) {
+func startOtherWriter(t *testing.T, s *env.Env) (end func() *otherWriter) {
 	t.Helper()
-	d := &meddler{s: s, last: map[string]string{}, status: map[string]string{}}
+	d := &otherWriter{s: s, last: map[string]string{}, status: map[string]string{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	var meddling sync.WaitGroup
 	meddling.Go(func() {
@@ -60,7 +60,7 @@ func meddle(t *testing.T, s *env.Env) (end func() *meddler) {
 			}
 		}
 	})
-	end = func() *meddler {
+	end = func() *otherWriter {
 		cancel()
 		meddling.Wait()
 		return d
@@ -70,7 +70,7 @@ func meddle(t *testing.T, s *env.Env) (end func() *meddler) {
 }
 
 // round writes to every machine, its status, and every Node.
-func (d *meddler) round(ctx context.Context) {
+func (d *otherWriter) round(ctx context.Context) {
 	api, nodes := d.s.Machines.MachineV1alpha1().Machines(d.s.Namespace), d.s.Client.CoreV1().Nodes()
 	there := map[string]bool{}
 	machineList, err1 := api.List(ctx, metav1.ListOptions{})
@@ -123,7 +123,7 @@ func (d *meddler) round(ctx context.Context) {
 // observe gives the status of a machine a condition that its Node does not have,
 // which is wrong and for the manager to mend, and an address with a number, which
 // is not the manager's business.
-func (d *meddler) observe(m *v1alpha1.Machine) {
+func (d *otherWriter) observe(m *v1alpha1.Machine) {
 	m.Status.Conditions = append(slices.DeleteFunc(m.Status.Conditions, theirCondition), corev1.NodeCondition{
 		Type: theirs, Status: corev1.ConditionFalse, Message: strconv.Itoa(d.writes), LastHeartbeatTime: metav1.Now(),
 	})
@@ -135,7 +135,7 @@ func (d *meddler) observe(m *v1alpha1.Machine) {
 // look says what is left of that: the address as it was written, and the condition
 // too unless the manager has mended it. What a manager writes that looked before
 // has neither.
-func (d *meddler) look(key string, m *v1alpha1.Machine) {
+func (d *otherWriter) look(key string, m *v1alpha1.Machine) {
 	last, written := d.status[key]
 	if !written {
 		return
@@ -158,7 +158,7 @@ func theirAddress(a corev1.NodeAddress) bool     { return a.Type == theirs }
 // mark gives an object a number that it has not had, as label and annotation, and
 // says what of the last mark is missing. One without other finalizers is
 // let go.
-func (d *meddler) mark(key string, o metav1.Object) {
+func (d *otherWriter) mark(key string, o metav1.Object) {
 	last, marked := d.last[key]
 	if marked && (o.GetLabels()[theirs] != last || o.GetAnnotations()[theirs] != last) {
 		d.lost = append(d.lost, fmt.Sprintf("%s has label %q and annotation %q, not %q", key, o.GetLabels()[theirs], o.GetAnnotations()[theirs], last))
@@ -184,7 +184,7 @@ func (d *meddler) mark(key string, o metav1.Object) {
 }
 
 // taint does the same with a taint.
-func (d *meddler) taint(key string, n *corev1.Node) {
+func (d *otherWriter) taint(key string, n *corev1.Node) {
 	ours := func(t corev1.Taint) bool { return t.Key == theirs }
 	i := slices.IndexFunc(n.Spec.Taints, ours)
 	if last, marked := d.last[key]; marked && (i < 0 || n.Spec.Taints[i].Value != last) {
@@ -195,7 +195,7 @@ func (d *meddler) taint(key string, n *corev1.Node) {
 }
 
 // wrote notes what a write of a marked object came to.
-func (d *meddler) wrote(key string, o metav1.Object, err error) {
+func (d *otherWriter) wrote(key string, o metav1.Object, err error) {
 	switch {
 	case err != nil:
 		d.excuse(err)
@@ -208,7 +208,7 @@ func (d *meddler) wrote(key string, o metav1.Object, err error) {
 }
 
 // excuse records an error other than a conflict.
-func (d *meddler) excuse(err error) {
+func (d *otherWriter) excuse(err error) {
 	switch {
 	case apierrors.IsConflict(err):
 		d.conflicts++
@@ -219,9 +219,9 @@ func (d *meddler) excuse(err error) {
 
 func TestWrites_OtherWriter_IsNotOverwritten(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "conflicts", lively())
-	s.Play(t, "manager")
-	end := meddle(t, s)
+	s := cluster.Set(t, "conflicts", fastOptions())
+	s.StartManager(t, "manager")
+	end := startOtherWriter(t, s)
 	deploy(t, s, s.Deployment("workers", "small", 4, 2, 1))
 	// A label for the Nodes goes through the sets and the machines. It changes until
 	// the two have met often enough: the manager has lost against the other

@@ -14,8 +14,8 @@ import (
 
 func TestManager_KilledFiveTimesDuringARoll_BreaksNoBound(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "killed", hasty(lively()))
-	manager := s.Play(t, "manager")
+	s := cluster.Set(t, "killed", withShortLease(fastOptions()))
+	manager := s.StartManager(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 10, 2, 1))
 
 	// The worst moment is when a VM exists and is not recorded; the next worst is during its

@@ -16,7 +16,7 @@ import (
 
 // slow is a cloud that takes long to answer that it has made a VM.
 func slow() env.Options {
-	o := lively()
+	o := fastOptions()
 	o.Cloud.CreateLatency = 5 * time.Second
 	return o
 }
@@ -45,7 +45,7 @@ func vmless(s *env.Env, machine string) env.Condition {
 func TestMachine_DeletedDuringCreation_LeavesNoVM(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "early", slow())
-	s.Play(t, "manager")
+	s.StartManager(t, "manager")
 	ctx, api := t.Context(), s.Machines.MachineV1alpha1().Machines(s.Namespace)
 	require.NoError(t, s.Class(ctx, "small"))
 	_, err := api.Create(ctx, s.Machine("a", "small"), metav1.CreateOptions{})
@@ -63,8 +63,8 @@ func TestMachine_DeletedDuringCreation_LeavesNoVM(t *testing.T) {
 
 func TestManager_KilledDuringCreation_VMIsDeletedWithMachine(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "cut", hasty(slow()))
-	manager := s.Play(t, "manager")
+	s := cluster.Set(t, "cut", withShortLease(slow()))
+	manager := s.StartManager(t, "manager")
 	ctx, api := t.Context(), s.Machines.MachineV1alpha1().Machines(s.Namespace)
 	require.NoError(t, s.Class(ctx, "small"))
 	_, err := api.Create(ctx, s.Machine("a", "small"), metav1.CreateOptions{})
@@ -86,10 +86,10 @@ func TestManager_KilledDuringCreation_VMIsDeletedWithMachine(t *testing.T) {
 func TestNode_DeletedByUser_MachineIsReplaced(t *testing.T) {
 	t.Parallel()
 	var first v1alpha1.Machine
-	o := lively()
+	o := fastOptions()
 	o.Bounds.Excused = func(m *v1alpha1.Machine) bool { return m.UID == first.UID } // it is us who bring it down
 	s := cluster.Set(t, "node", o)
-	s.Play(t, "manager")
+	s.StartManager(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 3, 1, 0))
 	first = machines(t, s)[0]
 	node := first.Labels[v1alpha1.NodeLabelKey]

@@ -55,8 +55,8 @@ func runDocumented(t *testing.T, s *env.Env, command string) (string, error) {
 // objects that they name.
 func TestDocuments_KubectlCommands_Succeed(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "documents", lively())
-	s.Play(t, "manager")
+	s := cluster.Set(t, "documents", fastOptions())
+	s.StartManager(t, "manager")
 	d := s.Deployment("d", "small", 1, 1, 0)
 	deploy(t, s, d)
 	create(t, s, s.Machine("a", "small"))

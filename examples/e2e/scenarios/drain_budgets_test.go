@@ -28,7 +28,7 @@ const freed = 30 * time.Second
 
 func TestDrain_BudgetFreed_EvictsAtOnce(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, cluster.ControlPlane)
+	w := newDrainWorld(t, cluster.ControlPlane)
 	web := []*corev1.Pod{w.pod(t, "web-0", w.a, app("web")), w.pod(t, "web-1", w.b, app("web")), w.pod(t, "web-2", w.b, app("web"), neverReady)}
 	w.budget(t, "web", "web", 2, 3, 2)
 	free := w.pod(t, "free", w.a)
@@ -61,7 +61,7 @@ func TestDrain_BudgetFreed_EvictsAtOnce(t *testing.T) {
 
 // lastStatus returns when the controller last began to write the status of a budget
 // before some time.
-func (w *town) lastStatus(t *testing.T, budget string, before time.Time) (at time.Time) {
+func (w *drainWorld) lastStatus(t *testing.T, budget string, before time.Time) (at time.Time) {
 	t.Helper()
 	requests, err := w.control.Requests()
 	require.NoError(t, err)
@@ -77,7 +77,7 @@ func (w *town) lastStatus(t *testing.T, budget string, before time.Time) (at tim
 // TestDrain_BudgetNeverAllows_IsReported asserts that a budget that never allows an eviction is named, and that other pods are evicted.
 func TestDrain_BudgetNeverAllows_IsReported(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, cluster.ControlPlane)
+	w := newDrainWorld(t, cluster.ControlPlane)
 	set := (&env.Env{Namespace: w.ns}).ReplicaSet("stuck", 1)
 	set.Spec.Template.Spec.NodeSelector = map[string]string{corev1.LabelHostname: w.a}
 	_, err := w.client.AppsV1().ReplicaSets(w.ns).Create(t.Context(), set, metav1.CreateOptions{})
@@ -115,7 +115,7 @@ func TestDrain_BudgetNeverAllows_IsReported(t *testing.T) {
 // with two budgets is recognized if the budgets are known. If they are not, other pods are evicted.
 func TestDrain_SeveralBudgetsOfOnePod_AreNamed(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, cluster.ControlPlane)
+	w := newDrainWorld(t, cluster.ControlPlane)
 	pod, free := w.pod(t, "web", w.a), w.pod(t, "free", w.a)
 	w.budget(t, "one", "web", 0, 1, 1)
 	w.budget(t, "two", "web", 0, 1, 1)
@@ -148,7 +148,7 @@ func TestDrain_SeveralBudgetsOfOnePod_AreNamed(t *testing.T) {
 // TestEviction_EachCase_ServersAnswer asserts how ResponseOf reads the answers of the API server to evictions.
 func TestEviction_EachCase_ServersAnswer(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, cluster.ControlPlane)
+	w := newDrainWorld(t, cluster.ControlPlane)
 	pod := w.pod(t, "web", w.a)
 	w.budget(t, "web", "web", 1, 1, 1)
 	client := w.client.CoreV1().Pods(w.ns)

@@ -17,7 +17,7 @@ import (
 )
 
 // nodeA returns the Node a as it is.
-func (w *town) nodeA(t *testing.T) *corev1.Node {
+func (w *drainWorld) nodeA(t *testing.T) *corev1.Node {
 	t.Helper()
 	n, err := w.client.CoreV1().Nodes().Get(t.Context(), w.a, metav1.GetOptions{})
 	require.NoError(t, err)
@@ -25,7 +25,7 @@ func (w *town) nodeA(t *testing.T) *corev1.Node {
 }
 
 // schedulable is what a person does to a Node with kubectl cordon and uncordon.
-func (w *town) schedulable(t *testing.T, yes bool) {
+func (w *drainWorld) schedulable(t *testing.T, yes bool) {
 	t.Helper()
 	patch := `{"spec":{"unschedulable":true}}`
 	if yes {
@@ -45,7 +45,7 @@ func by(owner string) drain.Policy {
 // TestCordon_LastOwnerLeaves_IsRemoved asserts that a Node is uncordoned with the last owner of the cordon, unless a user cordoned it before.
 func TestCordon_LastOwnerLeaves_IsRemoved(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, cluster.ControlPlane)
+	w := newDrainWorld(t, cluster.ControlPlane)
 	pod := w.pod(t, "web", w.a)
 	w.budget(t, "web", "web", 1, 1, 1)
 	executor := runner.Executor{Client: w.client}
@@ -88,7 +88,7 @@ func TestCordon_LastOwnerLeaves_IsRemoved(t *testing.T) {
 // TestDrain_UserUncordons_Stops asserts that a drain stops and says so when a user uncordons the Node.
 func TestDrain_UserUncordons_Stops(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, cluster.ControlPlane)
+	w := newDrainWorld(t, cluster.ControlPlane)
 	pod := w.pod(t, "web", w.a)
 	w.budget(t, "web", "web", 1, 1, 1)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -24,7 +24,7 @@ func rule(groups, resources []string, verbs ...string) rbacv1.PolicyRule {
 }
 
 // user returns the client of a user with a ClusterRole.
-func (w *town) user(t *testing.T, name string, rules ...rbacv1.PolicyRule) kubernetes.Interface {
+func (w *drainWorld) user(t *testing.T, name string, rules ...rbacv1.PolicyRule) kubernetes.Interface {
 	t.Helper()
 	ctx, full := t.Context(), w.ns+"-"+name
 	_, err := w.client.CoreV1().ServiceAccounts(w.ns).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
@@ -57,7 +57,7 @@ var reads = rule([]string{""}, []string{"nodes", "pods"}, "get", "list", "watch"
 // TestDrain_EvictionForbidden_Fails asserts that a forbidden request does not count as done.
 func TestDrain_EvictionForbidden_Fails(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, cluster.ControlPlane)
+	w := newDrainWorld(t, cluster.ControlPlane)
 	pod := w.pod(t, "web", w.a)
 	weak := w.user(t, "weak", reads)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -80,7 +80,7 @@ func TestDrain_EvictionForbidden_Fails(t *testing.T) {
 // TestDrain_NamespaceDeleting_PodIsDeleted asserts that a pod that cannot be evicted ends with its namespace.
 func TestDrain_NamespaceDeleting_PodIsDeleted(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, cluster.ControlPlane)
+	w := newDrainWorld(t, cluster.ControlPlane)
 	other := w.control.Namespace(t, "going")
 	pod := w.pod(t, "held", w.a, func(p *corev1.Pod) { p.Namespace = other })
 	w.nodes.Freeze(w.a, true) // its containers cannot stop
@@ -110,7 +110,7 @@ func TestDrain_NamespaceDeleting_PodIsDeleted(t *testing.T) {
 // TestDrain_NewPodOfSameName_IsNotTouched asserts that requests carry the UID of the pod.
 func TestDrain_NewPodOfSameName_IsNotTouched(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, cluster.ControlPlane)
+	w := newDrainWorld(t, cluster.ControlPlane)
 	old := w.pod(t, "web-0", w.a)
 	g := w.drains(t.Context(), w.client, lenient)
 	w.until(t, "its controller makes it anew", func(ctx context.Context) bool {

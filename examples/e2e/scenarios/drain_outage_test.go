@@ -20,7 +20,7 @@ func TestDrain_APIServerRestarts_Continues(t *testing.T) {
 	c, err := controlplane.Start(t.Context(), controlplane.Options{})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Stop()) })
-	w := newTown(t, c)
+	w := newDrainWorld(t, c)
 	pod := w.pod(t, "web", w.a)
 	w.budget(t, "web", "web", 1, 1, 1)
 	g := w.drains(t.Context(), w.client, lenient)

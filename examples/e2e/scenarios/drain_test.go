@@ -100,8 +100,8 @@ func podDeletions(t *testing.T, s *env.Env) (n int) {
 
 func TestDrain_DisruptionBudget_WaitsAndContinues(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "budget", lively())
-	s.Play(t, "manager")
+	s := cluster.Set(t, "budget", fastOptions())
+	s.StartManager(t, "manager")
 	ctx, api := t.Context(), s.Machines.MachineV1alpha1().Machines(s.Namespace)
 	deploy(t, s, s.Deployment("workers", "small", 2, 1, 1))
 	_, err := s.Client.AppsV1().ReplicaSets(s.Namespace).Create(ctx, s.ReplicaSet("app", 4), metav1.CreateOptions{})

@@ -19,7 +19,7 @@ import (
 )
 
 // claim makes a claim with a volume of the same name.
-func (w *town) claim(t *testing.T, name string) {
+func (w *drainWorld) claim(t *testing.T, name string) {
 	t.Helper()
 	ctx, full, gib := t.Context(), w.ns+"-"+name, corev1.ResourceList{corev1.ResourceStorage: quantity.MustParse("1Gi")}
 	modes := []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}
@@ -59,7 +59,7 @@ func volumeOf(claim string) corev1.Volume {
 }
 
 // attachment returns what says that a volume is attached to a Node, or nil.
-func (w *town) attachment(t *testing.T, node, claim string) *storagev1.VolumeAttachment {
+func (w *drainWorld) attachment(t *testing.T, node, claim string) *storagev1.VolumeAttachment {
 	t.Helper()
 	list, err := w.client.StorageV1().VolumeAttachments().List(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)
@@ -73,7 +73,7 @@ func (w *town) attachment(t *testing.T, node, claim string) *storagev1.VolumeAtt
 }
 
 // agents runs a DaemonSet on the Node a whose pod has a volume, and waits for it.
-func (w *town) agents(t *testing.T, name, claim string) {
+func (w *drainWorld) agents(t *testing.T, name, claim string) {
 	t.Helper()
 	labels := map[string]string{"app": name}
 	spec := (&env.Env{Namespace: w.ns}).ReplicaSet(name, 1).Spec.Template
@@ -92,7 +92,7 @@ func (w *town) agents(t *testing.T, name, claim string) {
 
 func TestDrain_Volumes_WaitsUntilDetached(t *testing.T) {
 	t.Parallel()
-	w := newTown(t, cluster.ControlPlane)
+	w := newDrainWorld(t, cluster.ControlPlane)
 	w.claim(t, "moves")
 	w.claim(t, "stays")
 	w.agents(t, "agent", "stays")

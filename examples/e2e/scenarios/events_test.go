@@ -45,8 +45,8 @@ func tells(s *env.Env, kind, name string, want ...string) env.Condition {
 
 func TestEvents_Machine_CreationToDeletion(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "events", lively())
-	s.Play(t, "manager")
+	s := cluster.Set(t, "events", fastOptions())
+	s.StartManager(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 1, 1, 0))
 	m := machines(t, s)[0]
 	set := m.OwnerReferences[0].Name

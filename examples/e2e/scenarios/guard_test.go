@@ -25,7 +25,7 @@ const guardHealthTimeout = 20
 // returns.
 func silenceMany(t *testing.T, s *env.Env, replicas int32, silent int) (group map[types.UID]bool, silenced []string) {
 	t.Helper()
-	s.Play(t, "manager")
+	s.StartManager(t, "manager")
 	d := s.Deployment("workers", "small", replicas, 1, 0)
 	d.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineHealthTimeout: seconds(guardHealthTimeout)}
 	deploy(t, s, d)
@@ -73,7 +73,7 @@ func unknownFor(s *env.Env, n int, long time.Duration) env.Condition {
 
 func TestGuard_AllNodesSilentAndBack_NothingIsReplaced(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "guard-hold", lively())
+	s := cluster.Set(t, "guard-hold", fastOptions())
 	group, silenced := silenceMany(t, s, 6, 6)
 	s.Wait(t, nodeGrace+patience, "replacements are held", toldDeployment(s, "ReplacementsHeld"))
 	s.Wait(t, patience, "all were to be replaced long ago", unknownFor(s, 6, (guardHealthTimeout+25)*time.Second))
@@ -93,7 +93,7 @@ func TestGuard_AllNodesSilentAndBack_NothingIsReplaced(t *testing.T) {
 
 func TestGuard_PartOfAPoolSilentForGood_ReplacedSlowly(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "guard-slow", lively())
+	s := cluster.Set(t, "guard-slow", fastOptions())
 	group, silenced := silenceMany(t, s, 12, 5)
 	s.Wait(t, nodeGrace+patience, "replacements are slowed", toldDeployment(s, "ReplacementsSlowed"))
 	s.Wait(t, nodeGrace+patience, "one is replaced, and the others wait", unknownFor(s, 4, (guardHealthTimeout+30)*time.Second))

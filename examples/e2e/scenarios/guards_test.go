@@ -14,8 +14,8 @@ import (
 
 func TestClass_InUse_ClassAndSecretStay(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "guards", lively())
-	s.Play(t, "manager")
+	s := cluster.Set(t, "guards", fastOptions())
+	s.StartManager(t, "manager")
 	ctx, api, secrets := t.Context(), s.Machines.MachineV1alpha1(), s.Client.CoreV1().Secrets(s.Namespace)
 	require.NoError(t, s.Class(ctx, "small"))
 	require.NoError(t, s.Class(ctx, "idle"))

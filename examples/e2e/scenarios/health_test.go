@@ -40,8 +40,8 @@ func replacing(log audit.Log, group map[types.UID]bool) (most, failed int) {
 
 func TestHealth_ThreeSilentNodes_ReplacedOneByOne(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "silent", lively())
-	s.Play(t, "manager")
+	s := cluster.Set(t, "silent", fastOptions())
+	s.StartManager(t, "manager")
 	d := s.Deployment("workers", "small", 3, 1, 0)
 	d.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineHealthTimeout: seconds(5)}
 	deploy(t, s, d)
@@ -87,8 +87,8 @@ func TestHealth_ThreeSilentNodes_ReplacedOneByOne(t *testing.T) {
 
 func TestHealth_NodeSilentForAWhile_UnknownThenRunning(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "resumed", lively())
-	s.Play(t, "manager")
+	s := cluster.Set(t, "resumed", fastOptions())
+	s.StartManager(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 2, 1, 0))
 	m := machines(t, s)[0]
 	before := node(t, s, m.Name).UID

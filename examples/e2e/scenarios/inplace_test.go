@@ -83,10 +83,10 @@ const (
 
 func TestInPlaceUpdate_ByUserAndController_Succeeds(t *testing.T) {
 	t.Parallel()
-	o := lively()
+	o := fastOptions()
 	o.Nodes.UpdateTime = time.Second
 	s := cluster.Set(t, "inplace", o)
-	s.Play(t, "manager")
+	s.StartManager(t, "manager")
 	ctx := t.Context()
 	require.NoError(t, s.Class(ctx, "small"))
 	names := []string{"manual", "auto", "beside"}
@@ -147,8 +147,8 @@ func TestInPlaceUpdate_ByUserAndController_Succeeds(t *testing.T) {
 
 func TestInPlaceUpdate_Timeout_Fails(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "stuck", lively())
-	s.Play(t, "manager", "--machine-inplace-update-timeout=5s")
+	s := cluster.Set(t, "stuck", fastOptions())
+	s.StartManager(t, "manager", "--machine-inplace-update-timeout=5s")
 	require.NoError(t, s.Class(t.Context(), "small"))
 	create(t, s, s.Machine("a", "small"))
 	s.Wait(t, patience, "it runs", running(s, "a"))

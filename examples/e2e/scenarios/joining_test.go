@@ -39,9 +39,9 @@ func tokensOf(s *env.Env, uid types.UID, want int) env.Condition {
 func TestJoin_Never_MachineFailsAndIsReplaced(t *testing.T) {
 	t.Parallel()
 	const patient = 10 // seconds
-	s := cluster.Set(t, "joinless", lively())
+	s := cluster.Set(t, "joinless", fastOptions())
 	s.Nodes.SilenceNext(1)
-	s.Play(t, "manager")
+	s.StartManager(t, "manager")
 	d := s.Deployment("workers", "small", 1, 1, 0)
 	d.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineCreationTimeout: seconds(patient)}
 	require.NoError(t, s.Class(t.Context(), "small"))
@@ -80,9 +80,9 @@ func TestJoin_Never_MachineFailsAndIsReplaced(t *testing.T) {
 
 func TestJoin_FailedMachineWithoutSet_KeepsVMWithoutToken(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "alone", lively())
+	s := cluster.Set(t, "alone", fastOptions())
 	s.Nodes.Silence(s.NodeName("a"), true)
-	s.Play(t, "manager")
+	s.StartManager(t, "manager")
 	require.NoError(t, s.Class(t.Context(), "small"))
 	hurried := s.Machine("a", "small")
 	hurried.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineCreationTimeout: seconds(5)}
@@ -117,9 +117,9 @@ func who(ctx context.Context, t *testing.T, token string) (authenticationv1.User
 func TestBootstrapToken_Joined_IsRevoked(t *testing.T) {
 	t.Parallel()
 	const group = "system:bootstrappers:workers"
-	s := cluster.Set(t, "token", lively())
+	s := cluster.Set(t, "token", fastOptions())
 	s.Nodes.Silence(s.NodeName("a"), true)
-	s.Play(t, "manager", "--bootstrap-token-auth-extra-groups="+group)
+	s.StartManager(t, "manager", "--bootstrap-token-auth-extra-groups="+group)
 	ctx := t.Context()
 	require.NoError(t, s.Class(ctx, "small"))
 	m := create(t, s, s.Machine("a", "small"))
@@ -171,14 +171,14 @@ func TestBootstrapToken_Joined_IsRevoked(t *testing.T) {
 
 func TestBootstrapToken_ManyMachines_OneEach(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "tokens", lively())
+	s := cluster.Set(t, "tokens", fastOptions())
 	seen := make(chan string, 100)
 	t.Cleanup(s.Cloud.Subscribe(func(e drivertest.Event) {
 		if e.Kind == drivertest.VMCreated {
 			seen <- s.TokenOf(e.VM.Machine)
 		}
 	}))
-	s.Play(t, "manager")
+	s.StartManager(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 8, 1, 0))
 	own := map[string]bool{}
 	for range 8 {
@@ -198,8 +198,8 @@ func TestBootstrapToken_ManyMachines_OneEach(t *testing.T) {
 
 func TestMachine_UnknownClassKind_IsReported(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "invalid", lively())
-	s.Play(t, "manager")
+	s := cluster.Set(t, "invalid", fastOptions())
+	s.StartManager(t, "manager")
 	require.NoError(t, s.Class(t.Context(), "small"))
 	wrong := s.Machine("a", "small")
 	wrong.Spec.Class.Kind = "SpotClass"

@@ -67,8 +67,8 @@ func table(text string, masked ...string) string {
 
 func TestKubectl_GetWaitAndDescribe_ShowTheState(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "kubectl", lively())
-	s.Play(t, "manager")
+	s := cluster.Set(t, "kubectl", fastOptions())
+	s.StartManager(t, "manager")
 	run := kubectl(t, s)
 	d := s.Deployment("workers", "small", 2, 1, 0)
 	deploy(t, s, d)

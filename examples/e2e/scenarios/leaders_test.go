@@ -32,11 +32,11 @@ func acts(m *env.Manager) bool { return strings.Contains(m.Log(), "msg=decided")
 func TestManagers_Two_OneActsAndTheOtherTakesOver(t *testing.T) {
 	t.Parallel()
 	const lease = 30 * time.Second // long against all that a manager does
-	s := cluster.Set(t, "leaders", lively())
+	s := cluster.Set(t, "leaders", fastOptions())
 	flags := []string{"--leader-elect-lease-duration=" + lease.String(), "--leader-elect-renew-deadline=20s", "--leader-elect-retry-period=1s"}
-	one := s.Play(t, "one", flags...)
+	one := s.StartManager(t, "one", flags...)
 	s.Wait(t, patience, "one leads", leads(one.Log, 1))
-	two := s.Play(t, "two", flags...)
+	two := s.StartManager(t, "two", flags...)
 	ctx, api := t.Context(), s.Machines.MachineV1alpha1().Machines(s.Namespace)
 	for _, m := range []*env.Manager{one, two} {
 		for _, path := range []string{"/healthz", "/readyz"} {

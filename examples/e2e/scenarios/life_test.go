@@ -11,8 +11,8 @@ import (
 
 func TestFleet_TwentyMachines_CreateScaleRollDelete(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "life", lively())
-	s.Play(t, "manager")
+	s := cluster.Set(t, "life", fastOptions())
+	s.StartManager(t, "manager")
 	_, err := s.Client.AppsV1().ReplicaSets(s.Namespace).Create(t.Context(), s.ReplicaSet("app", 30), metav1.CreateOptions{})
 	require.NoError(t, err)
 	_, err = s.Client.PolicyV1().PodDisruptionBudgets(s.Namespace).Create(t.Context(), s.Budget("app", 20), metav1.CreateOptions{})

@@ -65,13 +65,13 @@ func noneReplaced(t *testing.T, s *env.Env, uids map[types.UID]bool) {
 func TestOutage_LongerThanHealthTimeout_NoMachineReplaced(t *testing.T) {
 	t.Parallel()
 	own := ownHouse(t, shortGrace)
-	o := hasty(lively())
+	o := withShortLease(fastOptions())
 	o.Outage = true
 	o.AllowDenied = func(r controlplane.Request) bool { return r.Code == http.StatusForbidden } // an API server that starts knows no roles yet
 	o.Flags = append(o.Flags, "--machine-safety-apiserver-statuscheck-timeout=10s", "--machine-safety-apiserver-statuscheck-period=10s",
 		"--machine-safety-hold-percent=0") // so that the freeze alone saves the machines
 	s := own.Set(t, "long-outage", o)
-	manager := s.Play(t, "manager")
+	manager := s.StartManager(t, "manager")
 	d := s.Deployment("workers", "small", 30, 1, 0)
 	d.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineHealthTimeout: &metav1.Duration{Duration: outageHealthTimeout}}
 	deploy(t, s, d)

@@ -134,10 +134,10 @@ func lostIts(t *testing.T, m *env.Manager) loss {
 
 func TestPausedLeader_AnotherLeads_BeginsNothing(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "paused", hasty(lively()))
+	s := cluster.Set(t, "paused", withShortLease(fastOptions()))
 	door := openFrontDoor(t, s)
-	one := s.Play(t, "one", "--simulated-cloud="+door.url)
-	two := s.Play(t, "two", "--target-kubeconfig="+admin(t))
+	one := s.StartManager(t, "one", "--simulated-cloud="+door.url)
+	two := s.StartManager(t, "two", "--target-kubeconfig="+admin(t))
 	deploy(t, s, s.Deployment("workers", "small", 12, 3, 1))
 	seen := watchCloud(t, s)
 	roll(t, s, "workers", "large")
@@ -164,7 +164,7 @@ func TestLeader_LeaseTakenByHand_BeginsNothing(t *testing.T) {
 	cases := map[string]func(*testing.T, *env.Env){
 		"stolen": func(t *testing.T, s *env.Env) {
 			_, err := s.Client.CoordinationV1().Leases(s.ManagerNamespace()).Patch(t.Context(), "machine-controller", mergePatch,
-				[]byte(`{"spec":{"holderIdentity":"thief"}}`), metav1.PatchOptions{})
+				[]byte(`{"spec":{"holderIdentity":"labelTaker"}}`), metav1.PatchOptions{})
 			require.NoError(t, err)
 		},
 		"deleted": func(t *testing.T, s *env.Env) {
@@ -175,12 +175,12 @@ func TestLeader_LeaseTakenByHand_BeginsNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const retry = 5 * time.Second
-			o := lively()
+			o := fastOptions()
 			o.Cloud.CreateLatency = 2 * time.Second // so that calls are in flight
 			o.Flags = append(o.Flags, "--leader-elect-lease-duration=20s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period="+retry.String())
 			s := cluster.Set(t, name, o)
 			door := openFrontDoor(t, s)
-			one := s.Play(t, "one", "--simulated-cloud="+door.url)
+			one := s.StartManager(t, "one", "--simulated-cloud="+door.url)
 			seen := watchCloud(t, s)
 			require.NoError(t, s.Class(t.Context(), "small"))
 			d := s.Deployment("workers", "small", 20, 1, 0)
@@ -205,7 +205,7 @@ func TestLeader_LeaseTakenByHand_BeginsNothing(t *testing.T) {
 			}
 			t.Logf("the lease was lost after %s; %d calls in all", lost.at.Sub(taken).Round(time.Millisecond), len(door.after(time.Time{})))
 
-			s.Start(t, one) // a thief that does not renew it holds the lease as long as a leader
+			s.Start(t, one) // a labelTaker that does not renew it holds the lease as long as a leader
 			s.Wait(t, patience, "all machines run", s.Complete("workers"))
 			removeAll(t, s)
 		})

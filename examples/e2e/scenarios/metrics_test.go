@@ -103,8 +103,8 @@ func watch(s *env.Env) watched {
 func TestMetrics_FiftyMachinesRoll_AsTheWatchLogSays(t *testing.T) {
 	t.Parallel()
 	const replicas, surge = 50, 10
-	s := cluster.Set(t, "metrics", lively())
-	m := s.Play(t, "manager", "--machine-creation-timeout=20s")
+	s := cluster.Set(t, "metrics", fastOptions())
+	m := s.StartManager(t, "manager", "--machine-creation-timeout=20s")
 	scrapes, most := 0, 0.0
 	end := alongside(t, 200*time.Millisecond, func(ctx context.Context) {
 		seen, err := scraped(ctx, m)

@@ -22,7 +22,7 @@ import (
 
 func TestNamespace_Deleted_MachinesGoAndThenTheNamespace(t *testing.T) {
 	t.Parallel()
-	o := lively()
+	o := fastOptions()
 	var released atomic.Pointer[time.Time] // when the last VM had gone
 	o.AllowDenied = func(r controlplane.Request) bool {
 		if r.Code != http.StatusForbidden || r.Namespace == metav1.NamespaceSystem {
@@ -35,7 +35,7 @@ func TestNamespace_Deleted_MachinesGoAndThenTheNamespace(t *testing.T) {
 	}
 	s := cluster.Set(t, "deleted", o)
 	seen := watchCloud(t, s)
-	manager := s.Play(t, "manager")
+	manager := s.StartManager(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 4, 1, 4)) // who deletes the namespace takes all at once
 	roll(t, s, "workers", "large")                          // and in the middle of it
 	await(t, seen, drivertest.VMDeletionBegan)
@@ -64,11 +64,11 @@ func TestNamespace_Deleted_MachinesGoAndThenTheNamespace(t *testing.T) {
 // TestNamespace_BindingDeletedByHand_KeptWhileThereAreMachines asserts that a binding stays until no object needs it.
 func TestNamespace_BindingDeletedByHand_KeptWhileThereAreMachines(t *testing.T) {
 	t.Parallel()
-	o := lively()
+	o := fastOptions()
 	gone := atomic.Bool{}
 	o.AllowDenied = func(r controlplane.Request) bool { return r.Code == http.StatusForbidden && gone.Load() }
 	s := cluster.Set(t, "unbound", o)
-	s.Play(t, "manager")
+	s.StartManager(t, "manager")
 	ctx := t.Context()
 	require.NoError(t, s.Class(ctx, "small"))
 	create(t, s, s.Machine("a", "small"))

@@ -15,10 +15,10 @@ import (
 
 func TestNoTargetCluster_Machines_AvailableAndDeleted(t *testing.T) {
 	t.Parallel()
-	o := lively()
+	o := fastOptions()
 	o.NoTarget = true
 	s := cluster.Set(t, "targetless", o)
-	s.Play(t, "manager")
+	s.StartManager(t, "manager")
 	ctx := t.Context()
 	require.NoError(t, s.Class(ctx, "small"))
 	// A label for a Node is no reason to look for one.

@@ -296,14 +296,14 @@ func mayRead(t *testing.T, s *env.Env, name string) {
 
 func TestMetrics_OverTLS_OnlyForTokensThatMay(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "scraped", lively())
+	s := cluster.Set(t, "scraped", fastOptions())
 	folder := t.TempDir()
 	certFile, keyFile := writeCertificate(t, folder, "first")
 	flags := []string{"--tls-cert-file=" + certFile, "--tls-private-key-file=" + keyFile}
 	sets := s.Program(manifests.MachineControllerManager, "sets", flags...)
-	leader := s.Play(t, "leader", flags...)
+	leader := s.StartManager(t, "leader", flags...)
 	s.Wait(t, patience, "it leads", leads(leader.Log, 1))
-	standby := s.Play(t, "standby", flags...)
+	standby := s.StartManager(t, "standby", flags...)
 	s.Start(t, sets)
 	reader, other := tokenOf(t, s, "reader"), tokenOf(t, s, "other")
 	mayRead(t, s, "reader")
@@ -352,7 +352,7 @@ func TestProfiles_LoopbackPortAlone(t *testing.T) {
 	require.NoError(t, err)
 	port := l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // what else would it be
 	require.NoError(t, l.Close())
-	m := s.Play(t, "manager", "--profiling", "--profiling-port="+strconv.Itoa(port), "--address=0.0.0.0")
+	m := s.StartManager(t, "manager", "--profiling", "--profiling-port="+strconv.Itoa(port), "--address=0.0.0.0")
 	code, _, err := m.Get(t.Context(), "/debug/pprof/", "")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusNotFound, code)

@@ -71,7 +71,7 @@ func deletions(s *env.Env) (n int) {
 func TestOrphans_ProviderListsWronglyForTenScans_DeletesNothing(t *testing.T) {
 	t.Parallel()
 	var l *lister
-	o := lively()
+	o := fastOptions()
 	o.Flags = append(o.Flags, "--machine-safety-orphan-vms-period=1s", "--machine-safety-orphan-vms-grace=3s")
 	o.Bounds.Foreign = func(v drivertest.VM) bool { return v.Machine == "lost" }
 	o.Driver = func(d driver.Driver) driver.Driver {
@@ -79,7 +79,7 @@ func TestOrphans_ProviderListsWronglyForTenScans_DeletesNothing(t *testing.T) {
 		return l
 	}
 	s := cluster.Set(t, "orphans", o)
-	s.Play(t, "manager")
+	s.StartManager(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 6, 1, 0))
 	for _, wrong := range []struct {
 		name string

@@ -61,14 +61,14 @@ func TestAPIServer_DownDuringARoll_BreaksNoBound(t *testing.T) {
 	t.Parallel()
 	own := ownHouse(t, outageGrace)
 	var began, ended time.Time // ended when it is ready: it answers before
-	o := hasty(lively())
+	o := withShortLease(fastOptions())
 	o.Outage = true
 	o.Bounds.Steady = true                              // no machine fails by itself; an unavailable machine was brought down
 	o.AllowDenied = func(r controlplane.Request) bool { // an API server that starts knows no roles yet
 		return r.Code == http.StatusForbidden && r.Time.After(began) && r.Time.Before(ended)
 	}
 	s := own.Set(t, "outage", o)
-	manager := s.Play(t, "manager")
+	manager := s.StartManager(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 8, 2, 1))
 
 	ctx, cancel := context.WithCancel(t.Context())

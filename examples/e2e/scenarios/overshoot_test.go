@@ -95,14 +95,14 @@ func frozen(s *env.Env, deployment string, want bool) env.Condition {
 
 func TestOvershoot_MachinesAddedByHand_FrozenRepairedUnfrozen(t *testing.T) {
 	t.Parallel()
-	o := lively()
+	o := fastOptions()
 	o.Bounds = audit.Options{ByHand: 4}
 	o.Flags = append(o.Flags, "--machine-safety-overshooting-period=2s")
 	o.AllowDenied = func(r controlplane.Request) bool { // the policy of this scenario
 		return r.Verb == "delete" && r.Resource == "machines" && (r.Code == http.StatusUnprocessableEntity || r.Code == http.StatusForbidden)
 	}
 	s := cluster.Set(t, "overshoot", o)
-	s.Play(t, "manager")
+	s.StartManager(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 1, 1, 0))
 	complete := time.Now()
 	s.Wait(t, patience, "requests under way have ended", func(context.Context) (string, error) {
@@ -155,10 +155,10 @@ func TestOvershoot_MachinesAddedByHand_FrozenRepairedUnfrozen(t *testing.T) {
 // TestUnmanaged_NodeJoinedByHand_MarkedUntilItsMachineAppears is not parallel: Nodes have
 // no namespace, and the time-out of its manager is short.
 func TestUnmanaged_NodeJoinedByHand_MarkedUntilItsMachineAppears(t *testing.T) { //nolint:paralleltest // see above
-	o := lively()
+	o := fastOptions()
 	o.Flags = append(o.Flags, "--machine-creation-timeout=10s")
 	s := cluster.Set(t, "unmanaged", o)
-	s.Play(t, "manager")
+	s.StartManager(t, "manager")
 	_, err := s.Client.CoreV1().Nodes().Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: s.NodeName("late"), Annotations: map[string]string{"example.com/theirs": "theirs"},
 	}}, metav1.CreateOptions{})

@@ -92,8 +92,8 @@ func protected(n *corev1.Node) bool {
 
 func TestPreservation_RunningMachine_UntilReleasedOrExpired(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "preserved", lively())
-	s.Play(t, "manager")
+	s := cluster.Set(t, "preserved", fastOptions())
+	s.StartManager(t, "manager")
 	require.NoError(t, s.Class(t.Context(), "small"))
 	for name, patient := range map[string]int{"let-go": 3600, "expires": 6} {
 		m := s.Machine(name, "small")
@@ -127,11 +127,11 @@ func TestPreservation_RunningMachine_UntilReleasedOrExpired(t *testing.T) {
 
 func TestPreservation_FailedMachine_ReplacedAfterwards(t *testing.T) {
 	t.Parallel()
-	o := lively()
+	o := fastOptions()
 	var failed [2]v1alpha1.Machine
 	o.Bounds.Excused = func(m *v1alpha1.Machine) bool { return m.UID == failed[0].UID || m.UID == failed[1].UID } // it is us who bring them down
 	s := cluster.Set(t, "kept", o)
-	s.Play(t, "manager")
+	s.StartManager(t, "manager")
 	ctx := t.Context()
 	d := s.Deployment("workers", "small", 3, 1, 0)
 	d.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineHealthTimeout: seconds(3), MachinePreserveTimeout: seconds(45)}
@@ -195,8 +195,8 @@ func TestPreservation_FailedMachine_ReplacedAfterwards(t *testing.T) {
 
 func TestPreservation_FailedMachineRecovers_IsRunning(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "recovered", lively())
-	s.Play(t, "manager")
+	s := cluster.Set(t, "recovered", fastOptions())
+	s.StartManager(t, "manager")
 	require.NoError(t, s.Class(t.Context(), "small"))
 	for _, name := range []string{"recovers", "let-go"} {
 		m := s.Machine(name, "small")

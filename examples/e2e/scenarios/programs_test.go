@@ -42,7 +42,7 @@ func allowLeases(t *testing.T, s *env.Env, names ...string) {
 
 func TestPrograms_EachKilledDuringARoll_BreakNoBound(t *testing.T) {
 	t.Parallel()
-	o := hasty(lively())
+	o := withShortLease(fastOptions())
 	s := cluster.Set(t, "programs", o)
 	common := []string{"--kube-api-qps=100", "--kube-api-burst=200"}
 	for _, flag := range o.Flags {
@@ -97,7 +97,7 @@ func TestPrograms_EachKilledDuringARoll_BreakNoBound(t *testing.T) {
 // TestNamespace_DeletedUnderTwoPrograms_MachinesGoAndThenTheNamespace asserts that each program keeps its access to the namespace while an object there needs it.
 func TestNamespace_DeletedUnderTwoPrograms_MachinesGoAndThenTheNamespace(t *testing.T) {
 	t.Parallel()
-	o := lively()
+	o := fastOptions()
 	var deleted atomic.Pointer[time.Time]
 	o.AllowDenied = func(r controlplane.Request) bool { // the namespace takes nothing new, and a binding that is released allows nothing
 		at := deleted.Load()
@@ -145,11 +145,11 @@ func inShard(t *testing.T, s *env.Env, shard, name string) {
 
 func TestShards_FourManagers_EachObjectHasOne(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "shards", hasty(lively()))
+	s := cluster.Set(t, "shards", withShortLease(fastOptions()))
 	allowLeases(t, s, "machine-controller-blue", "machine-controller-green")
-	blue := s.Play(t, "blue", "--shard=blue")
+	blue := s.StartManager(t, "blue", "--shard=blue")
 	s.Wait(t, patience, "blue leads", leads(blue.Log, 1))
-	standby, green, plain := s.Play(t, "standby", "--shard=blue"), s.Play(t, "green", "--shard=green"), s.Play(t, "plain")
+	standby, green, plain := s.StartManager(t, "standby", "--shard=blue"), s.StartManager(t, "green", "--shard=green"), s.StartManager(t, "plain")
 	for name, shard := range map[string]string{"blue": "blue", "green": "green", "plain": ""} {
 		inShard(t, s, shard, name)
 	}
@@ -201,7 +201,7 @@ func reshard[T any](ctx context.Context, patch func(context.Context, string, []b
 
 func TestShards_LabelChanged_IsRefused(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "relabelled", lively())
+	s := cluster.Set(t, "relabelled", fastOptions())
 	ctx, api := t.Context(), s.Machines.MachineV1alpha1()
 	inShard(t, s, "", "plain")
 	inShard(t, s, "blue", "blue")

@@ -37,8 +37,8 @@ func rolledBack(s *env.Env, name string) env.Condition {
 
 func TestRollback_DuringAndAfterARoll_Succeeds(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "back", lively())
-	s.Play(t, "manager")
+	s := cluster.Set(t, "back", fastOptions())
+	s.StartManager(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 5, 1, 1))
 	first := machines(t, s)
 	roll(t, s, "workers", "large")
@@ -77,8 +77,8 @@ func TestRollback_DuringAndAfterARoll_Succeeds(t *testing.T) {
 func TestRoll_BrokenClass_StopsAndIsRolledBack(t *testing.T) {
 	t.Parallel()
 	const wrong = "there is no such image"
-	s := cluster.Set(t, "badclass", lively())
-	manager := s.Play(t, "manager")
+	s := cluster.Set(t, "badclass", fastOptions())
+	manager := s.StartManager(t, "manager")
 	d := s.Deployment("workers", "small", 4, 1, 1)
 	d.Spec.ProgressDeadlineSeconds = new(int32(5))
 	deploy(t, s, d)

@@ -33,7 +33,7 @@ func inPlace(d *v1alpha1.MachineDeployment, how v1alpha1.OrchestrationType) *v1a
 
 // agile is a stage on which machines are updated in place, and nothing fails.
 func agile() env.Options {
-	o := lively()
+	o := fastOptions()
 	o.Nodes.UpdateTime = 500 * time.Millisecond
 	o.Bounds.Steady = true
 	return o
@@ -125,7 +125,7 @@ func ofClass(t *testing.T, s *env.Env, class string) []v1alpha1.Machine {
 func TestInPlaceRoll_Automatic_KeepsNamesAndNodes(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "auto", agile())
-	s.Play(t, "manager")
+	s.StartManager(t, "manager")
 	deploy(t, s, inPlace(s.Deployment("workers", "small", 3, 0, 1), v1alpha1.OrchestrationTypeAuto))
 	before := identities(t, s)
 	roll(t, s, "workers", "large")
@@ -144,7 +144,7 @@ func TestInPlaceRoll_Automatic_KeepsNamesAndNodes(t *testing.T) {
 func TestInPlaceRoll_Manual_WaitsForUser(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "manual", agile())
-	s.Play(t, "manager")
+	s.StartManager(t, "manager")
 	deploy(t, s, inPlace(s.Deployment("workers", "small", 3, 0, 1), v1alpha1.OrchestrationTypeManual))
 	before := identities(t, s)
 	all := machines(t, s)

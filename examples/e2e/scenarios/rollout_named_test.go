@@ -47,8 +47,8 @@ func forgotten(s *env.Env, name string) env.Condition {
 
 func TestAutoscaler_NamedMachines_OnlyTheyAreDeleted(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "named", hasty(lively()))
-	manager := s.Play(t, "manager")
+	s := cluster.Set(t, "named", withShortLease(fastOptions()))
+	manager := s.StartManager(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 6, 1, 1))
 	all := machines(t, s)
 	for _, m := range all[4:] { // the order of the set would take these
@@ -82,8 +82,8 @@ func TestAutoscaler_NamedMachines_OnlyTheyAreDeleted(t *testing.T) {
 
 func TestAutoscaler_NamedMachineDuringARoll_BoundsAreKept(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "namedroll", lively())
-	s.Play(t, "manager")
+	s := cluster.Set(t, "namedroll", fastOptions())
+	s.StartManager(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 5, 1, 1))
 	roll(t, s, "workers", "large")
 	s.Wait(t, patience, "half-way", deploymentIs(s, "workers", halfway))

@@ -38,14 +38,14 @@ func alongside(t *testing.T, every time.Duration, write func(context.Context)) (
 func TestRoll_LabelsRemovedFromMachines_BoundedReplacements(t *testing.T) {
 	t.Parallel()
 	const replicas = 4
-	o := lively()
+	o := fastOptions()
 	// Each of two sets replaces so many, and the old one may have lost all its others
 	// when it gets smaller.
 	o.Bounds.Lost = 2*3 + replicas
-	s := cluster.Set(t, "thief", o)
-	s.Play(t, "manager")
+	s := cluster.Set(t, "labelTaker", o)
+	s.StartManager(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", replicas, 1, 1))
-	f := &thief{s: s, taken: map[string]time.Time{}}
+	f := &labelTaker{s: s, taken: map[string]time.Time{}}
 	end := alongside(t, 200*time.Millisecond, func(ctx context.Context) { f.round(ctx, 2, 4*time.Second) })
 	roll(t, s, "workers", "large")
 	s.Wait(t, patience, "a while has passed", passed(8*time.Second))
@@ -62,8 +62,8 @@ func TestRoll_LabelsRemovedFromMachines_BoundedReplacements(t *testing.T) {
 
 func TestRoll_FieldsOfOtherWriters_AreKept(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "others", lively())
-	s.Play(t, "manager")
+	s := cluster.Set(t, "others", fastOptions())
+	s.StartManager(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 4, 1, 1))
 	w := &writer{s: s, last: map[string]string{}}
 	end := alongside(t, 20*time.Millisecond, w.round)

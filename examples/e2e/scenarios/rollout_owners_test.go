@@ -64,8 +64,8 @@ func ownedBy[T metav1.Object](get func(context.Context, string, metav1.GetOption
 
 func TestOwners_MachineReleasedAndAdopted_OtherOwnersAreKept(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "owners", lively())
-	s.Play(t, "manager")
+	s := cluster.Set(t, "owners", fastOptions())
+	s.StartManager(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 2, 1, 0))
 	api, theirs := s.Machines.MachineV1alpha1().Machines(s.Namespace), otherOwner(t, s)
 	ours := machineset.OwnerSet(setOf(t, s, "small")).Reference()
@@ -94,8 +94,8 @@ func TestOwners_MachineReleasedAndAdopted_OtherOwnersAreKept(t *testing.T) {
 
 func TestOwners_SetReleasedAndAdopted_OtherOwnersAreKept(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "setowners", lively())
-	s.Play(t, "manager")
+	s := cluster.Set(t, "setowners", fastOptions())
+	s.StartManager(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 2, 1, 0))
 	api, theirs := s.Machines.MachineV1alpha1().MachineSets(s.Namespace), otherOwner(t, s)
 	ours := machineset.OwnerDeployment(deploymentNamed(t, s, "workers")).Reference()

@@ -18,11 +18,11 @@ import (
 
 func TestRoll_UnavailableMachines_ReplacedFirst(t *testing.T) {
 	t.Parallel()
-	o := lively()
+	o := fastOptions()
 	var broken types.UID
 	o.Bounds.Excused = func(m *v1alpha1.Machine) bool { return m.UID == broken } // it is us who bring it down
 	s := cluster.Set(t, "roll", o)
-	s.Play(t, "manager")
+	s.StartManager(t, "manager")
 	nodes := behold(t, s)
 	deploy(t, s, s.Deployment("workers", "small", 5, 1, 1))
 	before := machines(t, s)
@@ -78,8 +78,8 @@ func TestRoll_UnavailableMachines_ReplacedFirst(t *testing.T) {
 func TestRoll_MinReadySeconds_DelaysAvailability(t *testing.T) {
 	t.Parallel()
 	const settle = 3 * time.Second
-	s := cluster.Set(t, "settle", lively())
-	s.Play(t, "manager")
+	s := cluster.Set(t, "settle", fastOptions())
+	s.StartManager(t, "manager")
 	d := s.Deployment("workers", "small", 2, 1, 0)
 	d.Spec.MinReadySeconds = int32(settle / time.Second)
 	deploy(t, s, d)
@@ -113,8 +113,8 @@ func TestRoll_MinReadySeconds_DelaysAvailability(t *testing.T) {
 
 func TestRoll_ReplicasChange_BoundsAreKept(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "rescaled", lively())
-	s.Play(t, "manager")
+	s := cluster.Set(t, "rescaled", fastOptions())
+	s.StartManager(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 5, 1, 1))
 	roll(t, s, "workers", "large")
 	for _, replicas := range []int{8, 4} {
@@ -131,8 +131,8 @@ func TestRoll_ReplicasChange_BoundsAreKept(t *testing.T) {
 
 func TestRoll_Paused_ReplacesNothing(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "paused", lively())
-	s.Play(t, "manager")
+	s := cluster.Set(t, "paused", fastOptions())
+	s.StartManager(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 5, 1, 1))
 	roll(t, s, "workers", "large")
 	s.Wait(t, patience, "half-way", deploymentIs(s, "workers", halfway))
@@ -161,8 +161,8 @@ func TestRoll_Paused_ReplacesNothing(t *testing.T) {
 
 func TestRecreate_OldMachines_AreDeletedFirst(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "recreate", lively())
-	s.Play(t, "manager")
+	s := cluster.Set(t, "recreate", fastOptions())
+	s.StartManager(t, "manager")
 	d := s.Deployment("workers", "small", 3, 0, 0)
 	d.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{Type: v1alpha1.RecreateMachineDeploymentStrategyType}
 	nodes := behold(t, s)

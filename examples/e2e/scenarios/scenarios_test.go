@@ -49,8 +49,8 @@ func given(name string) (yes bool) {
 // patience is long, since a busy computer may take minutes for what takes a second.
 const patience = 2 * time.Minute
 
-// lively is a cloud where everything takes its time, but not long.
-func lively() env.Options {
+// fastOptions is a cloud where everything takes its time, but not long.
+func fastOptions() env.Options {
 	return env.Options{
 		Cloud: drivertest.CloudOptions{
 			CreateLatency: 300 * time.Millisecond, BootTime: 500 * time.Millisecond, Lag: 300 * time.Millisecond,
@@ -66,10 +66,10 @@ func lively() env.Options {
 	}
 }
 
-// hasty lets another manager, or the next process of the same, lead soon after one
+// withShortLease lets another manager, or the next process of the same, lead soon after one
 // was killed. A leader of theirs that the API server leaves waiting ends only after
 // seconds: another control plane may be starting on the same machine.
-func hasty(o env.Options) env.Options {
+func withShortLease(o env.Options) env.Options {
 	o.Flags = append(o.Flags, "--leader-elect-lease-duration=8s", "--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=500ms")
 	return o
 }

@@ -35,7 +35,7 @@ type inherited struct {
 func inherit(t *testing.T, prefix string) *inherited {
 	t.Helper()
 	h := &inherited{t: t, planted: map[string]bool{}}
-	o := lively()
+	o := fastOptions()
 	o.Bounds.Foreign = func(vm drivertest.VM) bool { return h.planted[vm.ProviderID] }
 	h.Env = cluster.Set(t, prefix, o)
 	require.NoError(t, h.Class(t.Context(), "small"))
@@ -190,7 +190,7 @@ func TestTakeOver_DeletionsOfMCM_AreFinished(t *testing.T) {
 		h.leaving(s.name, s.description)
 	}
 
-	h.Play(t, "manager")
+	h.StartManager(t, "manager")
 	for _, s := range steps {
 		h.Wait(t, patience, s.name+" is gone", gone(h.Env, s.name))
 		h.Wait(t, patience, "its node too", env.Gone("node", h.Client.CoreV1().Nodes().Get, h.NodeName(s.name)))
@@ -235,7 +235,7 @@ func TestTakeOver_CreationsOfMCM_OneVMEach(t *testing.T) {
 		Type: v1alpha1.MachineOperationCreate, State: v1alpha1.MachineStateSuccessful, Description: "Machine runs successfully joined the cluster in 1m",
 	})
 
-	h.Play(t, "manager", "--resource-exhausted-retry=2s")
+	h.StartManager(t, "manager", "--resource-exhausted-retry=2s")
 	for _, name := range names {
 		h.Wait(t, patience, name+" runs", running(h.Env, name))
 	}

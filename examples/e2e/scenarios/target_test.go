@@ -148,9 +148,9 @@ func controllerFrozen(s *env.Env, name string, frozen bool) env.Condition {
 func TestTarget_OutOfReach_NoMachineIsFailed(t *testing.T) {
 	t.Parallel()
 	const timeout = 30 * time.Second
-	s := cluster.Set(t, "target-away", lively())
+	s := cluster.Set(t, "target-away", fastOptions())
 	g, kubeconfig := openGateway(t)
-	manager := s.Play(t, "manager", "--control-kubeconfig="+admin(t), "--target-kubeconfig="+kubeconfig,
+	manager := s.StartManager(t, "manager", "--control-kubeconfig="+admin(t), "--target-kubeconfig="+kubeconfig,
 		"--machine-safety-apiserver-statuscheck-timeout=10s", "--machine-safety-apiserver-statuscheck-period=10s")
 	d := s.Deployment("workers", "small", 4, 1, 0)
 	d.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineHealthTimeout: &metav1.Duration{Duration: timeout}}

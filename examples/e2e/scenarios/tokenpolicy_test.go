@@ -37,9 +37,9 @@ func mint(name, account string) *corev1.Secret {
 	}
 }
 
-// twinOf makes a service account with the rights of the manager in kube-system,
+// unrestrictedAccount makes a service account with the rights of the manager in kube-system,
 // which no policy restricts.
-func twinOf(t *testing.T, s *env.Env) typedcorev1.SecretInterface {
+func unrestrictedAccount(t *testing.T, s *env.Env) typedcorev1.SecretInterface {
 	t.Helper()
 	ctx, name := t.Context(), "unrestricted"
 	_, err := s.Client.CoreV1().ServiceAccounts(s.Namespace).Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
@@ -55,13 +55,13 @@ func twinOf(t *testing.T, s *env.Env) typedcorev1.SecretInterface {
 
 func TestManager_SecretsOfKubeSystem_OnlyBootstrapTokens(t *testing.T) {
 	t.Parallel()
-	o := lively()
+	o := fastOptions()
 	o.AllowDenied = func(r controlplane.Request) bool { // the attack
 		return r.Code == http.StatusForbidden && r.Resource == "secrets" && r.Namespace == metav1.NamespaceSystem
 	}
 	s := cluster.Set(t, "tokens-only", o)
 	ctx := t.Context()
-	secrets, unrestricted := systemSecrets(t, s.ManagerNamespace(), manifests.ServiceAccount), twinOf(t, s)
+	secrets, unrestricted := systemSecrets(t, s.ManagerNamespace(), manifests.ServiceAccount), unrestrictedAccount(t, s)
 	all := s.Client.CoreV1().Secrets(metav1.NamespaceSystem)
 	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	s.Wait(t, patience, "the policy is in force", func(ctx context.Context) (string, error) {

@@ -40,8 +40,8 @@ func deletionBegan(s *env.Env, machine string) time.Time {
 func TestVolumes_AttachedOrTimedOut_VMIsDeletedAfter(t *testing.T) {
 	t.Parallel()
 	const patient = 20 * time.Second
-	s := cluster.Set(t, "volumes", lively())
-	manager := s.Play(t, "manager", "--machine-pv-detach-timeout="+patient.String())
+	s := cluster.Set(t, "volumes", fastOptions())
+	manager := s.StartManager(t, "manager", "--machine-pv-detach-timeout="+patient.String())
 	ctx, api := t.Context(), s.Machines.MachineV1alpha1().Machines(s.Namespace)
 	require.NoError(t, s.Class(ctx, "small"))
 	names := []string{"detached", "attached", "without"}
@@ -92,8 +92,8 @@ func attachmentDeletions(t *testing.T, s *env.Env) (n int) {
 
 func TestVolumes_ForcedDrain_AreDeclaredDetached(t *testing.T) {
 	t.Parallel()
-	s := cluster.Set(t, "forced", lively())
-	s.Play(t, "manager")
+	s := cluster.Set(t, "forced", fastOptions())
+	s.StartManager(t, "manager")
 	ctx, api := t.Context(), s.Machines.MachineV1alpha1().Machines(s.Namespace)
 	require.NoError(t, s.Class(ctx, "small"))
 	m := s.Machine("a", "small")

@@ -23,9 +23,8 @@ import (
 
 func main() {
 	root := flag.String("C", "..", "the repository")
-	skip := flag.String("skip", "", "a folder that is left out")
 	flag.Parse()
-	findings, err := check(context.Background(), *root, *skip)
+	findings, err := check(context.Background(), *root)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "words:", err)
 		os.Exit(2)
@@ -39,18 +38,14 @@ func main() {
 	}
 }
 
-// check returns the findings in the files of the repository but for one folder, in the order of
-// their paths.
-func check(ctx context.Context, root, skip string) ([]string, error) {
+// check returns the findings in the files of the repository, sorted by path.
+func check(ctx context.Context, root string) ([]string, error) {
 	files, err := files(ctx, root)
 	if err != nil {
 		return nil, err
 	}
 	var findings []string
 	for _, name := range files {
-		if skip != "" && strings.HasPrefix(name, skip+"/") {
-			continue
-		}
 		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 		if err != nil {
 			return nil, err

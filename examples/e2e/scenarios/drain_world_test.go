@@ -27,12 +27,12 @@ import (
 	"github.com/machinist-dev/machinist/examples/hollow"
 )
 
-// csiDriver is the CSI driver of the towns.
+// csiDriver is the CSI driver of the drain tests.
 const csiDriver = "csi.example.com"
 
-// town is a namespace with two Nodes and no machines: what package drain is for
-// importers who have Nodes and pods, and nothing else of this project.
-type town struct {
+// drainWorld is a namespace with two Nodes and no machines, for tests of package drain without the
+// rest of this project.
+type drainWorld struct {
 	control *controlplane.ControlPlane
 	client  kubernetes.Interface
 	ns      string
@@ -40,21 +40,21 @@ type town struct {
 	nodes   *hollow.Nodes
 }
 
-// newTown builds a town on a control plane. Its pods take 300 ms to stop.
-func newTown(t *testing.T, c *controlplane.ControlPlane) *town {
+// newDrainWorld returns a drainWorld on a control plane. Its pods take 300 ms to stop.
+func newDrainWorld(t *testing.T, c *controlplane.ControlPlane) *drainWorld {
 	t.Helper()
 	config := c.Config()
-	config.UserAgent = "town"
+	config.UserAgent = "drain"
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
-	w := &town{control: c, client: client, ns: c.Namespace(t, "town")}
+	w := &drainWorld{control: c, client: client, ns: c.Namespace(t, "drain")}
 	w.a, w.b = w.ns+"-a", w.ns+"-b"
 	up := time.Now().Add(-time.Minute)
 	w.nodes = &hollow.Nodes{
 		Client: client, LeaseInterval: 5 * time.Second, PodStopTime: 300 * time.Millisecond,
 		Attachers: []string{csiDriver}, AttachTime: 200 * time.Millisecond, DetachTime: time.Second,
 		VMs: func() []hollow.VM {
-			return []hollow.VM{{ProviderID: "town:///" + w.a, NodeName: w.a, UpSince: up}, {ProviderID: "town:///" + w.b, NodeName: w.b, UpSince: up}}
+			return []hollow.VM{{ProviderID: "drain:///" + w.a, NodeName: w.a, UpSince: up}, {ProviderID: "drain:///" + w.b, NodeName: w.b, UpSince: up}}
 		},
 	}
 	ctx, end := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -78,8 +78,8 @@ func newTown(t *testing.T, c *controlplane.ControlPlane) *town {
 	return w
 }
 
-// until waits until something holds, without a pause of note.
-func (w *town) until(t *testing.T, what string, holds func(ctx context.Context) bool) {
+// until waits until a condition holds.
+func (w *drainWorld) until(t *testing.T, what string, holds func(ctx context.Context) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -94,7 +94,7 @@ func (w *town) until(t *testing.T, what string, holds func(ctx context.Context) 
 
 // pod creates a pod without an owner on a Node, and waits until it runs, and is ready
 // unless its gate is closed.
-func (w *town) pod(t *testing.T, name, node string, edits ...func(*corev1.Pod)) *corev1.Pod {
+func (w *drainWorld) pod(t *testing.T, name, node string, edits ...func(*corev1.Pod)) *corev1.Pod {
 	t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name, Labels: map[string]string{"app": name}},
@@ -129,7 +129,7 @@ func neverReady(p *corev1.Pod) {
 const gate = "example.com/gate"
 
 // open makes a pod ready that was not.
-func (w *town) open(t *testing.T, pod string) {
+func (w *drainWorld) open(t *testing.T, pod string) {
 	t.Helper()
 	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":%q,"status":"True"}]}}`, gate)
 	_, err := w.client.CoreV1().Pods(w.ns).Patch(t.Context(), pod, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
@@ -142,7 +142,7 @@ func app(name string) func(*corev1.Pod) {
 }
 
 // there says whether a pod is still there, and is not going.
-func (w *town) there(t *testing.T, pod *corev1.Pod) bool {
+func (w *drainWorld) there(t *testing.T, pod *corev1.Pod) bool {
 	t.Helper()
 	now, err := w.client.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -153,7 +153,7 @@ func (w *town) there(t *testing.T, pod *corev1.Pod) bool {
 }
 
 // goes waits until a pod is asked to go.
-func (w *town) goes(t *testing.T, pod *corev1.Pod) {
+func (w *drainWorld) goes(t *testing.T, pod *corev1.Pod) {
 	t.Helper()
 	w.until(t, "pod "+pod.Name+" goes", func(ctx context.Context) bool {
 		now, err := w.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
@@ -163,7 +163,7 @@ func (w *town) goes(t *testing.T, pod *corev1.Pod) {
 
 // budget creates a disruption budget for an app, and waits until it counts so many
 // pods, that many of them healthy.
-func (w *town) budget(t *testing.T, name, app string, minAvailable, expected, healthy int32) {
+func (w *drainWorld) budget(t *testing.T, name, app string, minAvailable, expected, healthy int32) {
 	t.Helper()
 	least := intstr.FromInt32(minAvailable)
 	w.budgetOf(t, name, expected, healthy, policyv1.PodDisruptionBudgetSpec{
@@ -171,7 +171,7 @@ func (w *town) budget(t *testing.T, name, app string, minAvailable, expected, he
 	})
 }
 
-func (w *town) budgetOf(t *testing.T, name string, expected, healthy int32, spec policyv1.PodDisruptionBudgetSpec) {
+func (w *drainWorld) budgetOf(t *testing.T, name string, expected, healthy int32, spec policyv1.PodDisruptionBudgetSpec) {
 	t.Helper()
 	api := w.client.PolicyV1().PodDisruptionBudgets(w.ns)
 	_, err := api.Create(t.Context(), &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: name}, Spec: spec}, metav1.CreateOptions{})
@@ -183,7 +183,7 @@ func (w *town) budgetOf(t *testing.T, name string, expected, healthy int32, spec
 }
 
 // asked returns the evictions of a pod that the API server has answered in one way.
-func (w *town) asked(t *testing.T, pod string, code int) (evictions []controlplane.Request) {
+func (w *drainWorld) asked(t *testing.T, pod string, code int) (evictions []controlplane.Request) {
 	t.Helper()
 	requests, err := w.control.Requests()
 	require.NoError(t, err)
@@ -224,7 +224,7 @@ func (g *going) all() []drain.Progress {
 }
 
 // drains begins to drain the Node a.
-func (w *town) drains(ctx context.Context, client kubernetes.Interface, p drain.Policy) *going {
+func (w *drainWorld) drains(ctx context.Context, client kubernetes.Interface, p drain.Policy) *going {
 	g := &going{ended: make(chan struct{})}
 	go func() {
 		defer close(g.ended)
@@ -246,7 +246,7 @@ func (g *going) end(t *testing.T) *going {
 }
 
 // waits for a drain to say that it waits for something, and returns what it says.
-func (g *going) waits(t *testing.T, w *town, subject string, reason machinist.Reason) drain.Progress {
+func (g *going) waits(t *testing.T, w *drainWorld, subject string, reason machinist.Reason) drain.Progress {
 	t.Helper()
 	var found drain.Progress
 	w.until(t, fmt.Sprintf("the drain waits for %s: %s", subject, reason), func(context.Context) bool {

@@ -12,9 +12,9 @@ import (
 	"github.com/machinist-dev/machinist/examples/e2e/env"
 )
 
-// thief takes the label by which machines are selected, and gives it back later. It
+// labelTaker takes the label by which machines are selected, and gives it back later. It
 // is for one goroutine.
-type thief struct {
+type labelTaker struct {
 	s      *env.Env
 	taken  map[string]time.Time // by machine
 	thefts int
@@ -23,7 +23,7 @@ type thief struct {
 
 // round gives back what was taken long ago, and takes from the first machines that
 // have it, but not from too many.
-func (f *thief) round(ctx context.Context, most int, long time.Duration) {
+func (f *labelTaker) round(ctx context.Context, most int, long time.Duration) {
 	list, err := f.s.Machines.MachineV1alpha1().Machines(f.s.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		f.failed = append(f.failed, err)
@@ -45,7 +45,7 @@ func (f *thief) round(ctx context.Context, most int, long time.Duration) {
 	}
 }
 
-func (f *thief) label(ctx context.Context, machine, value string) {
+func (f *labelTaker) label(ctx context.Context, machine, value string) {
 	_, err := f.s.Machines.MachineV1alpha1().Machines(f.s.Namespace).Patch(ctx, machine, mergePatch, []byte(`{"metadata":{"labels":{"name":"`+value+`"}}}`), metav1.PatchOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		f.failed = append(f.failed, err)

@@ -13,15 +13,15 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// line is a line of a story.
+// line is one line of a timeline.
 type line struct {
 	at   time.Time
 	text string
 }
 
-// storyOf tells what happened to the first machine of a log: every change that was
+// timelineOf returns what happened to the first machine of a log: every change that was
 // seen, and every request of the manager that names it or its Node.
-func storyOf(log audit.Log, requests []controlplane.Request, nodeName func(string) string) []string {
+func timelineOf(log audit.Log, requests []controlplane.Request, nodeName func(string) string) []string {
 	var m *v1alpha1.Machine
 	var lines []line
 	for _, c := range log.Changes {
@@ -47,9 +47,9 @@ func storyOf(log audit.Log, requests []controlplane.Request, nodeName func(strin
 		}
 	}
 	slices.SortStableFunc(lines, func(a, b line) int { return a.at.Compare(b.at) })
-	story := []string{"machine " + m.Name}
+	timeline := []string{"machine " + m.Name}
 	for _, l := range lines {
-		story = append(story, fmt.Sprintf("%8.1f ms %s", float64(l.at.Sub(lines[0].at))/float64(time.Millisecond), l.text))
+		timeline = append(timeline, fmt.Sprintf("%8.1f ms %s", float64(l.at.Sub(lines[0].at))/float64(time.Millisecond), l.text))
 	}
-	return story
+	return timeline
 }

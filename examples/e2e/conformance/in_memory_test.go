@@ -103,5 +103,5 @@ func differences(want, got string) string {
 // inMemory is a world without a server.
 func inMemory(t testing.TB) *world {
 	cluster, machines := machinetest.New(draintest.Options{})
-	return &world{t: t, kube: cluster.Client(), machines: machines, ns: "twin-in-memory", patience: 100 * time.Millisecond, tick: func() { cluster.Tick() }}
+	return &world{t: t, kube: cluster.Client(), machines: machines, ns: "conformance", patience: 100 * time.Millisecond, tick: func() { cluster.Tick() }}
 }

@@ -14,16 +14,16 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// life is when something happened to a machine; zero is never.
-type life struct {
+// moments are the times of the steps of a machine. Zero means that a step was not observed.
+type moments struct {
 	made, vm, node, running     time.Time
 	deleted, vmDeleted, removed time.Time
 }
 
-// livesOf puts the lives of machines together from the journal, the history of the
-// cloud and the requests of all.
-func livesOf(log audit.Log, history drivertest.History, requests []controlplane.Request, nodeName func(string) string) []life {
-	all, order := map[types.UID]*life{}, []types.UID{}
+// momentsOf returns the moments of all machines, from the journal, the history of the
+// cloud and the requests.
+func momentsOf(log audit.Log, history drivertest.History, requests []controlplane.Request, nodeName func(string) string) []moments {
+	all, order := map[types.UID]*moments{}, []types.UID{}
 	nodes := map[string]types.UID{}
 	for _, c := range log.Changes {
 		m, ok := c.Object.(*v1alpha1.Machine)
@@ -32,7 +32,7 @@ func livesOf(log audit.Log, history drivertest.History, requests []controlplane.
 		}
 		l := all[m.UID]
 		if l == nil {
-			l = &life{made: c.Time}
+			l = &moments{made: c.Time}
 			all[m.UID], order = l, append(order, m.UID)
 			nodes[nodeName(m.Name)] = m.UID
 		}
@@ -53,14 +53,14 @@ func livesOf(log audit.Log, history drivertest.History, requests []controlplane.
 			first(&l.node, q.Time.Add(q.Latency))
 		}
 	}
-	lives := make([]life, 0, len(order))
+	machines := make([]moments, 0, len(order))
 	for _, uid := range order {
-		lives = append(lives, *all[uid])
+		machines = append(machines, *all[uid])
 	}
-	return lives
+	return machines
 }
 
-func (l *life) see(c audit.Change, m *v1alpha1.Machine) {
+func (l *moments) see(c audit.Change, m *v1alpha1.Machine) {
 	if m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning {
 		first(&l.running, c.Time)
 	}
@@ -82,7 +82,7 @@ func first(t *time.Time, now time.Time) {
 // whole returns how long it took from the requests until the last machine was
 // there, and until the last was gone: the median, if there were several. Zero means
 // that this is not known for all of them.
-func whole(lives []life, t timing) (up, down time.Duration) {
+func whole(machines []moments, t timing) (up, down time.Duration) {
 	ups, downs := series{}, series{}
 	for i, begin := range t.created {
 		end := time.Now()
@@ -90,7 +90,7 @@ func whole(lives []life, t timing) (up, down time.Duration) {
 			end = t.created[i+1]
 		}
 		var ran, left []time.Time
-		for _, l := range lives {
+		for _, l := range machines {
 			if !l.made.Before(begin) && l.made.Before(end) {
 				ran, left = append(ran, l.running), append(left, l.removed)
 			}
