@@ -11,12 +11,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -35,18 +33,23 @@ func documentedCommands(t *testing.T, page string) []string {
 	return all
 }
 
-// runDocumented runs a command of a page with bash, in the root of the repository. The other
-// scenarios share the cluster, so that the server only checks what is applied to all namespaces.
-func runDocumented(t *testing.T, s *env.Env, command string) (string, error) {
+// kubectlFolder returns a folder with a program kubectl for a namespace.
+func kubectlFolder(t *testing.T, namespace string) string {
 	t.Helper()
 	program, config := kubectlFiles(t)
-	wrapper := t.TempDir()
-	script := "#!/bin/sh\nexec " + program + " --kubeconfig=" + config + " --namespace=" + s.Namespace + " \"$@\"\n"
-	require.NoError(t, os.WriteFile(filepath.Join(wrapper, "kubectl"), []byte(script), 0o700)) //nolint:gosec // it is a program
+	script := "#!/bin/sh\nexec " + program + " --kubeconfig=" + config + " --namespace=" + namespace + " \"$@\"\n"
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "kubectl"), []byte(script), 0o700)) //nolint:gosec // it is a program
+	return folder
+}
+
+// runDocumented runs a command of a page with bash, in the root of the repository, with programs of
+// a folder. Other scenarios share the cluster, so the server only checks what would be applied.
+func runDocumented(ctx context.Context, folder, command string) (string, error) {
 	command = strings.ReplaceAll(command, "kubectl apply", "kubectl apply --dry-run=server")
-	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", command)
+	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", command) //nolint:gosec // from the documents
 	cmd.Dir = filepath.Join("..", "..", "..")
-	cmd.Env = append(os.Environ(), "PATH="+wrapper+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -70,18 +73,16 @@ func TestDocuments_KubectlCommands_Succeed(t *testing.T) {
 	stuck.Spec.ProgressDeadlineSeconds = new(int32(1))
 	_, err = s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace).Create(t.Context(), stuck, metav1.CreateOptions{})
 	require.NoError(t, err)
-	ran := 0
+	folder, ran := kubectlFolder(t, s.Namespace), 0
 	for _, page := range []string{"operations.md", "rollouts.md", "migrating.md"} {
 		for _, command := range documentedCommands(t, page) {
 			ran++
-			t.Run(command, func(t *testing.T) {
-				s.Wait(t, 2*time.Minute, command, func(context.Context) (string, error) {
-					out, err := runDocumented(t, s, command)
-					if err != nil {
-						return fmt.Sprintf("%v: %s", err, out), nil
-					}
-					return "", nil
-				})
+			s.Wait(t, patience, command, func(ctx context.Context) (string, error) {
+				out, err := runDocumented(ctx, folder, command)
+				if err != nil {
+					return fmt.Sprintf("%v: %s", err, out), nil //nolint:nilerr // the command may need time
+				}
+				return "", nil
 			})
 		}
 	}
