@@ -153,7 +153,7 @@ func TestImports_EveryPackage_OnlyItsRow(t *testing.T) {
 	}
 }
 
-// allows says whether a package may name an import.
+// allows reports whether a package may name an import.
 func (r importRule) allows(name, path string, all map[string]listedPackage) bool {
 	switch {
 	case strings.HasPrefix(path, sdk+"/"):

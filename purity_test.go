@@ -185,7 +185,7 @@ func (p *purity) selector(n *ast.SelectorExpr, mayWait bool) {
 	}
 }
 
-// takesContext says whether a parameter is a context.
+// takesContext reports whether a parameter is a context.
 func takesContext(p *purity, f *ast.FuncType) bool {
 	return slices.ContainsFunc(f.Params.List, func(param *ast.Field) bool {
 		s, ok := param.Type.(*ast.SelectorExpr)

@@ -34,7 +34,7 @@ type laws struct {
 	every    int // of so many decisions one is made again
 }
 
-// ours says whether a machine belongs to a set of the deployment.
+// ours reports whether a machine belongs to a set of the deployment.
 func (l *laws) ours(m *v1alpha1.Machine) bool { return l.setOf(m) != nil }
 
 func (l *laws) setOf(m *v1alpha1.Machine) *v1alpha1.MachineSet {
@@ -113,7 +113,7 @@ func (l *laws) available(s *v1alpha1.MachineSet, m *v1alpha1.Machine) bool {
 	return !beingUpdated(l.r.w.Node(m)) && !machineset.Leaving(m) && machineset.AvailableFor(m, settle, l.r.w.Now())
 }
 
-// beingUpdated says whether a Node is selected for an update that has not succeeded
+// beingUpdated reports whether a Node is selected for an update that has not succeeded
 // yet.
 func beingUpdated(node *corev1.Node) bool {
 	return node != nil && node.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] == "true" &&
@@ -175,7 +175,7 @@ func (l *laws) wroteSet(c deploymenttest.Change, s *v1alpha1.MachineSet, before 
 	}
 }
 
-// makesMore says whether a set asks for machines that it does not have. A size that
+// makesMore reports whether a set asks for machines that it does not have. A size that
 // follows machines which have moved to the set makes none: they were there before.
 func (l *laws) makesMore(s *v1alpha1.MachineSet) bool {
 	return machineset.Count(s, l.r.w.MachinesOf(s), nil, l.r.w.Now()).Present < int(s.Spec.Replicas)
@@ -411,7 +411,7 @@ func (l *laws) choose(in deployment.Observation, s *v1alpha1.MachineSet, m *v1al
 	}
 }
 
-// namedBefore says whether a machine goes already for the size the set has.
+// namedBefore reports whether a machine goes already for the size the set has.
 func namedBefore(s *v1alpha1.MachineSet, m *v1alpha1.Machine) bool {
 	return slices.Contains(machineset.Victims(s), m.Name)
 }
@@ -463,7 +463,7 @@ func (l *laws) setNamed(name string) *v1alpha1.MachineSet {
 	return nil
 }
 
-// harmed says whether what is there is not of the making of controllers alone: what
+// harmed reports whether what is there is not of the making of controllers alone: what
 // they had decided before they saw it is no break of a law.
 func (l *laws) harmed() bool { return l.r.kind.failing || l.r.kind.resizes }
 
@@ -510,7 +510,7 @@ func (l *laws) sawTaken(in deployment.Observation) {
 	clear(l.taken)
 }
 
-// beingCarriedOut says whether a set has yet to let machines go.
+// beingCarriedOut reports whether a set has yet to let machines go.
 func (l *laws) beingCarriedOut() bool {
 	for _, s := range l.sets() {
 		machines := l.r.w.MachinesOf(s)

@@ -183,7 +183,7 @@ func compileSelector(s *metav1.LabelSelector, pairs []labelPair) (labels.Selecto
 	return selector, pairs
 }
 
-// covers says whether the budget covers a pod of its namespace.
+// covers reports whether the budget covers a pod of its namespace.
 func (b *budget) covers(pod *corev1.Pod) bool {
 	if b.selector != nil {
 		return b.selector.Matches(labels.Set(pod.Labels))

@@ -107,7 +107,7 @@ func TestTakePermit_RefusedBeforeVM_VMIsCreated(t *testing.T) {
 	require.Equal(t, now.Add(5*time.Second), d.NextCheck)
 }
 
-// TestTakePermit_VMNotFound_HasVMGone asserts that the question says whether anything would
+// TestTakePermit_VMNotFound_HasVMGone asserts that the question reports whether anything would
 // be destroyed, and that this is looked for also while the machine is held.
 func TestTakePermit_VMNotFound_HasVMGone(t *testing.T) {
 	vanished := vm(machine.VMView{Presence: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now.Add(-time.Second)})

@@ -445,7 +445,7 @@ func (s *sim) act(m *v1alpha1.Machine, kept *memory, do machine.Action, b incide
 	return after, err
 }
 
-// calls says whether an effect is a driver call.
+// calls reports whether an effect is a driver call.
 func calls(do machine.Action) bool {
 	switch do.(type) {
 	case machine.LookForVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM:
@@ -561,7 +561,7 @@ func (s *sim) checkRest() {
 	}
 }
 
-// forced says whether a person asked for force.
+// forced reports whether a person asked for force.
 func forced(m *v1alpha1.Machine) bool { return m.Labels[v1alpha1.LabelKeyForceDeletion] == "true" }
 
 // round makes a round of draining: pods go in the third, and then their volumes have

@@ -423,7 +423,7 @@ func (w *world) condition(t corev1.NodeConditionType) *corev1.NodeCondition {
 	return nil
 }
 
-// tainted says whether the Node has the taint of preserved Nodes.
+// tainted reports whether the Node has the taint of preserved Nodes.
 func (w *world) tainted() bool {
 	return nodeops.HasTaint(w.in.Node.Node.Spec.Taints, corev1.Taint{Key: v1alpha1.TaintNodePreserved, Effect: corev1.TaintEffectNoSchedule})
 }

@@ -412,7 +412,7 @@ func (w *cordonWorld) uncordon(h cordonHistory, owner string) cordonHistory {
 	return next
 }
 
-// cares says whether the cordon of an owner has the mark.
+// cares reports whether the cordon of an owner has the mark.
 func (w *cordonWorld) cares(owner string) bool {
 	f := w.a
 	if owner == w.b.Owner {

@@ -12,8 +12,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// A cache is what a controller sees of the world. Objects in it are never modified,
-// only replaced, so that caches share them.
+// A cache is the view of a controller. Its objects are replaced and never modified, so that caches
+// share them.
 type cache struct {
 	sets     table[*v1alpha1.MachineSet]
 	machines table[*v1alpha1.Machine]
@@ -36,7 +36,7 @@ func (c *cache) clone() *cache {
 	return next
 }
 
-// show puts an object into the cache, or takes it out.
+// show adds, replaces or removes an object.
 func (c *cache) show(n news) {
 	switch n.kind {
 	case kindDeployment: // which is always read live
@@ -76,7 +76,7 @@ func (c *cache) showMachine(name string, next *v1alpha1.Machine) {
 	}
 }
 
-// find returns an object of a kind and name, to whichever deployment it belongs.
+// find returns an object of a kind and name, of any deployment.
 func (c *cache) find(kind, name string) metav1.Object {
 	switch kind {
 	case kindSet:
@@ -110,7 +110,7 @@ func ownerOf(m *v1alpha1.Machine) types.UID {
 
 func nodeName(m *v1alpha1.Machine) string { return m.Labels[v1alpha1.NodeLabelKey] }
 
-// news is that an object has changed; without one, that it is gone.
+// news is a change of an object. after is nil if the object does not exist any more.
 type news struct {
 	kind    string
 	name    string
@@ -119,15 +119,14 @@ type news struct {
 	node    *corev1.Node
 }
 
-// A follower is a cache that lags behind. The news of each kind come in their
-// order, those of different kinds do not wait for each other.
+// A follower is a cache that is stale. Changes of one kind appear in their order, and changes of
+// different kinds independently.
 type follower struct {
 	*cache
 	waiting map[string][]news
 }
 
-// advance shows the news but for the last few of each kind, and says whether any
-// are left.
+// advance shows the changes except the last few of each kind, and reports whether any are left.
 func (f *follower) advance(lag func(string) int) bool {
 	left := false
 	for _, kind := range []string{kindSet, kindMachine, kindNode} {

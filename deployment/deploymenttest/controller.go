@@ -9,14 +9,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// A loop is when a controller is to decide again.
+// A loop has the time of the next decision of a controller.
 type loop struct {
 	due time.Time // zero if only a change wakes it
 }
 
 func (l *loop) isDue(now time.Time) bool { return !l.due.IsZero() && !l.due.After(now) }
 
-// by makes a controller decide again at a time, or before.
+// by makes a controller decide again at the given time at the latest.
 func (l *loop) by(at time.Time) {
 	if !at.IsZero() && (l.due.IsZero() || at.Before(l.due)) {
 		l.due = at
@@ -25,8 +25,7 @@ func (l *loop) by(at time.Time) {
 
 var noTime time.Time
 
-// again is when a controller looks again whose cache lags behind, or one of whose
-// writes has failed.
+// again is the time to the next decision of a controller with a stale cache or a failed write.
 const again = time.Second
 
 var (
@@ -35,7 +34,7 @@ var (
 	errTimeout = apierrors.NewTimeoutError("the answer was lost", 0)
 )
 
-// call makes a write of a controller, with the trouble that there is.
+// call makes a write of a controller, with the outcome of the model.
 func (w *World) call(by, verb string, kind string, name string, write func() error) error {
 	outcome := Done
 	if w.model.Call != nil {
@@ -64,7 +63,7 @@ func (w *World) call(by, verb string, kind string, name string, write func() err
 // troubled reports whether caches may lag, turns may be missed or calls may fail.
 func (m Model) troubled() bool { return m.Lag != nil || m.Idle != nil || m.Call != nil }
 
-// misses says whether a controller misses its turn.
+// misses reports whether a controller misses its turn.
 func (w *World) misses(controller string, l *loop) bool {
 	if w.model.Idle == nil || !w.model.Idle(controller) {
 		return false
@@ -73,8 +72,7 @@ func (w *World) misses(controller string, l *loop) bool {
 	return true
 }
 
-// look brings a cache up to date as far as it goes, and says whether anything is
-// left to be shown.
+// look advances a cache, and reports whether it is still stale.
 func (w *World) look(controller string, f *follower) bool {
 	if f == nil {
 		return false
@@ -82,7 +80,7 @@ func (w *World) look(controller string, f *follower) bool {
 	return f.advance(func(k string) int { return w.model.Lag(controller, k) })
 }
 
-// catchUp shows a cache everything, as after a restart.
+// catchUp shows a cache all changes, as after a restart.
 func catchUp(f *follower) {
 	if f != nil {
 		f.advance(func(string) int { return 0 })

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package deploymenttest simulates the rollout of a MachineDeployment in virtual time: [New] returns
-// a [World] with its sets, machines and Nodes, [World.Step] plays one pass and [World.Run] all of
-// them. A [Model] says how long machines take and what fails.
+// a [World] with its sets, machines and Nodes, [World.Step] runs one pass and [World.Run] all of
+// them. A [Model] defines how long machines take and what fails.
 //
 //	package main
 //
@@ -36,27 +36,24 @@
 //
 // [deployment.Decide] decides about the deployment, and [machineset.Decide] about its sets.
 //
-// In between, users and other clients may change whatever they like: see
-// [World.Edit], [World.DeleteMachine], [World.SetPhase] and the others.
+// Between steps, [World.Edit], [World.DeleteMachine], [World.SetPhase] and other methods change
+// objects as users and other clients do.
 //
-// # What is like the real thing
+// # Simulated
 //
-// Objects have resource versions, generations, UIDs and finalizers, and writes are
-// refused as an API server refuses them: a stale version or another UID is a
-// conflict, a name that is taken is taken, what is being deleted takes no new
-// finalizer and goes with its last one. The controllers are thin loops as those of
-// the examples: they claim, decide, act, and store the status; they keep
-// [machine.Expectations]. With Model.Lag, Idle and Call their caches lag
-// behind, turns are missed, calls fail, and processes end and start again.
+// Objects have resource versions, generations, UIDs and finalizers. Writes are refused as an API
+// server refuses them: a stale resource version, another UID or an existing name is a conflict, and
+// an object that is being deleted accepts no new finalizer. The controllers are loops as in
+// examples/controllers: they claim, decide, act, and store the status, with
+// [machine.Expectations]. With Model.Lag, Idle and Call their caches are stale, they miss turns,
+// calls fail, and processes crash and restart.
 //
-// # What is not
+// # Not simulated
 //
-// Machines follow a few timers and no provider. Pods, drains and preservation
-// do not exist: a drain takes no time of its own. Only the controllers
-// delete objects, also those that have lost their owner. Objects are whatever Go values were written; they
-// have not been through JSON.
+// Machines follow timers, without a provider. Pods and preservation do not exist, and a drain takes
+// no time. Only the controllers delete objects, including objects without an owner. Objects are not
+// encoded as JSON.
 //
-// Nothing here reads a clock, starts a goroutine or makes random numbers: two runs
-// with the same model are the same. A step costs time in proportion to the machines
-// of the sets that have something to do.
+// The package reads no clock, starts no goroutine and uses no random numbers: two runs with the same
+// model are equal. The cost of a step is proportional to the machines of the sets that act.
 package deploymenttest

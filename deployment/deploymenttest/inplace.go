@@ -12,8 +12,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// updateInPlace does what a machine controller does about the labels of a Node;
-// see package machine. Draining takes no time of its own.
+// updateInPlace reacts to the labels of a Node as a machine controller does, see package machine. A
+// drain takes no time.
 func (w *World) updateInPlace(name string) {
 	m := w.Machine(name)
 	n := w.Node(m)
@@ -39,7 +39,7 @@ func (w *World) updateInPlace(name string) {
 
 func critical(t corev1.Taint) bool { return t.Key == v1alpha1.TaintNodeCriticalComponentsNotReady }
 
-// setCondition gives a condition to a Node and to its machine.
+// setCondition sets a condition of a Node and of its machine.
 func (w *World) setCondition(name string, c corev1.NodeCondition) {
 	w.writeNode(w.Node(w.Machine(name)), status, func(n *corev1.Node) {
 		i := slices.IndexFunc(n.Status.Conditions, func(o corev1.NodeCondition) bool { return o.Type == c.Type })
@@ -73,7 +73,7 @@ func (w *World) beginUpdate(name string) {
 	})
 }
 
-// tellResult does what the agent on a Node does when the update has ended.
+// tellResult sets the labels of the agent on a Node at the end of an update.
 func (w *World) tellResult(n *corev1.Node, ok bool) {
 	w.writeNode(n, metadataAndSpec, func(n *corev1.Node) {
 		result := v1alpha1.LabelValueNodeUpdateSuccessful
@@ -85,7 +85,7 @@ func (w *World) tellResult(n *corev1.Node, ok bool) {
 	})
 }
 
-// endUpdate follows the result of an update.
+// endUpdate reacts to the result of an update.
 func (w *World) endUpdate(name string) {
 	m := w.Machine(name)
 	phase := m.Status.CurrentStatus.Phase
@@ -106,7 +106,7 @@ func (w *World) endUpdate(name string) {
 	}
 }
 
-// giveUp has a machine fail whose update in place has failed.
+// giveUp fails a machine after its in-place update has failed.
 func (w *World) giveUp(m *v1alpha1.Machine) {
 	if w.model.HealthTimeout <= 0 {
 		return

@@ -12,97 +12,91 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// A Model says how the machines of a [World] behave, and how its controllers
-// decide. The zero Model is a world in which everything works. Its functions have
-// to be functions of their arguments, or follow a seeded source of random numbers,
-// for two runs to be the same. They must not modify what they are given.
+// A Model defines how the machines of a [World] behave, and the policies of its controllers. The
+// zero Model is a world without failures. Its functions must not modify their arguments. Two runs
+// are equal if the functions depend on their arguments, or on a seeded source of random numbers.
 type Model struct {
-	// Start is when the world begins. Zero: 1 January 2000, UTC.
+	// Start is the time at the start. Zero means 1 January 2000, UTC.
 	Start time.Time
-	// Policy and SetPolicy are how the controllers decide.
+	// Policy and SetPolicy are the policies of the controllers.
 	Policy    deployment.Policy
 	SetPolicy machineset.Policy
-	// NoCluster says that there is no cluster which machines join: they are
-	// available as soon as they have come up, and there are no Nodes.
+	// NoCluster means that there is no target cluster and no Node. A machine is available when its
+	// VM is up.
 	NoCluster bool
 
-	// Create is asked when the provider is to make the VM of a machine. An error is
-	// one of the provider (see package codes): the machine is in CrashLoopBackOff,
-	// and the provider is asked again after Retry. Nil: it always succeeds.
+	// Create is called to create the VM of a machine. An error is an error of the provider (see
+	// package codes): the machine is in CrashLoopBackOff, and Create is called again after Retry.
+	// Nil means that it succeeds.
 	Create func(m *v1alpha1.Machine) error
-	// Retry is how long it takes until the provider is asked again. Zero and
-	// negative: 1 minute.
+	// Retry is the time between two calls of Create. Zero and negative mean 1 minute.
 	Retry time.Duration
-	// Join says how long a machine takes from its VM to being available; false: it
-	// never is. Nil: 2 minutes.
+	// Join returns the time from the VM of a machine to the available machine, and false if it
+	// never becomes available. Nil means 2 minutes.
 	Join func(m *v1alpha1.Machine) (time.Duration, bool)
-	// CreationTimeout is after how long a machine that has not joined is Failed.
-	// Zero: never.
+	// CreationTimeout is the time after which a machine that has not joined fails. Zero means
+	// never.
 	CreationTimeout time.Duration
-	// Leave says how long a machine takes from its deletion to being gone. Nil: 1
+	// Leave returns the time from the deletion of a machine to the end of the object. Nil means 1
 	// minute.
 	Leave func(m *v1alpha1.Machine) time.Duration
-	// Update says how long an update in place takes from the selection of the Node;
-	// false: it fails after that time. Nil: 5 minutes.
+	// Update returns the duration of an in-place update from the selection of the Node, and false
+	// if it then fails. Nil means 5 minutes.
 	Update func(m *v1alpha1.Machine) (time.Duration, bool)
-	// HealthTimeout is how long after a failed update in place a machine is Failed.
-	// Zero: never.
+	// HealthTimeout is the time after a failed in-place update at which a machine fails. Zero means
+	// never.
 	HealthTimeout time.Duration
 
-	// Lag is asked, before a controller decides, how many of the writes of a kind its
-	// cache does not show yet, at most. The name of a controller is that of the
-	// deployment or set. Writes of one kind come in their order. Nil: caches show
-	// everything at once.
+	// Lag returns the maximum number of writes of a kind that the cache of a controller does not
+	// show yet. It is called before each decision. The name of a controller is the name of the
+	// deployment or set. Writes of one kind appear in their order. Nil means that caches are
+	// current.
 	Lag func(controller, kind string) int
-	// Idle is asked whether a controller misses its turn; its next one is a second
-	// later. "machine" stands for machine controllers. Nil: none does.
+	// Idle reports whether a controller misses its turn. Its next turn is a second later. "machine"
+	// stands for the machine controllers. Nil means that none does.
 	Idle func(controller string) bool
-	// Call is asked what becomes of a write that a controller is about to make. The
-	// verb is "create", "update", "update status" or "delete". Nil: all succeed.
+	// Call returns the outcome of a write of a controller. The verb is "create", "update", "update
+	// status" or "delete". Nil means that all succeed.
 	Call func(controller, verb, kind, name string) Outcome
 
-	// OnWrite is called after every write. What it and the functions below are given
-	// is to be read only, and lists and maps are good until the function returns.
+	// OnWrite is called after every write. The arguments of OnWrite and of the functions below are
+	// read-only, and their lists and maps are valid until the function returns.
 	OnWrite func(Change)
-	// OnDecision is called with every decision about the deployment, before it is
-	// carried out.
+	// OnDecision is called with every decision about the deployment, before its actions.
 	OnDecision func(in deployment.Observation, d deployment.Decision)
-	// OnSetDecision is called with every decision about a set, before it is carried
-	// out.
+	// OnSetDecision is called with every decision about a set, before its actions.
 	OnSetDecision func(in machineset.Observation, d machineset.Decision)
 }
 
-// An Outcome is what becomes of a write of a controller. The zero Outcome is that it goes through
-// to the API server, which may still refuse it.
+// An Outcome is the outcome of a write of a controller. The zero Outcome passes it to the API
+// server, which may refuse it.
 type Outcome int
 
 const (
-	// Done lets the call through.
+	// Done passes the call to the API server.
 	Done Outcome = iota
 	// Refused means that the API server answers with an error and does nothing.
 	Refused
-	// AnswerLost means that the call has its effect, and the controller is told of
-	// a timeout.
+	// AnswerLost means that the call has its effect, and the controller gets a timeout.
 	AnswerLost
-	// CrashBefore ends the process of the controller instead of the call; it
-	// restarts without memory and with a cache that shows everything.
+	// CrashBefore ends the process of the controller before the call. It restarts with an empty
+	// memory and a current cache.
 	CrashBefore
-	// CrashAfter ends it after the call.
+	// CrashAfter ends the process of the controller after the call.
 	CrashAfter
 )
 
 // A Change is one write that the API server accepted.
 type Change struct {
-	// At is when.
+	// At is the time of the write.
 	At time.Time
-	// By is the name of the deployment or set whose controller wrote, "machine" for
-	// machine controllers and kubelets, or "user" for the methods of the World.
+	// By is the name of the deployment or set of the controller that wrote, "machine" for machine
+	// controllers and kubelets, or "user" for the methods of [World].
 	By string
-	// Kind and Name of the object.
+	// Kind and Name identify the object.
 	Kind string
 	Name string
-	// Before and After are the object: nil before it was created, and after it has
-	// gone. They are never modified.
+	// Before is nil for a creation, and After for the end of an object. They are never modified.
 	Before, After metav1.Object
 }
 

@@ -25,7 +25,7 @@ type planner struct {
 	last     deployment.Decision
 }
 
-// plan lets the controller of the deployment decide once.
+// plan makes the controller of the deployment decide once.
 func (w *World) plan() {
 	p := &w.planner
 	name := w.name()
@@ -47,7 +47,7 @@ func (w *World) plan() {
 	}
 }
 
-// planOnce decides and acts, once more if the name of a new set was taken.
+// planOnce decides and acts. It repeats this once if the name of a new set exists.
 func (w *World) planOnce(taken *v1alpha1.MachineSet) error {
 	in, err := w.observe()
 	if err != nil {
@@ -87,7 +87,7 @@ func (w *World) planOnce(taken *v1alpha1.MachineSet) error {
 	return err
 }
 
-// observe gathers what is known of the deployment, and claims its sets.
+// observe returns the observation of the deployment, and claims its sets.
 func (w *World) observe() (deployment.Observation, error) {
 	d, c := w.deployment, w.planner.cache
 	w.planner.expected = w.planner.expected.Observe(c.find, true)
@@ -144,7 +144,7 @@ func (w *World) act(action deployment.Action, d **v1alpha1.MachineDeployment) er
 	}
 }
 
-// read reads an object past every cache; a nil pointer is one that does not exist.
+// read reads an object from the API server. A nil pointer means that it does not exist.
 func (w *World) read(k string, name string) metav1.Object {
 	switch k {
 	case kindSet:
@@ -156,7 +156,7 @@ func (w *World) read(k string, name string) metav1.Object {
 	}
 }
 
-// wrote remembers a write which the cache has to show.
+// wrote records a write that the cache has to show.
 func (w *World) wrote(o metav1.Object, err error) error {
 	if err == nil {
 		w.planner.expected = w.planner.expected.Updated(o, w.now)
@@ -164,7 +164,7 @@ func (w *World) wrote(o metav1.Object, err error) error {
 	return err
 }
 
-// created remembers a creation which the cache has to show.
+// created records a creation that the cache has to show.
 func (w *World) created(o metav1.Object, err error) error {
 	if err == nil {
 		w.planner.expected = w.planner.expected.Created(o, w.now)
@@ -194,10 +194,9 @@ func (w *World) record(d *v1alpha1.MachineDeployment, decision deployment.Decisi
 	return err
 }
 
-// idle says whether a decision would be the same again once its status is stored, so
-// that its own status need not wake the controller: it changes nothing else, and
-// holds nothing until a time. Such a time may follow from the status. Where there is
-// trouble a controller takes every turn that it gets.
+// idle reports whether the decision will be the same after its status is stored, so that its own
+// status need not wake the controller: it has no action, and no hold until a time, which may depend
+// on the status.
 func idle(d deployment.Decision) bool {
 	return len(d.Actions) == 0 && !slices.ContainsFunc(d.Holds, func(h machinist.Hold) bool { return !h.Until.IsZero() })
 }

@@ -26,7 +26,7 @@ type setLoop struct {
 	follower *follower // nil: the truth
 }
 
-// pass lets the controller of a set decide once.
+// pass makes the controller of a set decide once.
 func (w *World) pass(s *setLoop) {
 	if w.misses(s.name, &s.loop) {
 		return
@@ -66,7 +66,7 @@ func (w *World) pass(s *setLoop) {
 	}
 }
 
-// observeSet gathers what is known of a set, and claims its machines.
+// observeSet returns the observation of a set, and claims its machines.
 func (w *World) observeSet(s *setLoop, live *v1alpha1.MachineSet) (machineset.Observation, error) {
 	c := w.truth
 	if s.follower != nil {
@@ -104,8 +104,8 @@ func (w *World) observeSet(s *setLoop, live *v1alpha1.MachineSet) (machineset.Ob
 	return in, nil
 }
 
-// actOnSet carries out the actions of a decision about a set. An error ends it;
-// that of a creation or deletion is told by the failure.
+// actOnSet carries out the actions of a decision about a set, until the first error. The Failure
+// describes the error of a creation or deletion.
 func (w *World) actOnSet(s *setLoop, in *machineset.Observation, actions []machineset.Action) (machineset.Failure, error) {
 	var failure machineset.Failure
 	for _, action := range actions {
@@ -163,8 +163,7 @@ func (w *World) deleteMachine(s *setLoop, a machineset.Delete) error {
 	return w.settle(s, a.Name, ignoreNotFound(err))
 }
 
-// createMachines makes machines in batches that double, and stops after the first
-// batch in which something failed.
+// createMachines creates machines in batches of doubling size, until the first batch with an error.
 func (w *World) createMachines(s *setLoop, set *v1alpha1.MachineSet, count int) error {
 	for _, batch := range machineset.Batches(count) {
 		var failed error
@@ -198,7 +197,7 @@ func (w *World) createMachine(s *setLoop, set *v1alpha1.MachineSet) error {
 	return w.settle(s, name, err)
 }
 
-// settle takes the answer to a request into account for what is in flight.
+// settle records the result of a request in the expectations.
 func (w *World) settle(s *setLoop, name string, err error) error {
 	next, look := s.expected.Failed(machine.KindMachine, name, err)
 	if err == errCrash { //nolint:errorlint // never wrapped
@@ -234,8 +233,8 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// giveOwners makes the edit of owner references in a copy, which shares nothing with
-// the object afterwards that the edit changes.
+// giveOwners changes the owner references of an object. The changed references share no memory with
+// the old ones.
 func giveOwners(o *metav1.ObjectMeta, e machineset.OwnersEdit) {
 	o.OwnerReferences, o.ResourceVersion = e.OwnerReferences, e.ResourceVersion
 	o.Annotations = maps.Clone(o.Annotations)

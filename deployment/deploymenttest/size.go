@@ -12,22 +12,22 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// A Size is what a set has.
+// A Size has the numbers of machines of a set.
 type Size struct {
-	// Name of the set, and the class of its machines.
+	// Name is the name of the set, and Class the class of its machines.
 	Name, Class string
-	// New says that it is the set of the present template.
+	// New means that it is the set of the current template.
 	New bool
-	// Spec is the size it should have.
+	// Spec is the desired number of machines.
 	Spec int32
-	// Counts are its machines.
+	// Counts are the numbers of its machines.
 	Counts machineset.Counts
-	// Phases are its machines by phase, those that are leaving as Terminating.
+	// Phases are the numbers of its machines by phase. Deleted machines count as Terminating.
 	Phases map[v1alpha1.MachinePhase]int
 }
 
-// A sizing is a size that was counted before. It holds for as long as the set and
-// its machines stay the same and, if machines have to settle, for one instant.
+// A sizing is a counted size. It is valid until the set or its machines change, and for one instant
+// if machines have to become available.
 type sizing struct {
 	set     *v1alpha1.MachineSet
 	changes int // of the table of its machines
@@ -35,9 +35,8 @@ type sizing struct {
 	size    Size
 }
 
-// Sizes returns what the sets have, in the order in which they were created. What it
-// returns for a set that has not changed is what it returned before, maps included:
-// read it only.
+// Sizes returns the sizes of the sets in the order of their creation. The result is read-only:
+// unchanged sets share their maps between calls.
 func (w *World) Sizes() []Size {
 	newSet, _ := deployment.FindSets(w.deployment, w.truth.sets.list())
 	known := make(map[types.UID]sizing, len(w.sizings))

@@ -10,21 +10,19 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// A Frame is one step of a world: what happened to machines, then what the
-// controllers of the sets did about it, then what that of the deployment did.
+// A Frame is one step of a world: changes of machines, then the decisions about the sets, then the
+// decision about the deployment.
 type Frame struct {
-	// At is when.
+	// At is the time.
 	At time.Time
-	// Events are what happened to machines since the last frame, in words.
+	// Events describe the changes of machines since the last frame.
 	Events []string
-	// Sets are the decisions about sets, in their order, but for those that do
-	// nothing.
+	// Sets are the decisions about sets with an action, in the order of the sets.
 	Sets []SetDecision
-	// Decided says that the deployment was decided about; Decision is how. It may
-	// do nothing.
+	// Decided means that there is a decision about the deployment. It may have no action.
 	Decided  bool
 	Decision deployment.Decision
-	// Sizes are the sets as they are now, in the order in which they were created.
+	// Sizes are the current sizes of the sets in the order of their creation.
 	Sizes []Size
 }
 
@@ -36,20 +34,18 @@ type SetDecision struct {
 	Decision machineset.Decision
 }
 
-// Step moves the world on to the next instant at which something changes, lets it
-// happen, and has the controllers decide: those of the sets as often as they have
-// something to do, that of the deployment once. It returns false, and a frame
-// without meaning, when the world has come to rest: nothing is about to happen to
-// a machine, and the controllers change nothing for two hours. The
-// time is then that of the last change. Whatever is changed from outside wakes the
-// world again.
+// Step advances the time to the next change, applies it, and runs the controllers: those of the
+// sets until they have nothing to do, that of the deployment once. It returns false, without a
+// frame, when the world is at rest: no machine is about to change, and the controllers change
+// nothing for two hours. The time is then the time of the last change. A change from outside ends
+// the rest.
 func (w *World) Step() (Frame, bool) {
 	f, end := w.step(w.now.Add(forever))
 	return f, end == moved
 }
 
-// Run steps until the world has come to rest, and says whether it has before the
-// limit, which is on the time that passes in it. It returns the last frame.
+// Run steps until the world is at rest, or until the limit of time in the world, and reports
+// whether it is at rest. It returns the last frame.
 func (w *World) Run(limit time.Duration) (last Frame, rest bool) {
 	until := w.now.Add(max(0, limit))
 	for {
@@ -71,8 +67,8 @@ const (
 	atLimit // nothing changes until the limit, which it is now
 )
 
-// quiet is for how long the controllers are asked again although nothing has changed,
-// before the world counts as having come to rest.
+// quiet is the time without a change after which the world is at rest. The controllers run during
+// that time.
 const quiet = 2 * time.Hour
 
 const forever = 200 * 365 * 24 * time.Hour
@@ -101,7 +97,7 @@ func (w *World) step(until time.Time) (Frame, int) {
 	}
 }
 
-// rewind goes back to a time since which nothing has changed.
+// rewind sets the time back to the last change.
 func (w *World) rewind(to time.Time) {
 	back := to.Sub(w.now)
 	w.now = to
@@ -121,7 +117,7 @@ func (w *World) rewind(to time.Time) {
 	}
 }
 
-// round has all controllers act that are due.
+// round runs all controllers that are due.
 func (w *World) round() {
 	trouble := w.model.Idle != nil || w.model.Lag != nil
 	for {
@@ -136,8 +132,7 @@ func (w *World) round() {
 	}
 }
 
-// passes has the controllers of the sets decide that are due, and says whether
-// there were any.
+// passes runs the controllers of the sets that are due, and reports whether there were any.
 func (w *World) passes() bool {
 	worked := false
 	for _, s := range slices.Clone(w.setLoops.list()) {
@@ -153,7 +148,7 @@ func (w *World) passes() bool {
 	return worked
 }
 
-// nextDue returns when something is due next, zero if nothing is.
+// nextDue returns the time at which something is due next, or zero.
 func (w *World) nextDue() time.Time {
 	l := loop{}
 	l.by(w.planner.due)

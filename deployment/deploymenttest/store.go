@@ -40,7 +40,7 @@ func resource(k string) schema.GroupResource {
 	}
 }
 
-// An object is one of the four kinds.
+// An object is an object of one of the four kinds.
 type object interface {
 	comparable
 	metav1.Object
@@ -51,7 +51,7 @@ var (
 	errDeleting = errors.New("no new finalizers can be added if the object is being deleted")
 )
 
-// part is what a write is of.
+// part is the part of an object that is written.
 type part int
 
 const (
@@ -59,8 +59,7 @@ const (
 	status
 )
 
-// shelf holds the objects of one kind, and keeps the rules of an API server for
-// them.
+// shelf stores the objects of one kind with the rules of an API server.
 type shelf[T object] struct {
 	w    *World
 	kind string
@@ -68,7 +67,7 @@ type shelf[T object] struct {
 	put  func(name string, next T) // a zero value removes
 	// copied returns a shallow copy.
 	copied func(T) T
-	// same says whether a part of two objects is equal, metadata apart.
+	// same reports whether a part of two objects is equal, metadata apart.
 	same func(a, b T, p part) bool
 	// keep gives next what before has of the other part.
 	keep func(next, before T, p part)
@@ -88,8 +87,8 @@ func (s *shelf[T]) create(by string, o T) (T, error) {
 	return next, nil
 }
 
-// write stores the part of an object that a write is of. Resource version and
-// UID are preconditions, if they are given.
+// write stores a part of an object. Resource version and UID are preconditions unless they are
+// empty.
 func (s *shelf[T]) write(by string, o T, p part) (T, error) {
 	var none T
 	before := s.get(o.GetName())
@@ -160,8 +159,8 @@ func (s *shelf[T]) metadata(next, before T) error {
 	return nil
 }
 
-// store gives the object a resource version, and tells everybody. What is being
-// deleted and has no finalizer left is gone.
+// store sets the resource version of an object and announces the change. An object that is being
+// deleted ends with its last finalizer.
 func (s *shelf[T]) store(by string, before, next T) {
 	var none T
 	s.w.version++
@@ -199,7 +198,7 @@ func sameMetadata[T object](a, b T) bool {
 		equality.Semantic.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences())
 }
 
-// newShelf fills in what follows from where an object has its spec and status.
+// newShelf completes a shelf from the functions for spec and status.
 func newShelf[T object, Spec, Status any](s shelf[T], spec func(T) *Spec, state func(T) *Status) *shelf[T] {
 	s.same = func(a, b T, p part) bool {
 		if p == status {

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// A table holds objects by name, in the order in which they came.
+// A table has objects by name, in the order of their creation.
 type table[T comparable] struct {
 	at   map[string]int
 	rows []T // with gaps
@@ -65,11 +65,11 @@ func (t *table[T]) compact() {
 	t.gaps = 0
 }
 
-// list returns the objects; where some have gone there are zero values. It is
-// the table's own and good until the next change.
+// list returns the objects, with zero values for removed ones. The table owns the slice, which is
+// valid until the next change.
 func (t *table[T]) list() []T { return t.rows }
 
-// all returns the objects, in a slice of the caller's.
+// all returns the objects. The caller owns the slice.
 func (t *table[T]) all() []T {
 	var none T
 	return slices.DeleteFunc(slices.Clone(t.rows), func(o T) bool { return o == none })

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// An event is something that is about to happen, to a machine if it has a name.
+// An event is a future change, of a machine if it has a name.
 type event struct {
 	at   time.Time
 	turn int // of several at one time
@@ -20,13 +20,13 @@ type event struct {
 	vain bool // it may be repeated for ever and change nothing
 }
 
-// events are a heap, by time and then as they came.
+// events is a heap, ordered by time and then by creation.
 type events struct {
 	list []event
 	turn int
 }
 
-// Len, Less, Swap, Push and Pop are for package heap.
+// Len implements [heap.Interface].
 func (e *events) Len() int { return len(e.list) }
 
 func (e *events) Less(i, j int) bool {
@@ -52,17 +52,17 @@ func (e *events) Pop() any {
 	return last
 }
 
-// pending says whether anything is to happen but for vain attempts.
+// pending reports whether there are events except vain attempts.
 func (e *events) pending() bool {
 	return slices.ContainsFunc(e.list, func(e event) bool { return !e.vain })
 }
 
-// after has something happen; to a machine, if it is still there then.
+// after schedules a change of a machine, if it still exists then.
 func (w *World) after(d time.Duration, name string, uid types.UID, what func(w *World, name string)) {
 	heap.Push(&w.events, event{at: w.now.Add(max(0, d)), name: name, uid: uid, what: what})
 }
 
-// happen lets everything happen that is due, and says whether there was anything.
+// happen applies all changes that are due, and reports whether there were any.
 func (w *World) happen() bool {
 	something := false
 	for len(w.events.list) > 0 && !w.events.list[0].at.After(w.now) {

@@ -18,8 +18,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// A World is one MachineDeployment with its sets, machines and Nodes, in virtual
-// time. It is not safe for use by several goroutines.
+// A World is one MachineDeployment with its sets, machines and Nodes, in virtual time. It is not
+// safe for concurrent use.
 type World struct {
 	model Model
 	now   time.Time
@@ -43,13 +43,12 @@ type World struct {
 	changes  int
 }
 
-// ErrInvalid is wrapped by the errors about deployments that cannot be played.
-var ErrInvalid = errors.New("not a deployment that can be played")
+// ErrInvalid is wrapped by the errors for deployments that cannot be simulated.
+var ErrInvalid = errors.New("the deployment cannot be simulated")
 
-// New returns a world in which a deployment has just been created. The deployment
-// is copied; name, namespace and UID are made up if it has none, and its status is
-// cleared. If it is nil or not valid ([deployment.Validate]) the error wraps
-// [ErrInvalid].
+// New returns a world with a new deployment. It copies d. It sets missing name, namespace and UID,
+// and clears the status. The error wraps [ErrInvalid] if d is nil or invalid
+// ([deployment.Validate]).
 func New(d *v1alpha1.MachineDeployment, m Model) (*World, error) {
 	if errs := deployment.Validate(d); len(errs) > 0 {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, errs.ToAggregate())
@@ -83,38 +82,35 @@ func (w *World) follow() *follower {
 // Now returns the time in the world.
 func (w *World) Now() time.Time { return w.now }
 
-// Wait moves the time on. Nothing happens before the next [World.Step].
+// Wait advances the time. No change is applied before the next [World.Step].
 func (w *World) Wait(d time.Duration) { w.now = w.now.Add(max(0, d)) }
 
-// At has a function called at a time, before the controllers decide then, to change the world
-// as a user does. A time that has passed means now. Functions of one time are called in the
-// order in which they were given. The world does not come to rest before. A nil function is
-// left out.
+// At calls a function at a time, before the controllers decide, to change the world as a user does.
+// A time in the past means now. Functions for one time are called in the order of the calls of At.
+// The world is not at rest before. A nil function is ignored.
 func (w *World) At(t time.Time, what func(*World)) {
 	if what != nil {
 		w.after(t.Sub(w.now), "", "", func(w *World, _ string) { what(w) })
 	}
 }
 
-// Deployment returns the deployment as it is, nil once it has gone. As all that
-// the methods of a World return, it is shared and must not be modified.
+// Deployment returns the deployment, or nil after its end. Objects that methods of World return are
+// shared and read-only.
 func (w *World) Deployment() *v1alpha1.MachineDeployment { return w.deployment }
 
-// Decision returns the last decision about the deployment, also one that changed
-// nothing.
+// Decision returns the last decision about the deployment.
 func (w *World) Decision() deployment.Decision { return w.planner.last }
 
-// Sets returns the sets, in the order in which they were created.
+// Sets returns the sets in the order of their creation.
 func (w *World) Sets() []*v1alpha1.MachineSet { return w.truth.sets.all() }
 
-// Machines returns the machines, in the order in which they were created.
+// Machines returns the machines in the order of their creation.
 func (w *World) Machines() []*v1alpha1.Machine { return w.truth.machines.all() }
 
-// Machine returns a machine by its name, nil if there is none.
+// Machine returns the machine with a name, or nil.
 func (w *World) Machine(name string) *v1alpha1.Machine { return w.truth.machines.get(name) }
 
-// MachinesOf returns the machines that a set controls, in the order in which it
-// got them.
+// MachinesOf returns the machines of a set in the order in which it created or adopted them.
 func (w *World) MachinesOf(s *v1alpha1.MachineSet) []*v1alpha1.Machine {
 	if s == nil || w.truth.owned[s.UID] == nil {
 		return nil
@@ -122,7 +118,7 @@ func (w *World) MachinesOf(s *v1alpha1.MachineSet) []*v1alpha1.Machine {
 	return w.truth.owned[s.UID].all()
 }
 
-// Nodes returns the Nodes, by name.
+// Nodes returns the Nodes, sorted by name.
 func (w *World) Nodes() []*corev1.Node {
 	var nodes []*corev1.Node
 	for _, n := range w.truth.nodes {
@@ -134,7 +130,7 @@ func (w *World) Nodes() []*corev1.Node {
 	return nodes
 }
 
-// Node returns the Node of a machine, nil if it has none.
+// Node returns the Node of a machine, or nil.
 func (w *World) Node(m *v1alpha1.Machine) *corev1.Node {
 	if m == nil {
 		return nil
@@ -142,27 +138,26 @@ func (w *World) Node(m *v1alpha1.Machine) *corev1.Node {
 	return w.truth.nodes[nodeName(m)]
 }
 
-// nodeNameOf returns the name that the Node of a machine has.
+// nodeNameOf returns the name of the Node of a machine.
 func nodeNameOf(machine string) string { return "node-" + machine }
 
-// Edit changes the deployment as a user does. The function is given a copy. The
-// error is that of the API server; it is not found if the deployment has gone.
+// Edit changes the deployment as a user does. change gets a copy. An error is an error of the API
+// server: NotFound if the deployment does not exist any more.
 func (w *World) Edit(change func(*v1alpha1.MachineDeployment)) error {
 	return edit(w.deployments, w.name(), (*v1alpha1.MachineDeployment).DeepCopy, change)
 }
 
-// EditSet changes the metadata and spec of a set as some other client does.
+// EditSet changes the metadata and spec of a set as another client does.
 func (w *World) EditSet(name string, change func(*v1alpha1.MachineSet)) error {
 	return edit(w.sets, name, (*v1alpha1.MachineSet).DeepCopy, change)
 }
 
-// EditMachine changes the metadata and spec of a machine as some other client
-// does.
+// EditMachine changes the metadata and spec of a machine as another client does.
 func (w *World) EditMachine(name string, change func(*v1alpha1.Machine)) error {
 	return edit(w.machines, name, (*v1alpha1.Machine).DeepCopy, change)
 }
 
-// EditNode changes the metadata and spec of a Node as some other client does.
+// EditNode changes the metadata and spec of a Node as another client does.
 func (w *World) EditNode(name string, change func(*corev1.Node)) error {
 	return edit(w.nodes, name, (*corev1.Node).DeepCopy, change)
 }
@@ -181,15 +176,15 @@ func edit[T object](s *shelf[T], name string, deepCopy func(T) T, change func(T)
 // Delete deletes the deployment as a user does.
 func (w *World) Delete() error { return w.deployments.remove(byUser, w.name(), "", "") }
 
-// DeleteSet deletes a set as a user does. The set deletes its machines, and goes
-// with the last of them.
+// DeleteSet deletes a set as a user does. The set deletes its machines, and ends with the last of
+// them.
 func (w *World) DeleteSet(name string) error { return w.sets.remove(byUser, name, "", "") }
 
 // DeleteMachine deletes a machine as a user does.
 func (w *World) DeleteMachine(name string) error { return w.machines.remove(byUser, name, "", "") }
 
-// SetPhase puts a machine into a phase, such as Unknown or Failed, as its machine
-// controller would. A machine that is leaving stays what it is.
+// SetPhase sets the phase of a machine, such as Unknown or Failed, as its machine controller does.
+// The phase of a machine that is being deleted does not change.
 func (w *World) SetPhase(name string, phase v1alpha1.MachinePhase) error {
 	m := w.Machine(name)
 	switch {
@@ -203,8 +198,7 @@ func (w *World) SetPhase(name string, phase v1alpha1.MachinePhase) error {
 	return nil
 }
 
-// Vanish takes a machine and its Node away at once, as if a user had taken its
-// finalizers.
+// Vanish removes a machine and its Node at once, as if a user had removed their finalizers.
 func (w *World) Vanish(name string) error {
 	m := w.Machine(name)
 	if m == nil {
@@ -232,7 +226,7 @@ func (w *World) say(format string, args ...any) {
 	w.frame.Events = append(w.frame.Events, fmt.Sprintf(format, args...))
 }
 
-// changed spreads the word about a write.
+// changed announces a write to the caches, the controllers and the model.
 func (w *World) changed(c Change) {
 	w.changes++
 	if c.Kind != kindDeployment {
@@ -260,7 +254,7 @@ func newsOf(c Change) news {
 	return n
 }
 
-// wake wakes the controllers that a change concerns.
+// wake wakes the controllers that depend on a changed object.
 func (w *World) wake(c Change) {
 	w.planner.due = w.now
 	if s, ok := c.After.(*v1alpha1.MachineSet); ok && c.Before == nil {
@@ -276,7 +270,7 @@ func (w *World) wake(c Change) {
 	}
 }
 
-// wakeSet wakes the controller of a set. Without a set it wakes all.
+// wakeSet wakes the controller of a set, or all without a set.
 func (w *World) wakeSet(uid types.UID) {
 	if uid != "" {
 		if s := w.setLoops.get(string(uid)); s != nil {

@@ -63,7 +63,7 @@ func (c *Cluster) evict(k *kind, req request, in runtime.Object) (runtime.Object
 	return success, c.delete(k, req, opts)
 }
 
-// needsNoBudget says whether a pod is evicted without a look at the budgets.
+// needsNoBudget reports whether a pod is evicted without a look at the budgets.
 func needsNoBudget(pod *corev1.Pod) bool {
 	return hasEnded(pod) || pod.Status.Phase == corev1.PodPending || pod.DeletionTimestamp != nil
 }

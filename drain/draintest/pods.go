@@ -65,7 +65,7 @@ func (c *Cluster) wake() {
 	}
 }
 
-// SetNodeSilent says whether the kubelet of a node is out of reach. The pods of a silent node never finish terminating by
+// SetNodeSilent reports whether the kubelet of a node is out of reach. The pods of a silent node never finish terminating by
 // themselves; only a deletion with grace period zero removes them, and then from the API alone. When the node
 // speaks again, what is overdue goes with the next [Cluster.Tick].
 func (c *Cluster) SetNodeSilent(node string, silent bool) {

@@ -37,7 +37,7 @@ func (c *Cluster) volumesAfter(key objectKey, before, after runtime.Object) {
 	c.volumesChanged = true
 }
 
-// mounts says whether a pod has its volumes mounted, or is about to.
+// mounts reports whether a pod has its volumes mounted, or is about to.
 func mounts(pod *corev1.Pod) bool {
 	return pod.Spec.NodeName != "" && pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
 }
@@ -91,7 +91,7 @@ func (c *Cluster) finishDetach(now time.Time) {
 	}
 }
 
-// isNeeded says whether a pod on the node of an attachment uses its volume.
+// isNeeded reports whether a pod on the node of an attachment uses its volume.
 func (c *Cluster) isNeeded(attachment *storagev1.VolumeAttachment) bool {
 	volume := volumeOf(attachment)
 	if volume == "" {

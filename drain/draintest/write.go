@@ -218,7 +218,7 @@ func reach(k *kind, subresource string, before, after runtime.Object) runtime.Ob
 	}
 }
 
-// raisesGeneration says whether a change is one of the desired state. For deployments, annotations count as well.
+// raisesGeneration reports whether a change is one of the desired state. For deployments, annotations count as well.
 func raisesGeneration(k *kind, before, after runtime.Object) bool {
 	if !k.generation {
 		return false
@@ -237,7 +237,7 @@ func raisesGeneration(k *kind, before, after runtime.Object) bool {
 	return err == nil && !maps.Equal(was.GetAnnotations(), m.GetAnnotations())
 }
 
-// isReleased says whether an update takes the last finalizer from an object whose grace period is over: it vanishes.
+// isReleased reports whether an update takes the last finalizer from an object whose grace period is over: it vanishes.
 func isReleased(was, m metav1.Object) bool {
 	if was.GetDeletionTimestamp() == nil || len(m.GetFinalizers()) > 0 {
 		return false

@@ -114,7 +114,7 @@ func (c changes) budget(before, after *policyv1.PodDisruptionBudget) {
 	}
 }
 
-// allowsMore says whether a pod may be evicted after a change that was not before, or
+// allowsMore reports whether a pod may be evicted after a change that was not before, or
 // whether the budget was written anew.
 func allowsMore(before, after *policyv1.PodDisruptionBudget) bool {
 	healthy := func(b *policyv1.PodDisruptionBudget) bool { return b.Status.CurrentHealthy >= b.Status.DesiredHealthy }

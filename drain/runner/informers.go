@@ -127,7 +127,7 @@ func volumeOfAttachment(obj any) ([]string, error) {
 	return nil, nil
 }
 
-// HasSynced says whether all informers have seen everything once. Until then a Node
+// HasSynced reports whether all informers have seen everything once. Until then a Node
 // cannot be observed.
 func (i *Informers) HasSynced() bool {
 	if i == nil {

@@ -34,7 +34,7 @@ type watch struct {
 	trouble atomic.Value
 }
 
-// spared says whether a drain goes on without a source that fails as long as it does: what
+// spared reports whether a drain goes on without a source that fails as long as it does: what
 // it would say makes a drain only more cautious if it is not known.
 func spared(source drain.Source) bool {
 	return source == drain.SourceBudgets || source == drain.SourceDaemonSets

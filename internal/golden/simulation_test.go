@@ -55,7 +55,7 @@ func newSimulation(g machineDeployment) (*simulation, error) {
 
 func (s *simulation) log() string { return strings.Join(s.lines, "\n") }
 
-// misses says whether a controller has taken its turns.
+// misses reports whether a controller has taken its turns.
 func (s *simulation) misses(controller string) bool {
 	switch controller {
 	case "machine":

@@ -55,7 +55,7 @@ func walkedEqual(a, b map[string]string) bool {
 	return true
 }
 
-// lackNone says whether b has all labels of a, the hash apart.
+// lackNone reports whether b has all labels of a, the hash apart.
 func lackNone(a, b map[string]string) bool {
 	want := maps.Clone(a)
 	delete(want, v1alpha1.DefaultMachineDeploymentUniqueLabelKey)

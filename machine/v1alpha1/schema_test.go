@@ -255,7 +255,7 @@ func TestSchema_OwnFields_OptionalAndOpaqueKept(t *testing.T) {
 	require.Equal(t, unknown, kept)
 }
 
-// ofKubernetes says whether the schema at a path is that of a type of
+// ofKubernetes reports whether the schema at a path is that of a type of
 // Kubernetes: a label selector, the spec, an address or a condition of a Node.
 func ofKubernetes(path string) bool {
 	for _, part := range []string{".selector", ".nodeTemplate.spec", ".status.addresses"} {

@@ -75,7 +75,7 @@ func TestShares(t *testing.T) {
 	require.Equal(t, []time.Duration{50 * time.Millisecond, 95 * time.Millisecond, 100 * time.Millisecond}, []time.Duration{s.median(), s.at(0.95), s.at(1)})
 }
 
-// record returns the records of a moments that begins some time after the start.
+// record returns the records of a machine that begins some time after the start.
 func record(name string, begin int) (log audit.Log, history drivertest.History, requests []controlplane.Request) {
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-of-" + name)}}
 	change := func(ms int, gone bool, f func(*v1alpha1.Machine)) {
@@ -161,7 +161,7 @@ func TestTheTables(t *testing.T) {
 	r.print(&out, true)
 	for _, says := range []string{
 		"== machines", "machine to Running       50    50    50     100", "deletion to gone       40    40    40     200",
-		"control cluster    1.00    5.00                   1.00", "pods/eviction    1.00", "CPU 3.0 ms for each moments", "40 MiB of memory", "no bound broken",
+		"control cluster    1.00    5.00                   1.00", "pods/eviction    1.00", "CPU 3.0 ms for each machine", "40 MiB of memory", "no bound broken",
 	} {
 		require.Contains(t, out.String(), says)
 	}

@@ -102,7 +102,7 @@ func bench(ctx context.Context, args []string, out, errOut io.Writer) int {
 	return 0
 }
 
-// run measures everything, prints it, and says whether the targets are met.
+// run measures everything, prints it, and reports whether the targets are met.
 func run(ctx context.Context, s settings, out, progress io.Writer) (met bool, err error) {
 	c, err := controlplane.Start(ctx, controlplane.Options{Progress: progress})
 	if err != nil {

@@ -39,7 +39,7 @@ type round struct {
 	timeline []string // of the first machine
 }
 
-// measure plays plans, each on a stage of its own.
+// measure plays plans, each on an environment of its own.
 func measure(ctx context.Context, h *env.Cluster, s settings, title string, plans []plan) (result, error) {
 	r := result{title: title}
 	for _, p := range plans {
@@ -88,7 +88,7 @@ func play(ctx context.Context, h *env.Cluster, with settings, p plan) (r round, 
 	return r, errors.Join(r.look(ctx, s, t, began, ended), manager.Stop(ctx))
 }
 
-// electing says whether a request is about who leads.
+// electing reports whether a request is about who leads.
 func electing(q controlplane.Request) bool { return q.UserAgent == "machinist/leader-election" }
 
 // silence waits until the manager has nothing left to say: Events come late.

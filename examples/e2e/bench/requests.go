@@ -65,7 +65,7 @@ func (r result) count() map[[2]string]tally {
 	return counts
 }
 
-// writes returns how many writes there were to a cluster for each moments, of some
+// writes returns how many writes there were to a cluster for each machine, of some
 // resources; of all, if none is named.
 func (r result) writes(to string, resources ...string) float64 {
 	n := 0
@@ -80,7 +80,7 @@ func (r result) writes(to string, resources ...string) float64 {
 func (r result) printRequests(out io.Writer) {
 	counts, n := r.count(), float64(max(1, r.machines()))
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(table, "\nrequests for each moments\t%s\twrites\t\n", strings.Join(verbs, "\t"))
+	fmt.Fprintf(table, "\nrequests for each machine\t%s\twrites\t\n", strings.Join(verbs, "\t"))
 	line := func(title string, t tally) {
 		fmt.Fprintf(table, "%s\t", title)
 		for _, x := range t {

@@ -26,7 +26,7 @@ func (r result) machines() int {
 	return n
 }
 
-// times returns how long a step took in every moments.
+// times returns how long a step took in every machine.
 func (r result) times(from, to func(moments) time.Time) series {
 	var s series
 	for _, one := range r.rounds {
@@ -50,7 +50,7 @@ func (r result) median(of func(round) float64) float64 {
 	return all[len(all)/2]
 }
 
-// cpu returns the CPU time for each moments; zero if it was not measured.
+// cpu returns the CPU time for each machine; zero if it was not measured.
 func (r result) cpu() time.Duration {
 	return time.Duration(r.median(func(one round) float64 { return float64(one.cpu) / float64(max(1, len(one.machines))) }))
 }
@@ -77,7 +77,7 @@ func (r result) print(out io.Writer, timeline bool) {
 	}
 }
 
-// steps are those of a moments.
+// steps are the steps of a machine.
 var steps = []struct {
 	title    string
 	from, to func(moments) time.Time
@@ -96,7 +96,7 @@ func (r result) printProcess(out io.Writer) {
 	cpu, memory := "CPU not measured", "memory not measured"
 	if took := r.cpu(); took > 0 {
 		idle := r.median(func(one round) float64 { return one.idle })
-		cpu = fmt.Sprintf("CPU %.1f ms for each moments, and %.1f ms for each second of idleness", float64(took)/float64(time.Millisecond), 1000*idle)
+		cpu = fmt.Sprintf("CPU %.1f ms for each machine, and %.1f ms for each second of idleness", float64(took)/float64(time.Millisecond), 1000*idle)
 	}
 	if peak := r.median(func(one round) float64 { return float64(one.peak) }); peak > 0 {
 		memory = fmt.Sprintf("%.0f MiB of memory at most", peak/(1<<20))

@@ -14,10 +14,10 @@ import (
 const (
 	// slowest is how long the deletion of an empty machine takes at most.
 	slowest = time.Second
-	// mostWrites is how many writes to the control cluster a moments takes at most,
+	// mostWrites is how many writes to the control cluster a machine takes at most,
 	// among many, so that what sets and deployments cost is spread out.
 	mostWrites = 12
-	// mostGrowth is by how much a moments among many may cost more than one among a
+	// mostGrowth is by how much a machine among many may cost more than one among a
 	// few.
 	mostGrowth = 1.3
 	// few and many are how many these are at least.

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conformance proves that the in-memory cluster of the SDK behaves like a real API server: every scenario of its
-// tests runs once on package drain/draintest and once on etcd, kube-apiserver and kube-controller-manager, and both
-// have to tell the same story.
+// Package conformance has tests that compare the in-memory cluster of the SDK with a real API
+// server. Each scenario runs with package drain/draintest, and with etcd, kube-apiserver and
+// kube-controller-manager. Both have to produce the same transcript:
 //
-//	scenario(world)            // calls through client-go and the typed clientset, nothing else
-//	world.transcript()         // what each call answered: ok, or the code, reason and causes; the fields that matter
+//	scenario(world)            // calls of client-go and of the typed clientset
+//	world.transcript()         // the result of each call: ok, or code, reason and causes; some fields
 //	inMemory == onTheServer == testdata/<scenario>.txt
 //
-// The golden file shows a change of either of them. It is written from what the real
-// server does:
+// The golden file shows a change of either of them. The real server writes it:
 //
 //	go test ./conformance -update
 //
-// What differs from run to run (uids, times, versions, generated names, the namespace) is replaced by names. What the
-// package comment of draintest says is not done is not in a scenario: admission, defaults and validation of built-in
-// kinds, access control, namespaces that have to exist, server-side apply, JSON patches, secrets in plain text, orphaned dependents, pages.
+// Names replace values that differ between runs (UIDs, times, versions, generated names, the
+// namespace). The scenarios leave out what draintest does not implement, as its package comment
+// says: admission, defaults and validation of built-in kinds, access control, missing namespaces,
+// server-side apply, JSON patches, secrets in plain text, orphaned dependents, and pages.
 package conformance

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// supported says whether control planes run on this system.
+// supported reports whether control planes run on this system.
 const supported = true
 
 func flock(f *os.File) error {

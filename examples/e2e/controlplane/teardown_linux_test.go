@@ -87,7 +87,7 @@ func runChild(t *testing.T, temp, mode string, signal syscall.Signal) (helperSta
 	return state, stderr.String(), cmd.ProcessState.ExitCode()
 }
 
-// anyRuns says whether one of the processes runs. What is dead and has not been
+// anyRuns reports whether one of the processes runs. What is dead and has not been
 // fetched by its parent has no command line.
 func anyRuns(pids []int) bool {
 	for _, pid := range pids {

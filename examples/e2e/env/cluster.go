@@ -22,7 +22,7 @@ import (
 // module is where the manager is.
 const module = "github.com/machinist-dev/machinist/examples"
 
-// Cluster is what stages share: a control plane that serves the machine objects,
+// Cluster is what environments share: a control plane that serves the machine objects,
 // and the programs of the managers. It is safe for concurrent use.
 type Cluster struct {
 	// ControlPlane is the one that was given to [Open].
@@ -34,18 +34,18 @@ type Cluster struct {
 }
 
 // Open builds the programs, and has the manager install the definitions. The caller calls
-// Close when the last stage is closed; the control plane stays the caller's.
+// Close when the last environment is closed; the control plane stays the caller's.
 //
 // It needs the go command, and a working directory in a module that knows the one
 // of the manager.
 func Open(ctx context.Context, c *controlplane.ControlPlane) (*Cluster, error) {
 	folder, err := c.TempDir("cluster-")
 	if err != nil {
-		return nil, fmt.Errorf("stage: %w", err)
+		return nil, fmt.Errorf("env: %w", err)
 	}
 	h := &Cluster{ControlPlane: c, folder: folder, kubeconfig: filepath.Join(folder, "admin.kubeconfig")}
 	if err := h.open(ctx); err != nil {
-		return nil, fmt.Errorf("stage: %w", errors.Join(err, h.Close()))
+		return nil, fmt.Errorf("env: %w", errors.Join(err, h.Close()))
 	}
 	return h, nil
 }

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package env is what a scenario plays on: the real manager as a process of its
-// own, in a namespace of a real control plane, over a simulated cloud whose VMs
-// become hollow Nodes.
+// Package env sets up the environment of a test: the manager as a process, in a namespace of a real
+// control plane, with a simulated cloud whose VMs join as hollow Nodes.
 //
-// What stages share is opened once, see [Open]; a test then sets a stage, and
-// changes the world:
+// [Run] starts the cluster that the tests of a package share. Each test sets up an environment:
 //
 //	var cluster *env.Cluster
 //
 //	func TestMain(m *testing.M) { os.Exit(env.Run(m, controlplane.Options{}, func(h *env.Cluster) { cluster = h })) }
 //
-//	func TestAMachineJoins(t *testing.T) {
+//	func TestMachines_Deployment_Join(t *testing.T) {
 //		s := cluster.Set(t, "joins", env.Options{})
 //		manager := s.StartManager(t, "manager")
 //		err := s.Class(t.Context(), "small")
@@ -23,26 +21,22 @@
 //		s.Wait(t, time.Minute, "all machines run", s.Complete("workers"))
 //	}
 //
-// A program does the same with [Cluster.New], which knows no tests.
+// A program uses [Cluster.New] instead.
 //
-// # What is real
+// # Real and simulated
 //
-//   - The API server, its storage, its admission, and the controllers of the
-//     controller manager: see package controlplane.
-//   - The manager: the program that people run, with the command line that people
-//     write. It has the service account of the manifests, and only its
-//     permissions. [Env.Refused] returns the refused requests.
-//   - The boundary between the manager and the cloud: when the manager is killed,
-//     a call that it made is cut off half-way, and the cloud lives on.
+//   - The API server, its storage and admission, and the controller manager are real: see package
+//     controlplane.
+//   - The manager is the real program, with its command line and the service account of the
+//     manifests. [Env.Refused] returns the refused requests.
+//   - The manager calls the cloud over HTTP: when the manager is killed, its call is cut off, and
+//     the cloud continues.
+//   - The cloud, the kubelets and the scheduler are simulated: see packages cloud and hollow.
 //
-// What is played are the cloud, the kubelets and the scheduler: see packages cloud
-// and hollow.
+// # Several environments in one cluster
 //
-// # Several stages in one cluster
-//
-// Nodes have no namespace. So the Node of a machine is called after its namespace
-// and the machine, [Env.NodeName], and carries the label [Label] with the
-// namespace, if the machine comes from [Env.Deployment] or [Env.Machine]. Pods
-// that must not land on the Nodes of other stages select that label, as those of
+// Nodes have no namespace. So the name of a Node contains the namespace and the machine
+// ([Env.NodeName]), and its label [Label] has the namespace if the machine comes from
+// [Env.Deployment] or [Env.Machine]. Pods of one environment select that label, as those of
 // [Env.ReplicaSet] do.
 package env

@@ -29,7 +29,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 )
 
-// Options say what a stage is like. The zero value is a cloud without latency
+// Options say what an environment is like. The zero value is a cloud without latency
 // whose VMs join at once.
 type Options struct {
 	// Cloud is the simulated cloud. If it has no NodeName, Nodes are called after
@@ -37,9 +37,9 @@ type Options struct {
 	Cloud drivertest.CloudOptions
 	// Driver, if not nil, returns what is served in the place of the cloud.
 	Driver func(cloud driver.Driver) driver.Driver
-	// Nodes are the hollow Nodes. Client and VMs are set by the stage.
+	// Nodes are the hollow Nodes. Client and VMs are set by the environment.
 	Nodes Nodes
-	// Flags are for every manager, after those that the stage needs itself.
+	// Flags are for every manager, after those that the environment needs itself.
 	Flags []string
 	// Bounds say what is held against the managers in the end, see [Env.Figures].
 	Bounds audit.Options
@@ -55,7 +55,7 @@ type Options struct {
 	Outage bool
 }
 
-// Nodes say how the hollow Nodes of a stage behave. For the zero values see
+// Nodes say how the hollow Nodes of an environment behave. For the zero values see
 // [hollow.Nodes].
 type Nodes struct {
 	// JoinAfter, LeaseInterval, PodStartTime, PodStopTime and UpdateTime are those
@@ -65,7 +65,7 @@ type Nodes struct {
 
 // Env is a namespace with a cloud. It is safe for concurrent use.
 type Env struct {
-	// Cluster that the stage is in.
+	// Cluster that the environment is in.
 	Cluster *Cluster
 	// Namespace of everything that has one.
 	Namespace string
@@ -95,12 +95,12 @@ type Env struct {
 	secrets  []string // which no log and no Event may hold
 }
 
-// New sets a stage in a new namespace whose name begins with the prefix. The end
+// New sets an environment in a new namespace whose name begins with the prefix. The end
 // of ctx after New means nothing; the caller calls [Env.Close].
 func (h *Cluster) New(ctx context.Context, prefix string, o Options) (*Env, error) {
 	s := &Env{Cluster: h, options: o, end: func() {}}
 	if err := s.set(ctx, prefix); err != nil {
-		return nil, fmt.Errorf("stage %s: %w", prefix, errors.Join(err, s.Close())) //nolint:contextcheck // it cleans up, however ctx has ended
+		return nil, fmt.Errorf("env %s: %w", prefix, errors.Join(err, s.Close())) //nolint:contextcheck // it cleans up, however ctx has ended
 	}
 	return s, nil
 }
@@ -189,7 +189,7 @@ func (s *Env) openCloud(ctx context.Context) error {
 	return nil
 }
 
-// play plays kubelets and scheduler until the stage is closed. What they cannot
+// play plays kubelets and scheduler until the environment is closed. What they cannot
 // do now, they try again.
 func (s *Env) play(ctx context.Context, config *rest.Config) error {
 	config.UserAgent = "hollow"
@@ -245,7 +245,7 @@ func (s *Env) ManagerNamespace() string { return s.Namespace + manifests.Manager
 func (s *Env) Folder() string { return s.folder }
 
 // Close kills the managers, ends all that is played, and has the namespace
-// deleted, for which it does not wait. Nodes of the stage that are still there
+// deleted, for which it does not wait. Nodes of the environment that are still there
 // are deleted without asking for anybody's finalizers.
 func (s *Env) Close() error {
 	s.mu.Lock()

@@ -28,7 +28,7 @@ import (
 // Manager is a manager that can be started, killed and started again. All its
 // processes write to one log. It is safe for concurrent use.
 type Manager struct {
-	stage   *Env
+	env     *Env
 	program string // one that the cluster has built
 	account string // service account that it comes to the API server with
 	flags   []string
@@ -60,11 +60,11 @@ func (s *Env) Manager(name string, flags ...string) *Manager {
 }
 
 // Program returns a process of one of the programs that does not run yet: "manager",
-// "machine-controller" or "machine-controller-manager". It has the flags that the stage needs
+// "machine-controller" or "machine-controller-manager". It has the flags that the environment needs
 // and then those given, but not [Options.Flags], as not every program takes them. The name is
 // that of its log.
 func (s *Env) Program(program, name string, flags ...string) *Manager {
-	m := &Manager{stage: s, program: filepath.Join(s.Cluster.folder, program), account: program, log: filepath.Join(s.folder, name+".log")}
+	m := &Manager{env: s, program: filepath.Join(s.Cluster.folder, program), account: program, log: filepath.Join(s.folder, name+".log")}
 	if program == everything {
 		m.account = manifests.ServiceAccount
 	}
@@ -113,9 +113,9 @@ func (m *Manager) Launch(ctx context.Context) error {
 	m.starting.Lock()
 	defer m.starting.Unlock()
 	if m.Running() {
-		return errors.New("stage: the manager runs")
+		return errors.New("env: the manager runs")
 	}
-	if err := m.stage.access(ctx, m.account); err != nil {
+	if err := m.env.access(ctx, m.account); err != nil {
 		return err
 	}
 	port, err := freePort(ctx)
@@ -133,7 +133,7 @@ func (m *Manager) Launch(ctx context.Context) error {
 	}
 	p.cmd = exec.Command(m.program, append([]string{"--port=" + strconv.Itoa(port)}, m.flags...)...) //nolint:noctx // it outlives ctx
 	p.cmd.Stdout, p.cmd.Stderr = out, out
-	p.cmd.Env = []string{"HOME=" + m.stage.folder} // nothing of ours leads it anywhere
+	p.cmd.Env = []string{"HOME=" + m.env.folder} // nothing of ours leads it anywhere
 	p.cmd.SysProcAttr = bound()
 	if err := p.start(); err != nil {
 		return err
@@ -241,7 +241,7 @@ func (m *Manager) process() *process {
 	return m.p
 }
 
-// Running says whether a process runs.
+// Running reports whether a process runs.
 func (m *Manager) Running() bool {
 	p := m.process()
 	if p == nil {
@@ -332,7 +332,7 @@ func (m *Manager) Resume() error { return m.signal(syscall.SIGCONT) }
 func (m *Manager) signal(s os.Signal) error {
 	p := m.process()
 	if p == nil {
-		return errors.New("stage: the manager was never started")
+		return errors.New("env: the manager was never started")
 	}
 	return p.cmd.Process.Signal(s)
 }
@@ -343,7 +343,7 @@ func (m *Manager) signal(s os.Signal) error {
 func (m *Manager) Ended(ctx context.Context) error {
 	p := m.process()
 	if p == nil {
-		return errors.New("stage: the manager was never started")
+		return errors.New("env: the manager was never started")
 	}
 	select {
 	case <-ctx.Done():

@@ -70,7 +70,7 @@ func pretend(port, kind string) int {
 	return 0
 }
 
-// manager returns a manager of a kind, on a stage that has nothing else.
+// manager returns a manager of a kind, on an environment that has nothing else.
 func manager(t *testing.T, kind string) *Manager {
 	t.Helper()
 	program, err := os.Executable()
@@ -134,9 +134,9 @@ func TestManager_EndsByItself_IsReported(t *testing.T) {
 	m.Kill()
 	require.NoError(t, m.Stop(soon(t)))
 	require.Error(t, m.Err(), "whatever is done to it then")
-	require.ErrorContains(t, m.stage.dead(), "exit status 4")
+	require.ErrorContains(t, m.env.dead(), "exit status 4")
 	m.supervised.Store(true)
-	require.NoError(t, m.stage.dead())
+	require.NoError(t, m.env.dead())
 }
 
 func TestManager_CannotStart_ErrorWithLog(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Label is on the Nodes of a stage; its value is the namespace.
+// Label is on the Nodes of an environment; its value is the namespace.
 const Label = "example.com/stage"
 
 const mergePatch = types.MergePatchType
@@ -40,7 +40,7 @@ func (s *Env) Class(ctx context.Context, name string) error {
 // Credential is what the Secrets of the classes hold, and nothing else may.
 func (s *Env) Credential() string { return s.credential }
 
-// spec is that of a machine whose Node belongs to the stage.
+// spec is that of a machine whose Node belongs to the environment.
 func (s *Env) spec(class string) v1alpha1.MachineSpec {
 	return v1alpha1.MachineSpec{
 		Class:            v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: class},
@@ -74,7 +74,7 @@ func (s *Env) Deployment(name, class string, replicas, surge, unavailable int32)
 	}
 }
 
-// ReplicaSet returns pods that run on the Nodes of the stage only, to be created.
+// ReplicaSet returns pods that run on the Nodes of the environment only, to be created.
 // They have the label app with the name, and take a second to stop.
 func (s *Env) ReplicaSet(name string, replicas int32) *appsv1.ReplicaSet {
 	labels := map[string]string{"app": name}

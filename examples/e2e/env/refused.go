@@ -19,7 +19,7 @@ import (
 // accounts are the service accounts of the programs.
 var accounts = []string{manifests.ServiceAccount, manifests.MachineController, manifests.MachineControllerManager}
 
-// ofManager reports whether a request came from a manager of the stage.
+// ofManager reports whether a request came from a manager of the environment.
 func (s *Env) ofManager(r controlplane.Request) bool {
 	account, ours := strings.CutPrefix(r.User, "system:serviceaccount:"+s.ManagerNamespace()+":")
 	return ours && slices.Contains(accounts, account)

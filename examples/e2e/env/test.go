@@ -15,10 +15,10 @@ import (
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 )
 
-// Run is what TestMain of a package does whose tests play on stages: it starts a
+// Run is what TestMain of a package does whose tests play on environments: it starts a
 // control plane, opens a cluster there, hands it to use, runs the tests, and ends
 // all. The result is for [os.Exit]. What keeps the cluster from being opened fails
-// the first test that sets a stage.
+// the first test that sets an environment.
 func Run(m *testing.M, o controlplane.Options, use func(*Cluster)) int {
 	return controlplane.Run(m, o, func(c *controlplane.ControlPlane) {
 		cluster, err := Open(context.Background(), c)
@@ -29,7 +29,7 @@ func Run(m *testing.M, o controlplane.Options, use func(*Cluster)) int {
 	})
 }
 
-// Set sets a stage for a test, which fails if that does not work. When the test has
+// Set sets an environment for a test, which fails if that does not work. When the test has
 // ended, the managers that still run are stopped, and it fails if
 //
 //   - one does not end with status 0,
@@ -37,7 +37,7 @@ func Run(m *testing.M, o controlplane.Options, use func(*Cluster)) int {
 //   - the API server refused something to them that they must not ask for,
 //   - a log or an Event holds something of a Secret, bootstrap tokens included.
 //
-// Then the stage is closed. If the test has failed, it says where the logs are.
+// Then the environment is closed. If the test has failed, it says where the logs are.
 func (h *Cluster) Set(t testing.TB, prefix string, o Options) *Env {
 	t.Helper()
 	if h.err != nil {
@@ -64,7 +64,7 @@ func (h *Cluster) Set(t testing.TB, prefix string, o Options) *Env {
 			t.Error(err)
 		}
 		if t.Failed() {
-			t.Logf("stage: the logs of the managers are in %s", s.Folder())
+			t.Logf("environment: the logs of the managers are in %s", s.Folder())
 		}
 		if err := s.Close(); err != nil { //nolint:contextcheck // as above
 			t.Error(err)

@@ -32,7 +32,7 @@ func (s *Env) TokenOf(machine string) string {
 }
 
 // Tokens returns the bootstrap tokens in the cluster that were made for machines
-// which the stage has, or has had.
+// which the environment has, or has had.
 func (s *Env) Tokens(ctx context.Context) ([]corev1.Secret, error) {
 	list, err := s.Client.CoreV1().Secrets(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: machine.TokenOwnerLabel})
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *Env) overhear(e drivertest.Event) {
 	}
 }
 
-// leaked says whether a text holds a secret of the stage.
+// leaked reports whether a text holds a secret of the environment.
 func (s *Env) leaked(text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

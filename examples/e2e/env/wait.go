@@ -122,7 +122,7 @@ func Gone[T any](what string, get func(context.Context, string, metav1.GetOption
 	}
 }
 
-// NothingLeft holds when the stage has neither machine objects nor Secrets, Nodes
+// NothingLeft holds when the environment has neither machine objects nor Secrets, Nodes
 // with what is attached to them, bootstrap tokens, or anything in the cloud.
 func (s *Env) NothingLeft(ctx context.Context) (string, error) {
 	api, left := s.Machines.MachineV1alpha1(), map[string]int{}

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package scenarios plays lives of machines on a real control plane, with the
-// manager as a process that is killed, stopped, doubled and cut off. It holds
-// tests only:
+// Package scenarios has tests of machines on a real control plane. The manager is a process that is
+// killed, stopped, run twice and disconnected:
 //
-//	go test ./scenarios                  # from the module of examples/e2e
-//	go test ./scenarios -run Killed -v   # one of them, with its times
+//	go test ./scenarios                  # in the folder examples/e2e
+//	go test ./scenarios -run Killed -v   # some of them, with times
 //
-// The first run builds the control plane, which takes minutes: see package
-// controlplane. Every scenario has a stage of its own, see package stage, and ends
-// with the same questions: was the manager ever refused something that it must not
-// ask for, does a log or an Event hold a secret, and was a bound broken on the way
-// (see package journal).
+// The first run builds the control plane, which takes minutes: see package controlplane. Each
+// scenario has an environment of its own, see package env. At its end the test checks that no
+// request of the manager was refused, that no log and no Event contains a secret, and that no bound
+// was violated (see package audit).
 package scenarios

@@ -63,7 +63,7 @@ func available(s *env.Env, name string, want int, beside string) env.Condition {
 	}
 }
 
-// podsOn returns the pods on a Node, in the namespace of the stage.
+// podsOn returns the pods on a Node, in the namespace of the environment.
 func podsOn(t *testing.T, s *env.Env, node string) []corev1.Pod {
 	t.Helper()
 	pods, err := s.Client.CoreV1().Pods(s.Namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})

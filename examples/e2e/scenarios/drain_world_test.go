@@ -141,7 +141,7 @@ func app(name string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Labels["app"] = name }
 }
 
-// there says whether a pod is still there, and is not going.
+// there reports whether a pod is still there, and is not going.
 func (w *drainWorld) there(t *testing.T, pod *corev1.Pod) bool {
 	t.Helper()
 	now, err := w.client.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})

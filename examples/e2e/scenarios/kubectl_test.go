@@ -18,7 +18,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// kubectl returns a function that runs kubectl as a cluster admin in the namespace of a stage,
+// kubectl returns a function that runs kubectl as a cluster admin in the namespace of an environment,
 // and returns what it prints.
 func kubectl(t *testing.T, s *env.Env) func(args ...string) string {
 	t.Helper()

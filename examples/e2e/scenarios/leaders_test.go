@@ -26,7 +26,7 @@ func leads(log func() string, times int) env.Condition {
 	}
 }
 
-// acts says whether a manager has done anything to machine objects.
+// acts reports whether a manager has done anything to machine objects.
 func acts(m *env.Manager) bool { return strings.Contains(m.Log(), "msg=decided") }
 
 func TestManagers_Two_OneActsAndTheOtherTakesOver(t *testing.T) {

@@ -29,7 +29,7 @@ const (
 	outageHealthTimeout = 30 * time.Second
 )
 
-// allIn holds when all machines of a stage are in a phase.
+// allIn holds when all machines of an environment are in a phase.
 func allIn(s *env.Env, phase v1alpha1.MachinePhase) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		list, err := s.Machines.MachineV1alpha1().Machines(s.Namespace).List(ctx, metav1.ListOptions{})

@@ -60,7 +60,7 @@ func (s series) sum(name string, labels ...string) (sum float64) {
 	return sum
 }
 
-// watched is what the watch log says of the machines of a stage.
+// watched is what the watch log says of the machines of an environment.
 type watched struct {
 	alive                              map[types.UID]v1alpha1.MachinePhase
 	withVM, joined, gone, failed, sets map[types.UID]bool

@@ -22,7 +22,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// keepMachines has the API server refuse every deletion of a machine of a stage until the
+// keepMachines has the API server refuse every deletion of a machine of an environment until the
 // returned function is called.
 func keepMachines(t *testing.T, s *env.Env) (end func()) {
 	t.Helper()
@@ -64,7 +64,7 @@ func keepMachines(t *testing.T, s *env.Env) (end func()) {
 	return end
 }
 
-// frozen holds when label and condition of the one set and of the deployment say whether
+// frozen holds when label and condition of the one set and of the deployment report whether
 // they are frozen.
 func frozen(s *env.Env, deployment string, want bool) env.Condition {
 	return func(ctx context.Context) (string, error) {

@@ -84,7 +84,7 @@ func preservedTaint(n *corev1.Node) bool {
 	})
 }
 
-// protected says whether a Node keeps an autoscaler away for the manager.
+// protected reports whether a Node keeps an autoscaler away for the manager.
 func protected(n *corev1.Node) bool {
 	return n.Annotations[v1alpha1.ClusterAutoscalerScaleDownDisabledAnnotationKey] == "true" ||
 		n.Annotations[v1alpha1.ClusterAutoscalerScaleDownDisabledByMCMAnnotationKey] == "true"

@@ -24,7 +24,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// allowLeases lets the account of the stage hold more leases than that of a manager.
+// allowLeases lets the account of the environment hold more leases than that of a manager.
 func allowLeases(t *testing.T, s *env.Env, names ...string) {
 	t.Helper()
 	const name = "more-leases"

@@ -31,7 +31,7 @@ func inPlace(d *v1alpha1.MachineDeployment, how v1alpha1.OrchestrationType) *v1a
 	return d
 }
 
-// agile is a stage on which machines are updated in place, and nothing fails.
+// agile is an environment on which machines are updated in place, and nothing fails.
 func agile() env.Options {
 	o := fastOptions()
 	o.Nodes.UpdateTime = 500 * time.Millisecond
@@ -87,7 +87,7 @@ func acknowledged(s *env.Env) env.Condition {
 	}
 }
 
-// candidates holds when so many Nodes of a stage may be selected for an update.
+// candidates holds when so many Nodes of an environment may be selected for an update.
 func candidates(s *env.Env, n int) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		list, err := s.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: candidate + "," + env.Label + "=" + s.Namespace})

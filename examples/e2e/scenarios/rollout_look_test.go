@@ -155,7 +155,7 @@ func passed(d time.Duration) env.Condition {
 	}
 }
 
-// beheld is what was seen on the Nodes of a stage, by name.
+// beheld is what was seen on the Nodes of an environment, by name.
 type beheld struct {
 	mu          sync.Mutex
 	discouraged map[string]bool // it has ever had the taint by which pods go elsewhere if they can
@@ -163,7 +163,7 @@ type beheld struct {
 	holds       map[string]int  // how often it has got that
 }
 
-// behold watches the Nodes of a stage from now on.
+// behold watches the Nodes of an environment from now on.
 func behold(t *testing.T, s *env.Env) *beheld {
 	t.Helper()
 	b := &beheld{discouraged: map[string]bool{}, held: map[string]bool{}, holds: map[string]int{}}
@@ -207,7 +207,7 @@ func discouraged(n *corev1.Node) bool {
 	})
 }
 
-// unmarked holds when no Node of a stage bears a mark of a roll-out.
+// unmarked holds when no Node of an environment bears a mark of a roll-out.
 func unmarked(s *env.Env) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		nodes, err := s.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: env.Label + "=" + s.Namespace})

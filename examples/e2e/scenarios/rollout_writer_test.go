@@ -16,7 +16,7 @@ import (
 )
 
 // writer is another client that writes a number to the deployments and sets of a
-// stage, as label and as annotation, and guards them. As a set takes the annotations
+// environment, as label and as annotation, and guards them. As a set takes the annotations
 // of its deployment over, those of sets are called otherwise. It is for one goroutine.
 type writer struct {
 	s         *env.Env

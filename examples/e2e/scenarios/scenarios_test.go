@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	os.Exit(env.Run(m, controlplane.Options{NodeMonitorGracePeriod: nodeGrace}, func(h *env.Cluster) { cluster = h }))
 }
 
-// given says whether a flag stands on the command line.
+// given reports whether a flag stands on the command line.
 func given(name string) (yes bool) {
 	flag.Visit(func(f *flag.Flag) { yes = yes || f.Name == name })
 	return yes
@@ -97,7 +97,7 @@ func roll(t *testing.T, s *env.Env, name, class string) {
 	change(t, s, name, `{"spec":{"template":{"spec":{"class":{"name":"`+class+`"}}}}}`)
 }
 
-// machines returns the machines of a stage.
+// machines returns the machines of an environment.
 func machines(t *testing.T, s *env.Env) []v1alpha1.Machine {
 	t.Helper()
 	list, err := s.Machines.MachineV1alpha1().Machines(s.Namespace).List(t.Context(), metav1.ListOptions{})

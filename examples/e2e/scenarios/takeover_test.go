@@ -24,14 +24,14 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// inherited are machines as another system has left them, on a stage.
+// inherited are machines as another system has left them, on an environment.
 type inherited struct {
 	*env.Env
 	t       *testing.T
 	planted map[string]bool // provider IDs of VMs that the other system has made
 }
 
-// inherit sets a stage whose VMs may have been made by another system.
+// inherit sets an environment whose VMs may have been made by another system.
 func inherit(t *testing.T, prefix string) *inherited {
 	t.Helper()
 	h := &inherited{t: t, planted: map[string]bool{}}

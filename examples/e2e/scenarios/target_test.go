@@ -102,7 +102,7 @@ func (g *gateway) pass(to, from net.Conn) {
 	}
 }
 
-// nodesAre holds when all Nodes of a stage have the given status of Ready.
+// nodesAre holds when all Nodes of an environment have the given status of Ready.
 func nodesAre(s *env.Env, names []string, status corev1.ConditionStatus) env.Condition {
 	return func(ctx context.Context) (string, error) {
 		for _, name := range names {

@@ -15,7 +15,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// live has machines and Nodes follow a change.
+// live makes machines and Nodes react to a change.
 func (w *World) live(c Change) {
 	switch after := c.After.(type) {
 	case *v1alpha1.Machine:
@@ -38,7 +38,7 @@ func (w *World) live(c Change) {
 	}
 }
 
-// reaction is how long it takes until a deletion is seen.
+// reaction returns the time until a deletion is seen.
 func (w *World) reaction() time.Duration {
 	if w.model.Idle != nil && w.model.Idle(byMachine) {
 		return again
@@ -46,7 +46,7 @@ func (w *World) reaction() time.Duration {
 	return 0
 }
 
-// machineOf returns the name of the machine that a Node has by its name.
+// machineOf returns the name of the machine of a Node.
 func machineOf(node string) string { return node[min(len(node), len(nodeNameOf(""))):] }
 
 // enter writes a phase of a machine.
@@ -57,7 +57,7 @@ func (w *World) enter(m *v1alpha1.Machine, phase v1alpha1.MachinePhase, op v1alp
 	})
 }
 
-// writeStatus changes the status of a machine, whatever has become of the rest.
+// writeStatus changes the status of the current version of a machine.
 func (w *World) writeStatus(m *v1alpha1.Machine, change func(*v1alpha1.MachineStatus)) {
 	next := *m
 	next.ResourceVersion = ""
@@ -73,14 +73,14 @@ func (w *World) writeNode(n *corev1.Node, p part, change func(*corev1.Node)) {
 	must(w.nodes.write(byMachine, next, p))
 }
 
-// must panics if the world breaks a rule of its own.
+// must panics on an error. A refused write of the World itself is a defect of this package.
 func must(_ any, err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// born asks the provider for the VM of a machine.
+// born creates the VM of a machine.
 func (w *World) born(name string) {
 	m := w.Machine(name)
 	phase := m.Status.CurrentStatus.Phase
@@ -103,7 +103,7 @@ func (w *World) born(name string) {
 	}
 }
 
-// refuseVM has a machine tell that the provider has failed, and try again.
+// refuseVM records that the provider has failed, and tries again later.
 func (w *World) refuseVM(m *v1alpha1.Machine, err error) {
 	heap.Push(&w.events, event{at: w.now.Add(w.model.Retry), name: m.Name, uid: m.UID, what: (*World).born, vain: true})
 	op := v1alpha1.LastOperation{
@@ -123,7 +123,7 @@ func (w *World) refuseVM(m *v1alpha1.Machine, err error) {
 	})
 }
 
-// timeOut has a machine fail that has not come up.
+// timeOut fails a machine that has not joined.
 func (w *World) timeOut(name string) {
 	m := w.Machine(name)
 	switch phase := m.Status.CurrentStatus.Phase; {
@@ -169,7 +169,7 @@ func (w *World) terminate(name string) {
 	w.after(w.model.Leave(m), name, m.UID, (*World).leave)
 }
 
-// leave ends a machine, and its Node.
+// leave ends a machine and its Node.
 func (w *World) leave(name string) {
 	m := w.Machine(name)
 	w.say("%s is gone", name)
@@ -181,7 +181,7 @@ func (w *World) leave(name string) {
 	must(w.machines.write(byMachine, &next, metadataAndSpec))
 }
 
-// inState says whether a machine has been in a phase since a time.
+// inState reports whether a machine has been in a phase since a time.
 func inState(m *v1alpha1.Machine, phase v1alpha1.MachinePhase, since time.Time) bool {
 	return m.DeletionTimestamp == nil && m.Status.CurrentStatus.Phase == phase && m.Status.CurrentStatus.LastUpdateTime.Time.Equal(since)
 }
