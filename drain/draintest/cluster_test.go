@@ -213,7 +213,7 @@ func TestCluster_SameSeed_SameHistory(t *testing.T) {
 	require.Equal(t, run(), run())
 }
 
-func TestAddKeepsObjectsAsTheyAre(t *testing.T) {
+func TestAdd_Objects_AreUnchanged(t *testing.T) {
 	c, client, _ := newCluster(t)
 	require.NoError(t, c.Add(runningPod("p", "n1", web), &corev1.NodeList{Items: []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u"}}}}, widget("w")))
 	pod, err := client.CoreV1().Pods("ns").Get(t.Context(), "p", metav1.GetOptions{})

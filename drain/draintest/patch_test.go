@@ -14,7 +14,7 @@ import (
 	"github.com/machinist-dev/machinist/drain/draintest"
 )
 
-func TestPatchesOfACustomKind(t *testing.T) {
+func TestPatch_CustomKind_EachType(t *testing.T) {
 	cases := []struct {
 		name        string
 		kind        types.PatchType

@@ -85,7 +85,7 @@ func TestPod_Finalizer_OutlastsGracePeriod(t *testing.T) {
 	require.False(t, exists(t, client, "p"))
 }
 
-func TestThePodsOfASilentNodeStay(t *testing.T) {
+func TestNode_Silent_PodsStay(t *testing.T) {
 	c, client, clock := newCluster(t)
 	require.NoError(t, c.Add(runningPod("p", "n1", nil), runningPod("forced", "n1", nil)))
 	pods := client.CoreV1().Pods("ns")

@@ -156,7 +156,7 @@ func TestVolume_SilentNode_DetachedLate(t *testing.T) {
 	}
 }
 
-func TestNodesReportTheirVolumes(t *testing.T) {
+func TestNode_Volumes_AreReported(t *testing.T) {
 	c, client, clock := newCluster(t, func(o *draintest.Options) {
 		o.DetachTime, o.AttachTime, o.NodeVolumes = time.Second, time.Second, true
 	})

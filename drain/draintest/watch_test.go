@@ -126,7 +126,7 @@ func TestASlowReaderHoldsUpNobody(t *testing.T) {
 	}
 }
 
-func TestHeldWatchesShowThePast(t *testing.T) {
+func TestWatch_Held_ShowsThePast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := draintest.New(draintest.Options{})
 		w, err := c.Client().CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{})
