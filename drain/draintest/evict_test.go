@@ -187,7 +187,7 @@ func TestBudget_Manual_StatusIsNotComputed(t *testing.T) {
 	require.NotEmpty(t, budgetCause(pods.EvictV1(t.Context(), eviction("b"))))
 }
 
-func TestARefusalSaysWhy(t *testing.T) {
+func TestEvict_Refused_ErrorHasTheReason(t *testing.T) {
 	condition := func(reason, message string) []metav1.Condition {
 		return []metav1.Condition{{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: reason, Message: message}}
 	}

@@ -48,7 +48,7 @@ func TestFault_EachKind_HasTheServersError(t *testing.T) {
 	}
 }
 
-func TestAFaultMeetsWhatItNames(t *testing.T) {
+func TestFault_Selector_MatchesItsRequests(t *testing.T) {
 	match := func(f draintest.Fault) (update, status, evict, get, list bool) {
 		c, client, _ := newCluster(t)
 		require.NoError(t, c.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, runningPod("p", "n", nil)))
@@ -106,7 +106,7 @@ func TestFault_Probability_FollowsTheSeed(t *testing.T) {
 	require.Equal(t, count(5), count(5))
 }
 
-func TestAFaultCanBeTakenBack(t *testing.T) {
+func TestFault_Removed_HasNoEffect(t *testing.T) {
 	c, client, _ := newCluster(t)
 	failing := func() bool {
 		_, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})

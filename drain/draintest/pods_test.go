@@ -117,7 +117,7 @@ func TestPod_StopTime_AtMostGracePeriod(t *testing.T) {
 	require.False(t, exists(t, client, "p"))
 }
 
-func TestABindingPutsAPodOnANode(t *testing.T) {
+func TestBinding_Pod_GetsItsNode(t *testing.T) {
 	c, client, _ := newCluster(t)
 	require.NoError(t, c.Add(runningPod("p", "", nil)))
 	pods := client.CoreV1().Pods("ns")

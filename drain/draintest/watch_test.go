@@ -113,7 +113,7 @@ func TestWatch_Selector_AddedAndDeleted(t *testing.T) {
 	require.Equal(t, "MODIFIED p@"+c.ResourceVersion(), next(t, w))
 }
 
-func TestASlowReaderHoldsUpNobody(t *testing.T) {
+func TestWatch_SlowReader_OthersContinue(t *testing.T) {
 	c, client, _ := newCluster(t)
 	w, err := client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{})
 	require.NoError(t, err)

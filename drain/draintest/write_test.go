@@ -154,7 +154,7 @@ func TestUpdate_NoChange_NoWrite(t *testing.T) {
 	require.Equal(t, 2, ev.Object.(*Widget).Spec.Size, "the first event is of the first change")
 }
 
-func TestADryRunChangesNothing(t *testing.T) {
+func TestDryRun_EachWrite_NoChange(t *testing.T) {
 	c, client, _ := newCluster(t)
 	dry := []string{metav1.DryRunAll}
 	widgets := widgetsOf(c, "ns")

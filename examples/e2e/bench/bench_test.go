@@ -279,7 +279,7 @@ func TestCPUTime_PartUnknown_SumUnknown(t *testing.T) {
 	require.Regexp(t, `deletion to gone +not measured`, out.String())
 }
 
-func TestAProcessTellsWhatItTakes(t *testing.T) {
+func TestProcess_Own_CPUAndMemory(t *testing.T) {
 	require.Zero(t, process(0).cpu())
 	require.Zero(t, process(0).peak())
 	require.Zero(t, managerOf("unknown"))

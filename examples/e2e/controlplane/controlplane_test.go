@@ -209,7 +209,7 @@ func TestKubeconfig_SameAccessAsConfig(t *testing.T) {
 	require.Error(t, err)
 }
 
-func TestAConfigIsACopy(t *testing.T) {
+func TestConfig_Changed_OthersAreNot(t *testing.T) {
 	cfg := cp.Config()
 	cfg.Host = "elsewhere"
 	require.NotEqual(t, cfg.Host, cp.Config().Host)
