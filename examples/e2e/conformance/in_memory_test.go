@@ -54,10 +54,10 @@ func TestInMemoryCluster_EachScenario_AsTheRealServer(t *testing.T) {
 			want, err := os.ReadFile(golden) //nolint:gosec // the name is one of ours
 			require.NoError(t, err)
 			if diff := differences(server.transcript(), memory.transcript()); diff != "" {
-				t.Errorf("the in-memory cluster tells another story (- server, + memory):\n%s", diff)
+				t.Errorf("the in-memory cluster differs from the server (- server, + memory):\n%s", diff)
 			}
 			if diff := differences(string(want), server.transcript()); diff != "" {
-				t.Errorf("the server tells another story than it did (- golden, + server):\n%s", diff)
+				t.Errorf("the server differs from the golden file (- golden, + server):\n%s", diff)
 			}
 		})
 	}

@@ -25,7 +25,7 @@ func overwrite(m metav1.Object) {
 	m.SetLabels(labeled("overwritten", "yes"))
 	m.SetAnnotations(labeled("overwritten", "yes"))
 	m.SetFinalizers([]string{"example.com/overwritten"})
-	m.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Meddler", Name: "m", UID: otherUID}})
+	m.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Writer", Name: "m", UID: otherUID}})
 	m.SetGeneration(m.GetGeneration() + 40)
 	m.SetCreationTimestamp(metav1.Unix(0, 0))
 }
