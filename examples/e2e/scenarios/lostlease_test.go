@@ -164,7 +164,7 @@ func TestLeader_LeaseTakenByHand_BeginsNothing(t *testing.T) {
 	cases := map[string]func(*testing.T, *env.Env){
 		"stolen": func(t *testing.T, s *env.Env) {
 			_, err := s.Client.CoordinationV1().Leases(s.ManagerNamespace()).Patch(t.Context(), "machine-controller", mergePatch,
-				[]byte(`{"spec":{"holderIdentity":"labelTaker"}}`), metav1.PatchOptions{})
+				[]byte(`{"spec":{"holderIdentity":"other"}}`), metav1.PatchOptions{})
 			require.NoError(t, err)
 		},
 		"deleted": func(t *testing.T, s *env.Env) {

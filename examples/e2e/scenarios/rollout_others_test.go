@@ -42,7 +42,7 @@ func TestRoll_LabelsRemovedFromMachines_BoundedReplacements(t *testing.T) {
 	// Each of two sets replaces so many, and the old one may have lost all its others
 	// when it gets smaller.
 	o.Bounds.Lost = 2*3 + replicas
-	s := cluster.Set(t, "labelTaker", o)
+	s := cluster.Set(t, "labels", o)
 	s.StartManager(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", replicas, 1, 1))
 	f := &labelTaker{s: s, taken: map[string]time.Time{}}
