@@ -49,11 +49,11 @@ func TestNewSetAnnotations_OfOneObject_StayThere(t *testing.T) {
 	d := rolling(1, 1, 0)
 	d.Annotations = map[string]string{
 		"cause": "x", "machinist.dev/delete-first": "m", machineset.ReleasedAnnotation: "s", deployment.NamedAnnotation: "7",
-		namesKey: "m", v1alpha1.UnfreezeAnnotation: "", v1alpha1.PreferNoScheduleKey: "True", scaledKey: "t", v1alpha1.EffectiveCreationTimeout: "1h",
+		namesKey: "m", v1alpha1.UnfreezeAnnotation: "", v1alpha1.PreferNoScheduleKey: "True", scaledKey: "t", v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: "1h",
 	}
 	got, changed := deployment.NewSetAnnotations(d, &v1alpha1.MachineSet{}, "1", true)
 	require.True(t, changed)
-	require.Equal(t, map[string]string{"cause": "x", scaledKey: "t", v1alpha1.EffectiveCreationTimeout: "1h", v1alpha1.RevisionAnnotation: "1"}, got)
+	require.Equal(t, map[string]string{"cause": "x", scaledKey: "t", v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: "1h", v1alpha1.RevisionAnnotation: "1"}, got)
 }
 
 func TestNewSetAnnotations_EmptyValueThatTheSetLacks_IsNotAdded(t *testing.T) {

@@ -196,7 +196,7 @@ var words = []string{
 
 var keys = []string{
 	v1alpha1.NodeLabelKey, v1alpha1.LabelKeyMachineDeploymentName, v1alpha1.LabelKeyForceDeletion, v1alpha1.MachineNameLabelKey,
-	v1alpha1.EffectiveCreationTimeout, v1alpha1.PreserveMachineAnnotationKey, v1alpha1.LastAppliedALTAnnotation,
+	v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout, v1alpha1.PreserveMachineAnnotationKey, v1alpha1.LastAppliedALTAnnotation,
 	v1alpha1.LabelKeyNodeCandidateForUpdate, v1alpha1.LabelKeyNodeSelectedForUpdate, v1alpha1.LabelKeyNodeUpdateResult, "pool", "cpu",
 }
 

@@ -251,7 +251,7 @@ func TestCodes_RepeatedFailures_WaitsGrow(t *testing.T) {
 	p := machine.DefaultPolicy()
 	for _, code := range slices.DeleteFunc(codes.All(), func(c codes.Code) bool { return c == codes.OK }) {
 		creation := after(append(crashed, spec(func(m *v1alpha1.Machine) {
-			m.Annotations = map[string]string{v1alpha1.EffectiveCreationTimeout: "0s"}
+			m.Annotations = map[string]string{v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: "0s"}
 		}))...)
 		for op, in := range map[driver.Operation]machine.Observation{driver.OpCreateMachine: creation, driver.OpDeleteMachine: terminating()} {
 			if op == driver.OpDeleteMachine && code == codes.NotFound {

@@ -228,7 +228,7 @@ func anything(r *rand.Rand) machine.Observation {
 	m.ResourceVersion, m.CreationTimestamp = "7", metav1.NewTime(moment(r))
 	m.Finalizers = pick(r, nil, []string{v1alpha1.MCMFinalizerName}, []string{"a", v1alpha1.MCMFinalizerName, "b"}, []string{"x"})
 	m.Labels = pick(r, nil, map[string]string{v1alpha1.NodeLabelKey: "n"}, map[string]string{v1alpha1.NodeLabelKey: "n", v1alpha1.LabelKeyMachineDeploymentName: "pool"})
-	m.Annotations = pick(r, nil, map[string]string{v1alpha1.EffectiveCreationTimeout: "7m"})
+	m.Annotations = pick(r, nil, map[string]string{v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: "7m"})
 	m.Spec.ProviderID = pick(r, "", "simulated:///1")
 	m.Spec.Class.Name = pick(r, "small", "small", "")
 	if r.IntN(3) == 0 {

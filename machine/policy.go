@@ -91,7 +91,7 @@ func (p Policy) forMachine(m *v1alpha1.Machine) Policy {
 			p.HealthTimeout = 0
 		}
 	}
-	if text := m.Annotations[v1alpha1.EffectiveCreationTimeout]; text != "" {
+	if text := m.Annotations[v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout]; text != "" {
 		if d, err := time.ParseDuration(text); err == nil {
 			p.CreationTimeout = d
 		}

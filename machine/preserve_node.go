@@ -16,12 +16,6 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// The messages of the condition Preserved for the Node of a Failed machine. MCM reads them.
-const (
-	preservedDrained    = "Preserved node drained successfully."
-	preservedNotDrained = "Preserved node could not be drained."
-)
-
 // preservedTaint is the taint that keeps pods off the Node of a preserved Failed machine.
 var preservedTaint = corev1.Taint{Key: v1alpha1.TaintNodePreserved, Effect: corev1.TaintEffectNoSchedule}
 
@@ -100,14 +94,14 @@ func (l *logic) showPreserved(node *corev1.Node, value string) Decision {
 		case d.Action != nil:
 			return d
 		case d.Reason == "":
-			want.Message = preservedDrained + " " + want.Message
+			want.Message = v1alpha1.PreservedNodeDrainSuccessful + " " + want.Message
 		default:
 			rest.Reason, rest.Message = d.Reason, d.Message
 			rest.Holds, rest.NextCheck = append(d.Holds, rest.Holds...), machinist.Earliest(rest.NextCheck, d.NextCheck)
 			if l.now.Before(a.Started.Add(reportAfter)) {
 				return rest
 			}
-			want.Status, want.Message = corev1.ConditionFalse, preservedNotDrained+" "+want.Message
+			want.Status, want.Message = corev1.ConditionFalse, v1alpha1.PreservedNodeDrainUnsuccessful+" "+want.Message
 		}
 	}
 	have := conditionOf(node.Status.Conditions, v1alpha1.NodePreserved)
@@ -148,7 +142,7 @@ func preservedAndDrained(node *corev1.Node) bool {
 		return false
 	}
 	c := conditionOf(node.Status.Conditions, v1alpha1.NodePreserved)
-	return c != nil && strings.HasPrefix(c.Message, preservedDrained)
+	return c != nil && strings.HasPrefix(c.Message, v1alpha1.PreservedNodeDrainSuccessful)
 }
 
 // drainPreserved drains the Node of a preserved Failed machine. It returns the next pass, the holds

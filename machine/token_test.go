@@ -219,7 +219,7 @@ func TestBootstrapToken_Creation_BeforeTheVM(t *testing.T) {
 		"one that is being deleted is none any more":                          {creating(tokens(newToken(1, now.Add(time.Hour), func(s *corev1.Secret) { s.DeletionTimestamp = &metav1.Time{Time: now} }))), made},
 		"a good one is taken, whatever is beside it":                          {creating(tokens(newToken(2, now), good)), create},
 		"a machine that may take for ever has a day": {creating(tokens(), spec(func(m *v1alpha1.Machine) {
-			m.Annotations = map[string]string{v1alpha1.EffectiveCreationTimeout: "0s"}
+			m.Annotations = map[string]string{v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: "0s"}
 		})), "create a bootstrap token until 2026-03-02T12:00:01Z (BootstrapToken)"},
 		"a clock that is behind makes no token too short": {creating(tokens(), spec(func(m *v1alpha1.Machine) {
 			m.CreationTimestamp = metav1.NewTime(now.Add(time.Minute))

@@ -178,7 +178,7 @@ func FuzzValidation(f *testing.F) {
 		m := &metav1.Duration{Duration: time.Duration(d)}
 		in := living(v1alpha1.MachineRunning, healthy, copied, config(&v1alpha1.MachineConfiguration{MachineDrainTimeout: m, MachinePreserveTimeout: m}), spec(func(m *v1alpha1.Machine) {
 			m.Spec.Class = v1alpha1.ClassSpec{Kind: kind, Name: name}
-			m.Annotations = map[string]string{v1alpha1.EffectiveCreationTimeout: timeout, v1alpha1.MachinePriority: preserve}
+			m.Annotations = map[string]string{v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: timeout, v1alpha1.MachinePriority: preserve}
 			m.Labels = map[string]string{v1alpha1.LabelKeyForceDeletion: force, v1alpha1.LabelKeyForceDrain: force, v1alpha1.NodeLabelKey: "n"}
 			m.Spec.NodeTemplateSpec.Labels = map[string]string{key: value}
 			m.Spec.NodeTemplateSpec.Annotations = map[string]string{key: value}
@@ -226,7 +226,9 @@ func FuzzPolicy_CreationTimeout(f *testing.F) {
 		if err != nil {
 			want = 20 * time.Minute
 		}
-		got := until(machine.DefaultPolicy(), spec(func(m *v1alpha1.Machine) { m.Annotations = map[string]string{v1alpha1.EffectiveCreationTimeout: text} }))
+		got := until(machine.DefaultPolicy(), spec(func(m *v1alpha1.Machine) {
+			m.Annotations = map[string]string{v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: text}
+		}))
 		require.Equal(t, max(want, 0), got, "for ever is zero")
 	})
 }
@@ -248,7 +250,9 @@ func until(p machine.Policy, changes ...change) time.Duration {
 func TestPolicy_CreationTimeout_AnnotationBeforeSpec(t *testing.T) {
 	own := config(&v1alpha1.MachineConfiguration{MachineCreationTimeout: &metav1.Duration{Duration: time.Minute}})
 	annotated := func(text string) change {
-		return spec(func(m *v1alpha1.Machine) { m.Annotations = map[string]string{v1alpha1.EffectiveCreationTimeout: text} })
+		return spec(func(m *v1alpha1.Machine) {
+			m.Annotations = map[string]string{v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: text}
+		})
 	}
 	p := machine.DefaultPolicy()
 	require.Equal(t, 20*time.Minute, until(p))
@@ -285,7 +289,7 @@ func FuzzDecide(f *testing.F) {
 			config(&v1alpha1.MachineConfiguration{NodeConditions: &conditions}),
 			spec(func(m *v1alpha1.Machine) {
 				m.Spec.Class = v1alpha1.ClassSpec{Kind: kind, Name: name}
-				m.Annotations = map[string]string{v1alpha1.EffectiveCreationTimeout: timeout}
+				m.Annotations = map[string]string{v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: timeout}
 				m.Labels[v1alpha1.LabelKeyForceDeletion] = force
 			}),
 			onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.LastAppliedALTAnnotation] = applied }))

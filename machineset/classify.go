@@ -85,10 +85,6 @@ func MarkedAt(m *v1alpha1.Machine) (time.Time, bool) {
 	return parseTime(m.Annotations, v1alpha1.MarkedForDeletionTime)
 }
 
-// markedPriority is the value of the priority annotation by which an autoscaler names a machine. It
-// is compared as text, as in MCM.
-const markedPriority = "1"
-
 // NamedByAutoscaler reports whether an autoscaler named this machine for deletion: its priority is
 // exactly "1", and it was marked no later than the last scaling of the set by an autoscaler. Such a
 // machine is deleted even if the set is not too large, and then replaced, because an earlier
@@ -97,7 +93,7 @@ const markedPriority = "1"
 // A mark that is younger than the last scaling belongs to a scaling that is not observed yet. Nil
 // arguments return false.
 func NamedByAutoscaler(set *v1alpha1.MachineSet, m *v1alpha1.Machine) bool {
-	if set == nil || m == nil || m.Annotations[v1alpha1.MachinePriority] != markedPriority {
+	if set == nil || m == nil || !v1alpha1.IsMachineTriggeredForDeletion(m) {
 		return false
 	}
 	marked, ok := MarkedAt(m)

@@ -26,14 +26,14 @@ func FuzzDecide(f *testing.F) {
 		set := newSet(replicas)
 		set.Spec.AutoPreserveFailedMachineMax, set.Spec.MinReadySeconds = maxPreserved, settle
 		set.Annotations = map[string]string{
-			v1alpha1.LastDeploymentReplicaChangeByScalerTime: scaled, v1alpha1.EffectiveCreationTimeout: timeout,
+			v1alpha1.LastDeploymentReplicaChangeByScalerTime: scaled, v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: timeout,
 			victimsAnnotation: victims,
 		}
 		m := newMachine("m", v1alpha1.MachinePhase(phase))
 		m.Labels[v1alpha1.NodeLabelKey] = "n"
 		m.Annotations = map[string]string{
 			v1alpha1.MachinePriority: priority, v1alpha1.MarkedForDeletionTime: marked,
-			v1alpha1.PreserveMachineAnnotationKey: preserve, v1alpha1.EffectiveCreationTimeout: timeout,
+			v1alpha1.PreserveMachineAnnotationKey: preserve, v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: timeout,
 		}
 		m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(time.Duration(age)))
 		released := newMachine("n", v1alpha1.MachineRunning)

@@ -63,19 +63,19 @@ func TestNewMachine_Any_HasFinalizerAndPriority(t *testing.T) {
 
 func TestNewMachine_EffectiveCreationTimeout_IsKept(t *testing.T) {
 	set := newSet(1)
-	set.Annotations = map[string]string{v1alpha1.EffectiveCreationTimeout: "42m"}
+	set.Annotations = map[string]string{v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: "42m"}
 	m, err := machineset.NewMachine(set, "m")
 	require.NoError(t, err)
-	require.Equal(t, "42m", m.Annotations[v1alpha1.EffectiveCreationTimeout])
+	require.Equal(t, "42m", m.Annotations[v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout])
 	require.Equal(t, 42*time.Minute, m.Spec.MachineCreationTimeout.Duration)
 	require.Nil(t, set.Spec.Template.Spec.MachineConfiguration)
 	_, changed := syncOf(set, m)
 	require.False(t, changed)
 
-	set.Annotations[v1alpha1.EffectiveCreationTimeout] = "soon"
+	set.Annotations[v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout] = "soon"
 	m, err = machineset.NewMachine(set, "m")
 	require.NoError(t, err)
-	require.Equal(t, "soon", m.Annotations[v1alpha1.EffectiveCreationTimeout])
+	require.Equal(t, "soon", m.Annotations[v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout])
 	require.Nil(t, m.Spec.MachineConfiguration)
 }
 

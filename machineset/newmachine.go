@@ -56,8 +56,8 @@ func NewMachine(set *v1alpha1.MachineSet, suffix string) (*v1alpha1.Machine, err
 	template := &set.Spec.Template
 	annotations := map[string]string{v1alpha1.MachinePriority: strconv.Itoa(v1alpha1.DefaultMachinePriority)}
 	maps.Copy(annotations, template.Annotations)
-	if timeout, found := set.Annotations[v1alpha1.EffectiveCreationTimeout]; found {
-		annotations[v1alpha1.EffectiveCreationTimeout] = timeout
+	if timeout, found := set.Annotations[v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout]; found {
+		annotations[v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout] = timeout
 	}
 	finalizers := slices.Clone(template.Finalizers)
 	if !slices.Contains(finalizers, v1alpha1.MCMFinalizerName) {

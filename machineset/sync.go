@@ -71,7 +71,7 @@ func configurationFor(template *v1alpha1.MachineConfiguration, annotations map[s
 	if c == nil {
 		c = &v1alpha1.MachineConfiguration{}
 	}
-	if text, found := annotations[v1alpha1.EffectiveCreationTimeout]; found {
+	if text, found := annotations[v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout]; found {
 		if d, err := time.ParseDuration(text); err == nil {
 			c.MachineCreationTimeout = &metav1.Duration{Duration: d}
 		}
@@ -106,7 +106,7 @@ func sameTaint(a, b corev1.Taint) bool {
 // followsConfiguration reports whether the configuration of a machine equals that of
 // [configurationFor]. It allocates nothing for a machine without the annotation.
 func followsConfiguration(m *v1alpha1.Machine, template *v1alpha1.MachineConfiguration) bool {
-	if _, found := m.Annotations[v1alpha1.EffectiveCreationTimeout]; found {
+	if _, found := m.Annotations[v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout]; found {
 		template = configurationFor(template, m.Annotations)
 	}
 	return sameConfiguration(m.Spec.MachineConfiguration, template)

@@ -51,10 +51,18 @@ func GetNodeCondition(
 	if err != nil {
 		return nil, fmt.Errorf("node %q: %w", nodeName, err)
 	}
-	if i := indexOfCondition(node.Status.Conditions, conditionType); i >= 0 {
-		return &node.Status.Conditions[i], nil
+	return GetCondition(node, conditionType), nil
+}
+
+// GetCondition returns a copy of the condition of the given type, or nil if there is none.
+func GetCondition(node *corev1.Node, conditionType corev1.NodeConditionType) *corev1.NodeCondition {
+	if node == nil {
+		return nil
 	}
-	return nil, nil
+	if i := indexOfCondition(node.Status.Conditions, conditionType); i >= 0 {
+		return node.Status.Conditions[i].DeepCopy()
+	}
+	return nil
 }
 
 // AddOrUpdateConditionsOnNode stores condition in the status of the Node, with the retries and

@@ -288,3 +288,26 @@ func TestUpdateNode_NodeReplaced_IsNotChanged(t *testing.T) {
 		require.False(t, hasKey(s.node(), "ours"))
 	})
 }
+
+func TestTaintsOnNode_SetAndRemoved_OneWriteEach(t *testing.T) {
+	s := newServer(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
+	ctx, first, second := t.Context(), taint("a", "1", corev1.TaintEffectNoSchedule), taint("b", "", corev1.TaintEffectNoExecute)
+	for range 2 {
+		require.NoError(t, nodeops.AddOrUpdateTaintOnNode(ctx, s, "n1", &first, &second))
+	}
+	require.Len(t, s.node().Spec.Taints, 2)
+	require.Equal(t, 1, s.writes)
+	for range 2 {
+		require.NoError(t, nodeops.RemoveTaintOffNode(ctx, s, "n1", s.node(), &first))
+	}
+	require.Equal(t, []corev1.Taint{second}, s.node().Spec.Taints)
+	require.Equal(t, 2, s.writes)
+}
+
+func TestGetCondition_OfNode_IsACopy(t *testing.T) {
+	node := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Reason: "x"}}}}
+	nodeops.GetCondition(node, corev1.NodeReady).Reason = "y"
+	require.Equal(t, "x", node.Status.Conditions[0].Reason)
+	require.Nil(t, nodeops.GetCondition(node, corev1.NodeDiskPressure))
+	require.Nil(t, nodeops.GetCondition(nil, corev1.NodeReady))
+}

@@ -54,6 +54,14 @@ const (
 	PreservationStopped = "Preservation stopped."
 )
 
+// The first sentences of the message of NodePreserved for the Node of a Failed Machine.
+const (
+	// PreservedNodeDrainSuccessful means that the Node is drained.
+	PreservedNodeDrainSuccessful = "Preserved node drained successfully."
+	// PreservedNodeDrainUnsuccessful means that the drain of the Node failed.
+	PreservedNodeDrainUnsuccessful = "Preserved node could not be drained."
+)
+
 // Reasons of the conditions of MachineDeployments and MachineSets.
 const (
 	// MinimumReplicasAvailable means that a deployment has its minimum of available machines.

@@ -38,12 +38,12 @@ const (
 	MachinePriority = "machinepriority.machine.sapcloud.io"
 	// MarkedForDeletionTime is when an autoscaler marked the Machine, as RFC 3339.
 	MarkedForDeletionTime = "machine.sapcloud.io/marked-for-deletion-time"
-	// EffectiveCreationTimeout overrides all other creation timeouts. It is a Go duration, and is
-	// copied from MachineDeployment to MachineSet to Machine.
-	EffectiveCreationTimeout = "node.machine.sapcloud.io/effective-creation-timeout"
-	// MachineJoinDuration is how long the Machine took to join, as a Go duration. MCM writes it,
-	// this module does not.
-	MachineJoinDuration = "node.machine.sapcloud.io/machine-join-duration"
+	// AnnotationKeyMachineEffectiveCreationTimeout overrides all other creation timeouts. It is a
+	// Go duration, and is copied from MachineDeployment to MachineSet to Machine.
+	AnnotationKeyMachineEffectiveCreationTimeout = "node.machine.sapcloud.io/effective-creation-timeout"
+	// AnnotationKeyMachineJoinDuration is how long the Machine took to join, as a Go duration. MCM
+	// writes it, this module does not.
+	AnnotationKeyMachineJoinDuration = "node.machine.sapcloud.io/machine-join-duration"
 	// PreserveMachineAnnotationKey asks to preserve a Machine. It may be on the Machine or on its
 	// Node.
 	PreserveMachineAnnotationKey = "node.machine.sapcloud.io/preserve"

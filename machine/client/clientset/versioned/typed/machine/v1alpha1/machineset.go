@@ -10,6 +10,7 @@ import (
 	applyconfigurationmachinev1alpha1 "github.com/machinist-dev/machinist/machine/client/applyconfiguration/machine/v1alpha1"
 	scheme "github.com/machinist-dev/machinist/machine/client/clientset/versioned/scheme"
 	machinev1alpha1 "github.com/machinist-dev/machinist/machine/v1alpha1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
 	watch "k8s.io/apimachinery/pkg/watch"
@@ -37,6 +38,9 @@ type MachineSetInterface interface {
 	Apply(ctx context.Context, machineSet *applyconfigurationmachinev1alpha1.MachineSetApplyConfiguration, opts v1.ApplyOptions) (result *machinev1alpha1.MachineSet, err error)
 	// Add a +genclient:noStatus comment above the type to avoid generating ApplyStatus().
 	ApplyStatus(ctx context.Context, machineSet *applyconfigurationmachinev1alpha1.MachineSetApplyConfiguration, opts v1.ApplyOptions) (result *machinev1alpha1.MachineSet, err error)
+	GetScale(ctx context.Context, machineSetName string, options v1.GetOptions) (*autoscalingv1.Scale, error)
+	UpdateScale(ctx context.Context, machineSetName string, scale *autoscalingv1.Scale, opts v1.UpdateOptions) (*autoscalingv1.Scale, error)
+
 	MachineSetExpansion
 }
 
@@ -57,4 +61,33 @@ func newMachineSets(c *MachineV1alpha1Client, namespace string) *machineSets {
 			func() *machinev1alpha1.MachineSetList { return &machinev1alpha1.MachineSetList{} },
 		),
 	}
+}
+
+// GetScale takes name of the machineSet, and returns the corresponding autoscalingv1.Scale object, and an error if there is any.
+func (c *machineSets) GetScale(ctx context.Context, machineSetName string, options v1.GetOptions) (result *autoscalingv1.Scale, err error) {
+	result = &autoscalingv1.Scale{}
+	err = c.GetClient().Get().
+		Namespace(c.GetNamespace()).
+		Resource("machinesets").
+		Name(machineSetName).
+		SubResource("scale").
+		VersionedParams(&options, scheme.ParameterCodec).
+		Do(ctx).
+		Into(result)
+	return
+}
+
+// UpdateScale takes the top resource name and the representation of a scale and updates it. Returns the server's representation of the scale, and an error, if there is any.
+func (c *machineSets) UpdateScale(ctx context.Context, machineSetName string, scale *autoscalingv1.Scale, opts v1.UpdateOptions) (result *autoscalingv1.Scale, err error) {
+	result = &autoscalingv1.Scale{}
+	err = c.GetClient().Put().
+		Namespace(c.GetNamespace()).
+		Resource("machinesets").
+		Name(machineSetName).
+		SubResource("scale").
+		VersionedParams(&opts, scheme.ParameterCodec).
+		Body(scale).
+		Do(ctx).
+		Into(result)
+	return
 }

@@ -5,10 +5,15 @@
 package fake
 
 import (
+	context "context"
+
 	machinev1alpha1 "github.com/machinist-dev/machinist/machine/client/applyconfiguration/machine/v1alpha1"
 	typedmachinev1alpha1 "github.com/machinist-dev/machinist/machine/client/clientset/versioned/typed/machine/v1alpha1"
 	v1alpha1 "github.com/machinist-dev/machinist/machine/v1alpha1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gentype "k8s.io/client-go/gentype"
+	testing "k8s.io/client-go/testing"
 )
 
 // fakeMachineSets implements MachineSetInterface
@@ -34,4 +39,28 @@ func newFakeMachineSets(fake *FakeMachineV1alpha1, namespace string) typedmachin
 		),
 		fake,
 	}
+}
+
+// GetScale takes name of the machineSet, and returns the corresponding scale object, and an error if there is any.
+func (c *fakeMachineSets) GetScale(ctx context.Context, machineSetName string, options v1.GetOptions) (result *autoscalingv1.Scale, err error) {
+	emptyResult := &autoscalingv1.Scale{}
+	obj, err := c.Fake.
+		Invokes(testing.NewGetSubresourceActionWithOptions(c.Resource(), c.Namespace(), "scale", machineSetName, options), emptyResult)
+
+	if obj == nil {
+		return emptyResult, err
+	}
+	return obj.(*autoscalingv1.Scale), err
+}
+
+// UpdateScale takes the representation of a scale and updates it. Returns the server's representation of the scale, and an error, if there is any.
+func (c *fakeMachineSets) UpdateScale(ctx context.Context, machineSetName string, scale *autoscalingv1.Scale, opts v1.UpdateOptions) (result *autoscalingv1.Scale, err error) {
+	emptyResult := &autoscalingv1.Scale{}
+	obj, err := c.Fake.
+		Invokes(testing.NewUpdateSubresourceActionWithOptions(c.Resource(), "scale", c.Namespace(), scale, opts), &autoscalingv1.Scale{})
+
+	if obj == nil {
+		return emptyResult, err
+	}
+	return obj.(*autoscalingv1.Scale), err
 }
