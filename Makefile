@@ -7,7 +7,7 @@
 ALONE := GOWORK=off
 # The modules with packages of their own. The SDK comes first, and last what takes
 # a control plane.
-MODULES := . examples tools examples/e2e
+MODULES := . examples examples/mcm tools examples/e2e
 # The modules that have a go.mod to keep tidy.
 TIDY := $(MODULES) tools/lint
 
@@ -85,7 +85,7 @@ $(LINT): tools/lint/go.mod tools/lint/go.sum
 	@echo "== build golangci-lint (once)"
 	cd tools/lint && $(ALONE) go build -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
-generate: ## Write deep copies, CRDs and clients anew from machine/v1alpha1.
+generate: ## Write deep copies, CRDs, clients and the names of examples/mcm anew.
 	cd tools && $(ALONE) go run ./cmd/generate
 
 # To compare: make bench COUNT=8 > old.txt, the same for new.txt, and then

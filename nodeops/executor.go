@@ -98,10 +98,15 @@ func nodesOf(c kubernetes.Interface, nodeName string) (typedcorev1.NodeInterface
 	return c.CoreV1().Nodes(), nil
 }
 
+// Backoff returns the pauses after a conflict: five attempts, with pauses of 100 to 200 ms.
+func Backoff() wait.Backoff {
+	return wait.Backoff{Steps: 5, Duration: 100 * time.Millisecond, Jitter: 1}
+}
+
 // retryOnConflict calls attempt until it returns no conflict, at most five times, with pauses of
 // 100 to 200 ms. It returns the last error, joined with that of the context if it has ended.
 func retryOnConflict(ctx context.Context, attempt func() error) error {
-	pause := wait.Backoff{Steps: 5, Duration: 100 * time.Millisecond, Jitter: 1}
+	pause := Backoff()
 	for {
 		if err := ctx.Err(); err != nil {
 			return err

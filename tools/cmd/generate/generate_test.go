@@ -38,7 +38,7 @@ func TestCompare_MissingStaleExtra_AreNamed(t *testing.T) {
 		"machine/decide.go":                         "by hand",
 		"docs/parity.md":                            "by hand",
 	})
-	changes, err := compare(root, scratch)
+	changes, err := parts[0].compare(root, scratch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestCompare_MissingStaleExtra_AreNamed(t *testing.T) {
 	if err := apply(root, changes); err != nil {
 		t.Fatal(err)
 	}
-	if changes, err := compare(root, scratch); err != nil || len(changes) > 0 {
+	if changes, err := parts[0].compare(root, scratch); err != nil || len(changes) > 0 {
 		t.Errorf("after apply: %v, %v", changes, err)
 	}
 	if _, err := os.Stat(filepath.Join(root, "machine/client/old")); !os.IsNotExist(err) {

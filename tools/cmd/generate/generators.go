@@ -76,8 +76,11 @@ func externals() string {
 	return strings.Join(pairs, ",")
 }
 
-// generate runs all generators and what has to be done after them.
+// generate fills the scratch module, and runs all generators and what has to be done after them.
 func generate(ctx context.Context, root, scratch string) error {
+	if err := prepare(root, scratch); err != nil {
+		return err
+	}
 	var (
 		wg   sync.WaitGroup
 		errs = make([]error, len(generators(scratch)))

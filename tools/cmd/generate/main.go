@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command generate writes everything in the repository that is written by a
-// program: the deep copies and CustomResourceDefinitions of machine/v1alpha1, and
-// the whole of machine/client.
+// program: the deep copies and CustomResourceDefinitions of machine/v1alpha1, the
+// whole of machine/client, and the names of examples/mcm.
 //
 //	go run ./tools/cmd/generate          # write what has changed, delete what is stale
 //	go run ./tools/cmd/generate -check   # write nothing, exit 1 naming what is stale
@@ -34,38 +34,47 @@ func main() {
 	}
 }
 
-// run generates into a scratch directory and compares it with the repository,
-// or makes the repository the same.
+// run writes each part into a scratch directory and compares it with the repository, or makes the
+// repository the same.
 func run(ctx context.Context, check bool) error {
 	root, err := findRoot()
 	if err != nil {
 		return err
 	}
-	scratch, err := os.MkdirTemp("", "machinist-generate-")
-	if err != nil {
-		return err
+	stale := 0
+	for _, p := range parts {
+		changes, err := p.changes(ctx, root)
+		if err != nil {
+			return err
+		}
+		if !check {
+			if err := apply(root, changes); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, c := range changes {
+			fmt.Fprintln(os.Stderr, c)
+		}
+		stale += len(changes)
 	}
-	defer func() { _ = os.RemoveAll(scratch) }()
-	if err := prepare(root, scratch); err != nil {
-		return err
-	}
-	if err := generate(ctx, root, scratch); err != nil {
-		return err
-	}
-	changes, err := compare(root, scratch)
-	if err != nil {
-		return err
-	}
-	if !check {
-		return apply(root, changes)
-	}
-	for _, c := range changes {
-		fmt.Fprintln(os.Stderr, c)
-	}
-	if len(changes) > 0 {
-		return fmt.Errorf("%d generated files are not current; run make generate", len(changes))
+	if stale > 0 {
+		return fmt.Errorf("%d generated files are not current; run make generate", stale)
 	}
 	return nil
+}
+
+// changes returns what has to change in the repository.
+func (p part) changes(ctx context.Context, root string) ([]change, error) {
+	scratch, err := os.MkdirTemp("", "machinist-generate-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(scratch) }()
+	if err := p.write(ctx, root, scratch); err != nil {
+		return nil, err
+	}
+	return p.compare(root, scratch)
 }
 
 // findRoot walks up from the working directory to the root of the SDK module.

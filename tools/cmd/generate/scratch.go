@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -43,12 +44,32 @@ func prepare(root, scratch string) error {
 	return write(filepath.Join(scratch, "header.txt"), []byte(header))
 }
 
-// generated reports whether the file at a slash-separated path, relative to the
-// root, belongs to this program.
-func generated(path string) bool {
-	return path == typesDir+"/"+deepCopies ||
-		strings.HasPrefix(path, typesDir+"/crds/") ||
-		strings.HasPrefix(path, clientDir+"/")
+// part is a part of the repository that this program writes.
+type part struct {
+	// folders hold all its files, and owns tells them from those that people wrote, by their
+	// slash-separated paths relative to the root.
+	folders []string
+	owns    func(path string) bool
+	// write writes the files of the part into a scratch directory.
+	write func(ctx context.Context, root, scratch string) error
+}
+
+// parts are written one after the other: the facade has the names of the clients.
+var parts = []part{
+	{
+		folders: []string{typesDir, clientDir},
+		owns: func(path string) bool {
+			return path == typesDir+"/"+deepCopies ||
+				strings.HasPrefix(path, typesDir+"/crds/") ||
+				strings.HasPrefix(path, clientDir+"/")
+		},
+		write: generate,
+	},
+	{
+		folders: []string{facadeDir},
+		owns:    func(path string) bool { return strings.Contains(path, "/"+facadePrefix) },
+		write:   writeFacade,
+	},
 }
 
 // change is one file to write or, if data is nil, to delete.
@@ -62,12 +83,12 @@ type change struct {
 func (c change) String() string { return c.path + ": " + c.verb }
 
 // compare lists what has to change in the repository, in the order of the paths.
-func compare(root, scratch string) ([]change, error) {
-	want, err := read(scratch)
+func (p part) compare(root, scratch string) ([]change, error) {
+	want, err := p.read(scratch)
 	if err != nil {
 		return nil, err
 	}
-	have, err := read(root)
+	have, err := p.read(root)
 	if err != nil {
 		return nil, err
 	}
@@ -107,9 +128,9 @@ func apply(root string, changes []change) error {
 }
 
 // read returns the generated files below dir by their slash-separated paths.
-func read(dir string) (map[string][]byte, error) {
+func (p part) read(dir string) (map[string][]byte, error) {
 	files := map[string][]byte{}
-	for _, sub := range []string{typesDir, clientDir} {
+	for _, sub := range p.folders {
 		err := filepath.WalkDir(filepath.Join(dir, sub), func(path string, d fs.DirEntry, err error) error {
 			if os.IsNotExist(err) {
 				return nil
@@ -118,7 +139,7 @@ func read(dir string) (map[string][]byte, error) {
 				return err
 			}
 			rel, err := filepath.Rel(dir, path)
-			if err != nil || !generated(filepath.ToSlash(rel)) {
+			if err != nil || !p.owns(filepath.ToSlash(rel)) {
 				return err
 			}
 			data, err := os.ReadFile(path)

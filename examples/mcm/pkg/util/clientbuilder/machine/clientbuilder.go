@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package machine has names of MCM: the builder of machine clients.
+package machine
+
+import (
+	"k8s.io/client-go/rest"
+
+	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
+)
+
+// SimpleClientBuilder builds clients from one configuration.
+type SimpleClientBuilder struct {
+	// ClientConfig is the configuration. It is copied.
+	ClientConfig *rest.Config
+}
+
+// Config returns the configuration with a user agent that ends with name.
+func (b SimpleClientBuilder) Config(name string) (*rest.Config, error) {
+	return rest.AddUserAgent(rest.CopyConfig(b.ClientConfig), name), nil
+}
+
+// ConfigOrDie is Config without an error.
+func (b SimpleClientBuilder) ConfigOrDie(name string) *rest.Config {
+	return rest.AddUserAgent(rest.CopyConfig(b.ClientConfig), name)
+}
+
+// Client returns a client whose user agent ends with name.
+func (b SimpleClientBuilder) Client(name string) (versioned.Interface, error) {
+	return versioned.NewForConfig(b.ConfigOrDie(name))
+}
+
+// ClientOrDie is Client that panics instead of returning an error.
+func (b SimpleClientBuilder) ClientOrDie(name string) versioned.Interface {
+	return versioned.NewForConfigOrDie(b.ConfigOrDie(name))
+}
