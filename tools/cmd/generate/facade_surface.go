@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"go/format"
 	"os"
 	"path"
 	"path/filepath"
@@ -32,8 +33,11 @@ func writeSurface(root, scratch string, table []facadePackage) error {
 			return err
 		}
 		text := strings.Replace(string(data), header, header+generatedHeader, 1)
-		to := filepath.Join(scratch, facadeDir, filepath.Dir(rel), facadePrefix+filepath.Base(rel))
-		if err := write(to, []byte(oldPaths.Replace(text))); err != nil {
+		data, err = format.Source([]byte(oldPaths.Replace(text)))
+		if err != nil {
+			return err
+		}
+		if err := write(filepath.Join(scratch, facadeDir, filepath.Dir(rel), facadePrefix+filepath.Base(rel)), data); err != nil {
 			return err
 		}
 	}
