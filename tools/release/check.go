@@ -121,6 +121,9 @@ func checkAPI(root, last, version string) error {
 	defer func() { _, _ = git(root, "worktree", "remove", "--force", before) }()
 	var problems []error
 	for _, folder := range Folders {
+		if _, err := os.Stat(filepath.Join(before, folder, "go.mod")); os.IsNotExist(err) {
+			continue // it is released for the first time
+		}
 		was, err := load(filepath.Join(before, folder))
 		if err != nil {
 			return err

@@ -20,15 +20,17 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// SDK is the path of the module at the root of the repository, and Examples that of the nested
-// module that is released with it.
+// SDK is the path of the module at the root of the repository. Examples and MCM are those of the
+// nested modules that are released with it. MCM replaces machine-controller-manager, so its go.mod
+// has another path.
 const (
 	SDK      = "github.com/machinist-dev/machinist"
 	Examples = SDK + "/examples"
+	MCM      = Examples + "/mcm"
 )
 
 // Folders are the folders of the released modules, by their paths.
-var Folders = map[string]string{SDK: ".", Examples: "examples"}
+var Folders = map[string]string{SDK: ".", Examples: "examples", MCM: "examples/mcm"}
 
 // Proxy writes the released modules of the repository at root into a folder, in the layout of a
 // module proxy, as versions that a release would have. Files that git ignores are left out.
@@ -77,14 +79,14 @@ func write(root, sub, folder string, m module.Version) error {
 	return nil
 }
 
-// releasedMod returns the go.mod of a released module: it requires the SDK of the same version, and
-// replaces nothing.
+// releasedMod returns the go.mod of a released module: it requires the modules of this repository in
+// the same version, and replaces nothing.
 func releasedMod(root, sub, version string) ([]byte, error) {
 	f, err := readMod(filepath.Join(root, sub, "go.mod"))
 	if err != nil {
 		return nil, err
 	}
-	if err := requireSDK(f, version); err != nil {
+	if err := requireOurs(f, version); err != nil {
 		return nil, err
 	}
 	for _, r := range f.Replace {
@@ -96,11 +98,14 @@ func releasedMod(root, sub, version string) ([]byte, error) {
 	return f.Format()
 }
 
-// requireSDK makes a go.mod that requires the SDK require this version of it.
-func requireSDK(f *modfile.File, version string) error {
+// requireOurs makes a go.mod require this version of the modules of this repository that it requires.
+func requireOurs(f *modfile.File, version string) error {
 	for _, r := range f.Require {
-		if r.Mod.Path == SDK {
-			return f.AddRequire(SDK, version)
+		if _, ours := Folders[r.Mod.Path]; !ours {
+			continue
+		}
+		if err := f.AddRequire(r.Mod.Path, version); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -17,29 +17,31 @@ type Step struct {
 	do func(root string) error
 }
 
-// requirers are the files that require the SDK beside a replacement for it. All of them get the
-// version: a module that requires an older SDK than the examples do is not built alone.
-var requirers = []string{"examples/go.mod", "examples/e2e/go.mod"}
+// requirers are the files that require modules of this repository beside a replacement for them. All
+// of them get the version: a module that requires an older SDK than the examples do is not built
+// alone.
+var requirers = []string{"examples/go.mod", "examples/mcm/go.mod", "examples/e2e/go.mod"}
 
-// Steps returns the steps of a release in their order. The SDK gets its tag first: the go.mod of
-// the examples requires it, and is committed between the two tags. Nothing is pushed.
+// Steps returns the steps of a release in their order. The SDK gets its tag first: the go.mod files
+// of the other modules require it, and are committed before their tags. Nothing is pushed.
 func Steps(version string) []Step {
-	examples, files := "examples/"+version, strings.Join(requirers, " and ")
+	examples, mcm, files := "examples/"+version, "examples/mcm/"+version, strings.Join(requirers, " and ")
 	return []Step{
 		{"git tag " + version, tag(version)},
-		{files + " require " + SDK + " " + version, func(root string) error { return writeRequirers(root, version) }},
+		{files + " require " + version, func(root string) error { return writeRequirers(root, version) }},
 		{"git commit " + files, func(root string) error {
 			_, err := git(root, append([]string{"commit", "--quiet", "--message", "examples: require " + version, "--"}, requirers...)...)
 			return err
 		}},
 		{"git tag " + examples, tag(examples)},
+		{"git tag " + mcm, tag(mcm)},
 	}
 }
 
 // Last is what a person does after the steps.
 func Last(version string) string {
-	return fmt.Sprintf("git push --atomic origin HEAD %[1]s examples/%[1]s   # both tags or none, so that no proxy sees one without the other\n"+
-		"go list -m %[2]s@%[1]s %[3]s@%[1]s", version, SDK, Examples)
+	return fmt.Sprintf("git push --atomic origin HEAD %[1]s examples/%[1]s examples/mcm/%[1]s   # all tags or none, so that no proxy sees one without the others\n"+
+		"go list -m %[2]s@%[1]s %[3]s@%[1]s %[4]s@%[1]s", version, SDK, Examples, MCM)
 }
 
 // Do makes the steps.
@@ -59,8 +61,8 @@ func tag(name string) func(root string) error {
 	}
 }
 
-// writeRequirers writes the version into the files that require the SDK. Their replacements stay:
-// they count in this repository alone.
+// writeRequirers writes the version into the files that require it. Their replacements stay: they
+// count in this repository alone.
 func writeRequirers(root, version string) error {
 	for _, file := range requirers {
 		name := filepath.Join(root, file)
@@ -68,7 +70,7 @@ func writeRequirers(root, version string) error {
 		if err != nil {
 			return err
 		}
-		if err := requireSDK(f, version); err != nil {
+		if err := requireOurs(f, version); err != nil {
 			return err
 		}
 		data, err := f.Format()

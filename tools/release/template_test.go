@@ -20,34 +20,36 @@ import (
 
 const root = "../.."
 
-// outside is a copy of the provider template in a folder of its own, with released modules.
+// outside is a copy of a project in a folder of its own, with released modules.
 type outside struct {
 	*testing.T
 	folder, version string
 	env             []string
 }
 
-// newOutside copies the template, and serves SDK and examples as the versions that it requires.
-// Nothing of it sees this repository. Other modules come from the module cache, or the proxy of
-// the environment.
-func newOutside(t *testing.T) *outside {
+// newOutside copies a project, and serves the modules of this repository as the version that it
+// requires. Nothing of it sees this repository. Other modules come from the module cache, or the
+// proxy of the environment. The known hashes are those of a module of this repository, so that only
+// our modules are taken without one.
+func newOutside(t *testing.T, project, hashesOf string) *outside {
 	t.Helper()
-	o := &outside{T: t, folder: filepath.Join(t.TempDir(), "provider")}
-	template := filepath.Join(root, "examples", "provider-template")
-	require.NoError(t, os.CopyFS(o.folder, os.DirFS(template)))
+	o := &outside{T: t, folder: filepath.Join(t.TempDir(), "project")}
+	require.NoError(t, os.CopyFS(o.folder, os.DirFS(filepath.Join(root, project))))
 	data, err := os.ReadFile(filepath.Join(o.folder, "go.mod"))
 	require.NoError(t, err)
 	f, err := modfile.Parse("go.mod", data, nil)
 	require.NoError(t, err)
-	require.Empty(t, f.Replace)
 	proxy := t.TempDir()
 	o.version = required(t, f)
 	require.NoError(t, release.Proxy(root, proxy, o.version))
 
-	// Known hashes, so that only our modules are taken without one.
-	sums, err := os.ReadFile(filepath.Join(root, "examples", "go.sum"))
+	sums, err := os.ReadFile(filepath.Join(root, hashesOf, "go.sum"))
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(o.folder, "go.sum"), sums, 0o600))
+	own, err := os.ReadFile(filepath.Join(o.folder, "go.sum"))
+	if !os.IsNotExist(err) {
+		require.NoError(t, err)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(o.folder, "go.sum"), append(sums, own...), 0o600))
 
 	cache := strings.TrimSpace(o.out("go", "env", "GOMODCACHE"))
 	upstream := strings.TrimSpace(o.out("go", "env", "GOPROXY"))
@@ -58,7 +60,7 @@ func newOutside(t *testing.T) *outside {
 	return o
 }
 
-// required returns the one version of our modules that the template requires.
+// required returns the one version of our modules that a project requires or replaces MCM by.
 func required(t *testing.T, f *modfile.File) string {
 	t.Helper()
 	versions := map[string]bool{}
@@ -67,6 +69,10 @@ func required(t *testing.T, f *modfile.File) string {
 			versions[r.Mod.Version] = true
 		}
 	}
+	for _, r := range f.Replace {
+		require.Equal(t, release.MCM, r.New.Path)
+		versions[r.New.Version] = true
+	}
 	require.Len(t, versions, 1, "SDK and examples have one version")
 	for v := range versions {
 		return v
@@ -74,7 +80,7 @@ func required(t *testing.T, f *modfile.File) string {
 	return ""
 }
 
-// out runs a program in the folder of the provider and returns what it prints.
+// out runs a program in the folder of the project and returns what it prints.
 func (o *outside) out(name string, args ...string) string {
 	o.Helper()
 	text, err := o.try(name, args...)
@@ -92,9 +98,9 @@ func (o *outside) try(name string, args ...string) (string, error) {
 // TestTemplate_ReleasedModules_BuildsAndPasses does what the README of the template says, outside
 // of this repository.
 func TestTemplate_ReleasedModules_BuildsAndPasses(t *testing.T) {
-	o := newOutside(t)
+	o := newOutside(t, release.Template, "examples")
 	o.out("go", "mod", "tidy")
-	for path := range release.Folders {
+	for _, path := range []string{release.SDK, release.Examples} {
 		listed := o.out("go", "list", "-m", "-f", "{{.Version}} {{.Replace}} {{.Dir}}", path)
 		require.True(t, strings.HasPrefix(listed, o.version+" <nil> "), "%s: %s", path, listed)
 		require.Contains(t, listed, t.TempDir()[:strings.LastIndex(t.TempDir(), string(filepath.Separator))], "from the proxy of the test")
@@ -117,7 +123,7 @@ func TestTemplate_ReleasedModules_BuildsAndPasses(t *testing.T) {
 	}
 }
 
-// tests runs the tests of the provider and returns how each of them ended.
+// tests runs the tests of the project and returns how each of them ended.
 func (o *outside) tests() map[string]string {
 	o.Helper()
 	out := o.out("go", "test", "-json", "-count=1", "./...")

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package release_test
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	mcm       = "examples/mcm"
+	mcmModule = "github.com/gardener/machine-controller-manager"
+)
+
+// TestConsumers_OneReplaceLine_BuildAndPass builds and tests projects that import MCM, first with
+// the replace line, and then without it, after the commands of the README of examples/mcm.
+func TestConsumers_OneReplaceLine_BuildAndPass(t *testing.T) {
+	blocks := shellBlocks(t, mcm+"/README.md")
+	require.Len(t, blocks, 2)
+	for _, project := range []string{"provider", "extension", "autoscaler"} {
+		t.Run(project, func(t *testing.T) {
+			o := newOutside(t, mcm+"/testdata/consumers/"+project, mcm)
+			o.out("go", "mod", "tidy")
+			before := o.passing()
+
+			o.out("sh", "-ec", blocks[0])
+			require.Empty(t, o.filesWith(mcmModule, "*.go"))
+			o.out("sh", "-ec", blocks[1])
+			require.Empty(t, o.filesWith(mcmModule, "*.go", "go.mod", "go.sum"))
+			require.Equal(t, before, o.passing())
+		})
+	}
+}
+
+// passing builds a project and returns the names of its tests, all of which have passed. A program
+// starts as far as the check of its flags.
+func (o *outside) passing() []string {
+	o.Helper()
+	o.out("go", "vet", "./...")
+	tests := o.tests()
+	require.NotEmpty(o, tests)
+	for name, ended := range tests {
+		require.Equal(o, "pass", ended, name)
+	}
+	if _, err := os.Stat(filepath.Join(o.folder, "cmd")); err == nil {
+		binary := filepath.Join(o.TempDir(), "machine-controller")
+		o.out("go", "build", "-o", binary, "./cmd/machine-controller")
+		help, _ := o.try(binary, "--help") // its status is pflag's
+		require.Contains(o, help, "--machine-creation-timeout")
+		bad, err := o.try(binary, "--port=0", "--target-kubeconfig=none", "--v=2")
+		require.Error(o, err)
+		require.Contains(o, bad, "--port: 0 is not between 1 and 65535")
+	}
+	return slices.Sorted(maps.Keys(tests))
+}
+
+// filesWith returns the files of the project whose names match and that have a text.
+func (o *outside) filesWith(text string, names ...string) []string {
+	o.Helper()
+	var found []string
+	require.NoError(o, filepath.WalkDir(o.folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !slices.ContainsFunc(names, func(n string) bool { is, _ := filepath.Match(n, d.Name()); return is }) {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if strings.Contains(string(data), text) {
+			found = append(found, path)
+		}
+		return err
+	}))
+	return found
+}
+
+// shellBlocks returns the shell commands of a document.
+func shellBlocks(t *testing.T, document string) []string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(root, document))
+	require.NoError(t, err)
+	var blocks []string
+	for _, rest := range strings.Split(string(data), "```sh\n")[1:] {
+		block, _, closed := strings.Cut(rest, "```")
+		require.True(t, closed)
+		blocks = append(blocks, block)
+	}
+	return blocks
+}
