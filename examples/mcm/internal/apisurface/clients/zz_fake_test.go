@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	applied "github.com/machinist-dev/machinist/machine/client/applyconfiguration/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/fake"
 	"github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions"
-	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
+	applied "github.com/machinist-dev/machinist/machine/client/applyconfiguration/machine/v1alpha1"
 )
 
 func TestFakeClientset_Apply_MergesManagers(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
 	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/fake"
 	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/scheme"
@@ -24,7 +25,6 @@ import (
 	typedfake "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/typed/machine/v1alpha1/fake"
 	"github.com/gardener/machine-controller-manager/pkg/client/informers/externalversions"
 	listers "github.com/gardener/machine-controller-manager/pkg/client/listers/machine/v1alpha1"
-	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 )
 
 // Clientsets, real and fake.
