@@ -293,12 +293,12 @@ func TestTaintsOnNode_SetAndRemoved_OneWriteEach(t *testing.T) {
 	s := newServer(t, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}})
 	ctx, first, second := t.Context(), taint("a", "1", corev1.TaintEffectNoSchedule), taint("b", "", corev1.TaintEffectNoExecute)
 	for range 2 {
-		require.NoError(t, nodeops.AddOrUpdateTaintOnNode(ctx, s, "n1", &first, &second))
+		require.NoError(t, nodeops.AddOrUpdateTaintOnNode(ctx, s, "n1", &first, nil, &second))
 	}
 	require.Len(t, s.node().Spec.Taints, 2)
 	require.Equal(t, 1, s.writes)
 	for range 2 {
-		require.NoError(t, nodeops.RemoveTaintOffNode(ctx, s, "n1", s.node(), &first))
+		require.NoError(t, nodeops.RemoveTaintOffNode(ctx, s, "n1", s.node(), nil, &first))
 	}
 	require.Equal(t, []corev1.Taint{second}, s.node().Spec.Taints)
 	require.Equal(t, 2, s.writes)

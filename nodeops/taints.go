@@ -39,18 +39,25 @@ func HasTaint(taints []corev1.Taint, t corev1.Taint) bool {
 }
 
 // AddOrUpdateTaintOnNode stores taints in the Node as [SetTaint] does, with the retries and errors
-// of [UpdateNode]. It writes nothing if the Node has them already.
+// of [UpdateNode]. It writes nothing if the Node has them already. A nil taint is ignored.
 func AddOrUpdateTaintOnNode(ctx context.Context, c kubernetes.Interface, nodeName string, taints ...*corev1.Taint) error {
-	return editTaints(ctx, c, nodeName, taints, SetTaint)
+	return editTaints(ctx, c, nodeName, notNil(taints), SetTaint)
 }
 
 // RemoveTaintOffNode removes taints from the Node as [RemoveTaint] does, with the retries and errors
 // of [UpdateNode]. It makes no request if node, a copy of the Node, is not nil and has none of them.
+// A nil taint is ignored.
 func RemoveTaintOffNode(ctx context.Context, c kubernetes.Interface, nodeName string, node *corev1.Node, taints ...*corev1.Taint) error {
+	taints = notNil(taints)
 	if node != nil && !slices.ContainsFunc(taints, func(t *corev1.Taint) bool { return indexOfTaint(node.Spec.Taints, t) >= 0 }) {
 		return nil
 	}
 	return editTaints(ctx, c, nodeName, taints, RemoveTaint)
+}
+
+// notNil returns the taints that are not nil.
+func notNil(taints []*corev1.Taint) []*corev1.Taint {
+	return slices.DeleteFunc(slices.Clone(taints), func(t *corev1.Taint) bool { return t == nil })
 }
 
 // editTaints stores the taints of the Node after a change by each of the given taints.

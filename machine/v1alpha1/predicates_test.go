@@ -28,6 +28,14 @@ func TestPredicates_Phases_ActiveFailedTerminating(t *testing.T) {
 	}
 }
 
+func TestPredicates_Nil_False(t *testing.T) {
+	require.False(t, v1alpha1.IsMachineActive(nil))
+	require.False(t, v1alpha1.IsMachineFailed(nil))
+	require.False(t, v1alpha1.IsMachineFailedOrTerminating(nil))
+	require.False(t, v1alpha1.IsMachineTriggeredForDeletion(nil))
+	require.False(t, v1alpha1.IsMachinePreservationExpired(nil, time.Now()))
+}
+
 func TestPredicates_PriorityAndExpiry_Compared(t *testing.T) {
 	now := time.Unix(1000, 0)
 	m := &v1alpha1.Machine{}
