@@ -302,6 +302,8 @@ func TestTaintsOnNode_SetAndRemoved_OneWriteEach(t *testing.T) {
 	}
 	require.Equal(t, []corev1.Taint{second}, s.node().Spec.Taints)
 	require.Equal(t, 2, s.writes)
+	require.NoError(t, nodeops.RemoveTaintOffNode(ctx, s, "missing", s.node(), &first), "no request for a Node that has none of the taints")
+	require.Error(t, nodeops.RemoveTaintOffNode(ctx, s, "missing", s.node(), &second))
 }
 
 func TestGetCondition_OfNode_IsACopy(t *testing.T) {
