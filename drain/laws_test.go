@@ -123,7 +123,8 @@ func checkRow(t *testing.T, in drain.Observation, p drain.Policy, plan drain.Dec
 		superseded := slices.ContainsFunc(copies, func(other *corev1.Pod) bool { return newer(other, pod) })
 		_, isMirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
 		skipped := p.ClusterAPILabels && pod.Labels["cluster.x-k8s.io/drain"] == "skip"
-		left := isMirror || skipped || pod.Status.Phase == corev1.PodFailed || pod.Spec.NodeName != "node-1" || pod.UID == ""
+		atKubelet := pod.DeletionTimestamp != nil && (pod.DeletionGracePeriodSeconds == nil || *pod.DeletionGracePeriodSeconds > 0)
+		left := isMirror || skipped || pod.Status.Phase == corev1.PodFailed && !atKubelet || pod.Spec.NodeName != "node-1" || pod.UID == ""
 		require.False(t, (protected || left) && !superseded, "protected pods stay: %s", row)
 	}
 }

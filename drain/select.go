@@ -137,7 +137,7 @@ func (v *view) leftAlone(pod *corev1.Pod, daemonSets map[types.UID]string) (Row,
 		row.Reason, row.Message = ReasonGone, "it is on another Node"
 	case mirror, owner != nil && owner.Kind == "Node":
 		row.Message = "it is a mirror pod, which the kubelet would create again"
-	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+	case finished(pod) && !withKubelet(pod):
 		row.Reason, row.Message = ReasonGone, "it has finished"
 	case owner != nil && owner.Kind == "DaemonSet":
 		row.Message = "its DaemonSet would create it again"
@@ -154,6 +154,18 @@ func (v *view) leftAlone(pod *corev1.Pod, daemonSets map[types.UID]string) (Row,
 		return v.orAbandoned(pod, row, false)
 	}
 	return row, true
+}
+
+// finished reports whether all containers of a pod have ended for good.
+func finished(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+}
+
+// withKubelet reports whether the kubelet of a deleted pod still has work to do for it: the kubelet
+// unmounts the volumes after the last container, and then deletes the object with a grace period of
+// zero. Until then a StatefulSet does not create the successor.
+func withKubelet(pod *corev1.Pod) bool {
+	return !pod.DeletionTimestamp.IsZero() && !deletedWithin(pod, 0)
 }
 
 // orAbandoned returns the row of a pod that is ignored or no longer waited for. A pod that may be
