@@ -33,6 +33,44 @@ func use(c *Cloud) *user {
 	return &user{Cloud: c, class: c.MachineClass("shoot", "small"), secret: c.Secret("shoot", "small")}
 }
 
+func TestRestore_Snapshot_SameVMs(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	options := CloudOptions{Clock: clock, BootTime: time.Minute, ShutdownTime: time.Minute}
+	u := use(NewCloud(options))
+	u.Stop(u.AddVM(VM{Namespace: "shoot", Machine: "stopped", UID: "1", Class: "small"}).ProviderID)
+	u.AddVM(VM{Namespace: "shoot", Machine: "running", UID: "2", Class: "small"})
+	gone := u.AddVM(VM{Namespace: "shoot", Machine: "again"}).ProviderID
+	u.AddVM(VM{Namespace: "shoot", Machine: "again"})
+	u.Terminate(gone)
+	deleting := u.AddVM(VM{Namespace: "shoot", Machine: "deleting"}).ProviderID
+	clock.Step(time.Minute)
+	u.AddVM(VM{Namespace: "shoot", Machine: "pending"})
+	require.NoError(t, u.remove(t.Context(), "deleting", deleting))
+	before := u.Snapshot()
+
+	after := use(NewCloud(options))
+	for _, v := range before.VMs {
+		after.Restore(v)
+	}
+	withoutAddresses := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Addresses" }, cmp.Ignore())
+	require.Empty(t, cmp.Diff(before.VMs, after.Snapshot().VMs, withoutAddresses))
+	require.Len(t, before.VMs, 5)
+	require.Len(t, after.Snapshot().SideResources, 2*4, "disks and NICs of VMs that are not being deleted")
+
+	ids := map[string]bool{}
+	for _, v := range append(before.VMs, after.AddVM(VM{Namespace: "shoot", Machine: "again"}), after.AddVM(VM{Namespace: "shoot", Machine: "again"})) {
+		require.False(t, ids[v.ProviderID], "two VMs are %s", v.ProviderID)
+		ids[v.ProviderID] = true
+	}
+	resp, err := after.get(t.Context(), "stopped", "")
+	require.NoError(t, err)
+	require.Equal(t, "stopped", resp.NodeName)
+	clock.Step(time.Hour)
+	list, err := after.list(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 5+2-1, "the deletion has ended")
+}
+
 func machineOf(name, providerID string) *v1alpha1.Machine {
 	return &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name},

@@ -85,12 +85,12 @@ func (c *Cloud) makeSides(o owner, kinds []string) (out []*side) {
 	return out
 }
 
-// makeVM makes a VM with its identity and side resources.
+// makeVM makes a VM with its identity and side resources. A restored VM has an identity.
 func (c *Cloud) makeVM(like VM, userData []byte, sides []*side) *vm {
 	v := &vm{VM: like, userData: slices.Clone(userData)}
-	v.ProviderID = c.name(c.provider(), v.owner())
-	v.NodeName = c.nodeName(v.Machine)
-	v.CreatedAt = c.now
+	if v.ProviderID == "" {
+		v.ProviderID, v.NodeName, v.CreatedAt = c.name(c.provider(), v.owner()), c.nodeName(v.Machine), c.now
+	}
 	c.addresses++
 	v.Addresses = []corev1.NodeAddress{{
 		Type:    corev1.NodeInternalIP,
@@ -110,8 +110,13 @@ func (c *Cloud) name(kind string, o owner) string {
 		c.made = map[string]int{}
 	}
 	prefix := kind + ":///" + o.scope + "/" + o.machine + "/"
-	c.made[prefix]++
-	return fmt.Sprintf("%s%d", prefix, c.made[prefix])
+	for {
+		c.made[prefix]++
+		id := fmt.Sprintf("%s%d", prefix, c.made[prefix])
+		if !slices.ContainsFunc(c.vms, func(v *vm) bool { return v.ProviderID == id }) { // a restored VM may have it
+			return id
+		}
+	}
 }
 
 // initialize is the effect of InitializeMachine.

@@ -24,6 +24,21 @@ func (c *Cloud) AddVM(like VM) VM {
 	return v.seen(c.now)
 }
 
+// Restore adds a VM of an earlier Cloud, as [Cloud.Snapshot] returned it, for example after the
+// restart of a server. Its ProviderID, state and times do not change. It gets new addresses and new
+// side resources. Its user data is not restored.
+func (c *Cloud) Restore(old VM) {
+	c.lock()
+	defer c.unlock()
+	sides := c.makeSides(owner{scope: old.Scope, machine: old.Machine}, sideKinds())
+	c.makeVM(old, nil, sides)
+	for _, s := range sides {
+		s.goneAt = old.GoneAt
+	}
+	c.reschedule()
+	c.catchUp()
+}
+
 // Terminate removes a VM and its side resources at once, like a cloud that reclaims capacity.
 // It reports whether the VM existed.
 func (c *Cloud) Terminate(providerID string) bool {
