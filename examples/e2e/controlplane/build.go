@@ -32,46 +32,55 @@ type Binaries struct {
 // An error of the go command carries its output. Without a go command, the error
 // matches [exec.ErrNotFound].
 func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
+	where, err := build(ctx, progress, components()...)
+	return Binaries{
+		Etcd:              where["etcd"],
+		APIServer:         where["kube-apiserver"],
+		ControllerManager: where["kube-controller-manager"],
+	}, err
+}
+
+// NodeBinaries are the programs of Nodes and of their pods.
+type NodeBinaries struct {
+	// Scheduler and Kubemark are absolute file names.
+	Scheduler, Kubemark string
+}
+
+// BuildNodes returns the file names of the scheduler and of kubemark, a kubelet that starts no
+// containers. They are compiled and cached like what [Build] returns.
+func BuildNodes(ctx context.Context, progress io.Writer) (NodeBinaries, error) {
+	where, err := build(ctx, progress, nodesComponent())
+	return NodeBinaries{Scheduler: where["kube-scheduler"], Kubemark: where["kubemark"]}, err
+}
+
+// build returns the file names of the programs of components, by program name. What the
+// cache does not have is compiled.
+func build(ctx context.Context, progress io.Writer, components ...component) (map[string]string, error) {
 	if progress == nil {
 		progress = os.Stderr
 	}
 	cache, err := cacheFolder()
 	if err != nil {
-		return Binaries{}, err
+		return nil, err
 	}
 	where := map[string]string{}
-	for _, c := range components() {
+	for _, c := range components {
 		folder, err := cached(ctx, cache, c, progress, compile)
 		if err != nil {
-			return Binaries{}, fmt.Errorf("control plane: build %s %s: %w", c.name, c.version, err)
+			return nil, fmt.Errorf("control plane: build %s %s: %w", c.name, c.version, err)
 		}
 		for _, p := range c.programs {
 			where[p.name] = filepath.Join(folder, p.name)
 		}
 	}
-	return Binaries{
-		Etcd:              where["etcd"],
-		APIServer:         where["kube-apiserver"],
-		ControllerManager: where["kube-controller-manager"],
-	}, nil
+	return where, nil
 }
 
 // Kubectl returns the absolute file name of kubectl, of the version of the API server. It is
 // compiled like what [Build] returns, and cached beside it.
 func Kubectl(ctx context.Context, progress io.Writer) (string, error) {
-	if progress == nil {
-		progress = os.Stderr
-	}
-	cache, err := cacheFolder()
-	if err != nil {
-		return "", err
-	}
-	c := kubectlComponent()
-	folder, err := cached(ctx, cache, c, progress, compile)
-	if err != nil {
-		return "", fmt.Errorf("build %s %s: %w", c.name, c.version, err)
-	}
-	return filepath.Join(folder, c.programs[0].name), nil
+	where, err := build(ctx, progress, kubectlComponent())
+	return where["kubectl"], err
 }
 
 func cacheFolder() (string, error) {

@@ -37,6 +37,10 @@ var (
 	kubectlMod string
 	//go:embed components/kubectl.sum
 	kubectlSum string
+	//go:embed components/nodes.mod
+	nodesMod string
+	//go:embed components/nodes.sum
+	nodesSum string
 )
 
 // program is one binary of a component: the import path of its main package
@@ -93,6 +97,21 @@ func kubectlComponent() component {
 		sum:      kubectlSum,
 		ldflags:  kubernetesFlags(KubernetesVersion),
 		programs: []program{{pkg: "k8s.io/kubernetes/cmd/kubectl", name: "kubectl"}},
+	}
+}
+
+// nodesComponent is no part of every control plane: [BuildNodes] builds it.
+func nodesComponent() component {
+	return component{
+		name:    "nodes",
+		version: KubernetesVersion,
+		mod:     nodesMod,
+		sum:     nodesSum,
+		ldflags: kubernetesFlags(KubernetesVersion),
+		programs: []program{
+			{pkg: "k8s.io/kubernetes/cmd/kube-scheduler", name: "kube-scheduler"},
+			{pkg: "k8s.io/kubernetes/cmd/kubemark", name: "kubemark"},
+		},
 	}
 }
 

@@ -46,7 +46,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if *build {
 		_, err := controlplane.Build(ctx, os.Stderr)
 		_, kubectlErr := controlplane.Kubectl(ctx, os.Stderr)
-		return errors.Join(err, kubectlErr)
+		_, nodesErr := controlplane.BuildNodes(ctx, os.Stderr)
+		return errors.Join(err, kubectlErr, nodesErr)
 	}
 	c, err := controlplane.Start(ctx, controlplane.Options{})
 	if err != nil {
