@@ -215,7 +215,8 @@ func (f *Fleet) compare(now time.Time) (dead []string) {
 	}
 	for _, id := range slices.Collect(maps.Keys(f.vms)) {
 		if !exist[id] && f.made(id, snapshot.Time) {
-			f.observe(f.vms[id].node, f.forget(id))
+			node := f.vms[id].node
+			f.observe(node, f.forget(id))
 		}
 	}
 	return dead

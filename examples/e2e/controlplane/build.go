@@ -17,8 +17,8 @@ const CacheEnv = "MACHINIST_CONTROLPLANE_CACHE"
 
 // Binaries says where the programs of a control plane are.
 type Binaries struct {
-	// Etcd, APIServer and ControllerManager are absolute file names.
-	Etcd, APIServer, ControllerManager string
+	// Etcd, APIServer, ControllerManager and Scheduler are absolute file names.
+	Etcd, APIServer, ControllerManager, Scheduler string
 }
 
 // Build compiles whatever is missing from the cache and says where it is. The
@@ -37,20 +37,8 @@ func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
 		Etcd:              where["etcd"],
 		APIServer:         where["kube-apiserver"],
 		ControllerManager: where["kube-controller-manager"],
+		Scheduler:         where["kube-scheduler"],
 	}, err
-}
-
-// NodeBinaries are the programs of Nodes and of their pods.
-type NodeBinaries struct {
-	// Scheduler and Kubemark are absolute file names.
-	Scheduler, Kubemark string
-}
-
-// BuildNodes returns the file names of the scheduler and of kubemark, a kubelet that starts no
-// containers. They are compiled and cached like what [Build] returns.
-func BuildNodes(ctx context.Context, progress io.Writer) (NodeBinaries, error) {
-	where, err := build(ctx, progress, nodesComponent())
-	return NodeBinaries{Scheduler: where["kube-scheduler"], Kubemark: where["kubemark"]}, err
 }
 
 // build returns the file names of the programs of components, by program name. What the
@@ -81,6 +69,13 @@ func build(ctx context.Context, progress io.Writer, components ...component) (ma
 func Kubectl(ctx context.Context, progress io.Writer) (string, error) {
 	where, err := build(ctx, progress, kubectlComponent())
 	return where["kubectl"], err
+}
+
+// Kubemark returns the absolute file name of kubemark, a kubelet that starts no containers. It is
+// compiled like what [Build] returns, and cached beside it.
+func Kubemark(ctx context.Context, progress io.Writer) (string, error) {
+	where, err := build(ctx, progress, kubemarkComponent())
+	return where["kubemark"], err
 }
 
 func cacheFolder() (string, error) {

@@ -37,10 +37,10 @@ var (
 	kubectlMod string
 	//go:embed components/kubectl.sum
 	kubectlSum string
-	//go:embed components/nodes.mod
-	nodesMod string
-	//go:embed components/nodes.sum
-	nodesSum string
+	//go:embed components/kubemark.mod
+	kubemarkMod string
+	//go:embed components/kubemark.sum
+	kubemarkSum string
 )
 
 // program is one binary of a component: the import path of its main package
@@ -84,6 +84,7 @@ func kubernetesComponent() component {
 		programs: []program{
 			{pkg: "k8s.io/kubernetes/cmd/kube-apiserver", name: "kube-apiserver"},
 			{pkg: "k8s.io/kubernetes/cmd/kube-controller-manager", name: "kube-controller-manager"},
+			{pkg: "k8s.io/kubernetes/cmd/kube-scheduler", name: "kube-scheduler"},
 		},
 	}
 }
@@ -100,18 +101,15 @@ func kubectlComponent() component {
 	}
 }
 
-// nodesComponent is no part of every control plane: [BuildNodes] builds it.
-func nodesComponent() component {
+// kubemarkComponent is no part of a control plane: [Kubemark] alone builds it.
+func kubemarkComponent() component {
 	return component{
-		name:    "nodes",
-		version: KubernetesVersion,
-		mod:     nodesMod,
-		sum:     nodesSum,
-		ldflags: kubernetesFlags(KubernetesVersion),
-		programs: []program{
-			{pkg: "k8s.io/kubernetes/cmd/kube-scheduler", name: "kube-scheduler"},
-			{pkg: "k8s.io/kubernetes/cmd/kubemark", name: "kubemark"},
-		},
+		name:     "kubemark",
+		version:  KubernetesVersion,
+		mod:      kubemarkMod,
+		sum:      kubemarkSum,
+		ldflags:  kubernetesFlags(KubernetesVersion),
+		programs: []program{{pkg: "k8s.io/kubernetes/cmd/kubemark", name: "kubemark"}},
 	}
 }
 

@@ -11,13 +11,12 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// controllers are all that are on by default, but for those that need a cloud,
-// the key of a signer, or a range of addresses for pods.
+// controllers are all that are on by default, but for those that need a cloud
+// or a range of addresses for pods.
 const controllers = "*" +
 	",-cloud-node-lifecycle-controller" +
 	",-node-route-controller" +
 	",-service-lb-controller" +
-	",-certificatesigningrequest-signing-controller" +
 	",-node-ipam-controller"
 
 // startControllerManager starts the controller manager and waits until it has
@@ -41,6 +40,8 @@ func (c *ControlPlane) startControllerManager(ctx context.Context) error {
 			"--use-service-account-credentials",
 			"--service-account-private-key-file=" + c.pki("service-account.key"),
 			"--root-ca-file=" + c.pki("ca.crt"),
+			"--cluster-signing-cert-file=" + c.pki("ca.crt"),
+			"--cluster-signing-key-file=" + c.pki("ca.key"),
 			"--controllers=" + controllers,
 			"--node-monitor-period=1s",
 			"--node-monitor-grace-period=" + c.options.NodeMonitorGracePeriod.String(),

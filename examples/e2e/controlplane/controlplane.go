@@ -30,6 +30,7 @@ type ControlPlane struct {
 	mu                                 sync.Mutex // for what follows
 	running                            bool       // from Start to Stop, whatever becomes of the components
 	etcd, apiServer, controllerManager *process
+	scheduler                          *process
 }
 
 // attempts to start a component whose port another process has taken.
@@ -79,7 +80,10 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	if err := retry(ctx, c.startAPIServer, func() error { return c.apiServer.kill() }); err != nil {
 		return err
 	}
-	return c.startControllerManager(ctx)
+	if err := c.startControllerManager(ctx); err != nil {
+		return err
+	}
+	return c.startScheduler(ctx)
 }
 
 // retry starts a component anew, on other ports, when its ports were taken
@@ -127,7 +131,7 @@ func (c *ControlPlane) Stop() error {
 	}
 
 	// Those that use the others go first, so that the logs do not end in a lament.
-	err := errors.Join(c.controllerManager.kill(), c.apiServer.kill(), c.etcd.kill())
+	err := errors.Join(c.scheduler.kill(), c.controllerManager.kill(), c.apiServer.kill(), c.etcd.kill())
 	if err != nil {
 		return fmt.Errorf("control plane: %w", err) // still ours: what runs has its data, and Stop may be called again
 	}
@@ -148,7 +152,7 @@ func (c *ControlPlane) TempDir(pattern string) (string, error) {
 }
 
 // LogDir is where the logs of the components are: etcd.log, kube-apiserver.log,
-// kube-controller-manager.log, and audit.log.
+// kube-controller-manager.log, kube-scheduler.log, and audit.log.
 func (c *ControlPlane) LogDir() string {
 	return c.logDir
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package controlplane runs a real Kubernetes control plane under tests: etcd,
-// API server and controller manager, built from Go modules, with RBAC, TLS and
+// API server, controller manager and scheduler, built from Go modules, with RBAC, TLS and
 // an audit log, on loopback, in seconds.
 //
 // A package whose tests need one says so in TestMain:
@@ -18,8 +18,8 @@
 //		…
 //	}
 //
-// There is no scheduler and no kubelet: tests create Nodes and their pods. Bootstrap tokens are
-// enabled, since kubelets join with them.
+// There is no kubelet. Tests create Nodes, or start kubelets, which join with bootstrap tokens:
+// [Kubemark].
 //
 // # Building
 //
@@ -43,5 +43,5 @@
 //
 // It is not for production: etcd does not flush its writes to disk, and any user who can read the
 // data folder is cluster admin. There is no front proxy
-// for aggregated API servers, no signer for certificates, and no cloud.
+// for aggregated API servers, and no cloud.
 package controlplane

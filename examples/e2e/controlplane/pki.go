@@ -130,7 +130,9 @@ type keys struct {
 	etcdServer, etcdClient   pair
 	apiServer                pair
 	admin, controllerManager pair
+	scheduler                pair
 	serviceAccounts          []byte
+	caKey                    []byte
 }
 
 func newKeys(now time.Time) (*keys, error) {
@@ -140,13 +142,15 @@ func newKeys(now time.Time) (*keys, error) {
 		return nil, fmt.Errorf("make certificates: %w", err)
 	}
 	k := &keys{ca: ca, etcdCA: etcdCA}
-	errs := make([]error, 6)
+	errs := make([]error, 8)
 	k.etcdServer, errs[0] = etcdCA.server("etcd", nil, nil, now)
 	k.etcdClient, errs[1] = etcdCA.client("kube-apiserver", "", now)
 	k.apiServer, errs[2] = ca.server("kube-apiserver", []net.IP{net.ParseIP(serviceIP)},
 		[]string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"}, now)
 	k.admin, errs[3] = ca.client("admin", "system:masters", now)
 	k.controllerManager, errs[4] = ca.client("system:kube-controller-manager", "", now)
+	k.scheduler, errs[6] = ca.client("system:kube-scheduler", "", now)
+	k.caKey, errs[7] = encodeKey(ca.key)
 	var signer *ecdsa.PrivateKey
 	if signer, errs[5] = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); errs[5] == nil {
 		k.serviceAccounts, errs[5] = encodeKey(signer)
@@ -161,6 +165,7 @@ func newKeys(now time.Time) (*keys, error) {
 func (k *keys) write(folder string) error {
 	files := map[string][]byte{
 		"ca.crt":              k.ca.pem,
+		"ca.key":              k.caKey, // signs the certificates of kubelets
 		"etcd-ca.crt":         k.etcdCA.pem,
 		"etcd.crt":            k.etcdServer.cert,
 		"etcd.key":            k.etcdServer.key,

@@ -23,6 +23,7 @@ import (
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/audit"
 	"github.com/machinist-dev/machinist/examples/cloud"
+	"github.com/machinist-dev/machinist/examples/cloud/kubelets"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 	"github.com/machinist-dev/machinist/examples/hollow"
 	"github.com/machinist-dev/machinist/examples/manager/manifests"
@@ -39,6 +40,8 @@ type Options struct {
 	Driver func(cloud driver.Driver) driver.Driver
 	// Nodes are the hollow Nodes. Client and VMs are set by the environment.
 	Nodes Nodes
+	// Kubelets makes every VM a kubelet, in the place of Nodes.
+	Kubelets bool
 	// Flags are for every manager, after those that the environment needs itself.
 	Flags []string
 	// Bounds say what is held against the managers in the end, see [Env.Figures].
@@ -71,8 +74,10 @@ type Env struct {
 	Namespace string
 	// Cloud has the VMs.
 	Cloud *drivertest.Cloud
-	// Nodes plays the kubelets of the VMs.
+	// Nodes plays the kubelets of the VMs. Nil with Options.Kubelets.
 	Nodes *hollow.Nodes
+	// Fleet has the kubelets of the VMs. Nil without Options.Kubelets.
+	Fleet *kubelets.Fleet
 	// Machines and Client are clients of a cluster admin, without limits.
 	Machines versioned.Interface
 	Client   kubernetes.Interface
@@ -173,7 +178,15 @@ func (s *Env) openCloud(ctx context.Context) error {
 	if o.Credential == "" {
 		o.Credential = "hunter2-" + s.Namespace
 	}
-	s.credential, s.secrets, s.Cloud = o.Credential, []string{o.Credential}, drivertest.NewCloud(o)
+	s.credential, s.secrets = o.Credential, []string{o.Credential}
+	if s.options.Kubelets {
+		if err := s.openFleet(ctx, o); err != nil {
+			return err
+		}
+		s.Cloud = s.Fleet.Cloud
+	} else {
+		s.Cloud = drivertest.NewCloud(o)
+	}
 	s.Cloud.Subscribe(s.overhear) // as long as there is a cloud
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -189,9 +202,14 @@ func (s *Env) openCloud(ctx context.Context) error {
 	return nil
 }
 
-// play plays kubelets and scheduler until the environment is closed. What they cannot
-// do now, they try again.
+// play plays kubelets, or runs them, until the environment is closed. What they cannot do now, they
+// try again.
 func (s *Env) play(ctx context.Context, config *rest.Config) error {
+	if s.options.Kubelets {
+		ctx, s.end = context.WithCancel(context.WithoutCancel(ctx))
+		s.playing.Go(func() { _ = s.Fleet.Run(ctx) }) // returns nil
+		return nil
+	}
 	config.UserAgent = "hollow"
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -205,10 +223,8 @@ func (s *Env) play(ctx context.Context, config *rest.Config) error {
 		Client: client, VMs: vms, VMInterval: 200 * time.Millisecond,
 		JoinAfter: n.JoinAfter, LeaseInterval: n.LeaseInterval, PodStartTime: n.PodStartTime, PodStopTime: n.PodStopTime, UpdateTime: n.UpdateTime,
 	}
-	scheduler := &hollow.Scheduler{Client: client}
 	ctx, s.end = context.WithCancel(context.WithoutCancel(ctx))
-	s.playing.Go(func() { _ = s.Nodes.Run(ctx) })   // fails only without a client
-	s.playing.Go(func() { _ = scheduler.Run(ctx) }) // as above
+	s.playing.Go(func() { _ = s.Nodes.Run(ctx) }) // fails only without a client
 	return nil
 }
 
@@ -262,7 +278,11 @@ func (s *Env) Close() error {
 		_ = s.recorder.Stop()
 	}
 	s.playing.Wait()
-	return s.sweep()
+	var err error
+	if s.Fleet != nil {
+		err = s.Fleet.Close()
+	}
+	return errors.Join(err, s.sweep())
 }
 
 // sweep deletes what has no namespace, and the namespace.

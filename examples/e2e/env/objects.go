@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -30,7 +31,15 @@ func ignoreNotFound(err error) error {
 
 // Class makes a class for the cloud, and its Secret, both of that name.
 func (s *Env) Class(ctx context.Context, name string) error {
-	if _, err := s.Client.CoreV1().Secrets(s.Namespace).Create(ctx, s.Cloud.Secret(s.Namespace, name), metav1.CreateOptions{}); err != nil {
+	secret := s.Cloud.Secret(s.Namespace, name)
+	if s.options.Kubelets {
+		userData, err := BootstrapKubeconfig(s.Cluster.ControlPlane.Config())
+		if err != nil {
+			return err
+		}
+		secret.Data[machine.UserDataKey] = userData
+	}
+	if _, err := s.Client.CoreV1().Secrets(s.Namespace).Create(ctx, secret, metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	_, err := s.Machines.MachineV1alpha1().MachineClasses(s.Namespace).Create(ctx, s.Cloud.MachineClass(s.Namespace, name), metav1.CreateOptions{})

@@ -60,7 +60,6 @@ func newDrainWorld(t *testing.T, c *controlplane.ControlPlane) *drainWorld {
 	ctx, end := context.WithCancel(context.WithoutCancel(t.Context()))
 	var playing sync.WaitGroup
 	playing.Go(func() { _ = w.nodes.Run(ctx) }) // fails only without a client
-	playing.Go(func() { _ = (&hollow.Scheduler{Client: client}).Run(ctx) })
 	t.Cleanup(func() {
 		end()
 		playing.Wait()

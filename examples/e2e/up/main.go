@@ -46,8 +46,8 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if *build {
 		_, err := controlplane.Build(ctx, os.Stderr)
 		_, kubectlErr := controlplane.Kubectl(ctx, os.Stderr)
-		_, nodesErr := controlplane.BuildNodes(ctx, os.Stderr)
-		return errors.Join(err, kubectlErr, nodesErr)
+		_, kubemarkErr := controlplane.Kubemark(ctx, os.Stderr)
+		return errors.Join(err, kubectlErr, kubemarkErr)
 	}
 	c, err := controlplane.Start(ctx, controlplane.Options{})
 	if err != nil {
