@@ -56,6 +56,24 @@ func (c *ControlPlane) StopAPIServer(ctx context.Context) error {
 	return nil
 }
 
+// KillAPIServer kills the API server and nothing else, as SIGKILL does. It returns when the process
+// has ended, at once if there is none.
+func (c *ControlPlane) KillAPIServer() error { return c.killOnly(&c.apiServer) }
+
+// killOnly kills one component.
+func (c *ControlPlane) killOnly(p **process) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.running {
+		return ErrStopped
+	}
+	if err := (*p).kill(); err != nil {
+		return fmt.Errorf("control plane: %w", err)
+	}
+	*p = nil
+	return nil
+}
+
 // StartAPIServer starts the API server after StopAPIServer, or after it died by
 // itself, with the port and the data that it had, and waits until it is ready.
 // It fails with [ErrRunning] if one runs. After another failure none runs, and

@@ -15,18 +15,7 @@ import (
 // KillEtcd kills etcd and nothing else, as SIGKILL does. The API server keeps running and
 // cannot answer requests that need the data. KillEtcd returns when the process has ended,
 // at once if there is none.
-func (c *ControlPlane) KillEtcd() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.running {
-		return ErrStopped
-	}
-	if err := c.etcd.kill(); err != nil {
-		return fmt.Errorf("control plane: %w", err)
-	}
-	c.etcd = nil
-	return nil
-}
+func (c *ControlPlane) KillEtcd() error { return c.killOnly(&c.etcd) }
 
 // StartEtcd starts etcd after [ControlPlane.KillEtcd] with the ports and the data that it
 // had, and waits until it is healthy. It fails with [ErrRunning] if etcd runs. After another

@@ -5,6 +5,9 @@
 //
 //	go run ./up -kubeconfig /tmp/machinist.kubeconfig
 //
+// With -nodes kubemark it also runs a manager and a simulated cloud whose VMs are real kubelets that
+// start no containers. examples/e2e/up/machines.yaml and pods.yaml are objects to begin with.
+//
 // With -build it only builds what a control plane is made of, and kubectl, so that the
 // tests need not.
 package main
@@ -36,12 +39,16 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	flags := flag.NewFlagSet("up", flag.ContinueOnError)
 	kubeconfig := flags.String("kubeconfig", filepath.Join(os.TempDir(), "machinist.kubeconfig"), "write a `file` for kubectl, which is deleted in the end")
-	build := flags.Bool("build", false, "only build the control plane and kubectl")
+	nodes := flags.String("nodes", "", "kubemark: run a manager, and a simulated cloud whose VMs are kubelets; empty: neither")
+	build := flags.Bool("build", false, "only build the control plane, kubectl and kubemark")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
 		return fmt.Errorf("no arguments are expected, but there is %q", flags.Arg(0))
+	}
+	if *nodes != "" && *nodes != "kubemark" {
+		return fmt.Errorf("-nodes: %q is not kubemark", *nodes)
 	}
 	if *build {
 		_, err := controlplane.Build(ctx, os.Stderr)
@@ -62,7 +69,13 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.Remove(*kubeconfig)) }()
-	fmt.Fprintf(out, "Kubernetes %s runs until Ctrl-C: kubectl --kubeconfig %s get namespaces\n", controlplane.KubernetesVersion, *kubeconfig)
+	ready := func() {
+		fmt.Fprintf(out, "Kubernetes %s runs until Ctrl-C: kubectl --kubeconfig %s get namespaces\n", controlplane.KubernetesVersion, *kubeconfig)
+	}
+	if *nodes != "" {
+		return runMachines(ctx, c, *kubeconfig, ready)
+	}
+	ready()
 	<-ctx.Done()
 	return nil
 }

@@ -20,15 +20,14 @@ import (
 
 const root = "../../.."
 
-// readmeCommands returns the commands of README.md that use the kubeconfig of a cluster, which is
-// replaced.
-func readmeCommands(t *testing.T, kubeconfig string) []string {
+// readmeCommands returns the commands of README.md that use a kubeconfig, which is replaced.
+func readmeCommands(t *testing.T, name, kubeconfig string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "README.md"))
 	require.NoError(t, err)
 	var all []string
-	for _, m := range regexp.MustCompile(`(?m)^    ((?:go run|kubectl) [^#\n]*/tmp/cluster[^#\n]*)`).FindAllStringSubmatch(string(text), -1) {
-		all = append(all, strings.ReplaceAll(strings.TrimSpace(m[1]), "/tmp/cluster", kubeconfig))
+	for _, m := range regexp.MustCompile(`(?m)^    ((?:go run|kubectl) [^#\n]*`+name+`[^#\n]*)`).FindAllStringSubmatch(string(text), -1) {
+		all = append(all, strings.ReplaceAll(strings.TrimSpace(m[1]), name, kubeconfig))
 	}
 	return all
 }
@@ -76,15 +75,21 @@ func eventually(t *testing.T, command, text string) {
 	}
 }
 
+// prepare lets commands use the workspace of the repository and kubectl.
+func prepare(t *testing.T) {
+	t.Helper()
+	kubectl, err := controlplane.Kubectl(t.Context(), os.Stderr)
+	require.NoError(t, err)
+	t.Setenv("GOWORK", "")
+	t.Setenv("PATH", filepath.Dir(kubectl)+":"+os.Getenv("PATH"))
+}
+
 // TestReadme_Cluster_ThreeMachinesRun runs the commands of the README: a control plane, a simulated
 // cloud, a manager, and a deployment of three machines.
 func TestReadme_Cluster_ThreeMachinesRun(t *testing.T) {
-	kubectl, err := controlplane.Kubectl(t.Context(), os.Stderr)
-	require.NoError(t, err)
-	t.Setenv("GOWORK", "") // the workspace of the repository
-	t.Setenv("PATH", filepath.Dir(kubectl)+":"+os.Getenv("PATH"))
+	prepare(t)
 	kubeconfig := filepath.Join(t.TempDir(), "cluster")
-	commands := readmeCommands(t, kubeconfig)
+	commands := readmeCommands(t, "/tmp/cluster", kubeconfig)
 	require.Len(t, commands, 5)
 	up, serve, install, manager, apply := commands[0], commands[1], commands[2], commands[3], commands[4]
 	ask := "kubectl --kubeconfig " + kubeconfig
@@ -102,4 +107,46 @@ func TestReadme_Cluster_ThreeMachinesRun(t *testing.T) {
 	endServe()
 	endUp()
 	require.NoFileExists(t, kubeconfig)
+}
+
+// TestReadme_Kubelets_RollAndDelete runs the commands of the README for kubelets: five machines, a
+// StatefulSet with a budget, a rollout, and a deletion that leaves no process.
+func TestReadme_Kubelets_RollAndDelete(t *testing.T) {
+	prepare(t)
+	kubeconfig := filepath.Join(t.TempDir(), "kubelets")
+	commands := readmeCommands(t, "/tmp/kubelets", kubeconfig)
+	require.Len(t, commands, 6)
+	up, machines, pods, roll, get, remove := commands[0], commands[1], commands[2], commands[3], commands[4], commands[5]
+	ask := "kubectl --kubeconfig " + kubeconfig
+	complete := ask + " get machinedeployment workers -o jsonpath='{.metadata.generation}={.status.observedGeneration} {.status.replicas} {.status.updatedReplicas} {.status.availableReplicas}'"
+
+	endUp := begin(t, up)
+	eventually(t, machines, "machinedeployment.machine.sapcloud.io/workers")
+	eventually(t, complete, "1=1 5 5 5")
+	require.Len(t, kubeletProcesses(t), 5)
+	eventually(t, pods, "statefulset.apps/db")
+	eventually(t, ask+" get statefulset db -o jsonpath='{.status.readyReplicas}'", "3")
+	eventually(t, roll, "patched")
+	eventually(t, complete, "2=2 5 5 5")
+	eventually(t, get, "Running")
+	eventually(t, ask+" get statefulset db -o jsonpath='{.status.readyReplicas}'", "3")
+	eventually(t, remove, "deleted")
+	eventually(t, ask+" get machines,nodes", "No resources found")
+	require.Empty(t, kubeletProcesses(t))
+	endUp()
+	require.NoFileExists(t, kubeconfig)
+}
+
+// kubeletProcesses returns the processes of kubemark on this computer.
+func kubeletProcesses(t *testing.T) []string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "ps", "-A", "-o", "pid=,args=").Output()
+	require.NoError(t, err)
+	var found []string
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, "--morph=kubelet") {
+			found = append(found, line)
+		}
+	}
+	return found
 }
