@@ -295,10 +295,11 @@ func TestKubelets_Rebooted_NodeComesBack(t *testing.T) {
 	m := machines(t, s)[0]
 	before := node(t, s, m.Name)
 	require.NoError(t, s.Fleet.Reboot(before.Name))
-	s.Wait(t, patience, "the kubelet reports a new start", func(ctx context.Context) (string, error) {
-		n, err := s.Client.CoreV1().Nodes().Get(ctx, before.Name, metav1.GetOptions{})
-		if err != nil || n.ResourceVersion == before.ResourceVersion || s.Fleet.PID(before.Name) == 0 {
-			return "nothing new", err
+	rebooted := time.Now()
+	s.Wait(t, patience, "the new kubelet renews the Lease", func(ctx context.Context) (string, error) {
+		lease, err := s.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, before.Name, metav1.GetOptions{})
+		if err != nil || lease.Spec.RenewTime == nil || lease.Spec.RenewTime.Time.Before(rebooted) {
+			return "no new renewal", err
 		}
 		return "", nil
 	})
