@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
@@ -36,22 +37,34 @@ type caches struct {
 
 func newCaches(cfg *Config) *caches {
 	c := &caches{
-		part:     cfg.Part,
-		machines: machineinformers.NewSharedInformerFactoryWithOptions(cfg.Machines, cfg.Resync, machineinformers.WithNamespace(cfg.Namespace)),
+		part: cfg.Part,
+		machines: machineinformers.NewSharedInformerFactoryWithOptions(cfg.Machines, cfg.Resync,
+			machineinformers.WithNamespace(cfg.Namespace), machineinformers.WithTransform(withoutManagedFields)),
 	}
 	if cfg.Target != nil {
-		c.target = informers.NewSharedInformerFactory(cfg.Target, cfg.Resync)
+		c.target = informers.NewSharedInformerFactoryWithOptions(cfg.Target, cfg.Resync, informers.WithTransform(withoutManagedFields))
 	}
 	if cfg.Part.machines() {
-		c.control = informers.NewSharedInformerFactoryWithOptions(cfg.Control, cfg.Resync, informers.WithNamespace(cfg.Namespace))
+		c.control = informers.NewSharedInformerFactoryWithOptions(cfg.Control, cfg.Resync,
+			informers.WithNamespace(cfg.Namespace), informers.WithTransform(withoutManagedFields))
 	}
 	if cfg.Part.machines() && cfg.Target != nil {
 		_ = c.target.Core().V1().PersistentVolumeClaims().Informer().SetTransform(onlyVolume) // fails only once it has started
-		c.tokens = informers.NewSharedInformerFactoryWithOptions(cfg.Target, cfg.Resync, informers.WithNamespace(metav1.NamespaceSystem),
+		c.tokens = informers.NewSharedInformerFactoryWithOptions(cfg.Target, cfg.Resync, informers.WithNamespace(metav1.NamespaceSystem), informers.WithTransform(withoutManagedFields),
 			informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = machine.TokenOwnerLabel }))
 	}
 	c.index()
 	return c
+}
+
+// withoutManagedFields removes the managed fields of an object, which no controller reads. They take
+// more than a third of a Machine. An API server keeps the managed fields of an object that is
+// updated without them.
+func withoutManagedFields(o any) (any, error) {
+	if m, err := meta.Accessor(o); err == nil {
+		m.SetManagedFields(nil)
+	}
+	return o, nil
 }
 
 // onlyVolume returns a PersistentVolumeClaim with only those fields that a drain reads.

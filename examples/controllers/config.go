@@ -133,8 +133,8 @@ type Config struct {
 
 	// newQueue returns the work queue of a kind. Nil means a queue in real time.
 	newQueue func(kind string) workqueue.TypedRateLimitingInterface[cache.ObjectName]
-	// parallel is the number of concurrent requests of a drain. Zero means the default of
-	// the drain.
+	// parallel is the number of concurrent requests of a drain, a set or a deployment. Zero means
+	// the default of the drain, and mostAtATime.
 	parallel int
 	freeze   *freezeView
 	holds    *holds

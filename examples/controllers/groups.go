@@ -18,6 +18,7 @@ type groups struct {
 	set        func(namespace, name string) *v1alpha1.MachineSet // nil if there is none
 	sets       func(group string) []*v1alpha1.MachineSet         // the sets of a group
 	alone      func(group string) []*v1alpha1.Machine            // machines whose own labels name a group
+	waiting    func(namespace string) []*v1alpha1.Machine        // machines that may wait for a limit
 	machinesOf func(ownerKey string) []*v1alpha1.Machine
 }
 
@@ -27,6 +28,12 @@ func newGroups(c *caches) *groups {
 		set: func(_, _ string) *v1alpha1.MachineSet { return nil }, sets: func(string) []*v1alpha1.MachineSet { return nil }, machinesOf: c.machinesOf,
 		alone: index(api.Machines().Informer(), "group-of-machine", func(m *v1alpha1.Machine) []string {
 			return []string{machine.GroupOf(m, nil).String()}
+		}),
+		waiting: index(api.Machines().Informer(), "waiting-for-limit", func(m *v1alpha1.Machine) []string {
+			if machine.NeedsSiblings(m) {
+				return []string{m.Namespace}
+			}
+			return nil
 		}),
 	}
 	if c.part == MachinesAlone {
@@ -60,6 +67,16 @@ func (g *groups) of(m *v1alpha1.Machine) machine.Group {
 		return machine.GroupOf(m, g.set(m.Namespace, owner.Name))
 	}
 	return machine.GroupOf(m, nil)
+}
+
+// waitingWith returns the machines of the group of m that may wait for its limit.
+func (g *groups) waitingWith(m *v1alpha1.Machine) []*v1alpha1.Machine {
+	waiting := g.waiting(m.Namespace)
+	if len(waiting) == 0 {
+		return nil
+	}
+	group := g.of(m)
+	return slices.DeleteFunc(waiting, func(other *v1alpha1.Machine) bool { return group == machine.Group{} || g.of(other) != group })
 }
 
 // siblings returns the machines of the group of m in the cache.

@@ -41,7 +41,7 @@ func (r *machineReconciler) changed(before, after *v1alpha1.Machine) {
 		each(func(m *v1alpha1.Machine) { r.add(m) })(before, after)
 	}
 	if machine.FreesReplacement(before, after) {
-		each(r.addWaiting)(before, after)
+		each(func(m *v1alpha1.Machine) { r.addAll(r.groups.waitingWith(m)) })(before, after)
 	}
 	if before == nil || after == nil || before.Spec.ProviderID != after.Spec.ProviderID {
 		each(func(m *v1alpha1.Machine) {
@@ -91,15 +91,6 @@ func (r *machineReconciler) watchTarget(c *caches) {
 func (r *machineReconciler) addAll(machines []*v1alpha1.Machine) {
 	for _, m := range machines {
 		r.add(m)
-	}
-}
-
-// addWaiting enqueues the machines of a group that may wait for the replacement limit.
-func (r *machineReconciler) addWaiting(m *v1alpha1.Machine) {
-	for _, sibling := range r.groups.siblings(m).Machines {
-		if machine.NeedsSiblings(sibling) {
-			r.add(sibling)
-		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -157,7 +158,8 @@ func (r *machineDeploymentReconciler) advance(ctx context.Context, in deployment
 	plan.NextCheck = machinist.Earliest(plan.NextCheck, stuck)
 	r.cfg.note(Note{Kind: r.kind, Key: cache.MetaObjectToName(d).String(), Text: plan.String(), Reason: plan.Reason, Holds: plan.Holds, Acts: len(plan.Actions) > 0, Waits: len(plan.Holds) > 0})
 	observed := d.Status.ObservedGeneration
-	last, failed, err := r.apply(ctx, d, plan.Actions)
+	last, failed := r.apply(ctx, d, plan.Actions)
+	err := failed
 	if _, node := last.(deployment.WriteNode); failed != nil && !node {
 		plan.Status.ObservedGeneration = observed // the other actions were not tried
 	}
@@ -194,24 +196,33 @@ func lastProgress(d *api.MachineDeployment) time.Time {
 	return time.Time{}
 }
 
-// apply carries out actions. It returns the last action that was tried, its error, and the errors
-// of all.
-func (r *machineDeploymentReconciler) apply(ctx context.Context, d *api.MachineDeployment, actions []deployment.Action) (last deployment.Action, failed, err error) {
-	for _, last = range actions {
-		failed = r.applyOne(ctx, d, last)
-		if failed != nil {
-			failed = fmt.Errorf("%s: %w", last, failed)
-			err = errors.Join(err, failed)
-			if _, node := last.(deployment.WriteNode); !node {
-				return last, failed, err
-			}
-			continue // the other Nodes are still written
+// apply carries out actions up to the first that fails. It returns the last action that was tried, and
+// its error. Nodes come last and are written in parallel; one that cannot be written stops no other,
+// and the error is that of all.
+func (r *machineDeploymentReconciler) apply(ctx context.Context, d *api.MachineDeployment, actions []deployment.Action) (last deployment.Action, failed error) {
+	nodes := slices.IndexFunc(actions, func(a deployment.Action) bool { _, node := a.(deployment.WriteNode); return node })
+	if nodes < 0 {
+		nodes = len(actions)
+	}
+	for _, last = range actions[:nodes] {
+		if failed = r.applyOne(ctx, d, last); failed != nil {
+			return last, fmt.Errorf("%s: %w", last, failed)
 		}
 		if e := last.Event(); e != nil {
 			r.cfg.event(d, *e)
 		}
 	}
-	return last, failed, err
+	marks := actions[nodes:]
+	errs := r.cfg.inParallel(ctx, len(marks), func(i int) error {
+		if err := r.applyOne(ctx, d, marks[i]); err != nil {
+			return fmt.Errorf("%s: %w", marks[i], err)
+		}
+		return nil
+	})
+	if len(marks) > 0 {
+		last, failed = marks[len(marks)-1], errors.Join(errs...)
+	}
+	return last, failed
 }
 
 // applyOne carries out one action. A deleted object needs no write.

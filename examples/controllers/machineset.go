@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -155,12 +156,11 @@ func (r *machineSetReconciler) superseded(set *api.MachineSet) bool {
 	return err == nil && order > 0
 }
 
-// apply carries out the actions of a decision. Before each further deletion and creation it checks
-// whether the set is superseded. The time is the next check of Failed machines that it did not
-// delete. Zero means none.
+// apply carries out the actions of a decision. The time is the next check of Failed machines that it
+// did not delete. Zero means none.
 func (r *machineSetReconciler) apply(ctx context.Context, in machineset.Observation, actions []machineset.Action) (failure machineset.Failure, again time.Time, _ error) {
 	client := r.cfg.SetClient.MachineV1alpha1().Machines(in.Set.Namespace)
-	deleted := 0
+	var deletions []machineset.Delete
 	for _, action := range actions {
 		var err error
 		switch a := action.(type) {
@@ -171,11 +171,7 @@ func (r *machineSetReconciler) apply(ctx context.Context, in machineset.Observat
 		case machineset.Look:
 			_, err = r.look(ctx, client, in.Set, a.Name)
 		case machineset.Delete:
-			if deleted++; deleted > 1 && r.superseded(in.Set) {
-				return failure, again, nil
-			}
-			check, err := r.delete(ctx, client, in, a)
-			failure.Delete, again = errors.Join(failure.Delete, err), machinist.Earliest(again, check)
+			deletions = append(deletions, a) // they are last
 		case machineset.Create:
 			failure.Create = r.create(ctx, client, in.Set, a.Count)
 		default:
@@ -185,7 +181,43 @@ func (r *machineSetReconciler) apply(ctx context.Context, in machineset.Observat
 			return failure, again, fmt.Errorf("%s: %w", action, err)
 		}
 	}
+	again, failure.Delete = r.deleteAll(ctx, client, in, deletions)
 	return failure, again, nil
+}
+
+// inBatches sends n requests in batches that double in size. The requests of one batch are sent in
+// parallel. goOn decides after each batch. No further request is sent when the set is superseded.
+func (r *machineSetReconciler) inBatches(ctx context.Context, set *api.MachineSet, n int, send func(i int) error, goOn func(err error) bool) (failed error) {
+	sent := 0
+	for _, size := range machineset.Batches(n) {
+		var superseded atomic.Bool
+		err := errors.Join(r.cfg.inParallel(ctx, size, func(i int) error {
+			if sent+i > 0 && r.superseded(set) {
+				superseded.Store(true)
+				return nil
+			}
+			return send(sent + i)
+		})...)
+		failed, sent = errors.Join(failed, err), sent+size
+		if superseded.Load() || !goOn(err) {
+			break
+		}
+	}
+	return failed
+}
+
+// deleteAll deletes machines in batches. A failure does not stop the next batch, because the set
+// would begin with the same machine again. The time is the next check of Failed machines that stay.
+func (r *machineSetReconciler) deleteAll(ctx context.Context, client v1alpha1.MachineInterface, in machineset.Observation, deletions []machineset.Delete) (again time.Time, err error) {
+	checks := make([]time.Time, len(deletions))
+	err = r.inBatches(ctx, in.Set, len(deletions), func(i int) (err error) {
+		checks[i], err = r.delete(ctx, client, in, deletions[i])
+		return err
+	}, func(error) bool { return ctx.Err() == nil })
+	for _, at := range checks {
+		again = machinist.Earliest(again, at)
+	}
+	return again, err
 }
 
 func (r *machineSetReconciler) finalizers(ctx context.Context, set *api.MachineSet, a machineset.SetFinalizers) error {
@@ -247,23 +279,10 @@ func (r *machineSetReconciler) delete(ctx context.Context, client v1alpha1.Machi
 	return time.Time{}, r.settle(ctx, client, set, a.Name, false, ignoreNotFound(err))
 }
 
-// create creates machines in batches that double in size. It stops after the first batch with an
-// error, or when the set is superseded.
+// create creates machines in batches. A failure stops the next batch: a set whose machines cannot be
+// created learns it from one request.
 func (r *machineSetReconciler) create(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet, count int) error {
-	created := 0
-	for _, batch := range machineset.Batches(count) {
-		var failed error
-		for range batch {
-			if created++; created > 1 && r.superseded(set) {
-				return failed
-			}
-			failed = errors.Join(failed, r.createOne(ctx, client, set))
-		}
-		if failed != nil {
-			return failed
-		}
-	}
-	return nil
+	return r.inBatches(ctx, set, count, func(int) error { return r.createOne(ctx, client, set) }, func(err error) bool { return err == nil })
 }
 
 func (r *machineSetReconciler) createOne(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet) error {

@@ -64,27 +64,40 @@ func TestLoop_ConflictJoinedWithAnotherError_ErrorIsReported(t *testing.T) {
 	}
 }
 
-// TestMachineDeployment_NodeWriteFailsBeforeCreate_CreateIsJudgedByItsOwnError checks that a failed
-// Node write does not hide the result of the creation of a set.
-func TestMachineDeployment_NodeWriteFailsBeforeCreate_CreateIsJudgedByItsOwnError(t *testing.T) {
+// TestMachineDeployment_ApplyFails_LastIsTheFailedAction checks that a Node that cannot be written
+// stops no other action, and that no Node is written after another failure.
+func TestMachineDeployment_ApplyFails_LastIsTheFailedAction(t *testing.T) {
 	_, machines := machinetest.New(draintest.Options{})
 	target := draintest.New(draintest.Options{})
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
-	require.NoError(t, target.Add(node))
-	target.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes"})
-	r := &machineDeploymentReconciler{cfg: &Config{SetClient: machines, Target: target.Client(), Clock: clock.RealClock{}}}
+	var marks []deployment.Action
+	for _, name := range []string{"node-1", "node-2"} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		require.NoError(t, target.Add(node))
+		edited := node.DeepCopy()
+		edited.Labels = map[string]string{"a": "b"}
+		marks = append(marks, deployment.WriteNode{Before: node, Node: edited})
+	}
+	target.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes", Times: 1})
+	r := &machineDeploymentReconciler{cfg: &Config{SetClient: machines, Target: target.Client(), Clock: clock.RealClock{}, parallel: 1}}
 	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "d", UID: "u"}}
-	set := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s"}}
-	edited := node.DeepCopy()
-	edited.Labels = map[string]string{"a": "b"}
-	actions := []deployment.Action{deployment.WriteNode{Before: node, Node: edited}, deployment.CreateSet{Set: set}}
+	actions := append([]deployment.Action{deployment.CreateSet{Set: &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s"}}}}, marks...)
+	marked := func() (names []string) {
+		nodes, err := target.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "a=b"})
+		require.NoError(t, err)
+		for _, n := range nodes.Items {
+			names = append(names, n.Name)
+		}
+		return names
+	}
 
-	last, failed, err := r.apply(t.Context(), d, actions)
-	require.Equal(t, actions[1], last)
-	require.NoError(t, failed, "the set was made")
-	require.True(t, apierrors.IsConflict(err))
+	last, failed := r.apply(t.Context(), d, actions)
+	require.IsType(t, deployment.WriteNode{}, last)
+	require.True(t, apierrors.IsConflict(failed), "%v", failed)
+	require.Equal(t, []string{"node-2"}, marked())
 
-	_, failed, err = r.apply(t.Context(), d, actions)
+	last, failed = r.apply(t.Context(), d, actions)
+	require.Equal(t, actions[0], last)
 	require.True(t, apierrors.IsAlreadyExists(failed), "%v", failed)
-	require.False(t, onlyConflicts(err))
+	require.False(t, onlyConflicts(failed))
+	require.Equal(t, []string{"node-2"}, marked())
 }

@@ -43,7 +43,7 @@ func schedule(seed uint64) []step {
 	var steps []step
 	for _, f := range faults() {
 		for range wanted()[f] {
-			steps = append(steps, step{fault: f, changes: 1 + random.IntN(25), pick: random.Uint64(), resumeAfter: 1 + random.IntN(15)})
+			steps = append(steps, step{fault: f, changes: 1 + random.IntN(20), pick: random.Uint64(), resumeAfter: 1 + random.IntN(15)})
 		}
 	}
 	random.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })

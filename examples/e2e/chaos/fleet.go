@@ -37,7 +37,7 @@ const (
 	healthTimeout = 10 * time.Second
 	// quiet is how long a step waits for a change. After that the fault is injected anyway: the
 	// controllers may wait for the replacement of a dead Node.
-	quiet = 5 * time.Second
+	quiet = 3 * time.Second
 	// patience is how long the end may take.
 	patience = 5 * time.Minute
 	// deployment and class are names.
@@ -48,7 +48,7 @@ const (
 )
 
 // workloads are the numbers of pods, and of those that stay available.
-var workloads = map[string]struct{ pods, available int32 }{"web": {30, 25}, "db": {5, 4}}
+var workloads = map[string]struct{ pods, available int32 }{"web": {30, 20}, "db": {6, 4}}
 
 // fleet is the deployment and what happens to it.
 type fleet struct {
@@ -90,7 +90,7 @@ func newFleet(ctx context.Context, cluster *env.Cluster, r *report, out io.Write
 	f.env = s
 	s.Cloud.Subscribe(func(drivertest.Event) { f.mu.Lock(); defer f.mu.Unlock(); f.changes++ })
 	if err := errors.Join(f.watchPods(ctx), f.create(ctx)); err != nil {
-		return nil, errors.Join(err, s.Close())
+		return nil, errors.Join(err, s.Close()) //nolint:contextcheck // it cleans up, however ctx has ended
 	}
 	return f, nil
 }

@@ -79,7 +79,7 @@ func run(ctx context.Context, seed uint64, progress io.Writer) (r *report, err e
 	if err != nil {
 		return r, err
 	}
-	defer func() { err = errors.Join(err, f.env.Close()) }()
+	defer func() { err = errors.Join(err, f.env.Close()) }() //nolint:contextcheck // as in newFleet
 	return r, f.play(ctx, schedule(seed))
 }
 

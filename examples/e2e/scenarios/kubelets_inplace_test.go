@@ -30,7 +30,7 @@ func updateNodes(t *testing.T, s *env.Env) {
 	go func() {
 		var err error
 		for e := range watch.ResultChan() {
-			if n, ok := e.Object.(*corev1.Node); ok && err == nil {
+			if n, ok := e.Object.(*corev1.Node); ok && err == nil && ctx.Err() == nil {
 				err = updateNode(ctx, s, n)
 			}
 		}
@@ -45,7 +45,7 @@ func updateNodes(t *testing.T, s *env.Env) {
 // updateNode does the next step for a Node.
 func updateNode(ctx context.Context, s *env.Env, n *corev1.Node) error {
 	c := conditionOf(n, v1alpha1.NodeInPlaceUpdate)
-	if c == nil || ctx.Err() != nil {
+	if c == nil {
 		return nil
 	}
 	switch _, reported := n.Labels[v1alpha1.LabelKeyNodeUpdateResult]; {
@@ -75,7 +75,7 @@ func patchNode(ctx context.Context, client kubernetes.Interface, n *corev1.Node,
 	}
 	_, err = client.CoreV1().Nodes().Patch(ctx, n.Name, mergePatch, text, metav1.PatchOptions{})
 	if ctx.Err() != nil || apierrors.IsConflict(err) {
-		return nil
+		err = nil
 	}
 	return err
 }
