@@ -20,11 +20,12 @@ BENCH ?= .
 COUNT ?= 1
 TESTFLAGS ?=
 ROWS ?=
+SEED ?= 1
 
 LINT := $(CURDIR)/bin/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-e2e race lint words mutants generate bench bench-e2e fuzz clean controlplane
+.PHONY: help demo test test-e2e race lint words mutants generate bench bench-e2e chaos fuzz clean controlplane
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,7 +55,7 @@ test: ## Run the tests of all modules, the provider template among them (minutes
 test-e2e: controlplane ## Run the tests against a real control plane (part of test).
 	@echo "== test examples/e2e"; cd examples/e2e && $(ALONE) $(NICE) go test -count=1 -p 1 -timeout 20m $(TESTFLAGS) ./...
 
-controlplane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl (once).
+controlplane: ## Build etcd, the Kubernetes control plane, kubectl and kubemark (once).
 	@echo "== control plane"; cd examples/e2e && $(ALONE) $(NICE) go run ./up -build
 
 race: ## Run the tests of SDK and examples with the race detector, in random order.
@@ -95,6 +96,10 @@ bench: ## Run the benchmarks of the SDK (BENCH=regexp COUNT=n).
 
 bench-e2e: controlplane ## Measure machine lives against a real control plane.
 	cd examples/e2e && $(ALONE) go run ./bench
+
+# A run takes about ten minutes and 4 GB of memory on two cores.
+chaos: controlplane ## Kill the manager, API server, etcd and Nodes while machines are rolled (SEED=1).
+	cd examples/e2e && $(ALONE) go run ./chaos -seed $(SEED)
 
 fuzz: ## Run each fuzz target for a while (FUZZTIME=10s).
 	@list=$$($(ALONE) go test -list '^Fuzz' ./...) || { echo "$$list"; exit 1; }; \

@@ -15,6 +15,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
 
@@ -49,5 +50,26 @@ func TestOrphans_ManyClasses_OneListOfTheMachines(t *testing.T) {
 		t.Logf("%d lists of the machines in 5 collections of %d classes", took, classes+1)
 		require.GreaterOrEqual(t, took, int32(4))
 		require.LessOrEqual(t, took, int32(10))
+	})
+}
+
+// TestMachine_Created_IsNotRead counts the reads of a machine from its creation to Running. The
+// writes before the creation of the VM confirm its version.
+func TestMachine_Created_IsNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newHarness(t)
+		var reads atomic.Int32
+		clients, ok := r.machines.(*fake.Clientset)
+		require.True(t, ok)
+		clients.PrependReactor("get", "machines", func(clienttesting.Action) (bool, apiruntime.Object, error) {
+			reads.Add(1)
+			return false, nil, nil
+		})
+		r.start()
+		r.create("m")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Zero(t, reads.Load())
+		require.Equal(t, v1alpha1.MachineRunning, r.phase("m"))
 	})
 }

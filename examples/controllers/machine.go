@@ -64,6 +64,10 @@ type memory struct {
 	drain machine.DrainView
 	asked time.Time      // the time of the first deletion of attachments
 	token *corev1.Secret // created, and not in the cache yet
+	// confirmed is when the API server last confirmed in this pass that the machine of the
+	// observation is the newest version: with the response to a write, which has to name the newest
+	// version, or to a read.
+	confirmed time.Time
 
 	reported drain.Decision // the last reported decision of the drain
 }
@@ -147,6 +151,7 @@ func (r *machineReconciler) observe(ctx context.Context, m *v1alpha1.Machine) (m
 	kept := r.memory[m.UID]
 	delete(r.memory, m.UID)
 	r.mu.Unlock()
+	kept.confirmed = time.Time{}
 	if kept.first.IsZero() {
 		kept.first = r.cfg.Clock.Now()
 	}

@@ -24,9 +24,9 @@ import (
 func (r *machineReconciler) apply(ctx context.Context, in *machine.Observation, kept *memory, do machine.Action) error {
 	switch a := do.(type) {
 	case machine.UpdateMachine:
-		return r.afterWrite(ctx, in)(r.cfg.Machines.MachineV1alpha1().Machines(a.Machine.Namespace).Update(ctx, a.Machine, metav1.UpdateOptions{}))
+		return r.confirm(kept, r.afterWrite(ctx, in))(r.cfg.Machines.MachineV1alpha1().Machines(a.Machine.Namespace).Update(ctx, a.Machine, metav1.UpdateOptions{}))
 	case machine.UpdateStatus:
-		return r.afterWrite(ctx, in)(r.cfg.Machines.MachineV1alpha1().Machines(a.Machine.Namespace).UpdateStatus(ctx, a.Machine, metav1.UpdateOptions{}))
+		return r.confirm(kept, r.afterWrite(ctx, in))(r.cfg.Machines.MachineV1alpha1().Machines(a.Machine.Namespace).UpdateStatus(ctx, a.Machine, metav1.UpdateOptions{}))
 	case machine.DeleteMachine:
 		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(a.UID))}
 		err := r.cfg.Machines.MachineV1alpha1().Machines(a.Namespace).Delete(ctx, a.Name, options)
@@ -35,7 +35,7 @@ func (r *machineReconciler) apply(ctx context.Context, in *machine.Observation, 
 		}
 		return r.afterWrite(ctx, in)(r.cfg.Machines.MachineV1alpha1().Machines(a.Namespace).Get(ctx, a.Name, metav1.GetOptions{}))
 	case machine.LookForVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM:
-		return r.call(ctx, in, do)
+		return r.call(ctx, in, kept, do)
 	case machine.LookForNode:
 		return r.lookForNode(ctx, in, a)
 	case machine.UpdateNode:
@@ -192,7 +192,7 @@ func (r *machineReconciler) deleteAttachments(ctx context.Context, in *machine.O
 
 // createToken creates a bootstrap token, if the machine is unchanged on the API server.
 func (r *machineReconciler) createToken(ctx context.Context, in *machine.Observation, kept *memory, a machine.CreateToken) error {
-	if same, err := r.unchanged(ctx, in); err != nil || !same {
+	if same, err := r.unchanged(ctx, in, kept); err != nil || !same {
 		return err
 	}
 	token, err := machine.NewBootstrapToken(in.Machine, a.Expires, r.cfg.TokenGroups, rand.Reader)

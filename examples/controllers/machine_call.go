@@ -12,13 +12,14 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // call makes a driver call and puts the result into the observation. The next decision handles an
 // error.
-func (r *machineReconciler) call(ctx context.Context, in *machine.Observation, do machine.Action) error {
+func (r *machineReconciler) call(ctx context.Context, in *machine.Observation, kept *memory, do machine.Action) error {
 	if _, creates := do.(machine.CreateVM); creates {
-		if same, err := r.unchanged(ctx, in); err != nil || !same {
+		if same, err := r.unchanged(ctx, in, kept); err != nil || !same {
 			return err
 		}
 	}
@@ -42,10 +43,30 @@ func (r *machineReconciler) call(ctx context.Context, in *machine.Observation, d
 	return ctx.Err()
 }
 
+// confirmedFor is how long a confirmation of the version of a machine counts. It is much less than
+// the time after which another process can have the lease.
+const confirmedFor = time.Second
+
+// confirm returns a function that records when a write has confirmed the version of the machine.
+func (r *machineReconciler) confirm(kept *memory, after func(*v1alpha1.Machine, error) error) func(*v1alpha1.Machine, error) error {
+	asked := r.cfg.Clock.Now()
+	return func(m *v1alpha1.Machine, err error) error {
+		if err == nil {
+			kept.confirmed = asked
+		}
+		return after(m, err)
+	}
+}
+
 // unchanged reports whether the API server has the same version of the machine, and otherwise puts
 // the newer version into the observation. The first lists of a new process may be older than the
 // writes of the process before it. Tokens and VMs are created only for a machine that is unchanged.
-func (r *machineReconciler) unchanged(ctx context.Context, in *machine.Observation) (bool, error) {
+// It reads the machine unless a request of this pass has just confirmed the version.
+func (r *machineReconciler) unchanged(ctx context.Context, in *machine.Observation, kept *memory) (bool, error) {
+	asked := r.cfg.Clock.Now()
+	if !kept.confirmed.IsZero() && asked.Sub(kept.confirmed) < confirmedFor {
+		return true, nil
+	}
 	m := in.Machine
 	live, err := r.cfg.Machines.MachineV1alpha1().Machines(m.Namespace).Get(ctx, m.Name, metav1.GetOptions{})
 	switch {
@@ -54,6 +75,7 @@ func (r *machineReconciler) unchanged(ctx context.Context, in *machine.Observati
 		in.Machine = nil
 		return false, nil
 	case err == nil && live.ResourceVersion == m.ResourceVersion:
+		kept.confirmed = asked
 		return true, nil
 	default:
 		return false, r.afterWrite(ctx, in)(live, err)

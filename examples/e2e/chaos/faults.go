@@ -37,15 +37,29 @@ type step struct {
 	resumeAfter int
 }
 
+// beforeNodes is the number of steps before the first fault of a Node. A drain waits for minutes for a
+// kubelet that does not answer, so that later rollouts are slow.
+const beforeNodes = 70
+
 // schedule returns the steps of a seed.
 func schedule(seed uint64) []step {
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // not for secrets
-	var steps []step
+	var steps, ofNodes []step
 	for _, f := range faults() {
 		for range wanted()[f] {
-			steps = append(steps, step{fault: f, changes: 1 + random.IntN(20), pick: random.Uint64(), resumeAfter: 1 + random.IntN(15)})
+			s := step{fault: f, changes: 1 + random.IntN(20), pick: random.Uint64(), resumeAfter: 1 + random.IntN(15)}
+			if f == nodeKilled || f == nodeFrozen {
+				ofNodes = append(ofNodes, s)
+			} else {
+				steps = append(steps, s)
+			}
 		}
 	}
-	random.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
+	shuffle := func(steps []step) {
+		random.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
+	}
+	shuffle(steps)
+	steps = append(steps, ofNodes...)
+	shuffle(steps[beforeNodes:])
 	return steps
 }

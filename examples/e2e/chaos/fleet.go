@@ -39,7 +39,7 @@ const (
 	// controllers may wait for the replacement of a dead Node.
 	quiet = 3 * time.Second
 	// patience is how long the end may take.
-	patience = 5 * time.Minute
+	patience = 10 * time.Minute
 	// deployment and class are names.
 	deployment = "workers"
 	class      = "small"
@@ -77,8 +77,9 @@ func newFleet(ctx context.Context, cluster *env.Cluster, r *report, out io.Write
 			DeleteLatency: 200 * time.Millisecond, ShutdownTime: 300 * time.Millisecond,
 		},
 		Flags: []string{
-			"--leader-elect=false", // one process at a time; a lease would only make each wait for the last
-			"--machine-safety-hold-percent=0", "--machine-settle-time=2s",
+			"--leader-elect=false",                                            // one process at a time; a lease would only make each wait for the last
+			"--machine-safety-hold-percent=0", "--machine-max-replacements=4", // many Nodes are dead at a time
+			"--machine-settle-time=2s",
 			"--machine-safety-orphan-vms-period=2s", "--machine-safety-orphan-vms-grace=5s",
 		},
 	}
@@ -176,7 +177,7 @@ func (f *fleet) play(ctx context.Context, steps []step) error {
 			resume[i+step.resumeAfter] = append(resume[i+step.resumeAfter], pid)
 		}
 		if f.report.injected[step.fault]++; (i+1)%10 == 0 {
-			fmt.Fprintf(f.out, "chaos: %d of %d faults after %s, %d rollouts\n", i+1, len(steps), time.Since(f.report.began).Round(time.Second), f.report.rollouts)
+			fmt.Fprintf(f.out, "chaos: %d of %d faults after %s, %d rollouts\n", i+1, len(steps), time.Since(f.report.began).Round(time.Second), f.rollouts())
 		}
 	}
 	for pids := range maps.Values(resume) {
@@ -218,6 +219,13 @@ func (f *fleet) roll(ctx context.Context) {
 			f.mu.Unlock()
 		}
 	}
+}
+
+// rollouts returns the number of rollouts that were completed.
+func (f *fleet) rollouts() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.report.rollouts
 }
 
 // progress waits until so many changes have happened, or none for a while.
