@@ -26,6 +26,7 @@ type ControlPlane struct {
 	etcdPeerURL string
 	port        int
 	config      *rest.Config
+	audit       auditLog
 
 	mu                                 sync.Mutex // for what follows
 	running                            bool       // from Start to Stop, whatever becomes of the components

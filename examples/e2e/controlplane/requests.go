@@ -3,11 +3,18 @@
 package controlplane
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"math"
 	"os"
+	"slices"
+	"sync"
 	"time"
+	"unique"
 )
 
 // Request is a request that the API server has answered.
@@ -38,15 +45,14 @@ type Request struct {
 // the log: most when they are answered, watches when they begin. Those of the
 // components are among them, and so are those of [ControlPlane.Namespace].
 //
-// A request appears moments after its answer; who waits for one polls. The audit
-// log is read anew each time, which takes a second for some 100 000 requests.
-// Once Stop has deleted the log, there is an error.
+// A request appears moments after its answer; who waits for one polls. Each call reads what was added
+// to the audit log since the call before. Once Stop has deleted the log, there is an error.
 func (c *ControlPlane) Requests() ([]Request, error) {
-	text, err := os.ReadFile(c.logFile(auditFile))
+	requests, err := c.audit.read(c.logFile(auditFile))
 	if err != nil {
 		return nil, fmt.Errorf("control plane: audit log: %w", err)
 	}
-	return parseAudit(text)
+	return requests, nil
 }
 
 // auditEvent is what we read of an event of audit.k8s.io/v1.
@@ -60,38 +66,67 @@ type auditEvent struct {
 	RequestReceivedTimestamp, StageTimestamp time.Time
 }
 
-// parseAudit reads an audit log. A last line without an end is still being
-// written.
-func parseAudit(text []byte) ([]Request, error) {
-	var requests []Request
-	open := map[string]int{} // watches that have begun, by audit ID
-	for number := 1; ; number++ {
-		line, rest, ended := bytes.Cut(text, []byte("\n"))
-		if !ended {
-			return requests, nil
-		}
-		text = rest
-		if len(bytes.TrimSpace(line)) == 0 {
-			continue
-		}
-		e, err := parseEvent(line)
-		if err != nil {
-			return requests, fmt.Errorf("control plane: audit log, line %d: %w", number, err)
-		}
-		r := e.request()
-		at, begun := open[e.AuditID]
-		switch {
-		case e.Stage == "ResponseStarted":
-			r.Latency = 0
-			open[e.AuditID] = len(requests)
-			requests = append(requests, r)
-		case begun:
-			requests[at] = r
-			delete(open, e.AuditID)
-		default:
-			requests = append(requests, r)
-		}
+// auditLog is what was read of an audit log so far. The zero value has read nothing.
+type auditLog struct {
+	mu       sync.Mutex
+	offset   int64 // of the first line that was not read
+	lines    int
+	requests []Request
+	open     map[string]int // watches that have begun, by audit ID
+}
+
+// read reads the rest of the file, and returns a copy of all requests.
+func (l *auditLog) read(file string) ([]Request, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
 	}
+	defer func() { _ = f.Close() }() // it was only read
+	in := bufio.NewReaderSize(io.NewSectionReader(f, l.offset, math.MaxInt64-l.offset), 1<<20)
+	for {
+		line, err := in.ReadBytes('\n')
+		switch {
+		case errors.Is(err, io.EOF): // a last line without an end is still being written
+			return slices.Clone(l.requests), nil
+		case err != nil:
+			return nil, err
+		}
+		if err := l.add(bytes.TrimSpace(line)); err != nil {
+			return nil, fmt.Errorf("line %d: %w", l.lines+1, err)
+		}
+		l.offset += int64(len(line))
+		l.lines++
+	}
+}
+
+// add adds the event of a line, if there is one.
+func (l *auditLog) add(line []byte) error {
+	if len(line) == 0 {
+		return nil
+	}
+	e, err := parseEvent(line)
+	if err != nil {
+		return err
+	}
+	r := e.request()
+	at, begun := l.open[e.AuditID]
+	switch {
+	case e.Stage == "ResponseStarted":
+		r.Latency = 0
+		if l.open == nil {
+			l.open = map[string]int{}
+		}
+		l.open[e.AuditID] = len(l.requests)
+		l.requests = append(l.requests, r)
+	case begun:
+		l.requests[at] = r
+		delete(l.open, e.AuditID)
+	default:
+		l.requests = append(l.requests, r)
+	}
+	return nil
 }
 
 // parseEvent reads a line of an audit log. If the server was killed while it wrote
@@ -111,17 +146,20 @@ func parseEvent(line []byte) (auditEvent, error) {
 	return auditEvent{}, err
 }
 
+// once returns the only copy of a text that many requests have.
+func once(text string) string { return unique.Make(text).Value() }
+
 func (e auditEvent) request() Request {
 	return Request{
 		Time:        e.RequestReceivedTimestamp,
 		Latency:     e.StageTimestamp.Sub(e.RequestReceivedTimestamp),
-		User:        e.User.Username,
-		UserAgent:   e.UserAgent,
-		Verb:        e.Verb,
-		Group:       e.ObjectRef.APIGroup,
-		Resource:    e.ObjectRef.Resource,
-		Subresource: e.ObjectRef.Subresource,
-		Namespace:   e.ObjectRef.Namespace,
+		User:        once(e.User.Username),
+		UserAgent:   once(e.UserAgent),
+		Verb:        once(e.Verb),
+		Group:       once(e.ObjectRef.APIGroup),
+		Resource:    once(e.ObjectRef.Resource),
+		Subresource: once(e.ObjectRef.Subresource),
+		Namespace:   once(e.ObjectRef.Namespace),
 		Name:        e.ObjectRef.Name,
 		Code:        e.ResponseStatus.Code,
 	}

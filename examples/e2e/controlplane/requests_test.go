@@ -3,6 +3,8 @@
 package controlplane
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +26,33 @@ func verbs(requests []Request) string {
 	return strings.Join(verbs, ", ")
 }
 
+// read reads a log from a file.
+func read(t *testing.T, l *auditLog, text string) ([]Request, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "audit.log")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	return l.read(file)
+}
+
+func TestAuditLog_Growing_ReadsTheRest(t *testing.T) {
+	log := started + "\n" + got + "\n" + ended + "\n" + got + "\n"
+	var l auditLog
+	for end := range len(log) + 1 {
+		requests, err := read(t, &l, log[:end])
+		require.NoError(t, err)
+		whole, err := read(t, &auditLog{}, log[:end])
+		require.NoError(t, err)
+		require.Equal(t, whole, requests)
+		if len(requests) > 0 {
+			requests[0].Verb = "changed by the caller"
+		}
+	}
+	// What was read is not read again: the second file is invalid there.
+	requests, err := read(t, &l, strings.Repeat("x", len(log))+got+"\n")
+	require.NoError(t, err)
+	require.Equal(t, "watch 10s, get 250ms, get 250ms, get 250ms", verbs(requests))
+}
+
 func TestAuditLog_AnyEnd_IsRead(t *testing.T) {
 	for _, tc := range []struct{ name, log, want string }{
 		{"nothing", "", ""},
@@ -34,7 +63,7 @@ func TestAuditLog_AnyEnd_IsRead(t *testing.T) {
 		{"empty lines", "\n" + got + "\n\n", "get 250ms"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			requests, err := parseAudit([]byte(tc.log))
+			requests, err := read(t, &auditLog{}, tc.log)
 			require.NoError(t, err)
 			require.Equal(t, tc.want, verbs(requests))
 		})
@@ -42,12 +71,12 @@ func TestAuditLog_AnyEnd_IsRead(t *testing.T) {
 }
 
 func TestAuditLog_InvalidLine_Error(t *testing.T) {
-	_, err := parseAudit([]byte(got + "\nnonsense\n"))
+	_, err := read(t, &auditLog{}, got+"\nnonsense\n")
 	require.ErrorContains(t, err, "line 2")
 }
 
 func TestAuditLog_Event_FieldsOfTheRequest(t *testing.T) {
-	requests, err := parseAudit([]byte(got + "\n"))
+	requests, err := read(t, &auditLog{}, got+"\n")
 	require.NoError(t, err)
 	require.Equal(t, []Request{{
 		Time: time.Date(2026, 1, 2, 3, 4, 6, 0, time.UTC), Latency: 250 * time.Millisecond,
@@ -57,7 +86,7 @@ func TestAuditLog_Event_FieldsOfTheRequest(t *testing.T) {
 
 func FuzzParseAudit(f *testing.F) {
 	f.Add(started + "\n" + got + "\n" + ended + "\n" + got[:20])
-	f.Fuzz(func(_ *testing.T, log string) {
-		_, _ = parseAudit([]byte(log))
+	f.Fuzz(func(t *testing.T, log string) {
+		_, _ = read(t, &auditLog{}, log)
 	})
 }
