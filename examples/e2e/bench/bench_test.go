@@ -26,22 +26,22 @@ var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func at(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
 
-func TestTheFlags(t *testing.T) {
+func TestFlags_Each_SettingsOrError(t *testing.T) {
 	tests := map[string]struct {
 		args []string
 		want []int
 		says string
 	}{
-		"the defaults":        {nil, []int{1, 20, 200}, ""},
-		"sizes in any order":  {[]string{"-machines", "20, 3,20"}, []int{3, 20}, ""},
-		"no number":           {[]string{"-machines", "1,x"}, nil, `"x" is no number`},
-		"nothing":             {[]string{"-machines", ""}, nil, "is no number"},
-		"no machines":         {[]string{"-machines", "0"}, nil, "is no number"},
-		"too many":            {[]string{"-machines", "5001"}, nil, "is no number"},
-		"an argument":         {[]string{"200"}, nil, "no arguments are expected"},
-		"less than no rounds": {[]string{"-rounds", "-1"}, nil, "must not be negative"},
-		"no time":             {[]string{"-timeout", "0s"}, nil, "must be positive"},
-		"an unknown flag":     {[]string{"-x"}, nil, "not defined"},
+		"the defaults":       {nil, []int{100, 1000}, ""},
+		"sizes in any order": {[]string{"-machines", "20, 3,20"}, []int{3, 20}, ""},
+		"no number":          {[]string{"-machines", "1,x"}, nil, `"x" is no number`},
+		"nothing":            {[]string{"-machines", ""}, nil, "is no number"},
+		"no machines":        {[]string{"-machines", "0"}, nil, "is no number"},
+		"too many":           {[]string{"-machines", "5001"}, nil, "is no number"},
+		"an argument":        {[]string{"200"}, nil, "no arguments are expected"},
+		"no time":            {[]string{"-timeout", "0s"}, nil, "must be positive"},
+		"no requests":        {[]string{"-qps", "0"}, nil, "must be positive"},
+		"an unknown flag":    {[]string{"-x"}, nil, "not defined"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -57,12 +57,14 @@ func TestTheFlags(t *testing.T) {
 		})
 	}
 	require.Zero(t, bench(t.Context(), []string{"-h"}, &bytes.Buffer{}, &bytes.Buffer{}))
-	require.Equal(t, 3, settings{}.roundsOf(20))
-	require.Equal(t, 1, settings{}.roundsOf(200))
-	require.Equal(t, 7, settings{rounds: 7}.roundsOf(200))
 }
 
-func TestShares(t *testing.T) {
+func TestPlans_Lives_CreatedAndReplaced(t *testing.T) {
+	require.Equal(t, alone, singles().lives())
+	require.Equal(t, 600, fleetOf(300).lives())
+}
+
+func TestSeries_Shares_OfSortedTimes(t *testing.T) {
 	require.Zero(t, series{}.median())
 	require.Equal(t, 5*time.Millisecond, series{5 * time.Millisecond}.at(0.95))
 	var s series
@@ -113,10 +115,6 @@ func TestLife_AllRecords_Joined(t *testing.T) {
 	require.Equal(t, []moments{{
 		made: at(0), vm: at(10), node: at(35), running: at(50), deleted: at(60), vmDeleted: at(70), removed: at(100),
 	}}, machines)
-	up, down := whole(machines, timing{created: []time.Time{at(-5)}, deleted: []time.Time{at(55)}})
-	require.Equal(t, 55*time.Millisecond, up)
-	require.Equal(t, 45*time.Millisecond, down)
-
 	timeline := timelineOf(log, requests, nodeName)
 	require.Equal(t, "machine a", timeline[0])
 	require.Contains(t, strings.Join(timeline, "\n"), "40.0 ms update machines/status 200")
@@ -124,69 +122,113 @@ func TestLife_AllRecords_Joined(t *testing.T) {
 	require.Nil(t, timelineOf(audit.Log{}, requests, nodeName))
 }
 
-func TestLives_Sequential_SumOfEach(t *testing.T) {
-	first, history, requests := record("a", 0)
-	second, history2, requests2 := record("b", 1000)
-	log := audit.Log{Changes: append(first.Changes, second.Changes...)}
-	machines := momentsOf(log, append(history, history2...), append(requests, requests2...), nodeName)
-	require.Len(t, machines, 2)
-	up, down := whole(machines, timing{created: []time.Time{at(-1), at(995)}, deleted: []time.Time{at(59), at(1055)}})
-	require.Equal(t, 55*time.Millisecond, up)
-	require.Equal(t, 45*time.Millisecond, down)
+func TestWall_Requests_SumToTheLastStepOfEach(t *testing.T) {
+	machines := []moments{{running: at(50), removed: at(900)}, {running: at(70), removed: at(940)}, {running: at(400)}}
+	tests := map[string]struct {
+		asked []time.Time
+		ended int
+		want  time.Duration
+	}{
+		"the last of several":          {[]time.Time{at(10)}, 100, 60 * time.Millisecond},
+		"the sum of two requests":      {[]time.Time{at(10), at(100)}, 500, 360 * time.Millisecond},
+		"machines that are gone":       {[]time.Time{at(500)}, 1000, 440 * time.Millisecond},
+		"steps after the end":          {[]time.Time{at(500)}, 910, 400 * time.Millisecond},
+		"no step after one of several": {[]time.Time{at(10), at(100), at(200)}, 1000, 0},
+		"no step at all":               {[]time.Time{at(941)}, 1000, 0},
+		"no request":                   {nil, 1000, 0},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, test.want, wall(test.asked, at(test.ended), machines))
+		})
+	}
 }
 
-// resultOf returns a result of a round of so many machines, of which everything was
-// measured.
-func resultOf(n int, cpu time.Duration, writes int) result {
-	r := round{planned: n, cpu: time.Duration(n) * cpu, peak: 40 << 20, figures: audit.Figures{}}
-	for i := range n {
+// resultOf returns a result of a plan with so many lives, of which everything was measured. The
+// manager makes 5 requests for each life, an Event, and the given number of updates.
+func resultOf(p plan, cpu time.Duration, updates int) result {
+	r := result{title: p.title, planned: p.lives(), peak: 40 << 20, figures: audit.Figures{}}
+	for i := range p.lives() {
 		log, history, requests := record(fmt.Sprintf("m%d", i), 0)
 		r.machines = append(r.machines, momentsOf(log, history, requests, nodeName)...)
-		for range writes {
+		for range updates {
 			r.requests = append(r.requests, controlplane.Request{Verb: "update", Resource: "machines", UserAgent: "machinist/machines"})
 		}
 		r.requests = append(r.requests, requests[2:]...)
 	}
-	r.up, r.down = 100*time.Millisecond, 200*time.Millisecond
-	return result{title: "machines", rounds: []round{r}}
+	for _, s := range p.phases {
+		of := writes{{"machines", "", "update"}: 10 * s.machines}
+		r.phases = append(r.phases, phase{
+			name: s.name, machines: s.machines, writes: of, played: of.sum(),
+			cpu: time.Duration(s.machines) * cpu, wall: 150 * time.Millisecond, floor: 100 * time.Millisecond,
+		})
+	}
+	r.idle = idleness{began: at(0), ended: at(60_000), requests: make([]controlplane.Request, 12)}
+	return r
 }
 
-func TestTheTables(t *testing.T) {
-	r := resultOf(4, 3*time.Millisecond, 5)
-	require.Equal(t, 4, r.machines())
-	require.InDelta(t, 7, r.writes("control"), 0.01)
-	require.InDelta(t, 1, r.writes("control", "events"), 0.01)
-	require.InDelta(t, 2, r.writes("target"), 0.01)
+func TestResult_Measured_Tables(t *testing.T) {
+	r := resultOf(fleetOf(4), 3*time.Millisecond, 5)
+	require.InDelta(t, 10, r.each(), 0.01)
+	require.InDelta(t, 9, r.each(withoutEvents), 0.01)
+	require.InDelta(t, 6, r.each(withoutEvents, in("control")), 0.01)
+	require.InDelta(t, 3, r.each(in("target")), 0.01)
 	var out bytes.Buffer
 	r.print(&out, true)
 	for _, says := range []string{
-		"== machines", "machine to Running       50    50    50     100", "deletion to gone       40    40    40     200",
-		"control cluster    1.00    5.00                   1.00", "pods/eviction    1.00", "CPU 3.0 ms for each machine", "40 MiB of memory", "no bound broken",
+		"== fleet of 4", "machine to Running       50    50    50", "deletion to gone       40    40    40",
+		"roll          4     0.15      0.10         1.50       40               0.00              3.0",
+		"control cluster    1.00    5.00                   1.00                       7.00  7.00",
+		"pods/eviction    1.00", "idle for 60 s after the rollout: 0.20 requests/s", "manager: 40 MiB", "no bound broken",
 	} {
 		require.Contains(t, out.String(), says)
 	}
 }
 
-func TestTheTargets(t *testing.T) {
-	single := resultOf(5, time.Millisecond, 5)
-	slow := resultOf(5, time.Millisecond, 5)
-	slow.rounds[0].down = time.Second
-	of := func(few, many result) map[int]result { return map[int]result{1: few, 20: few, 200: many} }
+func TestResult_NotMeasured_IsSaid(t *testing.T) {
+	var out bytes.Buffer
+	result{phases: []phase{{name: creation}}, machines: make([]moments, 1), figures: audit.Figures{}}.print(&out, false)
+	require.Regexp(t, `create.* not measured .* not measured`, out.String())
+	require.Regexp(t, `deletion to gone +not measured`, out.String())
+	require.Contains(t, out.String(), "manager: not measured")
+	require.NotContains(t, out.String(), "idle")
+}
+
+func TestTargets_Figures_YesOrNo(t *testing.T) {
+	const ms = time.Millisecond
+	good := resultOf(singles(), ms, 5)
+	small, large := resultOf(fleetOf(20), 3*ms, 4), resultOf(fleetOf(200), 3*ms, 4)
+	slower := func(r result, name string, wall time.Duration) result {
+		r.phases = slices.Clone(r.phases)
+		for i := range r.phases {
+			if r.phases[i].name == name {
+				r.phases[i].wall = wall
+			}
+		}
+		return r
+	}
+	busy := small
+	busy.idle.requests = make([]controlplane.Request, 13)
+	of := func(few, many result) map[int]result { return map[int]result{20: few, 50: few, 200: many} }
 	tests := map[string]struct {
 		single result
 		sizes  map[int]result
 		met    bool
 		says   string
 	}{
-		"all are met":           {single, of(resultOf(20, 3*time.Millisecond, 5), resultOf(200, 3*time.Millisecond, 5)), true, "yes  7.00 writes"},
-		"slow deletion":         {slow, nil, false, "NO   an empty machine is gone 1000 ms"},
-		"many writes":           {single, of(resultOf(20, 3*time.Millisecond, 11), resultOf(200, 3*time.Millisecond, 11)), false, "NO   13.00 writes"},
-		"growing CPU":           {single, of(resultOf(20, 3*time.Millisecond, 5), resultOf(200, 4*time.Millisecond, 5)), false, "NO   CPU time in ms for each of 200 machines is 1.33 times"},
-		"growing writes":        {single, of(resultOf(20, 3*time.Millisecond, 1), resultOf(200, 3*time.Millisecond, 5)), false, "NO   number of writes"},
-		"too few to tell":       {single, map[int]result{1: single, 20: single}, true, "-    the rest takes"},
-		"too few after all":     {single, map[int]result{20: single, 199: single}, true, "-    the rest takes"},
-		"too many to tell":      {single, map[int]result{200: single}, true, "-    the rest takes"},
-		"nothing but one alone": {single, nil, true, "yes  an empty machine is gone 200 ms"},
+		"all are met":         {good, of(small, large), true, "yes  8.00 requests"},
+		"slow deletion":       {slower(good, deletion, 301*ms), nil, false, "NO   the deletion of a single machine takes 3.01 times"},
+		"slow rollout":        {good, of(small, slower(large, rollout, 210*ms)), false, "NO   roll of 200 machines takes 2.10 times"},
+		"slow creation":       {good, of(small, slower(large, creation, 210*ms)), false, "NO   create of 200 machines"},
+		"slow only if small":  {good, of(slower(small, creation, 210*ms), large), true, "yes  create of 200 machines takes 1.50 times"},
+		"many requests":       {good, of(resultOf(fleetOf(20), 3*ms, 6), resultOf(fleetOf(200), 3*ms, 6)), false, "NO   10.00 requests"},
+		"growing requests":    {good, of(resultOf(fleetOf(20), 3*ms, 3), large), false, "NO   number of requests of a life for each of 200 machines is 1.12 times"},
+		"growing CPU":         {good, of(small, resultOf(fleetOf(200), 4*ms, 4)), false, "NO   CPU time of a rollout in ms for each of 200 machines is 1.33 times that of 20"},
+		"not idle":            {good, of(busy, large), false, "NO   an idle fleet of 20 takes 0.22 requests/s"},
+		"too few to tell":     {good, map[int]result{1: small, 20: small}, true, "-    the rest takes"},
+		"too close to tell":   {good, map[int]result{100: small, 200: large}, true, "-    the rest takes"},
+		"one size only":       {good, map[int]result{200: large}, true, "-    the rest takes"},
+		"nothing but singles": {good, nil, true, "yes  the deletion of a single machine takes 1.50 times"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -198,85 +240,53 @@ func TestTheTargets(t *testing.T) {
 }
 
 func TestTarget_NothingMeasured_NotMet(t *testing.T) {
-	const writes = 5
 	tests := map[string]struct {
-		spoil func(*round)
+		spoil func(*result)
 		want  string
 	}{
-		"deletion not observed":                 {func(r *round) { r.machines[3].deleted = time.Time{} }, "deletion to gone of 1 of"},
-		"end of a machine not observed":         {func(r *round) { r.machines[3].removed = time.Time{} }, "deletion to gone of 1 of"},
-		"VMs not observed":                      {func(r *round) { r.machines[0].vm, r.machines[1].vm = time.Time{}, time.Time{} }, "machine to VM of 2 of"},
-		"Node of no VM":                         {func(r *round) { r.machines[0].node = time.Time{} }, "VM to Node of 1 of"},
-		"a machine that never ran":              {func(r *round) { r.machines[0].running = time.Time{} }, "machine to Running of 1 of"},
-		"a machine of which nothing is written": {func(r *round) { r.machines = r.machines[1:] }, "1 of"},
-		"no machines":                           {func(r *round) { r.machines = nil }, "machines in round 1"},
-		"no end of the whole":                   {func(r *round) { r.down = 0 }, "deletion to gone of the whole"},
-		"no beginning of the whole":             {func(r *round) { r.up = 0 }, "machine to Running of the whole"},
-		"no requests":                           {func(r *round) { r.requests = nil }, "the writes of"},
-		"no requests for one": {func(r *round) {
+		"deletion not observed":                 {func(r *result) { r.machines[3].deleted = time.Time{} }, "deletion to gone of 1 of"},
+		"end of a machine not observed":         {func(r *result) { r.machines[3].removed = time.Time{} }, "deletion to gone of 1 of"},
+		"VMs not observed":                      {func(r *result) { r.machines[0].vm, r.machines[1].vm = time.Time{}, time.Time{} }, "machine to VM of 2 of"},
+		"Node of no VM":                         {func(r *result) { r.machines[0].node = time.Time{} }, "VM to Node of 1 of"},
+		"a machine that never ran":              {func(r *result) { r.machines[0].running = time.Time{} }, "machine to Running of 1 of"},
+		"a machine of which nothing is written": {func(r *result) { r.machines = r.machines[1:] }, "1 of"},
+		"no machines":                           {func(r *result) { r.machines = nil }, "machines"},
+		"no phases":                             {func(r *result) { r.phases = nil }, "anything"},
+		"no end of a phase":                     {func(r *result) { r.phases[1].wall = 0 }, "the time of"},
+		"no floor":                              {func(r *result) { r.phases[1].floor = 0 }, "the floor of"},
+		"a floor without a kind":                {func(r *result) { r.phases[0].played-- }, "the floor of create, with"},
+		"no writes":                             {func(r *result) { r.phases[0].writes, r.phases[0].played = nil, 0 }, "the floor of create, with 0 of 0"},
+		"no requests":                           {func(r *result) { r.requests = nil }, "the writes of"},
+		"no requests for one": {func(r *result) {
 			r.requests = slices.DeleteFunc(r.requests, func(q controlplane.Request) bool { return q.Name == "m0" })
 		}, "the writes of 1 of"},
-		"no process": {func(r *round) { r.cpu, r.peak = 0, 0 }, "CPU time in 1 of 1 rounds"},
+		"no process": {func(r *result) { r.phases[0].cpu = 0 }, "CPU time of 1 of"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			for which := range 3 {
-				all := []result{resultOf(5, time.Millisecond, writes), resultOf(20, time.Millisecond, writes), resultOf(200, time.Millisecond, writes)}
-				sizes := map[int]result{20: all[1], 200: all[2]}
-				require.True(t, judge(&bytes.Buffer{}, "linux", all[0], sizes))
-				test.spoil(&all[which].rounds[0])
+				all := []result{resultOf(singles(), 1, 4), resultOf(fleetOf(20), 1, 4), resultOf(fleetOf(200), 1, 4)}
+				sizes := func() map[int]result { return map[int]result{20: all[1], 200: all[2]} }
+				require.True(t, judge(&bytes.Buffer{}, "linux", all[0], sizes()))
+				test.spoil(&all[which])
 				var out bytes.Buffer
-				require.False(t, judge(&out, "linux", all[0], sizes), out.String())
+				require.False(t, judge(&out, "linux", all[0], sizes()), out.String())
 				require.Regexp(t, `(?m)^NO   .*: not measured: .*`+test.want, out.String())
 			}
 		})
 	}
-	var out bytes.Buffer
-	require.False(t, judge(&out, "linux", result{}, nil), "no rounds")
-	require.Contains(t, out.String(), "NO   single machines: not measured: anything")
 }
 
-func TestCPUTime_Unknown_NotMet(t *testing.T) {
-	single, sizes := resultOf(5, 0, 5), map[int]result{20: resultOf(20, 0, 5), 200: resultOf(200, 0, 5)}
+func TestCPUTime_OtherSystem_NoTarget(t *testing.T) {
+	single, sizes := resultOf(singles(), 0, 4), map[int]result{20: resultOf(fleetOf(20), 0, 4), 200: resultOf(fleetOf(200), 0, 4)}
 	var out bytes.Buffer
 	require.False(t, judge(&out, "linux", single, sizes))
-	require.Contains(t, out.String(), "NO   deployments of 20: not measured: CPU time in 1 of 1 rounds\nNO   deployments of 200: not measured: CPU time")
-	require.NotContains(t, out.String(), "single machines: not measured", "so few may take less than can be measured")
-	require.NotContains(t, out.String(), "CPU time in ms")
+	require.NotContains(t, out.String(), "CPU time of a rollout")
 
 	out.Reset()
 	require.True(t, judge(&out, "plan9", single, sizes), out.String())
 	require.Contains(t, out.String(), "-    CPU time was not measured: plan9 does not tell it here\n")
 	require.NotRegexp(t, `yes .*CPU`, out.String())
-
-	out.Reset()
-	single.rounds[0].peak = 0
-	single.print(&out, false)
-	require.Contains(t, out.String(), "CPU not measured; memory not measured\n")
-}
-
-func TestCPUTime_PartUnknown_SumUnknown(t *testing.T) {
-	log, history, requests := record("a", 0)
-	asked := timing{created: []time.Time{at(-1)}, deleted: []time.Time{at(55)}}
-	machines := momentsOf(log, history, requests, nodeName)
-	machines = append(machines, machines[0])
-	machines[1].running = time.Time{}
-	up, down := whole(machines, asked)
-	require.Zero(t, up)
-	require.Equal(t, 45*time.Millisecond, down)
-	machines[1].running, machines[0].removed = at(50), time.Time{}
-	up, down = whole(machines, asked)
-	require.Equal(t, 51*time.Millisecond, up)
-	require.Zero(t, down)
-	up, down = whole(nil, asked)
-	require.Zero(t, up+down)
-	machines[0].removed, asked.created = at(100), append(asked.created, at(500))
-	up, down = whole(machines, asked)
-	require.Zero(t, up+down, "the second is not known")
-
-	var out bytes.Buffer
-	result{rounds: []round{{machines: make([]moments, 1), figures: audit.Figures{}}}}.print(&out, false)
-	require.Regexp(t, `deletion to gone +not measured`, out.String())
 }
 
 func TestProcess_Own_CPUAndMemory(t *testing.T) {

@@ -31,7 +31,6 @@ func main() {
 // settings are what the flags say.
 type settings struct {
 	sizes    []int
-	rounds   int
 	timeout  time.Duration
 	timeline bool
 	// qps and burst are the rate limit of each client of the manager.
@@ -43,9 +42,8 @@ func parse(args []string, errOut io.Writer) (settings, error) {
 	s := settings{}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(errOut)
-	sizes := flags.String("machines", "1,20,200", "sizes of the deployments, separated by `commas`")
-	flags.IntVar(&s.rounds, "rounds", 0, "how often each is measured; 0 is 3 times, and once from 100 machines on")
-	flags.DurationVar(&s.timeout, "timeout", 5*time.Minute, "how long one round may take")
+	sizes := flags.String("machines", "100,1000", "sizes of the fleets, separated by `commas`")
+	flags.DurationVar(&s.timeout, "timeout", 20*time.Minute, "how long one phase may take")
 	flags.IntVar(&s.qps, "qps", 10000, "requests a second of each client of the manager; the targets are met without a limit that is felt")
 	flags.IntVar(&s.burst, "burst", 10000, "requests at once of each client of the manager")
 	flags.BoolVar(&s.timeline, "v", false, "also print every change of one machine, and every request for it")
@@ -64,22 +62,10 @@ func parse(args []string, errOut io.Writer) (settings, error) {
 	}
 	slices.Sort(s.sizes)
 	s.sizes = slices.Compact(s.sizes)
-	if s.rounds < 0 || s.timeout <= 0 || s.qps <= 0 || s.burst <= 0 {
-		return s, errors.New("-rounds must not be negative, and -timeout, -qps and -burst must be positive")
+	if s.timeout <= 0 || s.qps <= 0 || s.burst <= 0 {
+		return s, errors.New("-timeout, -qps and -burst must be positive")
 	}
 	return s, nil
-}
-
-// roundsOf returns how often a size is measured.
-func (s settings) roundsOf(size int) int {
-	switch {
-	case s.rounds > 0:
-		return s.rounds
-	case size >= 100:
-		return 1
-	default:
-		return 3
-	}
 }
 
 // bench is the program without its process.
@@ -104,7 +90,7 @@ func bench(ctx context.Context, args []string, out, errOut io.Writer) int {
 
 // run measures everything, prints it, and reports whether the targets are met.
 func run(ctx context.Context, s settings, out, progress io.Writer) (met bool, err error) {
-	c, err := controlplane.Start(ctx, controlplane.Options{Progress: progress})
+	c, err := controlplane.Start(ctx, controlplane.Options{Progress: progress, NodeMonitorGracePeriod: nodeGrace})
 	if err != nil {
 		return false, err
 	}
@@ -116,16 +102,14 @@ func run(ctx context.Context, s settings, out, progress io.Writer) (met bool, er
 	defer func() { err = errors.Join(err, cluster.Close()) }()
 	fmt.Fprintf(out, "Kubernetes %s, manager with %s\n", controlplane.KubernetesVersion, strings.Join(s.managerFlags(), " "))
 
-	single, err := measure(ctx, cluster, s, "single machines, one after the other", []plan{machines(max(s.rounds, 5))})
+	single, err := measure(ctx, cluster, s, singles())
 	if err != nil {
 		return false, err
 	}
 	single.print(out, s.timeline)
 	sizes := map[int]result{}
 	for _, size := range s.sizes {
-		plans := slices.Repeat([]plan{deploymentOf(size)}, s.roundsOf(size))
-		title := fmt.Sprintf("deployment of %d, %d times", size, len(plans))
-		if sizes[size], err = measure(ctx, cluster, s, title, plans); err != nil {
+		if sizes[size], err = measure(ctx, cluster, s, fleetOf(size)); err != nil {
 			return false, err
 		}
 		sizes[size].print(out, s.timeline)

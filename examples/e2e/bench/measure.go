@@ -9,106 +9,124 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 	"github.com/machinist-dev/machinist/examples/e2e/env"
 )
 
+// workers is how many machines the manager, and the loop of the floor, handle concurrently.
+const workers = 50
+
 // managerFlags returns the flags of the manager.
 func (s settings) managerFlags() []string {
-	return []string{fmt.Sprintf("--kube-api-qps=%d", s.qps), fmt.Sprintf("--kube-api-burst=%d", s.burst), "--machine-settle-time=0"}
+	return []string{
+		fmt.Sprintf("--kube-api-qps=%d", s.qps), fmt.Sprintf("--kube-api-burst=%d", s.burst), fmt.Sprintf("--concurrent-syncs=%d", workers),
+		"--machine-settle-time=0",
+	}
 }
 
 const (
-	// settling is how long the manager is left alone before its idle time is
-	// measured, and idling is for how long that is. A manager that has asked for
-	// nothing for the time of settling has nothing left to say.
-	settling = 2 * time.Second
-	idling   = 4 * time.Second
+	// settling is how long a phase is measured after its last wait, because Events come late.
+	settling = 10 * time.Second
+	// idling is how long the idle manager is measured.
+	idling = time.Minute
+	// nodeGrace is how long a Node may be silent. The kubelets renew their Leases every fifth of it:
+	// these requests are load without meaning here.
+	nodeGrace = 5 * time.Minute
 )
 
-// round is what was measured in one round.
-type round struct {
-	planned  int // machines
-	machines []moments
-	up, down time.Duration // of the whole; zero if it is not known
-	requests []controlplane.Request
-	cpu      time.Duration // above the idle process; zero if too little to measure, or not known
-	idle     float64       // CPU time for each second of idleness
-	peak     int           // bytes; zero if not known
-	figures  fmt.Stringer
-	timeline []string // of the first machine
-}
-
-// measure plays plans, each on an environment of its own.
-func measure(ctx context.Context, h *env.Cluster, s settings, title string, plans []plan) (result, error) {
-	r := result{title: title}
-	for _, p := range plans {
-		one, err := play(ctx, h, s, p)
-		if err != nil {
-			return r, fmt.Errorf("%s: %w", title, err)
-		}
-		r.rounds = append(r.rounds, one)
+// measure measures the phases of a plan in an environment of its own, and then the same writes by a
+// loop.
+func measure(ctx context.Context, c *env.Cluster, with settings, p plan) (result, error) {
+	r := result{title: p.title, planned: p.lives()}
+	samples, err := r.play(ctx, c, with, p)
+	if err == nil {
+		err = r.playFloor(ctx, c.ControlPlane.Config(), samples, p.parallel)
+	}
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", p.title, err)
 	}
 	return r, nil
 }
 
-func play(ctx context.Context, h *env.Cluster, with settings, p plan) (r round, err error) {
-	ctx, cancel := context.WithTimeout(ctx, with.timeout)
-	defer cancel()
-	r.planned = p.machines
-	s, err := h.New(ctx, "bench", env.Options{Flags: with.managerFlags()})
+// play plays the phases. It returns an object of each kind that the manager writes.
+func (r *result) play(ctx context.Context, c *env.Cluster, with settings, p plan) (_ samples, err error) {
+	s, err := c.New(ctx, "bench", env.Options{Flags: with.managerFlags(), Nodes: env.Nodes{LeaseInterval: nodeGrace / 5}})
 	if err != nil {
-		return r, err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }() //nolint:contextcheck // whatever becomes of ctx
+	defer func() { err = errors.Join(err, s.Close(), ended(ctx, s, with.timeout)) }() //nolint:contextcheck // whatever becomes of ctx
 	if err := s.Class(ctx, class); err != nil {
-		return r, err
+		return nil, err
 	}
 	manager := s.Manager("manager")
 	if err := manager.Start(ctx); err != nil {
-		return r, err
+		return nil, err
 	}
 	id := managerOf(s.Namespace)
 	wait(ctx, settling)
-	atRest, before := id.cpu(), time.Now()
-	wait(ctx, idling)
-	busy, began := id.cpu(), time.Now()
-	r.idle = float64(busy-atRest) / float64(began.Sub(before))
-
-	var t timing
-	if err := p.play(ctx, s, &t); err != nil {
-		return r, err
+	var of samples
+	for _, next := range p.phases {
+		done, err := next.measure(ctx, s, id, with.timeout)
+		if r.phases = append(r.phases, done); err != nil {
+			return nil, err
+		}
+		if next.idles {
+			r.idle = idleness{began: time.Now(), cpu: -id.cpu()}
+			wait(ctx, idling)
+			r.idle.ended, r.idle.cpu = time.Now(), r.idle.cpu+id.cpu()
+		}
+		if of == nil {
+			if of, err = samplesOf(ctx, s); err != nil {
+				return nil, err
+			}
+		}
 	}
-	if err := silence(ctx, s); err != nil {
-		return r, err
-	}
-	ended := time.Now()
-	r.cpu = max(0, id.cpu()-busy-time.Duration(r.idle*float64(ended.Sub(began))))
 	r.peak = id.peak()
-	return r, errors.Join(r.look(ctx, s, t, began, ended), manager.Stop(ctx))
+	if err := r.look(ctx, s); err != nil {
+		return nil, err
+	}
+	return of, errors.Join(empty(ctx, s, with.timeout), manager.Stop(ctx))
+}
+
+// empty deletes what the phases have left, as the manager has finalizers on it.
+func empty(ctx context.Context, s *env.Env, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	api, all := s.Machines.MachineV1alpha1(), metav1.ListOptions{}
+	err := errors.Join(
+		api.MachineDeployments(s.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all),
+		api.MachineClasses(s.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all),
+		s.Client.CoreV1().Secrets(s.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, all),
+	)
+	if err != nil {
+		return err
+	}
+	return s.Until(ctx, "nothing is left", s.NothingLeft)
+}
+
+// measure plays a phase.
+func (next step) measure(ctx context.Context, s *env.Env, id process, timeout time.Duration) (phase, error) {
+	p := phase{name: next.name, machines: next.machines, began: time.Now(), cpu: -id.cpu()}
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	err := next.play(limited, s, func() { p.asked = append(p.asked, time.Now()) })
+	cancel()
+	if err != nil {
+		return p, fmt.Errorf("%s: %w", next.name, err)
+	}
+	wait(ctx, settling)
+	p.ended, p.cpu = time.Now(), p.cpu+id.cpu()
+	return p, nil
 }
 
 // electing reports whether a request is about who leads.
 func electing(q controlplane.Request) bool { return q.UserAgent == "machinist/leader-election" }
 
-// silence waits until the manager has nothing left to say: Events come late.
-func silence(ctx context.Context, s *env.Env) error {
-	for {
-		requests, err := s.Requests(ctx)
-		if err != nil {
-			return err
-		}
-		requests = slices.DeleteFunc(requests, electing)
-		if len(requests) == 0 || time.Since(requests[len(requests)-1].Time) > settling {
-			return nil
-		}
-		wait(ctx, settling/4)
-	}
-}
-
-// look reads the records of a round.
-func (r *round) look(ctx context.Context, s *env.Env, t timing, began, ended time.Time) error {
-	requests, err := s.Requests(ctx)
+// look reads the records of all phases.
+func (r *result) look(ctx context.Context, s *env.Env) error {
+	ours, err := s.Requests(ctx)
 	if err != nil {
 		return err
 	}
@@ -116,17 +134,58 @@ func (r *round) look(ctx context.Context, s *env.Env, t timing, began, ended tim
 	if err != nil {
 		return err
 	}
-	r.requests = slices.DeleteFunc(requests, func(q controlplane.Request) bool {
-		return q.Time.Before(began) || q.Time.After(ended) || electing(q)
-	})
+	ours = slices.DeleteFunc(ours, electing)
+	log, history := s.AuditLog(), s.Cloud.History()
+	r.machines = momentsOf(log, history, all, s.NodeName)
+	for i := range r.phases {
+		p := &r.phases[i]
+		p.requests = between(ours, p.began, p.ended)
+		p.writes = writesOf(append(slices.Clone(p.requests), between(slices.DeleteFunc(slices.Clone(all), notKubelet), p.began, p.ended)...))
+		p.wall = wall(p.asked, p.ended, r.machines)
+		r.requests = append(r.requests, p.requests...)
+	}
+	r.idle.requests = between(ours, r.idle.began, r.idle.ended)
+	r.timeline = timelineOf(log, r.requests, s.NodeName)
 	figures, err := s.Figures()
 	if r.figures = figures; !figures.Complete() {
-		err = errors.Join(err, fmt.Errorf("the journal has missed something: %s", figures))
+		err = errors.Join(err, fmt.Errorf("the audit has missed something: %s", figures))
 	}
-	r.machines = momentsOf(s.AuditLog(), s.Cloud.History(), all, s.NodeName)
-	r.up, r.down = whole(r.machines, t)
-	r.timeline = timelineOf(s.AuditLog(), r.requests, s.NodeName)
 	return err
+}
+
+// notKubelet reports whether a request is not of a simulated kubelet, or renews a Lease.
+func notKubelet(q controlplane.Request) bool {
+	return q.UserAgent != "hollow" || q.Resource == "leases"
+}
+
+// between returns the requests of a time.
+func between(requests []controlplane.Request, from, to time.Time) []controlplane.Request {
+	var out []controlplane.Request
+	for _, q := range requests {
+		if !q.Time.Before(from) && q.Time.Before(to) {
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// ended waits until the namespaces of an environment are gone, whose deletion is load.
+func ended(ctx context.Context, s *env.Env, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	for _, name := range []string{s.Namespace, s.ManagerNamespace()} {
+		for {
+			_, err := s.Client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+			if apierrors.IsNotFound(err) {
+				break
+			}
+			if err != nil {
+				return err
+			}
+			wait(ctx, time.Second)
+		}
+	}
+	return nil
 }
 
 // wait waits a while, or until ctx ends.

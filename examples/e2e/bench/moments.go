@@ -79,42 +79,29 @@ func first(t *time.Time, now time.Time) {
 	}
 }
 
-// whole returns how long it took from the requests until the last machine was
-// there, and until the last was gone: the median, if there were several. Zero means
-// that this is not known for all of them.
-func whole(machines []moments, t timing) (up, down time.Duration) {
-	ups, downs := series{}, series{}
-	for i, begin := range t.created {
-		end := time.Now()
-		if i+1 < len(t.created) {
-			end = t.created[i+1]
+// wall returns the time from each request to the last step of a machine before the next request, or
+// before the end. A step is that a machine runs or is gone. Zero means that no step follows a
+// request.
+func wall(asked []time.Time, ended time.Time, machines []moments) time.Duration {
+	var sum time.Duration
+	for i, begin := range asked {
+		end, latest := ended, time.Time{}
+		if i+1 < len(asked) {
+			end = asked[i+1]
 		}
-		var ran, left []time.Time
 		for _, l := range machines {
-			if !l.made.Before(begin) && l.made.Before(end) {
-				ran, left = append(ran, l.running), append(left, l.removed)
+			for _, step := range []time.Time{l.running, l.removed} {
+				if step.After(begin) && step.Before(end) && step.After(latest) {
+					latest = step
+				}
 			}
 		}
-		ups.add(begin, last(ran))
-		if i < len(t.deleted) {
-			downs.add(t.deleted[i], last(left))
+		if latest.IsZero() {
+			return 0
 		}
+		sum += latest.Sub(begin)
 	}
-	if len(ups) == len(t.created) {
-		up = ups.median()
-	}
-	if len(downs) == len(t.created) {
-		down = downs.median()
-	}
-	return up, down
-}
-
-// last returns the last of some times; zero if there is none or one is not known.
-func last(times []time.Time) time.Time {
-	if len(times) == 0 || slices.ContainsFunc(times, time.Time.IsZero) {
-		return time.Time{}
-	}
-	return slices.MaxFunc(times, time.Time.Compare)
+	return sum
 }
 
 // series is how long something took each time.

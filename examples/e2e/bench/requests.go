@@ -46,41 +46,53 @@ func (t tally) writes() (n int) {
 	return n
 }
 
+func (t tally) sum() (n int) {
+	for _, x := range t {
+		n += x
+	}
+	return n
+}
+
 // count returns the requests by cluster and resource.
 func (r result) count() map[[2]string]tally {
 	counts := map[[2]string]tally{}
-	for _, one := range r.rounds {
-		for _, q := range one.requests {
-			if i := column(q); i >= 0 {
-				key := [2]string{cluster(q), q.Resource}
-				if q.Subresource != "" && q.Subresource != "status" {
-					key[1] += "/" + q.Subresource
-				}
-				t := counts[key]
-				t[i]++
-				counts[key] = t
+	for _, q := range r.requests {
+		if i := column(q); i >= 0 {
+			key := [2]string{cluster(q), q.Resource}
+			if q.Subresource != "" && q.Subresource != "status" {
+				key[1] += "/" + q.Subresource
 			}
+			t := counts[key]
+			t[i]++
+			counts[key] = t
 		}
 	}
 	return counts
 }
 
-// writes returns how many writes there were to a cluster for each machine, of some
-// resources; of all, if none is named.
-func (r result) writes(to string, resources ...string) float64 {
+// withoutEvents selects the requests that are not about Events.
+func withoutEvents(q controlplane.Request) bool { return q.Resource != "events" }
+
+// in selects the requests to a cluster.
+func in(name string) func(controlplane.Request) bool {
+	return func(q controlplane.Request) bool { return cluster(q) == name }
+}
+
+// each returns how many requests there were for each machine, of those that all conditions select.
+func (r result) each(selected ...func(controlplane.Request) bool) float64 {
 	n := 0
-	for key, t := range r.count() {
-		if key[0] == to && (len(resources) == 0 || slices.Contains(resources, key[1])) {
-			n += t.writes()
+	for _, q := range r.requests {
+		if !slices.ContainsFunc(selected, func(is func(controlplane.Request) bool) bool { return !is(q) }) {
+			n++
 		}
 	}
-	return float64(n) / float64(max(1, r.machines()))
+	return float64(n) / float64(max(1, len(r.machines)))
 }
 
 func (r result) printRequests(out io.Writer) {
-	counts, n := r.count(), float64(max(1, r.machines()))
+	counts, n := r.count(), float64(max(1, len(r.machines)))
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(table, "\nrequests for each machine\t%s\twrites\t\n", strings.Join(verbs, "\t"))
+	fmt.Fprintf(table, "\nrequests for each life\t%s\twrites\tall\t\n", strings.Join(verbs, "\t"))
 	line := func(title string, t tally) {
 		fmt.Fprintf(table, "%s\t", title)
 		for _, x := range t {
@@ -90,7 +102,7 @@ func (r result) printRequests(out io.Writer) {
 			}
 			fmt.Fprintf(table, "%s\t", cell)
 		}
-		fmt.Fprintf(table, "%.2f\t\n", float64(t.writes())/n)
+		fmt.Fprintf(table, "%.2f\t%.2f\t\n", float64(t.writes())/n, float64(t.sum())/n)
 	}
 	for _, to := range []string{"control", "target"} {
 		var sum tally

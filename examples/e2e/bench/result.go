@@ -5,54 +5,78 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 )
 
 // result is what was measured of a plan.
 type result struct {
-	title  string
-	rounds []round
+	title    string
+	planned  int // machines
+	machines []moments
+	phases   []phase
+	requests []controlplane.Request // of the manager, in all phases
+	idle     idleness
+	peak     int // memory of the manager in bytes; zero if not known
+	figures  fmt.Stringer
+	timeline []string // of the first machine
 }
 
-// machines returns how many machines there were.
-func (r result) machines() int {
-	n := 0
-	for _, one := range r.rounds {
-		n += len(one.machines)
+// phase is what was measured of a phase.
+type phase struct {
+	name         string
+	machines     int         // machines that are created, replaced or deleted
+	asked        []time.Time // when the requests to the manager were made
+	began, ended time.Time
+	cpu          time.Duration          // of the manager; zero if not known
+	requests     []controlplane.Request // of the manager
+	writes       writes                 // of the manager and the kubelets
+	// wall is the time from the requests to the last step of a machine. Zero means that it is not
+	// known.
+	wall time.Duration
+	// floor is the time that a loop takes for the writes, and played how many of them it made.
+	floor  time.Duration
+	played int
+}
+
+// overFloor returns how many times as long as the floor the phase takes.
+func (p phase) overFloor() float64 { return float64(p.wall) / float64(max(1, p.floor)) }
+
+// cpuEach returns the CPU time of the manager for each machine.
+func (p phase) cpuEach() time.Duration { return p.cpu / time.Duration(max(1, p.machines)) }
+
+// idleness is what was measured of the idle manager.
+type idleness struct {
+	began, ended time.Time
+	cpu          time.Duration
+	requests     []controlplane.Request // without those for the lease
+}
+
+// rate returns the number of requests in a second.
+func (r idleness) rate() float64 {
+	return float64(len(r.requests)) / max(r.ended.Sub(r.began).Seconds(), 1e-9)
+}
+
+// phase returns the phase with a name; the zero phase if there is none.
+func (r result) phase(name string) phase {
+	for _, p := range r.phases {
+		if p.name == name {
+			return p
+		}
 	}
-	return n
+	return phase{}
 }
 
 // times returns how long a step took in every machine.
 func (r result) times(from, to func(moments) time.Time) series {
 	var s series
-	for _, one := range r.rounds {
-		for _, l := range one.machines {
-			s.add(from(l), to(l))
-		}
+	for _, l := range r.machines {
+		s.add(from(l), to(l))
 	}
 	return s
-}
-
-// median returns the median of a number of each round.
-func (r result) median(of func(round) float64) float64 {
-	var all []float64
-	for _, one := range r.rounds {
-		all = append(all, of(one))
-	}
-	if len(all) == 0 {
-		return 0
-	}
-	slices.Sort(all)
-	return all[len(all)/2]
-}
-
-// cpu returns the CPU time for each machine; zero if it was not measured.
-func (r result) cpu() time.Duration {
-	return time.Duration(r.median(func(one round) float64 { return float64(one.cpu) / float64(max(1, len(one.machines))) }))
 }
 
 // made returns when the machine was created; the functions below return its other moments.
@@ -67,56 +91,70 @@ func removed(l moments) time.Time   { return l.removed }
 // print prints the tables, and the timeline of a machine if that is wanted.
 func (r result) print(out io.Writer, timeline bool) {
 	fmt.Fprintf(out, "\n== %s\n\n", r.title)
+	r.printPhases(out)
+	r.printIdle(out)
 	r.printTimes(out)
 	r.printRequests(out)
-	r.printProcess(out)
-	last := r.rounds[len(r.rounds)-1]
-	fmt.Fprintf(out, "no bound broken: %s\n", last.figures)
+	fmt.Fprintf(out, "no bound broken: %s\n", r.figures)
 	if timeline {
-		fmt.Fprintf(out, "\n%s\n", strings.Join(last.timeline, "\n"))
+		fmt.Fprintf(out, "\n%s\n", strings.Join(r.timeline, "\n"))
 	}
+}
+
+func (r result) printPhases(out io.Writer) {
+	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "phase\tmachines\twall s\tfloor s\twall/floor\twrites\trequests/machine\tCPU ms/machine\t")
+	for _, p := range r.phases {
+		ratio, cpu := "not measured", "not measured"
+		if p.wall > 0 && p.floor > 0 {
+			ratio = fmt.Sprintf("%.2f", p.overFloor())
+		}
+		if p.cpu > 0 {
+			cpu = fmt.Sprintf("%.1f", float64(p.cpuEach())/1e6)
+		}
+		fmt.Fprintf(table, "%s\t%d\t%.2f\t%.2f\t%s\t%d\t%.2f\t%s\t\n",
+			p.name, p.machines, p.wall.Seconds(), p.floor.Seconds(), ratio, p.played, float64(len(p.requests))/float64(max(1, p.machines)), cpu)
+	}
+	_ = table.Flush() // to standard output
+}
+
+// printIdle prints what the idle manager does, and the memory of the manager.
+func (r result) printIdle(out io.Writer) {
+	if !r.idle.ended.IsZero() {
+		took := r.idle.ended.Sub(r.idle.began)
+		fmt.Fprintf(out, "\nidle for %.0f s after the rollout: %.2f requests/s beyond leases, %.1f ms CPU for each second\n",
+			took.Seconds(), r.idle.rate(), 1000*float64(r.idle.cpu)/float64(took))
+	}
+	memory := "not measured"
+	if r.peak > 0 {
+		memory = fmt.Sprintf("%.0f MiB", float64(r.peak)/(1<<20))
+	}
+	fmt.Fprintf(out, "peak memory of the manager: %s\n\n", memory)
 }
 
 // steps are the steps of a machine.
 var steps = []struct {
 	title    string
 	from, to func(moments) time.Time
-	whole    func(round) time.Duration // nil if there is none
 }{
-	{"machine to VM", made, vm, nil},
-	{"VM to Node", vm, node, nil},
-	{"Node to Running", node, running, nil},
-	{"machine to Running", made, running, func(one round) time.Duration { return one.up }},
-	{"deletion to that of the VM", deleted, vmDeleted, nil},
-	{"deletion to gone", deleted, removed, func(one round) time.Duration { return one.down }},
-}
-
-// printProcess prints what the process of the manager took.
-func (r result) printProcess(out io.Writer) {
-	cpu, memory := "CPU not measured", "memory not measured"
-	if took := r.cpu(); took > 0 {
-		idle := r.median(func(one round) float64 { return one.idle })
-		cpu = fmt.Sprintf("CPU %.1f ms for each machine, and %.1f ms for each second of idleness", float64(took)/float64(time.Millisecond), 1000*idle)
-	}
-	if peak := r.median(func(one round) float64 { return float64(one.peak) }); peak > 0 {
-		memory = fmt.Sprintf("%.0f MiB of memory at most", peak/(1<<20))
-	}
-	fmt.Fprintf(out, "%s; %s\n", cpu, memory)
+	{"machine to VM", made, vm},
+	{"VM to Node", vm, node},
+	{"Node to Running", node, running},
+	{"machine to Running", made, running},
+	{"deletion to that of the VM", deleted, vmDeleted},
+	{"deletion to gone", deleted, removed},
 }
 
 func (r result) printTimes(out io.Writer) {
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "ms\tmedian\tp95\tmax\twhole\t")
+	fmt.Fprintln(table, "ms\tmedian\tp95\tmax\t")
 	for _, row := range steps {
-		s, whole := r.times(row.from, row.to), ""
-		if row.whole != nil {
-			whole = millis(time.Duration(r.median(func(one round) float64 { return float64(row.whole(one)) })))
-		}
+		s := r.times(row.from, row.to)
 		if len(s) == 0 {
-			fmt.Fprintf(table, "%s\tnot measured\t\t\t\t\n", row.title)
+			fmt.Fprintf(table, "%s\tnot measured\t\t\t\n", row.title)
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t\n", row.title, millis(s.median()), millis(s.at(0.95)), millis(s.at(1)), whole)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t\n", row.title, millis(s.median()), millis(s.at(0.95)), millis(s.at(1)))
 	}
 	_ = table.Flush() // to standard output
 }

@@ -7,21 +7,25 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"time"
 )
 
-// The targets.
+// The targets: ratios of two figures of one run, or counts.
 const (
-	// slowest is how long the deletion of an empty machine takes at most.
-	slowest = time.Second
-	// mostWrites is how many writes to the control cluster a machine takes at most,
-	// among many, so that what sets and deployments cost is spread out.
-	mostWrites = 12
-	// mostGrowth is by how much a machine among many may cost more than one among a
-	// few.
-	mostGrowth = 1.3
-	// few and many are how many these are at least.
-	few, many = 20, 200
+	// mostRequests is how many requests a life takes at most, without Events and Leases. It is that
+	// of a machine of the largest fleet, so that the requests of sets and deployments are spread out.
+	mostRequests = 9
+	// mostIdle is how many requests in a second the manager of an idle fleet makes at most.
+	mostIdle = 0.2
+	// mostGrowth is by how much a machine of the largest fleet may cost more than one of the
+	// smallest.
+	mostGrowth = 1.1
+	// mostOverFloor is how many times as long as its floor a phase of the largest fleet may take.
+	mostOverFloor = 2
+	// mostAlone is how many times as long as its floor the deletion of a single machine may take.
+	mostAlone = 3
+	// many is how many machines a fleet has at least that is compared with a smaller one, and apart
+	// is how many times as large it is at least.
+	many, apart = 200, 5
 )
 
 // verdict is whether the targets are met so far.
@@ -44,22 +48,23 @@ func (v *verdict) say(ok bool, format string, args ...any) {
 func judge(out io.Writer, goos string, single result, sizes map[int]result) bool {
 	fmt.Fprintln(out, "\n== targets")
 	v := &verdict{out: out, goos: goos, met: true}
-	complete := v.complete("single machines", single)
+	if v.complete("single machines", single) {
+		p := single.phase(deletion)
+		v.say(p.overFloor() <= mostAlone, "the deletion of a single machine takes %.2f times its floor <= %d", p.overFloor(), mostAlone)
+	}
+	complete := true
 	for _, size := range slices.Sorted(maps.Keys(sizes)) {
-		v.complete(fmt.Sprintf("deployments of %d", size), sizes[size])
-	}
-	if complete {
-		alone := series{}
-		for _, one := range single.rounds {
-			alone = append(alone, one.down)
+		r := sizes[size]
+		if !v.complete(fmt.Sprintf("fleet of %d", size), r) {
+			complete = false
+			continue
 		}
-		took := max(alone.at(1), single.times(deleted, removed).at(1))
-		v.say(took < slowest, "an empty machine is gone %s ms after the request < %s ms", millis(took), millis(slowest))
+		v.say(r.idle.rate() <= mostIdle, "an idle fleet of %d takes %.2f requests/s beyond leases <= %.1f", size, r.idle.rate(), mostIdle)
 	}
-	if base, large := pick(sizes); large > 0 {
+	if base, large := pick(sizes); large > 0 && complete {
 		v.compare(base, large, sizes[base], sizes[large])
-	} else {
-		fmt.Fprintf(out, "-    the rest takes a deployment of %d or more and one of %d or more\n", few, many)
+	} else if large == 0 {
+		fmt.Fprintf(out, "-    the rest takes a fleet of %d or more, and one that is %d times smaller\n", many, apart)
 	}
 	return v.met
 }
@@ -72,40 +77,39 @@ func (v *verdict) complete(title string, r result) bool {
 		v.say(false, "%s: not measured: %s", title, what)
 	}
 	if n := r.unread(); n > 0 && v.goos == "linux" {
-		v.say(false, "%s: not measured: CPU time in %d of %d rounds", title, n, len(r.rounds))
+		v.say(false, "%s: not measured: CPU time of %d of %d phases", title, n, len(r.phases))
 	}
 	return len(missing) == 0
 }
 
-// compare judges machines among many by themselves and by those among a few.
+// compare judges the largest fleet by itself and by the smallest.
 func (v *verdict) compare(base, large int, a, b result) {
-	if len(a.missing())+len(b.missing()) > 0 {
-		return // it was said
+	requests := b.each(withoutEvents)
+	v.say(requests <= mostRequests, "%.2f requests for each life of %d machines without Events <= %d (control cluster %.2f, target cluster %.2f)",
+		requests, large, mostRequests, b.each(withoutEvents, in("control")), b.each(withoutEvents, in("target")))
+	for _, p := range b.phases {
+		v.say(p.overFloor() <= mostOverFloor, "%s of %d machines takes %.2f times its floor <= %d", p.name, large, p.overFloor(), mostOverFloor)
 	}
-	writes := b.writes("control")
-	v.say(writes <= mostWrites, "%.2f writes to the control cluster for each of %d machines <= %d (%.2f without the Events)",
-		writes, large, mostWrites, writes-b.writes("control", "events"))
 	grows := func(what string, a, b float64) {
 		v.say(b <= mostGrowth*a, "%s for each of %d machines is %.2f times that of %d (%.1f and %.1f) <= %.1f", what, large, b/max(a, 1e-9), base, b, a, mostGrowth)
 	}
 	switch {
 	case a.unread()+b.unread() == 0:
-		grows("CPU time in ms", float64(a.cpu())/1e6, float64(b.cpu())/1e6)
+		grows("CPU time of a rollout in ms", float64(a.phase(rollout).cpuEach())/1e6, float64(b.phase(rollout).cpuEach())/1e6)
 	case v.goos != "linux":
 		fmt.Fprintf(v.out, "-    CPU time was not measured: %s does not tell it here\n", v.goos)
 	}
-	grows("number of writes", a.writes("control")+a.writes("target"), b.writes("control")+b.writes("target"))
+	grows("number of requests of a life", a.each(), b.each())
 }
 
-// pick returns the smallest size that is a few, and the largest, if that is many.
+// pick returns the smallest size and the largest, if they are far enough apart to be compared.
 func pick(sizes map[int]result) (base, large int) {
-	for _, size := range slices.Sorted(maps.Keys(sizes)) {
-		if size >= few && base == 0 {
-			base = size
-		}
-		large = size
+	all := slices.Sorted(maps.Keys(sizes))
+	if len(all) == 0 {
+		return 0, 0
 	}
-	if large < many || large == base {
+	base, large = all[0], all[len(all)-1]
+	if large < many || large < apart*base {
 		return 0, 0
 	}
 	return base, large
