@@ -21,6 +21,7 @@ COUNT ?= 1
 TESTFLAGS ?=
 ROWS ?=
 SEED ?= 1
+MACHINES ?=
 
 LINT := $(CURDIR)/bin/golangci-lint
 
@@ -94,10 +95,10 @@ generate: ## Write deep copies, CRDs, clients and the names of examples/mcm anew
 bench: ## Run the benchmarks of the SDK (BENCH=regexp COUNT=n).
 	$(ALONE) go test -run '^$$' -bench '$(BENCH)' -benchmem -count $(COUNT) ./...
 
-bench-e2e: controlplane ## Measure machine lives against a real control plane.
-	cd examples/e2e && $(ALONE) go run ./bench
+bench-e2e: controlplane ## Measure fleets against a real control plane and its floor (MACHINES=100,1000,3000).
+	cd examples/e2e && $(ALONE) go run ./bench $(if $(MACHINES),-machines $(MACHINES))
 
-# A run takes about ten minutes and 4 GB of memory on two cores.
+# A run takes ten to fifteen minutes and 4 GB of memory on two cores.
 chaos: controlplane ## Kill the manager, API server, etcd and Nodes while machines are rolled (SEED=1).
 	cd examples/e2e && $(ALONE) go run ./chaos -seed $(SEED)
 

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"slices"
@@ -159,7 +160,7 @@ func resultOf(p plan, cpu time.Duration, updates int) result {
 	for _, s := range p.phases {
 		of := writes{{"machines", "", "update"}: 10 * s.machines}
 		r.phases = append(r.phases, phase{
-			name: s.name, machines: s.machines, writes: of, played: of.sum(),
+			name: s.name, machines: s.machines, writes: of, played: maps.Clone(of),
 			cpu: time.Duration(s.machines) * cpu, wall: 150 * time.Millisecond, floor: 100 * time.Millisecond,
 		})
 	}
@@ -254,8 +255,8 @@ func TestTarget_NothingMeasured_NotMet(t *testing.T) {
 		"no phases":                             {func(r *result) { r.phases = nil }, "anything"},
 		"no end of a phase":                     {func(r *result) { r.phases[1].wall = 0 }, "the time of"},
 		"no floor":                              {func(r *result) { r.phases[1].floor = 0 }, "the floor of"},
-		"a floor without a kind":                {func(r *result) { r.phases[0].played-- }, "the floor of create, with"},
-		"no writes":                             {func(r *result) { r.phases[0].writes, r.phases[0].played = nil, 0 }, "the floor of create, with 0 of 0"},
+		"a floor without a kind":                {func(r *result) { r.phases[0].played = writes{{"nodes", "", "create"}: r.phases[0].writes.sum()} }, "the floor of create, with"},
+		"no writes":                             {func(r *result) { r.phases[0].writes, r.phases[0].played = nil, nil }, "the floor of create, with 0 of 0"},
 		"no requests":                           {func(r *result) { r.requests = nil }, "the writes of"},
 		"no requests for one": {func(r *result) {
 			r.requests = slices.DeleteFunc(r.requests, func(q controlplane.Request) bool { return q.Name == "m0" })

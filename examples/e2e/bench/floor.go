@@ -21,8 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 
+	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -116,8 +116,10 @@ type floor struct {
 }
 
 // playFloor measures the floor of each phase.
-func (r *result) playFloor(ctx context.Context, config *rest.Config, of samples, parallel int) (err error) {
-	config.UserAgent, config.QPS = "floor", -1
+func (r *result) playFloor(ctx context.Context, c *controlplane.ControlPlane, of samples, parallel int) (err error) {
+	const agent = "floor"
+	config := c.Config()
+	config.UserAgent, config.QPS = agent, -1
 	core, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
@@ -141,13 +143,23 @@ func (r *result) playFloor(ctx context.Context, config *rest.Config, of samples,
 	for i := range r.phases {
 		p := &r.phases[i]
 		began := time.Now()
-		if p.played, err = f.play(ctx, p.writes, p.machines, parallel); err != nil {
+		if err := f.play(ctx, p.writes, p.machines, parallel); err != nil {
 			return fmt.Errorf("floor of %s: %w", p.name, err)
 		}
 		p.floor = time.Since(began)
+		wait(ctx, logging)
+		requests, err := c.Requests()
+		if err != nil {
+			return err
+		}
+		requests = slices.DeleteFunc(requests, func(q controlplane.Request) bool { return q.UserAgent != agent })
+		p.played = writesOf(between(requests, began, began.Add(p.floor)))
 	}
 	return nil
 }
+
+// logging is how long a request may take until it is in the audit log.
+const logging = 2 * time.Second
 
 // clean deletes what the loop has left.
 func (f *floor) clean(ctx context.Context, core kubernetes.Interface) error {
@@ -158,9 +170,9 @@ func (f *floor) clean(ctx context.Context, core kubernetes.Interface) error {
 	return errors.Join(append(errs, core.CoreV1().Namespaces().Delete(ctx, f.namespace, metav1.DeleteOptions{}))...)
 }
 
-// play makes writes for machines, so many machines at a time, and returns the number of writes.
-// Writes of a kind without a sample are left out.
-func (f *floor) play(ctx context.Context, of writes, machines, parallel int) (int, error) {
+// play makes writes for machines, so many machines at a time. It leaves out writes of a kind without
+// a sample.
+func (f *floor) play(ctx context.Context, of writes, machines, parallel int) error {
 	known := maps.Clone(of)
 	maps.DeleteFunc(known, func(w write, _ int) bool { return f.templates[w.resource] == nil })
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -177,7 +189,7 @@ func (f *floor) play(ctx context.Context, of writes, machines, parallel int) (in
 		})
 	}
 	loops.Wait()
-	return known.sum(), context.Cause(ctx)
+	return context.Cause(ctx)
 }
 
 // machine makes the writes for one machine: for each resource to the object that they create, else

@@ -61,9 +61,7 @@ func TestFloor_Writes_EachMade(t *testing.T) {
 		f, client := newFloor(t)
 		for _, of := range []writes{create, roll, remove} {
 			client.ClearActions()
-			played, err := f.play(t.Context(), of, 10, parallel)
-			require.NoError(t, err)
-			require.Equal(t, of.sum(), played)
+			require.NoError(t, f.play(t.Context(), of, 10, parallel))
 			require.Equal(t, of, sent(client))
 		}
 		require.Len(t, f.pools["nodes"], 1)
@@ -73,15 +71,13 @@ func TestFloor_Writes_EachMade(t *testing.T) {
 
 func TestFloor_UnknownKind_LeftOut(t *testing.T) {
 	f, client := newFloor(t)
-	played, err := f.play(t.Context(), writes{{"pods", "", "create"}: 3, {"nodes", "", "create"}: 2}, 2, 2)
-	require.NoError(t, err)
-	require.Equal(t, 2, played)
+	require.NoError(t, f.play(t.Context(), writes{{"pods", "", "create"}: 3, {"nodes", "", "create"}: 2}, 2, 2))
 	require.Equal(t, writes{{"nodes", "", "create"}: 2}, sent(client))
 }
 
 func TestFloor_MoreDeletionsThanObjects_Error(t *testing.T) {
 	f, _ := newFloor(t)
-	_, err := f.play(t.Context(), writes{{"nodes", "", "delete"}: 2}, 2, 1)
+	err := f.play(t.Context(), writes{{"nodes", "", "delete"}: 2}, 2, 1)
 	require.ErrorIs(t, err, errNoObject)
 	require.ErrorContains(t, err, "delete nodes")
 }

@@ -102,17 +102,20 @@ func run(ctx context.Context, s settings, out, progress io.Writer) (met bool, er
 	defer func() { err = errors.Join(err, cluster.Close()) }()
 	fmt.Fprintf(out, "Kubernetes %s, manager with %s\n", controlplane.KubernetesVersion, strings.Join(s.managerFlags(), " "))
 
-	single, err := measure(ctx, cluster, s, singles())
+	single, err := measure(ctx, cluster, s, singles(), progress)
 	if err != nil {
 		return false, err
 	}
 	single.print(out, s.timeline)
 	sizes := map[int]result{}
 	for _, size := range s.sizes {
-		if sizes[size], err = measure(ctx, cluster, s, fleetOf(size)); err != nil {
+		r, err := measure(ctx, cluster, s, fleetOf(size), progress)
+		if err != nil {
+			judge(out, runtime.GOOS, single, sizes) // what was measured
 			return false, err
 		}
-		sizes[size].print(out, s.timeline)
+		r.print(out, s.timeline)
+		sizes[size] = r
 	}
 	return judge(out, runtime.GOOS, single, sizes), nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -39,11 +40,13 @@ const (
 
 // measure measures the phases of a plan in an environment of its own, and then the same writes by a
 // loop.
-func measure(ctx context.Context, c *env.Cluster, with settings, p plan) (result, error) {
+func measure(ctx context.Context, c *env.Cluster, with settings, p plan, progress io.Writer) (result, error) {
 	r := result{title: p.title, planned: p.lives()}
+	fmt.Fprintf(progress, "bench: %s\n", p.title)
 	samples, err := r.play(ctx, c, with, p)
 	if err == nil {
-		err = r.playFloor(ctx, c.ControlPlane.Config(), samples, p.parallel)
+		fmt.Fprintf(progress, "bench: %s: the floor\n", p.title)
+		err = r.playFloor(ctx, c.ControlPlane, samples, p.parallel)
 	}
 	if err != nil {
 		return r, fmt.Errorf("%s: %w", p.title, err)
@@ -57,7 +60,11 @@ func (r *result) play(ctx context.Context, c *env.Cluster, with settings, p plan
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, s.Close(), ended(ctx, s, with.timeout)) }() //nolint:contextcheck // whatever becomes of ctx
+	defer func() {
+		if err = errors.Join(err, s.Close()); err == nil { //nolint:contextcheck // whatever becomes of ctx
+			err = ended(ctx, s, with.timeout)
+		}
+	}()
 	if err := s.Class(ctx, class); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 )
 
 // missing returns what was not measured and should have been, one phrase each: a target that nothing
@@ -29,8 +30,8 @@ func (r result) missing() []string {
 		if p.wall <= 0 {
 			say("the time of %s", p.name)
 		}
-		if all := p.writes.sum(); p.floor <= 0 || p.played < all || all < p.machines {
-			say("the floor of %s, with %d of %d writes", p.name, p.played, all)
+		if all := p.writes.sum(); p.floor <= 0 || !maps.Equal(p.played, p.writes) || all < p.machines {
+			say("the floor of %s, with %d of %d writes", p.name, p.played.sum(), all)
 		}
 	}
 	return out

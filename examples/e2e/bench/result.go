@@ -37,9 +37,10 @@ type phase struct {
 	// wall is the time from the requests to the last step of a machine. Zero means that it is not
 	// known.
 	wall time.Duration
-	// floor is the time that a loop takes for the writes, and played how many of them it made.
+	// floor is the time of a loop for the same writes, and played the writes that it made according
+	// to the audit log.
 	floor  time.Duration
-	played int
+	played writes
 }
 
 // overFloor returns how many times as long as the floor the phase takes.
@@ -113,7 +114,7 @@ func (r result) printPhases(out io.Writer) {
 			cpu = fmt.Sprintf("%.1f", float64(p.cpuEach())/1e6)
 		}
 		fmt.Fprintf(table, "%s\t%d\t%.2f\t%.2f\t%s\t%d\t%.2f\t%s\t\n",
-			p.name, p.machines, p.wall.Seconds(), p.floor.Seconds(), ratio, p.played, float64(len(p.requests))/float64(max(1, p.machines)), cpu)
+			p.name, p.machines, p.wall.Seconds(), p.floor.Seconds(), ratio, p.played.sum(), float64(len(p.requests))/float64(max(1, p.machines)), cpu)
 	}
 	_ = table.Flush() // to standard output
 }
