@@ -27,7 +27,7 @@ func (w *drainWorld) claim(t *testing.T, name string) {
 		ObjectMeta: metav1.ObjectMeta{Name: full},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity: gib, AccessModes: modes, ClaimRef: &corev1.ObjectReference{Namespace: w.ns, Name: name},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: csiDriver, VolumeHandle: full}},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: w.driver, VolumeHandle: full}},
 		},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)

@@ -36,6 +36,7 @@ type drainWorld struct {
 	control *controlplane.ControlPlane
 	client  kubernetes.Interface
 	ns      string
+	driver  string // of volumes
 	a, b    string // Nodes
 	nodes   *hollow.Nodes
 }
@@ -47,7 +48,7 @@ func newDrainWorld(t *testing.T, c *controlplane.ControlPlane) *drainWorld {
 	config.UserAgent = "drain"
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
-	w := &drainWorld{control: c, client: client, ns: c.Namespace(t, "drain")}
+	w := &drainWorld{control: c, client: client, ns: c.Namespace(t, "drain"), driver: csiDriver}
 	w.a, w.b = w.ns+"-a", w.ns+"-b"
 	up := time.Now().Add(-time.Minute)
 	w.nodes = &hollow.Nodes{
