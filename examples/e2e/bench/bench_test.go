@@ -217,12 +217,12 @@ func TestTargets_Figures_YesOrNo(t *testing.T) {
 		met    bool
 		says   string
 	}{
-		"all are met":         {good, of(small, large), true, "yes  8.00 requests"},
+		"all are met":         {good, of(small, large), true, "yes  5.00 requests to the control cluster"},
 		"slow deletion":       {slower(good, deletion, 301*ms), nil, false, "NO   the deletion of a single machine takes 3.01 times"},
 		"slow rollout":        {good, of(small, slower(large, rollout, 210*ms)), false, "NO   roll of 200 machines takes 2.10 times"},
 		"slow creation":       {good, of(small, slower(large, creation, 210*ms)), false, "NO   create of 200 machines"},
 		"slow only if small":  {good, of(slower(small, creation, 210*ms), large), true, "yes  create of 200 machines takes 1.50 times"},
-		"many requests":       {good, of(resultOf(fleetOf(20), 3*ms, 6), resultOf(fleetOf(200), 3*ms, 6)), false, "NO   10.00 requests"},
+		"many requests":       {good, of(resultOf(fleetOf(20), 3*ms, 9), resultOf(fleetOf(200), 3*ms, 9)), false, "NO   10.00 requests"},
 		"growing requests":    {good, of(resultOf(fleetOf(20), 3*ms, 3), large), false, "NO   number of requests of a life for each of 200 machines is 1.12 times"},
 		"growing CPU":         {good, of(small, resultOf(fleetOf(200), 4*ms, 4)), false, "NO   CPU time of a rollout in ms for each of 200 machines is 1.33 times that of 20"},
 		"not idle":            {good, of(busy, large), false, "NO   an idle fleet of 20 takes 0.22 requests/s"},

@@ -33,8 +33,9 @@
 //
 //   - The deletion of a single machine takes at most 3 times its floor.
 //   - Each phase of the largest fleet takes at most twice its floor.
-//   - A life in the largest fleet takes at most 9 requests without Events, to both clusters. It
-//     includes its share of the requests for sets, deployments, classes and Secrets.
+//   - A life in the largest fleet takes at most 9 requests to the control cluster without Events. It
+//     includes its share of the requests for sets, deployments and classes. The requests to the
+//     target cluster, for Nodes, pods and bootstrap tokens, are printed beside them.
 //   - The manager of an idle fleet makes at most 0.2 requests a second.
 //   - A machine of the largest fleet costs at most 1.1 times as much CPU time in a rollout as a
 //     machine of the smallest, and at most 1.1 times as many requests in its life.

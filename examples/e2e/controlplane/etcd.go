@@ -70,7 +70,8 @@ func (c *ControlPlane) runEtcd(ctx context.Context) error {
 		"--peer-trusted-ca-file=" + c.pki("etcd-ca.crt"),
 		"--peer-cert-file=" + c.pki("etcd.crt"),
 		"--peer-key-file=" + c.pki("etcd.key"),
-		"--unsafe-no-fsync", // the data need not survive the machine
+		"--unsafe-no-fsync",                // the data need not survive the machine
+		"--quota-backend-bytes=8589934592", // 8 GiB: thousands of machines in minutes, and compaction comes later
 		"--log-level=warn",
 	})
 	if err != nil {
