@@ -180,7 +180,7 @@ func TestResult_Measured_Tables(t *testing.T) {
 		"== fleet of 4", "machine to Running       50    50    50", "deletion to gone       40    40    40",
 		"roll          4     0.15      0.10         1.50       40               0.00              3.0",
 		"control cluster    1.00    5.00                   1.00                       7.00  7.00",
-		"pods/eviction    1.00", "idle for 60 s after the rollout: 0.20 requests/s", "manager: 40 MiB", "no bound broken",
+		"pods/eviction    1.00", "idle for 60 s after the rollout: 0.20 requests/s", "CPU time of a life: 4.5 ms; peak memory: 40 MiB", "no bound broken",
 	} {
 		require.Contains(t, out.String(), says)
 	}
@@ -191,7 +191,7 @@ func TestResult_NotMeasured_IsSaid(t *testing.T) {
 	result{phases: []phase{{name: creation}}, machines: make([]moments, 1), figures: audit.Figures{}}.print(&out, false)
 	require.Regexp(t, `create.* not measured .* not measured`, out.String())
 	require.Regexp(t, `deletion to gone +not measured`, out.String())
-	require.Contains(t, out.String(), "manager: not measured")
+	require.Contains(t, out.String(), "CPU time of a life: not measured; peak memory: not measured")
 	require.NotContains(t, out.String(), "idle")
 }
 

@@ -20,8 +20,8 @@
 //   - the requests of the manager for each machine, from the audit log;
 //   - the CPU time of the manager for each machine (Linux only).
 //
-// For each size it prints the requests of a whole life by verb and resource, the times of its steps,
-// the requests of the idle manager, and the peak memory of the manager.
+// For each size it prints the requests of a whole life by verb and resource, its CPU time, the times
+// of its steps, the requests of the idle manager, and the peak memory of the manager.
 //
 // The rate limits of the manager are too high to matter, unless -qps and -burst set them. The
 // manager does not wait for the cloud to list a new VM, since this cloud lists it at once. Requests

@@ -8,10 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 // sampleOf returns a sample as an API server returns it.
@@ -67,6 +69,19 @@ func TestFloor_Writes_EachMade(t *testing.T) {
 		require.Len(t, f.pools["nodes"], 1)
 		require.Len(t, f.pools["secrets"], 1)
 	}
+}
+
+func TestFloor_Conflict_WrittenAgain(t *testing.T) {
+	f, client := newFloor(t)
+	refused := 0
+	client.PrependReactor("update", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if refused++; refused > 2 {
+			return false, nil, nil
+		}
+		return true, nil, apierrors.NewConflict(corev1.Resource("nodes"), "n", nil)
+	})
+	require.NoError(t, f.play(t.Context(), writes{{"nodes", "", "update"}: 1}, 1, 1))
+	require.Equal(t, writes{{"nodes", "", "update"}: 3, {"nodes", "", "get"}: 2}, sent(client))
 }
 
 func TestFloor_UnknownKind_LeftOut(t *testing.T) {

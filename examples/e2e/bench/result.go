@@ -93,7 +93,7 @@ func removed(l moments) time.Time   { return l.removed }
 func (r result) print(out io.Writer, timeline bool) {
 	fmt.Fprintf(out, "\n== %s\n\n", r.title)
 	r.printPhases(out)
-	r.printIdle(out)
+	r.printProcess(out)
 	r.printTimes(out)
 	r.printRequests(out)
 	fmt.Fprintf(out, "no bound broken: %s\n", r.figures)
@@ -119,18 +119,33 @@ func (r result) printPhases(out io.Writer) {
 	_ = table.Flush() // to standard output
 }
 
-// printIdle prints what the idle manager does, and the memory of the manager.
-func (r result) printIdle(out io.Writer) {
+// cpuOfLife returns the CPU time of the manager for each life; zero if it is not known.
+func (r result) cpuOfLife() time.Duration {
+	var sum time.Duration
+	for _, p := range r.phases {
+		if p.cpu <= 0 {
+			return 0
+		}
+		sum += p.cpu
+	}
+	return sum / time.Duration(max(1, len(r.machines)))
+}
+
+// printProcess prints what the idle manager does, and the CPU time and the memory of the manager.
+func (r result) printProcess(out io.Writer) {
 	if !r.idle.ended.IsZero() {
 		took := r.idle.ended.Sub(r.idle.began)
 		fmt.Fprintf(out, "\nidle for %.0f s after the rollout: %.2f requests/s beyond leases, %.1f ms CPU for each second\n",
 			took.Seconds(), r.idle.rate(), 1000*float64(r.idle.cpu)/float64(took))
 	}
-	memory := "not measured"
+	cpu, memory := "not measured", "not measured"
+	if took := r.cpuOfLife(); took > 0 {
+		cpu = fmt.Sprintf("%.1f ms", float64(took)/1e6)
+	}
 	if r.peak > 0 {
 		memory = fmt.Sprintf("%.0f MiB", float64(r.peak)/(1<<20))
 	}
-	fmt.Fprintf(out, "peak memory of the manager: %s\n\n", memory)
+	fmt.Fprintf(out, "\nmanager: CPU time of a life: %s; peak memory: %s\n\n", cpu, memory)
 }
 
 // steps are the steps of a machine.
