@@ -93,6 +93,7 @@ func TestKubelets_Volume_VMStaysUntilDetached(t *testing.T) {
 	_, err = s.Client.AppsV1().ReplicaSets(s.Namespace).Create(ctx, set, metav1.CreateOptions{})
 	require.NoError(t, err)
 	s.Wait(t, patience, "the volume is attached", func(context.Context) (string, error) {
+		//nolint:contextcheck // attachment has that of the test
 		if a := w.attachment(t, s.NodeName("a"), "data"); a == nil || !a.Status.Attached {
 			return "it is not attached", nil
 		}
@@ -102,7 +103,7 @@ func TestKubelets_Volume_VMStaysUntilDetached(t *testing.T) {
 	require.NoError(t, s.Machines.MachineV1alpha1().Machines(s.Namespace).Delete(ctx, "a", metav1.DeleteOptions{}))
 	var detaching time.Time
 	s.Wait(t, patience, "the volume is being detached", func(context.Context) (string, error) {
-		a := w.attachment(t, s.NodeName("a"), "data")
+		a := w.attachment(t, s.NodeName("a"), "data") //nolint:contextcheck // as above
 		if a == nil || a.DeletionTimestamp == nil {
 			return "it is attached", nil
 		}
