@@ -21,7 +21,7 @@ const DefaultTolerance = 2 * time.Second
 // deletion, and that machines and Nodes may fail by themselves.
 type Options struct {
 	// Tolerance is the maximum delay of a recorded change, and how long a controller may
-	// act on an old bound. Zero or less means DefaultTolerance.
+	// act on an old bound, or on the machines before one failed. Zero or less means DefaultTolerance.
 	Tolerance time.Duration
 	// Steady means that no machine fails by itself. A machine that becomes unavailable
 	// then violates Availability even if it was not deleted.

@@ -202,6 +202,26 @@ func TestCheck_BoundViolated_Reported(t *testing.T) {
 			},
 			want: []audit.Bound{audit.Availability}, says: "1 available machines of d < 2 replicas - 0 unavailable, after machine a",
 		},
+		"a machine deleted just after another failed": {
+			tell: func(t *recording) {
+				t.write(1, running("a"), running("b"), running("c", pending), running("a", pending))
+				t.write(1, running("b", deleting))
+			},
+			want: []audit.Bound{audit.Availability}, says: "1 available machines of d < 2 replicas - 0 unavailable, after machine b",
+		},
+		"a machine deleted long after another failed": {
+			tell: func(t *recording) {
+				t.write(1, running("a"), running("b"), running("c"), running("a", pending))
+				t.write(9, running("b", deleting))
+			},
+			want: []audit.Bound{audit.Availability}, says: "unavailable: a since ",
+		},
+		"a machine deleted before its deployment learns that another failed": {
+			tell: func(t *recording) {
+				t.write(1, running("a"), running("b"), running("c"), running("a", pending))
+				t.write(1.5, running("b", deleting))
+			},
+		},
 		"a machine gone without a deletion": {
 			tell: func(t *recording) { t.write(1, running("a"), running("b")); t.gone(2, running("a")) },
 			want: []audit.Bound{audit.Availability},

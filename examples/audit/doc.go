@@ -36,8 +36,8 @@
 // records:
 //
 //   - What follows from the objects alone is judged in the order of the resource
-//     versions. Controllers act on caches: a lowered bound counts [Options].Tolerance
-//     later.
+//     versions. Controllers act on caches: a lowered bound and the failure of a machine count
+//     [Options].Tolerance later.
 //   - That a machine never has two VMs follows from the record of the cloud alone.
 //   - Where the two records meet, a write happened at most the tolerance before it was
 //     received, and not later. A VM is reported only if it is too late or too early

@@ -3,7 +3,9 @@
 package audit
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,17 +14,14 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// count returns the numbers of live and of available machines of a deployment.
-func (r *replay) count(of types.UID) (alive, available int) {
+// count returns the number of live machines of a deployment.
+func (r *replay) count(of types.UID) (alive int) {
 	for _, l := range r.objects.histories {
 		if l.of == of && l.alive() {
 			alive++
 		}
-		if l.of == of && l.available() {
-			available++
-		}
 	}
-	return alive, available
+	return alive
 }
 
 // measure updates the figures.
@@ -87,7 +86,7 @@ func (e effect) like(other effect) bool {
 // checkUpper checks the upper bounds after the number of machines grew. Every bound since a time is
 // allowed.
 func (r *replay) checkUpper(e effect, from time.Time) {
-	alive, _ := r.count(e.machineHistory.of)
+	alive := r.count(e.machineHistory.of)
 	if t := r.objects.states[e.machineHistory.of]; t != nil && more(alive, t.room.most(from, time.Time{}), r.options.Lost+r.options.ByHand) {
 		r.violate(MachinesOfDeployment, "%d live machines of %s > %d replicas + %d surge, after %s",
 			alive, t.d.Name, t.d.Spec.Replicas, boundsOf(t.d).Surge, e.change)
@@ -118,14 +117,34 @@ func (r *replay) checkNotFrozen(c Change, o metav1.Object) {
 	}
 }
 
-// checkAvailable checks the lower bound after a machine became unavailable.
+// checkAvailable checks the lower bound after a machine became unavailable. A machine that failed by
+// itself within the tolerance counts as available: the controllers may not know yet that it failed.
 func (r *replay) checkAvailable(e effect) {
 	t := r.objects.states[e.of]
 	if t == nil || !t.reached {
 		return
 	}
-	if _, available := r.count(e.of); available < int(boundsOf(t.d).Least()) {
-		r.violate(Availability, "%d available machines of %s < %d replicas - %d unavailable, after %s",
-			available, t.d.Name, t.d.Spec.Replicas, boundsOf(t.d).Unavailable, e.change)
+	available, since := 0, r.earliest(e.change).Add(-r.options.Tolerance)
+	var unavailable []string
+	for _, l := range r.objects.histories {
+		switch {
+		case l.of != e.of || !l.alive():
+		case l.available() || !l.failed.IsZero() && !l.failed.Before(since):
+			available++
+		case l.failed.IsZero():
+			unavailable = append(unavailable, l.m.Name)
+		default:
+			unavailable = append(unavailable, fmt.Sprintf("%s since %s", l.m.Name, l.failed.Format(time.StampMilli)))
+		}
 	}
+	if available >= int(boundsOf(t.d).Least()) {
+		return
+	}
+	text := ""
+	if len(unavailable) > 0 {
+		slices.Sort(unavailable)
+		text = "; unavailable: " + strings.Join(unavailable, ", ")
+	}
+	r.violate(Availability, "%d available machines of %s < %d replicas - %d unavailable, after %s%s",
+		available, t.d.Name, t.d.Spec.Replicas, boundsOf(t.d).Unavailable, e.change, text)
 }

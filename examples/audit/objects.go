@@ -52,6 +52,8 @@ type machineHistory struct {
 	// it. deleting is the earliest time of its deletion timestamp, gone the latest time of
 	// its removal.
 	guarded, unguarded, deleting, gone *time.Time
+	// failed is when the machine last became unavailable by itself.
+	failed time.Time
 }
 
 // alive reports whether the machine exists and is not being deleted.
@@ -171,7 +173,11 @@ func (r *replay) applyMachine(c Change, m *v1alpha1.Machine) []effect {
 		return []effect{{change: c, machineHistory: l, grew: true}}
 	}
 	if was && (!l.available() || of != l.of) {
-		return []effect{{change: c, machineHistory: l, of: of, own: !c.Listed && !l.alive() || r.options.Steady}}
+		own := !c.Listed && !l.alive() || r.options.Steady
+		if !own {
+			l.failed = c.Time
+		}
+		return []effect{{change: c, machineHistory: l, of: of, own: own}}
 	}
 	return nil
 }
