@@ -21,29 +21,33 @@ func ownerKey[T metav1.Object](o T) []string {
 	return []string{o.GetNamespace()}
 }
 
-// claim adopts and releases objects for an owner, and returns the objects of the owner. live is the
-// owner, just read from the API server. of returns the objects with an ownerKey. Objects of other
-// shards are not adopted.
-func claim[T metav1.Object](
-	ctx context.Context, owner machineset.Owner, live metav1.Object, selector *metav1.LabelSelector, of func(ownerKey string) []T,
+// claim finds the objects of an owner, and those to adopt and to release. of returns the objects with
+// an ownerKey. Objects of other shards are not adopted.
+func claim[T metav1.Object](owner machineset.Owner, object metav1.Object, selector *metav1.LabelSelector, of func(ownerKey string) []T) machineset.Claims[T] {
+	orphans := slices.DeleteFunc(of(owner.Namespace), func(o T) bool { return o.GetLabels()[ShardLabel] != object.GetLabels()[ShardLabel] })
+	return machineset.Claim(owner, selector, slices.Concat(of(string(owner.UID)), orphans))
+}
+
+// writeClaims adopts and releases objects for an owner. live is the owner, just read from the API
+// server.
+func writeClaims[T metav1.Object](
+	ctx context.Context, claims machineset.Claims[T], owner machineset.Owner, live metav1.Object,
 	patch func(ctx context.Context, name string, t types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (T, error),
-) (machineset.Claims[T], error) {
-	orphans := slices.DeleteFunc(of(owner.Namespace), func(o T) bool { return o.GetLabels()[ShardLabel] != live.GetLabels()[ShardLabel] })
-	claims := machineset.Claim(owner, selector, slices.Concat(of(string(owner.UID)), orphans))
+) error {
 	if claims.NeedsLiveOwner() {
 		if err := owner.MayAdopt(live); err != nil {
-			return claims, err
+			return err
 		}
 	}
 	for _, edit := range slices.Concat(claims.Adopt, claims.Release) {
 		data, err := edit.Patch()
 		if err != nil {
-			return claims, err
+			return err
 		}
 		_, err = patch(ctx, edit.Name, types.MergePatchType, data, metav1.PatchOptions{})
 		if ignoreNotFound(err) != nil {
-			return claims, err
+			return err
 		}
 	}
-	return claims, nil
+	return nil
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -53,6 +54,7 @@ func TestMachineSet_CreateResponseUncertain_NoSurplusMachine(t *testing.T) {
 				cfg := &Config{SetClient: client, Clock: clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0)), Random: rand.New(rand.NewPCG(1, 1)).Float64}
 				r := &machineSetReconciler{
 					cfg: cfg, loop: &loop{kind: "machineset", cfg: cfg},
+					written:    newWritten[*v1alpha1.MachineSet](func(types.UID) bool { return true }),
 					machinesOf: func(string) []*v1alpha1.Machine { return nil }, // a cache that shows nothing yet
 					set:        func(string, string) (*v1alpha1.MachineSet, error) { return set, nil },
 					machine: func(_, name string) (*v1alpha1.Machine, error) {

@@ -34,6 +34,7 @@ type machineDeploymentReconciler struct {
 	machinesOf func(ownerKey string) []*api.Machine
 	node       func(name string) (*corev1.Node, error) // nil without a target cluster
 	machine    func(namespace, name string) (*api.Machine, error)
+	written    *written[*api.MachineDeployment]
 	expected   perObject[machine.Expectations]
 }
 
@@ -54,10 +55,14 @@ func newMachineDeployments(cfg *Config, c *caches) *machineDeploymentReconciler 
 	r.machine = func(namespace, name string) (*api.Machine, error) {
 		return informers.Machines().Lister().Machines(namespace).Get(name)
 	}
+	r.written = newWritten[*api.MachineDeployment](shows[*api.MachineDeployment](deployments))
 	r.loop = newLoop(cfg, "machinedeployment", r.pass)
 	r.wakeWithFreeze(deployments, time.Second)
 	on(deployments, each(func(d *api.MachineDeployment) { r.add(d) }))
-	onDelete(deployments, func(d *api.MachineDeployment) { r.expected.forget(d.UID) })
+	onDelete(deployments, func(d *api.MachineDeployment) {
+		r.expected.forget(d.UID)
+		r.written.forget(d.UID)
+	})
 	on(sets.Informer(), each(func(s *api.MachineSet) { r.addOwner(s, deployments) }))
 	ofMachine := func(m *api.Machine) {
 		if owner := metav1.GetControllerOfNoCopy(m); owner != nil {
@@ -89,34 +94,46 @@ func (r *machineDeploymentReconciler) api() v1alpha1.MachineV1alpha1Interface {
 	return r.cfg.SetClient.MachineV1alpha1()
 }
 
+// pass decides on the newest known version of a deployment. If anything but its status is to be
+// written, it reads the deployment from the API server and decides again. The status needs no such
+// check: the API server refuses that of an old version.
 func (r *machineDeploymentReconciler) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
-	if cached, err := r.deployment(key.Namespace, key.Name); err == nil && !r.cfg.mine(cached) {
-		return time.Time{}, nil
-	}
-	d, err := r.api().MachineDeployments(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
-	if err != nil || !r.cfg.mine(d) {
+	d, err := r.deployment(key.Namespace, key.Name)
+	if err != nil {
 		r.cfg.holds.forget(r.kind, key)
 		return time.Time{}, ignoreNotFound(err)
 	}
-	in, err := r.observe(ctx, d)
-	if err != nil {
-		return time.Time{}, err
+	if !r.cfg.mine(d) {
+		return time.Time{}, nil
 	}
-	return r.advance(ctx, in)
+	d, _ = r.written.newest(d)
+	in, claims := r.observe(d.DeepCopy())
+	plan := deployment.Decide(in, r.cfg.Deployments, r.cfg.Clock.Now())
+	if len(plan.Actions) > 0 || !claims.Settled() {
+		live, err := r.api().MachineDeployments(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+		if err != nil || !r.cfg.mine(live) {
+			r.cfg.holds.forget(r.kind, key)
+			return time.Time{}, ignoreNotFound(err)
+		}
+		r.written.put(live)
+		in, claims = r.observe(live.DeepCopy()) // with lists that are newer than the deployment
+		plan = deployment.Decide(in, r.cfg.Deployments, r.cfg.Clock.Now())
+		if err := writeClaims(ctx, claims, machineset.OwnerDeployment(live), live, r.api().MachineSets(key.Namespace).Patch); err != nil {
+			return time.Time{}, err
+		}
+	}
+	return r.advance(ctx, in, plan)
 }
 
-// observe returns the observation of a deployment: its sets, after adoption and release, their
-// machines, and the Nodes of the machines.
-func (r *machineDeploymentReconciler) observe(ctx context.Context, d *api.MachineDeployment) (deployment.Observation, error) {
+// observe returns the observation of a deployment: its sets, their machines, and the Nodes of the
+// machines.
+func (r *machineDeploymentReconciler) observe(d *api.MachineDeployment) (deployment.Observation, machineset.Claims[*api.MachineSet]) {
 	in := deployment.Observation{Deployment: d, Nodes: map[string]*corev1.Node{}, NoCluster: r.node == nil, Freeze: r.cfg.freeze.now()}
 	// Expectations are read before the lists, so that the lists are at least as new.
 	in.Expectations = r.expected.change(d.UID, func(e machine.Expectations) machine.Expectations {
 		return e.Observe(func(kind, name string) metav1.Object { return r.find(d.Namespace, kind, name) }, true)
 	})
-	claims, err := claim(ctx, machineset.OwnerDeployment(d), d, deployment.ClaimSelector(d), r.setsOf, r.api().MachineSets(d.Namespace).Patch)
-	if err != nil {
-		return in, err
-	}
+	claims := claim(machineset.OwnerDeployment(d), d, deployment.ClaimSelector(d), r.setsOf)
 	in.Sets, in.Released, in.Complete = claims.Owned, claims.Released, claims.Settled()
 	for _, s := range in.Sets {
 		in.Machines = append(in.Machines, r.machinesOf(string(s.UID))...)
@@ -128,7 +145,7 @@ func (r *machineDeploymentReconciler) observe(ctx context.Context, d *api.Machin
 			}
 		}
 	}
-	return in, nil
+	return in, claims
 }
 
 // find returns an object of the caches, whatever deployment it belongs to, or nil.
@@ -149,10 +166,9 @@ func (r *machineDeploymentReconciler) find(namespace, kind, name string) metav1.
 	return found
 }
 
-// advance decides, carries out the actions up to the first error, and writes the status.
-func (r *machineDeploymentReconciler) advance(ctx context.Context, in deployment.Observation) (time.Time, error) {
+// advance carries out the actions of a plan up to the first error, and writes the status.
+func (r *machineDeploymentReconciler) advance(ctx context.Context, in deployment.Observation, plan deployment.Decision) (time.Time, error) {
 	d := in.Deployment
-	plan := deployment.Decide(in, r.cfg.Deployments, r.cfg.Clock.Now())
 	now := r.cfg.Clock.Now()
 	stuck := r.cfg.reportStuck(r.kind, d, cache.MetaObjectToName(d), plan.Holds, sinceProgress(lastProgress(d), now))
 	plan.NextCheck = machinist.Earliest(plan.NextCheck, stuck)
@@ -167,7 +183,7 @@ func (r *machineDeploymentReconciler) advance(ctx context.Context, in deployment
 		taken, lookErr := r.api().MachineSets(d.Namespace).Get(ctx, create.Set.Name, metav1.GetOptions{})
 		if lookErr == nil {
 			in.NameTakenBy = taken
-			return r.advance(ctx, in) // the observation now contains the set that has the name
+			return r.advance(ctx, in, deployment.Decide(in, r.cfg.Deployments, r.cfg.Clock.Now())) // which knows the set that has the name
 		}
 		err = errors.Join(err, lookErr)
 	} else if ok && failed != nil && ctx.Err() == nil {
@@ -176,9 +192,11 @@ func (r *machineDeploymentReconciler) advance(ctx context.Context, in deployment
 	}
 	if plan.WriteStatus {
 		d.Status = plan.Status
-		if _, statusErr := r.api().MachineDeployments(d.Namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{}); statusErr != nil {
+		written, statusErr := r.api().MachineDeployments(d.Namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{})
+		if statusErr != nil {
 			return plan.NextCheck, errors.Join(err, ignoreNotFound(statusErr)) // the next pass has the same events
 		}
+		r.written.put(written)
 	}
 	for _, e := range plan.Events {
 		r.cfg.event(d, e)
@@ -231,7 +249,8 @@ func (r *machineDeploymentReconciler) applyOne(ctx context.Context, d *api.Machi
 	case deployment.WriteDeployment:
 		written, err := r.api().MachineDeployments(d.Namespace).Update(ctx, a.Deployment, metav1.UpdateOptions{})
 		if err == nil {
-			*d = *written // the status is written after this
+			*d = *written.DeepCopy() // the status is written after this
+			r.written.put(written)
 		}
 		return ignoreNotFound(err)
 	case deployment.CreateSet:

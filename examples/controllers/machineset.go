@@ -31,6 +31,7 @@ type machineSetReconciler struct {
 	machine    func(namespace, name string) (*api.Machine, error)
 	set        func(namespace, name string) (*api.MachineSet, error)
 	node       func(name string) (*corev1.Node, error) // nil without a target cluster
+	written    *written[*api.MachineSet]
 	memory     perObject[setMemory]
 	outage     targetOutage
 	readyAgain perObject[readyAgain] // by machine
@@ -62,10 +63,14 @@ func newMachineSets(cfg *Config, c *caches) *machineSetReconciler {
 	if c.target != nil {
 		r.node = c.target.Core().V1().Nodes().Lister().Get
 	}
+	r.written = newWritten[*api.MachineSet](shows[*api.MachineSet](sets))
 	r.loop = newLoop(cfg, "machineset", r.pass)
 	r.wakeWithFreeze(sets, time.Second)
 	on(sets, each(func(s *api.MachineSet) { r.add(s) }))
-	onDelete(sets, func(s *api.MachineSet) { r.memory.forget(s.UID) })
+	onDelete(sets, func(s *api.MachineSet) {
+		r.memory.forget(s.UID)
+		r.written.forget(s.UID)
+	})
 	onDelete(machines.Informer(), func(m *api.Machine) { r.readyAgain.forget(m.UID) })
 	on(machines.Informer(), func(before, after *api.Machine) {
 		if machine.Changed(before, after) {
@@ -75,46 +80,54 @@ func newMachineSets(cfg *Config, c *caches) *machineSetReconciler {
 	return r
 }
 
+// pass decides on the newest known version of a set. If anything but its status is to be written, it
+// reads the set from the API server and decides again. The status needs no such check: the API server
+// refuses that of an old version.
 func (r *machineSetReconciler) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
-	if cached, err := r.set(key.Namespace, key.Name); err == nil && !r.cfg.mine(cached) {
-		return time.Time{}, nil
-	}
-	set, err := r.cfg.SetClient.MachineV1alpha1().MachineSets(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
-	if err != nil || !r.cfg.mine(set) {
+	set, err := r.set(key.Namespace, key.Name)
+	if err != nil {
 		r.cfg.holds.forget(r.kind, key)
 		return time.Time{}, ignoreNotFound(err)
 	}
-	in, err := r.observe(ctx, set)
-	if err != nil {
-		return time.Time{}, err
+	if !r.cfg.mine(set) {
+		return time.Time{}, nil
 	}
-	d := machineset.Decide(in, r.cfg.Sets, r.cfg.Clock.Now())
+	set, _ = r.written.newest(set)
+	in, claims, d := r.decide(set)
+	if len(d.Actions) > 0 || !claims.Settled() {
+		live, err := r.cfg.SetClient.MachineV1alpha1().MachineSets(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+		if err != nil || !r.cfg.mine(live) {
+			r.cfg.holds.forget(r.kind, key)
+			return time.Time{}, ignoreNotFound(err)
+		}
+		r.written.put(live)
+		in, claims, d = r.decide(live) // with lists that are newer than the set
+		if err := writeClaims(ctx, claims, machineset.OwnerSet(live), live, r.cfg.SetClient.MachineV1alpha1().Machines(key.Namespace).Patch); err != nil {
+			return time.Time{}, err
+		}
+	}
 	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Reason: d.Reason, Holds: d.Holds, Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
 	now := r.cfg.Clock.Now()
-	stuck := r.cfg.reportStuck(r.kind, set, key, d.Holds, sinceProgress(set.Status.LastOperation.LastUpdateTime.Time, now))
+	stuck := r.cfg.reportStuck(r.kind, in.Set, key, d.Holds, sinceProgress(in.Set.Status.LastOperation.LastUpdateTime.Time, now))
 	failure, again, err := r.apply(ctx, in, d.Actions)
 	failure.Unfinished = err != nil
-	in.Expectations = r.memory.get(set.UID).expected
+	in.Expectations = r.memory.get(in.Set.UID).expected
 	return machinist.Earliest(d.NextCheck, again, stuck), errors.Join(err, r.record(ctx, in, failure, d.Events), failure.Create, failure.Delete)
 }
 
-// observe returns the observation of a set: its machines, after adoption and release, its
-// expectations, and the Nodes of failed machines.
-func (r *machineSetReconciler) observe(ctx context.Context, set *api.MachineSet) (machineset.Observation, error) {
+// decide observes a set, its machines, its expectations and the Nodes of failed machines, and decides.
+func (r *machineSetReconciler) decide(set *api.MachineSet) (machineset.Observation, machineset.Claims[*api.Machine], machineset.Decision) {
 	// Expectations are read before the list, so that the list is at least as new.
 	r.expect(set, func(e machine.Expectations) machine.Expectations {
 		return e.Observe(func(_, name string) metav1.Object { return r.cached(set.Namespace, name) }, true)
 	})
-	patch := r.cfg.SetClient.MachineV1alpha1().Machines(set.Namespace).Patch
-	claims, err := claim(ctx, machineset.OwnerSet(set), set, machineset.ClaimSelector(set), r.machinesOf, patch)
-	if err != nil {
-		return machineset.Observation{}, err
-	}
+	claims := claim(machineset.OwnerSet(set), set, machineset.ClaimSelector(set), r.machinesOf)
 	memory := r.memory.get(set.UID)
-	return machineset.Observation{
+	in := machineset.Observation{
 		Set: set, Machines: claims.Owned, Complete: claims.Settled(), Released: claims.Released, Nodes: r.nodes(claims.Owned),
 		Expectations: memory.expected, NeverJoined: memory.unjoined, Freeze: r.cfg.freeze.now(),
-	}, nil
+	}
+	return in, claims, machineset.Decide(in, r.cfg.Sets, r.cfg.Clock.Now())
 }
 
 // cached returns a machine of the cache, or nil.
@@ -228,6 +241,7 @@ func (r *machineSetReconciler) finalizers(ctx context.Context, set *api.MachineS
 	written, err := r.cfg.SetClient.MachineV1alpha1().MachineSets(set.Namespace).Patch(ctx, a.Name, types.MergePatchType, patch, metav1.PatchOptions{})
 	if err == nil { // the status is written after this
 		set.ResourceVersion, set.Finalizers = written.ResourceVersion, written.Finalizers
+		r.written.put(written)
 	}
 	return ignoreNotFound(err)
 }
@@ -328,10 +342,11 @@ func (r *machineSetReconciler) record(ctx context.Context, in machineset.Observa
 	}
 	set := in.Set.DeepCopy()
 	set.Status = next
-	_, err := r.cfg.SetClient.MachineV1alpha1().MachineSets(set.Namespace).UpdateStatus(ctx, set, metav1.UpdateOptions{})
+	written, err := r.cfg.SetClient.MachineV1alpha1().MachineSets(set.Namespace).UpdateStatus(ctx, set, metav1.UpdateOptions{})
 	if err != nil {
 		return ignoreNotFound(err) // the next pass has the same events
 	}
+	r.written.put(written)
 	for _, e := range events {
 		r.cfg.event(set, e)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
@@ -201,11 +202,13 @@ func TestShards_LiveLabelDiffers_ObjectIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := newShardWorld(t, "", map[string]string{ShardLabel: "blue"})
 	sets, deployments := newMachineSets(&w.cfg, w.caches), newMachineDeployments(&w.cfg, w.caches)
+	w.fill(t)
 	informers := w.caches.machines.Machine().V1alpha1()
-	meta := metav1.ObjectMeta{Namespace: "n", Name: "set", UID: "set"}
-	require.NoError(t, informers.MachineSets().Informer().GetIndexer().Add(&v1alpha1.MachineSet{ObjectMeta: meta}))
-	meta.Name = "deployment"
-	require.NoError(t, informers.MachineDeployments().Informer().GetIndexer().Add(&v1alpha1.MachineDeployment{ObjectMeta: meta}))
+	for _, informer := range []cache.SharedIndexInformer{informers.MachineSets().Informer(), informers.MachineDeployments().Informer()} {
+		old := informer.GetIndexer().List()[0].(runtime.Object).DeepCopyObject() //nolint:forcetypeassert // only in a test
+		old.(metav1.Object).SetLabels(nil)                                      //nolint:forcetypeassert // only in a test
+		require.NoError(t, informer.GetIndexer().Update(old))
+	}
 	_, err := sets.pass(t.Context(), cache.NewObjectName("n", "set"))
 	require.NoError(t, err)
 	_, err = deployments.pass(t.Context(), cache.NewObjectName("n", "deployment"))
