@@ -206,7 +206,7 @@ func TestShards_LiveLabelDiffers_ObjectIsLeftAlone(t *testing.T) {
 	informers := w.caches.machines.Machine().V1alpha1()
 	for _, informer := range []cache.SharedIndexInformer{informers.MachineSets().Informer(), informers.MachineDeployments().Informer()} {
 		old := informer.GetIndexer().List()[0].(runtime.Object).DeepCopyObject() //nolint:forcetypeassert // only in a test
-		old.(metav1.Object).SetLabels(nil)                                      //nolint:forcetypeassert // only in a test
+		old.(metav1.Object).SetLabels(nil)                                       //nolint:forcetypeassert // only in a test
 		require.NoError(t, informer.GetIndexer().Update(old))
 	}
 	_, err := sets.pass(t.Context(), cache.NewObjectName("n", "set"))
