@@ -41,7 +41,7 @@ test: ## Run the tests of all modules, the provider template among them (minutes
 		if ls "$$cache/kubernetes-$$version"-*/kube-apiserver >/dev/null 2>&1; then exit 0; fi; \
 		if [ -n "$$MACHINIST_CONTROLPLANE_CACHE" ]; then break; fi; \
 	done; \
-	echo "== The first run also builds a control plane, which takes five to ten minutes on two cores. It stays in your cache folder."
+	echo "== The first run also builds a control plane, which takes about ten minutes on two cores. It stays in your cache folder."
 	@set -e; for m in $(filter-out examples/e2e,$(MODULES)); do \
 		fresh=; if [ $$m = tools ]; then fresh=-count=1; fi; \
 		echo "== test $$m"; (cd $$m && $(ALONE) $(NICE) go test -timeout 30m $$fresh $(TESTFLAGS) ./...); \
