@@ -69,6 +69,16 @@ func showShard(t testing.TB, o metrics.Options, part controllers.Part, shard str
 	t.Cleanup(func() { cancel(); factory.Shutdown() })
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
+	// The fake client tells of no change between the list and the watch.
+	require.Eventually(t, func() bool {
+		watches := 0
+		for _, a := range s.client.Actions() {
+			if a.GetVerb() == "watch" {
+				watches++
+			}
+		}
+		return watches == 4
+	}, 10*time.Second, time.Millisecond, "watches")
 	s.Watch(controllers.Views{Part: part, Shard: shard, Objects: informers, Held: func() []controllers.Held { return s.held }})
 	return s
 }
