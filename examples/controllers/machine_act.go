@@ -5,14 +5,17 @@ package controllers
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/machinist-dev/machinist/machine"
@@ -39,7 +42,7 @@ func (r *machineReconciler) apply(ctx context.Context, in *machine.Observation, 
 	case machine.LookForNode:
 		return r.lookForNode(ctx, in, a)
 	case machine.UpdateNode:
-		return r.observed(in)(r.cfg.Target.CoreV1().Nodes().Update(ctx, a.Node, metav1.UpdateOptions{}))
+		return r.updateNode(ctx, in, a)
 	case machine.UpdateNodeCapacity:
 		return r.observed(in)(r.cfg.Target.CoreV1().Nodes().UpdateStatus(ctx, a.Node, metav1.UpdateOptions{}))
 	case machine.SetNodeCondition:
@@ -119,6 +122,29 @@ func (r *machineReconciler) observed(in *machine.Observation) func(*corev1.Node,
 func (r *machineReconciler) putNodeDeleted(in *machine.Observation) {
 	r.writtenNode.putDeleted(in.Node.Node.UID)
 	in.Node.Node = nil
+}
+
+// updateNode writes what changes of a Node, so that the frequent writes of a Node that joins are no
+// conflicts. The taints are one list: they are replaced only if the Node is unchanged.
+func (r *machineReconciler) updateNode(ctx context.Context, in *machine.Observation, a machine.UpdateNode) error {
+	before := in.Node.Node.DeepCopy()
+	before.UID = "" // the patch has the UID, and no other Node accepts it
+	if !equality.Semantic.DeepEqual(before.Spec.Taints, a.Node.Spec.Taints) {
+		before.ResourceVersion = ""
+	}
+	old, err := json.Marshal(before)
+	if err != nil {
+		return err
+	}
+	changed, err := json.Marshal(a.Node)
+	if err != nil {
+		return err
+	}
+	patch, err := strategicpatch.CreateTwoWayMergePatch(old, changed, before)
+	if err != nil {
+		return fmt.Errorf("patch of node %q: %w", a.Node.Name, err)
+	}
+	return r.observed(in)(r.cfg.Target.CoreV1().Nodes().Patch(ctx, a.Node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}))
 }
 
 // setNodeCondition sets a condition of a Node if the Node is unchanged. Otherwise the next decision
