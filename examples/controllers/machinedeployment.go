@@ -39,7 +39,7 @@ type machineDeploymentReconciler struct {
 }
 
 // batchDelay is how long changes of machines are collected before the next pass over their
-// deployment. Changes of sets enqueue the deployment at once.
+// deployment. The changes that it acts upon are those of its sets, which take ownerDelay.
 const batchDelay = time.Second
 
 func newMachineDeployments(cfg *Config, c *caches) *machineDeploymentReconciler {
@@ -63,11 +63,11 @@ func newMachineDeployments(cfg *Config, c *caches) *machineDeploymentReconciler 
 		r.expected.forget(d.UID)
 		r.written.forget(d.UID)
 	})
-	on(sets.Informer(), each(func(s *api.MachineSet) { r.addOwner(s, deployments) }))
+	on(sets.Informer(), each(func(s *api.MachineSet) { r.addOwnerAfter(s, deployments, ownerDelay) }))
 	ofMachine := func(m *api.Machine) {
 		if owner := metav1.GetControllerOfNoCopy(m); owner != nil {
 			if s, err := sets.Lister().MachineSets(m.Namespace).Get(owner.Name); err == nil {
-				r.addOwnerAfter(s, batchDelay)
+				r.addOwnerAfter(s, deployments, batchDelay)
 			}
 		}
 	}

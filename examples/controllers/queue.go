@@ -49,25 +49,23 @@ func newQueue(kind string, c clock.WithTicker, metrics workqueue.MetricsProvider
 // add enqueues an object.
 func (l *loop) add(o metav1.Object) { l.queue.Add(cache.MetaObjectToName(o)) }
 
-// addOwner enqueues the controller of an object. For an object without controller it enqueues all
-// owners of the namespace, which may adopt it.
-func (l *loop) addOwner(o metav1.Object, owners cache.SharedIndexInformer) {
+// ownerDelay is how long changes of machines are collected before the next pass over their set, and
+// changes of sets before the next pass over their deployment. So the machines that change together
+// are counted together.
+const ownerDelay = 100 * time.Millisecond
+
+// addOwnerAfter enqueues the controller of an object after a delay. For an object without controller
+// it enqueues all owners of the namespace, which may adopt it.
+func (l *loop) addOwnerAfter(o metav1.Object, owners cache.SharedIndexInformer, wait time.Duration) {
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
-		l.queue.Add(cache.NewObjectName(o.GetNamespace(), owner.Name))
+		l.queue.AddAfter(cache.NewObjectName(o.GetNamespace(), owner.Name), wait)
 		return
 	}
 	keys, _ := owners.GetIndexer().IndexKeys(cache.NamespaceIndex, o.GetNamespace()) // every informer has this index
 	for _, key := range keys {
 		if name, err := cache.ParseObjectName(key); err == nil {
-			l.queue.Add(name)
+			l.queue.AddAfter(name, wait)
 		}
-	}
-}
-
-// addOwnerAfter enqueues the controller of an object, if it has one, after a delay.
-func (l *loop) addOwnerAfter(o metav1.Object, wait time.Duration) {
-	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
-		l.queue.AddAfter(cache.NewObjectName(o.GetNamespace(), owner.Name), wait)
 	}
 }
 

@@ -132,12 +132,14 @@ func (w *world) assessEviction(pod *corev1.Pod) {
 	}
 }
 
-// drainStarted returns when the drain of a Node was requested. Zero means that it was not.
+// drainStarted returns when the drain of a Node was requested. Zero means that it was not. A deletion
+// of the machine at this moment does not begin a drain for an update anew: the pass knows nothing of
+// it.
 func (w *world) drainStarted(m *v1alpha1.Machine, node *corev1.Node) time.Time {
-	status := m.Status.CurrentStatus
+	status, deleted := m.Status.CurrentStatus, m.DeletionTimestamp
 	switch {
-	case !m.DeletionTimestamp.IsZero():
-		return m.DeletionTimestamp.Time
+	case deleted != nil && deleted.Time.Before(w.clock.Now()):
+		return deleted.Time
 	case status.Phase == v1alpha1.MachineFailed && status.PreserveExpiryTime != nil:
 		return status.LastUpdateTime.Time
 	}
@@ -145,6 +147,9 @@ func (w *world) drainStarted(m *v1alpha1.Machine, node *corev1.Node) time.Time {
 		if c.Type == v1alpha1.NodeInPlaceUpdate && c.Reason == v1alpha1.SelectedForUpdate {
 			return c.LastTransitionTime.Time
 		}
+	}
+	if deleted != nil {
+		return deleted.Time
 	}
 	return time.Time{}
 }
