@@ -39,30 +39,33 @@ func newCaches(cfg *Config) *caches {
 	c := &caches{
 		part: cfg.Part,
 		machines: machineinformers.NewSharedInformerFactoryWithOptions(cfg.Machines, cfg.Resync,
-			machineinformers.WithNamespace(cfg.Namespace), machineinformers.WithTransform(withoutManagedFields)),
+			machineinformers.WithNamespace(cfg.Namespace), machineinformers.WithTransform(withoutUnread)),
 	}
 	if cfg.Target != nil {
-		c.target = informers.NewSharedInformerFactoryWithOptions(cfg.Target, cfg.Resync, informers.WithTransform(withoutManagedFields))
+		c.target = informers.NewSharedInformerFactoryWithOptions(cfg.Target, cfg.Resync, informers.WithTransform(withoutUnread))
 	}
 	if cfg.Part.machines() {
 		c.control = informers.NewSharedInformerFactoryWithOptions(cfg.Control, cfg.Resync,
-			informers.WithNamespace(cfg.Namespace), informers.WithTransform(withoutManagedFields))
+			informers.WithNamespace(cfg.Namespace), informers.WithTransform(withoutUnread))
 	}
 	if cfg.Part.machines() && cfg.Target != nil {
 		_ = c.target.Core().V1().PersistentVolumeClaims().Informer().SetTransform(onlyVolume) // fails only once it has started
-		c.tokens = informers.NewSharedInformerFactoryWithOptions(cfg.Target, cfg.Resync, informers.WithNamespace(metav1.NamespaceSystem), informers.WithTransform(withoutManagedFields),
+		c.tokens = informers.NewSharedInformerFactoryWithOptions(cfg.Target, cfg.Resync, informers.WithNamespace(metav1.NamespaceSystem), informers.WithTransform(withoutUnread),
 			informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = machine.TokenOwnerLabel }))
 	}
 	c.index()
 	return c
 }
 
-// withoutManagedFields removes the managed fields of an object, which no controller reads. They take
-// more than a third of a Machine. An API server keeps the managed fields of an object that is
-// updated without them.
-func withoutManagedFields(o any) (any, error) {
+// withoutUnread removes what no controller reads of an object: the managed fields, which take more than
+// a third of a Machine, and the images of a Node. The API server keeps both, because an update without
+// managed fields does not change them, and Nodes are patched.
+func withoutUnread(o any) (any, error) {
 	if m, err := meta.Accessor(o); err == nil {
 		m.SetManagedFields(nil)
+	}
+	if node, ok := o.(*corev1.Node); ok {
+		node.Status.Images = nil
 	}
 	return o, nil
 }

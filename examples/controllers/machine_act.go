@@ -42,9 +42,9 @@ func (r *machineReconciler) apply(ctx context.Context, in *machine.Observation, 
 	case machine.LookForNode:
 		return r.lookForNode(ctx, in, a)
 	case machine.UpdateNode:
-		return r.updateNode(ctx, in, a)
+		return r.patchNode(ctx, in, a.Node, taintsDiffer(in.Node.Node, a.Node))
 	case machine.UpdateNodeCapacity:
-		return r.observed(in)(r.cfg.Target.CoreV1().Nodes().UpdateStatus(ctx, a.Node, metav1.UpdateOptions{}))
+		return r.patchNode(ctx, in, a.Node, false, "status")
 	case machine.SetNodeCondition:
 		return r.setNodeCondition(ctx, in, a)
 	case machine.DrainNode:
@@ -124,39 +124,46 @@ func (r *machineReconciler) putNodeDeleted(in *machine.Observation) {
 	in.Node.Node = nil
 }
 
-// updateNode writes what changes of a Node, so that the frequent writes of a Node that joins are no
-// conflicts. The taints are one list: they are replaced only if the Node is unchanged.
-func (r *machineReconciler) updateNode(ctx context.Context, in *machine.Observation, a machine.UpdateNode) error {
+// patchNode writes what differs between the observed Node and after, so that the frequent writes to a
+// Node that joins are no conflicts, and what the cache leaves out stays. With unchanged it writes
+// only if the Node is unchanged. Otherwise the next decision uses the newer Node.
+func (r *machineReconciler) patchNode(ctx context.Context, in *machine.Observation, after *corev1.Node, unchanged bool, subresources ...string) error {
 	before := in.Node.Node.DeepCopy()
 	before.UID = "" // the patch has the UID, and no other Node accepts it
-	if !equality.Semantic.DeepEqual(before.Spec.Taints, a.Node.Spec.Taints) {
+	if unchanged {
 		before.ResourceVersion = ""
 	}
 	old, err := json.Marshal(before)
 	if err != nil {
 		return err
 	}
-	changed, err := json.Marshal(a.Node)
+	changed, err := json.Marshal(after)
 	if err != nil {
 		return err
 	}
 	patch, err := strategicpatch.CreateTwoWayMergePatch(old, changed, before)
 	if err != nil {
-		return fmt.Errorf("patch of node %q: %w", a.Node.Name, err)
+		return fmt.Errorf("patch of node %q: %w", after.Name, err)
 	}
-	return r.observed(in)(r.cfg.Target.CoreV1().Nodes().Patch(ctx, a.Node.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}))
-}
-
-// setNodeCondition sets a condition of a Node if the Node is unchanged. Otherwise the next decision
-// uses the newer Node, so that a finished update in place does not begin again.
-func (r *machineReconciler) setNodeCondition(ctx context.Context, in *machine.Observation, a machine.SetNodeCondition) error {
-	nodes, node := r.cfg.Target.CoreV1().Nodes(), in.Node.Node.DeepCopy()
-	node.Status.Conditions = nodeops.CloneAndAddCondition(node.Status.Conditions, a.Condition)
-	written, err := nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{})
+	nodes := r.cfg.Target.CoreV1().Nodes()
+	written, err := nodes.Patch(ctx, after.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, subresources...)
 	if apierrors.IsConflict(err) {
-		written, err = nodes.Get(ctx, a.NodeName, metav1.GetOptions{})
+		written, err = nodes.Get(ctx, after.Name, metav1.GetOptions{})
 	}
 	return r.observed(in)(written, err)
+}
+
+// taintsDiffer reports whether a patch replaces the taints, which are one list.
+func taintsDiffer(a, b *corev1.Node) bool {
+	return !equality.Semantic.DeepEqual(a.Spec.Taints, b.Spec.Taints)
+}
+
+// setNodeCondition sets a condition of a Node. That of an update in place is set only if the Node is
+// unchanged, so that a finished update does not begin again.
+func (r *machineReconciler) setNodeCondition(ctx context.Context, in *machine.Observation, a machine.SetNodeCondition) error {
+	after := in.Node.Node.DeepCopy()
+	after.Status.Conditions = nodeops.CloneAndAddCondition(after.Status.Conditions, a.Condition)
+	return r.patchNode(ctx, in, after, a.Condition.Type == v1alpha1.NodeInPlaceUpdate, "status")
 }
 
 // deleteNode deletes the Node of the machine.

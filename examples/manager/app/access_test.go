@@ -330,7 +330,7 @@ func manifestsAllow(t *testing.T, servers map[string]*options.MCServer) {
 	require.NoError(t, err)
 	m = &machines.Items[0]
 	r.target.Inject(draintest.Fault{ // another writer: a conflict, and it is read again
-		Kind: draintest.Conflict, Verb: "update", Resource: "nodes/status", Name: m.Labels[v1alpha1.NodeLabelKey], Times: 3,
+		Kind: draintest.Conflict, Verb: "patch", Resource: "nodes/status", Name: m.Labels[v1alpha1.NodeLabelKey], Times: 3,
 	})
 	require.NoError(t, r.target.Client().CoreV1().Nodes().Delete(ctx, m.Labels[v1alpha1.NodeLabelKey], metav1.DeleteOptions{}))
 	r.eventually("replaced", func() bool { return r.phase(m.Name) == "gone" && complete() })
