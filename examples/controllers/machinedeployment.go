@@ -39,7 +39,7 @@ type machineDeploymentReconciler struct {
 }
 
 // batchDelay is how long changes of machines are collected before the next pass over their
-// deployment. The changes that it acts upon are those of its sets, which take ownerDelay.
+// deployment. It acts upon the changes of its sets, which have a shorter delay.
 const batchDelay = time.Second
 
 func newMachineDeployments(cfg *Config, c *caches) *machineDeploymentReconciler {
@@ -63,11 +63,11 @@ func newMachineDeployments(cfg *Config, c *caches) *machineDeploymentReconciler 
 		r.expected.forget(d.UID)
 		r.written.forget(d.UID)
 	})
-	on(sets.Informer(), each(func(s *api.MachineSet) { r.addOwnerAfter(s, deployments, ownerDelay) }))
+	on(sets.Informer(), each(func(s *api.MachineSet) { r.addOwner(s, deployments, 0) }))
 	ofMachine := func(m *api.Machine) {
 		if owner := metav1.GetControllerOfNoCopy(m); owner != nil {
 			if s, err := sets.Lister().MachineSets(m.Namespace).Get(owner.Name); err == nil {
-				r.addOwnerAfter(s, deployments, batchDelay)
+				r.addOwner(s, deployments, batchDelay)
 			}
 		}
 	}
@@ -94,9 +94,9 @@ func (r *machineDeploymentReconciler) api() v1alpha1.MachineV1alpha1Interface {
 	return r.cfg.SetClient.MachineV1alpha1()
 }
 
-// pass decides on the newest known version of a deployment. If anything but its status is to be
-// written, it reads the deployment from the API server and decides again. The status needs no such
-// check: the API server refuses that of an old version.
+// pass decides on the newest known version of a deployment. If anything but its status and Nodes is to
+// be written, it reads the deployment from the API server and decides again. The API server refuses
+// the status of an old version, and the next pass corrects a mark of a Node.
 func (r *machineDeploymentReconciler) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
 	d, err := r.deployment(key.Namespace, key.Name)
 	if err != nil {
@@ -109,7 +109,7 @@ func (r *machineDeploymentReconciler) pass(ctx context.Context, key cache.Object
 	d, _ = r.written.newest(d)
 	in, claims := r.observe(d.DeepCopy())
 	plan := deployment.Decide(in, r.cfg.Deployments, r.cfg.Clock.Now())
-	if len(plan.Actions) > 0 || !claims.Settled() {
+	if !onlyNodes(plan.Actions) || !claims.Settled() {
 		live, err := r.api().MachineDeployments(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
 		if err != nil || !r.cfg.mine(live) {
 			r.cfg.holds.forget(r.kind, key)
@@ -123,6 +123,11 @@ func (r *machineDeploymentReconciler) pass(ctx context.Context, key cache.Object
 		}
 	}
 	return r.advance(ctx, in, plan)
+}
+
+// onlyNodes reports whether all actions write Nodes.
+func onlyNodes(actions []deployment.Action) bool {
+	return !slices.ContainsFunc(actions, func(a deployment.Action) bool { _, node := a.(deployment.WriteNode); return !node })
 }
 
 // observe returns the observation of a deployment: its sets, their machines, and the Nodes of the

@@ -74,7 +74,7 @@ func newMachineSets(cfg *Config, c *caches) *machineSetReconciler {
 	onDelete(machines.Informer(), func(m *api.Machine) { r.readyAgain.forget(m.UID) })
 	on(machines.Informer(), func(before, after *api.Machine) {
 		if machine.Changed(before, after) {
-			each(func(m *api.Machine) { r.addOwnerAfter(m, sets, ownerDelay) })(before, after)
+			each(func(m *api.Machine) { r.addOwner(m, sets, 0) })(before, after)
 		}
 	})
 	return r

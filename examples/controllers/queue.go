@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // reconcile makes one pass over an object and returns the time of the next check. Zero means after
@@ -49,22 +51,38 @@ func newQueue(kind string, c clock.WithTicker, metrics workqueue.MetricsProvider
 // add enqueues an object.
 func (l *loop) add(o metav1.Object) { l.queue.Add(cache.MetaObjectToName(o)) }
 
-// ownerDelay is how long changes of machines are collected before the next pass over their set, and
-// changes of sets before the next pass over their deployment. So the machines that change together
-// are counted together.
-const ownerDelay = 100 * time.Millisecond
+// Changes of machines are collected before the next pass over their set, and changes of sets before
+// the next pass over their deployment, so that machines that change together are counted together. A
+// pass counts all machines: the delay is collectEach for each of them, and at most collectMost.
+const (
+	collectEach = time.Millisecond
+	collectMost = time.Second
+)
 
-// addOwnerAfter enqueues the controller of an object after a delay. For an object without controller
-// it enqueues all owners of the namespace, which may adopt it.
-func (l *loop) addOwnerAfter(o metav1.Object, owners cache.SharedIndexInformer, wait time.Duration) {
-	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
-		l.queue.AddAfter(cache.NewObjectName(o.GetNamespace(), owner.Name), wait)
-		return
+// collectFor returns the delay for a set or a deployment.
+func collectFor(owner any) time.Duration {
+	var replicas int32
+	switch o := owner.(type) {
+	case *v1alpha1.MachineSet:
+		replicas = max(o.Spec.Replicas, o.Status.Replicas)
+	case *v1alpha1.MachineDeployment:
+		replicas = max(o.Spec.Replicas, o.Status.Replicas)
 	}
+	return min(time.Duration(max(replicas, 0))*collectEach, collectMost)
+}
+
+// addOwner enqueues the controller of an object after the delay of the controller, or after wait if
+// that is longer. For an object without controller it enqueues all owners of the namespace, which may
+// adopt it.
+func (l *loop) addOwner(o metav1.Object, owners cache.SharedIndexInformer, wait time.Duration) {
 	keys, _ := owners.GetIndexer().IndexKeys(cache.NamespaceIndex, o.GetNamespace()) // every informer has this index
+	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
+		keys = []string{cache.NewObjectName(o.GetNamespace(), owner.Name).String()}
+	}
 	for _, key := range keys {
+		owner, _, _ := owners.GetIndexer().GetByKey(key) // nil if it is not there
 		if name, err := cache.ParseObjectName(key); err == nil {
-			l.queue.AddAfter(name, wait)
+			l.queue.AddAfter(name, max(wait, collectFor(owner)))
 		}
 	}
 }

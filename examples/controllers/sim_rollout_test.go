@@ -225,12 +225,17 @@ func (w *world) assessCreation(m *v1alpha1.Machine) {
 }
 
 // assessGrowth checks that the sets of a deployment together keep the upper bound. The grown set is
-// not stored yet.
+// not stored yet. The machines of the others count if the set lacks machines: then it will create
+// them, while a set into which machines have moved only keeps them.
 func (w *world) assessGrowth(d *v1alpha1.MachineDeployment, grown *v1alpha1.MachineSet) {
-	sum := int(grown.Spec.Replicas)
+	sum, creates := int(grown.Spec.Replicas), int(grown.Spec.Replicas) > len(w.living(grown.UID))
 	for _, s := range all[*v1alpha1.MachineSet](w.control, "machinesets") {
-		if s.UID != grown.UID {
+		switch {
+		case s.UID == grown.UID:
+		case creates:
 			sum += max(int(s.Spec.Replicas), len(w.living(s.UID)))
+		default:
+			sum += int(s.Spec.Replicas)
 		}
 	}
 	most := d.DeepCopy()

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// recorded returns copies of an object that a real API server has served, with its managed fields.
+// Each is decoded by itself, as in the list of an informer.
+func recorded[T any](t *testing.T, file string, copies int) []*T {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", file))
+	require.NoError(t, err)
+	all := make([]*T, copies)
+	for i := range all {
+		all[i] = new(T)
+		require.NoError(t, json.Unmarshal(text, all[i]))
+	}
+	return all
+}
+
+// heap returns how much memory the result of a function holds.
+func heap[T any](build func() T) float64 {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	kept := build()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	runtime.KeepAlive(kept)
+	return float64(after.HeapAlloc) - float64(before.HeapAlloc)
+}
+
+// savesAFifth asserts that objects need at most 80 % of their memory in a cache.
+func savesAFifth[T any](t *testing.T, file string, edit func(*T)) {
+	t.Helper()
+	const copies = 2000
+	cached := func(through func(any) (any, error)) func() []any {
+		return func() []any {
+			out := make([]any, 0, copies)
+			for _, o := range recorded[T](t, file, copies) {
+				edit(o)
+				o, err := through(o)
+				require.NoError(t, err)
+				out = append(out, o)
+			}
+			return out
+		}
+	}
+	whole := heap(cached(func(o any) (any, error) { return o, nil }))
+	lean := heap(cached(withoutUnread))
+	t.Logf("%s: %.0f bytes instead of %.0f", file, lean/copies, whole/copies)
+	require.Less(t, lean, 0.8*whole, file)
+}
+
+func TestCaches_UnreadFields_TakeNoMemory(t *testing.T) {
+	savesAFifth(t, "machine.json", func(*v1alpha1.Machine) {})
+	savesAFifth(t, "node.json", func(*corev1.Node) {})
+	savesAFifth(t, "node.json", func(n *corev1.Node) { // real kubelets report up to 50 images
+		n.ManagedFields = nil
+		for i := range 50 {
+			n.Status.Images = append(n.Status.Images, corev1.ContainerImage{Names: []string{fmt.Sprint("registry.example.com/image-", i)}, SizeBytes: 1})
+		}
+	})
+}
+
+func TestCaches_OtherObjects_StayWhole(t *testing.T) {
+	m := recorded[v1alpha1.Machine](t, "machine.json", 1)[0]
+	want := m.DeepCopy()
+	want.ManagedFields = nil
+	got, err := withoutUnread(m)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	_, err = withoutUnread(&metav1.Status{}) // not an object
+	require.NoError(t, err)
+}
