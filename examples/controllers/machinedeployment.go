@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,6 +37,7 @@ type machineDeploymentReconciler struct {
 	machine    func(namespace, name string) (*api.Machine, error)
 	written    *written[*api.MachineDeployment]
 	expected   perObject[machine.Expectations]
+	counted    perObject[time.Time] // when the status was last written
 }
 
 // batchDelay is how long changes of machines are collected before the next pass over their
@@ -61,6 +63,7 @@ func newMachineDeployments(cfg *Config, c *caches) *machineDeploymentReconciler 
 	on(deployments, each(func(d *api.MachineDeployment) { r.add(d) }))
 	onDelete(deployments, func(d *api.MachineDeployment) {
 		r.expected.forget(d.UID)
+		r.counted.forget(d.UID)
 		r.written.forget(d.UID)
 	})
 	on(sets.Informer(), each(func(s *api.MachineSet) { r.addOwner(s, deployments, 0) }))
@@ -195,6 +198,10 @@ func (r *machineDeploymentReconciler) advance(ctx context.Context, in deployment
 		status, event := deployment.CreateFailed(d.Status, create.Set.Name, failed, r.cfg.Clock.Now())
 		plan.Status, plan.WriteStatus, plan.Events = status, true, append(plan.Events, event)
 	}
+	due := r.counted.get(d.UID).Add(counterInterval)
+	if plan.WriteStatus && due.After(now) && len(plan.Events) == 0 && onlyCounters(d.Status, plan.Status) {
+		plan.WriteStatus, plan.NextCheck = false, machinist.Earliest(plan.NextCheck, due)
+	}
 	if plan.WriteStatus {
 		d.Status = plan.Status
 		written, statusErr := r.api().MachineDeployments(d.Namespace).UpdateStatus(ctx, d, metav1.UpdateOptions{})
@@ -202,11 +209,32 @@ func (r *machineDeploymentReconciler) advance(ctx context.Context, in deployment
 			return plan.NextCheck, errors.Join(err, ignoreNotFound(statusErr)) // the next pass has the same events
 		}
 		r.written.put(written)
+		r.counted.change(d.UID, func(time.Time) time.Time { return now })
 	}
 	for _, e := range plan.Events {
 		r.cfg.event(d, e)
 	}
 	return plan.NextCheck, err
+}
+
+// counterInterval is how long a status waits after the last one if nothing but counters and the time of
+// the last progress is new. Each machine of a rollout changes them, and no decision waits for them.
+const counterInterval = time.Second
+
+// onlyCounters reports whether two statuses differ in numbers of machines and the times of progress
+// only.
+func onlyCounters(a, b api.MachineDeploymentStatus) bool {
+	b.Replicas, b.UpdatedReplicas, b.ReadyReplicas, b.AvailableReplicas, b.UnavailableReplicas =
+		a.Replicas, a.UpdatedReplicas, a.ReadyReplicas, a.AvailableReplicas, a.UnavailableReplicas
+	return equality.Semantic.DeepEqual(withoutProgress(a), withoutProgress(b))
+}
+
+func withoutProgress(s api.MachineDeploymentStatus) *api.MachineDeploymentStatus {
+	out := s.DeepCopy()
+	for i := range out.Conditions {
+		out.Conditions[i].LastUpdateTime = metav1.Time{}
+	}
+	return out
 }
 
 // lastProgress returns the time of the last progress of a rollout. Zero means that it is not known.

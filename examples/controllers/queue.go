@@ -56,7 +56,7 @@ func (l *loop) add(o metav1.Object) { l.queue.Add(cache.MetaObjectToName(o)) }
 // pass counts all machines: the delay is collectEach for each of them, and at most collectMost.
 const (
 	collectEach = time.Millisecond
-	collectMost = time.Second
+	collectMost = 100 * time.Millisecond
 )
 
 // collectFor returns the delay for a set or a deployment.

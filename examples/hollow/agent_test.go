@@ -28,10 +28,9 @@ func (s *harness) inPlace(node, reason string) {
 	require.NoError(s.t, err)
 }
 
-func (s *harness) result(node string) (result, why string) {
+func (s *harness) result(node string) string {
 	s.t.Helper()
-	n := s.node(node)
-	return n.Labels[v1alpha1.LabelKeyNodeUpdateResult], n.Annotations[v1alpha1.AnnotationKeyMachineUpdateFailedReason]
+	return s.node(node).Labels[v1alpha1.LabelKeyNodeUpdateResult]
 }
 
 func TestAgent_UpdateRequested_Updates(t *testing.T) {
@@ -42,17 +41,13 @@ func TestAgent_UpdateRequested_Updates(t *testing.T) {
 	for _, early := range []string{v1alpha1.CandidateForUpdate, v1alpha1.SelectedForUpdate, v1alpha1.DrainSuccessful} {
 		s.inPlace("a", early)
 		s.steps(60)
-		result, _ := s.result("a")
-		require.Empty(t, result, early)
+		require.Empty(t, s.result("a"), early)
 	}
 	s.inPlace("a", v1alpha1.ReadyForUpdate)
 	s.steps(19)
-	result, _ := s.result("a")
-	require.Empty(t, result, "the call is slow")
+	require.Empty(t, s.result("a"), "the call is slow")
 	s.steps(1)
-	result, why := s.result("a")
-	require.Equal(t, "successful", result)
-	require.Empty(t, why)
+	require.Equal(t, "successful", s.result("a"))
 	require.Equal(t, v1alpha1.ReadyForUpdate, s.condition("a", v1alpha1.NodeInPlaceUpdate).Reason, "the condition is owned by other clients")
 	require.Equal(t, "a", s.node("a").Labels[corev1.LabelHostname])
 
@@ -60,32 +55,7 @@ func TestAgent_UpdateRequested_Updates(t *testing.T) {
 	s.inPlace("a", v1alpha1.UpdateSuccessful)
 	s.steps(60)
 	require.NotEqual(t, version, s.node("a").ResourceVersion)
-	result, _ = s.result("a")
-	require.Equal(t, "successful", result)
-}
-
-func TestAgent_UpdateFails_ReportsReasonAndCanRepeat(t *testing.T) {
-	s := newHarness(t)
-	s.nodes.UpdateTime = time.Second
-	s.nodes.FailUpdates("a", "no space left")
-	s.up("a")
-	s.steps(11)
-	s.inPlace("a", v1alpha1.ReadyForUpdate)
-	s.steps(1)
-	result, why := s.result("a")
-	require.Equal(t, "failed", result)
-	require.Equal(t, "no space left", why)
-	s.inPlace("a", v1alpha1.UpdateFailed)
-	since := s.cluster.ResourceVersion()
-	s.steps(8)
-	for _, w := range s.cluster.HistorySince(since) {
-		require.NotEqual(t, "nodes", w.Resource.Resource, "%s: it was said", w)
-	}
-	s.nodes.FailUpdates("a", "")
-	s.steps(1)
-	result, why = s.result("a")
-	require.Equal(t, "successful", result)
-	require.Empty(t, why)
+	require.Equal(t, "successful", s.result("a"))
 }
 
 func TestAgent_AbsentOrSilent_ReportsNothing(t *testing.T) {
@@ -94,8 +64,7 @@ func TestAgent_AbsentOrSilent_ReportsNothing(t *testing.T) {
 	s.steps(11)
 	s.inPlace("a", v1alpha1.ReadyForUpdate)
 	s.steps(60)
-	result, _ := s.result("a")
-	require.Empty(t, result)
+	require.Empty(t, s.result("a"))
 
 	s = newHarness(t)
 	s.nodes.UpdateTime = time.Second
@@ -104,12 +73,10 @@ func TestAgent_AbsentOrSilent_ReportsNothing(t *testing.T) {
 	s.nodes.Silence("a", true)
 	s.inPlace("a", v1alpha1.ReadyForUpdate)
 	s.steps(60)
-	result, _ = s.result("a")
-	require.Empty(t, result)
+	require.Empty(t, s.result("a"))
 	s.nodes.Silence("a", false)
 	s.steps(1)
-	result, _ = s.result("a")
-	require.Equal(t, "successful", result)
+	require.Equal(t, "successful", s.result("a"))
 }
 
 func TestAgent_Run_UpdatesOnRequest(t *testing.T) {
@@ -120,8 +87,5 @@ func TestAgent_Run_UpdatesOnRequest(t *testing.T) {
 		[]byte(`{"status":{"conditions":[{"type":"InPlaceUpdate","status":"True","reason":"ReadyForUpdate","lastTransitionTime":"`+
 			time.Now().UTC().Format(time.RFC3339)+`"}]}}`), metav1.PatchOptions{}, "status")
 	require.NoError(t, err)
-	l.eventually("it says how it went", func() bool {
-		result, _ := l.result("a")
-		return result == "successful"
-	})
+	l.eventually("it says how it went", func() bool { return l.result("a") == "successful" })
 }

@@ -2,12 +2,12 @@
 
 // Package hollow simulates Nodes and workloads against any API server, without machines.
 //
-// [Nodes] registers a Node when its VM is up, runs the pods bound to it, and attaches
-// their volumes. [Scheduler] binds pods. [Workload] creates pods to run.
+// [Nodes] registers a Node when its VM is up, and runs the pods bound to it. [Scheduler]
+// binds pods. [Workload] creates pods to run.
 //
 // On a real API server, beside a controller manager, each runs by itself:
 //
-//	nodes := &hollow.Nodes{Client: client, VMs: cloudVMs, Attachers: []string{"csi.example.com"}}
+//	nodes := &hollow.Nodes{Client: client, VMs: cloudVMs}
 //	scheduler := &hollow.Scheduler{Client: client}
 //	go nodes.Run(ctx)
 //	go scheduler.Run(ctx)
@@ -37,23 +37,21 @@
 //     tries again. After the first join it needs no token.
 //   - It renews its Lease, and reports its status when it changes and every few
 //     minutes. It corrects conditions that other clients have changed.
-//   - It starts pods that are bound to its Node, once their CSI volumes are attached and
-//     the Node lists them in volumesInUse. Containers run until the pod is deleted. They
-//     are ready if the readiness gates of the pod are true.
+//   - It starts pods that are bound to its Node. Containers run until the pod is
+//     deleted. They are ready if the readiness gates of the pod are true.
 //   - It ends deleted pods after their stop time: they succeed, and are removed without
 //     grace. A pod with a finalizer stays.
 //   - It ends with its VM. The Node object stays and is not updated any more.
-//   - The agent beside it, if there is one, reports the result of an update in place,
+//   - The agent beside it, if there is one, reports the success of an update in place,
 //     once the Node is ready for it.
 //
 // # What it does not do
 //
-// It starts no containers, pulls no images and runs no probes. It ignores requests and
-// limits. Pods never fail or restart. There are no static pods, logs or exec. Attachers
-// put a finalizer on attachments, not on volumes. The scheduler ignores resources and
-// volumes.
+// It starts no containers, pulls no images, runs no probes and mounts no volumes. It ignores
+// requests and limits. Pods never fail or restart. There are no static pods, logs or exec.
+// The scheduler ignores resources and volumes. Package kubelets has real kubelets.
 //
 // The cluster in memory of drain/draintest has kubelets of its own, which also remove
-// deleted pods. Tests that silence or freeze Nodes switch these kubelets off with
+// deleted pods. Tests that silence Nodes switch these kubelets off with
 // SetNodeSilent of the cluster.
 package hollow

@@ -85,7 +85,6 @@ func ExampleNodes_Run() {
 	nodes := &hollow.Nodes{Client: client, VMs: func() []hollow.VM {
 		return []hollow.VM{{ProviderID: "vm-1", NodeName: "node-1", UpSince: up}}
 	}}
-	nodes.Report("node-1", corev1.NodeCondition{Type: "KernelDeadlock", Status: corev1.ConditionTrue, Reason: "DockerHung"})
 	watch, err := client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{})
 	if err != nil {
 		fmt.Println(err)
@@ -108,5 +107,4 @@ func ExampleNodes_Run() {
 	// DiskPressure False KubeletHasNoDiskPressure
 	// PIDPressure False KubeletHasSufficientPID
 	// Ready True KubeletReady
-	// KernelDeadlock True DockerHung
 }

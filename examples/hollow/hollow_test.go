@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -19,9 +18,6 @@ import (
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-
-// driver is the CSI driver of the tests.
-const driver = "csi.example.com"
 
 // harness is a cluster with hollow Nodes and a workload.
 type harness struct {
@@ -161,51 +157,4 @@ func (s *harness) runningOn() map[string]int {
 		}
 	}
 	return on
-}
-
-// claim creates a PersistentVolumeClaim that is bound to a CSI volume.
-func (s *harness) claim(name string) func(*corev1.Pod) {
-	s.t.Helper()
-	ctx := s.t.Context()
-	_, err := s.client.CoreV1().PersistentVolumes().Create(ctx, &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: "pv-" + name},
-		Spec: corev1.PersistentVolumeSpec{PersistentVolumeSource: corev1.PersistentVolumeSource{
-			CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: "disk-" + name},
-		}},
-	}, metav1.CreateOptions{})
-	require.NoError(s.t, err)
-	_, err = s.client.CoreV1().PersistentVolumeClaims("default").Create(ctx, &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-" + name},
-	}, metav1.CreateOptions{})
-	require.NoError(s.t, err)
-	return func(p *corev1.Pod) {
-		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
-		}}}
-	}
-}
-
-// attach creates a VolumeAttachment, as the attach-detach controller does.
-func (s *harness) attach(claim, node, attacher string) {
-	s.t.Helper()
-	_, err := s.client.StorageV1().VolumeAttachments().Create(s.t.Context(), &storagev1.VolumeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: "csi-" + claim},
-		Spec: storagev1.VolumeAttachmentSpec{
-			Attacher: attacher, NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("pv-" + claim)},
-		},
-	}, metav1.CreateOptions{})
-	require.NoError(s.t, err)
-}
-
-// attachment returns a VolumeAttachment, or nil if there is none.
-func (s *harness) attachment(claim string) *storagev1.VolumeAttachment {
-	s.t.Helper()
-	list, err := s.client.StorageV1().VolumeAttachments().List(s.t.Context(), metav1.ListOptions{})
-	require.NoError(s.t, err)
-	for i := range list.Items {
-		if list.Items[i].Name == "csi-"+claim {
-			return &list.Items[i]
-		}
-	}
-	return nil
 }

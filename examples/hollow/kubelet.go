@@ -14,21 +14,17 @@ import (
 
 // pace contains the durations of the simulation.
 type pace struct {
-	join, lease, status, start, stop, attach, detach, update time.Duration
+	join, lease, status, start, stop, update time.Duration
 }
 
 // view is the observation of one kubelet, with its memory.
 type view struct {
 	vm     VM
-	told   orders
+	silent bool
 	joined bool // the kubelet has registered its Node
 	node   *corev1.Node
 	lease  *coordinationv1.Lease // the last write of the kubelet
 	pods   []*corev1.Pod         // the pods bound to the Node
-	// claim, volume and attached look up volumes. Nil means that there are none.
-	claim    func(namespace, name string) *corev1.PersistentVolumeClaim
-	volume   func(name string) *corev1.PersistentVolume
-	attached func(volume string) bool
 }
 
 // plan contains the writes of a kubelet now, and the time of its next pass. A zero time means after
@@ -52,7 +48,7 @@ func (p *plan) until(at time.Time) {
 // them.
 func decide(v view, p pace, now time.Time) plan {
 	var out plan
-	if v.vm.UpSince.IsZero() || v.told.silent {
+	if v.vm.UpSince.IsZero() || v.silent {
 		return out
 	}
 	if joins := v.vm.UpSince.Add(p.join); joins.After(now) {
@@ -65,12 +61,10 @@ func decide(v view, p pace, now time.Time) plan {
 		report(v, p, now, &out)
 		updateInPlace(v, p, now, &out)
 	case !v.joined:
-		out.do(register{node: newNode(v.vm, v.told, now), token: v.vm.Token, at: now})
+		out.do(register{node: newNode(v.vm, now), token: v.vm.Token, at: now})
 	}
-	if !v.told.frozen {
-		for _, pod := range v.pods {
-			run(v, pod, p, now, &out)
-		}
+	for _, pod := range v.pods {
+		run(v, pod, p, now, &out)
 	}
 	return out
 }
@@ -114,8 +108,8 @@ type kubelet struct {
 }
 
 // look returns the view of the kubelet: the caches, with the results of its own writes.
-func (k *kubelet) look(vm VM, told orders, seen view) view {
-	seen.vm, seen.told = vm, told
+func (k *kubelet) look(vm VM, silent bool, seen view) view {
+	seen.vm, seen.silent = vm, silent
 	if seen.node != nil {
 		now := k.node.newest([]*corev1.Node{seen.node})
 		seen.node = nil

@@ -78,17 +78,31 @@ func TestLifecycle_NodeSilent_UnknownAfterGraceUntilItReports(t *testing.T) {
 	require.True(t, isReady(s.pod("p")))
 }
 
+// notReady sets the condition Ready of a Node to false.
+func (s *harness) notReady(name, reason string) {
+	s.t.Helper()
+	node := s.node(name)
+	for i := range node.Status.Conditions {
+		if c := &node.Status.Conditions[i]; c.Type == corev1.NodeReady {
+			c.Status, c.Reason = corev1.ConditionFalse, reason
+		}
+	}
+	_, err := s.client.CoreV1().Nodes().UpdateStatus(s.t.Context(), node, metav1.UpdateOptions{})
+	require.NoError(s.t, err)
+}
+
 func TestLifecycle_NodeNotReady_OnlyTainted(t *testing.T) {
 	s, l := watched(t)
 	s.up("a")
 	s.live(l, 15)
 	s.podOn("a", "p")
-	s.nodes.Report("a", corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "RuntimeDown"})
-	s.live(l, 100)
+	s.live(l, 5)
+	s.nodes.Silence("a", true)
+	s.notReady("a", "RuntimeDown")
+	s.live(l, 20)
 	require.Equal(t, "RuntimeDown", s.condition("a", corev1.NodeReady).Reason)
 	require.Equal(t, []string{"node.kubernetes.io/not-ready:NoSchedule", "node.kubernetes.io/not-ready:NoExecute"}, s.taints("a"))
 	require.True(t, isReady(s.pod("p")))
-	s.nodes.Silence("a", true)
 	s.live(l, 50)
 	require.Equal(t, []string{"node.kubernetes.io/unreachable:NoSchedule", "node.kubernetes.io/unreachable:NoExecute"}, s.taints("a"))
 }

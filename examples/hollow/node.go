@@ -21,7 +21,7 @@ const managedAttach = "volumes.kubernetes.io/controller-managed-attach-detach"
 
 // newNode returns the Node that a kubelet registers. It is Ready at once. Controllers of a real
 // cluster remove its initial taint.
-func newNode(vm VM, told orders, now time.Time) *corev1.Node {
+func newNode(vm VM, now time.Time) *corev1.Node {
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: vm.NodeName,
@@ -32,7 +32,7 @@ func newNode(vm VM, told orders, now time.Time) *corev1.Node {
 		Spec: corev1.NodeSpec{ProviderID: vm.ProviderID},
 	}
 	describe(node)
-	setConditions(&node.Status, told, true, now)
+	setConditions(&node.Status, true, now)
 	return node
 }
 
@@ -80,8 +80,7 @@ func report(v view, p pace, now time.Time, out *plan) {
 	}
 	after := v.node.DeepCopy()
 	describe(after)
-	after.Status.VolumesInUse = volumesInUse(v)
-	setConditions(&after.Status, v.told, !due.After(now), now)
+	setConditions(&after.Status, !due.After(now), now)
 	if !equality.Semantic.DeepEqual(v.node, after) {
 		out.do(reportNode{v.node, after})
 	}
@@ -106,25 +105,10 @@ func own() []corev1.NodeCondition {
 	}
 }
 
-// setConditions sets the conditions that the kubelet reports, with the ordered ones. If one
-// changes, or if beat is set, all heartbeat times are now. Conditions of other clients stay.
-func setConditions(status *corev1.NodeStatus, told orders, beat bool, now time.Time) {
+// setConditions sets the conditions that the kubelet reports. If one changes, or if beat is set, all
+// heartbeat times are now. Conditions of other clients stay.
+func setConditions(status *corev1.NodeStatus, beat bool, now time.Time) {
 	says := own()
-	for _, t := range slices.Sorted(maps.Keys(told.conditions)) {
-		c := told.conditions[t]
-		i := slices.IndexFunc(says, func(o corev1.NodeCondition) bool { return o.Type == t })
-		switch {
-		case c.Status == "" && i < 0:
-			had := len(status.Conditions)
-			status.Conditions = slices.DeleteFunc(status.Conditions, func(o corev1.NodeCondition) bool { return o.Type == t })
-			beat = beat || len(status.Conditions) < had
-		case c.Status == "":
-		case i < 0:
-			says = append(says, c)
-		default:
-			says[i] = c
-		}
-	}
 	for _, c := range says {
 		beat = beat || !slices.ContainsFunc(status.Conditions, func(o corev1.NodeCondition) bool { return sameCondition(o, c) })
 	}

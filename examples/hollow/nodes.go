@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 )
@@ -25,8 +24,7 @@ type VM struct {
 	Token string
 }
 
-// Nodes simulates the kubelets of VMs and the attachers of their volumes. The package comment
-// describes what a kubelet does.
+// Nodes simulates the kubelets of VMs. The package comment describes what a kubelet does.
 //
 // Step and Run have the same rules. Use one of them at a time. The other methods are safe for
 // several goroutines at any time. They wait for requests in progress and take effect before they
@@ -55,12 +53,6 @@ type Nodes struct {
 	// PodStopTime is how long a pod takes to stop, at most its grace period. Zero or less
 	// means the grace period.
 	PodStopTime time.Duration
-	// Attachers are the names of CSI drivers whose attachers are simulated, for these
-	// Nodes. Empty means that another program attaches volumes.
-	Attachers []string
-	// AttachTime and DetachTime are how long these attachers take to attach and to detach
-	// a volume.
-	AttachTime, DetachTime time.Duration
 	// UpdateTime is how long the agent of a Node takes for an update in place. Zero or
 	// less means that there is no agent.
 	UpdateTime time.Duration
@@ -74,26 +66,33 @@ type Nodes struct {
 
 	mu       sync.Mutex
 	kubelets map[string]*kubelet
-	orders   map[string]orders
-	stranded int           // the number of next Nodes to silence
-	wake     func(subject) // tells Run of changed orders; nil if it does not run
-}
-
-// orders are the orders of a test for a Node.
-type orders struct {
-	silent, frozen bool
-	// conditions are the ordered conditions by type. A condition without status is
-	// removed.
-	conditions map[corev1.NodeConditionType]corev1.NodeCondition
-	// updateFails is the reason of failed updates in place. Empty means that updates
-	// succeed.
-	updateFails string
+	silent   map[string]bool
+	stranded int               // the number of next Nodes to silence
+	wake     func(node string) // tells Run of changed orders; nil if it does not run
 }
 
 // Silence stops or resumes all requests of a Node: its Lease, its status, and the status of its
 // pods. A silent Node that has not joined does not join.
 func (n *Nodes) Silence(node string, silent bool) {
-	n.tell(node, func(o *orders) { o.silent = silent })
+	n.mu.Lock()
+	n.order(node, silent)
+	wake, k := n.wake, n.kubelets[node]
+	n.mu.Unlock()
+	if k != nil {
+		k.mu.Lock()
+		k.mu.Unlock() //nolint:staticcheck // only waits for the pass in progress
+	}
+	if wake != nil {
+		wake(node)
+	}
+}
+
+// order records whether a Node is silent. The lock is held.
+func (n *Nodes) order(node string, silent bool) {
+	if n.silent == nil {
+		n.silent = map[string]bool{}
+	}
+	n.silent[node] = silent
 }
 
 // SilenceNext silences the Nodes of the next count VMs, so that they do not join. It
@@ -110,59 +109,12 @@ func (n *Nodes) Silent() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var names []string
-	for _, name := range slices.Sorted(maps.Keys(n.orders)) {
-		if n.orders[name].silent {
+	for _, name := range slices.Sorted(maps.Keys(n.silent)) {
+		if n.silent[name] {
 			names = append(names, name)
 		}
 	}
 	return names
-}
-
-// Freeze stops or resumes starts and stops of the containers of a Node. The kubelet continues to
-// renew its Lease and to report its status. Freeze also applies to a Node that has not joined.
-func (n *Nodes) Freeze(node string, frozen bool) {
-	n.tell(node, func(o *orders) { o.frozen = frozen })
-}
-
-// Report makes a Node report a condition with the given type, status, reason and message. The
-// kubelet sets the times. The condition overrides those of the kubelet, including Ready. A
-// condition without status ends the report: a condition of the kubelet gets its own values again,
-// any other is removed. Report also applies to a Node that has not joined.
-func (n *Nodes) Report(node string, condition corev1.NodeCondition) {
-	n.tell(node, func(o *orders) {
-		o.conditions = maps.Clone(o.conditions)
-		if o.conditions == nil {
-			o.conditions = map[corev1.NodeConditionType]corev1.NodeCondition{}
-		}
-		o.conditions[condition.Type] = condition
-	})
-}
-
-// FailUpdates makes updates in place of a Node fail with a reason. An empty reason makes them
-// succeed again, including an update that has failed. FailUpdates also applies to a Node that has
-// not joined. Without UpdateTime it has no effect.
-func (n *Nodes) FailUpdates(node, reason string) {
-	n.tell(node, func(o *orders) { o.updateFails = reason })
-}
-
-// tell changes the orders of a Node, waits for its pass in progress, and makes Run handle it.
-func (n *Nodes) tell(node string, change func(*orders)) {
-	n.mu.Lock()
-	if n.orders == nil {
-		n.orders = map[string]orders{}
-	}
-	o := n.orders[node]
-	change(&o)
-	n.orders[node] = o
-	wake, k := n.wake, n.kubelets[node]
-	n.mu.Unlock()
-	if k != nil {
-		k.mu.Lock()
-		k.mu.Unlock() //nolint:staticcheck // only waits for the pass
-	}
-	if wake != nil {
-		wake(subject{node: node})
-	}
 }
 
 // look reads the VMs, and returns the sorted names of the Nodes with a change. The kubelet of a
@@ -211,34 +163,22 @@ func (n *Nodes) look() []string {
 
 // strand silences a new Node if SilenceNext has ordered that.
 func (n *Nodes) strand(node string) {
-	if n.stranded == 0 {
-		return
+	if n.stranded > 0 {
+		n.stranded--
+		n.order(node, true)
 	}
-	n.stranded--
-	if n.orders == nil {
-		n.orders = map[string]orders{}
-	}
-	o := n.orders[node]
-	o.silent = true
-	n.orders[node] = o
 }
 
-// kubeletOf returns the kubelet of a Node, its VM and its orders. The kubelet is nil if there is
-// none.
-func (n *Nodes) kubeletOf(node string) (*kubelet, VM, orders) {
+// kubeletOf returns the kubelet of a Node, its VM, and whether it is silent. The kubelet is nil if
+// there is none.
+func (n *Nodes) kubeletOf(node string) (*kubelet, VM, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	k := n.kubelets[node]
 	if k == nil {
-		return nil, VM{}, orders{}
+		return nil, VM{}, false
 	}
-	return k, k.vm, n.orders[node]
-}
-
-// isUp reports whether a Node has a running VM.
-func (n *Nodes) isUp(node string) bool {
-	_, vm, _ := n.kubeletOf(node)
-	return !vm.UpSince.IsZero()
+	return k, k.vm, n.silent[node]
 }
 
 // names returns the sorted names of the Nodes that have a VM.
@@ -262,7 +202,7 @@ func clockOr(c clock.WithTicker) clock.WithTicker {
 func (n *Nodes) pace() pace {
 	return pace{
 		join: n.JoinAfter, lease: orElse(n.LeaseInterval, 10*time.Second), status: orElse(n.StatusInterval, 5*time.Minute),
-		start: n.PodStartTime, stop: n.PodStopTime, attach: n.AttachTime, detach: n.DetachTime, update: n.UpdateTime,
+		start: n.PodStartTime, stop: n.PodStopTime, update: n.UpdateTime,
 	}
 }
 

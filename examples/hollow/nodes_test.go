@@ -160,53 +160,6 @@ func TestNodes_SilenceNext_NextNodesDoNotJoin(t *testing.T) {
 	require.Equal(t, corev1.ConditionTrue, s.condition("z", corev1.NodeReady).Status)
 }
 
-func TestNodes_Frozen_ReportsButPodsStayUnchanged(t *testing.T) {
-	s := newHarness(t)
-	s.nodes.LeaseInterval, s.nodes.StatusInterval = 2*time.Second, 30*time.Second
-	s.up("a")
-	s.steps(11)
-	s.podOn("a", "old")
-	s.steps(15)
-	s.nodes.Freeze("a", true)
-	s.delete("old")
-	s.podOn("a", "new")
-	s.steps(60)
-	require.Equal(t, corev1.PodRunning, s.phase("old"))
-	require.Equal(t, corev1.PodPending, s.phase("new"))
-	require.LessOrEqual(t, s.clock.Since(s.lease("a").Spec.RenewTime.Time), 2*time.Second)
-	require.LessOrEqual(t, s.clock.Since(s.condition("a", corev1.NodeReady).LastHeartbeatTime.Time), 30*time.Second)
-	s.nodes.Freeze("a", false)
-	s.steps(1)
-	require.EqualValues(t, "gone", s.phase("old"))
-	require.Equal(t, corev1.PodRunning, s.phase("new"))
-}
-
-func TestNodes_SetCondition_ReportsItUntilChanged(t *testing.T) {
-	s := newHarness(t)
-	deadlock := corev1.NodeCondition{Type: "KernelDeadlock", Status: corev1.ConditionTrue, Reason: "DockerHung"}
-	s.nodes.Report("a", deadlock)
-	s.up("a")
-	s.steps(12)
-	require.Equal(t, "DockerHung", s.condition("a", "KernelDeadlock").Reason, "the order holds for a Node that has not joined")
-	began := s.condition("a", "KernelDeadlock").LastTransitionTime
-
-	s.nodes.Report("a", corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "PLEGUnhealthy"})
-	s.steps(400)
-	require.Equal(t, corev1.ConditionFalse, s.condition("a", corev1.NodeReady).Status)
-	require.Equal(t, began, s.condition("a", "KernelDeadlock").LastTransitionTime)
-	require.Less(t, s.clock.Since(s.condition("a", "KernelDeadlock").LastHeartbeatTime.Time), 5*time.Minute, "it is reported again and again")
-
-	deadlock.Status = corev1.ConditionFalse
-	s.nodes.Report("a", deadlock)
-	s.steps(1)
-	require.Equal(t, s.clock.Now(), s.condition("a", "KernelDeadlock").LastTransitionTime.UTC())
-	s.nodes.Report("a", corev1.NodeCondition{Type: "KernelDeadlock"})
-	s.nodes.Report("a", corev1.NodeCondition{Type: corev1.NodeReady})
-	s.steps(1)
-	require.Zero(t, s.condition("a", "KernelDeadlock"))
-	require.Equal(t, corev1.ConditionTrue, s.condition("a", corev1.NodeReady).Status)
-}
-
 func TestNodes_AfterSilence_CorrectsItsConditions(t *testing.T) {
 	s := newHarness(t)
 	s.up("a")

@@ -11,9 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// waitForVolumes is the interval of passes for a pod that waits for its volumes.
-const waitForVolumes = time.Second
-
 // run adds the next step of a pod to the plan: start, update or stop.
 func run(v view, pod *corev1.Pod, p pace, now time.Time, out *plan) {
 	switch {
@@ -31,22 +28,14 @@ func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// start starts a pod after its volumes are attached and PodStartTime is over.
+// start starts a pod when PodStartTime is over.
 func start(v view, pod *corev1.Pod, p pace, now time.Time, out *plan) {
 	after := pod.DeepCopy()
 	if after.Status.StartTime == nil {
 		after.Status.StartTime = new(metav1.NewTime(now).Rfc3339Copy())
 	}
-	at := after.Status.StartTime.Add(p.start)
-	waits := at.After(now)
-	if waits {
+	if at := after.Status.StartTime.Add(p.start); at.After(now) {
 		out.until(at)
-	}
-	if !isMounted(v, pod) {
-		waits = true
-		out.until(now.Add(waitForVolumes))
-	}
-	if waits {
 		setWaiting(after, v, now)
 	} else {
 		setRunning(after, v, now)

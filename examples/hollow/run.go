@@ -11,15 +11,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/client-go/informers"
 )
 
 // watchesLag is how late watches of client-go may resume after an outage of the API server.
 const watchesLag = time.Minute
-
-// subject is the key of a pass of Run: a Node or a VolumeAttachment.
-type subject struct{ node, attachment string }
 
 // Run runs the Nodes until the context ends. It watches the cluster, and handles a Node after each
 // change and when it is due. It leaves no goroutine. Failed requests are repeated with a back-off
@@ -30,20 +26,10 @@ func (n *Nodes) Run(ctx context.Context) error {
 		return errors.New("hollow nodes: no client")
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	w := newWork[subject](n.clock(), n.Observe)
+	w := newWork[string](n.clock(), n.Observe)
 	factory := newFactory(n.Client)
 	from := n.watch(factory, w.queue.Add)
-	attachments := factory.Storage().V1().VolumeAttachments().Lister()
-	w.pass = func(ctx context.Context, s subject) (time.Time, error) {
-		if s.attachment == "" {
-			return n.pass(ctx, s.node, from)
-		}
-		a, err := attachments.Get(s.attachment)
-		if err != nil { // deleted
-			return time.Time{}, ignoreNotFound(err)
-		}
-		return n.attachment(ctx, a)
-	}
+	w.pass = func(ctx context.Context, node string) (time.Time, error) { return n.pass(ctx, node, from) }
 	var asking sync.WaitGroup
 	defer func() {
 		n.setWake(nil)
@@ -55,27 +41,24 @@ func (n *Nodes) Run(ctx context.Context) error {
 	factory.StartWithContext(ctx)
 	factory.WaitForCacheSyncWithContext(ctx)
 	n.setWake(w.queue.Add)
-	asking.Go(func() { n.ask(ctx, from, w.queue.Add) })
+	asking.Go(func() { n.ask(ctx, w.queue.Add) })
 	w.run(ctx, orElse(n.Workers, 4))
 	return nil
 }
 
-func (n *Nodes) setWake(wake func(subject)) {
+func (n *Nodes) setWake(wake func(node string)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.wake = wake
 }
 
-// ask calls VMs every VMInterval, and enqueues the Nodes and attachments of changed VMs.
-func (n *Nodes) ask(ctx context.Context, from source, add func(subject)) {
+// ask calls VMs every VMInterval, and enqueues the Nodes of changed VMs.
+func (n *Nodes) ask(ctx context.Context, add func(node string)) {
 	n.look()
 	changed := n.names()
 	for {
 		for _, name := range changed {
-			add(subject{node: name})
-			for _, a := range from.attachments(name) {
-				add(subject{attachment: a.Name})
-			}
+			add(name)
 		}
 		timer := n.clock().NewTimer(orElse(n.VMInterval, time.Second))
 		select {
@@ -88,35 +71,23 @@ func (n *Nodes) ask(ctx context.Context, from source, add func(subject)) {
 	}
 }
 
-// watch enqueues what a change concerns, and returns the source of objects. It must be called
-// before the informers start.
-func (n *Nodes) watch(factory informers.SharedInformerFactory, add func(subject)) source {
+// watch enqueues the Nodes that a change concerns, and returns the source of objects. It must be
+// called before the informers start.
+func (n *Nodes) watch(factory informers.SharedInformerFactory, add func(node string)) source {
 	addNode := func(name string) {
 		if k, _, _ := n.kubeletOf(name); k != nil {
-			add(subject{node: name})
+			add(name)
 		}
 	}
 	core := factory.Core().V1()
-	pods, attachments := core.Pods().Informer(), factory.Storage().V1().VolumeAttachments().Informer()
+	pods, nodes := core.Pods().Informer(), core.Nodes().Lister()
 	on(core.Nodes().Informer(), func(o *corev1.Node) { addNode(o.Name) })
 	on(pods, func(o *corev1.Pod) { addNode(o.Spec.NodeName) })
-	on(attachments, func(o *storagev1.VolumeAttachment) {
-		addNode(o.Spec.NodeName)
-		if slices.Contains(n.Attachers, o.Spec.Attacher) {
-			add(subject{attachment: o.Name})
-		}
-	})
-	nodes, claims, volumes := core.Nodes().Lister(), core.PersistentVolumeClaims().Lister(), core.PersistentVolumes().Lister()
 	podsOf := index(pods, "node", func(o *corev1.Pod) string { return o.Spec.NodeName })
 	return source{
-		node:        func(name string) *corev1.Node { return found(nodes.Get(name)) },
-		pods:        func(node string) []*corev1.Pod { return inOrder(podsOf(node)) },
-		attachments: index(attachments, "node", func(o *storagev1.VolumeAttachment) string { return o.Spec.NodeName }),
-		claim: func(namespace, name string) *corev1.PersistentVolumeClaim {
-			return found(claims.PersistentVolumeClaims(namespace).Get(name))
-		},
-		volume: func(name string) *corev1.PersistentVolume { return found(volumes.Get(name)) },
-		lags:   watchesLag,
+		node: func(name string) *corev1.Node { return found(nodes.Get(name)) },
+		pods: func(node string) []*corev1.Pod { return inOrder(podsOf(node)) },
+		lags: watchesLag,
 	}
 }
 

@@ -36,7 +36,6 @@ func newLive(t *testing.T, edit func(*hollow.Nodes)) *live {
 	l.client = l.cluster.Client()
 	l.nodes = &hollow.Nodes{
 		Client: l.client, VMInterval: 5 * time.Millisecond, LeaseInterval: 50 * time.Millisecond, PodStopTime: time.Millisecond,
-		Attachers: []string{driver},
 		VMs: func() []hollow.VM {
 			l.mu.Lock()
 			defer l.mu.Unlock()
@@ -105,18 +104,6 @@ func TestRun_NodesAndPods_WholeLifecycle(t *testing.T) {
 	renewed := l.renewed("a")
 	l.eventually("leases are renewed", func() bool { return l.renewed("a").After(renewed.Add(200 * time.Millisecond)) })
 
-	l.podOn("a", "v", l.claim("data"))
-	l.eventually("the volume is in use", func() bool { return len(l.node("a").Status.VolumesInUse) == 1 })
-	l.attach("data", "a", driver)
-	l.eventually("the pod gets its volume", func() bool { return l.phase("v") == corev1.PodRunning })
-	l.delete("v")
-	l.eventually("the pod ends", func() bool { return l.phase("v") == "gone" })
-	l.eventually("the volume is let go", func() bool { return len(l.node("a").Status.VolumesInUse) == 0 })
-	require.NoError(t, l.client.StorageV1().VolumeAttachments().Delete(t.Context(), "csi-data", metav1.DeleteOptions{}))
-	l.eventually("it is detached", func() bool { return l.attachment("data") == nil })
-
-	l.nodes.Report("b", corev1.NodeCondition{Type: "KernelDeadlock", Status: corev1.ConditionTrue, Reason: "Hung"})
-	l.eventually("conditions are reported", func() bool { return l.condition("b", "KernelDeadlock").Status == corev1.ConditionTrue })
 	l.nodes.Silence("a", true)
 	renewed = l.renewed("a")
 	l.podOn("a", "late")
@@ -195,7 +182,7 @@ func TestRun_ContextCanceled_LeavesNoGoroutine(t *testing.T) {
 	l.eventually("it joins", func() bool { return len(l.nodeNames()) == 1 })
 	l.stop()
 	require.Eventually(t, func() bool { return goroutines() == 0 }, time.Minute, 5*time.Millisecond, "%s", stacks())
-	l.nodes.Freeze("a", true) // no run is in progress
+	l.nodes.Silence("a", true) // no run is in progress
 	require.NoError(t, (&hollow.Nodes{Client: l.client}).Run(ended()), "no VMs, and no time")
 	require.Error(t, (&hollow.Nodes{}).Run(t.Context()))
 	require.Error(t, (&hollow.Scheduler{}).Run(t.Context()))
@@ -232,15 +219,14 @@ func TestNodes_ConcurrentCalls_AreSafe(t *testing.T) {
 			for j := range 20 {
 				name := []string{"a", "b"}[j%2]
 				l.nodes.Silence(name, i%2 == 0)
-				l.nodes.Freeze(name, j%2 == 0)
-				l.nodes.Report(name, corev1.NodeCondition{Type: "T", Status: []corev1.ConditionStatus{"True", ""}[i%2]})
+				l.nodes.SilenceNext(0)
+				l.nodes.Silent()
 			}
 		})
 	}
 	orders.Wait()
 	for _, name := range []string{"a", "b"} {
 		l.nodes.Silence(name, false)
-		l.nodes.Freeze(name, false)
 	}
 	l.podOn("", "p")
 	l.eventually("all is well", func() bool { return l.phase("p") == corev1.PodRunning })

@@ -11,7 +11,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -85,15 +84,15 @@ func (w reportNode) do(ctx context.Context, client kubernetes.Interface, k *kube
 	return nil
 }
 
-// labelNode writes the labels and annotations of a Node.
+// labelNode writes the labels of a Node.
 type labelNode struct{ before, after *corev1.Node }
 
 func (w labelNode) String() string { return "label node " + w.after.Name }
 
 func (w labelNode) do(ctx context.Context, client kubernetes.Interface, k *kubelet) error {
 	patch, err := patchOf(
-		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: w.before.Labels, Annotations: w.before.Annotations}},
-		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: w.after.Labels, Annotations: w.after.Annotations, UID: w.after.UID}},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: w.before.Labels}},
+		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: w.after.Labels, UID: w.after.UID}},
 	)
 	if err != nil {
 		return err
@@ -188,41 +187,6 @@ func (w removePod) do(ctx context.Context, client kubernetes.Interface, k *kubel
 		k.pods.putDeleted(w.pod.UID)
 	}
 	return err
-}
-
-// guardAttachment writes the finalizers of a VolumeAttachment.
-type guardAttachment struct{ before, after *storagev1.VolumeAttachment }
-
-func (w guardAttachment) String() string {
-	return fmt.Sprintf("guard attachment %s with %v", w.after.Name, w.after.Finalizers)
-}
-
-func (w guardAttachment) do(ctx context.Context, client kubernetes.Interface, _ *kubelet) error {
-	return patchAttachment(ctx, client, w.before, w.after)
-}
-
-// reportAttachment writes the status of a VolumeAttachment.
-type reportAttachment struct{ before, after *storagev1.VolumeAttachment }
-
-func (w reportAttachment) String() string {
-	return fmt.Sprintf("report attachment %s attached=%t", w.after.Name, w.after.Status.Attached)
-}
-
-func (w reportAttachment) do(ctx context.Context, client kubernetes.Interface, _ *kubelet) error {
-	return patchAttachment(ctx, client, w.before, w.after, "status")
-}
-
-// patchAttachment patches an attachment of which hollow is the only writer. The patch
-// is for this UID only.
-func patchAttachment(ctx context.Context, client kubernetes.Interface, before, after *storagev1.VolumeAttachment, subresource ...string) error {
-	was := before.DeepCopy()
-	was.UID = ""
-	patch, err := patchOf(was, after)
-	if err != nil {
-		return err
-	}
-	_, err = client.StorageV1().VolumeAttachments().Patch(ctx, after.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, subresource...)
-	return ignoreNotFound(err)
 }
 
 // patchOf returns the patch from one object to another.

@@ -83,7 +83,7 @@ func TestDrain_NamespaceDeleting_PodIsDeleted(t *testing.T) {
 	w := newDrainWorld(t, cluster.ControlPlane)
 	other := w.control.Namespace(t, "going")
 	pod := w.pod(t, "held", w.a, func(p *corev1.Pod) { p.Namespace = other })
-	w.nodes.Freeze(w.a, true) // its containers cannot stop
+	w.nodes.Silence(w.a, true) // its containers do not stop
 	require.NoError(t, w.client.CoreV1().Namespaces().Delete(t.Context(), other, metav1.DeleteOptions{}))
 	w.until(t, "its namespace takes it along", func(ctx context.Context) bool {
 		now, err := w.client.CoreV1().Pods(other).Get(ctx, "held", metav1.GetOptions{})
@@ -102,7 +102,7 @@ func TestDrain_NamespaceDeleting_PodIsDeleted(t *testing.T) {
 		require.FailNow(t, "it is over", "%v", g.plan)
 	case <-time.After(300 * time.Millisecond):
 	}
-	w.nodes.Freeze(w.a, false)
+	w.nodes.Silence(w.a, false)
 	require.NoError(t, g.end(t).err)
 	require.Equal(t, drain.Drained, g.plan.Outcome)
 }

@@ -27,7 +27,7 @@ func (w *drainWorld) claim(t *testing.T, name string) {
 		ObjectMeta: metav1.ObjectMeta{Name: full},
 		Spec: corev1.PersistentVolumeSpec{
 			Capacity: gib, AccessModes: modes, ClaimRef: &corev1.ObjectReference{Namespace: w.ns, Name: name},
-			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: w.driver, VolumeHandle: full}},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: csiDriver, VolumeHandle: full}},
 		},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -93,12 +93,15 @@ func (w *drainWorld) agents(t *testing.T, name, claim string) {
 func TestDrain_Volumes_WaitsUntilDetached(t *testing.T) {
 	t.Parallel()
 	w := newDrainWorld(t, cluster.ControlPlane)
+	attachVolumes(t, w.client, w.ns)
 	w.claim(t, "moves")
 	w.claim(t, "stays")
 	w.agents(t, "agent", "stays")
 	pod := w.pod(t, "web", w.a, claiming("moves"))
-	require.NotNil(t, w.attachment(t, w.a, "moves"))
-	require.NotNil(t, w.attachment(t, w.a, "stays"))
+	for _, claim := range []string{"moves", "stays"} {
+		//nolint:contextcheck // attachment has that of the test
+		w.until(t, "it is attached", func(context.Context) bool { a := w.attachment(t, w.a, claim); return a != nil && a.Status.Attached })
+	}
 
 	p := lenient
 	p.Volumes = drain.VolumePolicy{Wait: true, DetachTimeout: time.Minute}
@@ -112,5 +115,5 @@ func TestDrain_Volumes_WaitsUntilDetached(t *testing.T) {
 	require.Nil(t, w.attachment(t, w.a, "moves"), "it is over when the volume is detached")
 	require.NotNil(t, w.attachment(t, w.a, "stays"))
 	require.Less(t, g.at.Sub(began), 30*time.Second, "the volume of the agent costs no time")
-	t.Logf("drained after %s, with a second to detach", g.at.Sub(began).Round(time.Millisecond))
+	t.Logf("drained after %s, with 3 s to detach", g.at.Sub(began).Round(time.Millisecond))
 }

@@ -27,16 +27,12 @@ import (
 	"github.com/machinist-dev/machinist/examples/hollow"
 )
 
-// csiDriver is the CSI driver of the drain tests.
-const csiDriver = "csi.example.com"
-
 // drainWorld is a namespace with two Nodes and no machines, for tests of package drain without the
 // rest of this project.
 type drainWorld struct {
 	control *controlplane.ControlPlane
 	client  kubernetes.Interface
 	ns      string
-	driver  string // of volumes
 	a, b    string // Nodes
 	nodes   *hollow.Nodes
 }
@@ -48,12 +44,11 @@ func newDrainWorld(t *testing.T, c *controlplane.ControlPlane) *drainWorld {
 	config.UserAgent = "drain"
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
-	w := &drainWorld{control: c, client: client, ns: c.Namespace(t, "drain"), driver: csiDriver}
+	w := &drainWorld{control: c, client: client, ns: c.Namespace(t, "drain")}
 	w.a, w.b = w.ns+"-a", w.ns+"-b"
 	up := time.Now().Add(-time.Minute)
 	w.nodes = &hollow.Nodes{
 		Client: client, LeaseInterval: 5 * time.Second, PodStopTime: 300 * time.Millisecond,
-		Attachers: []string{csiDriver}, AttachTime: 200 * time.Millisecond, DetachTime: time.Second,
 		VMs: func() []hollow.VM {
 			return []hollow.VM{{ProviderID: "drain:///" + w.a, NodeName: w.a, UpSince: up}, {ProviderID: "drain:///" + w.b, NodeName: w.b, UpSince: up}}
 		},

@@ -3,7 +3,12 @@
 package scenarios_test
 
 import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/examples/audit"
@@ -32,7 +37,11 @@ func replacing(log audit.Log, group map[types.UID]bool) (most, failed int) {
 	return most, len(lost)
 }
 
-// sick lets the Node of a machine report that it is not ready.
-func sick(s *env.Env, machine string) {
-	s.Nodes.Report(s.NodeName(machine), corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "Sick", Message: "as it was told"})
+// sick sets a condition of the Node of a machine that its kubelet does not know, as a problem detector
+// does. The machine is unhealthy while it is true.
+func sick(t *testing.T, s *env.Env, machine string, is corev1.ConditionStatus) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"KernelDeadlock","status":%q,"reason":"Test","message":"set by the test"}]}}`, is)
+	_, err := s.Client.CoreV1().Nodes().Patch(t.Context(), s.NodeName(machine), types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	require.NoError(t, err)
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +27,17 @@ func mark(t *testing.T, s *env.Env, machine string, labels, annotations map[stri
 	require.NoError(t, err)
 	_, err = s.Client.CoreV1().Nodes().Patch(t.Context(), s.NodeName(machine), mergePatch, patch, metav1.PatchOptions{})
 	require.NoError(t, err)
+}
+
+// reportUpdate reports the result of an update in place, as the agent of the Node does. Without a
+// problem it has succeeded.
+func reportUpdate(t *testing.T, s *env.Env, machine, problem string) {
+	t.Helper()
+	result, reason := v1alpha1.LabelValueNodeUpdateSuccessful, any(nil)
+	if problem != "" {
+		result, reason = v1alpha1.LabelValueNodeUpdateFailed, problem
+	}
+	mark(t, s, machine, map[string]any{v1alpha1.LabelKeyNodeUpdateResult: result}, map[string]any{v1alpha1.AnnotationKeyMachineUpdateFailedReason: reason})
 }
 
 // step holds when the update in place of a machine's Node has come to a step.
@@ -83,9 +93,7 @@ const (
 
 func TestInPlaceUpdate_ByUserAndController_Succeeds(t *testing.T) {
 	t.Parallel()
-	o := fastOptions()
-	o.Nodes.UpdateTime = time.Second
-	s := cluster.Set(t, "inplace", o)
+	s := cluster.Set(t, "inplace", fastOptions())
 	s.StartManager(t, "manager")
 	ctx := t.Context()
 	require.NoError(t, s.Class(ctx, "small"))
@@ -101,13 +109,14 @@ func TestInPlaceUpdate_ByUserAndController_Succeeds(t *testing.T) {
 	s.Wait(t, patience, "the pods are ready", ready(s, "app", 9))
 	vms := s.Cloud.Snapshot().VMs
 	auto, manual := steps(t, s, "auto"), steps(t, s, "manual")
-	s.Nodes.FailUpdates(s.NodeName("manual"), "the disk is full")
 
 	// A user selects a candidate when it suits him: until then nothing happens to it.
 	mark(t, s, "manual", map[string]any{candidate: "true"}, nil)
 	s.Wait(t, patience, "it is a candidate", took(manual, v1alpha1.CandidateForUpdate))
 	// A controller selects what it has made a candidate.
 	mark(t, s, "auto", map[string]any{candidate: "true", selected: "true"}, nil)
+	s.Wait(t, patience, "the other is ready for the update", step(s, "auto", v1alpha1.ReadyForUpdate))
+	reportUpdate(t, s, "auto", "")
 	s.Wait(t, patience, "the other is updated", took(auto, v1alpha1.CandidateForUpdate, v1alpha1.SelectedForUpdate,
 		v1alpha1.DrainSuccessful, v1alpha1.ReadyForUpdate, v1alpha1.UpdateSuccessful))
 	s.Wait(t, patience, "it runs again", running(s, "auto"))
@@ -121,6 +130,8 @@ func TestInPlaceUpdate_ByUserAndController_Succeeds(t *testing.T) {
 	require.NoError(t, err)
 
 	mark(t, s, "manual", map[string]any{selected: "true"}, nil)
+	s.Wait(t, patience, "it is ready for the update", step(s, "manual", v1alpha1.ReadyForUpdate))
+	reportUpdate(t, s, "manual", "the disk is full")
 	s.Wait(t, patience, "the agent gives up", took(manual, v1alpha1.CandidateForUpdate, v1alpha1.SelectedForUpdate,
 		v1alpha1.DrainSuccessful, v1alpha1.ReadyForUpdate, v1alpha1.UpdateFailed))
 	s.Wait(t, patience, "it has failed", in(s, "manual", v1alpha1.MachineInPlaceUpdateFailed))
@@ -130,7 +141,7 @@ func TestInPlaceUpdate_ByUserAndController_Succeeds(t *testing.T) {
 	require.Equal(t, v1alpha1.MachineStateFailed, op.State)
 	require.Contains(t, op.Description, "failed to update dependencies: the disk is full")
 	require.Contains(t, conditionOf(node(t, s, "manual"), v1alpha1.NodeInPlaceUpdate).Message, "the disk is full")
-	s.Nodes.FailUpdates(s.NodeName("manual"), "") // the agent tries again
+	reportUpdate(t, s, "manual", "") // the agent tries again
 	s.Wait(t, patience, "it runs again", running(s, "manual"))
 
 	s.Wait(t, patience, "its phases", went(s, machine(t, s, "auto").UID, "Pending", "Running", "InPlaceUpdating", "InPlaceUpdateSuccessful", "Running"))

@@ -4,8 +4,6 @@ package scenarios_test
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,55 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/machinist-dev/machinist/examples/e2e/env"
 )
-
-const (
-	// kubeletDriver is the CSI driver of volumes on kubelets.
-	kubeletDriver = "csi.kubelets.example.com"
-	// detachTime is how long its attacher takes to detach a volume.
-	detachTime = 3 * time.Second
-	// attacherFinalizer is on attachments whose volume may be attached.
-	attacherFinalizer = "external-attacher/csi-kubelets-example-com"
-)
-
-// attachVolumes plays the external attacher of the driver for the Nodes of an environment until the
-// test ends.
-func attachVolumes(t *testing.T, s *env.Env) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			list, err := s.Client.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
-			for i := 0; err == nil && i < len(list.Items); i++ {
-				if a := &list.Items[i]; a.Spec.Attacher == kubeletDriver && strings.HasPrefix(a.Spec.NodeName, s.Namespace+"-") {
-					attachVolume(ctx, s, a)
-				}
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(100 * time.Millisecond):
-			}
-		}
-	}()
-	t.Cleanup(func() { cancel(); <-done })
-}
-
-// attachVolume does the next step for an attachment. What fails is repeated.
-func attachVolume(ctx context.Context, s *env.Env, a *storagev1.VolumeAttachment) {
-	api := s.Client.StorageV1().VolumeAttachments()
-	switch guarded := slices.Contains(a.Finalizers, attacherFinalizer); {
-	case a.DeletionTimestamp != nil && guarded && time.Since(a.DeletionTimestamp.Time) > detachTime:
-		_, _ = api.Patch(ctx, a.Name, mergePatch, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-	case a.DeletionTimestamp == nil && !guarded:
-		_, _ = api.Patch(ctx, a.Name, mergePatch, []byte(`{"metadata":{"finalizers":["`+attacherFinalizer+`"]}}`), metav1.PatchOptions{})
-	case a.DeletionTimestamp == nil && !a.Status.Attached:
-		_, _ = api.Patch(ctx, a.Name, mergePatch, []byte(`{"status":{"attached":true}}`), metav1.PatchOptions{}, "status")
-	}
-}
 
 // TestKubelets_Volume_VMStaysUntilDetached lets the attach-detach controller attach a volume to a real
 // kubelet, which cannot mount it without a driver.
@@ -71,13 +21,13 @@ func TestKubelets_Volume_VMStaysUntilDetached(t *testing.T) {
 	s.StartManager(t, "manager")
 	ctx := t.Context()
 	_, err := s.Client.StorageV1().CSIDrivers().Create(ctx, &storagev1.CSIDriver{
-		ObjectMeta: metav1.ObjectMeta{Name: kubeletDriver}, Spec: storagev1.CSIDriverSpec{AttachRequired: new(true)},
+		ObjectMeta: metav1.ObjectMeta{Name: csiDriver}, Spec: storagev1.CSIDriverSpec{AttachRequired: new(true)},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		_ = s.Client.StorageV1().CSIDrivers().Delete(context.WithoutCancel(ctx), kubeletDriver, metav1.DeleteOptions{})
+		_ = s.Client.StorageV1().CSIDrivers().Delete(context.WithoutCancel(ctx), csiDriver, metav1.DeleteOptions{})
 	})
-	attachVolumes(t, s)
+	attachVolumes(t, s.Client, s.Namespace)
 	require.NoError(t, s.Class(ctx, "small"))
 	create(t, s, s.Machine("a", "small"))
 	s.Wait(t, patience, "it runs", running(s, "a"))
@@ -86,7 +36,7 @@ func TestKubelets_Volume_VMStaysUntilDetached(t *testing.T) {
 		[]byte(`{"metadata":{"annotations":{"volumes.kubernetes.io/controller-managed-attach-detach":"true"}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 
-	w := &drainWorld{control: s.Cluster.ControlPlane, client: s.Client, ns: s.Namespace, driver: kubeletDriver}
+	w := &drainWorld{control: s.Cluster.ControlPlane, client: s.Client, ns: s.Namespace}
 	w.claim(t, "data")
 	set := s.ReplicaSet("db", 1)
 	set.Spec.Template.Spec.Volumes = []corev1.Volume{volumeOf("data")}

@@ -147,7 +147,7 @@ func TestPreservation_FailedMachine_ReplacedAfterwards(t *testing.T) {
 	s.Wait(t, patience, "they run on", in(s, failed[0].Name, v1alpha1.MachineRunning))
 	require.True(t, expiry(t, s, failed[0].Name).IsZero(), "nothing has failed yet")
 	for _, m := range failed {
-		sick(s, m.Name)
+		sick(t, s, m.Name, corev1.ConditionTrue)
 	}
 	for _, m := range failed { // a machine that is preserved is not being replaced, so that the other may fail meanwhile
 		s.Wait(t, patience, "it fails", in(s, m.Name, v1alpha1.MachineFailed))
@@ -206,7 +206,7 @@ func TestPreservation_FailedMachineRecovers_IsRunning(t *testing.T) {
 	}
 	for _, name := range []string{"recovers", "let-go"} {
 		s.Wait(t, patience, "it runs", running(s, name))
-		sick(s, name)
+		sick(t, s, name, corev1.ConditionTrue)
 	}
 	for _, name := range []string{"recovers", "let-go"} {
 		s.Wait(t, patience, "it fails", in(s, name, v1alpha1.MachineFailed))
@@ -218,7 +218,7 @@ func TestPreservation_FailedMachineRecovers_IsRunning(t *testing.T) {
 	s.Wait(t, patience, "it is let go", unpreserved(s, "let-go"))
 	require.Equal(t, v1alpha1.MachineFailed, machine(t, s, "let-go").Status.CurrentStatus.Phase, "it is not replaced")
 
-	s.Nodes.Report(s.NodeName("recovers"), corev1.NodeCondition{Type: corev1.NodeReady})
+	sick(t, s, "recovers", corev1.ConditionFalse)
 	s.Wait(t, patience, "it runs again", running(s, "recovers"))
 	s.Wait(t, patience, "nothing is left of it", unpreserved(s, "recovers"))
 	removeAll(t, s)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -30,7 +31,7 @@ func TestRoll_UnavailableMachines_ReplacedFirst(t *testing.T) {
 	unimportant := before[1].UID
 	annotate(t, s, before[1].Name, v1alpha1.MachinePriority, "2")
 	broken = before[3].UID
-	sick(s, before[3].Name)
+	sick(t, s, before[3].Name, corev1.ConditionTrue)
 	s.Wait(t, patience, "one is broken", in(s, before[3].Name, v1alpha1.MachineUnknown))
 
 	roll(t, s, "workers", "large")
