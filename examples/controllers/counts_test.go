@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
@@ -73,5 +74,49 @@ func TestMachine_Created_IsNotRead(t *testing.T) {
 		synctest.Wait()
 		require.Zero(t, reads.Load())
 		require.Equal(t, v1alpha1.MachineRunning, r.phase("m"))
+	})
+}
+
+// TestDeployment_OnlyCountersChange_StatusOnceASecond lets ten machines become unhealthy, one every
+// 300 ms, and counts the writes of the status of their deployment.
+func TestDeployment_OnlyCountersChange_StatusOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 10
+		ctx := t.Context()
+		r := newHarness(t)
+		var writes atomic.Int32
+		clients, ok := r.machines.(*fake.Clientset)
+		require.True(t, ok)
+		clients.PrependReactor("update", "machinedeployments", func(a clienttesting.Action) (bool, apiruntime.Object, error) {
+			if a.GetSubresource() == "status" {
+				writes.Add(1)
+			}
+			return false, nil, nil
+		})
+		available := func() int32 {
+			d, err := r.machines.MachineV1alpha1().MachineDeployments(namespace).Get(ctx, "d", metav1.GetOptions{})
+			require.NoError(t, err)
+			return d.Status.AvailableReplicas
+		}
+		r.start()
+		r.create("class-user")
+		r.deploy(ctx, size)
+		time.Sleep(time.Minute)
+		require.EqualValues(t, size, available())
+
+		nodes, err := r.nodes.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		require.NoError(t, err)
+		before, began := writes.Load(), time.Now()
+		for _, n := range nodes.Items {
+			_, err := r.nodes.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType,
+				[]byte(`{"status":{"conditions":[{"type":"KernelDeadlock","status":"True"}]}}`), metav1.PatchOptions{}, "status")
+			require.NoError(t, err)
+			time.Sleep(300 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		require.Zero(t, available(), "the last write is made")
+		took := writes.Load() - before
+		require.LessOrEqual(t, took, int32(time.Since(began).Seconds())+2, "with the first, which changes the condition Available")
+		require.Greater(t, took, int32(2))
 	})
 }

@@ -42,7 +42,7 @@ func parse(args []string, errOut io.Writer) (settings, error) {
 	s := settings{}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(errOut)
-	sizes := flags.String("machines", "100,1000", "sizes of the fleets, separated by `commas`")
+	sizes := flags.String("machines", "100,1000,3000", "sizes of the fleets, separated by `commas`")
 	flags.DurationVar(&s.timeout, "timeout", 20*time.Minute, "how long one phase may take")
 	flags.IntVar(&s.qps, "qps", 10000, "requests a second of each client of the manager; the targets are met without a limit that is felt")
 	flags.IntVar(&s.burst, "burst", 10000, "requests at once of each client of the manager")

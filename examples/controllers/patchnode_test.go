@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// staleNode returns a reconciler, and an observation of a Node that another client has changed since:
+// it has replaced the taints, and added a label and an image.
+func staleNode(t *testing.T) (*machineReconciler, *machine.Observation) {
+	t.Helper()
+	cluster := draintest.New(draintest.Options{})
+	require.NoError(t, cluster.Add(&corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"first": "1"}},
+		Spec:       corev1.NodeSpec{Taints: []corev1.Taint{{Key: "old", Effect: corev1.TaintEffectNoSchedule}}},
+	}))
+	client := cluster.Client()
+	node, err := client.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
+	require.NoError(t, err)
+	newer := node.DeepCopy()
+	newer.Labels["theirs"] = "1"
+	newer.Spec.Taints = []corev1.Taint{{Key: "theirs", Effect: corev1.TaintEffectNoSchedule}}
+	newer, err = client.CoreV1().Nodes().Update(t.Context(), newer, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	newer.Status.Images = []corev1.ContainerImage{{Names: []string{"image"}}}
+	_, err = client.CoreV1().Nodes().UpdateStatus(t.Context(), newer, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	r := &machineReconciler{cfg: &Config{Target: client}, writtenNode: newWritten[*corev1.Node](func(types.UID) bool { return true })}
+	return r, &machine.Observation{Node: machine.NodeView{Node: node}}
+}
+
+func TestPatchNode_NodeChangedByOthers_TheirChangesStay(t *testing.T) {
+	r, in := staleNode(t)
+	after := in.Node.Node.DeepCopy()
+	after.Labels["ours"] = "1"
+	require.NoError(t, r.apply(t.Context(), in, nil, machine.UpdateNode{Node: after}))
+	require.Equal(t, map[string]string{"first": "1", "theirs": "1", "ours": "1"}, in.Node.Node.Labels)
+	require.Equal(t, "theirs", in.Node.Node.Spec.Taints[0].Key)
+
+	after = in.Node.Node.DeepCopy()
+	after.Status.Images, in.Node.Node.Status.Images = nil, nil // as in the cache
+	after.Status.Capacity = corev1.ResourceList{"example.com/gpu": *after.Status.Capacity.Cpu()}
+	require.NoError(t, r.apply(t.Context(), in, nil, machine.UpdateNodeCapacity{Node: after}))
+	require.Contains(t, in.Node.Node.Status.Capacity, corev1.ResourceName("example.com/gpu"))
+	require.Len(t, in.Node.Node.Status.Images, 1)
+}
+
+func TestPatchNode_TaintsOfAChangedNode_AreNotReplaced(t *testing.T) {
+	r, in := staleNode(t)
+	after := in.Node.Node.DeepCopy()
+	after.Spec.Taints = append(after.Spec.Taints, corev1.Taint{Key: "ours", Effect: corev1.TaintEffectNoSchedule})
+	require.NoError(t, r.apply(t.Context(), in, nil, machine.UpdateNode{Node: after}))
+	require.Len(t, in.Node.Node.Spec.Taints, 1)
+	require.Equal(t, "theirs", in.Node.Node.Spec.Taints[0].Key, "the next decision uses the newer Node")
+
+	after = in.Node.Node.DeepCopy()
+	after.Spec.Taints = append(after.Spec.Taints, corev1.Taint{Key: "ours", Effect: corev1.TaintEffectNoSchedule})
+	require.NoError(t, r.apply(t.Context(), in, nil, machine.UpdateNode{Node: after}))
+	require.Len(t, in.Node.Node.Spec.Taints, 2)
+}
+
+func TestPatchNode_ConditionOfAChangedNode_OnlyThatOfAnUpdateWaits(t *testing.T) {
+	for of, set := range map[corev1.NodeConditionType]bool{v1alpha1.NodeTerminationCondition: true, v1alpha1.NodeInPlaceUpdate: false} {
+		r, in := staleNode(t)
+		do := machine.SetNodeCondition{NodeName: "n", Condition: corev1.NodeCondition{Type: of, Status: corev1.ConditionTrue}}
+		require.NoError(t, r.apply(t.Context(), in, nil, do))
+		require.Len(t, in.Node.Node.Status.Conditions, map[bool]int{true: 1}[set], of)
+		require.Contains(t, in.Node.Node.Labels, "theirs")
+	}
+}
+
+func TestPatchNode_OtherNodeOfTheName_IsNotChanged(t *testing.T) {
+	r, in := staleNode(t)
+	nodes := r.cfg.Target.CoreV1().Nodes()
+	require.NoError(t, nodes.Delete(t.Context(), "n", metav1.DeleteOptions{}))
+	_, err := nodes.Create(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	after := in.Node.Node.DeepCopy()
+	after.Labels["ours"] = "1"
+	require.True(t, apierrors.IsInvalid(r.apply(t.Context(), in, nil, machine.UpdateNode{Node: after})), "its UID is another")
+	live, err := nodes.Get(t.Context(), "n", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NotContains(t, live.Labels, "ours")
+}
