@@ -51,15 +51,10 @@ func newQueue(kind string, c clock.WithTicker, metrics workqueue.MetricsProvider
 // add enqueues an object.
 func (l *loop) add(o metav1.Object) { l.queue.Add(cache.MetaObjectToName(o)) }
 
-// Changes of machines are collected before the next pass over their set, and changes of sets before
-// the next pass over their deployment, so that machines that change together are counted together. A
-// pass counts all machines: the delay is collectEach for each of them, and at most collectMost.
-const (
-	collectEach = time.Millisecond
-	collectMost = 100 * time.Millisecond
-)
-
-// collectFor returns the delay for a set or a deployment.
+// collectFor returns how long changes of machines are collected before the next pass over their set, or
+// changes of sets before the next pass over their deployment, so that machines that change together
+// are counted together. A pass counts all machines: the delay is a millisecond for each of the first
+// hundred, and grows from a thousand machines on by a tenth of a millisecond for each.
 func collectFor(owner any) time.Duration {
 	var replicas int32
 	switch o := owner.(type) {
@@ -68,7 +63,8 @@ func collectFor(owner any) time.Duration {
 	case *v1alpha1.MachineDeployment:
 		replicas = max(o.Spec.Replicas, o.Status.Replicas)
 	}
-	return min(time.Duration(max(replicas, 0))*collectEach, collectMost)
+	each := time.Duration(max(replicas, 0)) * time.Millisecond
+	return max(min(each, 100*time.Millisecond), each/10)
 }
 
 // addOwner enqueues the controller of an object after the delay of the controller, or after wait if

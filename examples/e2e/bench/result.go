@@ -3,8 +3,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -59,6 +62,20 @@ type idleness struct {
 // rate returns the number of requests in a second.
 func (r idleness) rate() float64 {
 	return float64(len(r.requests)) / max(r.ended.Sub(r.began).Seconds(), 1e-9)
+}
+
+// most returns the three most frequent requests as text.
+func (r idleness) most() string {
+	counts := map[string]int{}
+	for _, q := range r.requests {
+		counts[write{q.Resource, q.Subresource, q.Verb}.String()]++
+	}
+	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(counts[b]-counts[a], cmp.Compare(a, b)) })
+	text := ""
+	for _, name := range names[:min(3, len(names))] {
+		text += fmt.Sprintf("; %d %s", counts[name], name)
+	}
+	return text
 }
 
 // phase returns the phase with a name; the zero phase if there is none.
@@ -135,8 +152,8 @@ func (r result) cpuOfLife() time.Duration {
 func (r result) printProcess(out io.Writer) {
 	if !r.idle.ended.IsZero() {
 		took := r.idle.ended.Sub(r.idle.began)
-		fmt.Fprintf(out, "\nidle for %.0f s after the rollout: %.2f requests/s beyond leases, %.1f ms CPU for each second\n",
-			took.Seconds(), r.idle.rate(), 1000*float64(r.idle.cpu)/float64(took))
+		fmt.Fprintf(out, "\nidle for %.0f s after the rollout: %.2f requests/s beyond leases, %.1f ms CPU for each second%s\n",
+			took.Seconds(), r.idle.rate(), 1000*float64(r.idle.cpu)/float64(took), r.idle.most())
 	}
 	cpu, memory := "not measured", "not measured"
 	if took := r.cpuOfLife(); took > 0 {
