@@ -33,7 +33,7 @@ func TestFlags_Each_SettingsOrError(t *testing.T) {
 		want []int
 		says string
 	}{
-		"the defaults":       {nil, []int{100, 1000}, ""},
+		"the defaults":       {nil, []int{100, 1000, 3000}, ""},
 		"sizes in any order": {[]string{"-machines", "20, 3,20"}, []int{3, 20}, ""},
 		"no number":          {[]string{"-machines", "1,x"}, nil, `"x" is no number`},
 		"nothing":            {[]string{"-machines", ""}, nil, "is no number"},
