@@ -36,7 +36,8 @@
 //   - A life in the largest fleet takes at most 9 requests to the control cluster without Events. It
 //     includes its share of the requests for sets, deployments and classes. The requests to the
 //     target cluster, for Nodes, pods and bootstrap tokens, are printed beside them.
-//   - The manager of an idle fleet makes at most 0.2 requests a second.
+//   - The manager of an idle fleet makes at most 0.2 requests a second, from 10 s after the rollout on,
+//     and 1 s more for each hundred machines: it has to remove the marks of the Nodes first.
 //   - A machine of the largest fleet costs at most 1.1 times as much CPU time in a rollout as a
 //     machine of the smallest, and at most 1.1 times as many requests in its life.
 //

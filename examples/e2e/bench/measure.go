@@ -31,6 +31,9 @@ func (s settings) managerFlags() []string {
 const (
 	// settling is how long a phase is measured after its last wait, because Events come late.
 	settling = 10 * time.Second
+	// unmarking is how long the manager may take after a rollout for each Node, whose marks of the
+	// rollout it removes. Before that it is not idle.
+	unmarking = 10 * time.Millisecond
 	// idling is how long the idle manager is measured.
 	idling = time.Minute
 	// nodeGrace is how long a Node may be silent. The kubelets renew their Leases every fifth of it:
@@ -81,6 +84,7 @@ func (r *result) play(ctx context.Context, c *env.Cluster, with settings, p plan
 			return nil, err
 		}
 		if next.idles {
+			wait(ctx, time.Duration(next.machines)*unmarking)
 			r.idle = idleness{began: time.Now(), cpu: -id.cpu()}
 			wait(ctx, idling)
 			r.idle.ended, r.idle.cpu = time.Now(), r.idle.cpu+id.cpu()
