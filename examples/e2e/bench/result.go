@@ -71,11 +71,11 @@ func (r idleness) most() string {
 		counts[write{q.Resource, q.Subresource, q.Verb}.String()]++
 	}
 	names := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(counts[b]-counts[a], cmp.Compare(a, b)) })
-	text := ""
+	var text strings.Builder
 	for _, name := range names[:min(3, len(names))] {
-		text += fmt.Sprintf("; %d %s", counts[name], name)
+		fmt.Fprintf(&text, "; %d %s", counts[name], name)
 	}
-	return text
+	return text.String()
 }
 
 // phase returns the phase with a name; the zero phase if there is none.
