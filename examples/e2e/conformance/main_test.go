@@ -31,7 +31,8 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(controlplane.Run(m, controlplane.Options{}, func(c *controlplane.ControlPlane) {
+	// The cluster in memory has no scheduler, which would write to pods that no Node takes.
+	os.Exit(controlplane.Run(m, controlplane.Options{WithoutScheduler: true}, func(c *controlplane.ControlPlane) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		plane, errPreparing = c, installKinds(ctx, c)

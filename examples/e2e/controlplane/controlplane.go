@@ -84,7 +84,10 @@ func (c *ControlPlane) start(ctx context.Context) error {
 	if err := c.startControllerManager(ctx); err != nil {
 		return err
 	}
-	return c.startScheduler(ctx)
+	if err := c.allowJoining(ctx); err != nil || c.options.WithoutScheduler {
+		return err
+	}
+	return c.startScheduler()
 }
 
 // retry starts a component anew, on other ports, when its ports were taken

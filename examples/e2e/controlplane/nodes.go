@@ -21,8 +21,8 @@ var joining = []struct{ name, group, role string }{
 	{"kubelet-approve-renewal", "system:nodes", "system:certificates.k8s.io:certificatesigningrequests:selfnodeclient"},
 }
 
-// startScheduler lets kubelets join with bootstrap tokens, and starts the scheduler.
-func (c *ControlPlane) startScheduler(ctx context.Context) error {
+// allowJoining lets kubelets join with bootstrap tokens.
+func (c *ControlPlane) allowJoining(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(c.config)
 	if err != nil {
 		return err
@@ -37,6 +37,10 @@ func (c *ControlPlane) startScheduler(ctx context.Context) error {
 			return err
 		}
 	}
+	return nil
+}
+
+func (c *ControlPlane) startScheduler() error {
 	user := rest.CopyConfig(c.config)
 	user.CertData, user.KeyData = c.keys.scheduler.cert, c.keys.scheduler.key
 	text, err := Kubeconfig(user)

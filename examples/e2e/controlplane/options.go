@@ -24,6 +24,10 @@ type Options struct {
 	// lifecycle controller calls it unknown. Hollow kubelets on a busy machine
 	// are late at times. Zero or less means 20 seconds.
 	NodeMonitorGracePeriod time.Duration
+
+	// WithoutScheduler starts no scheduler: pods are not bound, and their status does not
+	// say why.
+	WithoutScheduler bool
 }
 
 func (o Options) orDefaults() Options {
