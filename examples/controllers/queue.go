@@ -71,9 +71,11 @@ func collectFor(owner any) time.Duration {
 // that is longer. For an object without controller it enqueues all owners of the namespace, which may
 // adopt it.
 func (l *loop) addOwner(o metav1.Object, owners cache.SharedIndexInformer, wait time.Duration) {
-	keys, _ := owners.GetIndexer().IndexKeys(cache.NamespaceIndex, o.GetNamespace()) // every informer has this index
+	var keys []string
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		keys = []string{cache.NewObjectName(o.GetNamespace(), owner.Name).String()}
+	} else {
+		keys, _ = owners.GetIndexer().IndexKeys(cache.NamespaceIndex, o.GetNamespace()) // every informer has this index
 	}
 	for _, key := range keys {
 		owner, _, _ := owners.GetIndexer().GetByKey(key) // nil if it is not there
