@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -64,10 +66,15 @@ const (
 	step = 100 * time.Millisecond
 	// restart is the time after which a kubelet that exited starts again.
 	restart = time.Second
-	// recordFile and userDataFile are files in the folder of a VM.
+	// recordFile, userDataFile and logFile are files in the folder of a VM.
 	recordFile   = "vm.json"
 	userDataFile = "bootstrap-kubeconfig"
+	logFile      = "kubelet.log"
 )
+
+// rootLine is the line of its log in which kubemark names the root folder that it has made. It makes
+// one at each start, outside of the folder of the VM, and leaves it there.
+var rootLine = regexp.MustCompile(`Using (/tmp/hollow-kubelet\.[0-9]+) as root dir`)
 
 // Open returns the cloud of a folder, with the VMs and processes that an earlier Fleet left there.
 // The caller calls Run, and Close at the end. Two Fleets must not use a folder at the same time.
@@ -248,7 +255,7 @@ func (v *vm) keep(in drivertest.VM, program string, now time.Time) (killed bool,
 	return killed, err
 }
 
-// forget kills the kubelet of a VM and deletes its folder.
+// forget kills the kubelet of a VM and deletes its folders.
 func (f *Fleet) forget(id string) error {
 	v := f.vms[id]
 	if v.kubelet != nil {
@@ -257,11 +264,26 @@ func (f *Fleet) forget(id string) error {
 		}
 		v.kubelet = nil
 	}
+	if err := removeRoots(filepath.Join(v.folder, logFile)); err != nil {
+		return err
+	}
 	if err := os.RemoveAll(v.folder); err != nil {
 		return err
 	}
 	delete(f.vms, id)
 	return nil
+}
+
+// removeRoots deletes the root folders that a log names.
+func removeRoots(log string) error {
+	text, err := os.ReadFile(log)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // no kubelet has run
+	}
+	for _, match := range rootLine.FindAllSubmatch(text, -1) {
+		err = errors.Join(err, os.RemoveAll(string(match[1])))
+	}
+	return err
 }
 
 // PID returns the process ID of the kubelet of a Node, or 0 if there is none.
@@ -364,7 +386,7 @@ type process struct {
 
 // start starts the kubelet of a Node.
 func start(program, folder, node string) (*process, error) {
-	log, err := os.OpenFile(filepath.Join(folder, "kubelet.log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	log, err := os.OpenFile(filepath.Join(folder, logFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}

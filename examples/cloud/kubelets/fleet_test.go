@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -116,6 +117,26 @@ func TestKubelet_VM_StartsAndEndsWithIt(t *testing.T) {
 		return err == nil && len(left) == 0
 	})
 	require.Zero(t, f.PID("a"))
+}
+
+// TestKubelet_VMDeleted_NoRootFolderIsLeft starts a kubelet twice that makes its root folder where
+// kubemark does, and says so in its words.
+func TestKubelet_VMDeleted_NoRootFolderIsLeft(t *testing.T) {
+	t.Parallel()
+	f := open(t, kubelets.Options{Folder: t.TempDir(), Kubemark: script(t,
+		"root=/tmp/hollow-kubelet.$$; mkdir $root; echo \"I1124 Using $root as root dir for hollow-kubelet\" >&2; "+forever)})
+	vm := f.Cloud.AddVM(drivertest.VM{Namespace: "shoot", Machine: "a"})
+	first := started(t, f, "a")
+	require.NoError(t, f.Reboot("a"))
+	second := started(t, f, "a")
+	for _, pid := range []int{first, second} {
+		require.DirExists(t, fmt.Sprint("/tmp/hollow-kubelet.", pid))
+	}
+	f.Cloud.Terminate(vm.ProviderID)
+	eventually(t, "both are deleted", func() bool {
+		left, err := filepath.Glob("/tmp/hollow-kubelet.*")
+		return err == nil && !slices.Contains(left, fmt.Sprint("/tmp/hollow-kubelet.", first)) && !slices.Contains(left, fmt.Sprint("/tmp/hollow-kubelet.", second))
+	})
 }
 
 func TestKubelet_KilledByAnother_VMStops(t *testing.T) {
