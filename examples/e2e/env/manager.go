@@ -71,6 +71,8 @@ func (s *Env) Program(program, name string, flags ...string) *Manager {
 	kubeconfig := s.kubeconfigOf(m.account)
 	m.flags = []string{
 		"--target-kubeconfig=" + kubeconfig, "--namespace=" + s.Namespace, "--leader-elect-resource-namespace=" + s.ManagerNamespace(), "-v=2",
+		// A leader that a busy computer leaves waiting does not end. One that ends gives the lease back.
+		"--leader-elect-lease-duration=90s", "--leader-elect-renew-deadline=1m",
 	}
 	if program != manifests.MachineControllerManager {
 		m.flags = append(m.flags, "--simulated-cloud="+s.url)

@@ -70,7 +70,7 @@ func fastOptions() env.Options {
 // was killed. A leader of theirs that the API server leaves waiting ends only after
 // seconds: another control plane may be starting on the same machine.
 func withShortLease(o env.Options) env.Options {
-	o.Flags = append(o.Flags, "--leader-elect-lease-duration=8s", "--leader-elect-renew-deadline=6s", "--leader-elect-retry-period=500ms")
+	o.Flags = append(o.Flags, "--leader-elect-lease-duration=12s", "--leader-elect-renew-deadline=10s", "--leader-elect-retry-period=500ms")
 	return o
 }
 
