@@ -26,7 +26,7 @@ func TestOrphans_ManyClasses_OneListOfTheMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const classes, period = 20, time.Minute
 		r := newHarness(t)
-		r.orphans = safety.Policy{Period: period}
+		r.orphans, r.tick = safety.Policy{Period: period}, time.Second
 		var lists atomic.Int32
 		clients, ok := r.machines.(*fake.Clientset)
 		require.True(t, ok)
@@ -68,6 +68,7 @@ func TestMachine_Created_IsNotRead(t *testing.T) {
 			}
 			return false, nil, nil
 		})
+		r.tick = 100 * time.Millisecond
 		r.start()
 		r.create("m")
 		time.Sleep(time.Minute)
@@ -98,6 +99,7 @@ func TestDeployment_OnlyCountersChange_StatusOnceASecond(t *testing.T) {
 			require.NoError(t, err)
 			return d.Status.AvailableReplicas
 		}
+		r.tick = 100 * time.Millisecond
 		r.start()
 		r.create("class-user")
 		r.deploy(ctx, size)
