@@ -54,7 +54,8 @@ func (l *loop) add(o metav1.Object) { l.queue.Add(cache.MetaObjectToName(o)) }
 // collectFor returns how long changes of machines are collected before the next pass over their set, or
 // changes of sets before the next pass over their deployment, so that machines that change together
 // are counted together. A pass counts all machines: the delay is a millisecond for each of the first
-// hundred, and grows from a thousand machines on by a tenth of a millisecond for each.
+// hundred, and from 500 machines on a fifth of a millisecond for each of them. So passes take the same
+// share of the time for any larger number.
 func collectFor(owner any) time.Duration {
 	var replicas int32
 	switch o := owner.(type) {
@@ -64,7 +65,7 @@ func collectFor(owner any) time.Duration {
 		replicas = max(o.Spec.Replicas, o.Status.Replicas)
 	}
 	each := time.Duration(max(replicas, 0)) * time.Millisecond
-	return max(min(each, 100*time.Millisecond), each/10)
+	return max(min(each, 100*time.Millisecond), each/5)
 }
 
 // addOwner enqueues the controller of an object after the delay of the controller, or after wait if
