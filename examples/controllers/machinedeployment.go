@@ -60,7 +60,7 @@ func newMachineDeployments(cfg *Config, c *caches) *machineDeploymentReconciler 
 	r.written = newWritten[*api.MachineDeployment](shows[*api.MachineDeployment](deployments))
 	r.loop = newLoop(cfg, "machinedeployment", r.pass)
 	r.wakeWithFreeze(deployments, time.Second)
-	on(deployments, each(func(d *api.MachineDeployment) { r.add(d) }))
+	on(deployments, addChanged[*api.MachineDeployment](r.loop))
 	onDelete(deployments, func(d *api.MachineDeployment) {
 		r.expected.forget(d.UID)
 		r.counted.forget(d.UID)

@@ -66,7 +66,7 @@ func newMachineSets(cfg *Config, c *caches) *machineSetReconciler {
 	r.written = newWritten[*api.MachineSet](shows[*api.MachineSet](sets))
 	r.loop = newLoop(cfg, "machineset", r.pass)
 	r.wakeWithFreeze(sets, time.Second)
-	on(sets, each(func(s *api.MachineSet) { r.add(s) }))
+	on(sets, addChanged[*api.MachineSet](r.loop))
 	onDelete(sets, func(s *api.MachineSet) {
 		r.memory.forget(s.UID)
 		r.written.forget(s.UID)

@@ -4,11 +4,13 @@ package controllers
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -50,6 +52,27 @@ func newQueue(kind string, c clock.WithTicker, metrics workqueue.MetricsProvider
 
 // add enqueues an object.
 func (l *loop) add(o metav1.Object) { l.queue.Add(cache.MetaObjectToName(o)) }
+
+// addChanged returns a function that enqueues a set or deployment after a change: if only its status
+// has changed after the delay of its machines, since its passes write the status, otherwise at once.
+func addChanged[T object](l *loop) func(before, after T) {
+	var none T
+	return func(before, after T) {
+		if before != none && after != none && onlyStatus(before, after) {
+			l.queue.AddAfter(cache.MetaObjectToName(after), collectFor(after))
+			return
+		}
+		each(func(o T) { l.add(o) })(before, after)
+	}
+}
+
+// onlyStatus reports whether nothing but the status differs between two versions of an object, whose
+// spec and deletion change its generation.
+func onlyStatus(a, b metav1.Object) bool {
+	return a.GetGeneration() == b.GetGeneration() &&
+		maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations()) &&
+		slices.Equal(a.GetFinalizers(), b.GetFinalizers()) && equality.Semantic.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences())
+}
 
 // collectFor returns how long changes of machines are collected before the next pass over their set, or
 // changes of sets before the next pass over their deployment, so that machines that change together

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -110,4 +111,46 @@ func TestCollectFor_Replicas_DelayGrowsWithThem(t *testing.T) {
 		require.Equal(t, want, collectFor(&v1alpha1.MachineSet{Status: v1alpha1.MachineSetStatus{Replicas: replicas}}), "machines that are deleted")
 	}
 	require.Zero(t, collectFor(nil))
+}
+
+// TestAddChanged_OnlyStatus_Waits changes one thing of a set at a time, and looks at whether its pass
+// waits. A set of a hundred machines waits 100 ms.
+func TestAddChanged_OnlyStatus_Waits(t *testing.T) {
+	set := func(change func(*v1alpha1.MachineSet)) *v1alpha1.MachineSet {
+		s := &v1alpha1.MachineSet{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "s", Generation: 1, Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"a": "b"},
+				Finalizers: []string{"a"}, OwnerReferences: []metav1.OwnerReference{{UID: "a", Controller: new(true)}},
+			},
+			Spec: v1alpha1.MachineSetSpec{Replicas: 100},
+		}
+		change(s)
+		return s
+	}
+	same := set(func(*v1alpha1.MachineSet) {})
+	cases := map[string]struct {
+		before, after *v1alpha1.MachineSet
+		waits         bool
+	}{
+		"created":     {nil, same, false},
+		"deleted":     {same, nil, false},
+		"status":      {same, set(func(s *v1alpha1.MachineSet) { s.Status.Replicas, s.ResourceVersion = 1, "2" }), true},
+		"generation":  {same, set(func(s *v1alpha1.MachineSet) { s.Generation = 2 }), false},
+		"labels":      {same, set(func(s *v1alpha1.MachineSet) { s.Labels = nil }), false},
+		"annotations": {same, set(func(s *v1alpha1.MachineSet) { s.Annotations["a"] = "c" }), false},
+		"finalizers":  {same, set(func(s *v1alpha1.MachineSet) { s.Finalizers = nil }), false},
+		"owners":      {same, set(func(s *v1alpha1.MachineSet) { s.OwnerReferences[0].Controller = nil }), false},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := &loop{queue: newQueue("machineset", clock.RealClock{}, nil)}
+				defer l.queue.ShutDown()
+				addChanged[*v1alpha1.MachineSet](l)(tc.before, tc.after)
+				began := time.Now()
+				_, _ = l.queue.Get()
+				require.Equal(t, tc.waits, time.Since(began) == 100*time.Millisecond)
+			})
+		})
+	}
 }
