@@ -41,7 +41,7 @@ type machineDeploymentReconciler struct {
 }
 
 // batchDelay is how long changes of machines are collected before the next pass over their
-// deployment. It acts upon the changes of its sets, which have a shorter delay.
+// deployment. It acts upon the changes of its sets, whose delay is shorter up to 3,000 machines.
 const batchDelay = time.Second
 
 func newMachineDeployments(cfg *Config, c *caches) *machineDeploymentReconciler {

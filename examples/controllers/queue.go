@@ -77,7 +77,7 @@ func onlyStatus(a, b metav1.Object) bool {
 // collectFor returns how long changes of machines are collected before the next pass over their set, or
 // changes of sets before the next pass over their deployment, so that machines that change together
 // are counted together. A pass counts all machines: the delay is a millisecond for each of the first
-// hundred, and from 500 machines on a fifth of a millisecond for each of them. So passes take the same
+// hundred, and from 300 machines on a third of a millisecond for each of them. So passes take the same
 // share of the time for any larger number.
 func collectFor(owner any) time.Duration {
 	var replicas int32
@@ -88,7 +88,7 @@ func collectFor(owner any) time.Duration {
 		replicas = max(o.Spec.Replicas, o.Status.Replicas)
 	}
 	each := time.Duration(max(replicas, 0)) * time.Millisecond
-	return max(min(each, 100*time.Millisecond), each/5)
+	return max(min(each, 100*time.Millisecond), each/3)
 }
 
 // addOwner enqueues the controller of an object after the delay of the controller, or after wait if

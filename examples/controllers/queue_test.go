@@ -105,7 +105,7 @@ func TestMachineDeployment_ApplyFails_LastIsTheFailedAction(t *testing.T) {
 
 func TestCollectFor_Replicas_DelayGrowsWithThem(t *testing.T) {
 	for replicas, want := range map[int32]time.Duration{
-		-1: 0, 0: 0, 20: 20 * time.Millisecond, 500: 100 * time.Millisecond, 3000: 600 * time.Millisecond,
+		-1: 0, 0: 0, 20: 20 * time.Millisecond, 300: 100 * time.Millisecond, 3000: time.Second,
 	} {
 		require.Equal(t, want, collectFor(&v1alpha1.MachineDeployment{Spec: v1alpha1.MachineDeploymentSpec{Replicas: replicas}}))
 		require.Equal(t, want, collectFor(&v1alpha1.MachineSet{Status: v1alpha1.MachineSetStatus{Replicas: replicas}}), "machines that are deleted")
