@@ -28,12 +28,16 @@ type unmanaged struct {
 	state    safety.UnmanagedState // passes do not run concurrently
 }
 
+// markDelay is how long changes of Nodes and machines are collected before the next pass, which looks
+// at all of them. Nodes are marked after minutes, and nothing waits for the end of a mark.
+const markDelay = 5 * time.Second
+
 // newUnmanaged returns the controller. It needs a target cluster.
 func newUnmanaged(cfg *Config, c *caches) *unmanaged {
 	nodes, machines := c.target.Core().V1().Nodes(), c.machines.Machine().V1alpha1().Machines()
 	r := &unmanaged{cfg: cfg, nodes: nodes.Lister(), machines: machines.Lister()}
 	r.loop = newLoop(cfg, "unmanaged", r.pass)
-	soon := func() { r.queue.AddAfter(cache.ObjectName{}, batchDelay) }
+	soon := func() { r.queue.AddAfter(cache.ObjectName{}, markDelay) }
 	cfg.freeze.wake = append(cfg.freeze.wake, soon)
 	on(nodes.Informer(), func(before, after *corev1.Node) {
 		if before == nil || after != nil && markChanged(before, after) {

@@ -106,7 +106,7 @@ func TestUnmanaged_NodeJoinedByHand_MarkedAtTheTimeoutAndUnmarkedWithItsMachine(
 		require.Equal(t, passes, r.passes, "nothing is to be done")
 
 		r.create("m", "n")
-		time.Sleep(2 * time.Second)
+		time.Sleep(markDelay + time.Second)
 		require.False(t, r.marked("n"), "its machine has appeared")
 		require.False(t, r.marked("other"))
 		require.Contains(t, r.node("other").Finalizers, v1alpha1.NodeFinalizerName)
@@ -130,7 +130,7 @@ func TestUnmanaged_ConcurrentWritesToTheNode_AreKept(t *testing.T) {
 		require.True(t, r.marked("n"))
 		require.Len(t, r.node("n").Annotations, kubelet+2)
 		r.create("m", "n")
-		time.Sleep(2 * time.Second)
+		time.Sleep(markDelay + time.Second)
 		require.Len(t, r.node("n").Annotations, kubelet+1)
 		require.Empty(t, r.failed, "a patch of one key has no conflict")
 	})
@@ -163,7 +163,7 @@ func TestUnmanaged_Freeze_MarksOnlyAfterItsEnd(t *testing.T) {
 		time.Sleep(time.Hour)
 		require.False(t, r.marked("n"), "its machine may not be seen")
 		r.cfg.freeze.set(machine.Freeze{})
-		time.Sleep(2 * time.Second)
+		time.Sleep(markDelay + time.Second)
 		require.True(t, r.marked("n"))
 	})
 }
@@ -176,7 +176,7 @@ func TestUnmanaged_ManyNodesJoin_OnePass(t *testing.T) {
 			r.join(fmt.Sprint("n-", i))
 			r.create(fmt.Sprint("m-", i), fmt.Sprint("n-", i))
 		}
-		time.Sleep(5 * time.Second)
+		time.Sleep(markDelay + time.Second)
 		require.Equal(t, 1, r.passes)
 	})
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // accessPeriod is the time between two checks of the RoleBinding of the manager.
-const accessPeriod = 10 * time.Second
+const accessPeriod = 30 * time.Second
 
 // releaseAccess removes the finalizer of the RoleBinding in the namespace of the machines, once it
 // is being deleted and no object there needs the manager. It runs until the context ends. Without
