@@ -53,8 +53,8 @@ func newQueue(kind string, c clock.WithTicker, metrics workqueue.MetricsProvider
 // add enqueues an object.
 func (l *loop) add(o metav1.Object) { l.queue.Add(cache.MetaObjectToName(o)) }
 
-// addChanged returns a function that enqueues a set or deployment after a change: if only its status
-// has changed after the delay of its machines, since its passes write the status, otherwise at once.
+// addChanged returns a function that enqueues a set or deployment when it has changed: at once, or after
+// [collectFor] if only its status has changed, which its own passes write.
 func addChanged[T object](l *loop) func(before, after T) {
 	var none T
 	return func(before, after T) {
