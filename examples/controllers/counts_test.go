@@ -4,6 +4,7 @@ package controllers_test
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/machinist-dev/machinist/examples/controllers"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
@@ -120,5 +122,60 @@ func TestDeployment_OnlyCountersChange_StatusOnceASecond(t *testing.T) {
 		took := writes.Load() - before
 		require.LessOrEqual(t, took, int32(time.Since(began).Seconds())+2, "with the first, which changes the condition Available")
 		require.Greater(t, took, int32(2))
+	})
+}
+
+// TestPass_StatusWritten_NextPassWaits writes the status of a set and of its deployment while nothing
+// else changes, and looks at when their next passes are. Those of 40 machines wait 40 ms.
+func TestPass_StatusWritten_NextPassWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 40
+		ctx, r := t.Context(), newHarness(t)
+		var (
+			mu     sync.Mutex
+			passes []string
+		)
+		r.observe = func(n controllers.Note) {
+			mu.Lock()
+			defer mu.Unlock()
+			passes = append(passes, n.Kind)
+		}
+		seen := func() []string {
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			defer func() { passes = nil }()
+			return passes
+		}
+		r.tick = time.Second
+		r.start()
+		r.create("class-user")
+		r.deploy(ctx, size)
+		time.Sleep(time.Minute)
+		api := r.machines.MachineV1alpha1()
+		sets, err := api.MachineSets(namespace).List(ctx, metav1.ListOptions{})
+		require.NoError(t, err)
+		require.Len(t, sets.Items, 1)
+		require.EqualValues(t, size, sets.Items[0].Status.AvailableReplicas)
+
+		status := []byte(`{"status":{"availableReplicas":1}}`)
+		for kind, write := range map[string]func() error{
+			"machineset": func() error {
+				_, err := api.MachineSets(namespace).Patch(ctx, sets.Items[0].Name, types.MergePatchType, status, metav1.PatchOptions{}, "status")
+				return err
+			},
+			"machinedeployment": func() error {
+				_, err := api.MachineDeployments(namespace).Patch(ctx, "d", types.MergePatchType, status, metav1.PatchOptions{}, "status")
+				return err
+			},
+		} {
+			seen()
+			require.NoError(t, write())
+			time.Sleep((size - 1) * time.Millisecond)
+			require.NotContains(t, seen(), kind)
+			time.Sleep(2 * time.Millisecond)
+			require.Contains(t, seen(), kind)
+			time.Sleep(time.Minute)
+		}
 	})
 }
