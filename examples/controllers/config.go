@@ -21,6 +21,7 @@ import (
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 	informers "github.com/machinist-dev/machinist/machine/client/informers/externalversions/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 	"github.com/machinist-dev/machinist/safety"
 )
@@ -152,6 +153,8 @@ type Views struct {
 	Shard string
 	// Objects are the caches of the machine objects of all shards.
 	Objects informers.Interface
+	// OfNode returns the machines, of all shards, whose label names a Node.
+	OfNode func(node string) []*v1alpha1.Machine
 	// Held returns the current holds of all objects.
 	Held func() []Held
 }

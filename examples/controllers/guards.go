@@ -40,7 +40,12 @@ func newClasses(cfg *Config, c *caches) *guards[*v1alpha1.MachineClass] {
 	r.mine = func(class *v1alpha1.MachineClass) bool { return cfg.mine(class) }
 	on(api.Machines().Informer(), func(before, after *v1alpha1.Machine) {
 		if before == nil || after == nil || before.Spec.Class != after.Spec.Class {
-			each(func(m *v1alpha1.Machine) { r.queue.Add(classKey(m)) })(before, after)
+			if after != nil {
+				r.queue.Add(classKey(after)) // its VM is not created before its class has the finalizer
+			}
+			if before != nil {
+				r.queue.AddAfter(classKey(before), time.Second) // with other machines that end in this second
+			}
 		}
 	})
 	r.get = func(key cache.ObjectName) (*v1alpha1.MachineClass, error) {

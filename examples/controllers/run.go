@@ -33,7 +33,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	if cfg.Started != nil {
-		cfg.Started(Views{Part: cfg.Part, Shard: cfg.Shard, Objects: c.machines.Machine().V1alpha1(), Held: cfg.holds.list})
+		cfg.Started(Views{Part: cfg.Part, Shard: cfg.Shard, Objects: c.machines.Machine().V1alpha1(), OfNode: c.ofNode, Held: cfg.holds.list})
 	}
 	probes.begin(ctx)
 	for _, l := range loops {

@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/machinist-dev/machinist/codes"
@@ -34,7 +33,7 @@ type durations struct {
 	types, zones *bounded
 	class        func(namespace, name string) *v1alpha1.MachineClass
 	machine      func(namespace, name string) *v1alpha1.Machine
-	ofNode       func(node string) *v1alpha1.Machine
+	ofNode       func(node string) []*v1alpha1.Machine
 }
 
 func newDurations(now func() time.Time) *durations {
@@ -48,7 +47,7 @@ func newDurations(now func() time.Time) *durations {
 		last:       map[string]lastSeconds{"drain": newLastSeconds("drain", deploymentLabels)}, types: newBounded(), zones: newBounded(),
 		class:   func(_, _ string) *v1alpha1.MachineClass { return nil },
 		machine: func(_, _ string) *v1alpha1.Machine { return nil },
-		ofNode:  func(string) *v1alpha1.Machine { return nil },
+		ofNode:  func(string) []*v1alpha1.Machine { return nil },
 	}
 	for _, name := range []string{"create", "initialize", "join", "delete"} {
 		l.last[name] = newLastSeconds(name, fourLabels)
@@ -103,13 +102,7 @@ func (d *durations) watch(v controllers.Views) {
 		m, _ := machines.Lister().Machines(namespace).Get(name)
 		return m
 	}
-	d.ofNode = func(node string) *v1alpha1.Machine {
-		all, _ := machines.Lister().List(labels.SelectorFromSet(labels.Set{v1alpha1.NodeLabelKey: node}))
-		if len(all) != 1 {
-			return nil
-		}
-		return all[0]
-	}
+	d.ofNode = v.OfNode
 	if v.Part != controllers.MachinesAlone {
 		d.forget(v.Objects.MachineDeployments().Informer(), "")
 		d.forget(v.Objects.MachineSets().Informer(), ofSet)
@@ -209,8 +202,8 @@ func (d *durations) drained(p drain.Progress) {
 	if p.Type != drain.ProgressEnded || p.Outcome != drain.Drained || p.Started.IsZero() {
 		return
 	}
-	if m := d.ofNode(p.Node); m != nil {
-		d.last["drain"].set([]string{m.Namespace, d.owners.of(m)}, p.Time.Sub(p.Started))
+	if all := d.ofNode(p.Node); len(all) == 1 {
+		d.last["drain"].set([]string{all[0].Namespace, d.owners.of(all[0])}, p.Time.Sub(p.Started))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -79,7 +80,11 @@ func showShard(t testing.TB, o metrics.Options, part controllers.Part, shard str
 		}
 		return watches == 4
 	}, 10*time.Second, time.Millisecond, "watches")
-	s.Watch(controllers.Views{Part: part, Shard: shard, Objects: informers, Held: func() []controllers.Held { return s.held }})
+	s.Watch(controllers.Views{Part: part, Shard: shard, Objects: informers, Held: func() []controllers.Held { return s.held }, OfNode: func(node string) []*v1alpha1.Machine {
+		found, err := informers.Machines().Lister().List(labels.SelectorFromSet(labels.Set{v1alpha1.NodeLabelKey: node}))
+		require.NoError(t, err)
+		return found
+	}})
 	return s
 }
 
