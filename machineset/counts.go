@@ -24,8 +24,6 @@ type Counts struct {
 	Desired int
 	// Machines is the number of all machines.
 	Machines int
-	// FullyLabeled are the machines that have all labels of the template.
-	FullyLabeled int
 	// Leaving are the machines that are being deleted: see [Leaving]. They count for surge and not
 	// for Desired.
 	Leaving int
@@ -63,10 +61,8 @@ type Counts struct {
 // and the set may be nil. The counts depend on now only if the set has minReadySeconds.
 func Count(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, e machine.Expectations, now time.Time) Counts {
 	c := Counts{InFlight: len(e.Creates())}
-	var template []label
 	if set != nil {
 		c.Desired = int(max(0, set.Spec.Replicas))
-		template = labelsOf(set.Spec.Template.Labels)
 	}
 	settle, asked := settleTime(set), deleting(e)
 	for _, m := range machines {
@@ -74,9 +70,6 @@ func Count(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, e machine.Exp
 			continue
 		}
 		c.Machines++
-		if carries(m.Labels, template) {
-			c.FullyLabeled++
-		}
 		if Leaving(m) {
 			c.leaving(m)
 		} else {
@@ -184,24 +177,4 @@ func Missing(sets []*v1alpha1.MachineSet, machines []*v1alpha1.Machine) int {
 // another set ([Transferred]), and with a UID. Nil machines are skipped.
 func Eligible(machines []*v1alpha1.Machine, e machine.Expectations) []*v1alpha1.Machine {
 	return slices.DeleteFunc(present(machines, e), func(m *v1alpha1.Machine) bool { return Transferred(m) || m.UID == "" })
-}
-
-// label is one entry of a map. A loop over a short list is several times faster than over a map.
-type label struct{ key, value string }
-
-func labelsOf(labels map[string]string) []label {
-	list := make([]label, 0, len(labels))
-	for key, value := range labels {
-		list = append(list, label{key, value})
-	}
-	return list
-}
-
-func carries(have map[string]string, want []label) bool {
-	for _, l := range want {
-		if value, found := have[l.key]; !found || value != l.value {
-			return false
-		}
-	}
-	return true
 }

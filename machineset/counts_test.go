@@ -84,7 +84,7 @@ func TestCount_EachMachine_Table(t *testing.T) {
 			set.Spec.MinReadySeconds = 1
 			c.bend(m)
 			f := machine.Expectations{}.Creating(machine.KindMachine, "x", now).Deleting(machine.KindMachine, "going", "uid-going", now)
-			c.want.Desired, c.want.InFlight, c.want.Machines, c.want.FullyLabeled = 3, 1, 1, 1
+			c.want.Desired, c.want.InFlight, c.want.Machines = 3, 1, 1
 			require.Empty(t, cmp.Diff(c.want, machineset.Count(set, []*v1alpha1.Machine{nil, m}, f, now)))
 		})
 	}
@@ -165,4 +165,15 @@ func TestPreserved_AllFunctions_Agree(t *testing.T) {
 	over := preserved(newMachine("over", v1alpha1.MachineFailed))
 	over.Status.CurrentStatus.PreserveExpiryTime = expiry(new(-1))
 	require.Equal(t, []string{"over"}, deleted(machineset.Decide(observed(1, over), machineset.Policy{}, now)), "when its time is over, it is replaced")
+}
+
+func TestStatus_MachinesWithoutALabelOfTheTemplate_AreNotFullyLabeled(t *testing.T) {
+	all, other, none := newMachine("all", v1alpha1.MachineRunning), newMachine("other", v1alpha1.MachineRunning), newMachine("none", v1alpha1.MachineTerminating)
+	in := observed(3, all, other, none)
+	in.Set.Spec.Template.Labels = map[string]string{"app": "w", "tier": ""}
+	all.Labels["tier"], other.Labels["tier"] = "", "front"
+	in.Expectations = machine.Expectations{}.Creating(machine.KindMachine, "new", now)
+	s, _ := machineset.Status(in, machineset.Failure{}, now)
+	require.EqualValues(t, 4, s.Replicas)
+	require.EqualValues(t, 2, s.FullyLabeledReplicas, "with the creation in flight")
 }

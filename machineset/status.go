@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -75,7 +76,9 @@ func status(in Observation, f Failure, now time.Time) v1alpha1.MachineSetStatus 
 	if !f.Unfinished {
 		s.ObservedGeneration = in.Set.Generation
 	}
-	fill(&s, Count(in.Set, machines, expected(in.Expectations, in.Machines, true), now))
+	c := Count(in.Set, machines, expected(in.Expectations, in.Machines, true), now)
+	fill(&s, c)
+	s.FullyLabeledReplicas = number(fullyLabeled(machines, in.Set.Spec.Template.Labels) + c.InFlight)
 	s.FailedMachines = failedMachines(machines)
 	s.StandardConditions = standardConditions(in.Set, s, now)
 	return s
@@ -83,11 +86,21 @@ func status(in Observation, f Failure, now time.Time) v1alpha1.MachineSetStatus 
 
 func fill(s *v1alpha1.MachineSetStatus, c Counts) {
 	s.Replicas = number(c.Machines + c.InFlight)
-	s.FullyLabeledReplicas = number(c.FullyLabeled + c.InFlight)
 	s.ReadyReplicas = number(c.Ready)
 	s.AvailableReplicas = number(c.Available)
 	s.PreservedFailedReplicas = number(c.PreservedFailed)
 	s.AutoPreserveFailedMachineCount = number(c.AutoPreserved + c.AutoPreservedLeaving)
+}
+
+// fullyLabeled returns the number of machines that have all labels of the template.
+func fullyLabeled(machines []*v1alpha1.Machine, template map[string]string) (n int) {
+	selector := labels.SelectorFromSet(template)
+	for _, m := range machines {
+		if selector.Matches(labels.Set(m.Labels)) {
+			n++
+		}
+	}
+	return n
 }
 
 func number(n int) int32 {
