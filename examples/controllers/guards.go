@@ -5,6 +5,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,19 +39,23 @@ func newClasses(cfg *Config, c *caches) *guards[*v1alpha1.MachineClass] {
 	api := c.machines.Machine().V1alpha1()
 	r := newGuards[*v1alpha1.MachineClass](cfg, "machineclass", api.MachineClasses().Informer())
 	r.mine = func(class *v1alpha1.MachineClass) bool { return cfg.mine(class) }
+	r.get = func(key cache.ObjectName) (*v1alpha1.MachineClass, error) {
+		return api.MachineClasses().Lister().MachineClasses(key.Namespace).Get(key.Name)
+	}
+	guarded := func(key cache.ObjectName) bool { // if its finalizer is removed, the class changes, and has a pass
+		class, err := r.get(key)
+		return err == nil && slices.Contains(class.Finalizers, v1alpha1.MCMFinalizerName)
+	}
 	on(api.Machines().Informer(), func(before, after *v1alpha1.Machine) {
 		if before == nil || after == nil || before.Spec.Class != after.Spec.Class {
-			if after != nil {
-				r.queue.Add(classKey(after)) // its VM is not created before its class has the finalizer
+			if after != nil && !guarded(classKey(after)) { // its VM is not created before
+				r.queue.Add(classKey(after))
 			}
 			if before != nil {
 				r.queue.AddAfter(classKey(before), time.Second) // with other machines that end in this second
 			}
 		}
 	})
-	r.get = func(key cache.ObjectName) (*v1alpha1.MachineClass, error) {
-		return api.MachineClasses().Lister().MachineClasses(key.Namespace).Get(key.Name)
-	}
 	r.decide = func(class *v1alpha1.MachineClass, now time.Time) machine.Decision {
 		return machine.DecideClass(machine.ClassObservation{Class: class, Machines: c.ofClass(cache.MetaObjectToName(class)), Complete: true}, now)
 	}

@@ -98,8 +98,8 @@ func (r *machineDeploymentReconciler) api() v1alpha1.MachineV1alpha1Interface {
 }
 
 // pass decides on the newest known version of a deployment. If anything but its status and Nodes is to
-// be written, it reads the deployment from the API server and decides again. The API server refuses
-// the status of an old version, and the next pass corrects a mark of a Node.
+// be written, it reads the deployment from the API server, and decides again if that is another version.
+// The API server refuses the status of an old version, and the next pass corrects a mark of a Node.
 func (r *machineDeploymentReconciler) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
 	d, err := r.deployment(key.Namespace, key.Name)
 	if err != nil {
@@ -119,8 +119,10 @@ func (r *machineDeploymentReconciler) pass(ctx context.Context, key cache.Object
 			return time.Time{}, ignoreNotFound(err)
 		}
 		r.written.put(live)
-		in, claims = r.observe(live.DeepCopy()) // with lists that are newer than the deployment
-		plan = deployment.Decide(in, r.cfg.Deployments, r.cfg.Clock.Now())
+		if live.ResourceVersion != d.ResourceVersion {
+			in, claims = r.observe(live.DeepCopy())
+			plan = deployment.Decide(in, r.cfg.Deployments, r.cfg.Clock.Now())
+		}
 		if err := writeClaims(ctx, claims, machineset.OwnerDeployment(live), live, r.api().MachineSets(key.Namespace).Patch); err != nil {
 			return time.Time{}, err
 		}

@@ -81,8 +81,8 @@ func newMachineSets(cfg *Config, c *caches) *machineSetReconciler {
 }
 
 // pass decides on the newest known version of a set. If anything but its status is to be written, it
-// reads the set from the API server and decides again. The status needs no such check: the API server
-// refuses that of an old version.
+// reads the set from the API server, and decides again if that is another version. The status needs no
+// such check: the API server refuses that of an old version.
 func (r *machineSetReconciler) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
 	set, err := r.set(key.Namespace, key.Name)
 	if err != nil {
@@ -101,7 +101,9 @@ func (r *machineSetReconciler) pass(ctx context.Context, key cache.ObjectName) (
 			return time.Time{}, ignoreNotFound(err)
 		}
 		r.written.put(live)
-		in, claims, d = r.decide(live) // with lists that are newer than the set
+		if live.ResourceVersion != set.ResourceVersion {
+			in, claims, d = r.decide(live)
+		}
 		if err := writeClaims(ctx, claims, machineset.OwnerSet(live), live, r.cfg.SetClient.MachineV1alpha1().Machines(key.Namespace).Patch); err != nil {
 			return time.Time{}, err
 		}

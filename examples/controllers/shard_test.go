@@ -250,6 +250,9 @@ func TestShards_Created_HasTheLabel(t *testing.T) {
 		}
 		require.NoError(t, w.caches.machines.Machine().V1alpha1().MachineSets().Informer().GetIndexer().Replace(nil, ""))
 		for range 2 { // the finalizer, and the set
+			d, err := w.clients.MachineV1alpha1().MachineDeployments("n").Get(t.Context(), "deployment", metav1.GetOptions{})
+			require.NoError(t, err)
+			require.NoError(t, w.caches.machines.Machine().V1alpha1().MachineDeployments().Informer().GetIndexer().Update(d))
 			_, err = deployments.pass(t.Context(), cache.NewObjectName("n", "deployment"))
 			require.NoError(t, err)
 		}
