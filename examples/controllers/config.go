@@ -153,7 +153,8 @@ type Views struct {
 	Shard string
 	// Objects are the caches of the machine objects of all shards.
 	Objects informers.Interface
-	// OfNode returns the machines, of all shards, whose label names a Node.
+	// OfNode returns the machines of all shards whose label names a Node. It returns none for an unknown
+	// Node.
 	OfNode func(node string) []*v1alpha1.Machine
 	// Held returns the current holds of all objects.
 	Held func() []Held

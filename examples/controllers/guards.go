@@ -42,18 +42,21 @@ func newClasses(cfg *Config, c *caches) *guards[*v1alpha1.MachineClass] {
 	r.get = func(key cache.ObjectName) (*v1alpha1.MachineClass, error) {
 		return api.MachineClasses().Lister().MachineClasses(key.Namespace).Get(key.Name)
 	}
-	guarded := func(key cache.ObjectName) bool { // if its finalizer is removed, the class changes, and has a pass
+	// guarded reports whether a class has its finalizer. The removal of the finalizer changes the class,
+	// which causes a pass.
+	guarded := func(key cache.ObjectName) bool {
 		class, err := r.get(key)
 		return err == nil && slices.Contains(class.Finalizers, v1alpha1.MCMFinalizerName)
 	}
 	on(api.Machines().Informer(), func(before, after *v1alpha1.Machine) {
-		if before == nil || after == nil || before.Spec.Class != after.Spec.Class {
-			if after != nil && !guarded(classKey(after)) { // its VM is not created before
-				r.queue.Add(classKey(after))
-			}
-			if before != nil {
-				r.queue.AddAfter(classKey(before), time.Second) // with other machines that end in this second
-			}
+		if before != nil && after != nil && before.Spec.Class == after.Spec.Class {
+			return
+		}
+		if after != nil && !guarded(classKey(after)) {
+			r.queue.Add(classKey(after)) // the creation of the VM waits for the finalizer
+		}
+		if before != nil {
+			r.queue.AddAfter(classKey(before), time.Second) // one pass for all machines that end in this second
 		}
 	})
 	r.decide = func(class *v1alpha1.MachineClass, now time.Time) machine.Decision {
