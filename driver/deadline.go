@@ -66,19 +66,31 @@ func (t Timeouts) Of(op Operation) time.Duration {
 // because many drivers return Internal for a timeout. [errors.Is] and [errors.As] still find
 // the error of the driver. A late success stays a success, and responses are passed on.
 //
-// The deadline is in real time. A driver that ignores its context is not interrupted. A nil d
-// becomes a driver that fails with Internal.
+// A call that has not ended 10 seconds after its context is abandoned: it returns an
+// [AbandonedError], and its goroutine continues. Until it ends, every other call for its machine, or
+// the same operation for its class, returns that error without calling the driver, so that the driver
+// never has two calls for one machine because of it. [Abandoned] returns such calls.
+//
+// Deadlines are in real time. A panic of the driver is passed on, with a value that has its stack
+// in a method Stack() []byte; that of an abandoned call ends the call. A nil d becomes a driver that
+// fails with Internal.
 func WithDeadline(d Driver, t Timeouts) Driver {
-	return wrap(d, func(ctx context.Context, target target, run func(context.Context) error) error {
+	calls := &abandonedCalls{}
+	w := wrap(d, func(ctx context.Context, target target, run func(context.Context) error) error {
+		if err := calls.refuse(target); err != nil {
+			return err
+		}
 		limit := t.Of(target.op)
 		bounded, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
-		err := run(bounded)
+		err := calls.within(bounded, target, run)
 		if err == nil || bounded.Err() == nil {
 			return err
 		}
 		return overdue(ctx, bounded, target, limit, err)
 	})
+	w.calls = calls
+	return w
 }
 
 // overdue returns the error of a call whose context has ended, either that of the caller or
@@ -90,6 +102,9 @@ func overdue(caller, bounded context.Context, t target, limit time.Duration, err
 		code, why = codes.Canceled, "was canceled by its caller"
 	case caller.Err() != nil:
 		why = "did not end before the deadline of its caller"
+	}
+	if abandoned, ok := errors.AsType[*AbandonedError](err); ok {
+		return status.WrapError(code, abandoned.Error(), errors.Join(abandoned, bounded.Err()))
 	}
 	return status.WrapError(code, fmt.Sprintf("%s %s: %s", t, why, text(err)), errors.Join(err, bounded.Err()))
 }

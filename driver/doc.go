@@ -48,7 +48,9 @@
 //	InvalidArgument  the request, the class or the Secret is invalid or missing
 //	OutOfRange       several VMs carry the name of the machine
 //
-// Responses are not nil if the error is nil. Requests belong to the caller: a driver neither
+// Responses are not nil if the error is nil; an empty one is enough where nothing is to be said, as
+// of DeleteMachine. Neither a response nor an error is no answer, and the call counts as failed: see
+// [Answer]. Requests belong to the caller: a driver neither
 // changes nor keeps them.
 //
 // Context: a method returns soon after its context ends and leaves no goroutine. If the context

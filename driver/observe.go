@@ -12,7 +12,7 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 )
 
-// A Call is one finished call of a [Driver]. It has no secrets.
+// A Call is one call of a [Driver]: a finished one, or an abandoned one. It has no secrets.
 type Call struct {
 	// Operation that was called.
 	Operation Operation
@@ -34,8 +34,12 @@ type Call struct {
 
 // String returns the call in one line. Its form may change.
 func (c Call) String() string {
-	t := target{op: c.Operation, namespace: c.Namespace, machine: c.Machine, class: c.Class}
-	return fmt.Sprintf("%s: %s after %s", t, c.Code, c.Duration)
+	return fmt.Sprintf("%s: %s after %s", c.target(), c.Code, c.Duration)
+}
+
+// target returns what was called.
+func (c Call) target() target {
+	return target{op: c.Operation, namespace: c.Namespace, machine: c.Machine, class: c.Class}
 }
 
 // Observe returns d with a function that is called after every call, for metrics, logs and

@@ -2,10 +2,10 @@
 
 package driver
 
-// An Operation is the name of a method of [Driver].
+// An Operation is the name of a method of [Driver], or of one of its optional interfaces.
 type Operation string
 
-// The operations, one for each method of [Driver].
+// The operations, one for each method.
 const (
 	// OpCreateMachine is [Driver].CreateMachine.
 	OpCreateMachine Operation = "CreateMachine"
@@ -19,9 +19,16 @@ const (
 	OpListMachines Operation = "ListMachines"
 	// OpGetVolumeIDs is [Driver].GetVolumeIDs.
 	OpGetVolumeIDs Operation = "GetVolumeIDs"
+
+	// OpListSideResources is [SideResourceLister].ListSideResources.
+	OpListSideResources Operation = "ListSideResources"
+	// OpDeleteSideResource is [SideResourceDeleter].DeleteSideResource.
+	OpDeleteSideResource Operation = "DeleteSideResource"
+
+	opGenerateMachineClassForMigration Operation = "GenerateMachineClassForMigration"
 )
 
-// Operations returns all operations, in the order of the methods of [Driver].
+// Operations returns the operations of [Driver], in the order of its methods.
 func Operations() []Operation {
 	return []Operation{
 		OpCreateMachine, OpInitializeMachine, OpDeleteMachine,

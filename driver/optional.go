@@ -7,42 +7,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
-
-// As returns an optional interface of a driver, such as [SideResourceLister]. It searches d and
-// the drivers that d wraps, by their methods Unwrap() Driver, and returns the first match. It
-// returns false without a match.
-//
-// Calls of the result do not pass through the wrappers: [WithDeadline] and [Observe] have no
-// effect on them.
-func As[T any](d Driver) (T, bool) {
-	for !isNil(d) {
-		if t, ok := d.(T); ok {
-			return t, true
-		}
-		w, ok := d.(interface{ Unwrap() Driver })
-		if !ok {
-			break
-		}
-		d = w.Unwrap()
-	}
-	var none T
-	return none, false
-}
-
-// isNil reports whether d is nil or a nil pointer.
-func isNil(d Driver) bool {
-	if d == nil {
-		return true
-	}
-	v := reflect.ValueOf(d)
-	return v.Kind() == reflect.Pointer && v.IsNil()
-}
 
 // A SideResourceLister is a [Driver] that lists the disks, network interfaces and other objects
 // that it creates for VMs. The controller finds side resources without a machine with it. It

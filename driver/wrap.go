@@ -4,6 +4,7 @@ package driver
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
@@ -36,6 +37,7 @@ type around func(ctx context.Context, t target, run func(context.Context) error)
 type wrapped struct {
 	next   Driver
 	around around
+	calls  *abandonedCalls // of WithDeadline; otherwise nil
 }
 
 // Wrap returns d with a function around every call. around calls run at most once, with the
@@ -50,7 +52,7 @@ func Wrap(d Driver, around func(ctx context.Context, call string, run func(conte
 }
 
 // wrap returns d with a function around every call. A nil d becomes a driver that fails.
-func wrap(d Driver, a around) Driver {
+func wrap(d Driver, a around) *wrapped {
 	if isNil(d) {
 		d = missing{}
 	}
@@ -61,15 +63,19 @@ func wrap(d Driver, a around) Driver {
 func (w *wrapped) Unwrap() Driver { return w.next }
 
 // pass makes one call through the function of w. It returns the response of the driver, also
-// with an error.
+// with an error, and none for a call that has not ended.
 func pass[Req, Resp any](ctx context.Context, w *wrapped, t target, call func(context.Context, Req) (Resp, error), req Req) (Resp, error) {
-	var resp Resp
+	var answer atomic.Pointer[Resp] // an abandoned call may still write it
 	err := w.around(ctx, t, func(ctx context.Context) error {
-		var err error
-		resp, err = call(ctx, req)
+		resp, err := call(ctx, req)
+		answer.Store(&resp)
 		return err
 	})
-	return resp, err
+	if resp := answer.Load(); resp != nil {
+		return *resp, err
+	}
+	var none Resp
+	return none, err
 }
 
 func (w *wrapped) CreateMachine(ctx context.Context, req *CreateMachineRequest) (*CreateMachineResponse, error) {

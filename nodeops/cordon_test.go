@@ -27,6 +27,12 @@ const (
 	markOutOfService nodeops.Mark = "out-of-service"
 )
 
+// hasKey reports whether the node has a taint with the key.
+func hasKey(node *corev1.Node, key string) bool {
+	_, has := nodeops.RemoveTaintKey(node.Spec.Taints, key)
+	return has
+}
+
 // owned is a plain cordon with an owner.
 var owned = nodeops.Cordon{Owner: "a", Reason: "update"}
 

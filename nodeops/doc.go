@@ -1,38 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package nodeops decides what a Node looks like with a taint, a condition, a [Cordon] or the
-// [Template] of its machine, and which machine a Node belongs to: [SetTaint], [SyncTemplate],
-// [Cordon.Set] and [Index.Match] are pure functions. [UpdateNode] and [CordonNode] store the
-// result.
+// [Template] of its machine, and which machine a Node belongs to. [Cordon.Set] keeps pods off a
+// Node, and [Uncordon] opens it again:
 //
 //	package main
 //
 //	import (
-//		"context"
 //		"fmt"
 //		"time"
 //
 //		corev1 "k8s.io/api/core/v1"
-//		metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-//		"k8s.io/client-go/kubernetes/fake"
 //
 //		"github.com/machinist-dev/machinist/nodeops"
 //	)
 //
 //	func main() {
-//		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
-//		client := fake.NewClientset(node) // use kubernetes.NewForConfig
-//		cordon := nodeops.Cordon{Owner: "os-update", Reason: "kernel 7.1"}
-//		_, err := nodeops.CordonNode(context.Background(), client, "node-1", "", cordon, time.Now())
-//		fmt.Println(err) // drain, update and reboot the Node, and then:
-//		_, err = nodeops.UncordonNode(context.Background(), client, "node-1", "", cordon.Owner)
-//		fmt.Println(err)
+//		node := &corev1.Node{}
+//		node, _, _ = nodeops.Cordon{Owner: "os-update", Reason: "kernel 7.1"}.Set(node, time.Now())
+//		fmt.Println(node.Spec.Unschedulable)
+//		node, _ = nodeops.Uncordon(node, "os-update")
+//		fmt.Println(node.Spec.Unschedulable)
 //	}
 //
-// The pure functions return a copy and whether it differs, so that a controller writes only if
-// there is something to write. They do not change their arguments. A function that takes a
-// context.Context sends requests; the others do no I/O. The functions that write read the Node
-// first and retry after conflicts, so that no change of another writer is lost.
+// The functions return a copy and whether it differs, so that a controller writes only if there is
+// something to write. They do not change their arguments. Package nodeops/runner stores the results
+// in a cluster.
 //
 // # Cordons
 //

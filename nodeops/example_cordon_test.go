@@ -3,13 +3,11 @@
 package nodeops_test
 
 import (
-	"context"
 	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -54,18 +52,4 @@ func ExampleCordons() {
 	}
 	// Output:
 	// os-update misses [unschedulable]
-}
-
-// A UID as precondition protects a new Node of the same name.
-func ExampleUncordonNode() {
-	ctx, now := context.Background(), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1", UID: "4711"}})
-	_, err := nodeops.CordonNode(ctx, client, "worker-1", "4711", nodeops.Cordon{Owner: "os-update"}, now)
-	fmt.Println(err)
-	fmt.Println(nodeops.UncordonNode(ctx, client, "worker-1", "4711", "os-update"))
-	fmt.Println(nodeops.UncordonNode(ctx, client, "worker-1", "0815", "os-update"))
-	// Output:
-	// <nil>
-	// true <nil>
-	// false node "worker-1": nodeops: the node was replaced by another of the same name
 }

@@ -3,29 +3,26 @@
 package nodeops_test
 
 import (
-	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
 // A condition is added to a Node, or replaces the one of its type.
-func ExampleAddOrUpdateConditionsOnNode() {
-	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}})
-	err := nodeops.AddOrUpdateConditionsOnNode(context.Background(), client, "worker-1", corev1.NodeCondition{
-		Type: "Terminating", Status: corev1.ConditionTrue, Reason: "ScaleDown",
-	})
-	fmt.Println(err)
-
-	condition, err := nodeops.GetNodeCondition(context.Background(), client, "worker-1", "Terminating")
-	fmt.Println(condition.Status, condition.Reason, err)
+func ExampleCloneAndAddCondition() {
+	var conditions []corev1.NodeCondition
+	for _, reason := range []string{"ScaleDown", "Unhealthy"} {
+		conditions = nodeops.CloneAndAddCondition(conditions, corev1.NodeCondition{
+			Type: "Terminating", Status: corev1.ConditionTrue, Reason: reason,
+		})
+		fmt.Println(len(conditions), conditions[0].Reason)
+	}
 	// Output:
-	// <nil>
-	// True ScaleDown <nil>
+	// 1 ScaleDown
+	// 1 Unhealthy
 }
 
 // A taint is set once.
@@ -78,21 +75,4 @@ func ExampleIndex() {
 	// ProviderID: machine-2
 	// NoMatch
 	// Contradiction: machine-1
-}
-
-// After a conflict with another writer, the edit is made again on the stored Node.
-func ExampleUpdateNode() {
-	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}})
-	preserved := corev1.Taint{Key: "node.machine.sapcloud.io/preserved", Effect: corev1.TaintEffectNoSchedule}
-	edit := func(node *corev1.Node) (changed bool, _ error) {
-		node.Spec.Taints, changed = nodeops.SetTaint(node.Spec.Taints, preserved)
-		return changed, nil
-	}
-	for range 2 {
-		node, changed, err := nodeops.UpdateNode(context.Background(), client, "worker-1", edit)
-		fmt.Println(len(node.Spec.Taints), changed, err)
-	}
-	// Output:
-	// 1 true <nil>
-	// 1 false <nil>
 }

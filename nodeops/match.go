@@ -117,7 +117,7 @@ func (x *Index) Match(node *corev1.Node) MatchResult {
 	case len(named) == 1:
 		i := named[0]
 		claimed := NormalizeProviderID(x.candidates[i].ProviderID)
-		another := id != "" && claimed != "" && !sameLastElement(claimed, id)
+		another := id != "" && claimed != "" && !sameInstance(claimed, id)
 		if another || slices.ContainsFunc(identified, func(k int) bool { return k != i }) {
 			return x.conflict(Contradiction, named, identified)
 		}

@@ -36,7 +36,7 @@ func TestNormalizeProviderID_Table_Canonical(t *testing.T) {
 	}
 }
 
-func TestSameInstance_AnyPrefix_ComparesLastElement(t *testing.T) {
+func TestSameInstance_Table_Result(t *testing.T) {
 	for _, tc := range []struct {
 		a, b string
 		want bool
@@ -44,10 +44,21 @@ func TestSameInstance_AnyPrefix_ComparesLastElement(t *testing.T) {
 		{"aws:///eu-west-1a/i-0abc", "aws:///eu-west-1/i-0abc", true},
 		{"aws:///eu-west-1a/i-0abc", "i-0abc", true},
 		{"aws:///eu-west-1a/i-0abc/", "aws:///eu-west-1a/i-0ab", false},
-		{"azure:///x/VM", "azure:///y/vm", true},
+		{"aws:///eu-west-1a/i-0abc", "aws:///eu-west-1b/i-0abc", true}, // an ID is unique in its region
+		{"aws:///eu-west-1a/i-0abc", "aws:///eu-west-2/i-0abc", false},
+		{"aws:///eu-west-1a/i-0abc", "gce:///eu-west-1a/i-0abc", false},
+		{"aws:///eu-west-1a/i-0abc", "0abc", false},
+		{"azure:///x/VM", "azure:///X/vm", true},
+		{"azure:///x/VM", "azure:///y/vm", false},
 		{"azure:///x/VM", "VM", true},
+		{"azure:///s/virtualMachineScaleSets/pool-a/virtualMachines/0", "azure:///s/virtualMachineScaleSets/pool-b/virtualMachines/0", false},
+		{"azure:///s/virtualMachineScaleSets/pool-a/virtualMachines/0", "azure:///s/virtualMachineScaleSets/pool/virtualMachines/0", false},
+		{"azure:///s/virtualMachineScaleSets/pool-a/virtualMachines/0", "azure:///s/virtualMachineScaleSets/pool-a/virtualMachines/10", false},
 		{"gce://p/z/VM", "gce://p/z/vm", false},
-		{"gce://p/z1/n", "gce://p/z2/n", true}, // the limit of this rule
+		{"gce://p/z/n", "gce:///p/z/n", true},
+		{"gce://p/z/n", "z/n", true},
+		{"gce://p/z1/n", "gce://p/z2/n", false},
+		{"openstack:///uuid", "openstack://region/uuid", true},
 		{"", "", false},
 		{"aws:///", "gce:///", false},
 		{"x", "", false},

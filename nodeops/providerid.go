@@ -4,8 +4,12 @@ package nodeops
 
 import "strings"
 
-// azureScheme is the scheme of Azure, whose provider IDs are not case-sensitive.
-const azureScheme = "azure"
+const (
+	// awsScheme is the scheme of AWS. Its provider IDs have a zone or a region before the instance.
+	awsScheme = "aws"
+	// azureScheme is the scheme of Azure, whose provider IDs are not case-sensitive.
+	azureScheme = "azure"
+)
 
 // NormalizeProviderID returns the canonical form of a provider ID, or "" if it identifies nothing.
 // Two provider IDs are equal if their canonical forms are equal and not empty.
@@ -46,30 +50,50 @@ func NormalizeProviderID(id string) string {
 	return b.String()
 }
 
-// SameInstance reports whether two provider IDs have the same last path element. It ignores case if
-// one of them has the scheme azure. IDs that identify nothing are not the same.
+// SameInstance reports whether two provider IDs identify one instance. A component may leave out the
+// scheme and the first path elements: "gce://p/z/n", "z/n" and "n" are one instance. An instance of
+// AWS may have its region in place of its zone. IDs with the scheme azure are compared without
+// case. IDs that identify nothing are not the same.
 //
-// The cluster autoscaler and MCM recognize instances by this rule. It cannot tell two instances of
-// one name in different zones, regions or projects apart. [Index.Match] uses it only to see that
-// two IDs cannot belong together.
+// The cluster autoscaler and MCM compare the last path element only. They take instances of one
+// name in different zones, and instances of one number in different scale sets, for one instance.
 func SameInstance(a, b string) bool {
-	return sameLastElement(NormalizeProviderID(a), NormalizeProviderID(b))
+	return sameInstance(NormalizeProviderID(a), NormalizeProviderID(b))
 }
 
-// sameLastElement is SameInstance for normalized provider IDs.
-func sameLastElement(a, b string) bool {
-	if a == "" || b == "" {
+// sameInstance is SameInstance for normalized provider IDs.
+func sameInstance(a, b string) bool {
+	x, long := splitProviderID(a)
+	y, short := splitProviderID(b)
+	if a == "" || b == "" || x != y && x != "" && y != "" {
 		return false
 	}
-	x, y := lastElement(a), lastElement(b)
-	if strings.HasPrefix(a, azureScheme+"://") || strings.HasPrefix(b, azureScheme+"://") {
-		return lowerASCII(x) == lowerASCII(y)
+	if len(long) < len(short) {
+		long, short = short, long
 	}
-	return x == y
+	if x == azureScheme || y == azureScheme {
+		long, short = lowerASCII(long), lowerASCII(short)
+	}
+	start, ends := strings.CutSuffix(long, short)
+	switch {
+	case ends:
+		return start == "" || strings.HasSuffix(start, "/")
+	case x == awsScheme && y == awsScheme:
+		return inRegion(long) == inRegion(short)
+	default:
+		return false
+	}
 }
 
-// lastElement returns the last path element of a normalized provider ID.
-func lastElement(id string) string { return id[strings.LastIndexByte(id, '/')+1:] }
+// inRegion returns a path of AWS with the region in place of the zone, which has a letter after the
+// number of the region.
+func inRegion(path string) string {
+	place, instance, _ := strings.Cut(path, "/")
+	if n := len(place); n > 1 && 'a' <= place[n-1] && place[n-1] <= 'z' && '0' <= place[n-2] && place[n-2] <= '9' {
+		place = place[:n-1]
+	}
+	return place + "/" + instance
+}
 
 // splitProviderID returns the scheme by RFC 3986, in lower case, and the rest.
 func splitProviderID(id string) (scheme, path string) {

@@ -3,11 +3,9 @@
 package nodeops
 
 import (
-	"context"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
 )
 
 // SetTaint returns a copy of taints with t, and whether it differs from taints. Key and effect
@@ -36,43 +34,6 @@ func RemoveTaintKey(taints []corev1.Taint, key string) (_ []corev1.Taint, change
 // HasTaint reports whether taints contains one with the key and effect of t.
 func HasTaint(taints []corev1.Taint, t corev1.Taint) bool {
 	return indexOfTaint(taints, &t) >= 0
-}
-
-// AddOrUpdateTaintOnNode stores taints in the Node as [SetTaint] does, with the retries and errors
-// of [UpdateNode]. It writes nothing if the Node has them already. A nil taint is ignored.
-func AddOrUpdateTaintOnNode(ctx context.Context, c kubernetes.Interface, nodeName string, taints ...*corev1.Taint) error {
-	return editTaints(ctx, c, nodeName, notNil(taints), SetTaint)
-}
-
-// RemoveTaintOffNode removes taints from the Node as [RemoveTaint] does, with the retries and errors
-// of [UpdateNode]. It makes no request if node, a copy of the Node, is not nil and has none of them.
-// A nil taint is ignored.
-func RemoveTaintOffNode(ctx context.Context, c kubernetes.Interface, nodeName string, node *corev1.Node, taints ...*corev1.Taint) error {
-	taints = notNil(taints)
-	if node != nil && !slices.ContainsFunc(taints, func(t *corev1.Taint) bool { return indexOfTaint(node.Spec.Taints, t) >= 0 }) {
-		return nil
-	}
-	return editTaints(ctx, c, nodeName, taints, RemoveTaint)
-}
-
-// notNil returns the taints that are not nil.
-func notNil(taints []*corev1.Taint) []*corev1.Taint {
-	return slices.DeleteFunc(slices.Clone(taints), func(t *corev1.Taint) bool { return t == nil })
-}
-
-// editTaints stores the taints of the Node after a change by each of the given taints.
-func editTaints(
-	ctx context.Context, c kubernetes.Interface, nodeName string, by []*corev1.Taint,
-	change func([]corev1.Taint, corev1.Taint) ([]corev1.Taint, bool),
-) error {
-	_, _, err := UpdateNode(ctx, c, nodeName, func(node *corev1.Node) (bool, error) {
-		before := node.Spec.Taints
-		for _, t := range by {
-			node.Spec.Taints, _ = change(node.Spec.Taints, *t)
-		}
-		return !equalTaints(before, node.Spec.Taints), nil
-	})
-	return err
 }
 
 // equalTaints reports whether a and b have the same values for the same keys and effects. Order

@@ -253,6 +253,27 @@ func TestSyncTemplate_EqualRecord_IsNotRewritten(t *testing.T) {
 	require.Nil(t, change.Node, change.Text)
 }
 
+// TestSync_TaintRemovedWhileCapacityChanges_BothAreStored asserts that a write of the status may drop
+// changes of the spec: template and capacity are two writes.
+func TestSync_TaintRemovedWhileCapacityChanges_BothAreStored(t *testing.T) {
+	node := crowdedNode()
+	step := func(template nodeops.Template, capacity corev1.ResourceList) {
+		change, err := nodeops.SyncCapacity(node, capacity)
+		require.NoError(t, err)
+		node.ObjectMeta, node.Status = change.Node.ObjectMeta, change.Node.Status // the status subresource
+		change, err = nodeops.SyncTemplate(node, template)
+		require.NoError(t, err)
+		node.ObjectMeta, node.Spec = change.Node.ObjectMeta, change.Node.Spec
+	}
+	ours := taint("ours", "", noSchedule)
+	step(nodeops.Template{Taints: []corev1.Taint{ours}}, resources("x", "1"))
+	require.True(t, nodeops.HasTaint(node.Spec.Taints, ours))
+	step(nodeops.Template{}, resources("x", "2"))
+	require.False(t, nodeops.HasTaint(node.Spec.Taints, ours))
+	require.True(t, nodeops.HasTaint(node.Spec.Taints, taint("t", "1", noSchedule)))
+	require.Equal(t, resources("cpu", "4", "x", "2"), node.Status.Capacity)
+}
+
 func TestSyncTemplate_NothingToDo_AllocatesNothing(t *testing.T) {
 	desired := nodeops.Template{
 		Labels: map[string]string{"a": "1", "b": "2"}, Annotations: map[string]string{"c": "3"},

@@ -57,24 +57,16 @@ func (c *Cloud) ListMachines(ctx context.Context, req *driver.ListMachinesReques
 	return serve(ctx, c, q, c.list, nil)
 }
 
-// OpListSideResources is the operation of [Cloud.ListSideResources] in [Cloud.Calls] and
-// [Fault].
-const OpListSideResources driver.Operation = "ListSideResources"
-
 // ListSideResources implements [driver.SideResourceLister].
 func (c *Cloud) ListSideResources(ctx context.Context, req *driver.ListSideResourcesRequest) (*driver.ListSideResourcesResponse, error) {
-	q, r := call{op: OpListSideResources, latency: c.options.CallLatency}, cmp.Or(req, new(driver.ListSideResourcesRequest))
+	q, r := call{op: driver.OpListSideResources, latency: c.options.CallLatency}, cmp.Or(req, new(driver.ListSideResourcesRequest))
 	q.class, q.secret = r.MachineClass, r.Secret
 	return serve(ctx, c, q, c.listSides, nil)
 }
 
-// OpDeleteSideResource is the operation of [Cloud.DeleteSideResource] in [Cloud.Calls] and
-// [Fault].
-const OpDeleteSideResource driver.Operation = "DeleteSideResource"
-
 // DeleteSideResource implements [driver.SideResourceDeleter].
 func (c *Cloud) DeleteSideResource(ctx context.Context, req *driver.DeleteSideResourceRequest) (*driver.DeleteSideResourceResponse, error) {
-	q, r := call{op: OpDeleteSideResource, latency: c.options.DeleteLatency}, cmp.Or(req, new(driver.DeleteSideResourceRequest))
+	q, r := call{op: driver.OpDeleteSideResource, latency: c.options.DeleteLatency}, cmp.Or(req, new(driver.DeleteSideResourceRequest))
 	q.class, q.secret, q.side = r.MachineClass, r.Secret, r.Resource
 	return serve(ctx, c, q, c.removeSide, nil)
 }
@@ -212,7 +204,7 @@ func (c *Cloud) check(q call) (work, error) {
 		return invalid(fmt.Sprintf("the provider of the class is %q, not %q", q.class.Provider, c.provider()))
 	case q.ofMachine && (q.machine == nil || q.machine.Name == ""):
 		return invalid("there is no Machine with a name")
-	case q.op == OpDeleteSideResource && (q.side.Kind == "" || q.side.ID == ""):
+	case q.op == driver.OpDeleteSideResource && (q.side.Kind == "" || q.side.ID == ""):
 		return invalid("there is no side resource with a kind and an ID")
 	case q.op == driver.OpCreateMachine && len(q.secret.Data["userData"]) == 0:
 		return invalid("the Secret has no userData")

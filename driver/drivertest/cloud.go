@@ -54,6 +54,9 @@ type CloudOptions struct {
 	NeedsInitialization bool
 	// NodeName returns the name of the Node of a machine. Nil means the name of the machine.
 	NodeName func(machine string) string
+	// ProviderID returns the provider ID of the VM of a Node, for Nodes that choose their own. If a VM
+	// has it, or for nil, the cloud takes another one, such as "simulated:///NAMESPACE/MACHINE/1".
+	ProviderID func(nodeName string) string
 	// Unimplemented are the operations that return Unimplemented.
 	Unimplemented []driver.Operation
 	// ForgetfulCreate makes CreateMachine search an existing VM with the Lag, like a driver

@@ -160,6 +160,18 @@ func TestCloud_TimePasses_VMChangesState(t *testing.T) {
 	require.NotEqual(t, resp.ProviderID, again.ProviderID, "a provider ID is never used again")
 }
 
+func TestCloud_ProviderIDOfTheNode_FirstVMHasIt(t *testing.T) {
+	u, clk := standing(CloudOptions{ForgetfulCreate: true, Lag: time.Minute, ProviderID: func(node string) string { return "kubemark://" + node }})
+	for _, want := range []string{"kubemark://m-1", "simulated:///shoot/m-1/1"} {
+		resp, err := u.make(t.Context(), "m-1")
+		require.NoError(t, err)
+		require.Equal(t, want, resp.ProviderID)
+	}
+	require.True(t, u.Terminate("kubemark://m-1"))
+	clk.Step(time.Hour)
+	require.Len(t, u.Snapshot().VMs, 1)
+}
+
 func TestCloud_DeletedWhilePending_NeverReady(t *testing.T) {
 	u, clk := standing(CloudOptions{BootTime: time.Minute, ShutdownTime: time.Hour})
 	_, err := u.make(t.Context(), "m-1")

@@ -89,7 +89,8 @@ func (c *Cloud) makeSides(o owner, kinds []string) (out []*side) {
 func (c *Cloud) makeVM(like VM, userData []byte, sides []*side) *vm {
 	v := &vm{VM: like, userData: slices.Clone(userData)}
 	if v.ProviderID == "" {
-		v.ProviderID, v.NodeName, v.CreatedAt = c.name(c.provider(), v.owner()), c.nodeName(v.Machine), c.now
+		v.NodeName, v.CreatedAt = c.nodeName(v.Machine), c.now
+		v.ProviderID = c.vmID(v)
 	}
 	c.addresses++
 	v.Addresses = []corev1.NodeAddress{{
@@ -102,6 +103,16 @@ func (c *Cloud) makeVM(like VM, userData []byte, sides []*side) *vm {
 	c.vms = append(c.vms, v)
 	c.tell(Event{Kind: VMCreated, VM: v.in(vmPending)})
 	return v
+}
+
+// vmID returns the provider ID of a new VM.
+func (c *Cloud) vmID(v *vm) string {
+	if c.options.ProviderID != nil {
+		if id := c.options.ProviderID(v.NodeName); c.anywhere(id) == nil {
+			return id
+		}
+	}
+	return c.name(c.provider(), v.owner())
 }
 
 // name returns a new ID for an owner, such as "disk:///shop/web-1/1".

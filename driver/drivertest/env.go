@@ -79,8 +79,8 @@ func (e *env) Secret() *corev1.Secret { return e.Harness.Secret.DeepCopy() }
 // Class returns a copy of the class of the harness.
 func (e *env) Class() *v1alpha1.MachineClass { return e.Harness.MachineClass.DeepCopy() }
 
-// ask makes a call with a deadline. It returns an error for a panic of the driver, and if
-// response and error are both nil.
+// ask makes a call with a deadline. It returns an error for a panic of the driver, and for neither a
+// response nor an error.
 func ask[Q, R any](ctx context.Context, call func(context.Context, *Q) (*R, error), q *Q) (r *R, err error) {
 	ctx, cancel := context.WithTimeout(ctx, driver.DefaultTimeout)
 	defer cancel()
@@ -89,11 +89,7 @@ func ask[Q, R any](ctx context.Context, call func(context.Context, *Q) (*R, erro
 			err = fmt.Errorf("the driver panicked: %v", p)
 		}
 	}()
-	r, err = call(ctx, q)
-	if r == nil && err == nil {
-		return nil, errors.New("the response and the error are both nil")
-	}
-	return r, err
+	return driver.Answer(call(ctx, q))
 }
 
 // Create calls CreateMachine for m.

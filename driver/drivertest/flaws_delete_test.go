@@ -77,6 +77,17 @@ var deleteFlaws = map[string]flaw{
 		},
 		caught: []string{"DeleteKeepsOthers"},
 	},
+	"says nothing of a deletion": {
+		breakIt: func(b *broken) {
+			b.remove = func(ctx context.Context, r *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+				if _, err := b.Cloud.DeleteMachine(ctx, r); err != nil {
+					return nil, err
+				}
+				return nil, nil //nolint:nilnil // the flaw
+			}
+		},
+		caught: []string{"DeleteRemovesAll"},
+	},
 	"leaves what a failed create made": {
 		breakIt: func(b *broken) {
 			b.remove = func(ctx context.Context, r *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodeops
+package runner
 
 import (
 	"context"
@@ -17,11 +17,11 @@ import (
 )
 
 var (
-	errNoClient   = errors.New("nodeops: no client")
-	errNoNodeName = errors.New("nodeops: no node name")
+	errNoClient   = errors.New("no client")
+	errNoNodeName = errors.New("no node name")
 	// ErrNodeReplaced means that the Node is another one of the same name than the caller
 	// meant, or than the one that was read first. It was not changed.
-	ErrNodeReplaced = errors.New("nodeops: the node was replaced by another of the same name")
+	ErrNodeReplaced = errors.New("the node was replaced by another of the same name")
 )
 
 // UpdateNode reads the Node, calls edit with a copy, and stores metadata and spec if edit returns
@@ -35,26 +35,6 @@ var (
 // all attempts met one.
 func UpdateNode(
 	ctx context.Context, c kubernetes.Interface, nodeName string, edit func(node *corev1.Node) (changed bool, err error),
-) (_ *corev1.Node, changed bool, err error) {
-	return modify(ctx, c, nodeName, edit, func(nodes typedcorev1.NodeInterface, node *corev1.Node) (*corev1.Node, error) {
-		return nodes.Update(ctx, node, metav1.UpdateOptions{})
-	})
-}
-
-// updateNodeStatus is UpdateNode for the status subresource, which stores status and metadata.
-// Changes of the spec are not stored.
-func updateNodeStatus(
-	ctx context.Context, c kubernetes.Interface, nodeName string, edit func(node *corev1.Node) (changed bool, err error),
-) (_ *corev1.Node, changed bool, err error) {
-	return modify(ctx, c, nodeName, edit, func(nodes typedcorev1.NodeInterface, node *corev1.Node) (*corev1.Node, error) {
-		return nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{})
-	})
-}
-
-// modify is the loop of read, edit and write.
-func modify(
-	ctx context.Context, c kubernetes.Interface, nodeName string, edit func(*corev1.Node) (changed bool, err error),
-	write func(typedcorev1.NodeInterface, *corev1.Node) (*corev1.Node, error),
 ) (node *corev1.Node, changed bool, err error) {
 	if edit == nil {
 		edit = func(*corev1.Node) (bool, error) { return false, nil }
@@ -78,7 +58,7 @@ func modify(
 		if changed, err = edit(node); err != nil || !changed {
 			return err
 		}
-		node, err = write(nodes, node)
+		node, err = nodes.Update(ctx, node, metav1.UpdateOptions{})
 		return err
 	})
 	if err != nil {
@@ -98,15 +78,10 @@ func nodesOf(c kubernetes.Interface, nodeName string) (typedcorev1.NodeInterface
 	return c.CoreV1().Nodes(), nil
 }
 
-// Backoff returns the pauses after a conflict: five attempts, with pauses of 100 to 200 ms.
-func Backoff() wait.Backoff {
-	return wait.Backoff{Steps: 5, Duration: 100 * time.Millisecond, Jitter: 1}
-}
-
 // retryOnConflict calls attempt until it returns no conflict, at most five times, with pauses of
 // 100 to 200 ms. It returns the last error, joined with that of the context if it has ended.
 func retryOnConflict(ctx context.Context, attempt func() error) error {
-	pause := Backoff()
+	pause := wait.Backoff{Steps: 5, Duration: 100 * time.Millisecond, Jitter: 1}
 	for {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodeops_test
+package runner_test
 
 import (
 	"errors"
@@ -21,6 +21,7 @@ import (
 
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/nodeops"
+	"github.com/machinist-dev/machinist/nodeops/runner"
 )
 
 // cordonPlace returns a cluster with one node, and a way to read it.
@@ -46,15 +47,15 @@ func TestCordonNode_SetAndUncordon_OneWriteEach(t *testing.T) {
 	cluster, client, read := cordonPlace(t)
 	before := read()
 	for range 2 {
-		require.NoError(t, cordonErr(nodeops.CordonNode(t.Context(), client, "n1", before.UID, everything("a"), t0)))
+		require.NoError(t, cordonErr(runner.CordonNode(t.Context(), client, "n1", before.UID, everything("a"), t0)))
 	}
 	require.True(t, everything("a").Stands(read()))
 	require.Len(t, cluster.HistorySince(before.ResourceVersion), 1)
 
-	changed, err := nodeops.UncordonNode(t.Context(), client, "n1", before.UID, "a")
+	changed, err := runner.UncordonNode(t.Context(), client, "n1", before.UID, "a")
 	require.NoError(t, err)
 	require.True(t, changed)
-	changed, err = nodeops.UncordonNode(t.Context(), client, "n1", before.UID, "a")
+	changed, err = runner.UncordonNode(t.Context(), client, "n1", before.UID, "a")
 	require.NoError(t, err)
 	require.False(t, changed)
 	require.Len(t, cluster.HistorySince(before.ResourceVersion), 2)
@@ -64,7 +65,7 @@ func TestCordonNode_SetAndUncordon_OneWriteEach(t *testing.T) {
 func TestCordonNode_NoOwner_IsOnePatch(t *testing.T) {
 	cluster, _, _ := cordonPlace(t)
 	clientset := cluster.Clientset()
-	node, err := nodeops.CordonNode(t.Context(), clientset, "n1", "u1", nodeops.Cordon{Reason: "not kept"}, t0)
+	node, err := runner.CordonNode(t.Context(), clientset, "n1", "u1", nodeops.Cordon{Reason: "not kept"}, t0)
 	require.NoError(t, err)
 	require.Len(t, clientset.Actions(), 1)
 	require.Equal(t, "patch", clientset.Actions()[0].GetVerb())
@@ -76,20 +77,20 @@ func TestCordonNode_OtherNodeRefusedOrInvalid_TypedError(t *testing.T) {
 	cluster, client, read := cordonPlace(t)
 	before := read()
 	for _, f := range []nodeops.Cordon{{}, owned, everything("")} {
-		require.ErrorIs(t, cordonErr(nodeops.CordonNode(t.Context(), client, "n1", "another", f, t0)), nodeops.ErrNodeReplaced)
+		require.ErrorIs(t, cordonErr(runner.CordonNode(t.Context(), client, "n1", "another", f, t0)), runner.ErrNodeReplaced)
 	}
-	_, err := nodeops.UncordonNode(t.Context(), client, "n1", "another", "a")
-	require.ErrorIs(t, err, nodeops.ErrNodeReplaced)
+	_, err := runner.UncordonNode(t.Context(), client, "n1", "another", "a")
+	require.ErrorIs(t, err, runner.ErrNodeReplaced)
 	require.Contains(t, err.Error(), `"n1"`)
 
-	_, wrong := errors.AsType[*nodeops.CordonError](cordonErr(nodeops.CordonNode(t.Context(), client, "n1", "", nodeops.Cordon{Owner: "a/b"}, t0)))
+	_, wrong := errors.AsType[*nodeops.CordonError](cordonErr(runner.CordonNode(t.Context(), client, "n1", "", nodeops.Cordon{Owner: "a/b"}, t0)))
 	require.True(t, wrong)
 
 	cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes", Verb: "patch"}, draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes", Verb: "update"})
 	for _, f := range []nodeops.Cordon{{}, owned} {
-		err := cordonErr(nodeops.CordonNode(t.Context(), client, "n1", "u1", f, t0))
+		err := cordonErr(runner.CordonNode(t.Context(), client, "n1", "u1", f, t0))
 		require.True(t, apierrors.IsForbidden(err), "%v", err)
-		require.NotErrorIs(t, err, nodeops.ErrNodeReplaced)
+		require.NotErrorIs(t, err, runner.ErrNodeReplaced)
 	}
 	require.Empty(t, cluster.HistorySince(before.ResourceVersion))
 }
@@ -123,13 +124,13 @@ func crowdOfOwners(t *testing.T, seed uint64) {
 				if random.IntN(2) == 0 {
 					f.Taint = "example.com/drain-" + strconv.Itoa(i%4)
 				}
-				insist(func() error { return cordonErr(nodeops.CordonNode(t.Context(), client, "n1", "u1", f, t0)) })
+				insist(func() error { return cordonErr(runner.CordonNode(t.Context(), client, "n1", "u1", f, t0)) })
 				pause(random)
 				if node, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{}); err != nil || !f.Stands(node) {
 					t.Errorf("the cordon of %s does not stand while it holds: %v", owner, err)
 				}
 				insist(func() error {
-					_, err := nodeops.UncordonNode(t.Context(), client, "n1", "u1", owner)
+					_, err := runner.UncordonNode(t.Context(), client, "n1", "u1", owner)
 					return err
 				})
 				pause(random)
@@ -142,7 +143,7 @@ func crowdOfOwners(t *testing.T, seed uint64) {
 				return setTaintOnNode(t.Context(), client, taint("other/"+strconv.Itoa(i), "", noSchedule))
 			})
 			insist(func() error {
-				_, _, err := nodeops.UpdateNode(t.Context(), client, "n1", func(node *corev1.Node) (bool, error) {
+				_, _, err := runner.UpdateNode(t.Context(), client, "n1", func(node *corev1.Node) (bool, error) {
 					node.Labels["other"] = strconv.Itoa(i)
 					return true, nil
 				})

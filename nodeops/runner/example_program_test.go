@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodeops_test
+package runner_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/machinist-dev/machinist/nodeops"
+	"github.com/machinist-dev/machinist/nodeops/runner"
 )
 
 // templates are what each machine declares for its Node.
@@ -24,7 +25,7 @@ var templates = map[string]nodeops.Template{
 
 // syncNode finds the machine of a Node and applies its template. It writes only if the Node differs.
 func syncNode(ctx context.Context, client kubernetes.Interface, machines *nodeops.Index, name string) error {
-	_, changed, err := nodeops.UpdateNode(ctx, client, name, func(node *corev1.Node) (bool, error) {
+	_, changed, err := runner.UpdateNode(ctx, client, name, func(node *corev1.Node) (bool, error) {
 		match := machines.Match(node)
 		fmt.Println(name, "matched by", match)
 		if !match.Found() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package nodeops
+package runner
 
 import (
 	"context"
@@ -15,38 +15,47 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/machinist-dev/machinist/nodeops"
 )
 
 // CordonNode sets a cordon and returns the Node as stored. With a uid, another Node of the same
 // name is not changed, and the error is [ErrNodeReplaced]. An empty uid means any Node of the
 // name. The zero Cordon is one patch; others are written as by [UpdateNode]. A Node that does
-// not exist is a NotFound error. An invalid cordon is a *[CordonError], without a request.
-func CordonNode(ctx context.Context, c kubernetes.Interface, nodeName string, uid types.UID, f Cordon, now time.Time) (*corev1.Node, error) {
+// not exist is a NotFound error. An invalid cordon is a *[nodeops.CordonError], without a request.
+func CordonNode(ctx context.Context, c kubernetes.Interface, nodeName string, uid types.UID, f nodeops.Cordon, now time.Time) (*corev1.Node, error) {
 	if err := f.Validate(); err != nil {
 		return nil, fmt.Errorf("node %q: %w", nodeName, err)
 	}
-	if f.Owner == "" && slices.Equal(f.marks(), []Mark{MarkUnschedulable}) {
+	if f == (nodeops.Cordon{Reason: f.Reason}) {
 		return patchUnschedulable(ctx, c, nodeName, uid)
 	}
-	node, _, err := UpdateNode(ctx, c, nodeName, onlyIf(uid, func(node *corev1.Node) bool { return f.set(node, now) }))
+	node, _, err := UpdateNode(ctx, c, nodeName, onlyIf(uid, func(node *corev1.Node) (*corev1.Node, bool) {
+		next, changed, _ := f.Set(node, now) // it is valid
+		return next, changed
+	}))
 	return node, err
 }
 
 // UncordonNode removes the claim of an owner and the marks that no other claim holds, as
-// [Uncordon] does, and writes the Node as [UpdateNode] does. It reports whether the Node was
+// [nodeops.Uncordon] does, and writes the Node as [UpdateNode] does. It reports whether the Node was
 // written. The uid and the errors are those of [CordonNode].
 func UncordonNode(ctx context.Context, c kubernetes.Interface, nodeName string, uid types.UID, owner string) (changed bool, err error) {
-	_, changed, err = UpdateNode(ctx, c, nodeName, onlyIf(uid, func(node *corev1.Node) bool { return uncordon(node, owner) }))
+	_, changed, err = UpdateNode(ctx, c, nodeName, onlyIf(uid, func(node *corev1.Node) (*corev1.Node, bool) {
+		return nodeops.Uncordon(node, owner)
+	}))
 	return changed, err
 }
 
 // onlyIf returns an edit that fails for a Node with another uid. Empty means any Node.
-func onlyIf(uid types.UID, edit func(*corev1.Node) bool) func(*corev1.Node) (bool, error) {
+func onlyIf(uid types.UID, edit func(*corev1.Node) (*corev1.Node, bool)) func(*corev1.Node) (bool, error) {
 	return func(node *corev1.Node) (bool, error) {
 		if uid != "" && node.UID != uid {
 			return false, ErrNodeReplaced
 		}
-		return edit(node), nil
+		next, changed := edit(node)
+		*node = *next
+		return changed, nil
 	}
 }
 
