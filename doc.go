@@ -17,8 +17,9 @@
 //   - machine/v1alpha1: the objects, those of Gardener's machine-controller-manager (MCM).
 //     Package machine/client has clients, listers, informers and fakes.
 //
-// Package drain/runner sends the requests of a drain. Packages drain/draintest,
-// machine/machinetest and deployment/deploymenttest are clusters in memory, for tests.
+// Packages drain/runner and nodeops/runner send the requests of a drain, and those for one Node.
+// Packages drain/draintest, machine/machinetest and deployment/deploymenttest are clusters in memory,
+// for tests.
 //
 // # One shape
 //

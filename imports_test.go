@@ -73,7 +73,8 @@ var importRules = []importRule{
 	{"codes", nil, nil, "a provider's error handling must cost nothing"},
 	{"codes/status", []string{sdk + "/codes"}, nil, "the error that carries a code"},
 	{"permits", []string{sdk}, nil, "a ledger must cost nothing"},
-	{"nodeops", []string{api, apimachinery, clients}, underClientGo, "the executors take the interface of the typed client"},
+	{"nodeops", []string{api, apimachinery}, underAPI, "a Node, without a client"},
+	{"nodeops/runner", []string{api, apimachinery, clients, sdk + "/nodeops"}, underClientGo, "it takes the interface of the typed client"},
 	{"machine/v1alpha1", []string{api, apimachinery}, underAPI, "objects, without a client"},
 	{"machine/client/...", []string{
 		api, apimachinery, clientGo, sdk + "/machine/v1alpha1", sdk + "/machine/client",
@@ -86,21 +87,21 @@ var importRules = []importRule{
 	}, underAPI, "the kit runs in a provider's tests, with the standard testing package only"},
 	{"machine", []string{
 		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/codes", sdk + "/codes/status", sdk + "/drain", sdk + "/driver", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
-	}, underClientGo, "client-go comes in by way of nodeops only"},
+	}, underAPI, "decisions, without a client"},
 	{"machineset", []string{
 		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
-	}, underClientGo, "client-go may come in by way of machine and nodeops only"},
+	}, underAPI, "decisions, without a client"},
 	{"deployment", []string{
 		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
-	}, underClientGo, "client-go may come in by way of machine and nodeops only"},
+	}, underAPI, "decisions, without a client"},
 	{"deployment/deploymenttest", []string{
 		api, apimachinery, sdk, sdk + "/codes", sdk + "/deployment", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset",
-	}, underClientGo, "a world that the planners of sets and deployments drive; client-go comes in by way of them"},
+	}, underAPI, "a world that the planners of sets and deployments drive"},
 	{"drain", []string{
 		api, apimachinery, sdk, sdk + "/internal/recorded", sdk + "/nodeops",
-	}, underClientGo, "client-go comes in by way of nodeops only"},
+	}, underAPI, "decisions, without a client"},
 	{"drain/runner", []string{
-		api, apimachinery, sdk, clientGo, clock, sdk + "/drain", sdk + "/nodeops",
+		api, apimachinery, sdk, clientGo, clock, sdk + "/drain", sdk + "/nodeops", sdk + "/nodeops/runner",
 	}, underFakes, "the executor takes the typed client, the adapter its informers; the cordon has owners"},
 	{"machine/machinetest", []string{
 		sdk + "/machine/v1alpha1", sdk + "/machine/client/clientset/versioned/fake", sdk + "/drain/draintest", apimachinery, clientGo,
@@ -110,7 +111,7 @@ var importRules = []importRule{
 	}, underFakes, "the cluster in memory is a fake typed client"},
 	{"safety", []string{
 		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/codes", sdk + "/deployment", sdk + "/driver", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops", sdk + "/permits",
-	}, underClientGo, "client-go may come in by way of machine and nodeops only"},
+	}, underAPI, "decisions, without a client"},
 	{"internal/apisurface/...", nil, nil, "tests only"},
 	{"internal/golden", nil, nil, "tests only"},
 	{"internal/recorded", nil, nil, "how times that were written down are read, for all that decide"},

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,7 +17,7 @@ import (
 )
 
 // parityTest finds the tests that docs/parity.md names.
-var parityTest = regexp.MustCompile("`((?:Test|Fuzz|Example)[A-Za-z0-9_]*)`")
+var parityTest = regexp.MustCompile("`((?:Test|Fuzz|Example|Benchmark)[A-Za-z0-9_]*)`")
 
 // paritySections are the sections of docs/parity.md, with the package that tests
 // belong to before another one is named.
@@ -26,6 +27,7 @@ var paritySections = []struct{ title, folder string }{
 	{"What users of machine sets and deployments run into", ""},
 	{"Drains, permits, orphans, nodes, codes", ""},
 	{"What drains can do elsewhere", "drain"},
+	{"Flags", ""},
 	{"Metrics", ""},
 	{"Wishes of a review of MCM", ""},
 	{"Without a number", ""},
@@ -44,7 +46,8 @@ func parityPage(t *testing.T) string {
 }
 
 // parityRows are the cells of the tables of a section, without their heads: what it
-// is about, what of it, and what is done. Without a number the first is empty.
+// is about, what of it, and what is done. Without a number the first is empty. Flags have a default
+// for each program, which another test compares.
 func parityRows(t *testing.T, section string) [][]string {
 	t.Helper()
 	_, page, found := strings.Cut(parityPage(t), "\n## "+section+"\n")
@@ -64,6 +67,9 @@ func parityRows(t *testing.T, section string) [][]string {
 		if slices.Contains(withoutNumbers, section) {
 			cells = append([]string{""}, cells...)
 		}
+		if section == "Flags" {
+			cells = append(cells[:1], cells[max(0, len(cells)-2):]...)
+		}
 		if len(cells) != 3 {
 			t.Errorf("docs/parity.md: a row without three cells: %s", line)
 			continue
@@ -73,17 +79,32 @@ func parityRows(t *testing.T, section string) [][]string {
 	return rows
 }
 
+// parityProse returns the text of a section that is no table, as the last cell of a row.
+func parityProse(t *testing.T, section string) []string {
+	t.Helper()
+	_, page, _ := strings.Cut(parityPage(t), "\n## "+section+"\n")
+	page, _, _ = strings.Cut(page, "\n## ")
+	lines := slices.DeleteFunc(strings.Split(page, "\n"), func(line string) bool { return strings.HasPrefix(line, "|") })
+	return []string{section, "the text", strings.Join(lines, " ")}
+}
+
 // parityCode finds what docs/parity.md writes as code.
 var parityCode = regexp.MustCompile("`([^`]+)`")
 
-// testNames are the names of tests by folder.
-type testNames map[string][]string
+// parityQuote finds what docs/parity.md quotes after a test: its subtests.
+var parityQuote = regexp.MustCompile(`^, "([^"]+)"`)
+
+// testFiles has the names of the tests and the texts of the test files, by folder.
+type testFiles struct {
+	names map[string][]string
+	texts map[string]string
+}
 
 // everyTest returns the tests of all modules.
-func everyTest(t *testing.T) testNames {
+func everyTest(t *testing.T) testFiles {
 	t.Helper()
-	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
-	tests := testNames{}
+	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example|Benchmark)\w*)\(`)
+	tests := testFiles{names: map[string][]string{}, texts: map[string]string{}}
 	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
@@ -91,46 +112,87 @@ func everyTest(t *testing.T) testNames {
 		text, err := os.ReadFile(path)
 		folder := filepath.ToSlash(filepath.Dir(path))
 		for _, m := range declared.FindAllSubmatch(text, -1) {
-			tests[folder] = append(tests[folder], string(m[1]))
+			tests.names[folder] = append(tests.names[folder], string(m[1]))
 		}
+		tests.texts[folder] += string(text)
 		return err
 	}))
 	return tests
 }
 
-// in returns the tests of a folder and of those below it.
-func (n testNames) in(folder string) (names []string) {
-	for f, tests := range n {
-		if f == folder || strings.HasPrefix(f, folder+"/") {
-			names = append(names, tests...)
+// below returns the folders of tests that are a folder or below it.
+func (f testFiles) below(folder string) (folders []string) {
+	for other := range f.names {
+		if other == folder || strings.HasPrefix(other, folder+"/") {
+			folders = append(folders, other)
 		}
 	}
-	return names
+	return folders
 }
 
-// TestParity_NamedTests_Exist asserts that every test which docs/parity.md
-// names is there, in the package that is named before it, or below it.
+// TestParity_NamedTests_Exist asserts that every test which docs/parity.md names exists, in the package
+// that is named before it, or below it. The subtests that are quoted after it are texts of that package.
 func TestParity_NamedTests_Exist(t *testing.T) {
 	tests := everyTest(t)
-	checked := 0
+	checked, quoted := 0, 0
 	for _, section := range paritySections {
-		for _, row := range parityRows(t, section.title) {
+		for _, row := range append(parityRows(t, section.title), parityProse(t, section.title)) {
 			folder := section.folder
-			for _, m := range parityCode.FindAllStringSubmatch(row[2], -1) {
-				pkg, _, _ := strings.Cut(m[1], ".") // or something of it
+			for _, at := range parityCode.FindAllStringIndex(row[2], -1) {
+				code := strings.Trim(row[2][at[0]:at[1]], "`")
+				pkg, _, _ := strings.Cut(code, ".") // or something of it
 				switch {
-				case parityTest.MatchString(m[0]):
+				case parityTest.MatchString("`" + code + "`"):
 					checked++
-					if !slices.Contains(tests.in(folder), m[1]) {
-						t.Errorf("docs/parity.md: %s %s: there is no %s in %q", row[0], row[1], m[1], folder)
+					homes := slices.DeleteFunc(tests.below(folder), func(f string) bool { return !slices.Contains(tests.names[f], code) })
+					if len(homes) == 0 {
+						t.Errorf("docs/parity.md: %s %s: there is no %s in %q", row[0], row[1], code, folder)
 					}
-				case tests.in(pkg) != nil:
+					for rest := row[2][at[1]:]; parityQuote.MatchString(rest); quoted++ {
+						m := parityQuote.FindStringSubmatch(rest)
+						rest = rest[len(m[0]):]
+						if !slices.ContainsFunc(homes, func(f string) bool { return strings.Contains(tests.texts[f], strconv.Quote(m[1])) }) {
+							t.Errorf("docs/parity.md: %s %s: %s has no %q", row[0], row[1], code, m[1])
+						}
+					}
+				case tests.below(pkg) != nil:
 					folder = pkg
 				}
 			}
 		}
 	}
-	require.Greater(t, checked, 250)
+	require.Greater(t, checked, 500)
+	require.Greater(t, quoted, 55)
+}
+
+// TestParity_NamedCode_Exists asserts that the exported Go names in docs/parity.md are names of the
+// sources.
+func TestParity_NamedCode_Exists(t *testing.T) {
+	name, word := regexp.MustCompile(`^[a-z/]*\.?[A-Z]\w*(\.\w+)*$`), regexp.MustCompile(`\b[A-Z]\w*`)
+	known := map[string]bool{}
+	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, w := range word.FindAllString(string(text), -1) {
+			known[w] = true
+		}
+		return err
+	}))
+	checked := 0
+	for _, m := range parityCode.FindAllStringSubmatch(parityPage(t), -1) {
+		if !name.MatchString(m[1]) || parityTest.MatchString(m[0]) {
+			continue
+		}
+		for _, w := range word.FindAllString(m[1], -1) {
+			checked++
+			if !known[w] {
+				t.Errorf("docs/parity.md: `%s` has the name %s, which no source has", m[1], w)
+			}
+		}
+	}
+	require.Greater(t, checked, 100)
 }
 
 // trifles are the defects of machine sets and deployments that break nothing: they

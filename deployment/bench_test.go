@@ -20,7 +20,7 @@ import (
 // machines. Of each old set a tenth is not healthy.
 func large(d *v1alpha1.MachineDeployment, sets int) deployment.Observation {
 	d.Annotations = map[string]string{v1alpha1.RevisionAnnotation: "2"}
-	in := deployment.Observation{Deployment: d, Complete: true, Nodes: map[string]*corev1.Node{}}
+	in := deployment.Observation{Deployment: d, Complete: true, Proven: true, Nodes: map[string]*corev1.Node{}}
 	for i := range sets {
 		each := d.Spec.Replicas / int32(sets)
 		s := rollSet(d, fmt.Sprint("c", i+1), each, each, each-each/10)
@@ -33,7 +33,7 @@ func large(d *v1alpha1.MachineDeployment, sets int) deployment.Observation {
 			}
 			m := rollMachine(s, fmt.Sprintf("%s-%05d", s.Name, (j*7919)%each), phase)
 			in.Machines = append(in.Machines, m)
-			in.Nodes["node-"+m.Name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + m.Name, Labels: map[string]string{candKey: "true"}}}
+			in.Nodes["node-"+m.Name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + m.Name, Labels: map[string]string{candKey: "true"}, Annotations: map[string]string{v1alpha1.MachineUIDAnnotation: string(m.UID)}}}
 		}
 	}
 	return in
@@ -65,10 +65,11 @@ func BenchmarkPlan(b *testing.B) {
 // TestDecide_CostOfAPass_IsLinearInMachines asserts that the machines of all sets are sorted out
 // once, however many sets there are.
 func TestDecide_CostOfAPass_IsLinearInMachines(t *testing.T) {
-	allocations := func(machines int32) float64 {
-		in := large(rolling(machines, 1, 0), 10)
+	allocations := func(machines int32, sets int) float64 {
+		in := large(rolling(machines, 1, 0), sets)
 		return testing.AllocsPerRun(3, func() { deployment.Decide(in, deployment.Policy{}, rollNow) })
 	}
-	few, many := allocations(100), allocations(1000)
-	require.Less(t, many, 12*few+1000)
+	few, many := allocations(100, 10), allocations(1000, 10)
+	require.Less(t, many, 2*few+1000)
+	require.Less(t, allocations(1000, 100), 8*many, "ten times as many sets, and the same machines")
 }

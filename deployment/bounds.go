@@ -14,8 +14,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// ErrBounds is wrapped by the errors of [BoundsOf].
-var ErrBounds = errors.New("strategy without usable bounds")
+// errBounds is wrapped by the errors of [BoundsOf].
+var errBounds = errors.New("strategy without usable bounds")
 
 // Bounds are the limits of a deployment. No field is negative, and Unavailable is at most Desired.
 type Bounds struct {
@@ -46,11 +46,11 @@ func (b Bounds) Least() int64 { return b.Desired - b.Unavailable }
 //   - Recreate has no surge, and all machines may be unavailable.
 //   - An in-place update with manual orchestration has no surge.
 //
-// The error wraps [ErrBounds] if the strategy or a bound is invalid, or if the deployment is nil.
+// It returns an error if the strategy or a bound is invalid, or if the deployment is nil.
 // The bounds then allow neither more nor fewer machines than desired.
 func BoundsOf(d *v1alpha1.MachineDeployment) (Bounds, error) {
 	if d == nil {
-		return Bounds{}, fmt.Errorf("%w: no deployment", ErrBounds)
+		return Bounds{}, fmt.Errorf("%w: no deployment", errBounds)
 	}
 	b := Bounds{Desired: int64(max(0, d.Spec.Replicas))}
 	u, manual, err := updateOf(d.Spec.Strategy)
@@ -90,7 +90,7 @@ func updateOf(s v1alpha1.MachineDeploymentStrategy) (u *v1alpha1.UpdateConfigura
 	case s.Type == v1alpha1.InPlaceUpdateMachineDeploymentStrategyType && s.InPlaceUpdate != nil:
 		return &s.InPlaceUpdate.UpdateConfiguration, s.InPlaceUpdate.OrchestrationType == v1alpha1.OrchestrationTypeManual, nil
 	default:
-		return nil, false, fmt.Errorf("%w: %q", ErrBounds, s.Type)
+		return nil, false, fmt.Errorf("%w: %q", errBounds, s.Type)
 	}
 }
 
@@ -98,7 +98,7 @@ func updateOf(s v1alpha1.MachineDeploymentStrategy) (u *v1alpha1.UpdateConfigura
 // fits into an int32.
 func resolve(v *intstr.IntOrString, desired int64, up bool) (int64, error) {
 	if v == nil {
-		return 0, fmt.Errorf("%w: missing", ErrBounds)
+		return 0, fmt.Errorf("%w: missing", errBounds)
 	}
 	switch v.Type {
 	case intstr.Int:
@@ -106,7 +106,7 @@ func resolve(v *intstr.IntOrString, desired int64, up bool) (int64, error) {
 	case intstr.String:
 		percent, err := strconv.ParseInt(strings.ReplaceAll(v.StrVal, "%", ""), 10, 32)
 		if err != nil {
-			return 0, fmt.Errorf("%w: %q", ErrBounds, v.StrVal)
+			return 0, fmt.Errorf("%w: %q", errBounds, v.StrVal)
 		}
 		product := max(0, percent) * desired
 		if up {
@@ -114,7 +114,7 @@ func resolve(v *intstr.IntOrString, desired int64, up bool) (int64, error) {
 		}
 		return min(product/100, math.MaxInt32), nil
 	default:
-		return 0, fmt.Errorf("%w: type %d", ErrBounds, v.Type)
+		return 0, fmt.Errorf("%w: type %d", errBounds, v.Type)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -38,12 +39,49 @@ import (
 // [BoundsOf] returns the bounds. The sets must select the machines to delete as [machineset.Decide]
 // does, with the order of the policy.
 //
-// The decision contains copies, except for the machines of [Target.Victims] and the Nodes of
-// [WriteNode.Before].
+// Before the first write in the life of a process, a list is requested: see [Observation].Proven.
+//
+// The decision contains copies, except for the machines of [Target.Victims] and the observed objects
+// in [machinist.Update].Before and [machinist.Delete].Object.
 func Decide(in Observation, p Policy, now time.Time) Decision {
 	if in.Deployment == nil {
-		return Decision{Reason: ReasonViewIncomplete, Holds: []machinist.Hold{{Reason: ReasonViewIncomplete, Message: "no deployment was observed"}}}
+		return Decision{Reason: reasonViewIncomplete, Holds: []machinist.Hold{{Reason: reasonViewIncomplete, Message: "no deployment was observed"}}}
 	}
+	d := decide(in, p, now)
+	if in.Proven || !slices.ContainsFunc(d.Actions, in.writes) {
+		return d
+	}
+	return unproven(in, now)
+}
+
+// writes reports whether an action is wrong if the lists are old: all but a live read, a Node, which
+// the next pass corrects, and the first finalizer.
+func (o Observation) writes(a machinist.Action) bool {
+	switch a := a.(type) {
+	case machinist.Refresh:
+		return false
+	case machinist.Update:
+		switch a.Object.(type) {
+		case *corev1.Node:
+			return false
+		case *v1alpha1.MachineDeployment:
+			return slices.Contains(o.Deployment.Finalizers, v1alpha1.MCMFinalizerName)
+		}
+	}
+	return true
+}
+
+// unproven requests a live list, because the lists may be older than the last write of an earlier
+// process.
+func unproven(in Observation, now time.Time) Decision {
+	c := &pass{in: in, now: now, d: in.Deployment}
+	c.out.Reason, c.out.Status = reasonViewIncomplete, in.Deployment.Status
+	c.holdUntil(now.Add(time.Second), "machinedeployment/"+c.d.Name, reasonViewIncomplete, "the lists of sets and machines may be older than the last write of an earlier process")
+	c.add(machinist.Refresh{Kind: machine.KindSet})
+	return c.finish()
+}
+
+func decide(in Observation, p Policy, now time.Time) Decision {
 	c := &pass{in: in, policy: p, now: now, order: p.order(now), d: in.Deployment.DeepCopy()}
 	c.in.Sets = c.own(in.Sets)
 	c.newSet, c.old = FindSets(c.d, c.in.Sets)
@@ -52,8 +90,8 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 	pending := in.Expectations.Observe(in.find, in.Complete)
 	switch {
 	case !in.Complete:
-		c.out.Reason = ReasonViewIncomplete // no object changes when the lists become complete
-		c.holdUntil(now.Add(recheck), "machinedeployment/"+c.d.Name, ReasonViewIncomplete, "the lists of sets and machines are not known to be complete")
+		c.out.Reason = reasonViewIncomplete // no object changes when the lists become complete
+		c.holdUntil(now.Add(recheck), "machinedeployment/"+c.d.Name, reasonViewIncomplete, "the lists of sets and machines are not known to be complete")
 	case len(pending) > 0:
 		c.expect(pending)
 	case c.d.DeletionTimestamp != nil:
@@ -72,14 +110,14 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 
 // expect holds the deployment until the cache shows the writes of this process.
 func (c *pass) expect(pending machine.Expectations) {
-	c.stop(ReasonWriteNotSeen, "the cache does not show the last write of "+strings.ToLower(pending[0].Kind)+" "+pending[0].Name+" yet")
+	c.stop(reasonWriteNotSeen, "the cache does not show the last write of "+strings.ToLower(pending[0].Kind)+" "+pending[0].Name+" yet")
 	for _, x := range pending {
 		due := x.At.Add(c.policy.unseen())
 		switch {
 		case due.After(c.now) && recorded.Known(x.At, c.now):
 			c.look(due)
 		case len(c.out.Actions) < c.policy.burst():
-			c.add(Look{Kind: x.Kind, Name: x.Name})
+			c.add(machinist.Refresh{Kind: x.Kind, Name: x.Name})
 		}
 	}
 }
@@ -131,7 +169,7 @@ func (c *pass) proceed() {
 	case c.d.Spec.RollbackTo != nil:
 		c.rollBack()
 	case c.scaling():
-		c.out.Reason = ReasonScaling
+		c.out.Reason = reasonScaling
 		c.scaleAny()
 		c.counters()
 	default:
@@ -141,11 +179,20 @@ func (c *pass) proceed() {
 	c.out.WriteStatus = statusToo
 }
 
-// followDeployment copies fields of the deployment to the new set. Once the set has them, the
-// deployment gets the revision of the set. A Progressing condition of an earlier rollout is
-// replaced then, because an old set may become the new one without being created. It reports
-// whether the status is written even if it does not change, as MCM does.
+// configurationDiffers is the change of a set that gets only the machine configuration.
+const configurationDiffers = "machine configuration differs from the deployment"
+
+// followDeployment copies fields of the deployment to the new set, and the machine configuration to
+// the others. Once the new set has them, the deployment gets its revision. A Progressing condition of
+// an earlier rollout is replaced then, because an old set may become the new one without being
+// created. It reports whether the status is written even if it does not change, as MCM does.
 func (c *pass) followDeployment() (statusToo bool) {
+	for _, a := range c.ledger.accounts {
+		if next := reconfigured(c.d, a.next); next != nil && (!a.isNew || a.deleting) {
+			a.next = next
+			a.changes = append(a.changes, configurationDiffers)
+		}
+	}
 	a := c.ledger.of(c.newSet)
 	if a == nil {
 		return false
@@ -197,7 +244,7 @@ func (c *pass) beginAgain() {
 
 // rollOut takes the next step of a rollout.
 func (c *pass) rollOut() {
-	c.out.Reason = ReasonProgressing
+	c.out.Reason = reasonProgressing
 	var created *v1alpha1.MachineSet
 	switch c.d.Spec.Strategy.Type {
 	case v1alpha1.RecreateMachineDeploymentStrategyType:
@@ -208,7 +255,7 @@ func (c *pass) rollOut() {
 		created = c.roll()
 	}
 	c.markNodes()
-	if c.out.Reason == ReasonNameTaken {
+	if c.out.Reason == reasonNameTaken {
 		return
 	}
 	atRest := !c.changing() && c.ledger.atRest()
@@ -231,17 +278,17 @@ func (c *pass) judgeProgress(status v1alpha1.MachineDeploymentStatus) {
 	cond := conditionOf(status, v1alpha1.MachineDeploymentProgressing)
 	exceeded := cond != nil && cond.Reason == v1alpha1.ProgressDeadlineExceeded
 	switch {
-	case c.out.Reason == ReasonProgressing && exceeded:
-		c.out.Reason = ReasonStuck
+	case c.out.Reason == reasonProgressing && exceeded:
+		c.out.Reason = reasonStuck
 		c.out.Message = fmt.Sprintf("no progress within %s, seen at %s", deadlineOf(c.d), cond.LastUpdateTime.UTC().Format(time.RFC3339))
 		if h, ok := cause(c.out.Holds); ok {
 			c.out.Message += ", waits for " + h.String()
 		}
-	case c.out.Reason == ReasonProgressing:
+	case c.out.Reason == reasonProgressing:
 		c.out.Message = fmt.Sprintf("%d of %d machines updated, %d available", status.UpdatedReplicas, c.d.Spec.Replicas, status.AvailableReplicas)
 	}
 	if exceeded {
-		c.hold("machinedeployment/"+c.d.Name, ReasonProgressDeadline, cond.Message)
+		c.hold("machinedeployment/"+c.d.Name, reasonProgressDeadline, cond.Message)
 	}
 }
 
@@ -250,7 +297,7 @@ func (c *pass) judgeProgress(status v1alpha1.MachineDeploymentStatus) {
 func cause(holds []machinist.Hold) (machinist.Hold, bool) {
 	for _, h := range holds {
 		switch h.Reason {
-		case ReasonNewUnavailable, ReasonNoCapacity, ReasonGate:
+		case ReasonNewUnavailable, reasonNoCapacity, reasonGate:
 			return h, true
 		}
 	}
@@ -272,8 +319,8 @@ func deadlineOf(d *v1alpha1.MachineDeployment) time.Duration {
 func (c *pass) cleanUp() {
 	for _, s := range surplusSets(c.old, c.d.Spec.RevisionHistoryLimit) {
 		c.ledger.of(s).changes = nil // what is deleted is not written
-		c.add(DeleteSet{
-			Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion,
+		c.add(machinist.Delete{
+			Object: s, Unchanged: true,
 			Message: fmt.Sprintf("it is empty, and %d newer old sets are kept as history", max(0, *c.d.Spec.RevisionHistoryLimit)),
 		})
 	}
@@ -289,22 +336,25 @@ func (c *pass) delete() {
 		c.stop(reasonDeleted, "the deployment is being deleted, and its finalizer is removed")
 		return
 	case len(sets) == 0:
-		c.out.Reason = ReasonDeleting
+		c.out.Reason = reasonDeleting
 		c.d.Finalizers = slices.DeleteFunc(c.d.Finalizers, func(f string) bool { return f == v1alpha1.MCMFinalizerName })
 		c.editDeployment("no set is left")
 		return
 	case slices.Contains(c.d.Finalizers, metav1.FinalizerOrphanDependents):
-		c.hold("machineset/"+sets[0].Name, ReasonDeleting, fmt.Sprintf("%d sets are orphaned by this deletion; the garbage collector has not removed their owner references yet", len(sets)))
+		c.hold("machineset/"+sets[0].Name, reasonDeleting, fmt.Sprintf("%d sets are orphaned by this deletion; the garbage collector has not removed their owner references yet", len(sets)))
 	default:
 		for _, s := range sets {
 			if s.DeletionTimestamp == nil {
-				c.add(DeleteSet{Name: s.Name, UID: s.UID, Message: "the deployment is being deleted"})
-			} else {
-				c.hold("machineset/"+s.Name, reasonSetDeleting, plural(int64(s.Status.Replicas), "%d machine is left", "%d machines are left"))
+				c.add(machinist.Delete{Object: s, Message: "the deployment is being deleted"})
+				continue
+			}
+			c.hold("machineset/"+s.Name, reasonSetDeleting, plural(int64(s.Status.Replicas), "%d machine is left", "%d machines are left"))
+			if next := reconfigured(c.d, s); next != nil {
+				c.add(updateSet(s, next, []string{configurationDiffers}))
 			}
 		}
 	}
-	c.out.Reason = ReasonDeleting
+	c.out.Reason = reasonDeleting
 	c.counters()
 }
 

@@ -3,7 +3,6 @@
 package deployment
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -21,19 +20,29 @@ import (
 //
 // Carry out the actions in their order, up to the first that fails, and report the Event of each.
 // Store the status in any case. Report the Events once the status is stored, so that each is
-// reported once. The next decision repeats what was not done. WriteNode actions are last; if one
-// fails, continue with the next.
+// reported once. The next decision repeats what was not done.
 type Decision struct {
-	// Reason is [ReasonComplete], [ReasonProgressing] or [ReasonStuck] for a rollout. Otherwise it
-	// says why there is no rollout, such as [ReasonPaused].
+	// Reason is [ReasonComplete], Progressing or Stuck for a rollout. Otherwise it says why there is
+	// no rollout, such as [ReasonPaused].
 	Reason machinist.Reason
 	// Message is why, for people, with the numbers of a rollout. Its text may change.
 	Message string
 	// Targets are the sizes of all observed sets, oldest first, including those that do not change:
 	// see [Decision.Target]. There are none if the reason does not allow a decision about sizes.
 	Targets []Target
-	// Actions are the writes, in the order in which to carry them out.
-	Actions []Action
+	// Actions are the requests, in the order in which to carry them out. No two of them write the
+	// same object:
+	//   - [machinist.Update] of the deployment, a set, a machine or a Node, all with the resource
+	//     version as a precondition. Nodes are last; if one fails, continue with the next.
+	//   - [machinist.Create] of the set for a new template. If its name is taken, decide again with
+	//     the existing set in [Observation.NameTakenBy]. After any other failure, store and report the
+	//     result of [CreateFailed].
+	//   - [machinist.Delete] of a set.
+	//   - [machinist.Refresh] of one object: give the result to [machine.Expectations.Looked].
+	//   - [machinist.Refresh] of the MachineSets without a name: list the sets of the deployment and
+	//     their machines. Give both to [machine.Listed], set [Observation].Proven for the rest of the
+	//     process, and decide again.
+	Actions []machinist.Action
 	// Status is the complete status of the deployment. Store it if WriteStatus is true.
 	Status v1alpha1.MachineDeploymentStatus
 	// WriteStatus means that Status has to be stored: it differs from the stored one, or the
@@ -68,7 +77,7 @@ func (t Target) String() string {
 	if len(t.Victims) > 0 {
 		names := make([]string, 0, len(t.Victims))
 		for _, v := range t.Victims {
-			names = append(names, nameOf(v.Machine))
+			names = append(names, v.Machine.Name)
 		}
 		s += " without " + strings.Join(names, ", ")
 	}
@@ -78,18 +87,15 @@ func (t Target) String() string {
 	return s
 }
 
-// ErrNoTarget is wrapped by the error of [Decision.Target] for an unknown set.
-var ErrNoTarget = errors.New("no target for this set")
-
-// Target returns the target of a set. The error for a set that the decision does not know wraps
-// [ErrNoTarget]; such a set does not have the size 0.
+// Target returns the target of a set. It returns an error for a set that the decision does not know;
+// such a set does not have the size 0.
 func (d Decision) Target(set types.UID) (Target, error) {
 	for _, t := range d.Targets {
 		if t.UID == set {
 			return t, nil
 		}
 	}
-	return Target{}, fmt.Errorf("%w: UID %q", ErrNoTarget, set)
+	return Target{}, fmt.Errorf("no target for the set with UID %q", set)
 }
 
 // String returns the decision in one line, for logs and golden tests.

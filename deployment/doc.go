@@ -2,7 +2,7 @@
 
 // Package deployment decides how a MachineDeployment replaces the machines of an old template
 // by those of a new one: [Decide] returns a [Decision] from an [Observation] and a [Policy].
-// [Decision.Reason] is [ReasonComplete], [ReasonProgressing] or [ReasonStuck].
+// [Decision.Reason] is [ReasonComplete], Progressing or Stuck.
 //
 //	package main
 //
@@ -23,12 +23,12 @@
 //		d.Spec.Replicas, d.Spec.Strategy.Type = 3, v1alpha1.RecreateMachineDeploymentStrategyType
 //		d.Spec.Selector, d.Spec.Template.Labels = &metav1.LabelSelector{MatchLabels: labels}, labels
 //		d.Spec.Template.Spec.Class = v1alpha1.ClassSpec{Kind: "MachineClass", Name: "small"}
-//		in := deployment.Observation{Deployment: d, Complete: true}
+//		in := deployment.Observation{Deployment: d, Complete: true, Proven: true}
 //		fmt.Println(deployment.Decide(in, deployment.Policy{}, time.Now()))
 //	}
 //
 // A controller claims the sets of the deployment with [machineset.Claim] and [ClaimSelector],
-// and calls Decide with all sets and machines. It carries out each [Action] in order, records
+// and calls Decide with all sets and machines. It carries out each action in order, records
 // its writes in [machine.Expectations], stores the status if [Decision.WriteStatus] is set, and
 // decides again at [Decision.NextCheck] or when an object changes. [Decision.Target] returns
 // the size of a set; a set without one is an error, never a size of 0.

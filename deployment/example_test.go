@@ -41,7 +41,7 @@ func exampleDeployment(surge, unavailable int) *v1alpha1.MachineDeployment {
 
 // exampleRollout returns a deployment with sets of these sizes. A set has the name of its class.
 func exampleRollout(surge, unavailable int, sizes ...exampleSize) deployment.Observation {
-	in := deployment.Observation{Deployment: exampleDeployment(surge, unavailable), Complete: true}
+	in := deployment.Observation{Deployment: exampleDeployment(surge, unavailable), Complete: true, Proven: true}
 	for i, size := range sizes {
 		d := in.Deployment.DeepCopy()
 		d.Spec.Template.Spec.Class.Name = size.class
@@ -72,12 +72,10 @@ func ExampleDecide() {
 	dec := deployment.Decide(in, policy, now)
 	for _, a := range dec.Actions {
 		fmt.Println(a)
-		fmt.Println(a.Event())
 	}
 	fmt.Println(dec.NextCheck.Sub(now))
 	// Output:
-	// create set md-5d94c with 1 replica: 3 machines, 4 allowed
-	// Normal ScalingMachineSet Scaled up machine set md-5d94c to 1
+	// create machineset md-5d94c: 1 replica (3 machines, 4 allowed)
 	// 30s
 }
 

@@ -7,7 +7,6 @@ var (
 	ConditionOf  = conditionOf
 	TemplateHash = templateHash
 	BuildSet     = buildSet
-	ErrNoNode    = errNoNode
 	SetName      = setName
 	ErrScaleDown = errScaleDown
 )

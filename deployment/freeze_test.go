@@ -36,7 +36,7 @@ func TestFreeze_RolloutAndScaleUp_AreHeld(t *testing.T) {
 		for _, target := range d.Targets {
 			require.Equal(t, target.From, target.To, text)
 		}
-		require.Empty(t, actions[deployment.CreateSet](d), text)
+		require.Empty(t, creates(d), text)
 		require.Equal(t, deployment.ReasonFrozen, d.Reason, text)
 		require.Contains(t, d.Holds, s.in.Freeze.Hold(rollNow))
 		require.False(t, d.NextCheck.IsZero() || d.NextCheck.After(rollNow.Add(time.Minute)), text)

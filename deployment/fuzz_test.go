@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -135,7 +136,7 @@ func (c chance) machine(s *v1alpha1.MachineSet, i int) *v1alpha1.Machine {
 }
 
 func (c chance) observation() deployment.Observation {
-	in := deployment.Observation{Deployment: c.deployment(), Complete: c.IntN(9) > 0, NoCluster: c.IntN(9) == 0}
+	in := deployment.Observation{Deployment: c.deployment(), Complete: c.IntN(9) > 0, Proven: true, NoCluster: c.IntN(9) == 0}
 	for i := range c.IntN(5) {
 		in.Sets = append(in.Sets, c.set(in.Deployment, i))
 	}
@@ -153,6 +154,7 @@ func (c chance) observation() deployment.Observation {
 				n := &corev1.Node{}
 				n.Name = m.Labels[v1alpha1.NodeLabelKey]
 				n.Labels = c.some(v1alpha1.LabelKeyNodeCandidateForUpdate, v1alpha1.LabelKeyNodeSelectedForUpdate, v1alpha1.LabelKeyNodeUpdateResult)
+				n.Annotations = map[string]string{v1alpha1.MachineUIDAnnotation: chosen(c, string(m.UID), string(m.UID), "other")}
 				in.Nodes[n.Name] = chosen(c, n, n, n, nil)
 			}
 		}
@@ -227,10 +229,7 @@ func checkPlan(t require.TestingT, in deployment.Observation, p deployment.Polic
 // checkTargets: every set has one or none has, and the bounds hold.
 func checkTargets(t require.TestingT, in deployment.Observation, dec deployment.Decision) {
 	if len(dec.Targets) == 0 {
-		for _, a := range dec.Actions {
-			_, ok := a.(deployment.WriteSet)
-			require.False(t, ok)
-		}
+		require.Empty(t, writes[*v1alpha1.MachineSet](dec))
 		return
 	}
 	bounds, err := deployment.BoundsOf(in.Deployment)
@@ -239,7 +238,7 @@ func checkTargets(t require.TestingT, in deployment.Observation, dec deployment.
 		bounds.Surge = math.MaxInt32 // it is resolved at the creation of a set only
 	}
 	var was, will int64
-	creates := func(s *v1alpha1.MachineSet, size int32) int32 {
+	grown := func(s *v1alpha1.MachineSet, size int32) int32 {
 		if machineset.ScaleUpDisabled(s) {
 			return 0
 		}
@@ -255,9 +254,9 @@ func checkTargets(t require.TestingT, in deployment.Observation, dec deployment.
 		require.GreaterOrEqual(t, i, 0)
 		target := dec.Targets[i]
 		after := s
-		for _, a := range dec.Actions {
-			if a, ok := a.(deployment.WriteSet); ok && a.Set.Name == s.Name {
-				after = a.Set
+		for _, next := range writes[*v1alpha1.MachineSet](dec) {
+			if next.Name == s.Name {
+				after = next
 			}
 		}
 		seen, twice := int32(0), map[string]bool{}
@@ -267,18 +266,16 @@ func checkTargets(t require.TestingT, in deployment.Observation, dec deployment.
 				twice[m.Name] = true
 			}
 		}
-		was += int64(max(seen, creates(s, s.Spec.Replicas), s.Status.Replicas))
-		will += int64(max(seen, creates(after, target.To), s.Status.Replicas))
+		was += int64(max(seen, grown(s, s.Spec.Replicas), s.Status.Replicas))
+		will += int64(max(seen, grown(after, target.To), s.Status.Replicas))
 		for _, v := range target.Victims {
 			require.True(t, metav1.IsControlledBy(v.Machine, s))
 			require.False(t, machineset.Leaving(v.Machine))
 		}
 	}
-	for _, a := range dec.Actions {
-		if a, ok := a.(deployment.CreateSet); ok {
-			require.GreaterOrEqual(t, a.Set.Spec.Replicas, int32(0))
-			will += int64(a.Set.Spec.Replicas)
-		}
+	for _, s := range creates(dec) {
+		require.GreaterOrEqual(t, s.Spec.Replicas, int32(0))
+		will += int64(s.Spec.Replicas)
 	}
 	require.LessOrEqual(t, will, max(was, bounds.Most()))
 }
@@ -287,27 +284,37 @@ func checkTargets(t require.TestingT, in deployment.Observation, dec deployment.
 func checkWrites(t require.TestingT, dec deployment.Decision) {
 	for _, a := range dec.Actions {
 		require.NotEmpty(t, a.String())
-		_ = a.Event()
-		switch a := a.(type) {
-		case deployment.WriteNode:
-			_, err := a.Patch()
-			require.NoError(t, err)
-		case deployment.WriteSet:
-			target := dec.Targets[slices.IndexFunc(dec.Targets, func(x deployment.Target) bool { return x.Name == a.Set.Name })]
-			if 0 < target.To && target.To < target.From {
-				checkNames(t, dec, target, a.Set)
-			}
+	}
+	for _, u := range actions[machinist.Update](dec) {
+		checkUpdate(t, u)
+	}
+	for _, s := range writes[*v1alpha1.MachineSet](dec) {
+		target := dec.Targets[slices.IndexFunc(dec.Targets, func(x deployment.Target) bool { return x.Name == s.Name })]
+		if 0 < target.To && target.To < target.From {
+			checkNames(t, dec, target, s)
 		}
 	}
+}
+
+// checkUpdate: an update has both preconditions, and does not write the observed object.
+func checkUpdate(t require.TestingT, u machinist.Update) {
+	before, _ := u.Before.(metav1.Object)
+	next, _ := u.Object.(metav1.Object)
+	require.NotNil(t, before)
+	require.NotSame(t, before, next)
+	require.Equal(t, []any{before.GetName(), before.GetUID(), before.GetResourceVersion()}, []any{next.GetName(), next.GetUID(), next.GetResourceVersion()})
+	require.True(t, u.Unchanged)
+	require.Empty(t, u.Subresource)
+	require.NotEmpty(t, u.Changes)
 }
 
 // checkNames: the machines that go for a cut are named in it, unless the set knows them already.
 func checkNames(t require.TestingT, dec deployment.Decision, target deployment.Target, s *v1alpha1.MachineSet) {
 	for _, v := range target.Victims {
 		m := v.Machine
-		for _, a := range dec.Actions {
-			if a, ok := a.(deployment.WriteMachine); ok && a.Machine.UID == m.UID {
-				m = a.Machine
+		for _, next := range writes[*v1alpha1.Machine](dec) {
+			if next.UID == m.UID {
+				m = next
 			}
 		}
 		require.True(t, slices.Contains(machineset.Victims(s), m.Name) || machineset.NamedByAutoscaler(s, m), "%s is not named: %s", m.Name, target)
@@ -320,18 +327,14 @@ func TestDecide_AnyObservation_KeepsTheLaws(t *testing.T) {
 		c := chance{rand.New(rand.NewPCG(seed, 5))}
 		in, p := c.observation(), c.policy()
 		dec := checkPlan(seeded{t, seed}, in, p)
-		objects := 0
+		objects := len(writes[*corev1.Node](dec)) + len(writes[*v1alpha1.Machine](dec))
 		for _, a := range dec.Actions {
-			kinds[fmt.Sprintf("%T", a)]++
-			switch a.(type) {
-			case deployment.WriteNode, deployment.WriteMachine:
-				objects++
-			}
+			kinds[kindOf(a)]++
 		}
 		require.True(t, p.Burst <= 0 || objects <= p.Burst, "seed %d: %s", seed, dec)
 	}
-	for _, kind := range []string{"WriteDeployment", "WriteNode", "WriteMachine", "CreateSet", "WriteSet", "DeleteSet"} {
-		require.Positive(t, kinds["deployment."+kind], "no seed has a %s", kind)
+	for _, kind := range []string{"update machinedeployment", "update node", "update machine", "create machineset", "update machineset", "delete machineset"} {
+		require.Positive(t, kinds[kind], "no seed has: %s", kind)
 	}
 }
 

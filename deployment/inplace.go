@@ -71,7 +71,7 @@ func (c *pass) allowGrowth() {
 	}
 	asks, present := int64(a.set.Spec.Replicas), int64(a.counts.Present)
 	if present < asks && !a.seesAll() {
-		c.hold("machineset/"+a.set.Name, ReasonSetNotReported, fmt.Sprintf("%s, %d wanted; it creates none before it reports all of them", machines(present), asks))
+		c.hold("machineset/"+a.set.Name, reasonSetNotReported, fmt.Sprintf("%s, %d wanted; it creates none before it reports all of them", machines(present), asks))
 		return
 	}
 	delete(a.next.Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)

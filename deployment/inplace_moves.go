@@ -26,12 +26,12 @@ func (u *updates) move() bool {
 		next := movedMachine(o.machine, o.of.set, u.to.set)
 		switch {
 		case !machineset.ScaleUpDisabled(o.of.set):
-			u.c.hold("machineset/"+o.of.set.Name, ReasonUpdating, fmt.Sprintf("%s is updated; it moves when its set can no longer replace it", o.machine.Name))
+			u.c.hold("machineset/"+o.of.set.Name, reasonUpdating, fmt.Sprintf("%s is updated; it moves when its set can no longer replace it", o.machine.Name))
 		case !selects(u.to.set, next.Labels):
-			u.c.hold("machine/"+o.machine.Name, ReasonUpdating, fmt.Sprintf("it is updated, but the selector of set %s does not match its new labels", u.to.set.Name))
+			u.c.hold("machine/"+o.machine.Name, reasonUpdating, fmt.Sprintf("it is updated, but the selector of set %s does not match its new labels", u.to.set.Name))
 		default:
 			edit := u.c.editMachine(o.machine, fmt.Sprintf("updated in place, moves from set %s to set %s", o.of.set.Name, u.to.set.Name))
-			edit.Labels, edit.OwnerReferences = next.Labels, next.OwnerReferences
+			edit.Labels, edit.Annotations, edit.OwnerReferences, edit.Spec.Class = next.Labels, next.Annotations, next.OwnerReferences, next.Spec.Class
 			room--
 			moved = true
 		}
@@ -41,13 +41,15 @@ func (u *updates) move() bool {
 
 // movedMachine returns a copy of a machine after its move from one set to another. The labels of
 // the first selector are replaced by those of the second, and the second set becomes the
-// controller. The label with the successful update keeps both sets from deleting it. Other labels
-// and owners stay. It is nil for a nil machine.
+// controller. The label with the successful update keeps both sets from deleting it. The class is
+// that of the second template, and labels and annotations that differ between the templates follow
+// it. Other labels, annotations and owners stay. The second set updates the node template and the
+// configuration.
 func movedMachine(m *v1alpha1.Machine, from, to *v1alpha1.MachineSet) *v1alpha1.Machine {
 	next := m.DeepCopy()
-	if next.Labels == nil {
-		next.Labels = map[string]string{}
-	}
+	next.Spec.Class = to.Spec.Template.Spec.Class
+	next.Labels = retemplated(m.Labels, from.Spec.Template.Labels, to.Spec.Template.Labels)
+	next.Annotations = retemplated(m.Annotations, from.Spec.Template.Annotations, to.Spec.Template.Annotations)
 	if from.Spec.Selector != nil {
 		for k := range from.Spec.Selector.MatchLabels {
 			delete(next.Labels, k)
@@ -61,6 +63,28 @@ func movedMachine(m *v1alpha1.Machine, from, to *v1alpha1.MachineSet) *v1alpha1.
 	owners := slices.DeleteFunc(next.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == from.UID || r.UID == to.UID })
 	next.OwnerReferences = slices.Insert(owners, min(at, len(owners)), machineset.OwnerSet(to).Reference())
 	return next
+}
+
+// retemplated returns the labels or annotations of an object after the change of its template. What
+// only the first template has is removed, and what is new or different in the second one is set.
+// What both have stays as it is on the object, where a user may have changed it. The result is not
+// nil.
+func retemplated(have, from, to map[string]string) map[string]string {
+	out := maps.Clone(have)
+	if out == nil {
+		out = map[string]string{}
+	}
+	for k, v := range from {
+		if _, stays := to[k]; !stays && out[k] == v {
+			delete(out, k)
+		}
+	}
+	for k, v := range to {
+		if before, had := from[k]; !had || before != v {
+			out[k] = v
+		}
+	}
+	return out
 }
 
 // selects reports whether the selector of a set matches labels. An invalid selector matches none.
@@ -87,7 +111,7 @@ func (u *updates) followMoves() {
 		case a.deleting || !left && !moved:
 		case !a.seesAll():
 			waits = waits || left
-			u.c.hold("machineset/"+a.set.Name, ReasonSetNotReported, fmt.Sprintf("it reports %s, and %d exist; its size changes when it reports all of them", machines(int64(a.set.Status.Replicas)), a.counts.Machines))
+			u.c.hold("machineset/"+a.set.Name, reasonSetNotReported, fmt.Sprintf("it reports %s, and %d exist; its size changes when it reports all of them", machines(int64(a.set.Status.Replicas)), a.counts.Machines))
 		case left:
 			u.c.resize(a, present, plural(present, "%d machine is left", "%d machines are left"))
 		}
@@ -113,7 +137,7 @@ func (u *updates) acknowledge() {
 		case !o.known && name != "":
 			u.c.hold("machine/"+o.machine.Name, reasonNodeUnknown, fmt.Sprintf("its update is acknowledged when node %s is known", name))
 		case o.node != nil && labeled(o.node):
-			uncordonUpdated(u.c.editNode(o.node, "update in place succeeded"))
+			uncordonUpdated(u.c.editNode(o.node, "update in place succeeded"), awaitsComponents(o.machine, o.node))
 		case o.of.reported && o.of.counts.Present <= int(o.of.set.Spec.Replicas):
 			edit := u.c.editMachine(o.machine, "counted by its new set")
 			delete(edit.Labels, v1alpha1.LabelKeyNodeUpdateResult)
@@ -137,7 +161,7 @@ func (u *updates) unmarkNew() {
 				u.c.labelNode(o.node, v1alpha1.LabelKeyNodeCandidateForUpdate, "its update has begun and has to end")
 			}
 		case updateDone:
-			uncordonUpdated(u.c.editNode(o.node, "update in place succeeded"))
+			uncordonUpdated(u.c.editNode(o.node, "update in place succeeded"), awaitsComponents(o.machine, o.node))
 		case notUpdating, updateFailed, updateMoved: // no marks
 		}
 	}
@@ -201,12 +225,17 @@ func (u *updates) cutNamed(tooMany int64, why string) int64 {
 	return taken
 }
 
-// cutOld takes machines from the old sets, the oldest set first.
+// cutOld takes machines from the old sets, the oldest set first: the unavailable machines of all sets,
+// and then others. A set that does not see all its machines would delete others instead of those that
+// left it.
 func (u *updates) cutOld(tooMany int64, how cutRule, why string) {
-	for _, a := range u.l.oldActive() {
-		if !a.seesAll() { // it would delete others instead of those that left
-			continue
-		}
+	sets := slices.DeleteFunc(u.l.oldActive(), func(a *account) bool { return !a.seesAll() })
+	unavailable := how
+	unavailable.most = costsNothing
+	for _, a := range sets {
+		tooMany -= u.c.take(a, min(a.spec, tooMany), unavailable)
+	}
+	for _, a := range sets {
 		tooMany -= u.c.take(a, min(a.spec, tooMany), how)
 		if a.spec != int64(a.next.Spec.Replicas) {
 			u.c.resize(a, a.spec, why)

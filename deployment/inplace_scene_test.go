@@ -176,7 +176,7 @@ func TestInPlace_MovedMachinesTooMany_AreChosenWhenAcknowledged(t *testing.T) {
 	check(t, []scenarioCase{
 		{"the set grows by them first", "manual 1 -1; old 0; new 1: a.moved b.moved.early c.early", "old 0; new 1>3", ""},
 		{"it is not cut before they are acknowledged", "manual 1 -1; old 0; new 3: a.moved b c", "old 0; new 3; acknowledges a", ""},
-		{"then those of the least use go", "manual 1 -1; old 0; new 3: a b.early c.unknown", "old 0; new 3>1 without c b; names new[c b]", ""},
+		{"then those of the lowest priority go", "manual 1 -1; old 0; new 3: a b.early c.unknown", "old 0; new 3>1 without b c; names new[b c]", ""},
 		{"each set grows by its own", "manual 1 -1; older 0: a.moved; old 0: b.moved; new 1", "older 0>1; old 0>1; new 1", ""},
 		{"not before an old set has seen that they left it", "inplace 2 -2; old 3/3: m2.candidate m3.candidate; new 0: m1.moved", "old 3; new 0; selects m2", ""},
 		{"an old set that has seen it gives others", "inplace 2 -2; old 3/2: m2.candidate m3.candidate; new 0: m1.moved", "old 3>1 without m2; new 0>1; names old[m2]", ""},
@@ -202,23 +202,23 @@ func TestInPlace_Move_KeepsForeignLabelsAndOwners(t *testing.T) {
 	m.Labels["mine"], m.Labels["first"] = "x", "1"
 	s.in.Sets[0].Spec.Selector.MatchLabels["first"] = "1"
 	m.OwnerReferences = []metav1.OwnerReference{{UID: "first"}, m.OwnerReferences[0], {UID: "last"}}
-	moved := actions[deployment.WriteMachine](s.decide())
+	moved := writes[*v1alpha1.Machine](s.decide())
 	require.Len(t, moved, 1)
 	want := map[string]string{"mine": "x", resultKey: "successful", v1alpha1.NodeLabelKey: "node-a"}
 	maps.Copy(want, s.in.Sets[1].Spec.Selector.MatchLabels)
-	require.Equal(t, want, moved[0].Machine.Labels)
-	owners := moved[0].Machine.OwnerReferences
+	require.Equal(t, want, moved[0].Labels)
+	owners := moved[0].OwnerReferences
 	require.Len(t, owners, 3)
 	require.EqualValues(t, "first", owners[0].UID)
-	require.Equal(t, "new", metav1.GetControllerOf(moved[0].Machine).Name)
+	require.Equal(t, "new", metav1.GetControllerOf(moved[0]).Name)
 	require.EqualValues(t, "last", owners[2].UID)
 }
 
 // written returns a Node as a decision writes it, nil if it does not.
 func written(dec deployment.Decision, name string) *corev1.Node {
-	for _, a := range dec.Actions {
-		if a, ok := a.(deployment.WriteNode); ok && a.Node.Name == name {
-			return a.Node
+	for _, n := range writes[*corev1.Node](dec) {
+		if n.Name == name {
+			return n
 		}
 	}
 	return nil
@@ -229,30 +229,45 @@ func TestInPlace_MovedMachine_NodeUnmarkedBeforeAcknowledged(t *testing.T) {
 		label  string
 		claims string // what another has recorded on the Node
 		closed bool   // to pods, at the end
+		awaits string // what removes the taint of critical components
 	}{
-		"a candidate":                     {candKey, "", false},
-		"one that is selected":            {selKey, "", false},
-		"one with a result":               {resultKey, "", false},
-		"a cordon of another stays":       {resultKey, `{"marks":["unschedulable"]}`, true},
-		"a taint of another is no cordon": {resultKey, `{"marks":["taint:x=y:NoSchedule"]}`, false},
+		"a candidate":                            {candKey, "", false, ""},
+		"one that is selected":                   {selKey, "", false, ""},
+		"one with a result":                      {resultKey, "", false, ""},
+		"a cordon of another stays":              {resultKey, `{"marks":["unschedulable"]}`, true, ""},
+		"a taint of another is no cordon":        {resultKey, `{"marks":["taint:x=y:NoSchedule"]}`, false, ""},
+		"Node of Gardener: awaits components":    {resultKey, "", false, "gardener"},
+		"node template with the taint: the same": {resultKey, "", false, "template"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScenario("inplace 1 -1; old 0; new 1: m.moved")
 			n := s.in.Nodes["node-m"]
 			n.Labels[c.label] = v1alpha1.LabelValueNodeUpdateSuccessful
-			n.Annotations = map[string]string{v1alpha1.AnnotationKeyMachineUpdateFailedReason: "an earlier attempt"}
+			n.Annotations[v1alpha1.AnnotationKeyMachineUpdateFailedReason] = "an earlier attempt"
 			if c.claims != "" {
 				n.Annotations["cordon.machinist.dev/another"] = c.claims
 			}
 			n.Spec.Unschedulable = true
 			n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.PreferNoScheduleKey, Effect: corev1.TaintEffectPreferNoSchedule}}
+			components := corev1.Taint{Key: v1alpha1.TaintNodeCriticalComponentsNotReady, Effect: corev1.TaintEffectNoSchedule}
+			switch c.awaits {
+			case "gardener":
+				n.Labels["worker.gardener.cloud/pool"] = "a"
+			case "template":
+				s.of("m").Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{components}
+				for _, template := range []*v1alpha1.MachineTemplateSpec{&s.in.Deployment.Spec.Template, &s.in.Sets[1].Spec.Template} {
+					template.Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{components}
+				}
+			}
 			text, dec := s.result()
 			require.NotContains(t, text, "acknowledges")
 			back := written(dec, n.Name)
 			require.NotNil(t, back, dec.String())
+			delete(back.Labels, "worker.gardener.cloud/pool")
 			require.Empty(t, back.Labels)
 			require.NotContains(t, back.Annotations, v1alpha1.AnnotationKeyMachineUpdateFailedReason)
-			require.Equal(t, []corev1.Taint{{Key: v1alpha1.TaintNodeCriticalComponentsNotReady, Effect: corev1.TaintEffectNoSchedule}}, back.Spec.Taints)
+			require.Equal(t, c.awaits != "", slices.Contains(back.Spec.Taints, components))
+			require.Len(t, back.Spec.Taints, map[bool]int{true: 1}[c.awaits != ""])
 			require.Equal(t, c.closed, back.Spec.Unschedulable)
 			s.in.Nodes["node-m"] = back
 			text, _ = s.result()

@@ -47,7 +47,7 @@ func (u *updates) selectNodes() {
 	switch {
 	case candidates == 0 || want <= 0:
 	case u.manual:
-		u.holdFirst((*updated).candidate, ReasonGate, "%d node is a candidate for an update in place; "+selectByHand, "%d nodes are candidates for an update in place; "+selectByHand)
+		u.holdFirst((*updated).candidate, reasonGate, "%d node is a candidate for an update in place; "+selectByHand, "%d nodes are candidates for an update in place; "+selectByHand)
 		return
 	default:
 		if u.choose(want) > 0 || u.surgeAgain() {
@@ -117,7 +117,7 @@ func (u *updates) surgeAgain() bool {
 		return false
 	}
 	if at := cond.LastUpdateTime.Add(patience); at.After(u.c.now) {
-		u.c.holdUntil(at, "machineset/"+u.to.set.Name, ReasonMinimumAvailable, "no machine may be unavailable; if no update in place ends until then, "+plural(room, "%d machine is created", "%d machines are created"))
+		u.c.holdUntil(at, "machineset/"+u.to.set.Name, reasonMinimumAvailable, "no machine may be unavailable; if no update in place ends until then, "+plural(room, "%d machine is created", "%d machines are created"))
 		return false
 	}
 	return u.c.grow(u.to, u.to.spec+room)
@@ -128,15 +128,15 @@ func (u *updates) holdProgress(candidates int64) {
 	busy := u.count((*updated).busy)
 	switch available := u.l.available() - u.count((*updated).returning); {
 	case busy > 0:
-		u.holdFirst((*updated).busy, ReasonUpdating, "%d machine is being updated in place", "%d machines are being updated in place")
+		u.holdFirst((*updated).busy, reasonUpdating, "%d machine is being updated in place", "%d machines are being updated in place")
 	case candidates > 0 && available <= u.l.Least():
-		u.c.hold("machineset/"+u.to.set.Name, ReasonMinimumAvailable, fmt.Sprintf("%s available <= %d replicas - %d max unavailable", machines(available), u.l.Desired, u.l.Unavailable))
+		u.c.hold("machineset/"+u.to.set.Name, reasonMinimumAvailable, fmt.Sprintf("%s available <= %d replicas - %d max unavailable", machines(available), u.l.Desired, u.l.Unavailable))
 	}
 	switch {
 	case u.count((*updated).failed) > 0:
-		u.holdFirst((*updated).failed, ReasonUpdating, "the update in place of %d machine failed", "the update in place of %d machines failed")
+		u.holdFirst((*updated).failed, reasonUpdating, "the update in place of %d machine failed", "the update in place of %d machines failed")
 	case busy == 0 && candidates == 0:
-		u.holdFirst((*updated).old, ReasonWaitingForMachines, "%d old machine is left, and it may not be updated now", "%d old machines are left, and none may be updated now")
+		u.holdFirst((*updated).old, reasonWaitingForMachines, "%d old machine is left, and it may not be updated now", "%d old machines are left, and none may be updated now")
 	}
 }
 

@@ -122,9 +122,21 @@ func unlabel(n *corev1.Node) {
 	delete(n.Labels, v1alpha1.LabelKeyNodeSelectedForUpdate)
 }
 
-// uncordonUpdated ends the update of a Node: it removes the labels and makes the Node schedulable
-// once its critical components are ready. Cordons of other owners stay.
-func uncordonUpdated(node *corev1.Node) {
+// gardenerPool is the label that Gardener gives the Nodes of its worker pools.
+const gardenerPool = "worker.gardener.cloud/pool"
+
+// awaitsComponents reports whether a controller removes the taint of critical components from the Node
+// of a machine: Gardener does for its worker pools, and a node template with the taint asks for it. On
+// other Nodes the taint would stay for ever. (MCM adds it to every updated Node.)
+func awaitsComponents(m *v1alpha1.Machine, node *corev1.Node) bool {
+	return hasLabel(node, gardenerPool) || nodeops.HasTaint(m.Spec.NodeTemplateSpec.Spec.Taints, criticalComponents)
+}
+
+var criticalComponents = corev1.Taint{Key: v1alpha1.TaintNodeCriticalComponentsNotReady, Effect: corev1.TaintEffectNoSchedule}
+
+// uncordonUpdated ends the update of a Node: it removes the labels and makes the Node schedulable, on
+// Nodes that await critical components once these are ready. Cordons of other owners stay.
+func uncordonUpdated(node *corev1.Node, awaits bool) {
 	unlabel(node)
 	delete(node.Labels, v1alpha1.LabelKeyNodeUpdateResult)
 	delete(node.Annotations, v1alpha1.AnnotationKeyMachineUpdateFailedReason)
@@ -132,7 +144,10 @@ func uncordonUpdated(node *corev1.Node) {
 		node.Spec.Unschedulable = false
 	}
 	taints, _ := nodeops.RemoveTaint(node.Spec.Taints, corev1.Taint{Key: v1alpha1.PreferNoScheduleKey, Effect: corev1.TaintEffectPreferNoSchedule})
-	node.Spec.Taints, _ = nodeops.SetTaint(taints, corev1.Taint{Key: v1alpha1.TaintNodeCriticalComponentsNotReady, Effect: corev1.TaintEffectNoSchedule})
+	if awaits {
+		taints, _ = nodeops.SetTaint(taints, criticalComponents)
+	}
+	node.Spec.Taints = taints
 }
 
 // labeled reports whether a Node has labels of an update.

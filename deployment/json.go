@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
@@ -42,7 +43,7 @@ type victimJSON struct {
 	By      string `json:"by,omitempty"`
 }
 
-// actionJSON is an [Action] as JSON. From and To are set if the size of a set changes.
+// actionJSON is an action as JSON. From and To are set if the size of a set changes.
 type actionJSON struct {
 	Type    string   `json:"type"`
 	Subject string   `json:"subject"`
@@ -51,7 +52,7 @@ type actionJSON struct {
 	Changes []string `json:"changes,omitempty"`
 }
 
-// MarshalJSON returns the decision as JSON. An action has a type, such as "WriteSet", the subject
+// MarshalJSON returns the decision as JSON. An action has a type, such as "Update", the subject
 // that it writes, such as "machineset/a", its changes, and the old and new size of a set. Objects
 // are named, not included. The page docs/rollouts.md has the fields.
 func (d Decision) MarshalJSON() ([]byte, error) {
@@ -61,7 +62,7 @@ func (d Decision) MarshalJSON() ([]byte, error) {
 	for _, t := range d.Targets {
 		target := targetJSON{Name: t.Name, UID: t.UID, From: t.From, To: t.To, Message: t.Message}
 		for _, v := range t.Victims {
-			target.Victims = append(target.Victims, victimJSON{nameOf(v.Machine), v.By})
+			target.Victims = append(target.Victims, victimJSON{v.Machine.Name, v.By})
 		}
 		out.Targets = append(out.Targets, target)
 	}
@@ -71,30 +72,40 @@ func (d Decision) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-func actionToJSON(a Action) actionJSON {
+func actionToJSON(a machinist.Action) actionJSON {
 	switch a := a.(type) {
-	case WriteDeployment:
-		return actionJSON{Type: "WriteDeployment", Subject: "machinedeployment/" + nameOf(a.Deployment), Changes: a.Changes}
-	case WriteNode:
-		return actionJSON{Type: "WriteNode", Subject: "node/" + nameOf(a.Node), Changes: a.Changes}
-	case WriteMachine:
-		return actionJSON{Type: "WriteMachine", Subject: "machine/" + nameOf(a.Machine), Changes: a.Changes}
-	case CreateSet:
-		out := actionJSON{Type: "CreateSet", Subject: "machineset/" + nameOf(a.Set), Changes: []string{a.Message}}
-		if a.Set != nil {
-			out.To = &a.Set.Spec.Replicas
+	case machinist.Update:
+		out := actionJSON{Type: "Update", Subject: subjectOf(a.Object), Changes: a.Changes}
+		before, _ := a.Before.(*v1alpha1.MachineSet)
+		if next, ok := a.Object.(*v1alpha1.MachineSet); ok && before != nil && before.Spec.Replicas != next.Spec.Replicas {
+			out.From, out.To = &before.Spec.Replicas, &next.Spec.Replicas
 		}
 		return out
-	case WriteSet:
-		out := actionJSON{Type: "WriteSet", Subject: "machineset/" + nameOf(a.Set), Changes: a.Changes}
-		if a.Set != nil && a.Set.Spec.Replicas != a.From {
-			out.From, out.To = &a.From, &a.Set.Spec.Replicas
+	case machinist.Create:
+		out := actionJSON{Type: "Create", Subject: subjectOf(a.Object), Changes: []string{a.Message}}
+		if s, ok := a.Object.(*v1alpha1.MachineSet); ok {
+			out.To = &s.Spec.Replicas
 		}
 		return out
-	case DeleteSet:
-		return actionJSON{Type: "DeleteSet", Subject: "machineset/" + a.Name, Changes: []string{a.Message}}
-	case Look:
-		return actionJSON{Type: "Look", Subject: strings.ToLower(a.Kind) + "/" + a.Name}
+	case machinist.Delete:
+		return actionJSON{Type: "Delete", Subject: subjectOf(a.Object), Changes: []string{a.Message}}
+	case machinist.Refresh:
+		return actionJSON{Type: "Refresh", Subject: strings.TrimSuffix(strings.ToLower(a.Kind)+"/"+a.Name, "/")}
 	}
 	return actionJSON{}
+}
+
+// subjectOf returns the kind and the name of an object.
+func subjectOf(o machinist.Object) string {
+	switch o := o.(type) {
+	case *v1alpha1.MachineDeployment:
+		return "machinedeployment/" + o.Name
+	case *v1alpha1.MachineSet:
+		return "machineset/" + o.Name
+	case *v1alpha1.Machine:
+		return "machine/" + o.Name
+	case *corev1.Node:
+		return "node/" + o.Name
+	}
+	return ""
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -205,13 +206,15 @@ func (l *laws) wroteMachine(c deploymenttest.Change, m *v1alpha1.Machine) {
 	s := l.setOf(m)
 	l.oneController(m)
 	l.onlyItsOwn(c, s, m)
+	l.ofItsClass(c, s, m)
 	if s == nil || c.By != s.Name {
 		return
 	}
 	was, existed := c.Before.(*v1alpha1.Machine)
 	switch {
 	case !existed:
-		if n := machineset.Count(s, l.r.w.MachinesOf(s), nil, l.r.w.Now()); n.Present-n.Moving > n.Desired {
+		n := machineset.Count(s, l.r.w.MachinesOf(s), nil, l.r.w.Now())
+		if back := l.r.happened[machineContradicts] > 0; n.Present-n.Moving > n.Desired && !back { // one that seemed to leave comes back
 			// Those that have moved in are given their place by the deployment.
 			l.r.failf("%s has %d machines, and %d have moved to it, of %d", s.Name, n.Present, n.Moving, n.Desired)
 		}
@@ -268,6 +271,7 @@ func (l *laws) wroteNode(c deploymenttest.Change, n *corev1.Node) {
 // setPlanned: same input, same plan, and a reason for what is not done.
 func (l *laws) setPlanned(in machineset.Observation, d machineset.Decision) {
 	l.r.logf("    set %s, which names %v: %s", in.Set.Name, machineset.Victims(in.Set), d)
+	l.setConfigured(in, d)
 	if !d.NextCheck.IsZero() && !d.NextCheck.After(l.r.w.Now()) {
 		l.r.failf("next check %s of %s is not after now", d.NextCheck, in.Set.Name)
 	}
@@ -282,6 +286,8 @@ func (l *laws) planned(in deployment.Observation, d deployment.Decision) {
 	if what := brokenBy(in, d, l.r.w.Now()); what != "" {
 		l.r.failf("%s: %s", what, d)
 	}
+	l.configured(in, d)
+	l.unavailableFirst(in, d)
 	l.sawTaken(in)
 	l.enoughInView(in, d)
 	if l.passes++; l.passes%l.every == 0 {
@@ -319,38 +325,21 @@ func brokenBy(in deployment.Observation, d deployment.Decision, now time.Time) s
 	}
 	written := map[string]bool{}
 	for _, a := range d.Actions {
-		object := objectOf(a)
-		if object == "" || written[object] {
+		_, object, _ := strings.Cut(a.String(), " ")
+		object, _, _ = strings.Cut(object, ":")
+		if written[object] {
 			return fmt.Sprintf("%q is written twice", object)
 		}
 		written[object] = true
-		if a, ok := a.(deployment.WriteSet); ok && (targets[a.Set.Name].To != a.Set.Spec.Replicas || targets[a.Set.Name].From != a.From) {
-			return fmt.Sprintf("%s, but the target is %s", a, targets[a.Set.Name])
+		u, _ := a.(machinist.Update)
+		if s, ok := u.Object.(*v1alpha1.MachineSet); ok {
+			before, _ := u.Before.(*v1alpha1.MachineSet)
+			if target := targets[s.Name]; target.To != s.Spec.Replicas || target.From != before.Spec.Replicas {
+				return fmt.Sprintf("%s, but the target is %s", u, target)
+			}
 		}
 	}
 	return ""
-}
-
-// objectOf names the object that an action writes or reads.
-func objectOf(a deployment.Action) string {
-	switch a := a.(type) {
-	case deployment.WriteDeployment:
-		return "deployment"
-	case deployment.WriteNode:
-		return "node " + a.Node.Name
-	case deployment.WriteMachine:
-		return "machine " + a.Machine.Name
-	case deployment.CreateSet:
-		return "set " + a.Set.Name
-	case deployment.WriteSet:
-		return "set " + a.Set.Name
-	case deployment.DeleteSet:
-		return "set " + a.Name
-	case deployment.Look:
-		return "look " + a.Kind + a.Name
-	default:
-		return ""
-	}
 }
 
 // enoughInView: as far as the controller can see, a cut leaves enough machines, also

@@ -4,14 +4,14 @@ package deployment_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -51,50 +51,33 @@ func TestMark_AutoscalerOfARollout(t *testing.T) {
 	})
 }
 
-// TestMark_Node_IsPatchedOnceWithAPrecondition asserts that the patch is made from what was
-// observed, names it, and is the only write of the Node.
-func TestMark_Node_IsPatchedOnceWithAPrecondition(t *testing.T) {
+func TestMark_Node_IsWrittenOnceWithAPrecondition(t *testing.T) {
 	s := newScenario("rolling 3 +1 taint hold; old 3: a b c; new 1: d")
 	n := s.in.Nodes["node-a"]
 	n.ResourceVersion, n.Labels = "1", map[string]string{"keep": "1"}
 	n.Spec.Taints = []corev1.Taint{{Key: "other", Effect: corev1.TaintEffectNoExecute}, {Key: v1alpha1.PreferNoScheduleKey, Value: "?", Effect: corev1.TaintEffectNoSchedule}}
 	_, dec := s.result()
-	var patches []string
-	for _, a := range actions[deployment.WriteNode](dec) {
-		if a.Node.Name == n.Name {
-			patch, err := a.Patch()
-			require.NoError(t, err)
-			patches = append(patches, string(patch))
-		}
-	}
-	require.Equal(t, []string{`{"metadata":{"annotations":{"cluster-autoscaler.kubernetes.io/scale-down-disabled":"true","cluster-autoscaler.kubernetes.io/scale-down-disabled-by-mcm":"true"},` +
-		`"labels":{},"resourceVersion":"1","uid":"a"},` +
-		`"spec":{"taints":[{"key":"other","effect":"NoExecute"},{"key":"deployment.machine.sapcloud.io/prefer-no-schedule","value":"True","effect":"PreferNoSchedule"}]}}`}, patches)
-}
-
-func TestPatch_RemovedKeys_AreNull(t *testing.T) {
-	before := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", ResourceVersion: "3", Labels: map[string]string{"a": "1", "b": "2"}, Annotations: map[string]string{"c": "3"}}}
-	before.Spec.Taints, before.Spec.Unschedulable = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectNoSchedule}}, true
-	after := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": "1"}}}
-	patch, err := deployment.WriteNode{Before: before, Node: after}.Patch()
-	require.NoError(t, err)
-	require.JSONEq(t, `{"metadata":{"uid":"u","resourceVersion":"3","labels":{"b":null},"annotations":{"c":null}},"spec":{"taints":null,"unschedulable":false}}`, string(patch))
-	_, err = deployment.WriteNode{}.Patch()
-	require.ErrorIs(t, err, deployment.ErrNoNode)
+	updates := slices.DeleteFunc(actions[machinist.Update](dec), func(u machinist.Update) bool { return u.Object.GetName() != n.Name })
+	require.Len(t, updates, 1)
+	checkUpdate(t, updates[0])
+	want := n.DeepCopy()
+	want.Annotations[v1alpha1.ClusterAutoscalerScaleDownDisabledAnnotationKey], want.Annotations[v1alpha1.ClusterAutoscalerScaleDownDisabledByMCMAnnotationKey] = "true", "true"
+	want.Spec.Taints[1] = corev1.Taint{Key: v1alpha1.PreferNoScheduleKey, Value: "True", Effect: corev1.TaintEffectPreferNoSchedule}
+	require.Equal(t, want, updates[0].Object)
 }
 
 func TestDecide_Actions_ShareNoMutableMemory(t *testing.T) {
 	s := newScenario("rolling 3 +1 taint hold scaled named=old-0; old 3/3/3; new 1/1/1")
 	before := copyOf(s.in)
-	for _, a := range s.decide().Actions {
-		switch a := a.(type) {
-		case deployment.WriteNode:
-			a.Node.Annotations["x"], a.Node.Spec.Taints = "y", append(a.Node.Spec.Taints[:0], corev1.Taint{Key: "z"})
-		case deployment.WriteMachine:
-			a.Machine.Annotations["x"], a.Machine.OwnerReferences[0].Name = "y", "z"
-		case deployment.WriteSet:
-			a.Set.Annotations["x"], a.Set.Spec.Selector.MatchLabels["x"] = "y", "z"
-		}
+	dec := s.decide()
+	for _, n := range writes[*corev1.Node](dec) {
+		n.Annotations["x"], n.Spec.Taints = "y", append(n.Spec.Taints[:0], corev1.Taint{Key: "z"})
+	}
+	for _, m := range writes[*v1alpha1.Machine](dec) {
+		m.Annotations["x"], m.OwnerReferences[0].Name = "y", "z"
+	}
+	for _, set := range writes[*v1alpha1.MachineSet](dec) {
+		set.Annotations["x"], set.Spec.Selector.MatchLabels["x"] = "y", "z"
 	}
 	require.Empty(t, cmp.Diff(before, s.in))
 }
@@ -103,9 +86,17 @@ func TestDecide_Actions_MarksOfMachinesComeBeforeSetsShrink(t *testing.T) {
 	s := newScenario("rolling 2 +1 taint scaled named=old-0; old 2/2/2 sized=3; new 1/1/1 sized=3")
 	var kinds []string
 	for _, a := range s.decide().Actions {
-		kinds = append(kinds, fmt.Sprintf("%T", a))
+		kinds = append(kinds, kindOf(a))
 	}
-	require.Equal(t, []string{"deployment.WriteMachine", "deployment.WriteSet", "deployment.WriteSet"}, kinds)
+	require.Equal(t, []string{"update machine", "update machineset", "update machineset"}, kinds)
+}
+
+func TestDecide_Actions_NodesAreWrittenLast(t *testing.T) {
+	var kinds []string
+	for _, a := range newScenario("rolling 4 +2 taint revision=2; old 3/3/3; new 1/1/1").decide().Actions {
+		kinds = append(kinds, kindOf(a))
+	}
+	require.Equal(t, []string{"update machineset", "update machineset", "update node", "update node", "update node"}, kinds)
 }
 
 func TestDecide_SetDeleting_NotWritten(t *testing.T) {
@@ -117,7 +108,7 @@ func TestDecide_SetDeleting_NotWritten(t *testing.T) {
 		s.in.Deployment.Spec.RevisionHistoryLimit = new(int32(0))
 		text, dec := s.result()
 		require.Equal(t, want, text)
-		require.Empty(t, actions[deployment.WriteSet](dec))
+		require.Empty(t, writes[*v1alpha1.MachineSet](dec))
 	}
 }
 
@@ -125,13 +116,13 @@ func TestDecide_Burst_LimitsWritesAndHolds(t *testing.T) {
 	s := newScenario("rolling 9 +1 taint burst=4; old 9 discouraged: a b c d e f g h i; new 1/1/0")
 	for _, left := range []int{9, 5, 1} {
 		dec := s.decide()
-		writes := actions[deployment.WriteNode](dec)
-		require.Len(t, writes, min(4, left))
+		nodes := writes[*corev1.Node](dec)
+		require.Len(t, nodes, min(4, left))
 		if left > 4 {
 			require.Contains(t, dec.String(), fmt.Sprintf("md: BurstLimit: 4 of %d machines and nodes are written in this pass", left))
 		}
-		for _, a := range writes {
-			s.in.Nodes[a.Node.Name] = a.Node
+		for _, n := range nodes {
+			s.in.Nodes[n.Name] = n
 		}
 	}
 }

@@ -55,10 +55,10 @@ func TestNamed_Machines_AreMarkedAndFinishedNamesForgotten(t *testing.T) {
 	s.of("a").Annotations[prioKey] = "7"
 	s.in.Deployment.Annotations[namesKey] = "a,b,c,foreign,orphan,none,d~?"
 	dec := s.decide()
-	require.Equal(t, "a~"+ago+",orphan~"+ago, actions[deployment.WriteDeployment](dec)[0].Deployment.Annotations[namesKey])
-	marked := actions[deployment.WriteMachine](dec)
+	require.Equal(t, "a~"+ago+",orphan~"+ago, writes[*v1alpha1.MachineDeployment](dec)[0].Annotations[namesKey])
+	marked := writes[*v1alpha1.Machine](dec)
 	require.Len(t, marked, 1)
-	require.Equal(t, map[string]string{prioKey: "1", markKey: ago, deployment.NamedAnnotation: "7"}, marked[0].Machine.Annotations)
+	require.Equal(t, map[string]string{prioKey: "1", markKey: ago, deployment.NamedAnnotation: "7"}, marked[0].Annotations)
 	for _, text := range []string{
 		"b: NotRemoved: it is named for deletion and has failed", `md: NotRemoved: "d~?" in`,
 		"foreign: NotRemoved: it is named for deletion, but this deployment does not own it", "orphan: NotRemoved: it is named for deletion, but this deployment does not own it",
@@ -99,8 +99,8 @@ func TestNamed_MarksOfAMachine(t *testing.T) {
 				s.in.Deployment.Annotations = map[string]string{namesKey: "a~" + ago, scaledKey: "2026-01-01T00:00:00Z"}
 			}
 			var after marks
-			for _, a := range actions[deployment.WriteMachine](s.decide()) {
-				after = a.Machine.Annotations
+			for _, m := range writes[*v1alpha1.Machine](s.decide()) {
+				after = m.Annotations
 			}
 			require.Equal(t, c.after, after)
 		})
@@ -158,9 +158,9 @@ func FuzzRemovals(f *testing.F) {
 		s := newScenario("rolling 2; new 2: a b")
 		s.in.Deployment.Annotations = map[string]string{namesKey: text, scaledKey: scaled}
 		for pass := range 2 {
-			for _, a := range actions[deployment.WriteDeployment](s.decide()) {
-				require.True(t, pass == 0 || a.Deployment.Annotations[namesKey] == s.in.Deployment.Annotations[namesKey], "what is left is stable")
-				s.in.Deployment = a.Deployment
+			for _, next := range writes[*v1alpha1.MachineDeployment](s.decide()) {
+				require.True(t, pass == 0 || next.Annotations[namesKey] == s.in.Deployment.Annotations[namesKey], "what is left is stable")
+				s.in.Deployment = next
 			}
 		}
 	})

@@ -29,6 +29,11 @@ type Observation struct {
 	Machines []*v1alpha1.Machine
 	// Complete means that Sets and Machines are complete. Nothing is done otherwise.
 	Complete bool
+	// Proven means that Sets and Machines are no older than the last write of an earlier process for
+	// the deployment: since a live list, or because this process has added the finalizer of the
+	// deployment. Otherwise no set, machine or deployment is written, and a list is requested
+	// instead. Only the finalizer is added.
+	Proven bool
 	// Expectations are the writes of this process that Sets, Machines and Nodes must show before
 	// anything is done.
 	Expectations machine.Expectations
@@ -41,20 +46,20 @@ type Observation struct {
 	// Freeze is what is known about the API servers. During a freeze no set grows and no rollout
 	// continues, and the condition ControllerFrozen says so.
 	Freeze machine.Freeze
-	// NameTakenBy is the set with the name of a [CreateSet] that failed because the name is taken.
+	// NameTakenBy is the set with the name of a new set whose creation failed because the name is taken.
 	// Nil means none.
 	NameTakenBy *v1alpha1.MachineSet
 }
 
 // nodeOf returns the Node of a machine, and whether it is known. A nil Node that is known does not
-// exist.
+// exist. A Node that is not proven to be that of the machine is not known.
 func (o Observation) nodeOf(m *v1alpha1.Machine) (*corev1.Node, bool) {
 	name := m.Labels[v1alpha1.NodeLabelKey]
 	if name == "" {
 		return nil, false
 	}
 	n, known := o.Nodes[name]
-	if n != nil && n.Name != name {
+	if n != nil && (n.Name != name || !machine.NodeProven(m, n)) {
 		return nil, false
 	}
 	return n, known

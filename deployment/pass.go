@@ -46,7 +46,7 @@ type edited[T any] struct {
 	changes      []string
 }
 
-func (c *pass) add(a Action) { c.out.Actions = append(c.out.Actions, a) }
+func (c *pass) add(a machinist.Action) { c.out.Actions = append(c.out.Actions, a) }
 
 // hold adds a hold without an end.
 func (c *pass) hold(subject string, r machinist.Reason, message string) {
@@ -156,37 +156,37 @@ func (c *pass) editsLeft() int { return c.policy.burst() - len(c.machines) - len
 // that shrink, sets that grow, other actions, Nodes. So machines are marked before their set
 // shrinks, and no set waits for a Node that cannot be written.
 func (c *pass) write() {
-	var actions []Action
+	var actions []machinist.Action
 	if len(c.changes) > 0 && (!equality.Semantic.DeepEqual(c.d.ObjectMeta, c.in.Deployment.ObjectMeta) || !equality.Semantic.DeepEqual(c.d.Spec, c.in.Deployment.Spec)) {
 		next := c.d.DeepCopy()
 		next.Status = *c.in.Deployment.Status.DeepCopy()
-		actions = append(actions, WriteDeployment{Deployment: next, Changes: c.changes, Report: c.report})
+		actions = append(actions, machinist.Update{Before: c.in.Deployment, Object: next, Unchanged: true, Changes: c.changes, Report: c.report})
 	}
 	actions = append(actions, c.writeMachinesAndNodes()...)
 	actions = append(actions, c.out.Actions...)
 	if c.ledger != nil {
 		for _, a := range c.ledger.accounts {
 			if a.differs() {
-				actions = append(actions, WriteSet{Set: a.next, From: a.set.Spec.Replicas, Changes: a.changes})
+				actions = append(actions, updateSet(a.set, a.next, a.changes))
 			}
 		}
 	}
-	slices.SortStableFunc(actions, func(a, b Action) int { return cmp.Compare(rankOfAction(a), rankOfAction(b)) })
+	slices.SortStableFunc(actions, func(a, b machinist.Action) int { return cmp.Compare(rankOfAction(a), rankOfAction(b)) })
 	c.out.Actions = actions
 }
 
-func (c *pass) writeMachinesAndNodes() []Action {
-	var actions []Action
+func (c *pass) writeMachinesAndNodes() []machinist.Action {
+	var actions []machinist.Action
 	for _, name := range slices.Sorted(maps.Keys(c.machines)) {
 		e := c.machines[name]
 		if !equality.Semantic.DeepEqual(e.before, e.next) {
-			actions = append(actions, WriteMachine{Machine: e.next, Changes: e.changes})
+			actions = append(actions, machinist.Update{Before: e.before, Object: e.next, Unchanged: true, Changes: e.changes})
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.nodes)) {
 		e := c.nodes[name]
 		if !sameNode(e.before, e.next) {
-			actions = append(actions, WriteNode{Before: e.before, Node: e.next, Changes: e.changes})
+			actions = append(actions, machinist.Update{Before: e.before, Object: e.next, Unchanged: true, Changes: e.changes})
 		}
 	}
 	all := len(actions) + c.later
@@ -203,21 +203,47 @@ func sameNode(a, b *corev1.Node) bool {
 		a.Spec.Unschedulable == b.Spec.Unschedulable && equality.Semantic.DeepEqual(a.Spec.Taints, b.Spec.Taints)
 }
 
-// rankOfAction returns the place of an action in the order.
-func rankOfAction(a Action) int {
-	switch a := a.(type) {
-	case Look, WriteDeployment:
-		return 0
-	case WriteMachine, CreateSet: // no set shrinks if the new set cannot be created
-		return 1
-	case WriteNode: // no other action waits for a Node that cannot be written
-		return 5
-	case WriteSet:
-		if a.Set.Spec.Replicas > a.From {
-			return 3
-		}
-		return 2
-	default:
-		return 4
+// updateSet returns the update of a set. The changes begin with its size, if that changes.
+func updateSet(before, next *v1alpha1.MachineSet, changes []string) machinist.Update {
+	if from, to := before.Spec.Replicas, next.Spec.Replicas; from != to {
+		changes = slices.Insert(slices.Clone(changes), 0, fmt.Sprintf("from %d to %d replicas", from, to))
 	}
+	return machinist.Update{Before: before, Object: next, Unchanged: true, Changes: changes, Report: scaled(next, before.Spec.Replicas)}
+}
+
+// scaled returns the Event for a new size of a set, or nil if the size does not change.
+func scaled(s *v1alpha1.MachineSet, from int32) *machinist.Event {
+	if s.Spec.Replicas == from {
+		return nil
+	}
+	direction := "up"
+	if s.Spec.Replicas < from {
+		direction = "down"
+	}
+	return &machinist.Event{Type: eventNormal, Reason: eventScaled, Message: fmt.Sprintf("Scaled %s machine set %s to %d", direction, s.Name, s.Spec.Replicas)}
+}
+
+// rankOfAction returns the place of an action in the order.
+func rankOfAction(a machinist.Action) int {
+	switch a := a.(type) {
+	case machinist.Refresh:
+		return 0
+	case machinist.Create: // no set shrinks if the new set cannot be created
+		return 1
+	case machinist.Update:
+		switch o := a.Object.(type) {
+		case *v1alpha1.MachineDeployment:
+			return 0
+		case *v1alpha1.Machine:
+			return 1
+		case *v1alpha1.MachineSet:
+			if before, ok := a.Before.(*v1alpha1.MachineSet); ok && o.Spec.Replicas > before.Spec.Replicas {
+				return 3
+			}
+			return 2
+		case *corev1.Node: // no other action waits for a Node that cannot be written
+			return 5
+		}
+	}
+	return 4
 }

@@ -20,9 +20,10 @@ type Policy struct {
 	// Burst is the maximum number of Nodes and machines that one decision writes. The next decision
 	// writes the others. Zero or less means 100.
 	Burst int
-	// Order is the order in which machines are deleted, after the named ones and the unavailable
-	// ones. It must be the order of the sets ([machineset.Policy.Order]), which use it too. Nil
-	// means [machineset.DeletionOrder].
+	// Order is the order in which machines are deleted, after the named ones. Unavailable machines
+	// are before others of the same rank in all criteria before [machineset.ByHealth]. It must be
+	// the order of the sets ([machineset.Policy.Order]), which use it too. Nil means
+	// [machineset.DeletionOrder].
 	Order machineset.Order
 	// Gates are asked about each machine that is to be replaced or updated. All have to allow it.
 	// They are not asked about machines that are deleted because of a lower number of replicas.

@@ -10,54 +10,58 @@ import (
 	"github.com/machinist-dev/machinist"
 )
 
-// Reasons of decisions and holds.
+// Reasons of decisions and holds that callers tell from others.
 const (
-	// ReasonViewIncomplete means that the lists of sets and machines may be incomplete.
-	ReasonViewIncomplete machinist.Reason = "ViewIncomplete"
 	// ReasonInvalid means that the spec is not valid.
 	ReasonInvalid machinist.Reason = "InvalidSpec"
 	// ReasonSelectsNothing means that the selector is empty.
 	ReasonSelectsNothing machinist.Reason = "EmptySelector"
-	// ReasonWriteNotSeen means that the cache does not show a write of this process yet.
-	ReasonWriteNotSeen machinist.Reason = "WriteNotSeen"
-	// ReasonDeleting means that the deployment is being deleted.
-	ReasonDeleting machinist.Reason = "Deleting"
 	// ReasonPaused means that rollouts are paused.
 	ReasonPaused machinist.Reason = "Paused"
 	// ReasonFrozen means that the deployment or a set is frozen, so it does not grow.
 	ReasonFrozen machinist.Reason = "Frozen"
-	// ReasonRollingBack means that the template becomes that of an earlier revision.
-	ReasonRollingBack machinist.Reason = "RollingBack"
-	// ReasonScaling means that spec.replicas changed.
-	ReasonScaling machinist.Reason = "Scaling"
-	// ReasonNewSet means that a set for a new template is created.
-	ReasonNewSet machinist.Reason = "CreatingSet"
-	// ReasonNameTaken means that another object has the name of the new set.
-	ReasonNameTaken machinist.Reason = "NameTaken"
-	// ReasonProgressing means that machines are being replaced, within the progress deadline.
-	ReasonProgressing machinist.Reason = "Progressing"
-	// ReasonStuck means that the rollout has made no progress within its progress deadline.
-	ReasonStuck machinist.Reason = "Stuck"
 	// ReasonComplete means that all machines are of the new set and available.
 	ReasonComplete machinist.Reason = "Complete"
-	// ReasonGate means that a [Gate] keeps a machine.
-	ReasonGate machinist.Reason = "Gate"
-	// ReasonNoCapacity means that the provider has no capacity for a machine of the new set.
-	ReasonNoCapacity machinist.Reason = "NoCapacity"
 	// ReasonNewUnavailable means that machines of the new set are not available.
 	ReasonNewUnavailable machinist.Reason = "NewMachinesUnavailable"
-	// ReasonUpdating means that machines are being updated in place.
-	ReasonUpdating machinist.Reason = "UpdatingInPlace"
-	// ReasonSurgeUsedUp means that the maximum of machines exists.
-	ReasonSurgeUsedUp machinist.Reason = "SurgeUsedUp"
-	// ReasonMinimumAvailable means that no more machines may become unavailable.
-	ReasonMinimumAvailable machinist.Reason = "MinimumAvailable"
-	// ReasonSetNotReported means that the status of a set is not of its present spec.
-	ReasonSetNotReported machinist.Reason = "SetNotReported"
-	// ReasonWaitingForMachines means that machines have to become available or to be deleted.
-	ReasonWaitingForMachines machinist.Reason = "WaitingForMachines"
-	// ReasonProgressDeadline is the hold of a rollout that is stuck.
-	ReasonProgressDeadline machinist.Reason = "ProgressDeadlineExceeded"
+)
+
+// Other reasons of decisions and holds.
+const (
+	// reasonViewIncomplete means that the lists of sets and machines may be incomplete.
+	reasonViewIncomplete machinist.Reason = "ViewIncomplete"
+	// reasonWriteNotSeen means that the cache does not show a write of this process yet.
+	reasonWriteNotSeen machinist.Reason = "WriteNotSeen"
+	// reasonDeleting means that the deployment is being deleted.
+	reasonDeleting machinist.Reason = "Deleting"
+	// reasonRollingBack means that the template becomes that of an earlier revision.
+	reasonRollingBack machinist.Reason = "RollingBack"
+	// reasonScaling means that spec.replicas changed.
+	reasonScaling machinist.Reason = "Scaling"
+	// reasonNewSet means that a set for a new template is created.
+	reasonNewSet machinist.Reason = "CreatingSet"
+	// reasonNameTaken means that another object has the name of the new set.
+	reasonNameTaken machinist.Reason = "NameTaken"
+	// reasonProgressing means that machines are being replaced, within the progress deadline.
+	reasonProgressing machinist.Reason = "Progressing"
+	// reasonStuck means that the rollout has made no progress within its progress deadline.
+	reasonStuck machinist.Reason = "Stuck"
+	// reasonGate means that a [Gate] keeps a machine.
+	reasonGate machinist.Reason = "Gate"
+	// reasonNoCapacity means that the provider has no capacity for a machine of the new set.
+	reasonNoCapacity machinist.Reason = "NoCapacity"
+	// reasonUpdating means that machines are being updated in place.
+	reasonUpdating machinist.Reason = "UpdatingInPlace"
+	// reasonSurgeUsedUp means that the maximum of machines exists.
+	reasonSurgeUsedUp machinist.Reason = "SurgeUsedUp"
+	// reasonMinimumAvailable means that no more machines may become unavailable.
+	reasonMinimumAvailable machinist.Reason = "MinimumAvailable"
+	// reasonSetNotReported means that the status of a set is not of its present spec.
+	reasonSetNotReported machinist.Reason = "SetNotReported"
+	// reasonWaitingForMachines means that machines have to become available or to be deleted.
+	reasonWaitingForMachines machinist.Reason = "WaitingForMachines"
+	// reasonProgressDeadline is the hold of a rollout that is stuck.
+	reasonProgressDeadline machinist.Reason = "ProgressDeadlineExceeded"
 )
 
 // Reasons that only their messages explain.
@@ -72,6 +76,12 @@ const (
 	reasonNotOurs     machinist.Reason = "ControlledByAnother"
 	reasonReleased    machinist.Reason = "SetsReleased"
 	reasonSetDeleting machinist.Reason = "SetDeleting"
+)
+
+// Types of events.
+const (
+	eventNormal  = "Normal"
+	eventWarning = "Warning"
 )
 
 // Reasons of events.

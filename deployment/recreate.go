@@ -32,10 +32,10 @@ func (c *pass) oldMachinesLeft() bool {
 		switch {
 		case a.isNew:
 		case a.replicas > 0 || a.spec > 0:
-			c.hold("machineset/"+a.set.Name, ReasonWaitingForMachines, plural(max(a.replicas, a.spec), "%d old machine is left", "%d old machines are left"))
+			c.hold("machineset/"+a.set.Name, reasonWaitingForMachines, plural(max(a.replicas, a.spec), "%d old machine is left", "%d old machines are left"))
 			return true
 		case !a.reported:
-			c.hold("machineset/"+a.set.Name, ReasonSetNotReported, "its status does not tell yet whether old machines are left")
+			c.hold("machineset/"+a.set.Name, reasonSetNotReported, "its status does not tell yet whether old machines are left")
 			return true
 		}
 	}

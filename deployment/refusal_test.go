@@ -203,7 +203,7 @@ func TestBoundsOf_StrategyWithoutParameters_IsAnError(t *testing.T) {
 		s := newScenario("rolling 3 +1 -1; old 3/3/3")
 		s.in.Deployment.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{Type: kind}
 		b, err := deployment.BoundsOf(s.in.Deployment)
-		require.ErrorIs(t, err, deployment.ErrBounds, "%q", kind)
+		require.ErrorContains(t, err, "strategy without usable bounds", "%q", kind)
 		require.Equal(t, deployment.Bounds{Desired: 3}, b)
 		require.NotEmpty(t, deployment.Validate(s.in.Deployment))
 		dec := s.decide()
@@ -218,8 +218,8 @@ func TestDelete_SetsFirst_ThenTheFinalizer(t *testing.T) {
 	d.DeletionTimestamp = new(metav1.NewTime(rollNow))
 	d.Finalizers = append(d.Finalizers, "foreign")
 	dec := s.decide()
-	require.Equal(t, deployment.ReasonDeleting, dec.Reason)
-	require.Equal(t, []deployment.Action{deployment.DeleteSet{Name: "new", UID: "new", Message: "the deployment is being deleted"}}, dec.Actions)
+	require.Equal(t, machinist.Reason("Deleting"), dec.Reason)
+	require.Equal(t, []machinist.Action{machinist.Delete{Object: s.in.Sets[1], Message: "the deployment is being deleted"}}, dec.Actions)
 	require.Contains(t, dec.String(), "old: SetDeleting: 3 machines are left")
 	d.Finalizers = append(d.Finalizers, metav1.FinalizerOrphanDependents)
 	dec = s.decide()
@@ -230,7 +230,7 @@ func TestDelete_SetsFirst_ThenTheFinalizer(t *testing.T) {
 	for range 5 { // a write that fails is not repeated within a pass
 		require.Len(t, s.decide().Actions, 1)
 	}
-	s.in.Deployment = actions[deployment.WriteDeployment](s.decide())[0].Deployment
+	s.in.Deployment = writes[*v1alpha1.MachineDeployment](s.decide())[0]
 	require.Equal(t, []string{"foreign"}, s.in.Deployment.Finalizers)
 	dec = s.decide()
 	require.Equal(t, machinist.Reason("Deleted"), dec.Reason)
@@ -243,7 +243,7 @@ func TestDecide_FinalizerMissing_IsWrittenFirstAndOnceInAPass(t *testing.T) {
 	for range 5 { // it never succeeds
 		dec := s.decide()
 		require.Len(t, dec.Actions, 1)
-		require.Equal(t, []string{v1alpha1.MCMFinalizerName}, actions[deployment.WriteDeployment](dec)[0].Deployment.Finalizers)
+		require.Equal(t, []string{v1alpha1.MCMFinalizerName}, writes[*v1alpha1.MachineDeployment](dec)[0].Finalizers)
 		require.Equal(t, rollNow.Add(30*time.Second), dec.NextCheck)
 	}
 }

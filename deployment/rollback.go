@@ -17,7 +17,7 @@ import (
 // The observed generation stays until the deployment is written. Otherwise a client that waits for
 // the rollback could take the former state for its end.
 func (c *pass) rollBack() {
-	c.out.Reason = ReasonRollingBack
+	c.out.Reason = reasonRollingBack
 	c.out.Status.ObservedGeneration = c.in.Deployment.Status.ObservedGeneration
 	to, message := rollbackTarget(c.d, c.in.Sets)
 	c.d.Spec.RollbackTo = nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -32,15 +33,19 @@ func TestRollback_Revision_TemplateAndEvent(t *testing.T) {
 		t.Run(scene, func(t *testing.T) {
 			s := newScenario(scene)
 			dec := s.decide()
-			require.Empty(t, actions[deployment.CreateSet](dec), "a template that is given up gets no set")
+			require.Empty(t, creates(dec), "a template that is given up gets no set")
 			var events string
 			next := s.in.Deployment
-			for _, a := range actions[deployment.WriteDeployment](dec) {
-				next = a.Deployment
+			for _, u := range actions[machinist.Update](dec) {
+				d, ok := u.Object.(*v1alpha1.MachineDeployment)
+				if !ok {
+					continue
+				}
+				next = d
 				require.Nil(t, next.Spec.RollbackTo)
 				require.NotContains(t, next.Spec.Template.Labels, v1alpha1.DefaultMachineDeploymentUniqueLabelKey)
-				if a.Event() != nil {
-					events += a.Event().String()
+				if u.Report != nil {
+					events += u.Report.String()
 				}
 			}
 			require.Equal(t, want.event, events)
@@ -48,10 +53,11 @@ func TestRollback_Revision_TemplateAndEvent(t *testing.T) {
 			if want.event == notFound {
 				require.Contains(t, dec.String(), "NoRollback: Unable to find the revision to rollback to.")
 			}
-			require.Equal(t, deployment.ReasonRollingBack, dec.Reason)
+			require.Equal(t, machinist.Reason("RollingBack"), dec.Reason)
 			s.in.Deployment = next
-			for _, a := range actions[deployment.WriteDeployment](s.decide()) {
-				require.Nil(t, a.Event(), "it is reported once")
+			for _, u := range actions[machinist.Update](s.decide()) {
+				_, ok := u.Object.(*v1alpha1.MachineDeployment)
+				require.False(t, ok && u.Report != nil, "it is reported once")
 			}
 		})
 	}
@@ -68,7 +74,7 @@ func TestRollback_Annotations_AreThoseOfTheRevision(t *testing.T) {
 	s.in.Sets[0].Annotations["cause"], s.in.Sets[0].Annotations[v1alpha1.PreferNoScheduleKey] = "first", "True"
 	s.in.Sets[0].Annotations["machinist.dev/delete-first"] = "m"
 	own["cause"] = "first"
-	require.Equal(t, own, actions[deployment.WriteDeployment](s.decide())[0].Deployment.Annotations)
+	require.Equal(t, own, writes[*v1alpha1.MachineDeployment](s.decide())[0].Annotations)
 }
 
 func TestRollback_Requested_NotComplete(t *testing.T) {

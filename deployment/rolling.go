@@ -86,7 +86,7 @@ func (c *pass) withoutCapacity() int64 {
 	if c.policy.FreeCapacity {
 		next = "one old machine at a time is deleted to free capacity"
 	}
-	c.hold("machine/"+first.Name, ReasonNoCapacity, fmt.Sprintf("%s of set %s; %s: %s", plural(n, "no capacity for %d machine", "no capacity for %d machines"), c.newSet.Name, next, brief(first.Status.LastOperation.Description)))
+	c.hold("machine/"+first.Name, reasonNoCapacity, fmt.Sprintf("%s of set %s; %s: %s", plural(n, "no capacity for %d machine", "no capacity for %d machines"), c.newSet.Name, next, brief(first.Status.LastOperation.Description)))
 	return n
 }
 

@@ -4,6 +4,7 @@ package deployment_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -176,7 +177,7 @@ func TestRolling_NoCapacity(t *testing.T) {
 	} {
 		s := newScenario("rolling 3 +1; old 3/3/3; new 1/1/0: d.nocapacity")
 		change(&s.of("d").Status.LastOperation)
-		require.Equal(t, name == "NoCapacity", slices.Contains(reasons(s.decide()), deployment.ReasonNoCapacity), name)
+		require.Equal(t, name == "NoCapacity", slices.Contains(reasons(s.decide()), machinist.Reason("NoCapacity")), name)
 	}
 }
 
@@ -188,8 +189,8 @@ func TestCreate_EveryStrategy_HasTheSurge(t *testing.T) {
 		b, err := deployment.BoundsOf(s.in.Deployment)
 		require.NoError(t, err)
 		require.EqualValues(t, surge, b.Surge, strategy)
-		for _, a := range actions[deployment.CreateSet](s.decide()) {
-			require.Equal(t, surge, a.Set.Spec.Replicas, strategy)
+		for _, set := range creates(s.decide()) {
+			require.Equal(t, surge, set.Spec.Replicas, strategy)
 			surge = -1
 		}
 		require.Equal(t, strategy != "recreate", surge == -1, "it is created: %s", strategy)
@@ -199,7 +200,7 @@ func TestCreate_EveryStrategy_HasTheSurge(t *testing.T) {
 func TestCut_ManyMachines_LimitedNames(t *testing.T) {
 	d := rolling(1000, 0, 700)
 	old, newSet := rollSet(d, "c0", 1000, 1000, 1000), rollSet(d, "c1", 0, 0, 0)
-	in := deployment.Observation{Deployment: d, Sets: []*v1alpha1.MachineSet{old, newSet}, Complete: true}
+	in := deployment.Observation{Deployment: d, Sets: []*v1alpha1.MachineSet{old, newSet}, Complete: true, Proven: true}
 	for i := range 1000 {
 		in.Machines = append(in.Machines, rollMachine(old, fmt.Sprintf("m-%04d", i), v1alpha1.MachineRunning))
 	}
@@ -217,11 +218,11 @@ func TestCut_ManyMachines_LimitedNames(t *testing.T) {
 	require.Len(t, cut().Victims, 1000)
 	in.Machines = in.Machines[1:] // nor if one was not seen
 	require.Zero(t, cut().To)
-	for _, a := range actions[deployment.WriteSet](deployment.Decide(in, rollPolicy, rollNow)) {
-		require.Empty(t, machineset.Victims(a.Set))
+	for _, set := range writes[*v1alpha1.MachineSet](deployment.Decide(in, rollPolicy, rollNow)) {
+		require.Empty(t, machineset.Victims(set))
 	}
 	_, err := deployment.Decide(in, rollPolicy, rollNow).Target("other")
-	require.ErrorIs(t, err, deployment.ErrNoTarget)
+	require.ErrorContains(t, err, "no target for the set with UID ")
 }
 
 // TestCut_NamesDoNotFit_SetKeepsSize has a set whose annotations are full.
@@ -241,6 +242,23 @@ func TestScalingOf_CutRoundsUp_ShrinksOtherSets(t *testing.T) {
 		got[x.Name] = x.To
 	}
 	require.Equal(t, map[string]int32{"old": 2, "new": 3}, got)
+}
+
+// TestShare_NumbersThatMCMCannotDivide_StayInBounds has a former total that is not known, and numbers whose
+// product needs more than 32 bits.
+func TestShare_NumbersThatMCMCannotDivide_StayInBounds(t *testing.T) {
+	const many = 1 << 30
+	for share, want := range map[deployment.Share]int32{
+		{Size: 4, Desired: 6, ToAdd: -2}:                                                -2,
+		{Size: 4, Desired: 6, ToAdd: -9}:                                                -4,
+		{Size: 4, Desired: 6, ToAdd: -9, Max: -3}:                                       -4,
+		{Size: 4, Desired: 6, ToAdd: 2}:                                                 2,
+		{Size: many, Desired: many, Surge: many, Max: many, ToAdd: many}:                many,
+		{Size: many, Desired: 2, Max: many, ToAdd: 2 - many}:                            2 - many,
+		{Size: math.MaxInt32, Desired: 1, Max: math.MaxInt32, ToAdd: 1 - math.MaxInt32}: 1 - math.MaxInt32,
+	} {
+		require.Equal(t, want, share.Change(), "%+v", share)
+	}
 }
 
 func TestHolds_SetCannotCreate_ShortMessage(t *testing.T) {
@@ -275,9 +293,9 @@ func TestGate_Refusals_AskedOnceAndCounted(t *testing.T) {
 	for name, n := range asked {
 		require.Equal(t, 1, n, name)
 	}
-	gates := slices.DeleteFunc(dec.Holds, func(h machinist.Hold) bool { return h.Reason != deployment.ReasonGate })
+	gates := slices.DeleteFunc(dec.Holds, func(h machinist.Hold) bool { return h.Reason != machinist.Reason("Gate") })
 	require.Len(t, gates, 21)
-	require.Equal(t, machinist.Hold{Subject: "machinedeployment/md", Reason: deployment.ReasonGate, Message: "gates keep 29 more machines", Until: until["old-7"]}, gates[20])
+	require.Equal(t, machinist.Hold{Subject: "machinedeployment/md", Reason: machinist.Reason("Gate"), Message: "gates keep 29 more machines", Until: until["old-7"]}, gates[20])
 	s = newScenario("rolling 3 +1 revision=2; old 3/3/3; new 1/1/1")
 	s.policy.Gates = []deployment.Gate{func(deployment.Choice) (bool, machinist.Hold) {
 		return false, machinist.Hold{Until: rollNow.Add(time.Minute)}

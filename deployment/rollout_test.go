@@ -215,8 +215,8 @@ func TestRollout_NewMachinesNeverAvailable_Stops(t *testing.T) {
 	dec := r.Decision()
 	require.Empty(t, dec.Actions)
 	require.Contains(t, reasons(dec), deployment.ReasonNewUnavailable)
-	require.Contains(t, reasons(dec), deployment.ReasonProgressDeadline)
-	require.Equal(t, deployment.ReasonStuck, dec.Reason)
+	require.Contains(t, reasons(dec), machinist.Reason("ProgressDeadlineExceeded"))
+	require.Equal(t, machinist.Reason("Stuck"), dec.Reason)
 	require.Contains(t, dec.Message, "no progress within 10m0s, seen at ")
 	require.Contains(t, dec.Message, "no such image")
 	r.class("good") // the bad ones do not hold the next generation
@@ -308,7 +308,7 @@ func TestRollout_QuotaForTheReplicas_FollowsThePolicy(t *testing.T) {
 				r.complete()
 			} else {
 				r.Run(2 * time.Hour)
-				require.Contains(t, reasons(r.Decision()), deployment.ReasonNoCapacity)
+				require.Contains(t, reasons(r.Decision()), machinist.Reason("NoCapacity"))
 				require.Contains(t, r.Decision().String(), "no more machines in this zone")
 			}
 			require.Equal(t, c.least, r.least)

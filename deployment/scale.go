@@ -46,7 +46,7 @@ func ScalingOf(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old [
 		return out
 	}
 	b, _ := BoundsOf(d) // bounds that cannot be read allow no machine more
-	for _, t := range scaleTargets(d, b, newSet, old, nil) {
+	for _, t := range scaleTargets(d, b, newSet, old, nil, nil) {
 		out.Targets = append(out.Targets, Target{Name: t.set.Name, UID: t.set.UID, From: t.set.Spec.Replicas, To: t.to})
 	}
 	return out
@@ -87,9 +87,12 @@ func saturated(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet) bool 
 	return ok && sized == want && newSet.Spec.Replicas == want && newSet.Status.AvailableReplicas == want
 }
 
+// inSets are numbers of machines by set.
+type inSets map[*v1alpha1.MachineSet]int32
+
 // scaleTargets returns the new sizes of the sets for any strategy. In a shared decrease, machines
-// that were named for deletion come first.
-func scaleTargets(d *v1alpha1.MachineDeployment, b Bounds, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet, named map[*v1alpha1.MachineSet]int32) []setSize {
+// that were named for deletion come first, and unavailable ones come before available ones.
+func scaleTargets(d *v1alpha1.MachineDeployment, b Bounds, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet, named, unavailable inSets) []setSize {
 	if one := alone(newSet, old); one != nil {
 		return []setSize{{one, max(0, d.Spec.Replicas)}}
 	}
@@ -113,6 +116,7 @@ func scaleTargets(d *v1alpha1.MachineDeployment, b Bounds, newSet *v1alpha1.Mach
 	case replaced:
 	case toAdd < 0:
 		cutShares(d, sizes, narrow(b.Surge), toAdd)
+		preferUnavailable(sizes, named, unavailable)
 	case len(named) == 0: // no set grows in a cut
 		return growOne(newSet, sizes, toAdd)
 	}
@@ -183,6 +187,21 @@ func growOne(newSet *v1alpha1.MachineSet, sizes []setSize, toAdd int64) []setSiz
 	return sizes
 }
 
+// preferUnavailable has each set give its unavailable machines before another gives available ones.
+// The sum does not change.
+func preferUnavailable(sizes []setSize, named, unavailable inSets) {
+	cut := func(t setSize) int32 { return t.set.Spec.Replicas - named[t.set] - t.to }
+	for i := range sizes {
+		for j := range sizes {
+			more, spare := cut(sizes[i])-unavailable[sizes[i].set], unavailable[sizes[j].set]-cut(sizes[j])
+			if n := min(more, spare, sizes[j].to); n > 0 {
+				sizes[i].to += n
+				sizes[j].to -= n
+			}
+		}
+	}
+}
+
 // cutShares shares a decrease in proportion, the largest set first. The rest of the rounding is
 // taken from the first sets that have it.
 func cutShares(d *v1alpha1.MachineDeployment, sizes []setSize, surge int32, toAdd int64) {
@@ -247,21 +266,21 @@ func (c *pass) scale() {
 	case saturated(c.d, c.newSet):
 		rule = withPreserved // the old machines are already replaced
 	}
-	for _, t := range scaleTargets(c.d, c.ledger.Bounds, c.newSet, standing, c.namedInSets()) {
+	for _, t := range scaleTargets(c.d, c.ledger.Bounds, c.newSet, standing, c.namedInSets(), c.unavailableInSets()) {
 		c.scaleTo(c.ledger.of(t.set), int64(t.to), rule)
 	}
 }
 
 // namedInSets returns the numbers of machines of the sets that were named for deletion. Their sum
 // is at most the decrease of the replicas.
-func (c *pass) namedInSets() map[*v1alpha1.MachineSet]int32 {
+func (c *pass) namedInSets() inSets {
 	var before int32
 	for _, s := range active(c.in.Sets) {
 		if n, ok := intAnnotation(s, v1alpha1.DesiredReplicasAnnotation); ok {
 			before = max(before, n)
 		}
 	}
-	named := map[*v1alpha1.MachineSet]int32{}
+	named := inSets{}
 	left := int64(max(0, before-c.d.Spec.Replicas))
 	for _, a := range c.ledger.accounts {
 		if n := min(left, a.spec, a.demanded()+c.ledger.namedToStay(a)); n > 0 && !a.deleting {
@@ -270,6 +289,19 @@ func (c *pass) namedInSets() map[*v1alpha1.MachineSet]int32 {
 		}
 	}
 	return named
+}
+
+// unavailableInSets returns the numbers of machines of the sets that are neither available nor
+// preserved nor named. Machines that join count only while the rollout is paused, because otherwise
+// it would create others for them.
+func (c *pass) unavailableInSets() inSets {
+	out := inSets{}
+	for _, a := range c.ledger.accounts {
+		out[a.set] = narrow(count(a.stay, func(m *v1alpha1.Machine) bool {
+			return c.cost(a, m) == costsNothing && !c.ledger.named[m.UID] && (c.d.Spec.Paused || !joining(m))
+		}))
+	}
+	return out
 }
 
 // scaleTo brings one set as close to a size as the bounds allow. The number that it was sized for

@@ -111,7 +111,7 @@ func rollMachine(s *v1alpha1.MachineSet, name string, phase v1alpha1.MachinePhas
 }
 
 // actions returns the actions of a type.
-func actions[T deployment.Action](dec deployment.Decision) []T {
+func actions[T machinist.Action](dec deployment.Decision) []T {
 	var out []T
 	for _, a := range dec.Actions {
 		if a, ok := a.(T); ok {
@@ -120,6 +120,29 @@ func actions[T deployment.Action](dec deployment.Decision) []T {
 	}
 	return out
 }
+
+// writes returns the new objects of the updates of a type.
+func writes[T machinist.Object](dec deployment.Decision) []T {
+	var out []T
+	for _, u := range actions[machinist.Update](dec) {
+		if o, ok := u.Object.(T); ok {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// creates returns the sets that a decision creates.
+func creates(dec deployment.Decision) []*v1alpha1.MachineSet {
+	var out []*v1alpha1.MachineSet
+	for _, a := range actions[machinist.Create](dec) {
+		out = append(out, a.Object.(*v1alpha1.MachineSet))
+	}
+	return out
+}
+
+// kindOf returns the verb of an action and the kind of its object, such as "update machine".
+func kindOf(a machinist.Action) string { return strings.Join(strings.Fields(a.String())[:2], " ") }
 
 func reasons(dec deployment.Decision) []machinist.Reason {
 	var out []machinist.Reason
@@ -152,7 +175,7 @@ type scenario struct {
 // newScenario panics on a text with a word that it does not know.
 func newScenario(text string) *scenario {
 	s := &scenario{text: text, policy: rollPolicy}
-	s.in = deployment.Observation{Complete: true, Nodes: map[string]*corev1.Node{}}
+	s.in = deployment.Observation{Complete: true, Proven: true, Nodes: map[string]*corev1.Node{}}
 	parts := strings.Split(text, ";")
 	s.deployment(strings.Fields(parts[0]))
 	for i, part := range parts[1:] {
@@ -315,7 +338,10 @@ func (s *scenario) machine(set *v1alpha1.MachineSet, text string) {
 	words := strings.Split(text, ".")
 	m := rollMachine(set, words[0], v1alpha1.MachineRunning)
 	m.Annotations = map[string]string{}
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Labels[v1alpha1.NodeLabelKey], UID: types.UID(m.Name), Labels: map[string]string{}}}
+	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: m.Labels[v1alpha1.NodeLabelKey], UID: types.UID(m.Name), Labels: map[string]string{},
+		Annotations: map[string]string{v1alpha1.MachineUIDAnnotation: string(m.UID)},
+	}}
 	s.in.Machines, s.in.Nodes[n.Name] = append(s.in.Machines, m), n
 	for _, w := range words[1:] {
 		if phase, ok := phases[w]; ok {
@@ -359,11 +385,11 @@ func (s *scenario) machine(set *v1alpha1.MachineSet, text string) {
 		case "tainted":
 			n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.PreferNoScheduleKey, Value: "True", Effect: corev1.TaintEffectPreferNoSchedule}}
 		case "held":
-			n.Annotations = map[string]string{offKey: "true", ourKey: "true"}
+			n.Annotations[offKey], n.Annotations[ourKey] = "true", "true"
 		case "changed":
-			n.Annotations = map[string]string{offKey: "never", ourKey: "true"}
+			n.Annotations[offKey], n.Annotations[ourKey] = "never", "true"
 		case "mine":
-			n.Annotations = map[string]string{offKey: ""}
+			n.Annotations[offKey] = ""
 		case "kept":
 			m.Status.CurrentStatus.PreserveExpiryTime = new(metav1.NewTime(rollNow))
 		}
@@ -408,17 +434,14 @@ func (s *scenario) result() (string, deployment.Decision) {
 	done := map[string][]string{}
 	for _, a := range dec.Actions {
 		switch a := a.(type) {
-		case deployment.WriteMachine:
-			s.machineWrite(done, a)
-		case deployment.WriteNode:
-			s.nodeWrite(done, a)
-		case deployment.CreateSet:
-			done["creates"] = append(done["creates"], strconv.Itoa(int(a.Set.Spec.Replicas)))
-		case deployment.WriteSet:
-			s.setWrite(done, a)
-		case deployment.DeleteSet:
-			done["deletes"] = append(done["deletes"], a.Name)
+		case machinist.Update:
+			noteUpdate(done, a)
+		case machinist.Delete:
+			done["deletes"] = append(done["deletes"], a.Object.GetName())
 		}
+	}
+	for _, set := range creates(dec) {
+		done["creates"] = append(done["creates"], strconv.Itoa(int(set.Spec.Replicas)))
 	}
 	for _, what := range []string{
 		"creates", "deletes", "frees", "fixes", "names", "discourages", "welcomes", "moves", "acknowledges", "marks",
@@ -431,37 +454,43 @@ func (s *scenario) result() (string, deployment.Decision) {
 	return strings.Join(out, "; "), dec
 }
 
-func (s *scenario) setWrite(done map[string][]string, a deployment.WriteSet) {
-	before := s.in.Sets[slices.IndexFunc(s.in.Sets, func(x *v1alpha1.MachineSet) bool { return x.UID == a.Set.UID })]
-	if names := machineset.Victims(a.Set); !slices.Equal(names, machineset.Victims(before)) {
-		done["names"] = append(done["names"], fmt.Sprintf("%s%v", a.Set.Name, names))
+// noteUpdate notes what an update changes.
+func noteUpdate(done map[string][]string, u machinist.Update) {
+	switch next := u.Object.(type) {
+	case *v1alpha1.MachineSet:
+		noteSet(done, u.Before.(*v1alpha1.MachineSet), next)
+	case *v1alpha1.Machine:
+		if was, is := machineset.Transferred(u.Before.(*v1alpha1.Machine)), machineset.Transferred(next); was != is {
+			note(done, "moves", "acknowledges", was, is, next.Name)
+			return
+		}
+		done["marks"] = append(done["marks"], next.Name)
+	case *corev1.Node:
+		noteNode(done, u.Before.(*corev1.Node), next)
+	}
+}
+
+func noteSet(done map[string][]string, before, next *v1alpha1.MachineSet) {
+	if names := machineset.Victims(next); !slices.Equal(names, machineset.Victims(before)) {
+		done["names"] = append(done["names"], fmt.Sprintf("%s%v", next.Name, names))
 	}
 	_, was := before.Annotations[v1alpha1.PreferNoScheduleKey]
-	_, is := a.Set.Annotations[v1alpha1.PreferNoScheduleKey]
-	note(done, "discourages", "welcomes", was, is, a.Set.Name)
-	note(done, "fixes", "frees", machineset.ScaleUpDisabled(before), machineset.ScaleUpDisabled(a.Set), a.Set.Name)
+	_, is := next.Annotations[v1alpha1.PreferNoScheduleKey]
+	note(done, "discourages", "welcomes", was, is, next.Name)
+	note(done, "fixes", "frees", machineset.ScaleUpDisabled(before), machineset.ScaleUpDisabled(next), next.Name)
 }
 
-func (s *scenario) machineWrite(done map[string][]string, a deployment.WriteMachine) {
-	before := s.in.Machines[slices.IndexFunc(s.in.Machines, func(m *v1alpha1.Machine) bool { return m.UID == a.Machine.UID })]
-	if was, is := machineset.Transferred(before), machineset.Transferred(a.Machine); was != is {
-		note(done, "moves", "acknowledges", was, is, a.Machine.Name)
-		return
-	}
-	done["marks"] = append(done["marks"], a.Machine.Name)
-}
-
-func (s *scenario) nodeWrite(done map[string][]string, a deployment.WriteNode) {
-	name := strings.TrimPrefix(a.Node.Name, "node-")
+func noteNode(done map[string][]string, before, next *corev1.Node) {
+	name := strings.TrimPrefix(next.Name, "node-")
 	has := func(m map[string]string, key string) bool { _, is := m[key]; return is }
 	marked := func(n *corev1.Node) bool { return has(n.Labels, candKey) || has(n.Labels, selKey) }
-	note(done, "candidates", "", has(a.Before.Labels, candKey), has(a.Node.Labels, candKey), name)
-	note(done, "", "returns", marked(a.Before), marked(a.Node), name)
-	note(done, "selects", "", has(a.Before.Labels, selKey), has(a.Node.Labels, selKey), name)
-	was, is := taintOf(a.Before), taintOf(a.Node)
+	note(done, "candidates", "", has(before.Labels, candKey), has(next.Labels, candKey), name)
+	note(done, "", "returns", marked(before), marked(next), name)
+	note(done, "selects", "", has(before.Labels, selKey), has(next.Labels, selKey), name)
+	was, is := taintOf(before), taintOf(next)
 	note(done, cmp.Or(map[corev1.TaintEffect]string{corev1.TaintEffectNoSchedule: "bars"}[is], "taints"), "untaints", was != "", is != "", name)
-	off := has(a.Node.Annotations, offKey)
-	note(done, "holds", map[bool]string{true: "forgets", false: "releases"}[off], has(a.Before.Annotations, ourKey), has(a.Node.Annotations, ourKey), name)
+	off := has(next.Annotations, offKey)
+	note(done, "holds", map[bool]string{true: "forgets", false: "releases"}[off], has(before.Annotations, ourKey), has(next.Annotations, ourKey), name)
 }
 
 // note notes the name of an object that got something, or lost it.

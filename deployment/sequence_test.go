@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -184,11 +185,12 @@ func setWords(s deploymenttest.SetDecision) []string {
 func decisionWords(d deployment.Decision) []string {
 	var out grouped
 	for _, a := range d.Actions {
-		switch a := a.(type) {
-		case deployment.WriteNode:
-			out.add(strings.Join(a.Changes, ", ")+": Nodes", a.Node.Name)
-		case deployment.WriteMachine:
-			out.add(strings.Join(a.Changes, ", ")+":", a.Machine.Name)
+		u, _ := a.(machinist.Update)
+		switch o := u.Object.(type) {
+		case *corev1.Node:
+			out.add(strings.Join(u.Changes, ", ")+": Nodes", o.Name)
+		case *v1alpha1.Machine:
+			out.add(strings.Join(u.Changes, ", ")+":", o.Name)
 		default:
 			out.add(a.String(), "")
 		}

@@ -308,8 +308,8 @@ func topRevisions(sets []*v1alpha1.MachineSet) (highest, second int64) {
 // node template, machine configuration, class kind, minReadySeconds and
 // autoPreserveFailedMachineMax. The copy is nil if nothing differs.
 //
-// Old sets keep their fields, as in MCM. A rollback restores them, and a wrong timeout affects only
-// the machines of one template.
+// Old sets keep these fields, as in MCM, and a rollback restores them. Only the machine
+// configuration reaches old sets with machines: see [reconfigured].
 func propagated(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) (*v1alpha1.MachineSet, []string) {
 	s, from := newSet.DeepCopy(), d.Spec.DeepCopy()
 	annotations, changed := NewSetAnnotations(d, s, nextRevision(old), true)
@@ -339,6 +339,19 @@ func propagated(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old 
 	have.NodeTemplateSpec, have.MachineConfiguration, have.Class.Kind = want.NodeTemplateSpec, want.MachineConfiguration, want.Class.Kind
 	s.Spec.MinReadySeconds, s.Spec.AutoPreserveFailedMachineMax = from.MinReadySeconds, from.AutoPreserveFailedMachineMax
 	return s, differs
+}
+
+// reconfigured returns a copy of a set with the machine configuration of its deployment, or nil if the
+// set has it or needs none. A machine reads its timeouts after it has failed and while it is being
+// deleted, whichever template it was made from. An empty set keeps its configuration for a rollback.
+func reconfigured(d *v1alpha1.MachineDeployment, s *v1alpha1.MachineSet) *v1alpha1.MachineSet {
+	want := d.Spec.Template.Spec.MachineConfiguration
+	if s.Spec.Replicas == 0 && s.Status.Replicas == 0 || apiequality.Semantic.DeepEqual(s.Spec.Template.Spec.MachineConfiguration, want) {
+		return nil
+	}
+	next := s.DeepCopy()
+	next.Spec.Template.Spec.MachineConfiguration = want.DeepCopy()
+	return next
 }
 
 // nextRevision returns the highest revision of the old sets plus 1.

@@ -251,7 +251,10 @@ func unfinished(w *deploymenttest.World) string {
 		}
 		for _, m := range w.MachinesOf(s) {
 			n := w.Node(m)
-			marked := n != nil && (n.Labels[candKey]+n.Labels[selKey]+n.Labels[resultKey] != "" || len(n.Spec.Taints)+len(n.Annotations) > 0 || n.Spec.Unschedulable)
+			if m.Spec.Class != s.Spec.Template.Spec.Class {
+				return fmt.Sprintf("%s of set %s has class %v, and the set has %v", m.Name, s.Name, m.Spec.Class, s.Spec.Template.Spec.Class)
+			}
+			marked := n != nil && (n.Labels[candKey]+n.Labels[selKey]+n.Labels[resultKey] != "" || len(n.Spec.Taints) > 0 || len(n.Annotations) > 1 || n.Spec.Unschedulable)
 			if marked || machineset.Transferred(m) {
 				return fmt.Sprintf("marks are left on %s: %v, %v", m.Name, m.Labels, n)
 			}

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -76,11 +77,11 @@ func (c *pass) grow(a *account, size int64) bool {
 	case machineset.Frozen(a.set):
 		c.hold("machineset/"+a.set.Name, ReasonFrozen, fmt.Sprintf("label freeze=True: the set stays at %d replicas", a.spec))
 	case silent != nil:
-		c.hold("machineset/"+silent.set.Name, ReasonSetNotReported, fmt.Sprintf("%s; set %s does not grow until then", notReported(silent.set), a.set.Name))
+		c.hold("machineset/"+silent.set.Name, reasonSetNotReported, fmt.Sprintf("%s; set %s does not grow until then", notReported(silent.set), a.set.Name))
 	case a.replicas > a.spec+a.leaving: // otherwise it would create machines in addition to those that it deletes
-		c.hold("machineset/"+a.set.Name, ReasonWaitingForMachines, fmt.Sprintf("%s, %d wanted; it does not grow until the others are gone", machines(a.replicas), a.spec))
+		c.hold("machineset/"+a.set.Name, reasonWaitingForMachines, fmt.Sprintf("%s, %d wanted; it does not grow until the others are gone", machines(a.replicas), a.spec))
 	case room == 0:
-		c.hold("machineset/"+a.set.Name, ReasonSurgeUsedUp, fmt.Sprintf("%s >= %s", machines(total), l.limit()))
+		c.hold("machineset/"+a.set.Name, reasonSurgeUsedUp, fmt.Sprintf("%s >= %s", machines(total), l.limit()))
 	default:
 		if machineset.ScaleUpDisabled(a.next) {
 			delete(a.next.Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
@@ -95,11 +96,11 @@ func (c *pass) grow(a *account, size int64) bool {
 func (c *pass) holdAvailability(a *account) {
 	l := c.ledger
 	if b := l.unreported(); b != nil {
-		c.hold("machineset/"+b.set.Name, ReasonSetNotReported, fmt.Sprintf("%s; set %s does not shrink until then", notReported(b.set), a.set.Name))
+		c.hold("machineset/"+b.set.Name, reasonSetNotReported, fmt.Sprintf("%s; set %s does not shrink until then", notReported(b.set), a.set.Name))
 		return
 	}
 	if l.mayLose() <= 0 {
-		c.hold("machineset/"+a.set.Name, ReasonMinimumAvailable, fmt.Sprintf("%s available <= %d replicas - %d max unavailable", machines(l.available()), l.Desired, l.Unavailable))
+		c.hold("machineset/"+a.set.Name, reasonMinimumAvailable, fmt.Sprintf("%s available <= %d replicas - %d max unavailable", machines(l.available()), l.Desired, l.Unavailable))
 	}
 }
 
@@ -123,9 +124,9 @@ func (c *pass) create(reserved int64) *v1alpha1.MachineSet {
 		c.collide(taken)
 		return nil
 	}
-	c.add(CreateSet{Set: s, Message: message})
+	c.add(machinist.Create{Object: s, Message: fmt.Sprintf("%s (%s)", replicas(int64(s.Spec.Replicas)), message), Report: scaled(s, 0)})
 	c.d.Status.Conditions = withStep(c.d.Status.Conditions, v1alpha1.NewMachineSetCreated, fmt.Sprintf("Created new machine set %q", s.Name), c.now)
-	c.out.Reason = ReasonNewSet
+	c.out.Reason = reasonNewSet
 	return s
 }
 
@@ -133,11 +134,11 @@ func (c *pass) create(reserved int64) *v1alpha1.MachineSet {
 func (c *pass) collide(taken *v1alpha1.MachineSet) {
 	owner := metav1.GetControllerOf(taken)
 	if owner != nil && owner.UID == c.d.UID && EqualIgnoreHash(taken.Spec.Template, c.d.Spec.Template) {
-		c.holdUntil(c.now.Add(recheck), "machineset/"+taken.Name, ReasonNameTaken, "the set exists already, but it was not observed")
+		c.holdUntil(c.now.Add(recheck), "machineset/"+taken.Name, reasonNameTaken, "the set exists already, but it was not observed")
 		return
 	}
-	c.out.Reason = ReasonNameTaken
-	c.holdUntil(c.now.Add(recheck), "machinedeployment/"+c.d.Name, ReasonNameTaken, fmt.Sprintf("set %s exists and is another one; the next attempt uses another name", taken.Name))
+	c.out.Reason = reasonNameTaken
+	c.holdUntil(c.now.Add(recheck), "machinedeployment/"+c.d.Name, reasonNameTaken, fmt.Sprintf("set %s exists and is another one; the next attempt uses another name", taken.Name))
 	count := int32(1)
 	if n := c.d.Status.CollisionCount; n != nil {
 		count += *n

@@ -270,7 +270,7 @@ func failureOf(s *v1alpha1.MachineSet) *v1alpha1.MachineSetCondition {
 	return nil
 }
 
-// CreateFailed returns the status to store and the Event to report after a [CreateSet] failed,
+// CreateFailed returns the status to store and the Event to report after the creation of a set failed,
 // unless the name was taken. Its first argument is the stored status, because the status of the
 // decision counts the new set.
 func CreateFailed(status v1alpha1.MachineDeploymentStatus, set string, err error, now time.Time) (v1alpha1.MachineDeploymentStatus, machinist.Event) {

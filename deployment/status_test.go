@@ -22,8 +22,8 @@ func TestDecide_NewSet_HasAllOfTheDeployment(t *testing.T) {
 	d.Annotations["a"] = "b"
 	d.Status.Replicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas = 3, 3, 3
 	dec := s.decide()
-	require.Equal(t, deployment.ReasonNewSet, dec.Reason)
-	set := actions[deployment.CreateSet](dec)[0].Set
+	require.Equal(t, machinist.Reason("CreatingSet"), dec.Reason)
+	set := creates(dec)[0]
 	hash := deployment.TemplateHash(d.Spec.Template, nil)
 	require.Equal(t, deployment.SetName("md", hash), set.Name)
 	require.Equal(t, int32(1), set.Spec.Replicas)
@@ -42,12 +42,12 @@ func TestDecide_NewSet_HasAllOfTheDeployment(t *testing.T) {
 
 func TestDecide_NameTaken_NextAttemptTakesAnother(t *testing.T) {
 	s := newScenario("rolling 3 +1; old 0")
-	first := actions[deployment.CreateSet](s.decide())[0].Set
+	first := creates(s.decide())[0]
 	s.in.NameTakenBy = first.DeepCopy()
 	dec := s.decide()
 	require.Empty(t, dec.Actions, "it is ours, and will be seen")
 	require.Nil(t, dec.Status.CollisionCount)
-	require.Equal(t, []machinist.Reason{deployment.ReasonNameTaken}, reasons(dec))
+	require.Equal(t, []machinist.Reason{machinist.Reason("NameTaken")}, reasons(dec))
 
 	s.in.NameTakenBy.OwnerReferences = nil
 	dec = s.decide()
@@ -57,7 +57,7 @@ func TestDecide_NameTaken_NextAttemptTakesAnother(t *testing.T) {
 	require.False(t, dec.NextCheck.IsZero())
 
 	s.in.Deployment.Status = dec.Status
-	second := actions[deployment.CreateSet](s.decide())[0].Set
+	second := creates(s.decide())[0]
 	require.NotEqual(t, first.Name, second.Name)
 	s.in.NameTakenBy = &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: second.Name, Namespace: second.Namespace}}
 	require.Equal(t, int32(2), *s.decide().Status.CollisionCount)
@@ -75,7 +75,7 @@ func TestDecide_SetsNotAtRest_RolloutIsNotComplete(t *testing.T) {
 		s := newScenario(scene)
 		dec := s.decide()
 		require.True(t, deployment.Complete(s.in.Deployment, dec.Status))
-		require.Equal(t, deployment.ReasonProgressing, dec.Reason)
+		require.Equal(t, machinist.Reason("Progressing"), dec.Reason)
 		require.NotEqual(t, v1alpha1.NewMachineSetAvailable, progressing(dec.Status).Reason)
 		require.NotEmpty(t, dec.Holds)
 	}
@@ -92,11 +92,11 @@ func TestStatus_PassThatResizes_UnavailableReplicas(t *testing.T) {
 	} {
 		dec := newScenario(scene).decide()
 		require.Equal(t, unavailable, dec.Status.UnavailableReplicas, scene)
-		require.Equal(t, unavailable > 0, dec.Reason == deployment.ReasonNewSet, scene)
+		require.Equal(t, unavailable > 0, dec.Reason == machinist.Reason("CreatingSet"), scene)
 	}
 	const all = 2147483647
 	d := rolling(all, all, 0)
-	in := deployment.Observation{Deployment: d, Sets: []*v1alpha1.MachineSet{rollSet(d, "c0", all, all, all), rollSet(d, "c1", all, all, all)}, Complete: true}
+	in := deployment.Observation{Deployment: d, Sets: []*v1alpha1.MachineSet{rollSet(d, "c0", all, all, all), rollSet(d, "c1", all, all, all)}, Complete: true, Proven: true}
 	require.Positive(t, deployment.Decide(in, rollPolicy, rollNow).Status.Replicas, "counters do not overflow")
 }
 
@@ -107,7 +107,7 @@ func TestDecide_RevisionBehindItsSet_DeploymentAndStatusAreWritten(t *testing.T)
 	s.in.Deployment.Annotations[v1alpha1.RevisionAnnotation] = "0"
 	dec := s.decide()
 	require.Len(t, dec.Actions, 1)
-	s.in.Deployment = actions[deployment.WriteDeployment](dec)[0].Deployment
+	s.in.Deployment = writes[*v1alpha1.MachineDeployment](dec)[0]
 	require.Equal(t, "1", s.in.Deployment.Annotations[v1alpha1.RevisionAnnotation])
 	require.True(t, dec.WriteStatus)
 	require.False(t, s.decide().WriteStatus, "once")
@@ -131,12 +131,12 @@ func TestProgress_Deadline_IsWaitedForAndReported(t *testing.T) {
 	s.in.Deployment.Annotations[v1alpha1.RevisionAnnotation] = "2"
 	dec := s.decide()
 	require.Equal(t, rollNow.Add(61*time.Second), dec.NextCheck)
-	require.Equal(t, deployment.ReasonProgressing, dec.Reason)
+	require.Equal(t, machinist.Reason("Progressing"), dec.Reason)
 	require.Equal(t, "1 of 3 machines updated, 3 available", dec.Message)
 	dec = deployment.Decide(s.in, s.policy, dec.NextCheck)
-	require.Equal(t, deployment.ReasonStuck, dec.Reason)
+	require.Equal(t, machinist.Reason("Stuck"), dec.Reason)
 	require.Equal(t, v1alpha1.ProgressDeadlineExceeded, progressing(dec.Status).Reason)
-	require.Contains(t, reasons(dec), deployment.ReasonProgressDeadline)
+	require.Contains(t, reasons(dec), machinist.Reason("ProgressDeadlineExceeded"))
 	require.True(t, dec.NextCheck.IsZero(), "only a change can help")
 }
 
@@ -148,8 +148,8 @@ func TestProgress_OldSetIsNewAgain_DeadlineRestarts(t *testing.T) {
 		d.Status.Conditions = recordedAt(v1alpha1.ConditionTrue, reason, rollNow.Add(-time.Hour))
 		for minute, want := range []string{v1alpha1.FoundNewMachineSet, v1alpha1.FoundNewMachineSet, v1alpha1.ProgressDeadlineExceeded, v1alpha1.ProgressDeadlineExceeded} {
 			dec := deployment.Decide(s.in, s.policy, rollNow.Add(time.Duration(minute)*time.Minute))
-			for _, a := range actions[deployment.WriteDeployment](dec) {
-				s.in.Deployment = a.Deployment
+			for _, next := range writes[*v1alpha1.MachineDeployment](dec) {
+				s.in.Deployment = next
 			}
 			s.in.Deployment.Status = dec.Status
 			require.Equal(t, want, progressing(dec.Status).Reason, "%s at %d", reason, minute)

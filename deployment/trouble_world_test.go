@@ -15,33 +15,37 @@ import (
 type failure string
 
 const (
-	staleCache        failure = "a cache did not show all"
-	turnMissed        failure = "a turn was missed"
-	callRefused       failure = "a call was refused"
-	answerLost        failure = "an answer was lost"
-	crashBefore       failure = "a process ended before a call"
-	crashAfter        failure = "a process ended after a call"
-	neverJoins        failure = "a machine did not join"
-	updateFails       failure = "an update in place failed"
-	machineFails      failure = "a machine failed"
-	machineUnknown    failure = "a machine was unknown"
-	machineDeleted    failure = "a machine was deleted"
-	machineVanishes   failure = "a machine vanished"
-	machineLosesLabel failure = "a machine lost a label"
-	setLosesLabel     failure = "a set lost a label"
-	setDeleted        failure = "a set was deleted"
-	setResized        failure = "a set was given another size"
-	noCapacity        failure = "there was no capacity"
-	gateDenies        failure = "a gate said no"
-	gateWaits         failure = "a gate said not now"
-	betterWentFirst   failure = "an available machine went before another"
-	selectedByHand    failure = "a Node was selected by hand"
-	resized           failure = "other replicas"
-	otherClass        failure = "another class"
-	otherNodes        failure = "another node template"
-	pausedOrNot       failure = "paused or resumed"
-	rolledBack        failure = "a roll-back"
-	namedToGo         failure = "an autoscaler named machines"
+	staleCache         failure = "a cache did not show all"
+	turnMissed         failure = "a turn was missed"
+	callRefused        failure = "a call was refused"
+	answerLost         failure = "an answer was lost"
+	crashBefore        failure = "a process ended before a call"
+	crashAfter         failure = "a process ended after a call"
+	neverJoins         failure = "a machine did not join"
+	updateFails        failure = "an update in place failed"
+	machineFails       failure = "a machine failed"
+	machineUnknown     failure = "a machine was unknown"
+	machineContradicts failure = "a machine was Terminating without a deletion timestamp"
+	machineDeleted     failure = "a machine was deleted"
+	machineVanishes    failure = "a machine vanished"
+	machineLosesLabel  failure = "a machine lost a label"
+	setLosesLabel      failure = "a set lost a label"
+	setDeleted         failure = "a set was deleted"
+	setResized         failure = "a set was given another size"
+	noCapacity         failure = "there was no capacity"
+	gateDenies         failure = "a gate said no"
+	gateWaits          failure = "a gate said not now"
+	betterWentFirst    failure = "an available machine went before another"
+	selectedByHand     failure = "a Node was selected by hand"
+	resized            failure = "other replicas"
+	otherClass         failure = "another class"
+	otherNodes         failure = "another node template"
+	otherTimeout       failure = "another drain timeout"
+	otherPriority      failure = "another priority of a machine"
+	classOfFormerSet   failure = "a machine that was updated in place had its former class"
+	pausedOrNot        failure = "paused or resumed"
+	rolledBack         failure = "a roll-back"
+	namedToGo          failure = "an autoscaler named machines"
 )
 
 // ofCall are the troubles with calls.
@@ -61,15 +65,16 @@ func (h failureCounts) add(o failureCounts) {
 
 // troubles are what has to happen in worlds of a kind, if there are many of them.
 func (k worldKind) troubles() []failure {
-	out := []failure{staleCache, turnMissed, resized, otherClass, otherNodes, pausedOrNot, rolledBack, namedToGo}
+	out := []failure{staleCache, turnMissed, resized, otherClass, otherNodes, otherTimeout, otherPriority, pausedOrNot, rolledBack, namedToGo}
 	add := func(happen bool, what ...failure) {
 		if happen {
 			out = append(out, what...)
 		}
 	}
 	add(k.crashes, callRefused, answerLost, crashBefore, crashAfter)
-	add(k.failing, neverJoins, machineFails, machineUnknown, machineDeleted, machineVanishes, machineLosesLabel, setLosesLabel)
+	add(k.failing, neverJoins, machineFails, machineUnknown, machineContradicts, machineDeleted, machineVanishes, machineLosesLabel, setLosesLabel)
 	add(k.failing && k.strategy == kindInPlace, updateFails)
+	add(k.strategy == kindInPlace, classOfFormerSet)
 	add(k.quota, noCapacity)
 	add(k.gates, gateDenies, gateWaits)
 	add(k.badOrder, betterWentFirst)

@@ -24,7 +24,7 @@ func TestDecide_ViewIncomplete_NothingIsDone(t *testing.T) {
 		dec := deployment.Decide(deployment.Observation{Deployment: d}, rollPolicy, rollNow)
 		require.Empty(t, dec.Actions)
 		require.False(t, dec.WriteStatus)
-		require.Equal(t, deployment.ReasonViewIncomplete, dec.Reason)
+		require.Equal(t, machinist.Reason("ViewIncomplete"), dec.Reason)
 		require.Equal(t, d == nil, dec.NextCheck.IsZero(), "no change of an object tells that the view is whole")
 	}
 }
@@ -41,7 +41,7 @@ func TestDecide_SetOfAnotherDeployment_IsLeftAlone(t *testing.T) {
 		require.Equal(t, deployment.ReasonComplete, dec.Reason)
 		require.Equal(t, []machinist.Reason{"ControlledByAnother"}, reasons(dec))
 		s.in.Deployment.DeletionTimestamp, s.in.Sets = new(metav1.NewTime(rollNow)), s.in.Sets[:1]
-		require.Empty(t, actions[deployment.DeleteSet](s.decide()), "it is not deleted either")
+		require.Empty(t, actions[machinist.Delete](s.decide()), "it is not deleted either")
 	}
 }
 
@@ -60,14 +60,14 @@ func TestDecide_ObjectsSeenTwiceOrUnderAnotherName_CountOnce(t *testing.T) {
 	for name := range s.in.Nodes {
 		s.in.Nodes[name] = &corev1.Node{}
 	}
-	require.Empty(t, actions[deployment.WriteNode](s.decide()), "a Node of another name is not known")
+	require.Empty(t, writes[*corev1.Node](s.decide()), "a Node of another name is not known")
 }
 
 // TestExpectations_StaleView_DecidesNothingTwice asserts that a cache that lags behind decides
 // nothing twice: what was written is waited for, and looked at when it takes long.
 func TestExpectations_StaleView_DecidesNothingTwice(t *testing.T) {
 	s := newScenario("rolling 3 +1; old 3/3/3")
-	created := actions[deployment.CreateSet](s.decide())[0].Set
+	created := creates(s.decide())[0]
 	created.UID, created.ResourceVersion = "created", "10"
 	s.in.Expectations = machine.Expectations{}.Created(created, rollNow)
 	at := func(after time.Duration) deployment.Decision {
@@ -75,9 +75,9 @@ func TestExpectations_StaleView_DecidesNothingTwice(t *testing.T) {
 	}
 	again := at(29 * time.Second)
 	require.Empty(t, again.Actions)
-	require.Equal(t, deployment.ReasonWriteNotSeen, again.Reason)
+	require.Equal(t, machinist.Reason("WriteNotSeen"), again.Reason)
 	require.Equal(t, rollNow.Add(30*time.Second), again.NextCheck)
-	look := []deployment.Action{deployment.Look{Kind: machine.KindSet, Name: created.Name}}
+	look := []machinist.Action{machinist.Refresh{Kind: machine.KindSet, Name: created.Name}}
 	require.Equal(t, look, at(30*time.Second).Actions)
 	require.Equal(t, look, at(-time.Hour).Actions, "the clock has gone back since")
 
@@ -85,9 +85,9 @@ func TestExpectations_StaleView_DecidesNothingTwice(t *testing.T) {
 	released.ResourceVersion, released.OwnerReferences, released.Labels = "12", nil, nil
 	expected := s.in.Expectations
 	s.in.Expectations = expected.Looked(machine.KindSet, created.Name, released, rollNow)
-	require.NotEqual(t, deployment.ReasonWriteNotSeen, at(time.Hour).Reason)
+	require.NotEqual(t, machinist.Reason("WriteNotSeen"), at(time.Hour).Reason)
 	s.in.Expectations, s.in.Sets = expected, append(s.in.Sets, created)
-	require.NotEqual(t, deployment.ReasonWriteNotSeen, at(0).Reason)
+	require.NotEqual(t, machinist.Reason("WriteNotSeen"), at(0).Reason)
 }
 
 func TestExpectations_ManyWrites_LimitedLooks(t *testing.T) {
@@ -97,7 +97,7 @@ func TestExpectations_ManyWrites_LimitedLooks(t *testing.T) {
 		m.ResourceVersion = "99"
 		s.in.Expectations = s.in.Expectations.Updated(m, rollNow.Add(-time.Hour))
 	}
-	require.Len(t, actions[deployment.Look](s.decide()), 4)
+	require.Len(t, actions[machinist.Refresh](s.decide()), 4)
 }
 
 // TestExpectations_FutureTime_LooksAtOnce asserts that an object is not looked at
@@ -107,9 +107,9 @@ func TestExpectations_FutureTime_LooksAtOnce(t *testing.T) {
 	written := s.in.Sets[0].DeepCopy()
 	s.in.Sets[0].ResourceVersion, written.ResourceVersion = "5", "7"
 	s.in.Expectations = machine.Expectations{}.Updated(written, rollNow.Add(time.Hour))
-	require.Equal(t, []deployment.Action{deployment.Look{Kind: machine.KindSet, Name: "new"}}, s.decide().Actions)
+	require.Equal(t, []machinist.Action{machinist.Refresh{Kind: machine.KindSet, Name: "new"}}, s.decide().Actions)
 	s.in.Expectations = s.in.Expectations.Looked(machine.KindSet, "new", s.in.Sets[0], rollNow)
 	dec := s.decide()
-	require.Empty(t, actions[deployment.Look](dec))
+	require.Empty(t, actions[machinist.Refresh](dec))
 	require.True(t, dec.NextCheck.IsZero() || dec.NextCheck.After(rollNow))
 }

@@ -12,15 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // Validate returns the errors in the spec of a deployment. It does not set defaults. It accepts
-// what MCM accepts, with two exceptions:
+// what MCM accepts, with these exceptions:
 //   - The selector is required and must match the labels of the template, including its
 //     expressions. Otherwise a new set would not belong to the deployment. An empty selector is
 //     valid, but [Decide] does nothing.
 //   - maxSurge and maxUnavailable must not be negative. In MCM such a rollout never ends.
+//   - The kind of the class must be MachineClass. In MCM the set makes machines without a VM.
 func Validate(d *v1alpha1.MachineDeployment) field.ErrorList {
 	spec := field.NewPath("spec")
 	if d == nil {
@@ -32,7 +34,7 @@ func Validate(d *v1alpha1.MachineDeployment) field.ErrorList {
 	}
 	errs = append(errs, validateStrategy(d.Spec.Strategy, spec.Child("strategy"))...)
 	errs = append(errs, validateSelector(d.Spec.Selector, d.Spec.Template.Labels, spec.Child("selector"))...)
-	return append(errs, validateClass(d.Spec.Template.Spec.Class, spec.Child("template", "spec", "class"))...)
+	return append(errs, machine.ValidateClassReference(d.Spec.Template.Spec.Class, spec.Child("template", "spec", "class"))...)
 }
 
 func validateStrategy(s v1alpha1.MachineDeploymentStrategy, path *field.Path) field.ErrorList {
@@ -104,17 +106,6 @@ func readSelector(s *metav1.LabelSelector) (k8slabels.Selector, error) {
 		}
 	}
 	return metav1.LabelSelectorAsSelector(s)
-}
-
-func validateClass(c v1alpha1.ClassSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if c.Kind == "" {
-		errs = append(errs, field.Required(path.Child("kind"), "Kind is required"))
-	}
-	if c.Name == "" {
-		errs = append(errs, field.Required(path.Child("name"), "Name is required"))
-	}
-	return errs
 }
 
 const selectsAll = "This deployment is selecting all machines. A non-empty selector is required."

@@ -43,8 +43,10 @@ var (
 	surplusUnbounded = cutRule{most: costsPreserved}
 )
 
-// choice returns the order in which machines of a set are replaced or updated: machines that were
-// named for deletion, then by cost, then by the order of the policy.
+// choice returns the order in which machines of a set are deleted, replaced or updated: machines that
+// were named for deletion, then the order of the policy, which is that of the sets. The cost is
+// compared just before the health, so that a machine of lower priority goes before an unavailable
+// one, as from a set alone. An order without health is asked before the cost.
 func (c *pass) choice(a *account) machineset.Order {
 	named := machineset.Criterion{Name: machineset.ByDemand, Rank: func(m *v1alpha1.Machine) int64 {
 		if c.ledger.named[m.UID] {
@@ -53,7 +55,11 @@ func (c *pass) choice(a *account) machineset.Order {
 		return 1
 	}}
 	cost := machineset.Criterion{Name: "Availability", Rank: func(m *v1alpha1.Machine) int64 { return c.cost(a, m) }}
-	return append(machineset.Order{named, cost}, c.order...)
+	at := slices.IndexFunc(c.order, func(o machineset.Criterion) bool { return o.Name == machineset.ByHealth })
+	if at < 0 {
+		at = len(c.order)
+	}
+	return slices.Concat(machineset.Order{named}, c.order[:at], machineset.Order{cost}, c.order[at:])
 }
 
 func (c *pass) cost(a *account, m *v1alpha1.Machine) int64 {
@@ -226,14 +232,14 @@ const maxRefusals = 20
 
 // refused holds a machine that a gate refused. After maxRefusals one hold counts the others.
 func (c *pass) refused(m *v1alpha1.Machine, why machinist.Hold) {
-	h := machinist.Hold{Subject: "machine/" + m.Name, Reason: ReasonGate, Message: string(why.Reason) + ": " + why.Message, Until: why.Until}
+	h := machinist.Hold{Subject: "machine/" + m.Name, Reason: reasonGate, Message: string(why.Reason) + ": " + why.Message, Until: why.Until}
 	if !h.Until.IsZero() && !h.Until.After(c.now) {
 		h.Until = c.now.Add(recheck)
 	}
 	c.refusals++
 	if more := c.refusals - maxRefusals; more > 0 {
 		h.Subject, h.Message = "machinedeployment/"+c.d.Name, plural(int64(more), "gates keep %d more machine", "gates keep %d more machines")
-		if i := slices.IndexFunc(c.out.Holds, func(o machinist.Hold) bool { return o.Subject == h.Subject && o.Reason == ReasonGate }); i >= 0 {
+		if i := slices.IndexFunc(c.out.Holds, func(o machinist.Hold) bool { return o.Subject == h.Subject && o.Reason == reasonGate }); i >= 0 {
 			h.Until = machinist.Earliest(h.Until, c.out.Holds[i].Until)
 			c.out.Holds[i] = h
 			return

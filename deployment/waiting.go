@@ -25,11 +25,11 @@ func (c *pass) waiting() {
 		case a.deleting:
 			c.hold("machineset/"+s.Name, reasonSetDeleting, plural(a.replicas, "%d machine is left", "%d machines are left"))
 		case !a.reported:
-			c.hold("machineset/"+s.Name, ReasonSetNotReported, notReported(s))
+			c.hold("machineset/"+s.Name, reasonSetNotReported, notReported(s))
 		case a.replicas != int64(s.Spec.Replicas):
-			c.hold("machineset/"+s.Name, ReasonWaitingForMachines, fmt.Sprintf("%s, %d wanted%s", machines(a.replicas), s.Spec.Replicas, replicaFailure(s)))
+			c.hold("machineset/"+s.Name, reasonWaitingForMachines, fmt.Sprintf("%s, %d wanted%s", machines(a.replicas), s.Spec.Replicas, replicaFailure(s)))
 		case a.isNew && s.Status.AvailableReplicas < s.Spec.Replicas:
-			c.hold("machineset/"+s.Name, ReasonWaitingForMachines, fmt.Sprintf("%s reported available, %d wanted", machines(int64(s.Status.AvailableReplicas)), s.Spec.Replicas))
+			c.hold("machineset/"+s.Name, reasonWaitingForMachines, fmt.Sprintf("%s reported available, %d wanted", machines(int64(s.Status.AvailableReplicas)), s.Spec.Replicas))
 		}
 	}
 }

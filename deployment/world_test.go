@@ -271,7 +271,10 @@ func (r *randomWorld) addFailures() {
 	if m == nil {
 		return
 	}
-	switch r.rng.IntN(7) {
+	switch r.rng.IntN(8) {
+	case 7:
+		r.note(machineContradicts, "harm: %s is Terminating without a deletion timestamp", m.Name)
+		r.must(r.w.SetPhase(m.Name, v1alpha1.MachineTerminating))
 	case 0, 1:
 		r.note(machineFails, "harm: %s fails", m.Name)
 		r.must(r.w.SetPhase(m.Name, v1alpha1.MachineFailed))
@@ -356,10 +359,7 @@ func (r *randomWorld) event() {
 	case 6:
 		r.user(pausedOrNot, func(d *v1alpha1.MachineDeployment) { d.Spec.Paused = !d.Spec.Paused }, "user: paused %t", !d.Spec.Paused)
 	case 7:
-		r.note(otherNodes, "user: other node template")
-		r.edit(func(d *v1alpha1.MachineDeployment) {
-			d.Spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{"n": fmt.Sprint(r.rng.IntN(100))}
-		})
+		r.editInPlace(r.rng.IntN(100))
 	case 8:
 		r.user(rolledBack, func(d *v1alpha1.MachineDeployment) { d.Spec.RollbackTo = &v1alpha1.RollbackConfig{} }, "user: rolls back")
 	case 9:
@@ -374,6 +374,9 @@ func (r *randomWorld) event() {
 			r.note(setDeleted, "user: deletes %s", s.Name)
 			r.must(r.w.DeleteSet(s.Name))
 		}
+	}
+	if r.runs%3 == 0 {
+		r.movedByOthers()
 	}
 	if r.kind.resizes && r.rng.IntN(3) == 0 {
 		r.resize(most)

@@ -4,8 +4,10 @@ package drain_test
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
+	"unsafe"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,12 +67,21 @@ func BenchmarkStep(b *testing.B) {
 // TestStep_FullNode_AllocatesThreeTimesForEachPodAtMost asserts the limit of a pass: three
 // allocations for each pod. Pods are not copied, and selectors are not parsed for each of them.
 func TestStep_FullNode_AllocatesThreeTimesForEachPodAtMost(t *testing.T) {
+	const runs, pods = 20, 110
+	one := float64(unsafe.Sizeof(corev1.Pod{}))
 	for name, c := range benchCases() {
 		s, _ := drain.Step(drain.State{}, c.in, c.p, now)
 		for _, state := range []drain.State{{}, s} {
-			allocs := testing.AllocsPerRun(20, func() { drain.Step(state, c.in, c.p, now.Add(time.Second)) })
-			if most := 3.0 * 110; allocs > most && name != "volumes" {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			allocs := testing.AllocsPerRun(runs, func() { drain.Step(state, c.in, c.p, now.Add(time.Second)) })
+			runtime.ReadMemStats(&after)
+			if most := 3.0 * pods; allocs > most && name != "volumes" {
 				t.Errorf("%s: %.0f allocations, at most %.0f", name, allocs, most)
+			}
+			bytes := float64(after.TotalAlloc-before.TotalAlloc) / (runs + 1) / pods
+			if name != "volumes" && bytes > one {
+				t.Errorf("%s: %.0f bytes for each pod, a copy of one has %.0f", name, bytes, one)
 			}
 		}
 	}

@@ -119,6 +119,7 @@ func TestDecide_OnePod_WhetherItGoes(t *testing.T) {
 		{name: "the label skip, terminating", edit: both(labeled(label, "skip"), leaving(time.Second, 1)), policy: heeds, want: "ignore Rule"},
 		{name: "the label wait-completed", edit: labeled(label, "wait-completed"), policy: heeds, want: "wait WaitCompleted"},
 		{name: "the label WaitCompleted", edit: labeled(label, "WaitCompleted"), policy: heeds, want: "wait WaitCompleted"},
+		{name: "the label wait-completed, completed", edit: both(labeled(label, "wait-completed"), inPhase(corev1.PodSucceeded)), policy: heeds, want: gone},
 		{name: "the label wait-completed, terminating", edit: both(labeled(label, "wait-completed"), leaving(time.Second, 1)), policy: heeds, want: "wait Terminating"},
 		{name: "a label that is not known", edit: labeled(label, "never"), policy: heeds, want: evicted + ": label cluster.x-k8s.io/drain=never is not known and ignored"},
 		{name: "a label that is not heeded", edit: labeled(label, "skip"), want: evicted},
@@ -219,7 +220,7 @@ func TestDecide_CopiesOfAPod_NewestCountsAndRowsAreSorted(t *testing.T) {
 }
 
 // TestDecide_CriticalPods_GoLast asserts that critical pods wait until all others are gone, unless
-// the policy says all at once. Within a wave the lowest priority is first.
+// the policy says all at once.
 func TestDecide_CriticalPods_GoLast(t *testing.T) {
 	dns, web := newPod("dns", withPriority(2000000000)), newPod("web")
 	for _, tt := range []struct {

@@ -45,6 +45,11 @@ func (a Response) holds(want Action, now time.Time) bool {
 	return a.Asked.strength() >= want.strength() && a.Until.After(now) && !a.Until.After(longest)
 }
 
+// repeatedBy reports whether an action repeats the request of the response.
+func (a Response) repeatedBy(want Action) bool {
+	return want.IsRequest() && a.Asked.IsRequest() && a.Asked.strength() >= want.strength()
+}
+
 // next returns the response to a request that followed another one.
 func (a Response) next(r Result, now time.Time) Response {
 	at := r.At

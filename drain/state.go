@@ -123,7 +123,7 @@ func (s State) clone() State {
 }
 
 // waits returns the state after the decision about the pods of these rows. It fills since
-// when each row has its reason.
+// when each row has its reason. A repeated request continues the wait after its last response.
 func (s State) waits(rows []Row, now time.Time) State {
 	if s.Pods == nil {
 		s.Pods = make(map[types.UID]PodState, len(rows))
@@ -135,7 +135,8 @@ func (s State) waits(rows []Row, now time.Time) State {
 			continue
 		}
 		pod := s.Pods[row.UID]
-		if pod.Reason != row.Reason || !recorded.Known(pod.Since, now) {
+		repeats := s.Responses[row.UID].repeatedBy(row.Action) && pod.Reason != ""
+		if pod.Reason != row.Reason && !repeats || !recorded.Known(pod.Since, now) {
 			pod.Reason, pod.Since = row.Reason, now
 		}
 		if pod.Waited && row.gone() {

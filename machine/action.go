@@ -13,17 +13,9 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
-
-// Action is one effect. The set of actions is closed: a caller that does not know an action returns
-// an error.
-//
-//sumtype:decl
-type Action interface {
-	fmt.Stringer
-	isAction()
-}
 
 // UpdateMachine writes metadata and spec of the machine, with the observed resource version as
 // precondition.
@@ -40,36 +32,22 @@ type UpdateStatus struct {
 	Machine *v1alpha1.Machine
 }
 
-// LookForVM calls GetMachineStatus.
-type LookForVM struct{}
-
-// LookForNode reads the Node from the API server, not from a cache, and sets [Observation.Node]:
-// Node and AsOf, or Unanswered.
-type LookForNode struct {
-	// NodeName is the Node. If it is empty, the Node is looked for by the provider ID
-	// of the machine.
-	NodeName string
-}
-
-// CreateVM calls CreateMachine. The intent is recorded in the status before it is decided.
-type CreateVM struct {
-	// Token is the bootstrap token of the VM. The zero token means none.
+// CallDriver calls the driver with [Call]. The caller passes the result to [VMView.After].
+type CallDriver struct {
+	// Operation is one of the following. OpGetMachineStatus looks for the VM by the name of the
+	// machine. If the provider has no VM of that name, it calls ListMachines, and GetMachineStatus
+	// with the provider ID. OpCreateMachine creates the VM; the intent was recorded in the status.
+	// OpInitializeMachine initializes it. OpDeleteMachine deletes it, by the provider ID of the
+	// machine or, if that is empty, by its name.
+	Operation driver.Operation
+	// Token is the bootstrap token of a VM to create. The zero token means none.
 	Token BootstrapToken
-}
-
-// InitializeVM calls InitializeMachine.
-type InitializeVM struct {
 	// LastKnownState is the last text of the driver for the status of the machine in the
-	// request. Empty keeps that of the machine. It is stored with the result of the call
-	// or with the deletion, which saves a write. A crash before that loses it.
+	// request of an initialization. Empty keeps that of the machine. It is stored with the
+	// result of the call or with the deletion, which saves a write. A crash before that loses it.
 	LastKnownState string
-}
-
-// DeleteVM calls DeleteMachine, which finds the VM by the provider ID of the machine or, if that is
-// empty, by its name.
-type DeleteVM struct {
-	// ByName means that the request has no provider ID, because the recorded one may belong to the
-	// VM of another machine.
+	// ByName means that the request of a deletion has no provider ID, because the recorded one may
+	// belong to the VM of another machine.
 	ByName bool
 }
 
@@ -150,21 +128,6 @@ type ReturnPermit struct {
 	Key, Holder string
 }
 
-// DeleteNode removes the finalizer of this controller from the Node with [ReleaseNode], and deletes
-// the Node.
-type DeleteNode struct {
-	// Node is the observed Node. Its UID is the precondition of the deletion.
-	Node *corev1.Node
-}
-
-// DeleteMachine deletes the machine, because its Node is being deleted.
-type DeleteMachine struct {
-	// Namespace and Name are those of the machine.
-	Namespace, Name string
-	// UID is the precondition of the deletion.
-	UID types.UID
-}
-
 // UpdateClass writes the finalizers of a class.
 type UpdateClass struct {
 	// Class is the object to write, with the observed resource version.
@@ -181,27 +144,6 @@ type UpdateSecret struct {
 	What string
 }
 
-func (UpdateMachine) isAction()      {}
-func (UpdateStatus) isAction()       {}
-func (LookForVM) isAction()          {}
-func (LookForNode) isAction()        {}
-func (CreateVM) isAction()           {}
-func (InitializeVM) isAction()       {}
-func (DeleteVM) isAction()           {}
-func (UpdateNode) isAction()         {}
-func (UpdateNodeCapacity) isAction() {}
-func (SetNodeCondition) isAction()   {}
-func (DrainNode) isAction()          {}
-func (DeleteAttachments) isAction()  {}
-func (CreateToken) isAction()        {}
-func (DeleteToken) isAction()        {}
-func (TakePermit) isAction()         {}
-func (ReturnPermit) isAction()       {}
-func (DeleteNode) isAction()         {}
-func (DeleteMachine) isAction()      {}
-func (UpdateClass) isAction()        {}
-func (UpdateSecret) isAction()       {}
-
 // String returns what is written.
 func (a UpdateMachine) String() string { return "update machine: " + a.What }
 
@@ -215,28 +157,19 @@ func (a UpdateStatus) String() string {
 }
 
 // String returns the call.
-func (LookForVM) String() string { return "look for the VM" }
-
-// String returns the name of the Node, if it is known.
-func (a LookForNode) String() string {
-	if a.NodeName == "" {
-		return "read the node with the provider ID from the API server"
-	}
-	return "read node " + a.NodeName + " from the API server"
-}
-
-// String returns the call.
-func (CreateVM) String() string { return "create the VM" }
-
-// String returns the call.
-func (InitializeVM) String() string { return "initialize the VM" }
-
-// String returns the call.
-func (a DeleteVM) String() string {
-	if a.ByName {
+func (a CallDriver) String() string {
+	switch {
+	case a.ByName:
 		return "delete the VM that has the name of the machine"
+	case a.Operation == driver.OpGetMachineStatus:
+		return "look for the VM"
+	case a.Operation == driver.OpCreateMachine:
+		return "create the VM"
+	case a.Operation == driver.OpInitializeMachine:
+		return "initialize the VM"
+	default:
+		return "delete the VM"
 	}
-	return "delete the VM"
 }
 
 // String returns what is written.
@@ -289,17 +222,6 @@ func (a TakePermit) String() string {
 
 // String returns the key of the permit.
 func (a ReturnPermit) String() string { return "return the permit of " + a.Key }
-
-// String returns the name of the Node.
-func (a DeleteNode) String() string {
-	if a.Node == nil {
-		return "delete node"
-	}
-	return "delete node " + a.Node.Name
-}
-
-// String returns the name of the machine.
-func (a DeleteMachine) String() string { return "delete machine " + a.Name }
 
 // String returns what is written.
 func (a UpdateClass) String() string { return "update class: " + a.What }

@@ -11,62 +11,119 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// Call carries out a [LookForVM], [CreateVM], [InitializeVM] or [DeleteVM] with the driver and
-// returns its result, which may have an error. m is the observed machine, and secret has the merged
-// data of the secrets of the class; CreateVM replaces its placeholders in a copy. A caller with a
+// Call calls the driver and returns the result of the call, which may have an error. m is the
+// observed machine, and secret has the merged data of the secrets of the class; a creation replaces its placeholders in a copy. A caller with a
 // clock sets [CallResult.AskedAt].
+//
+// A nil response without an error is no answer, of any operation: see [driver.Answer]. The call has
+// failed with the code Internal, and is repeated.
 //
 // The bootstrap token is removed from the text of the error, because the text is stored in the
 // machine.
 //
-// The error of Call means that the driver was not called: the action is another one, or an argument
+// The error of Call means that the driver was not called: the operation is another one, or an argument
 // or the user data is missing.
 func Call(
-	ctx context.Context, d driver.Driver, do Action, m *v1alpha1.Machine, class *v1alpha1.MachineClass, secret *corev1.Secret,
+	ctx context.Context, d driver.Driver, do CallDriver, m *v1alpha1.Machine, class *v1alpha1.MachineClass, secret *corev1.Secret,
 ) (CallResult, error) {
 	if d == nil || m == nil || class == nil || secret == nil {
 		return CallResult{}, errors.New("driver call: driver, machine, class or secret is nil")
 	}
-	switch a := do.(type) {
-	case LookForVM:
-		r, err := d.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret})
-		r = orEmpty(r)
-		return CallResult{Operation: driver.OpGetMachineStatus, ProviderID: r.ProviderID, NodeName: r.NodeName, Addresses: r.Addresses, Err: err}, nil
-	case CreateVM:
+	switch do.Operation {
+	case driver.OpGetMachineStatus:
+		r, byName, err := look(ctx, d, driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret})
+		return CallResult{
+			Operation: driver.OpGetMachineStatus, ProviderID: r.ProviderID, NodeName: r.NodeName, Addresses: r.Addresses, ByName: byName, Err: err,
+		}, nil
+	case driver.OpCreateMachine:
 		userData, ok := secret.Data[UserDataKey]
 		if !ok {
 			return CallResult{}, fmt.Errorf("machine %q: %w", m.Name, errNoUserData)
 		}
 		secret = secret.DeepCopy()
-		secret.Data[UserDataKey] = renderUserData(userData, m.Name, a.Token)
-		r, err := d.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret})
+		secret.Data[UserDataKey] = renderUserData(userData, m.Name, do.Token)
+		r, err := driver.Answer(d.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret}))
 		r = orEmpty(r)
 		return CallResult{
 			Operation: driver.OpCreateMachine, ProviderID: r.ProviderID, NodeName: r.NodeName, Addresses: r.Addresses,
-			LastKnownState: r.LastKnownState, Err: redacted(err, a.Token),
+			LastKnownState: r.LastKnownState, ByName: m.Spec.ProviderID == "", Err: redacted(err, do.Token),
 		}, nil
-	case InitializeVM:
-		if a.LastKnownState != "" {
+	case driver.OpInitializeMachine:
+		if do.LastKnownState != "" {
 			m = m.DeepCopy()
-			m.Status.LastKnownState = a.LastKnownState
+			m.Status.LastKnownState = do.LastKnownState
 		}
-		r, err := d.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: m, MachineClass: class, Secret: secret})
+		r, err := driver.Answer(d.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: m, MachineClass: class, Secret: secret}))
 		r = orEmpty(r)
 		return CallResult{Operation: driver.OpInitializeMachine, ProviderID: r.ProviderID, NodeName: r.NodeName, Addresses: r.Addresses, Err: err}, nil
-	case DeleteVM:
-		if a.ByName {
-			m = m.DeepCopy()
-			m.Spec.ProviderID = ""
+	case driver.OpDeleteMachine:
+		if do.ByName {
+			m = withoutID(m)
 		}
-		r, err := d.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, MachineClass: class, Secret: secret})
+		r, err := driver.Answer(d.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, MachineClass: class, Secret: secret}))
 		return CallResult{Operation: driver.OpDeleteMachine, LastKnownState: orEmpty(r).LastKnownState, Err: err}, nil
 	default:
-		return CallResult{}, fmt.Errorf("action %T is not a driver call", do)
+		return CallResult{}, fmt.Errorf("driver call: operation %q has no action", do.Operation)
 	}
+}
+
+// look looks for the VM of a machine by its name alone, because a user may have written the recorded
+// provider ID. It reports whether the response is that for the name. A VM that has another name is
+// found by the ID. Some drivers find a VM by its name only in ListMachines.
+func look(ctx context.Context, d driver.Driver, req driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, bool, error) {
+	recorded := req
+	req.Machine = withoutID(req.Machine)
+	r, err := driver.Answer(d.GetMachineStatus(ctx, &req))
+	switch codes.Of(err) {
+	case codes.NotFound, codes.Unimplemented, codes.OutOfRange:
+	default:
+		return orEmpty(r), true, err
+	}
+	id := recorded.Machine.Spec.ProviderID
+	if id == "" {
+		return orEmpty(r), true, err
+	}
+	list, listErr := driver.Answer(d.ListMachines(ctx, &driver.ListMachinesRequest{MachineClass: req.MachineClass, Secret: req.Secret}))
+	if listErr != nil && codes.Of(listErr) != codes.Unimplemented {
+		return orEmpty(r), true, listErr
+	}
+	if named := listedID(orEmpty(list), req.Machine.Name, id); named != "" {
+		return &driver.GetMachineStatusResponse{ProviderID: named}, true, nil
+	}
+	r, err = driver.Answer(d.GetMachineStatus(ctx, &recorded))
+	return orEmpty(r), false, err
+}
+
+// listedID returns the provider ID that is listed for the name of a machine: the recorded one, or the
+// only one. It is empty if there is none.
+func listedID(list *driver.ListMachinesResponse, name, recorded string) string {
+	var ids []string
+	for id, listed := range list.MachineList {
+		switch {
+		case listed != name:
+		case nodeops.SameInstance(id, recorded):
+			return id
+		default:
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 1 {
+		return ids[0]
+	}
+	return ""
+}
+
+// withoutID returns a copy of a machine without its provider ID.
+func withoutID(m *v1alpha1.Machine) *v1alpha1.Machine {
+	m = m.DeepCopy()
+	m.Spec.ProviderID = ""
+	return m
 }
 
 // orEmpty returns a response, or an empty one for nil.

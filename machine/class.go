@@ -19,33 +19,71 @@ import (
 type ClassObservation struct {
 	// Class is the class as last read. Nil decides nothing.
 	Class *v1alpha1.MachineClass
-	// Machines are the machines that may refer to the class, in any order.
-	Machines []*v1alpha1.Machine
-	// Complete means that Machines are all machines of the namespace. Without it no finalizer is
-	// removed.
+	// Users are the machines, sets and deployments that may need the class: pointers, in any order.
+	Users []metav1.Object
+	// Complete means that Users are all of them. Without it no finalizer is removed.
 	Complete bool
 }
 
-// DecideClass returns the next step for one class. The class has a finalizer while a machine refers
-// to it. A class that is being deleted gets no finalizer.
+// DecideClass returns the next step for one class. The class has a finalizer while a machine, a set
+// or a deployment needs it: see [ClassNeeded]. A class that is being deleted gets no finalizer.
 func DecideClass(in ClassObservation, now time.Time) Decision {
 	c := in.Class
 	if c == nil {
 		return Decision{Reason: ReasonNotObserved}
 	}
-	i := slices.IndexFunc(in.Machines, func(m *v1alpha1.Machine) bool {
-		return m != nil && m.Namespace == c.Namespace &&
-			m.Spec.Class.Kind == v1alpha1.MachineClassKind && m.Spec.Class.Name == c.Name
-	})
 	var user string
-	if i >= 0 {
-		user = "machine/" + in.Machines[i].Name
+	for _, o := range in.Users {
+		if name, needed := ClassNeeded(o); needed && o.GetNamespace() == c.Namespace && name == c.Name {
+			user = userSubject(o)
+			break
+		}
 	}
-	return decideFinalizer(c, v1alpha1.MCMFinalizerName, user, in.Complete, now, func(finalizers []string, what string) Action {
+	return decideFinalizer(c, v1alpha1.MCMFinalizerName, user, in.Complete, now, func(finalizers []string, what string) machinist.Action {
 		class := c.DeepCopy()
 		class.Finalizers = finalizers
 		return UpdateClass{Class: class, What: what}
 	})
+}
+
+// ClassNeeded returns the name of the MachineClass of a machine, or of the template of a set or
+// deployment, and whether the object needs it. A set or deployment that is being deleted creates no
+// machine. An empty set of a deployment is only kept for a rollback, so that an old class can be
+// deleted. Nil needs none.
+func ClassNeeded(o metav1.Object) (string, bool) {
+	var class v1alpha1.ClassSpec
+	switch o := o.(type) {
+	case *v1alpha1.Machine:
+		if o != nil {
+			class = o.Spec.Class
+		}
+	case *v1alpha1.MachineSet:
+		if o != nil && o.DeletionTimestamp == nil && !history(o) {
+			class = o.Spec.Template.Spec.Class
+		}
+	case *v1alpha1.MachineDeployment:
+		if o != nil && o.DeletionTimestamp == nil {
+			class = o.Spec.Template.Spec.Class
+		}
+	}
+	return class.Name, class.Kind == v1alpha1.MachineClassKind
+}
+
+// history reports whether a set is empty and has an owner, which may use it again.
+func history(s *v1alpha1.MachineSet) bool {
+	return metav1.GetControllerOfNoCopy(s) != nil && s.Spec.Replicas == 0 && s.Status.Replicas == 0
+}
+
+// userSubject returns the subject of an object that needs a class.
+func userSubject(o metav1.Object) string {
+	switch o.(type) {
+	case *v1alpha1.MachineSet:
+		return "machineset/" + o.GetName()
+	case *v1alpha1.MachineDeployment:
+		return "machinedeployment/" + o.GetName()
+	default:
+		return "machine/" + o.GetName()
+	}
 }
 
 // SecretObservation is what is known about one secret.
@@ -72,23 +110,24 @@ func DecideSecret(in SecretObservation, now time.Time) Decision {
 	if i >= 0 {
 		user = "machineclass/" + in.Classes[i].Name
 	}
-	return decideFinalizer(s, v1alpha1.MCFinalizerName, user, in.Complete, now, func(finalizers []string, what string) Action {
+	return decideFinalizer(s, v1alpha1.MCFinalizerName, user, in.Complete, now, func(finalizers []string, what string) machinist.Action {
 		secret := s.DeepCopy()
 		secret.Finalizers = finalizers
 		return UpdateSecret{Secret: secret, What: what}
 	})
 }
 
-// ViewClass returns the view of a class that was read. c is nil if the class does not exist. data
-// is the data of its secrets that were read, merged by [MergeSecrets]. missing is the error for a
-// secret that was not read. The view does not keep the data.
-func ViewClass(c *v1alpha1.MachineClass, data map[string][]byte, missing error) ClassView {
+// ViewClass returns the view of a class that was read. c is nil if the class does not exist. secret
+// has the data of its secrets that were read, merged by [MergeSecrets], and their resource versions,
+// each after a slash. missing is the error for a secret that was not read. The view does not keep the data.
+func ViewClass(c *v1alpha1.MachineClass, secret *corev1.Secret, missing error) ClassView {
 	view := ClassView{Looked: true, Class: c}
 	if c == nil {
 		return view
 	}
-	view.NeedsToken = NeedsToken(data)
-	_, complete := data[UserDataKey]
+	secret = cmp.Or(secret, &corev1.Secret{})
+	view.NeedsToken, view.Version = NeedsToken(secret.Data), c.ResourceVersion+secret.ResourceVersion
+	_, complete := secret.Data[UserDataKey]
 	switch {
 	case missing != nil:
 		view.Problem = missing.Error()
@@ -119,7 +158,7 @@ func (a UpdateSecret) MarshalText() ([]byte, error) { return []byte(a.String()),
 
 // decideFinalizer returns the next step for a finalizer that stays while user is not empty. write
 // returns the action that writes the finalizers.
-func decideFinalizer(o metav1.Object, finalizer, user string, complete bool, now time.Time, write func(finalizers []string, what string) Action) Decision {
+func decideFinalizer(o metav1.Object, finalizer, user string, complete bool, now time.Time, write func(finalizers []string, what string) machinist.Action) Decision {
 	guarded, deleting := hasFinalizer(o, finalizer), o.GetDeletionTimestamp() != nil
 	switch {
 	case user != "" && !guarded && !deleting:

@@ -28,25 +28,49 @@ func TestDecideClass_Finalizer_WhileAMachineRefersToIt(t *testing.T) {
 	refers := newMachine("m")
 	elsewhere, otherKind, otherName := refers.DeepCopy(), refers.DeepCopy(), refers.DeepCopy()
 	elsewhere.Namespace, otherKind.Spec.Class.Kind, otherName.Spec.Class.Name = "other", "AWSMachineClass", "big"
-	others := []*v1alpha1.Machine{nil, elsewhere, otherKind, otherName}
+	others := []metav1.Object{nil, (*v1alpha1.Machine)(nil), (*v1alpha1.MachineSet)(nil), (*v1alpha1.MachineDeployment)(nil), elsewhere, otherKind, otherName, &corev1.Node{}}
+	template := v1alpha1.MachineTemplateSpec{Spec: refers.Spec}
+	named := func(deleted *metav1.Time) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "shoot", Name: "pool", DeletionTimestamp: deleted}
+	}
+	deployment := func(deleted *metav1.Time) *v1alpha1.MachineDeployment {
+		return &v1alpha1.MachineDeployment{ObjectMeta: named(deleted), Spec: v1alpha1.MachineDeploymentSpec{Template: template}}
+	}
+	set := func(deleted *metav1.Time, owned bool, replicas, machines int32) *v1alpha1.MachineSet {
+		s := &v1alpha1.MachineSet{ObjectMeta: named(deleted), Spec: v1alpha1.MachineSetSpec{Template: template, Replicas: replicas}}
+		s.Status.Replicas = machines
+		if owned {
+			s.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineDeployment", Name: "pool", UID: "d", Controller: new(true)}}
+		}
+		return s
+	}
 	for name, tc := range map[string]struct {
 		class      *v1alpha1.MachineClass
-		machines   []*v1alpha1.Machine
+		users      []metav1.Object
 		incomplete bool
 		want       string
 		finalizers []string
 	}{
-		"class in use: finalizer added, others kept (DM-24)":     {object(nil, "x"), []*v1alpha1.Machine{refers}, false, "update class: finalizer (Referenced: machine/m)", []string{"x", ours}},
+		"class in use: finalizer added, others kept (DM-24)":     {object(nil, "x"), []metav1.Object{refers}, false, "update class: finalizer (Referenced: machine/m)", []string{"x", ours}},
 		"class in use, incomplete list: finalizer added":         {object(nil), append(others, refers), true, "update class: finalizer (Referenced: machine/m)", []string{ours}},
-		"class in use with finalizer: nothing":                   {object(nil, ours), []*v1alpha1.Machine{refers}, false, "nothing (Referenced)", nil},
-		"class in use being deleted: waits for the machine":      {object(going, ours), []*v1alpha1.Machine{refers}, false, "nothing (Referenced: refers to it); waits for machine/m: Referenced: refers to it", nil},
+		"class in use with finalizer: nothing":                   {object(nil, ours), []metav1.Object{refers}, false, "nothing (Referenced)", nil},
+		"class in use being deleted: waits for the machine":      {object(going, ours), []metav1.Object{refers}, false, "nothing (Referenced: refers to it); waits for machine/m: Referenced: refers to it", nil},
 		"class without machines: finalizer removed, others kept": {object(nil, ours, "x"), others, false, "update class: no finalizer (Released)", []string{"x"}},
 		"class without machines, incomplete list: nothing":       {object(nil, ours), others, true, "nothing (NotObserved: the list of objects that may refer to it is incomplete); waits for machineclass/small: NotObserved: the list of objects that may refer to it is incomplete", nil},
 		"class without machines and finalizer: nothing":          {object(nil, "x"), nil, true, "nothing (Released)", nil},
+
+		"template of a deployment: finalizer added":                        {object(nil), []metav1.Object{deployment(nil)}, false, "update class: finalizer (Referenced: machinedeployment/pool)", []string{ours}},
+		"template of a deployment, class being deleted: waits":             {object(going, ours), []metav1.Object{deployment(nil)}, false, "nothing (Referenced: refers to it); waits for machinedeployment/pool: Referenced: refers to it", nil},
+		"template of a deployment that is being deleted: released":         {object(nil, ours), []metav1.Object{deployment(going)}, false, "update class: no finalizer (Released)", nil},
+		"template of an empty set alone: finalizer added":                  {object(nil), []metav1.Object{set(nil, false, 0, 0)}, false, "update class: finalizer (Referenced: machineset/pool)", []string{ours}},
+		"template of a set that a deployment sizes: finalizer added":       {object(nil), []metav1.Object{set(nil, true, 1, 0)}, false, "update class: finalizer (Referenced: machineset/pool)", []string{ours}},
+		"template of a set that shrinks to nothing: nothing":               {object(nil, ours), []metav1.Object{set(nil, true, 0, 1)}, false, "nothing (Referenced)", nil},
+		"template of an empty set, which is kept for a rollback: released": {object(nil, ours), []metav1.Object{set(nil, true, 0, 0)}, false, "update class: no finalizer (Released)", nil},
+		"template of a set that is being deleted: released":                {object(nil, ours), []metav1.Object{set(going, false, 3, 3)}, false, "update class: no finalizer (Released)", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := tc.class.DeepCopy()
-			d := machine.DecideClass(machine.ClassObservation{Class: tc.class, Machines: tc.machines, Complete: !tc.incomplete}, now)
+			d := machine.DecideClass(machine.ClassObservation{Class: tc.class, Users: tc.users, Complete: !tc.incomplete}, now)
 			require.NoError(t, decisionLaws(d, now))
 			require.Equal(t, tc.want, d.String())
 			if u, ok := d.Action.(machine.UpdateClass); ok {
@@ -118,7 +142,7 @@ func TestViewClass_Secrets_Problem(t *testing.T) {
 		"secret missing (DM-25)":                    {class(), data, missing, machine.ClassView{Looked: true, Class: class(), Problem: missing.Error()}},
 		"no user data":                              {class(), map[string][]byte{"key": nil}, nil, machine.ClassView{Looked: true, Class: class(), Problem: `machine class "small": secret has no key userData`}},
 	} {
-		view := machine.ViewClass(tc.class, tc.data, tc.missing)
+		view := machine.ViewClass(tc.class, &corev1.Secret{Data: tc.data}, tc.missing)
 		require.Empty(t, cmp.Diff(tc.want, view), name)
 		require.NotContains(t, fmt.Sprintf("%+v", view), "hidden", name)
 	}

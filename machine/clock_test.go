@@ -132,7 +132,7 @@ func TestDecide_AnyStatus_RunsOrHasReason(t *testing.T) {
 		}
 		require.Zero(t, d.NextCheck, "seed %d: %s", seed, d)
 		switch end := w.in.Machine.Status.CurrentStatus.Phase; {
-		case begin == v1alpha1.MachineFailed && !readyAgain, begin == v1alpha1.MachineInPlaceUpdateFailed: // the owner replaces the machine
+		case begin == v1alpha1.MachineFailed && !readyAgain: // the owner replaces the machine
 			require.Equal(t, v1alpha1.MachineFailed, end, "seed %d", seed)
 			require.Equal(t, machine.ReasonFailed, d.Holds[0].Reason, "seed %d", seed)
 		default:

@@ -85,7 +85,7 @@ func deletionCell(t *testing.T, column int, err error) string {
 	t.Helper()
 	known := spec(func(m *v1alpha1.Machine) { m.Status.LastKnownState = "old" })
 	in, prefix := after(leaving, intended, known), ""
-	a := machine.CallResult{Operation: driver.OpGetMachineStatus, Err: err, ProviderID: "simulated:///1"}
+	a := machine.CallResult{Operation: driver.OpGetMachineStatus, Err: err, ProviderID: "simulated:///1", ByName: true}
 	want := "Getting VM status failed due to - %v. However, will re-try in the next resync. " + v1alpha1.GetVMStatus
 	if code := codes.Of(err); code == codes.OK || code == codes.Uninitialized {
 		a.NodeName = "n"
@@ -128,9 +128,9 @@ func creationAfter(column int, err error, state string, changes ...change) machi
 	var a machine.CallResult
 	switch column {
 	case 0, 1:
-		a = machine.CallResult{Operation: driver.OpGetMachineStatus, Err: err}
+		a = machine.CallResult{Operation: driver.OpGetMachineStatus, Err: err, ByName: true}
 	case 2:
-		a = machine.CallResult{Operation: driver.OpCreateMachine, Err: err}
+		a = machine.CallResult{Operation: driver.OpCreateMachine, Err: err, ByName: true}
 	case 3:
 		in.VM.Presence, in.VM.ProviderID, in.VM.NodeName = machine.Uninitialized, "simulated:///1", "n"
 		a = machine.CallResult{Operation: driver.OpInitializeMachine, Err: err}
@@ -162,10 +162,8 @@ func cellOf(t *testing.T, in machine.Observation) (string, *v1alpha1.Machine) {
 			if a.Machine.Status.CurrentStatus.Phase != v1alpha1.MachinePending {
 				continue
 			}
-		case machine.CreateVM:
-			did = append(did, "create")
-		case machine.InitializeVM:
-			did = append(did, "init")
+		case machine.CallDriver:
+			did = append(did, map[driver.Operation]string{driver.OpCreateMachine: "create", driver.OpInitializeMachine: "init"}[a.Operation])
 		case nil:
 			if d.NextCheck.IsZero() {
 				wait = -1 // no end
@@ -238,10 +236,26 @@ func TestCodes_EveryCodeAndCall_MatchTheTable(t *testing.T) {
 
 			_, m = cellOf(t, creationAfter(column, err, "new"))
 			require.Equal(t, "new", m.Status.LastKnownState, "lastKnownState of a failed call is stored")
+			late := "Failed -1ns old"
+			if sharedBy(column, code) {
+				late = ours // the replacement would fail, too
+			}
 			got, m = cellOf(t, creationAfter(column, err, "", old))
-			require.Equal(t, "Failed -1ns old", got, "%s, column %d: the creation timeout is over", row.code, column)
+			require.Equal(t, late, got, "%s, column %d: the creation timeout is over", row.code, column)
 			require.Equal(t, code, m.Status.LastOperation.ErrorCode)
 		}
+	}
+}
+
+// sharedBy reports whether the replacement of a machine would have the same failure.
+func sharedBy(column int, code string) bool {
+	switch code {
+	case "InvalidArgument", "PermissionDenied", "Unauthenticated":
+		return true
+	case "NotFound", "Unimplemented":
+		return column == 2
+	default:
+		return false
 	}
 }
 
@@ -267,10 +281,10 @@ func TestCodes_RepeatedFailures_WaitsGrow(t *testing.T) {
 				require.Nil(t, d.Action, "%s %s", op, code)
 				waits, at = append(waits, d.NextCheck.Sub(at)), d.NextCheck
 				if op == driver.OpDeleteMachine {
-					require.Equal(t, machine.DeleteVM{}, machine.Decide(in, p, at).Action, "%s", code)
+					require.Equal(t, machine.CallDriver{Operation: driver.OpDeleteMachine}, machine.Decide(in, p, at).Action, "%s", code)
 					continue
 				}
-				require.Equal(t, machine.LookForVM{}, machine.Decide(in, p, at).Action, "%s", code)
+				require.Equal(t, machine.CallDriver{Operation: driver.OpGetMachineStatus}, machine.Decide(in, p, at).Action, "%s", code)
 				in.VM = in.VM.After(machine.CallResult{Operation: driver.OpGetMachineStatus, Err: status.Error(codes.NotFound, "")}, at, 0)
 			}
 			require.True(t, slices.IsSorted(waits), "%s %s: %v", op, code, waits)
@@ -294,6 +308,44 @@ func TestBackoff_FailedCall_Waits(t *testing.T) {
 	require.Equal(t, 20*time.Second, wait(status.Error(codes.Unavailable, ""), 3, 0), "the wait grows (DM-50)")
 	require.Equal(t, 4*time.Second, wait(status.Error(codes.Unavailable, ""), 1, 1), "jitter shortens the wait")
 	require.Equal(t, time.Minute, wait(codes.WithRetryAfter(status.Error(codes.Unavailable, ""), time.Minute), 1, 0), "RetryAfter of the provider")
+}
+
+// silent is a driver whose calls return neither a response nor an error.
+type silent struct{ driver.Driver }
+
+func (silent) CreateMachine(context.Context, *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	return nil, nil //nolint:nilnil // what the test is about
+}
+
+func (silent) InitializeMachine(context.Context, *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
+	return nil, nil //nolint:nilnil // as above
+}
+
+func (silent) DeleteMachine(context.Context, *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+	return nil, nil //nolint:nilnil // as above
+}
+
+func (silent) GetMachineStatus(context.Context, *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
+	return nil, nil //nolint:nilnil // as above
+}
+
+// TestCall_NeitherResponseNorError_Fails asserts one rule for all operations, also for a deletion: its
+// VM would be an orphan.
+func TestCall_NeitherResponseNorError_Fails(t *testing.T) {
+	secret := &corev1.Secret{Data: map[string][]byte{machine.UserDataKey: nil}}
+	for _, do := range []machine.CallDriver{{Operation: driver.OpGetMachineStatus}, {Operation: driver.OpCreateMachine}, {Operation: driver.OpInitializeMachine}, {Operation: driver.OpDeleteMachine}} {
+		r, err := machine.Call(t.Context(), silent{}, do, newMachine("m"), class(), secret)
+		require.NoError(t, err)
+		require.Equal(t, codes.Internal, codes.Of(r.Err), r.Operation)
+		require.Equal(t, codes.Internal, machine.VMView{}.After(r, now, 0).Failure.Code, r.Operation)
+	}
+	in := living(v1alpha1.MachineTerminating, leaving)
+	r, err := machine.Call(t.Context(), silent{}, machine.CallDriver{Operation: driver.OpDeleteMachine}, in.Machine, class(), secret)
+	require.NoError(t, err)
+	in.VM = in.VM.After(r, now, 0)
+	d := lawful(t, in, machine.DefaultPolicy())
+	require.Equal(t, machine.ReasonProviderFailed, d.Reason)
+	require.Contains(t, d.Message, "VM deletion failed due to - ")
 }
 
 // TestCall_NilResponse_IsIncomplete asserts that a response of nil without an error causes no panic
@@ -346,12 +398,12 @@ func TestCall_EachAction_RequestOfTheDriver(t *testing.T) {
 	m.Status.LastKnownState, m.Spec.ProviderID = "old", "id"
 	secret := &corev1.Secret{Data: map[string][]byte{machine.UserDataKey: []byte("I am <<MACHINE_NAME>>"), "key": []byte("k")}}
 	before, beforeSecret := m.DeepCopy(), secret.DeepCopy()
-	for do, want := range map[machine.Action][]string{
-		machine.LookForVM{}: {"GetMachineStatus", "I am <<MACHINE_NAME>>", "old", "id"}, machine.CreateVM{}: {"CreateMachine", "I am m", "old", "id"},
-		machine.InitializeVM{LastKnownState: "new"}: {"InitializeMachine", "I am <<MACHINE_NAME>>", "new", "id"},
-		machine.InitializeVM{}:                      {"InitializeMachine", "I am <<MACHINE_NAME>>", "old", "id"},
-		machine.DeleteVM{}:                          {"DeleteMachine", "I am <<MACHINE_NAME>>", "old", "id"},
-		machine.DeleteVM{ByName: true}:              {"DeleteMachine", "I am <<MACHINE_NAME>>", "old", ""},
+	for do, want := range map[machine.CallDriver][]string{
+		{Operation: driver.OpGetMachineStatus}: {"GetMachineStatus", "I am <<MACHINE_NAME>>", "old", ""}, {Operation: driver.OpCreateMachine}: {"CreateMachine", "I am m", "old", "id"},
+		{Operation: driver.OpInitializeMachine, LastKnownState: "new"}: {"InitializeMachine", "I am <<MACHINE_NAME>>", "new", "id"},
+		{Operation: driver.OpInitializeMachine}:                        {"InitializeMachine", "I am <<MACHINE_NAME>>", "old", "id"},
+		{Operation: driver.OpDeleteMachine}:                            {"DeleteMachine", "I am <<MACHINE_NAME>>", "old", "id"},
+		{Operation: driver.OpDeleteMachine, ByName: true}:              {"DeleteMachine", "I am <<MACHINE_NAME>>", "old", ""},
 	} {
 		d := &asked{}
 		answer, err := machine.Call(t.Context(), d, do, m, c, secret)
@@ -373,7 +425,7 @@ func TestCall_ErrorWithUserData_TokenIsRemoved(t *testing.T) {
 	require.NoError(t, err)
 	token := tokenOf(made)
 	secret := &corev1.Secret{Data: map[string][]byte{machine.UserDataKey: []byte("join with <<BOOTSTRAP_TOKEN>>, or <<BOOTSTRAP_TOKEN>>")}}
-	answer, err := machine.Call(t.Context(), &asked{}, machine.CreateVM{Token: token}, m, class(), secret)
+	answer, err := machine.Call(t.Context(), &asked{}, machine.CallDriver{Operation: driver.OpCreateMachine, Token: token}, m, class(), secret)
 	require.NoError(t, err)
 	id, hidden, _ := strings.Cut(token.Reveal(), ".")
 	require.NotContains(t, answer.Err.Error(), hidden)
@@ -386,21 +438,20 @@ func TestCall_ErrorWithUserData_TokenIsRemoved(t *testing.T) {
 
 func TestCall_MissingArgument_Error(t *testing.T) {
 	m, c, s := newMachine("m"), class(), &corev1.Secret{}
-	_, err := machine.Call(t.Context(), &asked{}, machine.CreateVM{}, m, c, s)
+	_, err := machine.Call(t.Context(), &asked{}, machine.CallDriver{Operation: driver.OpCreateMachine}, m, c, s)
 	require.ErrorIs(t, err, machine.ErrNoUserData)
 	for name, call := range map[string]struct {
 		d      driver.Driver
-		do     machine.Action
+		do     machine.CallDriver
 		m      *v1alpha1.Machine
 		class  *v1alpha1.MachineClass
 		secret *corev1.Secret
 	}{
-		"no driver":       {nil, machine.DeleteVM{}, m, c, s},
-		"no machine":      {&asked{}, machine.DeleteVM{}, nil, c, s},
-		"no class":        {&asked{}, machine.DeleteVM{}, m, nil, s},
-		"no secret":       {&asked{}, machine.DeleteVM{}, m, c, nil},
-		"no call":         {&asked{}, machine.UpdateStatus{}, m, c, s},
-		"nothing to call": {&asked{}, nil, m, c, s},
+		"no driver":       {nil, machine.CallDriver{Operation: driver.OpDeleteMachine}, m, c, s},
+		"no machine":      {&asked{}, machine.CallDriver{Operation: driver.OpDeleteMachine}, nil, c, s},
+		"no class":        {&asked{}, machine.CallDriver{Operation: driver.OpDeleteMachine}, m, nil, s},
+		"no secret":       {&asked{}, machine.CallDriver{Operation: driver.OpDeleteMachine}, m, c, nil},
+		"nothing to call": {&asked{}, machine.CallDriver{Operation: "other"}, m, c, s},
 	} {
 		_, err := machine.Call(t.Context(), call.d, call.do, call.m, call.class, call.secret)
 		require.Error(t, err, name)
@@ -413,4 +464,14 @@ func TestVMView_InitializeUnimplemented_VMStaysAbsent(t *testing.T) {
 	v := machine.VMView{Presence: machine.Absent}.After(a, now, 0)
 	require.Equal(t, machine.Absent, v.Presence)
 	require.True(t, v.Initialized)
+}
+
+// TestVMView_After_IsAsOldAsItsCall asserts that a response that arrived late proves nothing about the
+// time of its arrival.
+func TestVMView_After_IsAsOldAsItsCall(t *testing.T) {
+	t.Parallel()
+	a := machine.CallResult{Operation: driver.OpGetMachineStatus, AskedAt: now.Add(-time.Minute), Err: status.Error(codes.NotFound, "none")}
+	require.Equal(t, a.AskedAt, machine.VMView{}.After(a, now, 0).SeenAt)
+	a.AskedAt = time.Time{}
+	require.Equal(t, now, machine.VMView{}.After(a, now, 0).SeenAt)
 }

@@ -25,6 +25,6 @@ func (l *logic) confirmNode(end time.Time) (Decision, bool) {
 			Message: fmt.Sprintf("the API server does not answer, so the state of %s is not known: the machine does not fail", l.nodeSubject()),
 		}), true
 	default:
-		return l.do(LookForNode{NodeName: l.nodeName()}, ReasonLookFirst, "before the machine fails"), true
+		return l.do(machinist.Refresh{Kind: "Node", Name: l.nodeName()}, ReasonLookFirst, "before the machine fails"), true
 	}
 }

@@ -10,18 +10,57 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// correctPhase replaces a phase that does not exist. A machine with a provider ID is then judged by
-// its Node. For other machines the VM is looked up, and no second VM is created.
-func (l *logic) correctPhase() Decision {
-	return l.move(ReasonStatusInvalid, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing,
-		fmt.Sprintf("The phase %q of machine %s does not exist and is corrected", l.phase(), l.m.Name)))
+// impossible reports whether no machine without a deletion timestamp has the recorded phase: the phase
+// does not exist, or it is Terminating. A restored backup has such a phase, or a status that was
+// written by hand.
+func (l *logic) impossible() bool {
+	_, exists := phaseTraits[l.phase()]
+	return !exists || l.phase() == v1alpha1.MachineTerminating
 }
 
-// correctUpdatePhase replaces the phase InPlaceUpdating of a machine whose Node takes part in no
-// in-place update: the Node has neither the condition nor a label of one. It returns false for
-// other machines.
+// correctPhase replaces a phase that contradicts what is observed. A machine with a Node is then judged
+// by its Node, and one that joins no cluster is Available. For other machines the creation is
+// resumed: the VM is looked up, and no second VM is created.
+func (l *logic) correctPhase() Decision {
+	why := "does not match its VM and"
+	switch {
+	case !l.in.Node.NoTarget && l.nodeName() != "" && !l.nodeLooked():
+		return l.notObserved(l.nodeSubject(), "")
+	case l.phase() == v1alpha1.MachineTerminating:
+		why = "without a deletion timestamp"
+	case l.impossible():
+		why = "does not exist and"
+	}
+	return l.move(ReasonStatusInvalid, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing,
+		fmt.Sprintf("The phase %q of machine %s %s is corrected", l.phase(), l.m.Name, why)))
+}
+
+// untargeted returns the decision for a machine with a VM that joins no cluster. Its phase is
+// Available while it has a VM, whatever phase it had in a cluster.
+func (l *logic) untargeted() Decision {
+	identified := l.m.Spec.ProviderID != ""
+	switch {
+	case l.phase() == v1alpha1.MachineFailed:
+		return l.waitForReplacement()
+	case identified && l.phase() != v1alpha1.MachineAvailable, !identified && l.in.VM.notFound():
+		return l.correctPhase()
+	default:
+		return settled(ReasonAvailable)
+	}
+}
+
+// notFound reports whether the provider did not find the VM at the last look.
+func (v VMView) notFound() bool { return v.Presence == Absent && !v.Blind }
+
+// correctUpdatePhase replaces the phase InPlaceUpdating or InPlaceUpdateFailed of a machine whose
+// Node takes part in no in-place update: the Node has no label of one, and its condition is not
+// that of an update under way or failed. It returns false for other machines.
 func (l *logic) correctUpdatePhase(node *corev1.Node) (Decision, bool) {
-	if !leads(l.phase(), ReasonStatusInvalid) || conditionOf(node.Status.Conditions, v1alpha1.NodeInPlaceUpdate) != nil {
+	if !leads(l.phase(), ReasonStatusInvalid) {
+		return Decision{}, false
+	}
+	switch updateStep(node) {
+	case v1alpha1.SelectedForUpdate, v1alpha1.DrainSuccessful, v1alpha1.ReadyForUpdate, v1alpha1.UpdateFailed:
 		return Decision{}, false
 	}
 	for _, label := range []string{
@@ -32,6 +71,5 @@ func (l *logic) correctUpdatePhase(node *corev1.Node) (Decision, bool) {
 		}
 	}
 	return l.move(ReasonStatusInvalid, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
-		"The phase %q of machine %s is corrected: node %s has no condition %s and no label of an in-place update",
-		l.phase(), l.m.Name, node.Name, v1alpha1.NodeInPlaceUpdate))), true
+		"The phase %q of machine %s is corrected: node %s takes part in no in-place update", l.phase(), l.m.Name, node.Name))), true
 }

@@ -23,14 +23,11 @@ func (l *logic) creation() Decision {
 	if c := l.in.Class; c.Class == nil && !c.Looked {
 		return hold(machinist.Hold{Subject: l.classSubject(), Reason: ReasonClassMissing, Message: "the class was not read", Until: l.now.Add(recheckAfter)})
 	}
-	if l.m.Spec.ProviderID == "" && l.expired() && !l.neverHadClass() { // one that has a VM may have joined meanwhile
-		return l.failCreation(l.lastErrorCode())
-	}
 	if d, ok := l.classUnusable(); ok {
 		return d
 	}
-	if !l.intended() {
-		return l.recordOperation(ReasonNoVM, l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine))
+	if l.m.Spec.ProviderID == "" && l.expired() && l.in.VM.Failure.Abandoned == "" && !shared(l.in.VM.Failure.Operation, l.in.VM.Failure.Code) { // one that has a VM may have joined meanwhile
+		return l.failCreation(l.lastErrorCode())
 	}
 	return l.ensureVM()
 }
@@ -78,7 +75,10 @@ func (l *logic) ensureVM() Decision {
 			return l.incompleteResponse()
 		}
 	default:
-		return l.do(LookForVM{}, ReasonLookFirst, "")
+		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, ReasonLookFirst, "")
+	}
+	if other := l.betterClaim("", vm.Named.ProviderID); other != nil {
+		return l.nameTaken(other)
 	}
 	if m, changed := l.withIdentity(); changed {
 		return l.do(UpdateMachine{Machine: m, What: "provider ID " + m.Spec.ProviderID}, ReasonVMKnown, "")
@@ -98,7 +98,7 @@ func (l *logic) ensureVM() Decision {
 // meanwhile. A VM whose Node would have the name of another machine's Node is not initialized
 // either.
 func (l *logic) initializeVM() Decision {
-	if !l.in.Node.NoTarget && foreignNode(l.m, l.in.Node.Node) {
+	if p, _ := l.nodeProof(); !l.in.Node.NoTarget && p == foreign {
 		return l.staleNode()
 	}
 	reason := ReasonVMUninitialized
@@ -109,7 +109,7 @@ func (l *logic) initializeVM() Decision {
 	case l.vanished():
 		reason = ReasonVMVanished
 	}
-	return l.do(InitializeVM{LastKnownState: l.in.VM.LastKnownState}, reason, "")
+	return l.do(CallDriver{Operation: driver.OpInitializeMachine, LastKnownState: l.in.VM.LastKnownState}, reason, "")
 }
 
 // newState reports whether the driver returned a text that is not recorded yet.
@@ -125,8 +125,9 @@ func (l *logic) recordVM() Decision {
 		op = l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateSuccessful, v1alpha1.CreatedMachine)
 	}
 	op.Description += l.vanishedText()
-	d := l.move(ReasonVMCreated, op, func(s *v1alpha1.MachineStatus) {
+	d := l.move(ReasonVMCreated, op, stating(l.acceptedRequest(ReasonVMCreated)), func(s *v1alpha1.MachineStatus) {
 		if l.in.Node.NoTarget {
+			stating(nil)(s) // no timeout follows
 			s.Addresses = mergeAddresses(s.Addresses, l.in.VM.Addresses)
 			if name := l.in.VM.NodeName; name != "" {
 				s.Addresses = mergeAddresses(s.Addresses, []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}})
@@ -158,15 +159,13 @@ func (l *logic) classUnusable() (Decision, bool) {
 	c := l.in.Class
 	switch {
 	case c.Class == nil:
-		return l.recordInvalid(ReasonClassMissing, fmt.Sprintf("machine class %q does not exist", l.m.Spec.Class.Name)), true
-	case c.Problem != "":
-		return l.recordInvalid(ReasonClassUnusable, c.Problem), true
-	case len(validateClass(c.Class)) > 0:
-		return l.recordInvalid(ReasonClassUnusable, fieldErrors(validateClass(c.Class))), true
+		return l.recordInvalid(ReasonClassMissing, l.unusable()), true
+	case l.unusable() != "":
+		return l.recordInvalid(ReasonClassUnusable, l.unusable()), true
 	case hasFinalizer(c.Class, v1alpha1.MCMFinalizerName):
 		return Decision{}, false
-	case l.expired():
-		return l.failCreation(""), true
+	case l.expired(), !c.Class.DeletionTimestamp.IsZero(), l.blocked():
+		return l.recordInvalid(ReasonClassUnusable, fmt.Sprintf("machine class %q has no finalizer", c.Class.Name)), true
 	}
 	return l.holdToJoin(machinist.Hold{
 		Subject: l.classSubject(), Reason: ReasonClassUnusable, Message: "waits for its finalizer", Until: l.now.Add(recheckAfter),
@@ -181,18 +180,13 @@ func (l *logic) classSubject() string {
 	return "machine/" + l.m.Name
 }
 
-// recordInvalid records that no VM can be created, and waits. The creation timeout keeps counting.
-// A recorded intent stays, because a VM may exist.
+// recordInvalid records that no VM can be created, and waits until that is corrected. A recorded
+// intent stays, because a VM may exist.
 func (l *logic) recordInvalid(r machinist.Reason, message string) Decision {
 	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, message)
-	switch to, moves := l.next(ReasonInvalid); {
-	case l.expired() && !l.neverHadClass():
-		if d, waits := l.takePermit(ReasonCreationTimeout, 0); waits {
-			return d
-		}
-		return l.move(ReasonCreationTimeout, op)
-	case moves && to != l.phase(), !sameOperation(op, l.m.Status.LastOperation):
-		d := l.move(ReasonInvalid, op)
+	request := l.refusedRequest(r, message)
+	if to, moves := l.next(ReasonInvalid); moves && to != l.phase() || !sameOperation(op, l.m.Status.LastOperation) || !l.stated(request) {
+		d := l.move(ReasonInvalid, op, stating(request))
 		d.Reason = r
 		return d
 	}
@@ -204,31 +198,53 @@ func (l *logic) recordInvalid(r machinist.Reason, message string) Decision {
 }
 
 // creationFailed records a failed call and waits for its retry. It returns false when the retry is
-// due.
+// due. A machine with an abandoned call does not fail: its deletion would wait for the call too, and
+// calls for its replacement may not end either.
 func (l *logic) creationFailed(f CallFailure) (Decision, bool) {
-	if l.expired() {
+	request := l.failedRequest(f.Message)
+	if shared(f.Operation, f.Code) {
+		request = l.refusedRequest(machinist.Reason(f.Code.String()), f.Message)
+	} else if l.expired() && f.Abandoned == "" {
 		return l.failCreation(f.Code.String()), true
 	}
 	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, creationFailureText(f))
 	op.ErrorCode = f.Code.String()
 	phase := l.phase()
-	if !sameOperation(op, l.m.Status.LastOperation) || phase != v1alpha1.MachineCrashLoopBackOff || l.newState() {
-		return l.move(ReasonProviderFailed, op), true
+	if !sameOperation(op, l.m.Status.LastOperation) || phase != v1alpha1.MachineCrashLoopBackOff || l.newState() || !l.stated(request) {
+		return l.move(ReasonProviderFailed, op, stating(request)), true
 	}
 	d, waiting := l.backOff(f)
-	if waiting {
+	if waiting && !l.expired() {
 		d.NextCheck = machinist.Earliest(d.NextCheck, l.creationDeadline())
 	}
 	return d, waiting
 }
 
+// retryAt returns when to repeat a failed call. A call that failed because of the class or its
+// secrets is repeated at once when they have changed: the result is then zero.
+func (l *logic) retryAt(f CallFailure) time.Time {
+	if v := l.in.Class.Version; v != "" && v != f.ClassVersion && shared(f.Operation, f.Code) {
+		return time.Time{}
+	}
+	return f.until(l.p.Backoff, l.now)
+}
+
 // backOff waits for the retry of a failed call. It returns false when the retry is due.
 func (l *logic) backOff(f CallFailure) (Decision, bool) {
-	until := f.until(l.p.Backoff, l.now)
+	until := l.retryAt(f)
 	if !l.now.Before(until) {
 		return Decision{}, false
 	}
-	return hold(machinist.Hold{Subject: "provider", Reason: ReasonProviderFailed, Message: f.Message, Until: until}), true
+	return hold(f.hold(until)), true
+}
+
+// hold returns the hold of a failed call until a time.
+func (f CallFailure) hold(until time.Time) machinist.Hold {
+	h := machinist.Hold{Subject: "provider", Reason: ReasonProviderFailed, Message: f.Message, Until: until}
+	if f.Abandoned != "" {
+		h.Reason = ReasonCallAbandoned
+	}
+	return h
 }
 
 func creationFailureText(f CallFailure) string {
@@ -242,7 +258,7 @@ func creationFailureText(f CallFailure) string {
 // recorded, and the VM is looked up again later.
 func (l *logic) incompleteResponse() Decision {
 	if l.in.VM.Failure.Code != codes.OK { // a later call failed, which was told, and its time is over
-		return l.do(LookForVM{}, ReasonLookFirst, "")
+		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, ReasonLookFirst, "")
 	}
 	d, waiting := l.creationFailed(CallFailure{
 		Operation: driver.OpGetMachineStatus, Code: codes.Internal, At: l.in.VM.SeenAt, Attempts: 1,
@@ -251,7 +267,7 @@ func (l *logic) incompleteResponse() Decision {
 	if waiting {
 		return d
 	}
-	return l.do(LookForVM{}, ReasonLookFirst, "")
+	return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, ReasonLookFirst, "")
 }
 
 // withIdentity returns the machine with the identity of its VM, and whether that changes the

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/driver"
@@ -57,11 +58,12 @@ func TestCreation_EachStep_Decision(t *testing.T) {
 		"response without node name: a failure after the ID is recorded": {after(intended, withID, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Presence: machine.Present, ProviderID: "simulated:///1", SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + unnamed + ")"},
 		"no target cluster: no node name is needed":                      {after(intended, withID, noTarget, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Presence: machine.Present, ProviderID: "simulated:///1", Initialized: true})), `record phase "Available", Create Successful (VMCreated: Created machine on cloud provider)`},
 		"class not read: waits":                                          {after(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: the class was not read); waits for machineclass/small: ClassMissing: the class was not read"},
-		"class without finalizer, creation timeout: Failed":              {after(withID, old, func(in *machine.Observation) { in.Class.Class.Finalizers = nil }), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
+		"class without finalizer, creation timeout: waits":               {after(withID, old, func(in *machine.Observation) { in.Class.Class.Finalizers = nil }), `record phase "CrashLoopBackOff", Create Failed (ClassUnusable: machine class "small" has no finalizer)`},
 		"class missing: is recorded (DM-47)":                             {after(noClass), `record phase "", Create Failed (ClassMissing: machine class "small" does not exist)`},
 		"class missing: the intent is kept (M-1)":                        {after(intended, noClass), `record phase "CrashLoopBackOff", Create Failed (ClassMissing: machine class "small" does not exist)`},
-		"class missing and recorded: waits":                              {after(noClass, operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, `machine class "small" does not exist`, "")), `nothing (ClassMissing: machine class "small" does not exist); waits for machineclass/small: ClassMissing: machine class "small" does not exist`},
-		"class missing, creation timeout: Failed with the cause":         {after(noClass, old, withID), `record phase "Failed", Create Failed (CreationTimeout: machine class "small" does not exist)`},
+		"class missing and recorded: waits":                              {after(noClass, requested(corev1.ConditionFalse, machine.ReasonClassMissing), operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, `machine class "small" does not exist`, "")), `nothing (ClassMissing: machine class "small" does not exist); waits for machineclass/small: ClassMissing: machine class "small" does not exist`},
+		"class missing, creation timeout: waits":                         {after(noClass, old, withID), `record phase "CrashLoopBackOff", Create Failed (ClassMissing: machine class "small" does not exist)`},
+		"never requested, no VM: the intent is recorded":                 {after(vm(machine.VMView{Presence: machine.Absent})), `record phase "", Create Processing (NoVM: Creating machine on cloud provider)`},
 	})
 }
 
@@ -86,7 +88,7 @@ func TestLastKnownState_EachCall_IsStored(t *testing.T) {
 		require.False(t, ok && u.Machine.Status.LastKnownState == "", "%s: it is kept", name)
 	}
 	call := lawful(t, after(intended, withID, seen(machine.Uninitialized), state), machine.DefaultPolicy()).Action
-	require.Equal(t, machine.InitializeVM{LastKnownState: "step 2"}, call, "the next request has it")
+	require.Equal(t, machine.CallDriver{Operation: driver.OpInitializeMachine, LastKnownState: "step 2"}, call, "the next request has it")
 
 	in := after(append(crashed, same)...)
 	in.Machine.Status.LastKnownState = "step 1"
@@ -105,7 +107,7 @@ func TestCreation_ExistingVM_IsAdopted(t *testing.T) {
 	for w.in.Machine.Status.CurrentStatus.Phase != v1alpha1.MachinePending {
 		require.True(t, w.next(t), w.log())
 	}
-	for _, call := range []machine.Action{machine.CreateVM{}, machine.LookForVM{}, machine.InitializeVM{}} {
+	for _, call := range []machinist.Action{machine.CallDriver{Operation: driver.OpCreateMachine}, machine.CallDriver{Operation: driver.OpGetMachineStatus}, machine.CallDriver{Operation: driver.OpInitializeMachine}} {
 		require.Equal(t, 1, strings.Count(strings.Join(w.did, "\n"), call.String()), w.log())
 	}
 	require.Equal(t, "simulated:///1", w.in.Machine.Spec.ProviderID)
@@ -187,17 +189,16 @@ func TestNodeToDelete_ByProviderID(t *testing.T) {
 		"only the Node of another machine exists":   {nil, other, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Same(t, tc.want, machine.NodeToDelete(m, tc.named, tc.sameID))
+			require.Same(t, tc.want, machine.NodeToDelete(m, machine.VMView{}, tc.named, tc.sameID, now))
 		})
 	}
-	require.Nil(t, machine.NodeToDelete(nil, nil, nil))
+	require.Nil(t, machine.NodeToDelete(nil, machine.VMView{}, nil, nil, now))
 }
 
-func TestDecide_ClassUnusable_LooksAgainAtTheCreationTimeout(t *testing.T) {
+func TestDecide_FinalizerMissing_LooksAgainAtTheCreationTimeout(t *testing.T) {
 	t.Parallel()
-	in := after(func(in *machine.Observation) { in.Class.Problem = "no secret" })
-	in.Machine.CreationTimestamp = metav1.NewTime(now.Add(30*time.Second - 20*time.Minute))
-	write(t, &in)
+	in := after(func(in *machine.Observation) { in.Class.Class.Finalizers = nil })
+	in.Machine.CreationTimestamp = metav1.NewTime(now.Add(2*time.Second - 20*time.Minute))
 	d := lawful(t, in, machine.DefaultPolicy())
-	require.Equal(t, now.Add(30*time.Second), d.NextCheck)
+	require.Equal(t, now.Add(2*time.Second), d.NextCheck)
 }

@@ -13,9 +13,8 @@ import (
 // intended reports whether the intent to have a VM is recorded. From then on a VM may exist.
 func (l *logic) intended() bool {
 	op := l.m.Status.LastOperation
-	return l.m.Spec.ProviderID != "" ||
-		l.phase() == v1alpha1.MachineCrashLoopBackOff ||
-		op.Type == v1alpha1.MachineOperationCreate && op.State == v1alpha1.MachineStateProcessing
+	return l.m.Spec.ProviderID != "" || !l.neverRequested() && (l.phase() == v1alpha1.MachineCrashLoopBackOff ||
+		op.Type == v1alpha1.MachineOperationCreate && op.State == v1alpha1.MachineStateProcessing)
 }
 
 // notStarted reports whether the intent to have a VM was never recorded. Then there is no VM.
@@ -25,26 +24,29 @@ func (l *logic) notStarted() bool {
 		(s.LastOperation.Type == "" || s.LastOperation.Type == v1alpha1.MachineOperationCreate)
 }
 
-// neverHadClass reports whether nothing was started for the machine because its class does not
-// exist. Such a machine does not fail: its MachineSet would replace it by machines with the same
-// class, and a Failed machine no longer shows that it has no VM, so that it could not be deleted.
-func (l *logic) neverHadClass() bool {
-	return l.notStarted() && l.in.Class.Looked && l.in.Class.Class == nil
-}
-
 // creationDeadline returns the end of the creation timeout: see [logic.extended]. Zero means no
-// limit.
+// limit, also while the machine waits for a cause that its replacement would share.
 func (l *logic) creationDeadline() time.Time {
-	if l.p.CreationTimeout <= 0 || l.m.CreationTimestamp.IsZero() {
+	if l.p.CreationTimeout <= 0 || l.m.CreationTimestamp.IsZero() || l.blocked() {
 		return time.Time{}
 	}
 	return l.extended(l.in.Freeze.start(l.creationStart(), l.now).Add(l.p.CreationTimeout))
 }
 
-// creationStart returns when the creation timeout begins: the first time at which a controller
-// observed the machine or wrote its status, but not before its creation timestamp. The creation
-// timestamp is a time of the API server. It counts alone if no other time is known.
+// creationStart returns when the creation timeout begins: see [logic.observedStart], or later, if the
+// condition VMRequested says so.
 func (l *logic) creationStart() time.Time {
+	begin := l.observedStart()
+	if c := l.requested(); c != nil && recorded.Known(c.LastTransitionTime.Time, l.now) && c.LastTransitionTime.After(begin) {
+		return c.LastTransitionTime.Time
+	}
+	return begin
+}
+
+// observedStart returns the first time at which a controller observed the machine or wrote its
+// status, but not before its creation timestamp. The creation timestamp is a time of the API server.
+// It counts alone if no other time is known.
+func (l *logic) observedStart() time.Time {
 	created, s := l.m.CreationTimestamp.Time, l.m.Status
 	if !recorded.Known(l.in.FirstSeen, l.now) {
 		return created

@@ -5,6 +5,7 @@ package machine
 import (
 	"time"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -27,7 +28,7 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 	case !in.Machine.DeletionTimestamp.IsZero():
 		return l.deletion()
 	case in.Freeze.Frozen:
-		return hold(in.Freeze.Hold(now))
+		return l.frozen()
 	case !hasFinalizer(l.m, v1alpha1.MCMFinalizerName):
 		return l.addFinalizer()
 	default:
@@ -36,10 +37,25 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 	}
 }
 
+// frozen returns the decision during a freeze: the machine waits, unless a user deletes it by its
+// Node. A freeze holds no deletion by a user.
+func (l *logic) frozen() Decision {
+	node := l.ownNode()
+	if node != nil && l.nodeLooked() && deletionRequested(node) && hasFinalizer(l.m, v1alpha1.MCMFinalizerName) {
+		return l.deleteMachine()
+	}
+	return hold(l.in.Freeze.Hold(l.now))
+}
+
+// deleteMachine deletes the machine because a user has requested it by the Node.
+func (l *logic) deleteMachine() Decision {
+	return l.do(machinist.Delete{Object: l.m}, ReasonDeleting, "")
+}
+
 // steps returns the decision of the phase of a machine that is not being deleted. It does not write
 // the condition Valid.
 func (l *logic) steps() Decision {
-	if _, exists := phaseTraits[l.phase()]; !exists {
+	if l.impossible() {
 		return l.correctPhase()
 	}
 	if leads(l.phase(), ReasonVMCreated) { // one in a later phase has had a VM, also if its provider ID was lost

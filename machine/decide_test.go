@@ -22,6 +22,7 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/nodeops"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -85,14 +86,36 @@ var (
 	noClass change = func(in *machine.Observation) { in.Class.Class = nil }
 )
 
-// leaving sets a deletion timestamp of a minute ago.
-var leaving = spec(func(m *v1alpha1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now.Add(-time.Minute)} })
+// leaving sets a deletion timestamp of a minute ago. The provider has named the VM.
+var leaving change = func(in *machine.Observation) {
+	in.Machine.DeletionTimestamp = &metav1.Time{Time: now.Add(-time.Minute)}
+	named(in)
+}
 
-func vm(v machine.VMView) change { return func(in *machine.Observation) { in.VM = v } }
+// named is a machine whose VM the provider has named.
+var named change = func(in *machine.Observation) {
+	in.VM.Named = machine.NamedVM{AskedAt: now, ProviderID: "simulated:///1", NodeName: "n"}
+}
+
+// neverNamed is a machine whose VM the provider was not asked for.
+var neverNamed change = func(in *machine.Observation) { in.VM.Named = machine.NamedVM{} }
+
+// vm sets what the provider has returned. A VM that it has named stays named.
+func vm(v machine.VMView) change {
+	return func(in *machine.Observation) {
+		if v.Named == (machine.NamedVM{}) {
+			v.Named = in.VM.Named
+		}
+		in.VM = v
+	}
+}
 
 // seen sets a VM that the provider has returned. A VM that is Present is initialized.
 func seen(s machine.Presence) change {
-	return vm(machine.VMView{Presence: s, ProviderID: "simulated:///1", NodeName: "n", SeenAt: now, Initialized: s == machine.Present})
+	return vm(machine.VMView{
+		Presence: s, ProviderID: "simulated:///1", NodeName: "n", SeenAt: now, Initialized: s == machine.Present,
+		Named: machine.NamedVM{AskedAt: now, ProviderID: "simulated:///1", NodeName: "n"},
+	})
 }
 
 func ready(s corev1.ConditionStatus) corev1.NodeCondition {
@@ -105,8 +128,11 @@ func node(conditions ...corev1.NodeCondition) change {
 		in.Node = machine.NodeView{Looked: true, AsOf: now, Node: &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{
 				Name: "n", UID: "node-uid", ResourceVersion: "9", Finalizers: []string{v1alpha1.NodeFinalizerName},
-				Labels:      map[string]string{v1alpha1.MachineNameLabelKey: "m", "pool": "a"},
-				Annotations: map[string]string{v1alpha1.LastAppliedALTAnnotation: `{"metadata":{"labels":{"pool":"a"}},"spec":{}}`},
+				Labels: map[string]string{v1alpha1.MachineNameLabelKey: "m", "pool": "a"},
+				Annotations: map[string]string{
+					v1alpha1.LastAppliedALTAnnotation: `{"metadata":{"labels":{"pool":"a"}},"spec":{}}`,
+					v1alpha1.MachineUIDAnnotation:     "uid-m",
+				},
 			},
 			Status: corev1.NodeStatus{Conditions: conditions},
 		}}
@@ -157,7 +183,7 @@ func lawfulOnce(t *testing.T, in machine.Observation, p machine.Policy) machine.
 	d := machine.Decide(in, p, now)
 	require.NoError(t, decisionLaws(d, now))
 	require.Empty(t, cmp.Diff(d, machine.Decide(in, p, now)), "decision differs for the same input")
-	if _, observed := d.Action.(machine.DeleteNode); !observed { // its Node is the observed one
+	if _, observed := d.Action.(machinist.Delete); !observed { // its object is the observed one
 		scribble(reflect.ValueOf(machine.Decide(in, p, now)))
 	}
 	require.Empty(t, cmp.Diff(before, in), "the input was changed")
@@ -259,7 +285,7 @@ func anything(r *rand.Rand) machine.Observation {
 		in.Node.Node = anyNode(r)
 	}
 	in.VM = anyView(r)
-	in.ProviderID = machine.ProviderIDView{Compared: r.IntN(6) > 0, ListedFor: pick(r, "", "", "m")}
+	in.ProviderID = machine.ProviderIDView{Compared: r.IntN(6) > 0}
 	if r.IntN(6) == 0 {
 		in.ProviderID.Others = []*v1alpha1.Machine{sharer("b")}
 	}
@@ -276,7 +302,8 @@ func anyNode(r *rand.Rand) *corev1.Node {
 	n := in.Node.Node
 	n.Finalizers = pick(r, nil, n.Finalizers, []string{"x"})
 	n.Labels = pick(r, nil, n.Labels)
-	n.Annotations = pick(r, nil, n.Annotations, map[string]string{v1alpha1.LastAppliedALTAnnotation: "{"}, map[string]string{v1alpha1.TriggerDeletionByMCM: pick(r, "true", "false")})
+	n.Spec.ProviderID = pick(r, "", "", "simulated:///1", "simulated:///2")
+	n.Annotations = pick(r, nil, n.Annotations, n.Annotations, map[string]string{v1alpha1.LastAppliedALTAnnotation: "{"}, map[string]string{v1alpha1.TriggerDeletionByMCM: pick(r, "true", "false")})
 	if r.IntN(5) == 0 {
 		n.DeletionTimestamp = &metav1.Time{Time: now}
 	}
@@ -286,6 +313,7 @@ func anyNode(r *rand.Rand) *corev1.Node {
 func anyView(r *rand.Rand) machine.VMView {
 	v := machine.VMView{
 		Presence: machine.Presence(r.IntN(6)), ProviderID: pick(r, "", "simulated:///1", "simulated:///2"), NodeName: pick(r, "", "n"),
+		Named:  pick(r, machine.NamedVM{}, machine.NamedVM{AskedAt: now}, machine.NamedVM{AskedAt: now, ProviderID: pick(r, "simulated:///1", "simulated:///2"), NodeName: pick(r, "", "n")}),
 		SeenAt: moment(r), Asked: pick(r, driver.Operations()...), Initialized: r.IntN(2) == 0,
 		LastKnownState: pick(r, "", "step 2"), Addresses: []corev1.NodeAddress{{Type: "InternalIP", Address: "2"}},
 	}
@@ -332,30 +360,22 @@ func laws(in machine.Observation, p machine.Policy, d machine.Decision) error {
 	intent := m.Status.LastOperation.Type == v1alpha1.MachineOperationCreate && m.Status.LastOperation.State == v1alpha1.MachineStateProcessing ||
 		m.Status.CurrentStatus.Phase == v1alpha1.MachineCrashLoopBackOff
 	switch d.Action.(type) {
-	case machine.LookForVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM, machine.DrainNode, machine.DeleteNode:
+	case machine.CallDriver, machine.DrainNode:
 		if !guarded {
 			return fmt.Errorf("action for a machine without finalizer")
 		}
 	}
-	if n := in.Node.Node; n != nil && n.Labels[v1alpha1.MachineNameLabelKey] != "" && n.Labels[v1alpha1.MachineNameLabelKey] != m.Name {
-		switch d.Action.(type) {
-		case machine.UpdateNode, machine.UpdateNodeCapacity, machine.SetNodeCondition, machine.DrainNode, machine.DeleteNode, machine.DeleteMachine:
-			return fmt.Errorf("write of the Node of another machine")
+	switch d.Action.(type) {
+	case machine.UpdateNode, machine.UpdateNodeCapacity, machine.SetNodeCondition, machine.DrainNode, machine.DeleteAttachments:
+		if why := strange(in); why != "" {
+			return fmt.Errorf("write of a Node that is not that of the machine: %s", why)
 		}
 	}
 	blind := !in.Node.Looked && !in.Node.NoTarget
 	switch a := d.Action.(type) {
-	case machine.CreateVM:
-		if deleting || in.Freeze.Frozen || !intent || m.Spec.ProviderID != "" || in.VM.Presence != machine.Absent || in.Class.Class == nil || in.Class.Problem != "" {
-			return fmt.Errorf("VM created without intent, class or lookup")
-		}
-	case machine.LookForVM:
-		if in.Class.Class == nil || in.Class.Problem != "" {
-			return fmt.Errorf("driver call without a class")
-		}
-	case machine.InitializeVM:
-		if deleting || m.Spec.ProviderID == "" || in.Class.Class == nil || in.Class.Problem != "" {
-			return fmt.Errorf("initialization of an unknown VM")
+	case machine.CallDriver:
+		if err := callLaws(in, a, blind, intent); err != nil {
+			return err
 		}
 	case machine.SetNodeCondition:
 		if deleting && a.Condition.Type != v1alpha1.NodeTerminationCondition {
@@ -375,16 +395,25 @@ func laws(in machine.Observation, p machine.Policy, d machine.Decision) error {
 		if blind || !machine.Drains(m, in.Node.Node) {
 			return fmt.Errorf("drain of the Node of a machine that is not being deleted")
 		}
-	case machine.DeleteVM, machine.DeleteNode:
-		if !deleting || blind || in.Class.Class == nil && a == any(machine.DeleteVM{}) {
-			return fmt.Errorf("deletion with an incomplete view")
+	case machine.UpdateNode:
+		if !guarded || deleting && a.What != "UID of the machine" {
+			return fmt.Errorf("Node written for a machine without finalizer or being deleted")
 		}
-	case machine.UpdateNode, machine.UpdateNodeCapacity:
+	case machine.UpdateNodeCapacity:
 		if !guarded || deleting {
 			return fmt.Errorf("Node written for a machine without finalizer or being deleted")
 		}
-	case machine.DeleteMachine:
-		if blind || in.Freeze.Frozen || in.Node.Node.DeletionTimestamp.IsZero() && in.Node.Node.Annotations[v1alpha1.TriggerDeletionByMCM] != "true" {
+	case machinist.Delete:
+		if _, isNode := a.Object.(*corev1.Node); isNode {
+			switch why := strange(in); {
+			case !guarded || why != "":
+				return fmt.Errorf("deletion of a Node that is not that of the machine: %s", why)
+			case !deleting || blind && !in.Node.Unanswered:
+				return fmt.Errorf("deletion with an incomplete view")
+			}
+			return nil
+		}
+		if blind || in.Node.Node.DeletionTimestamp.IsZero() && in.Node.Node.Annotations[v1alpha1.TriggerDeletionByMCM] != "true" {
 			return fmt.Errorf("machine deleted without a trigger")
 		}
 	case machine.UpdateMachine:
@@ -409,12 +438,16 @@ func identityLaws(in machine.Observation, m *v1alpha1.Machine) error {
 		return fmt.Errorf("label node changed")
 	case len(m.Finalizers) >= len(old.Finalizers):
 		return nil
-	case old.DeletionTimestamp.IsZero() || !in.Node.Looked && !in.Node.NoTarget:
+	case old.DeletionTimestamp.IsZero():
+		return fmt.Errorf("finalizer removed without a deletion")
+	case old.Spec.ProviderID+old.Labels[v1alpha1.NodeLabelKey]+in.VM.ProviderID == "": // a VM was never requested
+	case !in.Node.Looked && !in.Node.NoTarget && !in.Node.Unanswered:
 		return fmt.Errorf("finalizer removed too early")
 	}
 	confirmed := in.VM.Asked == driver.OpDeleteMachine && in.VM.Failure.Code == codes.OK &&
 		(in.VM.Presence == machine.Deleted || in.VM.Presence == machine.Absent)
-	unbegun := in.Class.Looked && in.Class.Class == nil && old.Spec.ProviderID == "" && old.Status.CurrentStatus.Phase == ""
+	refused := slices.Contains([]codes.Code{codes.InvalidArgument, codes.Unauthenticated, codes.PermissionDenied, codes.NotFound, codes.Unimplemented}, in.VM.Failure.Code)
+	unbegun := (refused || len(machine.Validate(in.Machine)) > 0 || in.Class.Problem != "" || in.Class.Looked && in.Class.Class == nil) && old.Spec.ProviderID == "" && old.Status.CurrentStatus.Phase == ""
 	if !confirmed && !unbegun {
 		return fmt.Errorf("finalizer removed while the VM may exist")
 	}
@@ -480,6 +513,29 @@ func anyExit(r *rand.Rand) machine.Observation {
 	return in
 }
 
+// strange returns why the Node of an observation is not proven to be that of the machine (I-21).
+func strange(in machine.Observation) string {
+	m, n, vm := in.Machine, in.Node.Node, in.VM.Named
+	id, marked := n.Spec.ProviderID, n.Annotations[v1alpha1.MachineUIDAnnotation] == string(m.UID)
+	switch {
+	case id != "" && vm.ProviderID != "":
+		if !nodeops.SameInstance(id, vm.ProviderID) {
+			return "another VM than the provider has for the machine"
+		}
+	case id != "" && m.Spec.ProviderID != "" && !nodeops.SameInstance(id, m.Spec.ProviderID):
+		return "another VM than the machine has"
+	case marked:
+	case vm.ProviderID == "" || vm.NodeName != n.Name:
+		op := m.Status.LastOperation
+		mcm := m.Status.CurrentStatus.Phase == v1alpha1.MachineTerminating && op.Type == v1alpha1.MachineOperationDelete &&
+			(strings.Contains(op.Description, v1alpha1.InitiateNodeDeletion) || strings.Contains(op.Description, v1alpha1.InitiateFinalizerRemoval))
+		if !mcm || n.Labels[v1alpha1.MachineNameLabelKey] != m.Name {
+			return "the provider has not named it"
+		}
+	}
+	return ""
+}
+
 func anyAttachments(r *rand.Rand) machine.AttachmentsView {
 	v := machine.AttachmentsView{Looked: true, AskedAt: pick(r, time.Time{}, time.Time{}, moment(r))}
 	for range r.IntN(4) {
@@ -534,8 +590,8 @@ func checkOrder(t *testing.T, seed uint64, x *world, faults bool) {
 	if vm >= 0 && node >= 0 {
 		require.Less(t, vm, node, "seed %d: %q", seed, x.did)
 	}
-	if x.in.Node.Node != nil && !x.in.Node.NoTarget && x.in.Node.Node.DeletionTimestamp.IsZero() {
-		require.NotContains(t, []string{"", "m"}, x.in.Node.Node.Labels[v1alpha1.MachineNameLabelKey], "seed %d: Node not deleted: %q", seed, x.did)
+	if n := x.in.Node.Node; n != nil && !x.in.Node.NoTarget && n.DeletionTimestamp.IsZero() {
+		require.NotEmpty(t, strange(x.in), "seed %d: Node not deleted: %q", seed, x.did)
 	}
 }
 
@@ -565,11 +621,41 @@ func TestDecide_IncompleteView_NothingDestructive(t *testing.T) {
 			slices.Sort(live)
 			require.Equal(t, "delete volume attachments "+strings.Join(live, ", "), a.String())
 		}
-		in.Node.Looked = false
+		in.Node.Looked, in.Node.Unanswered = false, false
 		switch a := machine.Decide(in, p, now).Action.(type) {
-		case nil, machine.DeleteToken:
+		case nil, machine.DeleteToken, machinist.Refresh:
+		case machine.UpdateMachine: // its VM was never requested, so that there is no Node
+			require.Empty(t, a.Machine.Finalizers, "seed %d", seed)
+			require.Empty(t, a.Machine.Spec.ProviderID+a.Machine.Labels[v1alpha1.NodeLabelKey]+in.VM.ProviderID, "seed %d", seed)
+			unusable := in.Class.Class == nil || in.Class.Problem != "" || in.Class.Class.NodeTemplate != nil || len(machine.Validate(in.Machine)) > 0
+			require.True(t, in.Class.Looked && unusable, "seed %d", seed)
 		default:
 			require.Fail(t, "action for a cluster that was not read", "seed %d: %s", seed, a)
 		}
 	}
+}
+
+// callLaws checks a driver call.
+func callLaws(in machine.Observation, a machine.CallDriver, blind, intent bool) error {
+	m, noClass, unusable := in.Machine, in.Class.Class == nil, in.Class.Class == nil || in.Class.Problem != ""
+	deleting := !m.DeletionTimestamp.IsZero()
+	switch a.Operation {
+	case driver.OpCreateMachine:
+		if deleting || in.Freeze.Frozen || !intent || m.Spec.ProviderID != "" || in.VM.Presence != machine.Absent || unusable {
+			return fmt.Errorf("VM created without intent, class or lookup")
+		}
+	case driver.OpGetMachineStatus:
+		if noClass || unusable && !deleting {
+			return fmt.Errorf("driver call without a class")
+		}
+	case driver.OpInitializeMachine:
+		if deleting || m.Spec.ProviderID == "" || unusable {
+			return fmt.Errorf("initialization of an unknown VM")
+		}
+	default:
+		if !deleting || blind && !in.Node.Unanswered || noClass && !a.ByName {
+			return fmt.Errorf("deletion with an incomplete view")
+		}
+	}
+	return nil
 }

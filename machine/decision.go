@@ -13,8 +13,11 @@ import (
 // again.
 type Decision struct {
 	// Action is the one next effect, or nil. The caller carries it out, observes its result, and
-	// decides again at once. Each action may be repeated and may be lost.
-	Action Action
+	// decides again at once. Each action may be repeated and may be lost. The actions are
+	// [machinist.Delete] of the machine or its Node, [machinist.Refresh] of the Node, and the types
+	// of this package. Before the deletion of a Node, the caller removes its finalizer with
+	// [ReleaseNode].
+	Action machinist.Action
 	// Reason is why.
 	Reason machinist.Reason
 	// Message is why, for people. Its text may change.
@@ -28,9 +31,9 @@ type Decision struct {
 
 // String returns the decision in one line.
 func (d Decision) String() string {
-	var actions []Action
+	var actions []machinist.Action
 	if d.Action != nil {
-		actions = []Action{d.Action}
+		actions = []machinist.Action{d.Action}
 	}
 	return line.Decision(actions, d.Reason, d.Message, d.Holds)
 }
@@ -63,8 +66,11 @@ const (
 	ReasonVMUninitialized machinist.Reason = "VMUninitialized"
 	// ReasonVMCreated means that the VM exists and its Node has to join.
 	ReasonVMCreated machinist.Reason = "VMCreated"
-	// ReasonStaleNode means that the Node with the name of the VM belongs to another machine.
+	// ReasonStaleNode means that the Node with the name of the VM is that of another VM.
 	ReasonStaleNode machinist.Reason = "StaleNode"
+	// ReasonNodeUnproven means that the Node which the machine names is not that of the machine, or
+	// that the provider has not confirmed it yet.
+	ReasonNodeUnproven machinist.Reason = "NodeUnproven"
 	// ReasonToken means that a bootstrap token is needed, or is no longer needed.
 	ReasonToken machinist.Reason = "BootstrapToken"
 	// ReasonStatusInvalid means that the status of the machine is impossible and is corrected.
@@ -94,6 +100,9 @@ const (
 	ReasonVMNotSettled machinist.Reason = "VMNotSettled"
 	// ReasonProviderFailed means that a driver call failed and is retried later.
 	ReasonProviderFailed machinist.Reason = "ProviderFailed"
+	// ReasonCallAbandoned means that a driver call for the machine has not ended although its time is
+	// over. No other call is made for the machine until it ends.
+	ReasonCallAbandoned machinist.Reason = "CallAbandoned"
 	// ReasonCreationTimeout means that the Node of the machine took too long to join.
 	ReasonCreationTimeout machinist.Reason = "CreationTimeout"
 	// ReasonWaitingForNode means that the Node has not joined yet.

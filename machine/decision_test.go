@@ -4,9 +4,8 @@ package machine_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
-	"strings"
+	"reflect"
 	"testing"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -44,10 +44,10 @@ func TestDecision_JSON_EachAction_TypeSubjectText(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: "shop", Name: "a"}
 	m, node := &v1alpha1.Machine{ObjectMeta: meta}, &corev1.Node{ObjectMeta: meta}
 	secret := &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"token-secret": []byte("hidden")}}
-	for want, actions := range map[string][]machine.Action{
-		"":               {machine.LookForVM{}, machine.CreateVM{}, machine.InitializeVM{}, machine.DeleteVM{ByName: true}, machine.CreateToken{}, machine.DeleteToken{Name: "hidden"}, machine.TakePermit{}, machine.ReturnPermit{}, machine.DeleteAttachments{}, machine.LookForNode{}, machine.UpdateStatus{}, machine.UpdateNode{}, machine.UpdateSecret{}, machine.UpdateClass{}},
-		"machine/a":      {machine.UpdateMachine{Machine: m, What: "finalizer"}, machine.UpdateStatus{Machine: m}, machine.DeleteMachine{Namespace: "shop", Name: "a"}},
-		"node/a":         {machine.LookForNode{NodeName: "a"}, machine.UpdateNode{Node: node}, machine.UpdateNodeCapacity{Node: node}, machine.SetNodeCondition{NodeName: "a"}, machine.DrainNode{NodeName: "a"}, machine.DeleteNode{Node: node}},
+	for want, actions := range map[string][]machinist.Action{
+		"":               {machine.CallDriver{Operation: driver.OpGetMachineStatus}, machine.CallDriver{Operation: driver.OpCreateMachine}, machine.CallDriver{Operation: driver.OpInitializeMachine}, machine.CallDriver{Operation: driver.OpDeleteMachine, ByName: true}, machine.CreateToken{}, machine.DeleteToken{Name: "hidden"}, machine.TakePermit{}, machine.ReturnPermit{}, machine.DeleteAttachments{}, machinist.Refresh{Kind: "Node"}, machine.UpdateStatus{}, machine.UpdateNode{}, machine.UpdateSecret{}, machine.UpdateClass{}},
+		"machine/a":      {machine.UpdateMachine{Machine: m, What: "finalizer"}, machine.UpdateStatus{Machine: m}, machinist.Delete{Object: m}},
+		"node/a":         {machinist.Refresh{Kind: "Node", Name: "a"}, machine.UpdateNode{Node: node}, machine.UpdateNodeCapacity{Node: node}, machine.SetNodeCondition{NodeName: "a"}, machine.DrainNode{NodeName: "a"}, machinist.Delete{Object: node}},
 		"machineclass/a": {machine.UpdateClass{Class: &v1alpha1.MachineClass{ObjectMeta: meta}}},
 		"secret/shop/a":  {machine.UpdateSecret{Secret: secret, What: "finalizer"}},
 	} {
@@ -59,7 +59,7 @@ func TestDecision_JSON_EachAction_TypeSubjectText(t *testing.T) {
 				Action map[string]string `json:"action"`
 			}
 			require.NoError(t, json.Unmarshal(data, &got))
-			require.Equal(t, strings.TrimPrefix(fmt.Sprintf("%T", a), "machine."), got.Action["type"])
+			require.Equal(t, reflect.TypeOf(a).Name(), got.Action["type"])
 			require.Equal(t, want, got.Action["subject"], a)
 			require.Equal(t, a.String(), got.Action["text"])
 		}

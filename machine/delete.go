@@ -5,6 +5,8 @@ package machine
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -25,16 +27,22 @@ func (l *logic) deletion() Decision {
 	return l.deletionStep()
 }
 
-// deletionStep returns the next step of a deletion. The Node of another machine is treated as
-// missing.
+// deletionStep returns the next step of a deletion. A Node that is not that of the machine is treated
+// as missing.
 func (l *logic) deletionStep() Decision {
-	if !l.in.Node.NoTarget && !l.nodeLooked() {
-		return l.notObserved(l.nodeSubject(), "")
+	if l.notRequested() {
+		return l.removeFinalizer() // there is neither a VM nor a Node
 	}
-	if l.neverHadClass() {
-		return l.removeFinalizer() // there never was a class to make anything of
+	if d, waits := l.readNode(); waits {
+		return d
+	}
+	if d, waits := l.awaitCreation(); waits {
+		return d
 	}
 	if d, out := l.findNodeName(); out {
+		return d
+	}
+	if d, waits := l.proveDeletion(); waits {
 		return d
 	}
 	if d, waits := l.holdForSharedID(); waits {
@@ -50,6 +58,9 @@ func (l *logic) deletionStep() Decision {
 	if _, known := l.deletionNoticed(); !known {
 		return l.resetPhaseTime(ReasonDeleting)
 	}
+	if d := l.firstAction(l.reportStrangeNode, func() Decision { return l.markNode(node) }); d.Action != nil {
+		return d
+	}
 	if node != nil && l.in.VM.Presence != Deleted && !l.vmGone() {
 		if d, waits := l.emptyNode(node); waits {
 			return d
@@ -63,9 +74,27 @@ func (l *logic) deletionStep() Decision {
 		if !l.in.VM.deleteAnswered() {
 			why = ReasonClassMissing
 		}
-		return l.do(DeleteNode{Node: node}, why, "")
+		return l.do(machinist.Delete{Object: node}, why, "")
 	}
 	return l.removeFinalizer()
+}
+
+// readNode waits until the Node was read. After the deletion has been forced for a minute, it reads
+// the Node from the API server. If that does not answer, the deletion continues without the Node.
+func (l *logic) readNode() (Decision, bool) {
+	view := l.in.Node
+	switch {
+	case view.NoTarget, l.nodeLooked():
+		return Decision{}, false
+	case !l.forcedTooLong():
+		d := l.notObserved(l.nodeSubject(), "")
+		d.NextCheck = machinist.Earliest(d.NextCheck, l.forcedFrom())
+		return d, true
+	case view.Unanswered:
+		return Decision{}, false
+	default:
+		return l.do(machinist.Refresh{Kind: "Node", Name: l.nodeName()}, ReasonLookFirst, "before the deletion continues without it"), true
+	}
 }
 
 // deletionNoticed returns when the deletion was recorded, or else the deletion timestamp. The
@@ -80,9 +109,15 @@ func (l *logic) deletionNoticed() (time.Time, bool) {
 	return recorded.At(at, l.now), known
 }
 
-// beginDeletion records the phase Terminating, and ends the preservation.
+// beginDeletion records the phase Terminating, and that no VM was requested, which the phase showed.
+// It ends the preservation.
 func (l *logic) beginDeletion(op v1alpha1.LastOperation) Decision {
-	return l.move(ReasonDeleting, op, func(s *v1alpha1.MachineStatus) { s.CurrentStatus.PreserveExpiryTime = nil })
+	return l.move(ReasonDeleting, op, func(s *v1alpha1.MachineStatus) {
+		s.CurrentStatus.PreserveExpiryTime = nil
+		if l.notStarted() {
+			stating(l.request(corev1.ConditionFalse, ReasonDeleting, ""))(s)
+		}
+	})
 }
 
 // removeFinalizer removes the finalizer after the bootstrap tokens, which no controller would

@@ -16,6 +16,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -81,7 +82,8 @@ func TestDeletion_EachStep_Decision(t *testing.T) {
 	}
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"Node not read: waits":                                      {after(withID, leaving, unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
-		"class never existed: released (DM-36, M-6)":                {after(leaving, noClass), gone},
+		"no finalizer: left alone (DM-35)":                          {after(withID, leaving, unguarded), "nothing (Released)"},
+		"class never existed: released (DM-36, M-6)":                {after(leaving, neverNamed, noClass), gone},
 		"class not read: begins":                                    {after(leaving, func(in *machine.Observation) { in.Class = machine.ClassView{} }), begin},
 		"class missing, intent recorded: begins":                    {after(leaving, noClass, intended), begin},
 		"no label node: looks for the VM":                           {after(leaving, intended), "look for the VM (LookFirst)"},
@@ -128,6 +130,28 @@ func TestDeletion_Settle_NextCheckIsItsEnd(t *testing.T) {
 	require.Equal(t, machine.ReasonReleased, lawful(t, in, machine.Policy{Settle: -1}).Reason, "negative: no wait")
 	in.Machine.Status.CurrentStatus.LastUpdateTime = metav1.Time{}
 	require.Equal(t, machine.ReasonReleased, lawful(t, in, machine.Policy{}).Reason, "counted from the deletion timestamp")
+}
+
+// TestDeletion_TargetClusterAway_EndsWhenForced deletes machines whose Node is never read. A user's
+// deletion passes each hold (I-18).
+func TestDeletion_TargetClusterAway_EndsWhenForced(t *testing.T) {
+	for name, c := range map[string]struct {
+		change change
+		lasts  time.Duration
+	}{
+		"drain timeout": {func(*machine.Observation) {}, 2 * time.Hour},
+		"forced":        {byForce, time.Minute},
+	} {
+		in := after(withID, leaving, phase(v1alpha1.MachineRunning), unseen, c.change)
+		in.Machine.DeletionTimestamp = &metav1.Time{Time: now}
+		w := newWorld(in)
+		w.away = true
+		w.policy.DrainTimeout = 2 * time.Hour
+		w.run(t)
+		require.True(t, w.released, "%s: %q", name, w.did)
+		require.Contains(t, w.did, stepVM, name)
+		require.InDelta(t, c.lasts.Minutes(), w.now.Sub(now).Minutes(), 1, "%s: %q", name, w.did)
+	}
 }
 
 func TestDeletion_EachPhase_Ends(t *testing.T) {
@@ -301,7 +325,7 @@ func TestDeletion_ForcedAndClusterSilent_ContinuesAfterAMinute(t *testing.T) {
 		require.Nil(t, d.Action)
 		require.Equal(t, now.Add(time.Minute), d.NextCheck)
 	}
-	require.IsType(t, machine.DeleteVM{}, machine.Decide(in, p, now.Add(time.Minute)).Action)
+	require.Equal(t, driver.OpDeleteMachine, operationOf(machine.Decide(in, p, now.Add(time.Minute)).Action))
 	// A drain without force continues.
 	in = roundMade(t, terminating(node(marked), attached()), p, now)
 	require.IsType(t, machine.DrainNode{}, machine.Decide(in, p, now.Add(time.Hour)).Action)
@@ -333,7 +357,7 @@ func TestDeletion_VolumeAttachments_DeletedByForceOnly(t *testing.T) {
 	}
 	other := func(in *machine.Observation) { in.Attachments.Attachments[0].Spec.NodeName = "another" }
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"cluster not read: waits":                                   {forced(unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
+		"cluster not read: waits":                                   {forced(unseen), "read node n from the API server (LookFirst: before the deletion continues without it)"},
 		"Node missing: no attachments":                              {terminating(byForce, attached("csi-1")), "delete the VM (Drained)"},
 		"attachments of the Node: deleted":                          {forced(attached("csi-2", "csi-1")), "delete volume attachments csi-1, csi-2 (Detaching)"},
 		"attachments of another Node: kept":                         {forced(attached("csi-1"), other), "delete the VM (Drained)"},
@@ -371,7 +395,7 @@ func TestDeletion_VMGone_NodeIsDeleted(t *testing.T) {
 		"Node being deleted with other finalizers: released": {terminating(gone, node(marked), deleting("x")), "update machine: no finalizer (Released)"},
 	})
 	d := machine.Decide(terminating(gone, node(marked)), machine.DefaultPolicy(), now)
-	require.EqualValues(t, "node-uid", d.Action.(machine.DeleteNode).Node.UID, "precondition of the deletion")
+	require.EqualValues(t, "node-uid", d.Action.(machinist.Delete).Object.(*corev1.Node).UID, "precondition of the deletion")
 	require.False(t, d.NextCheck.IsZero(), "a lost action is repeated")
 }
 
@@ -394,7 +418,7 @@ func TestDeletion_ClassMissing_VMWaits(t *testing.T) {
 	require.Equal(t, "machineclass/small", d.Holds[0].Subject)
 	require.False(t, d.NextCheck.IsZero())
 	x.in.Class.Class = class()
-	require.IsType(t, machine.DeleteVM{}, machine.Decide(x.in, x.policy, x.now).Action, "class exists again")
+	require.Equal(t, driver.OpDeleteMachine, operationOf(machine.Decide(x.in, x.policy, x.now).Action), "class exists again")
 }
 
 func TestDeletion_ForcedWithoutClass_Ends(t *testing.T) {
@@ -463,9 +487,27 @@ func TestDrain_AttachedVolumes_WaitsForTheDetachTimeout(t *testing.T) {
 	require.Contains(t, x.told[0], v1alpha1.InitiateDrain+"; waits for volumeattachment/csi-1: Detaching; volumeattachment/csi-2: Detaching")
 }
 
+func TestDrain_ReattachTimeout_AppliesToDeletions(t *testing.T) {
+	p := machine.DefaultPolicy()
+	p.ReattachTimeout = 90 * time.Second
+	of := func(p machine.Policy, changes ...change) drain.VolumePolicy {
+		d := machine.Decide(terminating(slices.Concat([]change{node(marked), attached("csi-1"), handed(v1alpha1.InitiateDrain)}, changes)...), p, now)
+		a, ok := d.Action.(machine.DrainNode)
+		require.True(t, ok, d)
+		return a.Policy.Volumes
+	}
+	require.Equal(t, drain.VolumePolicy{Wait: true, DetachTimeout: 2 * time.Minute, ReattachTimeout: 90 * time.Second}, of(p))
+	require.Zero(t, of(machine.DefaultPolicy()).ReattachTimeout)
+	forced := spec(func(m *v1alpha1.Machine) { m.Labels[v1alpha1.LabelKeyForceDeletion] = "true" })
+	require.Zero(t, of(p, forced), "a forced drain waits for no volume")
+	p.ReattachTimeout = -1
+	require.Zero(t, of(p).ReattachTimeout)
+}
+
 func TestDeletion_ClassNeverExisted_Ends(t *testing.T) {
 	w := newWorld(after(old, noClass))
 	w.mustRest(t)
 	leaving(&w.in)
+	neverNamed(&w.in)
 	require.Equal(t, stepRelease, w.run(t).did[len(w.did)-1])
 }

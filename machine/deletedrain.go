@@ -26,8 +26,26 @@ func (l *logic) hasTerminating(node *corev1.Node) bool {
 // forcedTooLong reports whether the deletion has been forced for a minute. Steps that failed until
 // then are skipped.
 func (l *logic) forcedTooLong() bool {
+	end := l.forcedFrom()
+	return !end.IsZero() && !l.now.Before(end)
+}
+
+// forcedFrom returns when the deletion has been forced for a minute. Zero means never.
+func (l *logic) forcedFrom() time.Time {
 	since, _ := l.deletionNoticed()
-	return l.deletionDrain(nil).forced(l.now) && !l.now.Before(since.Add(forcedDrain))
+	force := l.deletionDrain(nil).forceAt()
+	if force.IsZero() {
+		return time.Time{}
+	}
+	return later(force, since.Add(forcedDrain))
+}
+
+// later returns the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // terminating returns the condition Terminating of the Node. It is set before the phase

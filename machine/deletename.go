@@ -56,6 +56,8 @@ func (l *logic) lookForNodeName() (Decision, bool) {
 		return Decision{}, false
 	}
 	switch f := l.in.VM.Failure; {
+	case f.Abandoned != "": // the VM is looked for before its deletion
+		return Decision{}, false
 	case f.Code == codes.OK || f.Operation == driver.OpCreateMachine:
 	case f.Operation != driver.OpGetMachineStatus || f.Attempts >= lookAttempts:
 		return Decision{}, false
@@ -64,7 +66,7 @@ func (l *logic) lookForNodeName() (Decision, bool) {
 			return d, true
 		}
 	}
-	return l.do(LookForVM{}, ReasonLookFirst, ""), true
+	return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, ReasonLookFirst, ""), true
 }
 
 // lookFailed records that the lookup of the VM failed, and waits for its retry. It returns false

@@ -33,19 +33,22 @@ func (l *logic) vmGone() bool {
 // is repeated after [Policy.Settle].
 func (l *logic) deleteVM() (Decision, bool) {
 	vm := l.in.VM
+	if l.ownership() == rivalVM {
+		return Decision{}, false
+	}
 	if settled := l.settledAt(); vm.deleteAnswered() {
 		switch {
 		case l.vmGone():
 			return Decision{}, false
 		case l.now.Before(settled):
-			return hold(machinist.Hold{
-				Subject: "provider", Reason: ReasonVMNotSettled, Until: settled,
-				Message: "the provider may not list a VM that was created just before the deletion",
-			}), true
+			return l.notSettled(settled), true
 		}
 	}
 	if !l.in.Class.callable() {
 		return l.withoutClass()
+	}
+	if d, waiting := l.awaitCall(); waiting {
+		return d, true
 	}
 	if f := vm.Failure; f.Code != codes.OK && f.Operation == driver.OpDeleteMachine {
 		if d, waiting := l.deletionFailed(f); waiting {
@@ -53,9 +56,17 @@ func (l *logic) deleteVM() (Decision, bool) {
 		}
 	}
 	if vm.Asked == driver.OpDeleteMachine && !l.in.Node.NoTarget && l.nodeName() == "" && l.in.Class.usable() {
-		return l.do(LookForVM{}, ReasonLookFirst, ""), true // meanwhile its Node may have joined
+		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, ReasonLookFirst, ""), true // meanwhile its Node may have joined
 	}
-	return l.do(DeleteVM{ByName: l.deletesByName()}, ReasonDrained, ""), true
+	return l.do(CallDriver{Operation: driver.OpDeleteMachine, ByName: l.deletesByName()}, ReasonDrained, ""), true
+}
+
+// notSettled waits until the provider lists all VMs of the machine.
+func (*logic) notSettled(until time.Time) Decision {
+	return hold(machinist.Hold{
+		Subject: "provider", Reason: ReasonVMNotSettled, Until: until,
+		Message: "the provider may not list a VM that was created just before the deletion",
+	})
 }
 
 // settledAt returns from when on the provider lists all VMs of the machine. No VM is created after

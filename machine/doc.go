@@ -30,6 +30,4 @@
 // initialize; then the phases Pending, Running, Unknown and Failed by the health of the
 // Node; and for a deletion: drain, detach volumes, delete the VM, the Node, the finalizer.
 // The page docs/machine.md describes them with their timeouts.
-//
-// [DecideClass] and [DecideSecret] add finalizers to classes and secrets that are in use.
 package machine

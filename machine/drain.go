@@ -37,7 +37,7 @@ func (l *logic) deletionDrain(node *corev1.Node) DrainNode {
 	}
 	a := l.drainSince(node, started, deletionForced(l.m))
 	if !a.forced(l.now) && !a.unreachable() { // else nothing unmounts
-		a.Policy.Volumes.Wait, a.Policy.Volumes.DetachTimeout = true, max(l.p.DetachTimeout, 0)
+		a.Policy.Volumes = drain.VolumePolicy{Wait: true, DetachTimeout: max(l.p.DetachTimeout, 0), ReattachTimeout: max(l.p.ReattachTimeout, 0)}
 	}
 	return a
 }

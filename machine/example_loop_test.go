@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/machine"
@@ -58,14 +59,14 @@ func (c *controller) reconcile(ctx context.Context) {
 }
 
 // apply carries out an action and observes its result.
-func (c *controller) apply(ctx context.Context, action machine.Action) error {
+func (c *controller) apply(ctx context.Context, action machinist.Action) error {
 	seen, now := &c.seen, c.clock.Now()
 	switch a := action.(type) {
 	case machine.UpdateMachine:
 		seen.Machine = a.Machine
 	case machine.UpdateStatus:
 		seen.Machine = a.Machine
-	case machine.LookForVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM:
+	case machine.CallDriver:
 		result, err := machine.Call(ctx, c.cloud, a, seen.Machine, seen.Class.Class, c.cloud.Secret("shop", "small"))
 		if err != nil {
 			return err
@@ -78,7 +79,7 @@ func (c *controller) apply(ctx context.Context, action machine.Action) error {
 	case machine.DrainNode: // use package drain/runner; this Node has no pods and no volumes
 		seen.Drain = seen.Drain.After(a, drain.State{}, drain.Decision{Outcome: drain.Drained}, now)
 		seen.Attachments.Looked = true
-	case machine.DeleteNode:
+	case machinist.Delete:
 		seen.Node.Node = nil
 	default:
 		return fmt.Errorf("unknown action: %v", a)
@@ -102,8 +103,8 @@ func Example() {
 	c.reconcile(ctx)
 	// Output:
 	// update machine: finalizer (New)
-	// record phase "", Create Processing (NoVM: Creating machine on cloud provider)
 	// look for the VM (LookFirst)
+	// record phase "", Create Processing (NoVM: Creating machine on cloud provider)
 	// create the VM (NoVM)
 	// update machine: provider ID simulated:///shop/m-1/1 (VMKnown)
 	// initialize the VM (VMUninitialized)

@@ -45,7 +45,7 @@ func ExampleDecideClass() {
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "m-1"}}
 	m.Spec.Class = v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "small"}
 
-	d := machine.DecideClass(machine.ClassObservation{Class: class, Machines: []*v1alpha1.Machine{m}}, now)
+	d := machine.DecideClass(machine.ClassObservation{Class: class, Users: []metav1.Object{m}}, now)
 	fmt.Println(d)
 	class = d.Action.(machine.UpdateClass).Class
 
@@ -58,7 +58,7 @@ func ExampleDecideClass() {
 }
 
 // For [machine.CreateToken] a controller creates this Secret in the target cluster. The next
-// [machine.CreateVM] has the token for the user data. Printing a token shows only its ID.
+// [machine.CallDriver] has the token for the user data. Printing a token shows only its ID.
 func ExampleNewBootstrapToken() {
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "m-1", UID: "5c0d"}}
 	expires := time.Date(2026, 3, 1, 12, 20, 0, 0, time.UTC)

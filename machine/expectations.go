@@ -16,8 +16,8 @@ import (
 
 // Expectations are writes of one process that its cache may not show yet. Decisions count them or
 // wait for them, so that a stale cache causes no second creation or deletion. Methods return a
-// changed copy. Expectations can be stored as JSON. They are not needed after a restart, if the
-// first cache is newer than the last write. The zero Expectations are empty.
+// changed copy. Expectations can be stored as JSON. After a restart [Listed] takes their place. The
+// zero Expectations are empty.
 //
 // Record a creation and a deletion before the call, because a call without a response may have an
 // effect. Record the result of a write after the call. An expectation does not expire. It ends when
@@ -51,7 +51,6 @@ const (
 	KindMachine = "Machine"    // a *v1alpha1.Machine
 	KindSet     = "MachineSet" // a *v1alpha1.MachineSet
 	KindNode    = "Node"       // a *corev1.Node
-	KindSecret  = "Secret"     // a *corev1.Secret
 )
 
 const callCreate, callDelete, callUpdate = "create", "delete", "update"
@@ -178,6 +177,11 @@ func (e Expectations) Creates() Expectations {
 // Deletes returns the deletions.
 func (e Expectations) Deletes() Expectations {
 	return e.without(func(x Expectation) bool { return x.Call != callDelete })
+}
+
+// Updates returns the updates.
+func (e Expectations) Updates() Expectations {
+	return e.without(func(x Expectation) bool { return x.Call != callUpdate })
 }
 
 func (x Expectation) is(kind, name string) bool { return x.Kind == kind && x.Name == name }

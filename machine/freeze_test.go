@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -19,6 +20,7 @@ import (
 // actions except deletions.
 func TestFreeze_Frozen_OnlyDeletionsContinue(t *testing.T) {
 	t.Parallel()
+	byNode := 0
 	for seed := range uint64(4000) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		in, p := anything(r), anyPolicy(r)
@@ -30,11 +32,48 @@ func TestFreeze_Frozen_OnlyDeletionsContinue(t *testing.T) {
 			require.Equal(t, without, d, "seed %d", seed)
 			continue
 		}
+		if _, deletes := d.Action.(machinist.Delete); deletes {
+			byNode++
+			continue
+		}
 		require.Nil(t, d.Action, "seed %d", seed)
 		require.Equal(t, machine.ReasonFrozen, d.Reason)
 		require.Equal(t, now.Add(time.Minute), d.NextCheck)
 		require.Contains(t, d.Holds[0].Message, "the target API server does not answer")
 		require.Equal(t, in.Freeze.Since, d.Holds[0].Since)
+	}
+	require.Positive(t, byNode)
+}
+
+// TestFreeze_DeletionByTheNode_IsCarriedOut asserts both ways in which a user deletes a machine by its
+// Node, and that nothing else of the Node deletes it.
+func TestFreeze_DeletionByTheNode_IsCarriedOut(t *testing.T) {
+	annotated := onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.TriggerDeletionByMCM] = "true" })
+	deleted := onNode(func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: now} })
+	deletes := "delete machine m (Deleting)"
+	for name, c := range map[string]struct {
+		in   machine.Observation
+		want string
+	}{
+		"annotation":                {living(v1alpha1.MachineRunning, healthy, annotated), deletes},
+		"kubectl delete node":       {living(v1alpha1.MachineRunning, healthy, deleted), deletes},
+		"unhealthy":                 {living(v1alpha1.MachineUnknown, sick, deleted), deletes},
+		"another value":             {living(v1alpha1.MachineRunning, healthy, onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.TriggerDeletionByMCM] = "false" })), ""},
+		"Node that others delete":   {living(v1alpha1.MachineRunning, healthy, deleted, onNode(func(n *corev1.Node) { n.Finalizers = []string{"other"} })), ""},
+		"Node of another machine":   {living(v1alpha1.MachineRunning, healthy, annotated, ofAnother), ""},
+		"Node that was not read":    {living(v1alpha1.MachineRunning, healthy, annotated, func(in *machine.Observation) { in.Node.Looked = false }), ""},
+		"machine without finalizer": {living(v1alpha1.MachineRunning, healthy, annotated, spec(func(m *v1alpha1.Machine) { m.Finalizers = nil })), ""},
+		"neither":                   {living(v1alpha1.MachineRunning, healthy), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.in.Freeze = machine.Freeze{Frozen: true, Since: now}
+			d := lawful(t, c.in, machine.DefaultPolicy())
+			if c.want == "" {
+				require.Equal(t, machine.ReasonFrozen, d.Reason)
+				return
+			}
+			require.Equal(t, c.want, d.String())
+		})
 	}
 }
 

@@ -61,7 +61,7 @@ func TestConditions_Changed_AreCopied(t *testing.T) {
 		"another number: change":          {list{a}, list{a, a}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := living(v1alpha1.MachineInPlaceUpdateFailed, node(tc.observed...), spec(func(m *v1alpha1.Machine) { m.Status.Conditions = tc.recorded }))
+			in := living(v1alpha1.MachineInPlaceUpdateFailed, node(tc.observed...), withResult("failed"), spec(func(m *v1alpha1.Machine) { m.Status.Conditions = tc.recorded }))
 			d := lawful(t, in, machine.Policy{})
 			require.Equal(t, tc.want, d.Reason == machine.ReasonConditionsChanged, d.String())
 		})
@@ -99,7 +99,7 @@ func TestReplacementLimit_Siblings_CountOfReplaced(t *testing.T) {
 		"InPlaceUpdateFailed: counted for other machines":                {unknown, updates, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := living(tc.phase, longUnknown, sick, copied, inPool)
+			in := living(tc.phase, longUnknown, sick, withResult("failed"), copied, inPool)
 			in.Machine.UID, in.Siblings = "me", machine.Siblings{Complete: true, Machines: tc.siblings}
 			require.Equal(t, fmt.Sprintf("machines being replaced: %d, limit: 0", tc.want), lawful(t, in, limited(0)).Message)
 		})

@@ -139,7 +139,7 @@ func TestInPlaceUpdate_Steps_InOrder(t *testing.T) {
 		"timeout: InPlaceUpdateFailed":                        {of(updating, selected, v1alpha1.ReadyForUpdate, since(20*time.Minute)), `record phase "InPlaceUpdateFailed", InPlaceUpdate Failed (UpdateTimeout: Machine m failed to in-place update in 20m0s.)`},
 		"timeout without labels: InPlaceUpdateFailed":         {of(updating, "", v1alpha1.UpdateFailed, since(time.Hour)), `record phase "InPlaceUpdateFailed", InPlaceUpdate Failed (UpdateTimeout: Machine m failed to in-place update in 20m0s.)`},
 		"phase without time: begins now":                      {of(updating, "", v1alpha1.UpdateFailed, spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.Time{} })), `record phase "InPlaceUpdating",   (InPlaceUpdate)`},
-		"Node of another machine: Unknown":                    {of(v1alpha1.MachineRunning, selected, v1alpha1.SelectedForUpdate, onNode(func(n *corev1.Node) { n.Labels[v1alpha1.MachineNameLabelKey] = "other" })), `record phase "Unknown", HealthCheck Processing (NodeGone: Node object went missing. Machine m is unhealthy - changing MachinePhase to Unknown)`},
+		"Node of another machine: Unknown":                    {of(v1alpha1.MachineRunning, selected, v1alpha1.SelectedForUpdate, ofAnother), `record phase "Unknown", HealthCheck Processing (NodeGone: Node object went missing. Machine m is unhealthy - changing MachinePhase to Unknown)`},
 	})
 	in := of(updating, selected, v1alpha1.ReadyForUpdate)
 	require.Equal(t, now.Add(19*time.Minute), lawful(t, in, machine.DefaultPolicy()).NextCheck)

@@ -5,9 +5,13 @@ package machine
 import (
 	"encoding/json"
 	"reflect"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // decisionJSON is a [Decision] as JSON. It names objects and does not contain them.
@@ -19,7 +23,7 @@ type decisionJSON struct {
 	NextCheck time.Time        `json:"nextCheck,omitzero"`
 }
 
-// actionJSON is an [Action] as JSON. Text is its String. An action about the VM has no subject.
+// actionJSON is an action as JSON. Text is its String. An action about the VM has no subject.
 type actionJSON struct {
 	Type    string `json:"type"`
 	Subject string `json:"subject,omitempty"`
@@ -39,16 +43,14 @@ func (d Decision) MarshalJSON() ([]byte, error) {
 
 // subjectOf returns the object that an action writes or reads. It is empty for a VM, a token, and
 // an object without a name.
-func subjectOf(a Action) string {
+func subjectOf(a machinist.Action) string {
 	switch a := a.(type) {
 	case UpdateMachine:
 		return named("machine", a.Machine)
 	case UpdateStatus:
 		return named("machine", a.Machine)
-	case DeleteMachine:
-		return subject("machine", a.Name)
-	case LookForNode:
-		return subject("node", a.NodeName)
+	case machinist.Refresh:
+		return subject(strings.ToLower(a.Kind), a.Name)
 	case UpdateNode:
 		return named("node", a.Node)
 	case UpdateNodeCapacity:
@@ -57,8 +59,14 @@ func subjectOf(a Action) string {
 		return subject("node", a.NodeName)
 	case DrainNode:
 		return subject("node", a.NodeName)
-	case DeleteNode:
-		return named("node", a.Node)
+	case machinist.Delete:
+		switch o := a.Object.(type) {
+		case *corev1.Node:
+			return named("node", o)
+		case *v1alpha1.Machine:
+			return named("machine", o)
+		}
+		return ""
 	case UpdateClass:
 		return named("machineclass", a.Class)
 	case UpdateSecret:

@@ -29,7 +29,7 @@ type logic struct {
 const recheckAfter = 5 * time.Second
 
 // do returns a decision with an action.
-func (l *logic) do(a Action, r machinist.Reason, message string) Decision {
+func (l *logic) do(a machinist.Action, r machinist.Reason, message string) Decision {
 	return Decision{Action: a, Reason: r, Message: message, NextCheck: l.now.Add(recheckAfter)}
 }
 
@@ -111,11 +111,12 @@ func withoutFinalizer(finalizers []string, name string) []string {
 }
 
 // firstAction returns the first decision with an action. Without one it returns the holds of all
-// decisions, with the reason of the first that waits. Zero Decisions are skipped.
-func (*logic) firstAction(questions ...func() Decision) Decision {
+// decisions, with the reason of the first that waits. Zero Decisions are skipped. A Node is written
+// only if it is proven: see [logic.withProof].
+func (l *logic) firstAction(questions ...func() Decision) Decision {
 	var all Decision
 	for _, ask := range questions {
-		d := ask()
+		d := l.withProof(ask())
 		switch {
 		case d.Action != nil:
 			return d

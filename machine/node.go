@@ -28,7 +28,7 @@ func (l *logic) syncNode() Decision {
 	named := l.namesNode()
 	guarded := hasFinalizer(node, v1alpha1.NodeFinalizerName) || !node.DeletionTimestamp.IsZero()
 	if change.Node == nil && named && guarded {
-		return l.syncCapacity()
+		return l.syncCapacity() // a missing mark alone is no reason to write: it would cost a call and a write for each machine
 	}
 	what := change.Text
 	if node = change.Node; node == nil {
@@ -40,7 +40,24 @@ func (l *logic) syncNode() Decision {
 	if !guarded {
 		node.Finalizers, what = append(node.Finalizers, v1alpha1.NodeFinalizerName), cmp.Or(what, "finalizer")
 	}
-	return l.do(UpdateNode{Node: node, What: what}, ReasonNodeOutOfSync, "")
+	return l.do(UpdateNode{Node: withMark(node, l.m), What: what}, ReasonNodeOutOfSync, "")
+}
+
+// withMark adds the mark of the machine to a Node, and returns the Node.
+func withMark(node *corev1.Node, m *v1alpha1.Machine) *corev1.Node {
+	if m.UID != "" {
+		node.Annotations = withKey(node.Annotations, v1alpha1.MachineUIDAnnotation, string(m.UID))
+	}
+	return node
+}
+
+// markNode marks the Node of a machine that is being deleted. Another process can then continue,
+// although the provider does not name a deleted VM.
+func (l *logic) markNode(node *corev1.Node) Decision {
+	if node == nil || l.m.UID == "" || marked(l.m, node) {
+		return Decision{}
+	}
+	return l.do(UpdateNode{Node: withMark(node.DeepCopy(), l.m), What: "UID of the machine"}, ReasonDeleting, "")
 }
 
 // hasTemplate reports whether a Node has all of a template, and whether this is recorded on it.
@@ -73,49 +90,23 @@ func (l *logic) syncCapacity() Decision {
 	return l.do(UpdateNodeCapacity{Node: change.Node}, ReasonNodeOutOfSync, change.Text)
 }
 
-// foreignNode reports whether the Node that the label of a machine names belongs to another
-// machine: it has the name of another machine, or it is older than the machine and has another
-// provider ID. A Node with the name of the machine belongs to it, whatever its provider ID. Some
-// providers use different IDs for machines and Nodes, and a machine that was moved to another
-// control plane is younger than its Node. It is false for a nil machine or Node.
-//
-// In MCM each Node that exists before the VM belongs to another machine, unless it has the name of
-// the machine.
-func foreignNode(m *v1alpha1.Machine, node *corev1.Node) bool {
-	if m == nil || node == nil {
-		return false
-	}
-	switch node.Labels[v1alpha1.MachineNameLabelKey] {
-	case m.Name:
-		return false
-	case "":
-	default:
-		return true
-	}
-	older := !node.CreationTimestamp.IsZero() && node.CreationTimestamp.Before(&m.CreationTimestamp)
-	return older && m.Spec.ProviderID != "" && node.Spec.ProviderID != "" &&
-		!nodeops.SameInstance(m.Spec.ProviderID, node.Spec.ProviderID)
-}
-
-// ownNode returns the Node of the machine. It returns nil if there is none, or if the Node belongs
-// to another machine.
-func (l *logic) ownNode() *corev1.Node {
-	if l.in.Node.NoTarget || foreignNode(l.m, l.in.Node.Node) || !l.ownsNode() {
-		return nil
-	}
-	return l.in.Node.Node
-}
-
-// nodeTemplate returns the template of the Node. It has no label with the name of the machine,
+// nodeTemplate returns the template of the Node. It has neither the name nor the UID of the machine,
 // which the template cannot set. Its invalid entries are removed by [acceptable].
 func nodeTemplate(m *v1alpha1.Machine) nodeops.Template {
 	t := m.Spec.NodeTemplateSpec
-	labels := t.Labels
-	if _, ok := labels[v1alpha1.MachineNameLabelKey]; ok {
-		labels = maps.Clone(labels)
-		delete(labels, v1alpha1.MachineNameLabelKey)
+	return nodeops.Template{
+		Labels: without(t.Labels, v1alpha1.MachineNameLabelKey), Annotations: without(t.Annotations, v1alpha1.MachineUIDAnnotation),
+		Taints: t.Spec.Taints,
 	}
-	return nodeops.Template{Labels: labels, Annotations: t.Annotations, Taints: t.Spec.Taints}
+}
+
+// without returns a map without a key. It does not change m.
+func without(m map[string]string, key string) map[string]string {
+	if _, found := m[key]; found {
+		m = maps.Clone(m)
+		delete(m, key)
+	}
+	return m
 }
 
 // deletionRequested reports whether a user deletes the machine by its Node: the Node is being

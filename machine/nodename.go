@@ -4,6 +4,7 @@ package machine
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -32,11 +33,16 @@ func NodeNameOf(m *v1alpha1.Machine, vm VMView) string {
 	return ""
 }
 
-// NodeToDelete returns the Node to delete together with a machine: the Node that the machine names,
-// or, if that is missing or belongs to another machine, the Node with the provider ID of the
-// machine. A nil Node does not exist. It returns nil if no Node is left to delete.
-func NodeToDelete(m *v1alpha1.Machine, named, sameID *corev1.Node) *corev1.Node {
-	if sameID != nil && !foreignNode(m, sameID) && (named == nil || foreignNode(m, named)) {
+// NodeToDelete returns the Node to delete together with a machine, unless [Decide] finds that it is
+// not that of the machine: the Node that the machine names, or, if that is missing or not that of the
+// machine, the Node with the provider ID of the machine. A nil Node does not exist. It returns nil if
+// no Node is left to delete.
+func NodeToDelete(m *v1alpha1.Machine, vm VMView, named, sameID *corev1.Node, now time.Time) *corev1.Node {
+	strange := func(node *corev1.Node) bool {
+		p, _ := proofOf(m, node, vm.Named, now)
+		return p == foreign || p == unproven
+	}
+	if m != nil && sameID != nil && !strange(sameID) && (named == nil || strange(named)) {
 		return sameID
 	}
 	return named

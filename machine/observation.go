@@ -28,7 +28,7 @@ type Observation struct {
 	Node NodeView
 	// VM is what the provider has returned so far.
 	VM VMView
-	// ProviderID is what is known about other machines with the same provider ID.
+	// ProviderID is what is known about other machines that may have the same VM.
 	ProviderID ProviderIDView
 	// Drain is the progress of the drain of the Node.
 	Drain DrainView
@@ -82,6 +82,9 @@ type ClassView struct {
 	Class *v1alpha1.MachineClass
 	// Looked means that the class was read. Without it, a nil Class has no meaning.
 	Looked bool
+	// Version differs when the class or one of its secrets has changed. A call that failed because
+	// of them is then repeated at once. Empty means that it is not known.
+	Version string
 	// Problem is why the class or its secrets cannot be used. Empty means that they can.
 	Problem string
 	// NeedsToken means that the user data has the placeholder of a bootstrap token: see
@@ -110,23 +113,20 @@ type NodeView struct {
 	// Node is the Node as last read, or nil if it does not exist.
 	Node *corev1.Node
 	// AsOf is when the API server was asked. Zero means that the age is not known, as for a cache.
-	// No machine is failed because of a timeout that ended after AsOf: see [LookForNode].
+	// No machine is failed because of a timeout that ended after AsOf: see [machinist.Refresh].
 	AsOf time.Time
-	// Unanswered means that the API server did not answer the last [LookForNode] of this pass.
+	// Unanswered means that the API server did not answer the last [machinist.Refresh] of this pass.
 	Unanswered bool
 }
 
-// ProviderIDView is what is known about other machines with the same provider ID. With the zero
+// ProviderIDView is what is known about other machines that may have the same VM. With the zero
 // value no VM is deleted by its provider ID.
 type ProviderIDView struct {
-	// Compared means that the provider IDs of all machines were compared.
+	// Compared means that the machine was compared with all machines of all namespaces and shards.
 	Compared bool
-	// Others are the machines with the same provider ID, in any order. The machine itself and
-	// others are ignored.
+	// Others are the machines with the same provider ID, and the machines of other namespaces with
+	// the same name, in any order. The machine itself and others are ignored.
 	Others []*v1alpha1.Machine
-	// ListedFor is the machine name for which the provider lists the VM with that ID. It is read
-	// only if there are Others. Empty means that it is not known.
-	ListedFor string
 }
 
 // DrainView is the progress of a drain. With the zero value a pass is made; [DrainView.After]

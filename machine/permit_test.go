@@ -24,20 +24,13 @@ var aboutToFail = map[string]struct {
 }{
 	"unknown": {machine.ReasonHealthTimeout, func() machine.Observation { return living(v1alpha1.MachineUnknown, longUnknown, sick, copied) }},
 	"update in place has failed": {machine.ReasonHealthTimeout, func() machine.Observation {
-		return living(v1alpha1.MachineInPlaceUpdateFailed, longUnknown, sick, copied)
+		return living(v1alpha1.MachineInPlaceUpdateFailed, longUnknown, sick, withResult("failed"), copied)
 	}},
 	"Node never joined": {machine.ReasonCreationTimeout, func() machine.Observation { return living(v1alpha1.MachinePending, old, looked) }},
 	"Node not ready":    {machine.ReasonCreationTimeout, func() machine.Observation { return living(v1alpha1.MachinePending, old, sick, copied, looked) }},
 	"no VM":             {machine.ReasonCreationTimeout, func() machine.Observation { return after(intended, old) }},
 	"call has failed": {machine.ReasonCreationTimeout, func() machine.Observation {
 		return after(intended, old, withID, failure(driver.OpInitializeMachine, codes.ResourceExhausted, time.Second, machine.NotLooked))
-	}},
-	"class is missing": {machine.ReasonCreationTimeout, func() machine.Observation { return after(intended, old, withID, noClass) }},
-	"class has no finalizer": {machine.ReasonCreationTimeout, func() machine.Observation {
-		return after(intended, old, withID, func(in *machine.Observation) { in.Class.Class.Finalizers = nil })
-	}},
-	"machine is not valid": {machine.ReasonCreationTimeout, func() machine.Observation {
-		return after(intended, old, withID, spec(func(m *v1alpha1.Machine) { m.Spec.Class.Name = "" }))
 	}},
 }
 
@@ -52,11 +45,6 @@ func TestTakePermit_AnyTimeout_BeforeFailing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := tc.in()
 			d := lawfulOnce(t, in, machine.DefaultPolicy())
-			if u, ok := d.Action.(machine.UpdateStatus); ok && tc.in().Machine.Spec.Class.Name == "" { // first it is shown what is wrong with it
-				require.NotEqual(t, v1alpha1.MachineFailed, u.Machine.Status.CurrentStatus.Phase)
-				require.True(t, carriedOut(&in, u, now))
-				d = lawfulOnce(t, in, machine.DefaultPolicy())
-			}
 			asks, ok := d.Action.(machine.TakePermit)
 			require.True(t, ok, d.String())
 			require.Equal(t, machine.TakePermit{Holder: "uid-m", Why: tc.why, VMGone: false}, asks)
@@ -88,7 +76,7 @@ func TestTakePermit_Refused_NothingFails(t *testing.T) {
 				acted++
 			}
 			if d.Action != nil { // it goes on to look for its VM
-				require.IsType(t, machine.LookForVM{}, d.Action, "after %d writes", acted)
+				require.Equal(t, driver.OpGetMachineStatus, operationOf(d.Action), "after %d writes", acted)
 				return
 			}
 			require.Contains(t, d.Holds, refusedForLong)
@@ -100,7 +88,7 @@ func TestTakePermit_Refused_NothingFails(t *testing.T) {
 
 func TestTakePermit_RefusedBeforeVM_VMIsCreated(t *testing.T) {
 	in := after(intended, old, seen(machine.Absent), func(in *machine.Observation) { in.VM.ProviderID = "" }, refuse(refusedForLong))
-	require.IsType(t, machine.CreateVM{}, lawfulOnce(t, in, machine.DefaultPolicy()).Action, "a provider that recovers gets the machine to join")
+	require.Equal(t, driver.OpCreateMachine, operationOf(lawfulOnce(t, in, machine.DefaultPolicy()).Action), "a provider that recovers gets the machine to join")
 	refuse(machinist.Hold{Subject: "s", Reason: "Held", Until: now})(&in)
 	d := lawfulOnce(t, in, machine.DefaultPolicy())
 	require.Nil(t, d.Action, "the end of the hold has come: it is asked again in the next pass")
@@ -118,7 +106,7 @@ func TestTakePermit_VMNotFound_HasVMGone(t *testing.T) {
 		require.True(t, asks.VMGone, phase)
 	}
 	in := living(v1alpha1.MachineUnknown, longUnknown, sick, copied, refuse(refusedForLong))
-	require.Equal(t, machine.LookForVM{}, lawfulOnce(t, in, machine.DefaultPolicy()).Action)
+	require.Equal(t, machine.CallDriver{Operation: driver.OpGetMachineStatus}, lawfulOnce(t, in, machine.DefaultPolicy()).Action)
 }
 
 func TestFailingSince_ByPhase(t *testing.T) {

@@ -81,7 +81,8 @@ const (
 	ifPreserved
 	ifReadyAgain
 	ifReplaceable
-	ifIdentified
+	ifHasNode
+	ifWithoutTarget
 )
 
 // transition is one row of the table of transitions.
@@ -98,12 +99,10 @@ type transition struct {
 
 // Sets of phases that several rows have.
 var (
-	creating   = []v1alpha1.MachinePhase{"", v1alpha1.MachineCrashLoopBackOff}
-	joining    = append(slices.Clip(creating), v1alpha1.MachinePending)
-	recovering = []v1alpha1.MachinePhase{
-		v1alpha1.MachineUnknown, v1alpha1.MachineAvailable, v1alpha1.MachineTerminating, v1alpha1.MachineInPlaceUpdateSuccessful,
-	}
-	healthyPhases   = []v1alpha1.MachinePhase{v1alpha1.MachineRunning, v1alpha1.MachineTerminating, v1alpha1.MachineInPlaceUpdateSuccessful}
+	creating        = []v1alpha1.MachinePhase{"", v1alpha1.MachineCrashLoopBackOff}
+	joining         = append(slices.Clip(creating), v1alpha1.MachinePending)
+	recovering      = []v1alpha1.MachinePhase{v1alpha1.MachineUnknown, v1alpha1.MachineAvailable, v1alpha1.MachineInPlaceUpdateSuccessful}
+	healthyPhases   = []v1alpha1.MachinePhase{v1alpha1.MachineRunning, v1alpha1.MachineAvailable, v1alpha1.MachineInPlaceUpdateSuccessful}
 	unhealthyPhases = []v1alpha1.MachinePhase{v1alpha1.MachineUnknown, v1alpha1.MachineInPlaceUpdateFailed}
 	updating        = []v1alpha1.MachinePhase{v1alpha1.MachineInPlaceUpdating}
 	updated         = append(slices.Clip(updating), v1alpha1.MachineInPlaceUpdateFailed)
@@ -130,8 +129,9 @@ var transitions = []transition{
 	{updating, ReasonUpdateFailed, always, v1alpha1.MachineInPlaceUpdateFailed},
 	{updating, ReasonUpdateTimeout, always, v1alpha1.MachineInPlaceUpdateFailed},
 	{nil, ReasonDeleting, always, v1alpha1.MachineTerminating},
-	{updating, ReasonStatusInvalid, always, v1alpha1.MachineUnknown},
-	{nil, ReasonStatusInvalid, ifIdentified, v1alpha1.MachineUnknown},
+	{nil, ReasonStatusInvalid, ifWithoutTarget, v1alpha1.MachineAvailable},
+	{updated, ReasonStatusInvalid, always, v1alpha1.MachineUnknown},
+	{nil, ReasonStatusInvalid, ifHasNode, v1alpha1.MachineUnknown},
 	{nil, ReasonStatusInvalid, always, v1alpha1.MachineCrashLoopBackOff},
 }
 

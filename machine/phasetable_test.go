@@ -35,7 +35,7 @@ const stays = "unchanged"
 
 var (
 	callFailed   = func(code codes.Code) change { return failure(driver.OpCreateMachine, code, 0, machine.NotLooked) }
-	ofAnother    = onNode(func(n *corev1.Node) { n.Labels[v1alpha1.MachineNameLabelKey] = "other" })
+	ofAnother    = onNode(func(n *corev1.Node) { unmark(n).Labels[v1alpha1.MachineNameLabelKey] = "other" })
 	longUpdating = spec(func(m *v1alpha1.Machine) {
 		m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-20 * time.Minute))
 	})
@@ -97,7 +97,12 @@ func consolidated() []situation {
 		{"one that was doubted recovers", living(unknown, healthy, taint), machine.ReasonNodeReady, "Running HealthCheck Successful false", ""},
 		{"its creation may be unfinished", living(unknown, intended, healthy), machine.ReasonNodeReady, "Running Create Successful false", ""},
 		{"one that was updated runs", living(updated, healthy), machine.ReasonNodeReady, "Running HealthCheck Successful false", ""},
-		{"one that is not deleted after all runs", living(leavesNow, healthy), machine.ReasonNodeReady, "Running HealthCheck Successful false", ""},
+		{"one that is not being deleted is judged by its Node", living(leavesNow, healthy), machine.ReasonStatusInvalid, "Unknown HealthCheck Processing false", "there it runs at once, and stays Terminating for ever without a Node"},
+		{"or is created again", after(intended, phase(leavesNow)), machine.ReasonStatusInvalid, "CrashLoopBackOff HealthCheck Processing false", "there it stays"},
+		{"without a cluster it is available again", living(leavesNow, noTarget), machine.ReasonStatusInvalid, "Available HealthCheck Processing false", "there it stays"},
+		{"so is one whose cluster was taken away", living(unknown, noTarget), machine.ReasonStatusInvalid, "Available HealthCheck Processing false", "there it stays"},
+		{"one whose cluster came later is judged by its Node", living(available, sick), machine.ReasonNodeUnhealthy, "Unknown HealthCheck Processing false", "there it stays"},
+		{"so is one without a Node", living(available), machine.ReasonNodeGone, "Unknown HealthCheck Processing false", "there it stays"},
 		{"a running machine with a sick Node is doubted", living(running, sick), machine.ReasonNodeUnhealthy, "Unknown HealthCheck Processing false", ""},
 		{"so is one whose Node is gone", living(running, conditionsKnown), machine.ReasonNodeGone, "Unknown HealthCheck Processing false", ""},
 		{"also if its Node was never seen", living(running), machine.ReasonNodeGone, "Unknown HealthCheck Processing false", "there it stays Running, for ever"},
@@ -113,11 +118,14 @@ func consolidated() []situation {
 		{"also if its Node is gone", living(updating, longUpdating), machine.ReasonUpdateTimeout, "InPlaceUpdateFailed InPlaceUpdate Failed false", ""},
 		{"which may take for ever", living(updating, longUpdating, config(&v1alpha1.MachineConfiguration{MachineInPlaceUpdateTimeout: &metav1.Duration{}})), "", stays, ""},
 		{"one that failed may succeed", living(unupdated, healthy, atStep(v1alpha1.ReadyForUpdate), withResult("successful")), machine.ReasonUpdateSucceeded, "InPlaceUpdateSuccessful InPlaceUpdate Successful false", ""},
-		{"one that failed for too long fails", living(unupdated, longUnknown, healthy, healthLast), healthTimeout, "Failed HealthCheck Failed false", ""},
-		{"also of a deployment (DM-08)", living(unupdated, longUnknown, healthy, healthLast, inPool, siblings(true, running), held(1)), healthTimeout, "Failed HealthCheck Failed false", "there it counts itself (DM-08)"},
+		{"one that failed for too long fails", living(unupdated, longUnknown, healthy, atStep(v1alpha1.UpdateFailed), healthLast), healthTimeout, "Failed HealthCheck Failed false", ""},
+		{"also of a deployment (DM-08)", living(unupdated, longUnknown, healthy, atStep(v1alpha1.UpdateFailed), healthLast, inPool, siblings(true, running), held(1)), healthTimeout, "Failed HealthCheck Failed false", "there it counts itself (DM-08)"},
 		{"also if its Node is gone", living(unupdated, longUnknown, healthLast), healthTimeout, "Failed HealthCheck Failed false", ""},
-		{"unless it may take its time", living(unupdated, longUnknown, healthy, copied, patient), "", stays, ""},
+		{"unless it may take its time", living(unupdated, longUnknown, healthy, atStep(v1alpha1.UpdateFailed), copied, patient), "", stays, ""},
 		{"an update of which the Node knows nothing is none", living(updating, healthy), machine.ReasonStatusInvalid, "Unknown HealthCheck Processing false", "there it times out, and a healthy machine is replaced"},
+		{"one whose VM was never initialized is created to the end", living(unknown, seen(machine.Uninitialized)), machine.ReasonStatusInvalid, "CrashLoopBackOff HealthCheck Processing false", "there it fails"},
+		{"also a pending one", living(pending, intended, seen(machine.Uninitialized)), machine.ReasonStatusInvalid, "CrashLoopBackOff HealthCheck Processing false", "there it waits for its timeout"},
+		{"a failed one of which the Node knows nothing is none", living(unupdated, healthy), machine.ReasonStatusInvalid, "Unknown HealthCheck Processing false", "there a healthy machine is replaced"},
 		{"a phase that does not exist is corrected", living("Bogus", healthy), machine.ReasonStatusInvalid, "Unknown HealthCheck Processing false", "there it stays"},
 		{"also before there is a VM", after(phase("Bogus")), machine.ReasonStatusInvalid, "CrashLoopBackOff HealthCheck Processing false", "there it stays"},
 		{"a deletion ends every phase", living(running, leaving), machine.ReasonDeleting, "Terminating Delete Processing false", ""},
@@ -165,15 +173,15 @@ func TestHealth_PhaseAndNode_Matrix(t *testing.T) {
 	const doubt = "Unknown HealthCheck Processing false"
 	for p, want := range map[v1alpha1.MachinePhase]struct{ healthy, unhealthy, missing, deviates string }{
 		v1alpha1.MachinePending:                 {run, stays, stays, ""},
-		v1alpha1.MachineAvailable:               {run, stays, stays, ""},
+		v1alpha1.MachineAvailable:               {run, doubt, doubt, "it would not be replaced otherwise"},
 		v1alpha1.MachineRunning:                 {stays, doubt, doubt, ""},
-		v1alpha1.MachineTerminating:             {run, doubt, doubt, "it is not being deleted, so its health is checked"},
+		v1alpha1.MachineTerminating:             {doubt, doubt, "CrashLoopBackOff HealthCheck Processing false", "it is not being deleted, so the phase is corrected"},
 		v1alpha1.MachineUnknown:                 {run, stays, stays, ""},
 		v1alpha1.MachineFailed:                  {stays, stays, stays, "its owner replaces it already (DM-31)"},
 		v1alpha1.MachineCrashLoopBackOff:        {stays, stays, stays, "its VM is looked for first (DM-31)"},
 		v1alpha1.MachineInPlaceUpdating:         {doubt, doubt, stays, "the Node knows of no update, so the phase is corrected"},
 		v1alpha1.MachineInPlaceUpdateSuccessful: {run, doubt, doubt, "it would not be replaced otherwise"},
-		v1alpha1.MachineInPlaceUpdateFailed:     {stays, stays, stays, ""},
+		v1alpha1.MachineInPlaceUpdateFailed:     {doubt, doubt, stays, "the Node knows of no update, so the phase is corrected"},
 	} {
 		t.Run(string(p), func(t *testing.T) {
 			require.Equal(t, want.healthy, nextStatus(t, living(p, healthy, copied)), want.deviates)

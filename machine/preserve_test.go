@@ -234,7 +234,7 @@ func TestPreservation_NodeNotRead_Waits(t *testing.T) {
 		},
 		"without a request": {living(v1alpha1.MachineRunning, unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
 		"a lost name is not taken for a Node that says nothing": {
-			living(v1alpha1.MachineRunning, lost, looked, asks("-", "-", "now"), ending(time.Hour), vm(machine.VMView{Presence: machine.Absent, Asked: "GetMachineStatus", SeenAt: now})),
+			living(v1alpha1.MachineRunning, lost, looked, asks("-", "-", "now"), ending(time.Hour), vm(machine.VMView{Presence: machine.Present, Asked: "GetMachineStatus", SeenAt: now})),
 			"nothing (NotObserved: the name of the node, which may have the preserve annotation, is not known); waits for machine/m: NotObserved: the name of the node, which may have the preserve annotation, is not known; waits for machine/m: NotObserved: the name of its node is not known",
 		},
 		"a machine on its way is preserved too": {after(intended, asks("now", "-", "-")), `record phase "", Create Processing (Preserved: until 2026-03-05T12:00:00Z)`},
@@ -424,11 +424,11 @@ func TestPreserveValue_SetAndMachine_Agree(t *testing.T) {
 var nodesOfFailed = map[string]change{
 	"its own":              func(*machine.Observation) {},
 	"gone":                 func(in *machine.Observation) { in.Node.Node = nil },
-	"of another machine":   onNode(func(n *corev1.Node) { n.Labels[v1alpha1.MachineNameLabelKey] = "other" }),
+	"of another machine":   ofAnother,
 	"none":                 func(in *machine.Observation) { delete(in.Machine.Labels, v1alpha1.NodeLabelKey); in.Node.Node = nil },
 	"none, and no cluster": noTarget,
 	"older, of another VM": onNode(func(n *corev1.Node) {
-		delete(n.Labels, v1alpha1.MachineNameLabelKey)
+		delete(unmark(n).Labels, v1alpha1.MachineNameLabelKey)
 		n.CreationTimestamp, n.Spec.ProviderID = metav1.NewTime(now.Add(-10*365*24*time.Hour)), "simulated:///other"
 	}),
 }

@@ -16,7 +16,7 @@ import (
 // deletes the machine. The result is zero in these cases:
 //
 //   - The machine is nil, is not Failed, or is being deleted.
-//   - The Node is missing, was not read, or belongs to another machine.
+//   - The Node is missing, was not read, or is that of another VM or machine.
 //   - Ready is not True, or became True before the machine failed. The Node of a VM that has
 //     vanished stays Ready for a while.
 //   - The phase has no time, or one after now.

@@ -133,7 +133,7 @@ func (f *fleet) step(i int) {
 		in := living(v1alpha1.MachineUnknown, noClass)
 		in.Machine = f.cached[i]
 		in.Node.Node = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Finalizers: []string{v1alpha1.NodeFinalizerName},
-			Labels: map[string]string{v1alpha1.MachineNameLabelKey: in.Machine.Name, "pool": "a"}, Annotations: after(sick).Node.Node.Annotations}}
+			Labels: map[string]string{v1alpha1.MachineNameLabelKey: in.Machine.Name, "pool": "a", v1alpha1.LabelKeyNodeUpdateResult: v1alpha1.LabelValueNodeUpdateFailed}, Annotations: after(sick).Node.Node.Annotations}}
 		f.look(&in)
 		f.busy[i] = &in
 	}

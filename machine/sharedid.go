@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -17,9 +19,11 @@ import (
 type ownership uint8
 
 const (
-	ownVM     ownership = iota // this machine: no other machine has the ID, or there is evidence
-	sharedVM                   // not known: several machines have the ID, and there is no evidence
-	foreignVM                  // another machine: there is evidence
+	ownVM     ownership = iota // this machine: the provider has named the VM, or there is no ID
+	unknownVM                  // the provider has not answered
+	sharedVM                   // the provider cannot answer, and several machines have the ID
+	foreignVM                  // another machine or none: the provider has no VM with this ID for the name of the machine
+	rivalVM                    // the machine with the better claim on the VM that the provider has for this name
 )
 
 // sameIDMachines returns the names of the other machines with the same provider ID, sorted. The
@@ -44,34 +48,27 @@ func (l *logic) sameIDMachines() []string {
 	return slices.Compact(names)
 }
 
-// ownership returns which machine owns the VM with the recorded provider ID. The evidence is the
-// name of a machine on the Node with that ID, and the name for which the provider lists the VM.
-// They have to agree, and to be the name of a machine with the ID.
+// ownership returns which machine owns the VM with the recorded provider ID. The provider says so,
+// or a record of an earlier proof on the Node with the ID.
 func (l *logic) ownership() ownership {
-	others := l.sameIDMachines()
-	if len(others) == 0 {
+	id, named, node := l.m.Spec.ProviderID, l.named(), l.in.Node.Node
+	switch {
+	case named.ProviderID != "" && l.betterClaim("", named.ProviderID) != nil:
+		return rivalVM
+	case id == "", nodeops.SameInstance(id, named.ProviderID):
 		return ownVM
-	}
-	var evidence []string
-	if name := l.in.ProviderID.ListedFor; name != "" {
-		evidence = append(evidence, name)
-	}
-	if node := l.in.Node.Node; node != nil {
-		id := nodeops.NormalizeProviderID(node.Spec.ProviderID)
-		if name := node.Labels[v1alpha1.MachineNameLabelKey]; name != "" && id == nodeops.NormalizeProviderID(l.m.Spec.ProviderID) {
-			evidence = append(evidence, name)
-		}
-	}
-	slices.Sort(evidence)
-	switch evidence = slices.Compact(evidence); {
-	case len(evidence) != 1:
-		return sharedVM
-	case evidence[0] == l.m.Name:
-		return ownVM
-	case slices.Contains(others, evidence[0]):
+	case named.ProviderID != "":
 		return foreignVM
-	default:
+	case node != nil && marked(l.m, node) && nodeops.SameInstance(id, node.Spec.ProviderID):
+		return ownVM
+	case named.AskedAt.IsZero():
+		return unknownVM
+	case !l.in.VM.Blind:
+		return foreignVM
+	case len(l.sameIDMachines()) > 0:
 		return sharedVM
+	default:
+		return ownVM
 	}
 }
 
@@ -79,12 +76,20 @@ func (l *logic) ownership() ownership {
 // with the recorded provider ID belongs, or may belong, to another machine.
 func (l *logic) deletesByName() bool { return l.ownership() != ownVM }
 
-// ownsNode reports whether the Node may belong to the machine. The Node of a VM of another machine
-// does not. For a machine that is being deleted, the Node of a VM that may belong to another
-// machine does not either.
-func (l *logic) ownsNode() bool {
-	own := l.ownership()
-	return own == ownVM || own == sharedVM && l.m.DeletionTimestamp.IsZero()
+// nameTaken waits until the creation timeout, because the provider has the VM of another machine for the
+// name of this machine.
+func (l *logic) nameTaken(other *v1alpha1.Machine) Decision {
+	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, fmt.Sprintf(
+		"the VM %s, which the provider has for the name of the machine, belongs to machine %s/%s", l.in.VM.Named.ProviderID, other.Namespace, other.Name))
+	switch {
+	case l.expired():
+		return l.failCreation("")
+	case !sameOperation(op, l.m.Status.LastOperation):
+		return l.recordOperation(ReasonProviderIDShared, op)
+	}
+	return l.holdToJoin(machinist.Hold{
+		Subject: "machine/" + other.Name, Reason: ReasonProviderIDShared, Message: op.Description, Until: l.now.Add(time.Minute),
+	})
 }
 
 // sharedText returns the message for a shared provider ID: the other machines, and what to do.

@@ -3,6 +3,7 @@
 package machine_test
 
 import (
+	"maps"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -22,14 +24,16 @@ func sharer(name string) *v1alpha1.Machine {
 	return m
 }
 
-// shared returns machine m, which is being deleted, beside one with its provider ID.
-// The Node carries the name of a machine, if that is not empty.
-func shared(nodeNames, listedFor string, changes ...change) machine.Observation {
+// shared returns machine m, which is being deleted, beside one with its provider ID. The provider
+// has the VM with the ID vmOfName for its name. The Node has the name of a machine, if that is not
+// empty, and no mark.
+func shared(nodeNames, vmOfName string, changes ...change) machine.Observation {
 	in := after(withID, phase(v1alpha1.MachineTerminating), node(ready(corev1.ConditionTrue)))
 	in.Machine.DeletionTimestamp = &metav1.Time{Time: now.Add(-time.Minute)}
 	in.Node.Node.Spec.ProviderID = "simulated:///1"
-	in.Node.Node.Labels = map[string]string{v1alpha1.MachineNameLabelKey: nodeNames}
-	in.ProviderID = machine.ProviderIDView{Compared: true, Others: []*v1alpha1.Machine{nil, in.Machine, sharer("b"), newMachine("c")}, ListedFor: listedFor}
+	unmark(in.Node.Node).Labels = map[string]string{v1alpha1.MachineNameLabelKey: nodeNames}
+	in.ProviderID = machine.ProviderIDView{Compared: true, Others: []*v1alpha1.Machine{nil, in.Machine, sharer("b"), newMachine("c")}}
+	in.VM.Named = machine.NamedVM{AskedAt: now, ProviderID: vmOfName}
 	in.Attachments.Looked = true
 	for _, c := range changes {
 		c(&in)
@@ -37,37 +41,46 @@ func shared(nodeNames, listedFor string, changes ...change) machine.Observation 
 	return in
 }
 
+// unmark removes the record of the proof from a Node, and returns the Node.
+func unmark(n *corev1.Node) *corev1.Node {
+	n.Annotations = maps.Clone(n.Annotations)
+	delete(n.Annotations, v1alpha1.MachineUIDAnnotation)
+	return n
+}
+
 // outcome carries out what comes first, and returns what is decided of the VM.
-func outcome(t *testing.T, in machine.Observation) machine.Decision {
+func outcome(t *testing.T, in machine.Observation) (machine.Decision, machine.Observation) {
 	t.Helper()
 	w := newWorld(in)
 	for range 8 {
 		goesOn, err := w.step()
 		require.NoError(t, err)
-		if _, calls := w.last.Action.(machine.DeleteVM); calls || !goesOn {
+		if operationOf(w.last.Action) == driver.OpDeleteMachine || !goesOn {
 			break
 		}
 	}
-	return w.last
+	return w.last, w.in
 }
 
 func TestSharedProviderID_Deletion_OnlyByOwner(t *testing.T) {
 	const byID, byName, waits = "delete the VM", "delete the VM that has the name of the machine", "waits"
+	blind := func(in *machine.Observation) { in.VM.Blind = true }
+	mark := onNode(func(n *corev1.Node) { n.Annotations = map[string]string{v1alpha1.MachineUIDAnnotation: "uid-m"} })
 	for name, tc := range map[string]struct {
 		in   machine.Observation
 		want string
 	}{
-		"its own name on the node":           {shared("m", ""), byID},
-		"the other's name on the node":       {shared("b", ""), byName},
-		"the other's name in the list":       {shared("", "b"), byName},
-		"no proof":                           {shared("", ""), waits},
-		"proofs that disagree":               {shared("m", "b"), waits},
-		"the name of a machine without it":   {shared("", "c"), waits},
-		"no proof, and force":                {shared("", "", byForce), byName},
-		"the node of another VM proves none": {shared("m", "", otherNode), waits},
+		"the VM of its name":                            {shared("", "simulated:///1"), byID},
+		"the VM of its name, and another's on the Node": {shared("b", "simulated:///1"), byID},
+		"another VM has its name":                       {shared("m", "simulated:///3"), byName},
+		"no VM has its name":                            {shared("m", ""), byName},
+		"a mark on the Node":                            {shared("b", "", mark), byID},
+		"the provider cannot say":                       {shared("m", "", blind), waits},
+		"the provider cannot say, and force":            {shared("m", "", blind, byForce), byName},
+		"the node of another VM proves none":            {shared("m", "", mark, otherNode), byName},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := outcome(t, tc.in)
+			d, _ := outcome(t, tc.in)
 			if tc.want == waits {
 				require.Nil(t, d.Action, d.String())
 				require.Equal(t, machine.ReasonProviderIDShared, d.Reason)
@@ -79,9 +92,9 @@ func TestSharedProviderID_Deletion_OnlyByOwner(t *testing.T) {
 			require.Equal(t, tc.want, d.Action.String())
 		})
 	}
-	in := shared("m", "m")
+	in := shared("m", "simulated:///1")
 	in.ProviderID = machine.ProviderIDView{}
-	d := outcome(t, in)
+	d, _ := outcome(t, in)
 	require.Nil(t, d.Action, "the provider IDs were not compared: %s", d)
 	require.Equal(t, machine.ReasonProviderIDShared, d.Reason)
 }
@@ -121,19 +134,19 @@ func TestSharedProviderID_Law_NoDeletionWithoutProof(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		in := anyExit(r)
 		in.Machine.Spec.ProviderID = "simulated:///1"
-		in.ProviderID = machine.ProviderIDView{Compared: r.IntN(4) > 0, Others: []*v1alpha1.Machine{sharer("b")}, ListedFor: pick(r, "", "m", "b", "c")}
-		proved := in.ProviderID.Compared && in.ProviderID.ListedFor == in.Machine.Name
+		in.ProviderID = machine.ProviderIDView{Compared: r.IntN(4) > 0, Others: []*v1alpha1.Machine{sharer("b")}}
+		in.VM.Named = machine.NamedVM{AskedAt: now, ProviderID: pick(r, "", "simulated:///1", "simulated:///3")}
 		if node := in.Node.Node; node != nil {
 			node.Spec.ProviderID = pick(r, "", "simulated:///1", "simulated:///2")
 			node.Labels = map[string]string{v1alpha1.MachineNameLabelKey: pick(r, "", in.Machine.Name, "b")}
-			if name := node.Labels[v1alpha1.MachineNameLabelKey]; node.Spec.ProviderID == "simulated:///1" && name != "" {
-				proved = in.ProviderID.Compared && name == in.Machine.Name && (in.ProviderID.ListedFor == "" || in.ProviderID.ListedFor == name)
-			}
+			node.Annotations = map[string]string{v1alpha1.MachineUIDAnnotation: pick(r, "", string(in.Machine.UID), "uid-b")}
 		}
-		d := outcome(t, in)
-		if a, ok := d.Action.(machine.DeleteVM); ok && !a.ByName {
+		d, in := outcome(t, in)
+		if a, ok := d.Action.(machine.CallDriver); ok && a.Operation == driver.OpDeleteMachine && !a.ByName {
 			deletions++
-			require.True(t, proved, "seed %d: %s", seed, d)
+			node, named := in.Node.Node, in.VM.Named.ProviderID
+			marked := node != nil && node.Spec.ProviderID == "simulated:///1" && node.Annotations[v1alpha1.MachineUIDAnnotation] == string(in.Machine.UID)
+			require.True(t, in.ProviderID.Compared && (named == "simulated:///1" || named == "" && marked), "seed %d: %s", seed, d)
 		}
 	}
 	require.Greater(t, deletions, 20)

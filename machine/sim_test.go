@@ -64,7 +64,7 @@ var views = map[incident]change{
 }
 
 var incidents = append(slices.Sorted(maps.Keys(views)),
-	crashBefore, crashAfter, fails, answerLost, halfDone, deleted, slow, late, staleRead)
+	crashBefore, crashAfter, fails, answerLost, halfDone, muteBefore, muteAfter, deleted, slow, late, staleRead)
 
 // plan says what goes wrong at which point, counted from 0.
 type plan func(point int) incident
@@ -105,6 +105,14 @@ type sim struct {
 	// needsToken says that the user data have a place for a bootstrap token.
 	needsToken bool
 	random     *rand.ChaCha8
+	// stranger writes phases.
+	stranger stranger
+	// outage freezes the controller.
+	outage outage
+	// unread is when no Node can be read.
+	unread unread
+	// disturbed is the end of the last incident.
+	disturbed time.Time
 	// ahead is by how much the clock of the API servers is ahead of the controller's.
 	ahead time.Duration
 	// decided and called count decisions and driver calls.
@@ -122,12 +130,13 @@ type volumes struct {
 
 // memory is what a controller keeps of a machine, and loses in a crash.
 type memory struct {
-	first  time.Time // when the machine was seen first
-	vm     machine.VMView
-	drain  machine.DrainView
-	rounds int
-	empty  time.Time // when the last pod was seen to have gone
-	gone   bool      // the provider has said so
+	readNode bool      // a LookForNode of this pass has answered
+	first    time.Time // when the machine was seen first
+	vm       machine.VMView
+	drain    machine.DrainView
+	rounds   int
+	empty    time.Time // when the last pod was seen to have gone
+	gone     bool      // the provider has said so
 }
 
 var errCrash = errors.New("crash")
@@ -217,7 +226,7 @@ func (s *sim) due() string {
 
 // passTime moves the clock to the next moment at which something happens.
 func (s *sim) passTime() bool {
-	next := machinist.Earliest(s.cloud.NextChange(), s.deleteAt)
+	next := machinist.Earliest(s.cloud.NextChange(), machinist.Earliest(s.deleteAt, s.stranger.at, s.outage.requestAt))
 	for _, at := range s.wake {
 		next = machinist.Earliest(next, at)
 	}
@@ -231,6 +240,9 @@ func (s *sim) passTime() bool {
 		s.clock.SetTime(next)
 		s.busy = 0
 	}
+	s.strangers()
+	s.frozen()
+	s.checkUnread()
 	if !s.deleteAt.IsZero() && !s.clock.Now().Before(s.deleteAt) {
 		s.deleteAt = time.Time{}
 		for name := range s.machines {
@@ -280,6 +292,7 @@ func (s *sim) pass(name string) {
 		kept = &memory{first: s.clock.Now()}
 		s.memory[m.UID] = kept
 	}
+	kept.readNode = kept.readNode && !s.unread.at(s.clock.Now())
 	for m != nil && len(s.faults) == 0 {
 		in := s.observe(m, kept, omen)
 		d := machine.Decide(in, s.policy, s.clock.Now())
@@ -347,21 +360,27 @@ func (s *sim) observe(m *v1alpha1.Machine, kept *memory, omen incident) machine.
 
 		ProviderID: machine.ProviderIDView{Compared: true},
 		Tokens:     machine.TokensView{Looked: true, Secrets: s.tokensOf(m.UID)},
+		Freeze:     s.outage.freeze(s.clock.Now()),
 	}
 	if name := cmp.Or(machine.NodeNameOf(m, kept.vm), s.nodeOf(m)); name != "" {
 		in.Node.Node, in.Node.Name = s.node(name), name
 		in.Attachments = machine.AttachmentsView{Looked: true, Attachments: s.attached(name, true)}
 	}
+	kept.readNode = kept.readNode && (omen != noIncident || s.unread.at(s.clock.Now()))
 	if blinds := views[omen]; blinds != nil {
-		blinds(&in)
+		node := in.Node
+		if blinds(&in); kept.readNode {
+			in.Node = node
+		}
 		asks := in.Class.Class != nil && in.Class.Problem == ""
 		s.nameless[m.Name] = s.nameless[m.Name] || !asks && !m.DeletionTimestamp.IsZero() && s.nodeOf(m) == ""
 	}
+	s.hideNode(&in, kept)
 	return in
 }
 
 // step carries out one effect, with what goes wrong at this point.
-func (s *sim) step(m *v1alpha1.Machine, kept *memory, do machine.Action) (*v1alpha1.Machine, error) {
+func (s *sim) step(m *v1alpha1.Machine, kept *memory, do machinist.Action) (*v1alpha1.Machine, error) {
 	b := noIncident
 	if s.plan != nil {
 		b = s.plan(s.point)
@@ -385,6 +404,9 @@ func (s *sim) step(m *v1alpha1.Machine, kept *memory, do machine.Action) (*v1alp
 	if b == late {
 		s.clock.Step(31 * time.Second)
 	}
+	if b != noIncident {
+		s.disturbed = s.clock.Now()
+	}
 	if b == crashAfter {
 		return nil, s.crash()
 	}
@@ -400,9 +422,9 @@ func (s *sim) crash() error {
 	return errCrash
 }
 
-func (s *sim) act(m *v1alpha1.Machine, kept *memory, do machine.Action, b incident) (*v1alpha1.Machine, error) {
-	if calls(do) {
-		s.call(m, kept, do, b)
+func (s *sim) act(m *v1alpha1.Machine, kept *memory, do machinist.Action, b incident) (*v1alpha1.Machine, error) {
+	if a, calls := do.(machine.CallDriver); calls {
+		s.call(m, kept, a, b)
 		return m, nil
 	}
 	if b == fails || b == halfDone {
@@ -414,9 +436,10 @@ func (s *sim) act(m *v1alpha1.Machine, kept *memory, do machine.Action, b incide
 		after, err = s.write(a.Machine, do)
 	case machine.UpdateStatus:
 		after, err = s.write(a.Machine, do)
-	case machine.DeleteMachine:
-		s.remove(a.Name)
-		after = s.machines[a.Name].DeepCopy()
+	case machinist.Delete:
+		after = s.delete(m, a.Object)
+	case machinist.Refresh: // the next observation has the Node
+		kept.readNode = true
 	case machine.DrainNode:
 		kept.drain = kept.drain.AfterRound(a, s.round(kept, a), s.clock.Now())
 	case machine.CreateToken:
@@ -425,8 +448,6 @@ func (s *sim) act(m *v1alpha1.Machine, kept *memory, do machine.Action, b incide
 		delete(s.tokens, a.Name)
 	case machine.DeleteAttachments:
 		s.deleteAttachments(m, a)
-	case machine.DeleteNode:
-		s.deleteNode(a)
 	case machine.UpdateNode:
 		s.writeNode(a.Node.Name, do)
 	case machine.UpdateNodeCapacity:
@@ -445,18 +466,9 @@ func (s *sim) act(m *v1alpha1.Machine, kept *memory, do machine.Action, b incide
 	return after, err
 }
 
-// calls reports whether an effect is a driver call.
-func calls(do machine.Action) bool {
-	switch do.(type) {
-	case machine.LookForVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM:
-		return true
-	}
-	return false
-}
-
 // call makes a driver call.
-func (s *sim) call(m *v1alpha1.Machine, kept *memory, do machine.Action, b incident) {
-	if f := kept.vm.Failure; f.Code != codes.OK && kept.vm.Asked == operationOf(do) && !s.clock.Now().After(f.At) {
+func (s *sim) call(m *v1alpha1.Machine, kept *memory, do machine.CallDriver, b incident) {
+	if f := kept.vm.Failure; f.Code != codes.OK && kept.vm.Asked == do.Operation && !s.clock.Now().After(f.At) {
 		s.fault("%s is called again at once after %s", f.Operation, f.Message)
 	}
 	if kind, ok := map[incident]drivertest.FaultKind{
@@ -466,23 +478,23 @@ func (s *sim) call(m *v1alpha1.Machine, kept *memory, do machine.Action, b incid
 			codes.ResourceExhausted, codes.Canceled, codes.Unauthenticated, codes.Code(99))
 		defer s.cloud.Inject(drivertest.Fault{Kind: kind, Code: code, Steps: s.rng.IntN(3), LastKnownState: pick(s.rng, "", "half-way")})()
 	}
-	switch a := do.(type) {
-	case machine.CreateVM:
-		if s.checkCreate(m); s.needsToken && !a.Token.Expires().After(s.clock.Now()) {
+	switch do.Operation {
+	case driver.OpCreateMachine:
+		if s.checkCreate(m); s.needsToken && !do.Token.Expires().After(s.clock.Now()) {
 			s.fault("the VM of %s is made without a token to join with", m.Name)
 		}
-	case machine.InitializeVM:
+	case driver.OpInitializeMachine:
 		if s.machines[m.Name].Spec.ProviderID == "" {
 			s.fault("a VM is initialized whose identity is not written down")
 		}
-	case machine.DeleteVM:
+	case driver.OpDeleteMachine:
 		if m.DeletionTimestamp.IsZero() {
 			s.fault("the VM of a machine is deleted that is not being deleted")
 		}
 		s.checkDetached(m, kept)
 	}
 	s.called++
-	answer, err := machine.Call(context.Background(), s.cloud, do, m, class(), s.cloud.Secret("shoot", "small"))
+	answer, err := machine.Call(context.Background(), s.driver(b), do, m, class(), s.cloud.Secret("shoot", "small"))
 	if err != nil {
 		s.fault("%s of %s cannot be called: %v", do, m.Name, err)
 	}
@@ -494,18 +506,10 @@ func (s *sim) call(m *v1alpha1.Machine, kept *memory, do machine.Action, b incid
 	s.note("%s: %s answers %v", m.Name, answer.Operation, answer.Err)
 }
 
-// operationOf returns the operation that an effect calls.
-func operationOf(do machine.Action) driver.Operation {
-	switch do.(type) {
-	case machine.LookForVM:
-		return driver.OpGetMachineStatus
-	case machine.CreateVM:
-		return driver.OpCreateMachine
-	case machine.InitializeVM:
-		return driver.OpInitializeMachine
-	default:
-		return driver.OpDeleteMachine
-	}
+// operationOf returns the operation that an effect calls, or "" if it is no driver call.
+func operationOf(do machinist.Action) driver.Operation {
+	a, _ := do.(machine.CallDriver)
+	return a.Operation
 }
 
 // checkCreate asserts that the intent is durable, and the VM not known.
@@ -586,7 +590,7 @@ func (s *sim) checkDetached(m *v1alpha1.Machine, kept *memory) {
 	node := s.nodeOf(m)
 	waited := s.policy.DetachTimeout > 0 && !s.clock.Now().Before(kept.empty.Add(s.policy.DetachTimeout))
 	for _, va := range s.attached(node, forced(m)) {
-		if va.DeletionTimestamp.IsZero() && !waited && s.nodes[node] != nil && !kept.gone {
+		if va.DeletionTimestamp.IsZero() && !waited && s.nodes[node] != nil && !kept.gone && !s.mayForce(m) {
 			s.fault("the VM of %s is deleted while %s is attached", m.Name, va.Name)
 		}
 	}
@@ -636,7 +640,7 @@ func (s *sim) put(m *v1alpha1.Machine) *v1alpha1.Machine {
 
 // write stores metadata and spec of a machine, or its status. It asserts that the
 // provider ID stays, and that a machine is let go only without a rest.
-func (s *sim) write(m *v1alpha1.Machine, do machine.Action) (*v1alpha1.Machine, error) {
+func (s *sim) write(m *v1alpha1.Machine, do machinist.Action) (*v1alpha1.Machine, error) {
 	const ours = v1alpha1.MCMFinalizerName
 	have := s.machines[m.Name]
 	switch {
@@ -700,7 +704,7 @@ func (s *sim) nodeOf(m *v1alpha1.Machine) string {
 // join is what a kubelet does.
 func (s *sim) join(name, uid string) {
 	s.putNode(&corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: machineUID(uid)},
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: machineUID(uid), CreationTimestamp: metav1.NewTime(s.now()).Rfc3339Copy()},
 		Spec:       corev1.NodeSpec{ProviderID: uid},
 		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
 			{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(s.now())},
@@ -711,7 +715,7 @@ func (s *sim) join(name, uid string) {
 func (s *sim) node(name string) *corev1.Node { return s.nodes[name].DeepCopy() }
 
 // writeNode carries out a write of a Node, if that is there.
-func (s *sim) writeNode(name string, do machine.Action) {
+func (s *sim) writeNode(name string, do machinist.Action) {
 	in := machine.Observation{Node: machine.NodeView{Node: s.node(name)}}
 	if in.Node.Node != nil && carriedOut(&in, do, s.clock.Now()) {
 		s.putNode(in.Node.Node)
@@ -724,14 +728,21 @@ func (s *sim) putNode(node *corev1.Node) {
 	s.concerned(node.Name)
 }
 
-func (s *sim) deleteNode(a machine.DeleteNode) {
-	name := a.Node.Name
-	if have := s.nodes[name]; have != nil && have.UID == a.Node.UID {
+// delete deletes the machine m or its Node, and returns the machine.
+func (s *sim) delete(m *v1alpha1.Machine, o machinist.Object) *v1alpha1.Machine {
+	name := o.GetName()
+	node, ok := o.(*corev1.Node)
+	if !ok {
+		s.remove(name)
+		return s.machines[name].DeepCopy()
+	}
+	if have := s.nodes[name]; have != nil && have.UID == node.UID {
 		delete(s.nodes, name)
 		delete(s.detachAt, name)
 		delete(s.detached, name)
 		s.concerned(name)
 	}
+	return m
 }
 
 // createToken makes a bootstrap token of a machine.
@@ -772,7 +783,7 @@ func (s *sim) attached(node string, all bool) []*storagev1.VolumeAttachment {
 
 // deleteAttachments marks them; as the Node does not answer, they stay.
 func (s *sim) deleteAttachments(m *v1alpha1.Machine, a machine.DeleteAttachments) {
-	if !forced(m) {
+	if !forced(m) && !s.mayForce(m) {
 		s.fault("attachments of %s are deleted without force", m.Name)
 	}
 	for _, va := range a.Attachments {
@@ -856,6 +867,13 @@ func schedule(seed uint64) error {
 			m.Labels = map[string]string{v1alpha1.LabelKeyForceDeletion: "true"}
 		}
 		s.create(m)
+	}
+	if rng.IntN(3) == 0 {
+		s.stranger.at = s.clock.Now().Add(time.Duration(rng.Int64N(int64(5 * time.Minute))))
+	}
+	s.outage = anyOutage(seed, s.clock.Now())
+	if s.outage.from.IsZero() {
+		s.drawUnread(seed)
 	}
 	return s.run()
 }

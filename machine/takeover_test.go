@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -19,13 +21,13 @@ type progress struct{ drained, detached, vmDeleted bool }
 // takenOver finds out by asking what the next step is.
 func takenOver(changes ...change) progress {
 	p := machine.DefaultPolicy()
-	decide := func(more ...change) machine.Action {
+	decide := func(more ...change) machinist.Action {
 		return machine.Decide(terminating(append(more, changes...)...), p, now).Action
 	}
 	var got progress
-	switch decide(node(markedAgo(time.Hour)), attached("csi-1")).(type) {
-	case machine.DeleteVM:
-		got.drained, got.detached = true, true
+	switch a := decide(node(markedAgo(time.Hour)), attached("csi-1")).(type) {
+	case machine.CallDriver:
+		got.drained, got.detached = a.Operation == driver.OpDeleteMachine, a.Operation == driver.OpDeleteMachine
 	case machine.DeleteAttachments:
 		got.drained = true
 	}
@@ -122,11 +124,11 @@ func TestTakeOver_LaterCondition_NodeIsDrained(t *testing.T) {
 		in := terminating(handed(text), attached(), node(markedAgo(30*time.Second)))
 		require.IsType(t, machine.DrainNode{}, machine.Decide(in, machine.DefaultPolicy(), now).Action, text)
 		in = terminating(handed(text), attached(), node(markedAgo(31*time.Second)))
-		require.IsType(t, machine.DeleteVM{}, machine.Decide(in, machine.DefaultPolicy(), now).Action, text)
+		require.Equal(t, driver.OpDeleteMachine, operationOf(machine.Decide(in, machine.DefaultPolicy(), now).Action), text)
 	}
 	// But one whose VM is gone is not worth it.
 	in := terminating(handed("VM deletion was successful. "+markerE), attached(), node(markedAgo(0)))
-	require.IsType(t, machine.DeleteVM{}, machine.Decide(in, machine.DefaultPolicy(), now).Action)
+	require.Equal(t, driver.OpDeleteMachine, operationOf(machine.Decide(in, machine.DefaultPolicy(), now).Action))
 }
 
 // FuzzTakeOver is DM-04: whatever a description says, only a whole one of a known

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 const (
@@ -23,9 +25,19 @@ const (
 
 // createVM creates the VM. It needs a bootstrap token if the user data has the placeholder and
 // there is a target cluster.
+//
+// The intent to have a VM is recorded before.
 func (l *logic) createVM() Decision {
+	if !l.intended() {
+		op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine)
+		request := l.acceptedRequest(ReasonNoVM)
+		return l.record(ReasonNoVM, op.Description, func(s *v1alpha1.MachineStatus) {
+			s.LastOperation = op
+			stating(request)(s)
+		})
+	}
 	if l.in.Node.NoTarget || !l.in.Class.NeedsToken {
-		return l.do(CreateVM{}, ReasonNoVM, "")
+		return l.do(CallDriver{Operation: driver.OpCreateMachine}, ReasonNoVM, "")
 	}
 	if !l.in.Tokens.Looked {
 		return l.holdToJoin(l.tokensUnseen())
@@ -42,7 +54,7 @@ func (l *logic) createVM() Decision {
 	}
 	switch {
 	case !best.IsZero():
-		return l.do(CreateVM{Token: best}, ReasonNoVM, "")
+		return l.do(CallDriver{Operation: driver.OpCreateMachine, Token: best}, ReasonNoVM, "")
 	case useless != nil:
 		return l.deleteToken(useless, "it is expired or invalid")
 	default:
@@ -59,6 +71,9 @@ func (l *logic) tokensUnseen() machinist.Hold {
 
 // tokenNeeded returns until when the token of a VM that is created now has to be valid.
 func (l *logic) tokenNeeded() time.Time {
+	if l.blocked() && l.p.CreationTimeout > 0 { // the timeout begins when the VM exists
+		return l.now.Add(l.p.CreationTimeout / 2)
+	}
 	if end := l.creationDeadline(); !end.IsZero() {
 		return end
 	}

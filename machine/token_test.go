@@ -166,7 +166,7 @@ func TestBootstrapToken_TextAndJSON_OnlyTheID(t *testing.T) {
 	token := tokenOf(secret)
 	in := after(intended, needsToken, tokens(secret), vm(machine.VMView{Presence: machine.Absent}))
 	d := lawful(t, in, machine.DefaultPolicy())
-	require.Equal(t, token.Reveal(), d.Action.(machine.CreateVM).Token.Reveal())
+	require.Equal(t, token.Reveal(), d.Action.(machine.CallDriver).Token.Reveal())
 	type hidden struct{ token machine.BootstrapToken }
 	for name, v := range map[string]any{
 		"token": token, "pointer": &token, "in a field": hidden{token}, "in a list": []machine.BootstrapToken{token},
@@ -231,7 +231,7 @@ func TestBootstrapToken_Creation_BeforeTheVM(t *testing.T) {
 	check(t, machine.DefaultPolicy(), table)
 
 	d := lawful(t, creating(tokens(newToken(2, now), good, newToken(3, now.Add(time.Hour)))), machine.DefaultPolicy())
-	require.Equal(t, tokenOf(newToken(3, now.Add(time.Hour))).ID(), d.Action.(machine.CreateVM).Token.ID(), "the one that lasts")
+	require.Equal(t, tokenOf(newToken(3, now.Add(time.Hour))).ID(), d.Action.(machine.CallDriver).Token.ID(), "the one that lasts")
 	d = lawful(t, creating(tokens(newToken(1, now))), machine.DefaultPolicy())
 	require.Equal(t, machine.DeleteToken{Namespace: "kube-system", Name: newToken(1, now).Name, UID: "token-uid-1"}, d.Action)
 }
@@ -251,7 +251,7 @@ func TestBootstrapToken_NotNeeded_IsDeleted(t *testing.T) {
 		"without a cluster there are none":            {living(v1alpha1.MachineAvailable, noTarget, mine), "nothing (Available)"},
 	}
 	for _, p := range []v1alpha1.MachinePhase{
-		v1alpha1.MachineRunning, v1alpha1.MachineUnknown, v1alpha1.MachineFailed, v1alpha1.MachineTerminating,
+		v1alpha1.MachineRunning, v1alpha1.MachineUnknown, v1alpha1.MachineFailed,
 		v1alpha1.MachineInPlaceUpdating, v1alpha1.MachineInPlaceUpdateSuccessful, v1alpha1.MachineInPlaceUpdateFailed,
 	} {
 		table["in phase "+string(p)] = decisionCase{living(p, healthy, copied, mine), gone}
@@ -290,11 +290,11 @@ func TestBootstrapToken_RandomTokens_EndInAValidOne(t *testing.T) {
 				require.Equal(t, types.UID("uid-m"), machine.TokenOwner(secrets[max(i, 0)]))
 				require.Equal(t, corev1.SecretTypeBootstrapToken, secrets[max(i, 0)].Type)
 			}
-			if _, ok := w.last.Action.(machine.CreateVM); ok {
+			if operationOf(w.last.Action) == driver.OpCreateMachine {
 				break
 			}
 		}
-		a, ok := w.last.Action.(machine.CreateVM)
+		a, ok := w.last.Action.(machine.CallDriver)
 		require.True(t, ok, "seed %d: %s", seed, w.last)
 		require.False(t, a.Token.IsZero())
 		require.True(t, a.Token.Expires().After(now))

@@ -57,8 +57,10 @@ func (l *logic) holds(g guard) bool {
 	case ifReplaceable:
 		_, waits := l.replacement()
 		return !waits
-	case ifIdentified:
-		return !l.in.Node.NoTarget && l.m.Spec.ProviderID != ""
+	case ifHasNode:
+		return l.ownNode() != nil
+	case ifWithoutTarget:
+		return l.in.Node.NoTarget && l.m.Spec.ProviderID != ""
 	default:
 		return true
 	}

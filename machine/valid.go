@@ -13,7 +13,7 @@ import (
 )
 
 // validCondition returns the condition Valid of the machine, or nil if the object is valid. For a
-// machine that is being deleted only the provider ID is checked.
+// machine that is being deleted only the provider ID and the Node are checked.
 func (l *logic) validCondition() *corev1.NodeCondition {
 	var errs field.ErrorList
 	reason, stays := ReasonPartlyIgnored, l.m.DeletionTimestamp.IsZero()
@@ -21,6 +21,9 @@ func (l *logic) validCondition() *corev1.NodeCondition {
 		if errs = Validate(l.m); len(errs) > 0 {
 			reason = ReasonInvalid
 		}
+	}
+	if strange := l.strangeNode(); len(strange) > 0 {
+		errs, reason = append(errs, strange...), ReasonNodeUnproven
 	}
 	if shared := l.sharedErrors(); len(shared) > 0 {
 		errs, reason = append(errs, shared...), ReasonProviderIDShared
@@ -81,17 +84,28 @@ func withValid(conditions []corev1.NodeCondition, own *corev1.NodeCondition) []c
 	return conditions
 }
 
-// withNodeConditions returns a copy of the conditions of a Node, with the condition Valid that is
-// recorded on the machine.
+// ownConditions are the types of conditions of a Machine that are not conditions of its Node.
+var ownConditions = []corev1.NodeConditionType{v1alpha1.MachineValid, v1alpha1.MachineVMRequested}
+
+func ownCondition(c corev1.NodeCondition) bool { return slices.Contains(ownConditions, c.Type) }
+
+// withNodeConditions returns a copy of the conditions of a Node, with the machine's own conditions
+// that are recorded on it.
 func withNodeConditions(node, recorded []corev1.NodeCondition) []corev1.NodeCondition {
-	return withValid(slices.Clone(node), conditionOf(recorded, v1alpha1.MachineValid))
+	conditions := slices.DeleteFunc(slices.Clone(node), ownCondition)
+	for _, t := range ownConditions {
+		if c := conditionOf(recorded, t); c != nil {
+			conditions = append(conditions, *c)
+		}
+	}
+	return conditions
 }
 
-// withoutValid returns the conditions without the condition Valid, to compare them with those of
-// the Node.
-func withoutValid(conditions []corev1.NodeCondition) []corev1.NodeCondition {
-	if conditionOf(conditions, v1alpha1.MachineValid) == nil {
+// withoutOwn returns the conditions without the machine's own, to compare them with those of the
+// Node.
+func withoutOwn(conditions []corev1.NodeCondition) []corev1.NodeCondition {
+	if !slices.ContainsFunc(conditions, ownCondition) {
 		return conditions
 	}
-	return withValid(slices.Clone(conditions), nil)
+	return slices.DeleteFunc(slices.Clone(conditions), ownCondition)
 }

@@ -9,19 +9,23 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Validate returns the errors that keep the VM of a machine from being created: the class must have
-// a name, and the kind MachineClass. They have no effect on a machine with a VM. A nil machine is
-// invalid.
+// Validate returns the errors that keep the VM of a machine from being created: see
+// [ValidateClassReference]. They have no effect on a machine with a VM. A nil machine is invalid.
 func Validate(m *v1alpha1.Machine) field.ErrorList {
 	if m == nil {
 		return field.ErrorList{field.Required(field.NewPath("spec"), "Machine is required")}
 	}
-	ref := m.Spec.Class
-	if ref.Kind == v1alpha1.MachineClassKind && ref.Name != "" { // the usual case, without an allocation
+	if c := m.Spec.Class; c.Kind == v1alpha1.MachineClassKind && c.Name != "" { // the usual case, without an allocation
 		return nil
 	}
+	return ValidateClassReference(m.Spec.Class, field.NewPath("spec", "class"))
+}
+
+// ValidateClassReference returns the errors in the reference of a machine or of a template to its
+// class, which is at the path: the class must have a name, and the kind MachineClass. What is invalid
+// for a machine is invalid for its set and deployment.
+func ValidateClassReference(ref v1alpha1.ClassSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	path := field.NewPath("spec", "class")
 	switch ref.Kind {
 	case v1alpha1.MachineClassKind:
 	case "":

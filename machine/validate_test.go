@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -56,7 +57,7 @@ func TestValidateClass_NodeTemplate_Errors(t *testing.T) {
 			"nodeTemplate.instanceType: " + it + ", nodeTemplate.region: " + it + ", nodeTemplate.zone: " + it + "]"
 	)
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"a complete one is taken":           {after(with(complete)), `record phase "", Create Processing (NoVM: Creating machine on cloud provider)`},
+		"a complete one is taken":           {after(with(complete)), "look for the VM (LookFirst)"},
 		"no VM is made of an empty one":     {after(with(&v1alpha1.NodeTemplate{})), `record phase "", Create Failed (ClassUnusable: ` + empty + ")"},
 		"no VM is made of one without zone": {after(with(noZone)), `record phase "", Create Failed (ClassUnusable: nodeTemplate.zone: ` + it + ")"},
 		"one that runs does":                {living(v1alpha1.MachineRunning, healthy, copied, with(noZone)), "nothing (NodeReady)"},
@@ -111,8 +112,8 @@ func TestValid_InvalidMachine_OneWrite(t *testing.T) {
 
 	in.Machine.Spec.Class.Kind = v1alpha1.MachineClassKind
 	before = in.Machine
-	d = write(t, &in)
-	require.Equal(t, machine.ReasonNoVM, d.Reason, "repaired, it goes on")
+	write(t, &in)
+	require.Equal(t, machine.CallDriver{Operation: driver.OpGetMachineStatus}, lawful(t, in, machine.DefaultPolicy()).Action, "repaired, it goes on")
 	require.Nil(t, verdict(in.Machine))
 	require.Empty(t, machine.Events(before, in.Machine))
 }

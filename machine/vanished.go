@@ -18,8 +18,8 @@ import (
 const lookInterval = 5 * time.Minute
 
 // checkVM looks for the VM of a machine while d waits for its Node, and records that the VM has
-// vanished. That neither fails the machine before its timeouts nor creates another VM, because a
-// response of the provider may be wrong. MCM does not look.
+// vanished, or that the call has not ended. That neither fails the machine before its timeouts nor
+// creates another VM, because a response of the provider may be wrong. MCM does not look.
 func (l *logic) checkVM(d Decision) Decision {
 	if d.Action != nil || !TraitsOf(l.phase()).searched {
 		return d
@@ -27,17 +27,18 @@ func (l *logic) checkVM(d Decision) Decision {
 	next := time.Time{}
 	if l.in.Class.usable() && !l.in.VM.Blind {
 		if next = l.nextLook(); !l.now.Before(next) {
-			return l.do(LookForVM{}, d.Reason, d.Message)
+			return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, d.Reason, d.Message)
 		}
 	}
-	if l.vanished() {
-		if op := l.vanishedOperation(); !l.drainsForUpdate() && !sameOperation(op, l.m.Status.LastOperation) {
-			return l.recordOperation(ReasonVMVanished, op)
+	if l.vmText() != "" {
+		h := machinist.Hold{Subject: "provider", Reason: ReasonVMVanished, Until: next, Message: fmt.Sprintf("the VM %s is not found", l.m.Spec.ProviderID)}
+		if !l.vanished() {
+			h = l.in.VM.Failure.hold(next)
 		}
-		d.Holds = append(d.Holds, machinist.Hold{
-			Subject: "provider", Reason: ReasonVMVanished, Until: next,
-			Message: fmt.Sprintf("the VM %s is not found", l.m.Spec.ProviderID),
-		})
+		if op := l.vmOperation(); !l.drainsForUpdate() && !sameOperation(op, l.m.Status.LastOperation) {
+			return l.recordOperation(h.Reason, op)
+		}
+		d.Holds = append(d.Holds, h)
 	}
 	d.NextCheck = machinist.Earliest(d.NextCheck, next)
 	return d
@@ -68,16 +69,18 @@ func (l *logic) nextLook() time.Time {
 	}
 	next := seen.Add(lookInterval)
 	if f := l.in.VM.Failure; f.Code != codes.OK && f.Operation == driver.OpGetMachineStatus {
-		if until := f.until(l.p.Backoff, l.now); until.After(next) {
+		if until := l.retryAt(f); until.After(next) {
 			next = until
 		}
 	}
 	return next
 }
 
-// vanished reports whether the provider does not find a VM that it had.
-func (l *logic) vanished() bool {
-	return l.in.VM.Presence == Absent && !l.in.VM.Blind && l.m.Spec.ProviderID != ""
+func (l *logic) vanished() bool { return l.in.VM.Vanished(l.m) }
+
+// Vanished reports whether the provider does not find the VM of a machine, which it had.
+func (v VMView) Vanished(m *v1alpha1.Machine) bool {
+	return m != nil && v.notFound() && m.Spec.ProviderID != ""
 }
 
 // vanishedText returns the text for a VM that has vanished, or "".
@@ -88,11 +91,19 @@ func (l *logic) vanishedText() string {
 	return fmt.Sprintf(". The VM %s is not found at the provider", l.m.Spec.ProviderID)
 }
 
-// vanishedOperation returns the last operation for a machine whose VM has vanished.
-func (l *logic) vanishedOperation() v1alpha1.LastOperation {
+// vmText returns the text for a VM that has vanished, or for a lookup that has not ended, or "".
+func (l *logic) vmText() string {
+	if f := l.in.VM.Failure; f.Abandoned != "" {
+		return ". " + f.Message
+	}
+	return l.vanishedText()
+}
+
+// vmOperation returns the last operation for a machine with a [logic.vmText].
+func (l *logic) vmOperation() v1alpha1.LastOperation {
 	if l.phase() == v1alpha1.MachinePending {
-		return l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine+l.vanishedText())
+		return l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine+l.vmText())
 	}
 	return l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing,
-		fmt.Sprintf("Machine %s is unhealthy%s", l.m.Name, l.vanishedText()))
+		fmt.Sprintf("Machine %s is unhealthy%s", l.m.Name, l.vmText()))
 }

@@ -4,6 +4,7 @@ package machine
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"time"
 
@@ -40,6 +41,9 @@ type VMView struct {
 	// ProviderID and NodeName are the last returned ones. A VM that was returned once is not
 	// created again.
 	ProviderID, NodeName string
+	// Named is the VM that the provider has for the name of the machine. It proves which Node is that
+	// of the machine: see [NodeProven].
+	Named NamedVM
 	// Addresses are the returned addresses.
 	Addresses []corev1.NodeAddress
 	// LastKnownState is the opaque text of the driver.
@@ -61,6 +65,16 @@ type VMView struct {
 	CreateFailures, DeleteFailures int
 }
 
+// NamedVM is the VM that the provider has for the name of a machine. A response to a request with
+// the provider ID of the machine is not in it: a user may have written that ID.
+type NamedVM struct {
+	// AskedAt is when the provider was asked last. Zero means never.
+	AskedAt time.Time
+	// ProviderID and NodeName are those of the VM. They are empty if there is none. A VM that was
+	// named once stays.
+	ProviderID, NodeName string
+}
+
 // CallFailure is the failure of a driver call.
 type CallFailure struct {
 	// Operation is the failed operation.
@@ -77,6 +91,12 @@ type CallFailure struct {
 	RetryAfter time.Duration
 	// Chance is a random number in [0, 1) that spreads retries.
 	Chance float64
+	// Abandoned is the operation of a call for the machine that has not ended although its time is
+	// over: see [driver.AbandonedError]. Until it ends, every call fails with its Message. Empty
+	// means none.
+	Abandoned driver.Operation
+	// ClassVersion is that of the result.
+	ClassVersion string
 }
 
 // CallResult is the result of a driver call.
@@ -91,6 +111,11 @@ type CallResult struct {
 	ProviderID, NodeName string
 	Addresses            []corev1.NodeAddress
 	LastKnownState       string
+	// ByName means that the provider found the VM by the name of the machine, without its provider
+	// ID, or that it created the VM.
+	ByName bool
+	// ClassVersion is the [ClassView.Version] of the decision to make the call.
+	ClassVersion string
 	// Err is the error of the call.
 	Err error
 }
@@ -146,15 +171,38 @@ func (v VMView) After(a CallResult, now time.Time, chance float64) VMView {
 		next.CreateFailures = 0
 	}
 	next.ProviderID, next.NodeName = cmp.Or(a.ProviderID, v.ProviderID), cmp.Or(a.NodeName, v.NodeName)
+	next.Named = v.Named.after(a, next.SeenAt)
 	return next
+}
+
+// after returns the named VM after an answered call at now. InitializeMachine may be the first to
+// return the name of the Node.
+func (n NamedVM) after(a CallResult, now time.Time) NamedVM {
+	switch a.Operation {
+	case driver.OpInitializeMachine:
+		if n.ProviderID != "" && (a.ProviderID == "" || a.ProviderID == n.ProviderID) {
+			n.NodeName = cmp.Or(a.NodeName, n.NodeName)
+		}
+	case driver.OpCreateMachine, driver.OpGetMachineStatus:
+		n.AskedAt = now
+		if a.ByName && a.ProviderID != "" {
+			n = NamedVM{AskedAt: now, ProviderID: a.ProviderID, NodeName: cmp.Or(a.NodeName, n.NodeName)}
+		}
+	}
+	return n
 }
 
 // failed returns the view after a failed call.
 func (v VMView) failed(a CallResult, code codes.Code, now time.Time, chance float64) VMView {
 	f := CallFailure{
 		Operation: a.Operation, Code: code, Message: a.Err.Error(), At: now, Attempts: 1, Chance: chance, RetryAfter: codes.RetryAfterOf(a.Err),
+		ClassVersion: a.ClassVersion,
 	}
-	if v.Failure.Code != codes.OK && v.Failure.Operation == a.Operation {
+	if abandoned, ok := errors.AsType[*driver.AbandonedError](a.Err); ok {
+		f.Abandoned, f.Message = abandoned.Call.Operation, abandoned.Error()
+	}
+	// A call that was not made because of an abandoned one is no attempt.
+	if v.Failure.Code != codes.OK && v.Failure.Operation == a.Operation && (v.Failure.Abandoned == "") == (f.Abandoned == "") {
 		f.Attempts += v.Failure.Attempts
 	}
 	switch a.Operation {

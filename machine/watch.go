@@ -10,6 +10,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -19,12 +20,10 @@ func (l *logic) watch() Decision { return l.withoutPermit(l.watchNode()) }
 
 // watchNode returns the decision for a machine with a VM, from its Node.
 func (l *logic) watchNode() Decision {
-	phase, node := l.phase(), l.ownNode()
+	node := l.ownNode()
 	switch {
-	case l.in.Node.NoTarget && phase == v1alpha1.MachineFailed:
-		return l.waitForReplacement()
 	case l.in.Node.NoTarget:
-		return settled(ReasonAvailable)
+		return l.untargeted()
 	case l.nodeName() == "":
 		return l.nodeUnnamed()
 	case !l.nodeLooked():
@@ -34,13 +33,14 @@ func (l *logic) watchNode() Decision {
 	case node == nil:
 		return l.nodeMissing(ReasonNodeGone, "the node does not exist")
 	case deletionRequested(node):
-		return l.do(DeleteMachine{Namespace: l.m.Namespace, Name: l.m.Name, UID: l.m.UID}, ReasonDeleting, "")
+		return l.deleteMachine()
 	}
 	return l.firstAction(l.syncNode, l.inPlaceUpdate, l.health)
 }
 
 // nodeUnnamed looks for the name of the Node of a machine without the label node. A missing label
-// alone is no reason to fail the machine.
+// alone is no reason to fail the machine. If the provider does not find the VM either, the machine
+// has no Node.
 func (l *logic) nodeUnnamed() Decision {
 	switch phase := l.phase(); {
 	case phase == v1alpha1.MachineFailed:
@@ -54,6 +54,9 @@ func (l *logic) nodeUnnamed() Decision {
 	d := l.lookAgain(l.nodeSubject(), "the name of its node is not known")
 	if d.Action != nil {
 		return d
+	}
+	if l.in.Node.Looked && l.in.VM.notFound() && leads(l.phase(), ReasonNodeGone) {
+		return l.nodeMissing(ReasonNodeGone, d.Message)
 	}
 	if l.phase() == v1alpha1.MachinePending {
 		d.NextCheck = machinist.Earliest(d.NextCheck, l.creationDeadline())
@@ -71,12 +74,12 @@ func (l *logic) lookAgain(subject, message string) Decision {
 	case !l.in.Class.usable():
 		h.Until = l.now.Add(time.Minute)
 	case vm.Failure.Code != codes.OK:
-		h.Until = vm.Failure.until(l.p.Backoff, l.now)
+		h.Until = l.retryAt(vm.Failure)
 	case recorded.Known(vm.SeenAt, l.now):
 		h.Until = vm.SeenAt.Add(time.Minute)
 	}
 	if !l.now.Before(h.Until) {
-		return l.do(LookForVM{}, ReasonLookFirst, "")
+		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, ReasonLookFirst, "")
 	}
 	return hold(h)
 }
@@ -94,13 +97,15 @@ func (l *logic) findProviderID() Decision {
 	return l.lookAgain("machine/"+l.m.Name, "its provider ID is not known")
 }
 
-// nodeOfOther treats the Node of another machine as missing, although the label names it. A machine
-// that has not joined fails, because its VM cannot join with this name.
+// nodeOfOther treats a Node that is not that of the machine as missing, although the label names it.
+// A machine that has not joined fails if the Node is that of another VM, because its own VM cannot
+// join with this name.
 func (l *logic) nodeOfOther() Decision {
-	if l.moves(ReasonStaleNode) {
+	p, why := l.nodeProof()
+	if p == foreign && l.moves(ReasonStaleNode) {
 		return l.staleNode()
 	}
-	return l.nodeMissing(ReasonStaleNode, "the node belongs to another machine")
+	return l.nodeMissing(ReasonNodeUnproven, "the node is not that of the machine: "+why)
 }
 
 // staleNode fails a machine whose Node would have the name of the Node of another machine.
@@ -110,7 +115,10 @@ func (l *logic) staleNode() Decision {
 
 // nodeMissing returns the decision for a machine without a Node.
 func (l *logic) nodeMissing(r machinist.Reason, message string) Decision {
+	unfinished := l.in.VM.Presence == Uninitialized && l.ownNode() == nil // its creation did not end
 	switch phase := l.phase(); {
+	case unfinished && (phase == v1alpha1.MachineUnknown || phase == v1alpha1.MachinePending):
+		return l.correctPhase()
 	case leads(phase, ReasonNodeGone):
 		return l.move(ReasonNodeGone, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
 			"Node object went missing. Machine %s is unhealthy - changing MachinePhase to Unknown", l.m.Name)))
@@ -143,6 +151,9 @@ func (l *logic) judgeNode(node *corev1.Node, healthy bool, bad []corev1.NodeCond
 	case phase == v1alpha1.MachineInPlaceUpdateFailed:
 		return l.unhealthy(ReasonUpdateFailed, "the in-place update has failed", node.Status.Conditions)
 	case healthy && l.moves(ReasonNodeReady):
+		if p, _ := l.nodeProof(); p == unasked {
+			return l.askForProof() // only a proven Node makes the machine Running
+		}
 		return l.becomeRunning(node)
 	case phase == v1alpha1.MachineFailed:
 		return l.waitForReplacement()
@@ -163,14 +174,14 @@ func (l *logic) judgeNode(node *corev1.Node, healthy bool, bad []corev1.NodeCond
 // adds the conditions to the status that otherwise writes, or returns a decision that writes them.
 // The write does not postpone a timeout.
 func (l *logic) copyConditions(node *corev1.Node, otherwise Decision) Decision {
-	if !conditionsChanged(withoutValid(l.m.Status.Conditions), withoutValid(node.Status.Conditions)) {
+	if !conditionsChanged(withoutOwn(l.m.Status.Conditions), withoutOwn(node.Status.Conditions)) {
 		return otherwise
 	}
 	switch do := otherwise.Action.(type) {
 	case UpdateStatus:
 		l.conditionsOf(node)(&do.Machine.Status)
 		return otherwise
-	case TakePermit, LookForNode: // what they are for will record them
+	case TakePermit, machinist.Refresh: // what they are for will record them
 		return otherwise
 	default:
 		return l.record(ReasonConditionsChanged, "", l.conditionsOf(node))
@@ -180,7 +191,7 @@ func (l *logic) copyConditions(node *corev1.Node, otherwise Decision) Decision {
 // conditionsOf returns a change of the status that records the conditions of the Node.
 func (l *logic) conditionsOf(node *corev1.Node) func(*v1alpha1.MachineStatus) {
 	return func(s *v1alpha1.MachineStatus) {
-		s.Conditions = withNodeConditions(node.Status.Conditions, l.m.Status.Conditions)
+		s.Conditions = withNodeConditions(node.Status.Conditions, s.Conditions)
 	}
 }
 
@@ -192,7 +203,7 @@ func (l *logic) becomeRunning(node *corev1.Node) Decision {
 		op.Type, op.Description = v1alpha1.MachineOperationCreate, fmt.Sprintf(
 			"Machine %s successfully joined the cluster in %s", l.m.Name, max(0, l.now.Sub(l.creationStart()).Round(time.Second)))
 	}
-	return l.move(ReasonNodeReady, op, l.conditionsOf(node))
+	return l.move(ReasonNodeReady, op, l.conditionsOf(node), stating(nil))
 }
 
 // becomeUnknown records that a machine in phase Running is unhealthy.

@@ -3,6 +3,7 @@
 package machine_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -86,7 +87,7 @@ func TestWatch_EachState_Decision(t *testing.T) {
 		"without a time when it began, it begins now":                {living(unknown, sick, copied, spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.Time{} })), `record phase "Unknown",   (NodeUnhealthy)`},
 		"then it fails":                                              {living(unknown, longUnknown, sick, copied), health},
 		"a failed machine waits for its owner":                       {living(failed, sick, copied), waitsForOwner},
-		"until then nothing but its Node can help":                   {living(v1alpha1.MachineAvailable, old, sick, copied), "nothing (WaitingForNode: the node is not ready: [Ready=Unknown (Kubelet)]); waits for node/n: WaitingForNode: the node is not ready: [Ready=Unknown (Kubelet)]"},
+		"one that had no cluster before is judged by its Node":       {living(v1alpha1.MachineAvailable, old, sick, copied), `record phase "Unknown", HealthCheck Processing (NodeUnhealthy: Machine m is unhealthy - changing MachinePhase to Unknown. Node conditions: [Ready=Unknown (Kubelet)])`},
 		"an annotated Node deletes the machine":                      {living(running, healthy, onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.TriggerDeletionByMCM] = "true" })), "delete machine m (Deleting)"},
 		"a Node that others delete without us is watched until then": {living(running, healthy, copied, onNode(func(n *corev1.Node) { n.DeletionTimestamp, n.Finalizers = &metav1.Time{Time: now}, []string{"other"} })), "nothing (NodeReady)"},
 	})
@@ -139,10 +140,11 @@ func TestNode_OutOfSync_IsWritten(t *testing.T) {
 	}
 	check(t, machine.Policy{}, map[string]decisionCase{
 		"a finalizer that is missing is added":    {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { n.Finalizers = nil })), "update node: finalizer (NodeOutOfSync)"},
+		"before the machine runs":                 {living(v1alpha1.MachinePending, healthy, copied, onNode(func(n *corev1.Node) { n.Finalizers = nil })), "update node: finalizer (NodeOutOfSync)"},
 		"not to a Node that is deleted":           {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { n.Finalizers, n.DeletionTimestamp = nil, &metav1.Time{Time: now} })), "nothing (NodeReady)"},
 		"so is the name of the machine":           {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { delete(n.Labels, v1alpha1.MachineNameLabelKey) })), "update node: machine name (NodeOutOfSync)"},
 		"and a label of the template":             {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { delete(n.Labels, "pool") })), "update node: set labels pool (NodeOutOfSync)"},
-		"what was applied is recorded (DM-23)":    {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { n.Annotations = nil })), "update node: record what was applied (NodeOutOfSync)"},
+		"what was applied is recorded (DM-23)":    {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { delete(n.Annotations, v1alpha1.LastAppliedALTAnnotation) })), "update node: record what was applied (NodeOutOfSync)"},
 		"a record that cannot be read stops it":   {living(v1alpha1.MachineRunning, healthy, copied, bad), "nothing (NodeOutOfSync: annotation node.machine.sapcloud.io/last-applied-anno-labels-taints cannot be read: unexpected end of JSON input); waits for node/n: NodeOutOfSync: annotation node.machine.sapcloud.io/last-applied-anno-labels-taints cannot be read: unexpected end of JSON input"},
 		"the class may add capacity (DM-21)":      {living(v1alpha1.MachineRunning, healthy, copied, capacity), "update node: virtual capacity (NodeOutOfSync: set x.io/gpu=2; record what was applied)"},
 		"a record of that may be unreadable too":  {living(v1alpha1.MachineRunning, healthy, copied, capacity, badCapacity), "nothing (NodeOutOfSync: annotation node.machine.sapcloud.io/last-applied-virtual-capacity cannot be read: unexpected end of JSON input); waits for node/n: NodeOutOfSync: annotation node.machine.sapcloud.io/last-applied-virtual-capacity cannot be read: unexpected end of JSON input"},
@@ -215,29 +217,31 @@ func TestNode_OfAnotherMachine_CountsAsMissing(t *testing.T) {
 	older := func(id string) change {
 		return onNode(func(n *corev1.Node) {
 			n.CreationTimestamp, n.Spec.ProviderID = metav1.NewTime(now.Add(-time.Hour)), id
-			delete(n.Labels, v1alpha1.MachineNameLabelKey)
+			delete(unmark(n).Labels, v1alpha1.MachineNameLabelKey)
 		})
 	}
 	labeled := func(name string) change {
 		return onNode(func(n *corev1.Node) { n.Labels[v1alpha1.MachineNameLabelKey] = name })
 	}
 	failed := `record phase "Failed", Create Failed (StaleNode: VM using old node obj)`
-	waits := "nothing (StaleNode: the node belongs to another machine); waits for node/n: StaleNode: the node belongs to another machine"
-	named := "update node: machine name (NodeOutOfSync)"
+	tells := func(p v1alpha1.MachinePhase) string {
+		return fmt.Sprintf(`record phase %q,   (NodeUnproven: metadata.labels[node]: Invalid value: "n": the Node is not that of the machine, `+
+			`and is neither changed nor drained nor deleted: its label node.gardener.cloud/machine-name is "other")`, p)
+	}
+	asks := "look for the VM (LookFirst: before node/n is written)"
 	byItsName := func(in *machine.Observation) {
 		in.Machine.Labels[v1alpha1.NodeLabelKey], in.Node.Node.Name = "m", "m"
 	}
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"a name of another tells":                                 {living(v1alpha1.MachinePending, healthy, ofAnother), failed},
-		"so does the VM of another, if it was there before":       {living(v1alpha1.MachinePending, healthy, older("simulated:///2")), failed},
-		"not the same VM in other words":                          {living(v1alpha1.MachinePending, healthy, older("simulated:///zone/1")), named},
-		"nor a Node that came after the machine":                  {living(v1alpha1.MachinePending, healthy, older("simulated:///2"), onNode(func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(now) })), named},
-		"nor one whose age is not known":                          {living(v1alpha1.MachinePending, healthy, older("simulated:///2"), onNode(func(n *corev1.Node) { n.CreationTimestamp = metav1.Time{} })), named},
-		"nor one of the machine's name that another cloud names":  {living(v1alpha1.MachinePending, intended, healthy, older("other:///9"), labeled("m")), `record phase "Running", Create Successful (NodeReady: Machine m successfully joined the cluster in 5m0s)`},
-		"a Node that came before its machine may be its own":      {living(v1alpha1.MachinePending, healthy, older("simulated:///1"), byItsName), named},
-		"and waits for its own Node":                              {living(v1alpha1.MachineUnknown, healthy, ofAnother, looked), waits},
-		"it is not deleted with that Node":                        {living(v1alpha1.MachineUnknown, looked, healthy, ofAnother, onNode(func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: now} })), waits},
-		"an update in place of another's Node is none of its own": {living(v1alpha1.MachineInPlaceUpdating, healthy, ofAnother, withResult("successful")), waits},
+		"so does the VM of another":                               {living(v1alpha1.MachinePending, healthy, older("simulated:///2")), failed},
+		"not the same VM in other words":                          {living(v1alpha1.MachinePending, healthy, older("simulated:///zone/1")), asks},
+		"also of a Node that came after the machine":              {living(v1alpha1.MachinePending, healthy, older("simulated:///2"), onNode(func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(now) })), failed},
+		"and of one with the machine's name":                      {living(v1alpha1.MachinePending, intended, healthy, older("other:///9"), labeled("m")), failed},
+		"a Node that came before its machine may be its own":      {living(v1alpha1.MachinePending, healthy, older("simulated:///1"), byItsName), "look for the VM (LookFirst: before node/m is written)"},
+		"and waits for its own Node":                              {living(v1alpha1.MachineUnknown, healthy, ofAnother, looked), tells(v1alpha1.MachineUnknown)},
+		"it is not deleted with that Node":                        {living(v1alpha1.MachineUnknown, looked, healthy, ofAnother, onNode(func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: now} })), tells(v1alpha1.MachineUnknown)},
+		"an update in place of another's Node is none of its own": {living(v1alpha1.MachineInPlaceUpdating, healthy, ofAnother, withResult("successful")), tells(v1alpha1.MachineInPlaceUpdating)},
 	})
 }
 
@@ -360,7 +364,7 @@ func TestEvidence_OlderThanTheTimeout_FailsNoMachine(t *testing.T) {
 		"pending, and nothing was heard since":   {pending(asOf(5*time.Minute + time.Second)), reads},
 		"pending, heard just then":               {pending(asOf(5 * time.Minute)), `record phase "Failed", Create Failed`},
 		"pending, and no answer":                 {pending(silent), ""},
-		"pending, the label lost":                {pending(ageless, unlabeled), "read the node with the provider ID from the API server"},
+		"pending, the label lost":                {pending(ageless, unlabeled), "list each node from the API server"},
 		"one that has recovered meanwhile runs":  {unknown(asOf(0), healthy), `record phase "Running", HealthCheck Successful`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
+	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
@@ -34,6 +35,8 @@ type world struct {
 	now    time.Time
 	// tick passes with each effect.
 	tick time.Duration
+	// away means that the API server of the Nodes does not answer.
+	away bool
 	// fast skips the API server's form of objects and the checks of each decision.
 	fast bool
 	// drained answers rounds of draining. With nil, pods are gone after the given
@@ -47,6 +50,8 @@ type world struct {
 	// later ones succeed, but for lookErr.
 	create, initialize, deletion, look []error
 	lookErr                            error
+	// absent says that there is no VM until one is created.
+	absent bool
 
 	last machine.Decision
 	// trace has the text of each decision, did that of each effect, and told the
@@ -172,30 +177,34 @@ func (w *world) run(t *testing.T) *world {
 	return w
 }
 
-func (w *world) act(do machine.Action) error {
+func (w *world) act(do machinist.Action) error {
 	if update, ok := do.(machine.UpdateStatus); ok {
 		w.told = append(w.told, update.Machine.Status.LastOperation.Description)
 	}
 	in := &w.in
 	switch w.writes++; a := do.(type) {
-	case machine.LookForVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM:
+	case machine.CallDriver:
 		w.writes--
-		in.VM = in.VM.After(w.answer(do), w.now, 0)
+		in.VM = in.VM.After(w.answer(a.Operation), w.now, 0)
 	case machine.DrainNode:
 		w.writes--
 		w.rounds--
 		in.Drain = in.Drain.AfterRound(a, w.round(a), w.now)
-	case machine.LookForNode:
-		in.Node.Looked, in.Node.AsOf, in.Node.Unanswered = true, w.now, false
+	case machinist.Refresh:
+		if in.Node.Unanswered = w.away; !w.away {
+			in.Node.Looked, in.Node.AsOf = true, w.now
+		}
 	case machine.DeleteAttachments:
 		for _, va := range in.Attachments.Attachments {
 			if va != nil && slices.ContainsFunc(a.Attachments, func(o *storagev1.VolumeAttachment) bool { return o.Name == va.Name }) {
 				va.DeletionTimestamp = &metav1.Time{Time: w.now}
 			}
 		}
-	case machine.DeleteNode:
-		in.Node.Node = nil
-	case machine.DeleteMachine:
+	case machinist.Delete:
+		if _, node := a.Object.(*corev1.Node); node {
+			in.Node.Node = nil
+			return nil
+		}
 		in.Machine = in.Machine.DeepCopy()
 		in.Machine.DeletionTimestamp = &metav1.Time{Time: w.now}
 	case machine.CreateToken:
@@ -216,16 +225,19 @@ func (w *world) act(do machine.Action) error {
 }
 
 // answer is what the provider answers to a call.
-func (w *world) answer(do machine.Action) machine.CallResult {
-	a := machine.CallResult{Operation: operationOf(do)}
-	switch do.(type) {
-	case machine.LookForVM:
-		a.Err = cmp.Or(shift(&w.look), w.lookErr)
-	case machine.CreateVM:
+func (w *world) answer(op driver.Operation) machine.CallResult {
+	a := machine.CallResult{Operation: op, ByName: true}
+	switch op {
+	case driver.OpGetMachineStatus:
+		if a.Err = cmp.Or(shift(&w.look), w.lookErr); a.Err == nil && w.absent {
+			a.Err = status.Error(codes.NotFound, "")
+		}
+	case driver.OpCreateMachine:
 		a.Err = shift(&w.create)
-	case machine.InitializeVM:
+		w.absent = w.absent && a.Err != nil
+	case driver.OpInitializeMachine:
 		a.Err = shift(&w.initialize)
-	case machine.DeleteVM:
+	case driver.OpDeleteMachine:
 		a.Err = shift(&w.deletion)
 		return a
 	}
@@ -237,7 +249,7 @@ func (w *world) answer(do machine.Action) machine.CallResult {
 
 // carriedOut carries out a write of the machine or the Node as the API server does,
 // and returns false if it is something else.
-func carriedOut(in *machine.Observation, do machine.Action, at time.Time) bool {
+func carriedOut(in *machine.Observation, do machinist.Action, at time.Time) bool {
 	switch a := do.(type) {
 	case machine.TakePermit: // with none to take, the answer is yes
 		if a.Within > 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Action is a [SetFinalizers], a [Sync], a [Look], a [Delete] or a [Create]. The set of actions is
+// Action is a [SetFinalizers], a [Sync], a [List], a [Look], a [Delete] or a [Create]. The set of actions is
 // closed. An action may be repeated or lost: the next decision follows from what exists.
 //
 //sumtype:decl
@@ -71,10 +71,18 @@ type Sync struct {
 	NodeTemplate *v1alpha1.NodeTemplateSpec
 	// Configuration is the new inline configuration. One without any field removes it.
 	Configuration *v1alpha1.MachineConfiguration
-	// ClassKind is the new spec.class.kind.
-	ClassKind *string
+	// Class is the new spec.class.
+	Class *v1alpha1.ClassSpec
 	// Preserve is the new preserve annotation. Empty removes it.
 	Preserve *string
+}
+
+// List lists the machines that the selector of the set matches from the API server, not from a
+// cache. Give those of the set to [machine.Listed], set [Observation].Proven for the rest of the
+// process, and decide again.
+type List struct {
+	// Name of the set.
+	Name string
 }
 
 // Look reads a machine from the API server, not from a cache. Give the result to
@@ -115,6 +123,7 @@ type Create struct {
 
 func (a SetFinalizers) reason() machinist.Reason { return a.Reason }
 func (Sync) reason() machinist.Reason            { return ReasonOutOfSync }
+func (List) reason() machinist.Reason            { return ReasonIncomplete }
 func (Look) reason() machinist.Reason            { return ReasonNotSeen }
 func (a Delete) reason() machinist.Reason        { return a.Reason }
 func (Create) reason() machinist.Reason          { return ReasonTooFew }
@@ -136,14 +145,17 @@ func (a Sync) String() string {
 	if a.Configuration != nil {
 		fields = append(fields, "configuration")
 	}
-	if a.ClassKind != nil {
-		fields = append(fields, "class kind")
+	if a.Class != nil {
+		fields = append(fields, "class")
 	}
 	if a.Preserve != nil {
 		fields = append(fields, "preservation")
 	}
 	return fmt.Sprintf("update %s of machine %s", strings.Join(fields, ", "), a.Name)
 }
+
+// String returns the action as text.
+func (a List) String() string { return "list the machines of set " + a.Name }
 
 // String returns the action as text.
 func (a Look) String() string { return "look for machine " + a.Name }

@@ -30,6 +30,8 @@ import (
 //     [Policy.Order]. Failed machines are deleted if [ReplaceFailed] says so. A machine whose
 //     deletion was requested is not chosen again, and counts as present for creations until the
 //     deletion is observed.
+//   - Before anything is created or deleted for the first time in the life of a process, a [List] is
+//     requested: see [Observation].Proven.
 //   - A set that is being deleted deletes all its machines. Its finalizer is removed when there is
 //     no machine and no creation in flight.
 //
@@ -71,10 +73,9 @@ func (d *draft) keepSet(in Observation, machines []*v1alpha1.Machine, p Policy) 
 	if !slices.Contains(in.Set.Finalizers, v1alpha1.MCMFinalizerName) {
 		d.do(setFinalizer(in.Set))
 	}
-	if !in.Complete {
+	if d.incomplete(in) {
 		d.sync(in.Set, machines, nil)
 		d.look(in.Expectations, p.burst())
-		d.hold(subjectOf(in.Set), ReasonIncomplete, "the list of machines may be incomplete", time.Time{})
 		return
 	}
 	counts := Count(in.Set, machines, in.Expectations, d.now)
@@ -90,6 +91,9 @@ func (d *draft) keepSet(in Observation, machines []*v1alpha1.Machine, p Policy) 
 	missing, holds := creations(in, machines, counts, d.now)
 	d.Holds = append(d.Holds, holds...)
 	if missing > 0 {
+		if d.unproven(in) {
+			return
+		}
 		d.do(Create{Count: min(missing, p.burst())})
 		d.bounded(in.Set, missing, p.burst(), "created")
 		return
@@ -100,18 +104,41 @@ func (d *draft) keepSet(in Observation, machines []*v1alpha1.Machine, p Policy) 
 		d.Holds = append(d.Holds, in.Freeze.Hold(d.now))
 		replace = nil
 	}
-	d.deleteAll(in.Set, append(victims, replace...), p.burst())
+	if victims = append(victims, replace...); len(victims) == 0 || !d.unproven(in) {
+		d.deleteAll(in.Set, victims, p.burst())
+	}
+}
+
+// incomplete reports whether the machines of a set may not be all that exist, or be older than those
+// of a live list, and adds a hold for the first.
+func (d *draft) incomplete(in Observation) bool {
+	if !in.Complete {
+		d.hold(subjectOf(in.Set), ReasonIncomplete, "the list of machines may be incomplete", time.Time{})
+	}
+	return !in.Complete || len(in.Expectations.Updates()) > 0
+}
+
+// unproven reports whether the machines may be older than the last write of an earlier process, and
+// requests a live list. For a set without the finalizer there was no such write.
+func (d *draft) unproven(in Observation) bool {
+	if in.Proven || !slices.Contains(in.Set.Finalizers, v1alpha1.MCMFinalizerName) {
+		return false
+	}
+	d.do(List{Name: in.Set.Name})
+	d.hold(subjectOf(in.Set), ReasonIncomplete, "the list of machines may be older than the last write of an earlier process", d.now.Add(time.Second))
+	return true
 }
 
 // deleteSet decides about a set that is being deleted.
 func (d *draft) deleteSet(in Observation, machines []*v1alpha1.Machine, p Policy) {
 	d.look(in.Expectations, p.burst())
-	if !in.Complete {
-		d.hold(subjectOf(in.Set), ReasonIncomplete, "the list of machines may be incomplete", time.Time{})
+	if d.incomplete(in) {
 		return
 	}
 	if len(machines) == 0 && len(in.Expectations.Creates()) == 0 {
-		d.do(removeFinalizer(in.Set))
+		if !d.unproven(in) {
+			d.do(removeFinalizer(in.Set))
+		}
 		return
 	}
 	eligible, holds := deletable(machines, deleting(in.Expectations))
@@ -119,6 +146,9 @@ func (d *draft) deleteSet(in Observation, machines []*v1alpha1.Machine, p Policy
 	var victims []Delete
 	for _, v := range p.order(d.now).First(eligible, len(eligible)) {
 		victims = append(victims, Delete{Name: v.Machine.Name, UID: v.Machine.UID, Reason: ReasonSetDeleting})
+	}
+	if len(victims) > 0 && d.unproven(in) {
+		return
 	}
 	d.deleteAll(in.Set, victims, p.burst())
 	if len(machines) > 0 {
@@ -141,8 +171,8 @@ func (d *draft) sync(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, pre
 
 // look adds live reads of machines whose creation or deletion has not been observed for too long.
 func (d *draft) look(e machine.Expectations, burst int) {
-	creates, deletes, old := e.Creates(), e.Deletes(), 0
-	pending := slices.Concat(creates, deletes)
+	creates, deletes, updates, old := e.Creates(), e.Deletes(), e.Updates(), 0
+	pending := slices.Concat(creates, deletes, updates)
 	for _, x := range pending {
 		if due := x.At.Add(unseen); due.After(d.now) {
 			d.wake(due)
@@ -152,8 +182,11 @@ func (d *draft) look(e machine.Expectations, burst int) {
 		}
 	}
 	if len(pending) > 0 {
-		d.hold(machineSubject(pending[0].Name), ReasonNotSeen, fmt.Sprintf("not observed yet: creations %d, deletions %d",
-			len(creates), len(deletes)), d.pending)
+		text := fmt.Sprintf("not observed yet: creations %d, deletions %d", len(creates), len(deletes))
+		if len(updates) > 0 {
+			text += fmt.Sprintf(", updates %d", len(updates))
+		}
+		d.hold(machineSubject(pending[0].Name), ReasonNotSeen, text, d.pending)
 	}
 }
 

@@ -166,6 +166,10 @@ func TestDecide_Set_Table(t *testing.T) {
 			w.add("a", v1alpha1.MachineInPlaceUpdateSuccessful)
 			w.add("b", v1alpha1.MachineUnknown)
 		}, []string{"delete machine b: TooManyMachines, chosen by Health"}, nil},
+		{"a new machine outweighs a Failed machine", 1, machineset.Policy{}, func(w *world) {
+			w.add("a", "")
+			w.add("b", v1alpha1.MachineFailed)
+		}, []string{"delete machine b: TooManyMachines, chosen by Health"}, nil},
 		{"a named machine whose deletion is in flight is not replaced by another", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", v1alpha1.MachinePending)
 			w.add("b", running)
@@ -184,15 +188,18 @@ func TestDecide_Set_Table(t *testing.T) {
 			w.Set.Spec.Selector = nil
 			w.add("a", failed)
 		}, nil, []string{"machineset/ms: Invalid: spec.selector: Required value: Selector must not be empty"}},
+		{"nothing is done to a set whose machines would be refused", 3, machineset.Policy{}, func(w *world) {
+			w.Set.Spec.Template.Spec.Class.Kind = "AWSMachineClass"
+			w.add("a", failed)
+		}, nil, []string{`machineset/ms: Invalid: spec.template.spec.class.kind: Unsupported value: "AWSMachineClass": supported values: "MachineClass"`}},
 		{"the finalizer comes before the first machine", 1, machineset.Policy{}, func(w *world) {
 			w.Set.Finalizers = nil
 		}, []string{"add finalizer to set ms", "create 1 machine"}, nil},
 		{"an incomplete view holds everything but what is harmless", 1, machineset.Policy{}, func(w *world) {
 			w.Complete = false
-			w.Set.Spec.Template.Spec.Class.Kind = "New"
-			w.add("a", failed)
-			w.add("b", running)
-		}, []string{"update class kind of machine a", "update class kind of machine b"},
+			w.add("a", failed).Spec.Class.Kind = "Old"
+			w.add("b", running).Spec.Class.Kind = "Old"
+		}, []string{"update class of machine a", "update class of machine b"},
 			[]string{"machineset/ms: IncompleteView: the list of machines may be incomplete"}},
 		{"a deleted set deletes its machines, no more than the burst", 5, machineset.Policy{Burst: 2}, func(w *world) {
 			w.Set.DeletionTimestamp = deletedNow()
@@ -225,7 +232,7 @@ func TestDecide_Set_Table(t *testing.T) {
 		}, nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := &world{machineset.Observation{Set: newSet(c.want), Complete: true}}
+			w := &world{machineset.Observation{Set: newSet(c.want), Complete: true, Proven: true}}
 			w.Set.Annotations = scaledNow()
 			c.bend(w)
 			d := machineset.Decide(w.Observation, c.policy, now)
@@ -246,7 +253,7 @@ func TestDecide_Set_Table(t *testing.T) {
 }
 
 func TestDecide_NextCheck_IsTheEarliestHold(t *testing.T) {
-	in := machineset.Observation{Set: newSet(2), Complete: true}
+	in := machineset.Observation{Set: newSet(2), Complete: true, Proven: true}
 	preserved := newMachine("a", v1alpha1.MachineFailed)
 	preserved.Status.CurrentStatus.PreserveExpiryTime = expiry(new(7200))
 	in.Machines = []*v1alpha1.Machine{preserved, newMachine("b", v1alpha1.MachineRunning)}

@@ -13,8 +13,8 @@ import (
 
 // Decision is what to do for one set, what it waits for, and when to decide again.
 type Decision struct {
-	// Actions are in the order in which to carry them out: finalizer, Syncs, Looks, then Deletes or
-	// one Create. If the finalizer cannot be written, skip the others. Otherwise they do not depend
+	// Actions are in the order in which to carry them out: finalizer, Syncs, Looks, then Deletes,
+	// one Create, or a List. If the finalizer cannot be written, skip the others. Otherwise they do not depend
 	// on each other.
 	Actions []Action
 	// Holds are what is not done, and why.
@@ -89,7 +89,7 @@ func (d *draft) summary() machinist.Reason {
 			return a.Reason
 		case Create:
 			return ReasonTooFew
-		case SetFinalizers, Sync, Look: // they count only if nothing is created or deleted
+		case SetFinalizers, Sync, List, Look: // they count only if nothing is created or deleted
 		}
 	}
 	switch {

@@ -23,7 +23,7 @@
 //		set.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
 //		set.Spec.Template.Labels = labels
 //		set.Spec.Template.Spec.Class = v1alpha1.ClassSpec{Kind: "MachineClass", Name: "small"}
-//		in := machineset.Observation{Set: set, Complete: true}
+//		in := machineset.Observation{Set: set, Complete: true, Proven: true}
 //		fmt.Println(machineset.Decide(in, machineset.Policy{}, time.Now()))
 //	}
 //

@@ -53,7 +53,7 @@ func ExampleDecide() {
 	d := machineset.Decide(in, machineset.Policy{}, time.Now())
 	fmt.Println(d.Actions, d.Holds)
 
-	in.Complete = true // the cache has synced, and nothing is left to be adopted
+	in.Complete, in.Proven = true, true // the cache has synced, nothing is left to be adopted, and a live list was made
 	d = machineset.Decide(in, machineset.Policy{}, time.Now())
 	fmt.Println(d.Actions, d.Holds)
 	// Output:
@@ -64,7 +64,7 @@ func ExampleDecide() {
 // A requested machine counts from its request, even if the cache is stale and the response is lost.
 func ExampleObservation_expectations() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	in := machineset.Observation{Set: exampleSet(1), Complete: true}
+	in := machineset.Observation{Set: exampleSet(1), Complete: true, Proven: true}
 	fmt.Println(machineset.Decide(in, machineset.Policy{}, now).Actions)
 
 	m, _ := machineset.NewMachine(in.Set, "x8k2p")
@@ -107,7 +107,7 @@ func ExampleClaim() {
 // One write of a set has the new size and the names of the machines to delete.
 func ExampleNameVictims() {
 	in := machineset.Observation{
-		Set: exampleSet(3), Complete: true,
+		Set: exampleSet(3), Complete: true, Proven: true,
 		Machines: []*v1alpha1.Machine{
 			exampleMachine("a", v1alpha1.MachineRunning), exampleMachine("b", v1alpha1.MachineRunning), exampleMachine("c", v1alpha1.MachinePending),
 		},

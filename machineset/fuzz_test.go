@@ -39,7 +39,7 @@ func FuzzDecide(f *testing.F) {
 		released := newMachine("n", v1alpha1.MachineRunning)
 		released.OwnerReferences, released.Annotations[machineset.ReleasedAnnotation] = nil, victims
 		in := machineset.Observation{
-			Set: set, Machines: []*v1alpha1.Machine{m, nil, newMachine("o", v1alpha1.MachineRunning)}, Complete: true,
+			Set: set, Machines: []*v1alpha1.Machine{m, nil, newMachine("o", v1alpha1.MachineRunning)}, Complete: true, Proven: true,
 			Released:     []*v1alpha1.Machine{nil, released},
 			Expectations: machine.Expectations{}.Creating(machine.KindMachine, phase, now.Add(time.Duration(age))).Deleting(machine.KindMachine, preserve, types.UID(marked), now),
 			Nodes:        map[string]machine.NodeView{"n": nodeSaying(ofNode)},

@@ -50,6 +50,8 @@ func actionToJSON(a Action) actionJSON {
 		out.Type, out.Subject, out.UID = "SetFinalizers", "machineset/"+a.Name, a.UID
 	case Sync:
 		out.Type, out.Subject, out.UID = "Sync", machineSubject(a.Name), a.UID
+	case List:
+		out.Type, out.Subject = "List", "machineset/"+a.Name
 	case Look:
 		out.Type, out.Subject, out.UID = "Look", machineSubject(a.Name), a.UID
 	case Delete:

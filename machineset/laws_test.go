@@ -151,7 +151,7 @@ func TestDecide_ScaleDown_ExactNumberNamedFirst(t *testing.T) {
 		set := newSet(int32(r.IntN(6))) //nolint:gosec // small
 		set.Annotations = map[string]string{v1alpha1.LastDeploymentReplicaChangeByScalerTime: at(0)}
 		k := 1 + r.IntN(5)
-		in := machineset.Observation{Set: set, Complete: true}
+		in := machineset.Observation{Set: set, Complete: true, Proven: true}
 		named := []string{}
 		for i := range int(set.Spec.Replicas) + k {
 			m := newMachine(fmt.Sprintf("m%d", i), pick[v1alpha1.MachinePhase](r, "Running", "Pending", "Unknown", ""))

@@ -123,16 +123,21 @@ func TestSync_TemplateChanges_Table(t *testing.T) {
 	set := newSet(1)
 	set.Spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{"n": "1"}
 	set.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MaxEvictRetries: new(int32(3))}
-	set.Spec.Template.Spec.Class = v1alpha1.ClassSpec{Kind: "New", Name: "new"}
+	set.Spec.Template.Spec.Class.Name = "new"
 
-	m := newMachine("m", v1alpha1.MachineRunning)
+	outdated := func(phase v1alpha1.MachinePhase) *v1alpha1.Machine {
+		m := newMachine("m", phase)
+		m.Spec.Class.Kind = "Old"
+		return m
+	}
+	m := outdated(v1alpha1.MachineRunning)
 	s, changed := syncOf(set, m)
 	require.True(t, changed)
-	require.Equal(t, "update node template, configuration, class kind of machine m", s.String())
+	require.Equal(t, "update node template, configuration, class of machine m", s.String())
 	before := m.DeepCopy()
 	next := s.Apply(m)
 	require.Empty(t, cmp.Diff(before, m))
-	require.Equal(t, "New", next.Spec.Class.Kind)
+	require.Equal(t, v1alpha1.MachineClassKind, next.Spec.Class.Kind)
 	require.Equal(t, "c1", next.Spec.Class.Name, "the name of the class belongs to a roll-out")
 	require.EqualValues(t, 3, *next.Spec.MaxEvictRetries)
 	_, changed = syncOf(set, next)
@@ -142,16 +147,16 @@ func TestSync_TemplateChanges_Table(t *testing.T) {
 	require.EqualValues(t, 3, *s.Configuration.MaxEvictRetries)
 
 	for _, phase := range []v1alpha1.MachinePhase{v1alpha1.MachineFailed, v1alpha1.MachineTerminating} {
-		s, changed = syncOf(set, newMachine("m", phase))
+		s, changed = syncOf(set, outdated(phase))
 		require.True(t, changed)
 		require.Nil(t, s.NodeTemplate)
-		require.Nil(t, s.Configuration)
-		require.NotNil(t, s.ClassKind)
+		require.Equal(t, set.Spec.Template.Spec.MachineConfiguration, s.Configuration)
+		require.Equal(t, v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "c1"}, *s.Class)
 	}
 
 	// An override that is withdrawn from the template leaves the machine, and one
 	// that overrides nothing is none.
-	m.Spec.Class.Kind, m.Spec.NodeTemplateSpec = "New", set.Spec.Template.Spec.NodeTemplateSpec
+	m.Spec.Class.Kind, m.Spec.NodeTemplateSpec = v1alpha1.MachineClassKind, set.Spec.Template.Spec.NodeTemplateSpec
 	m.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{}
 	set.Spec.Template.Spec.MachineConfiguration = nil
 	_, changed = syncOf(set, m)
@@ -170,6 +175,20 @@ func TestSync_TemplateChanges_Table(t *testing.T) {
 	require.Nil(t, s.Apply(nil))
 	m.UID = "uid-new"
 	require.Nil(t, s.Apply(m), "another machine of that name")
+}
+
+// TestSync_WriteFails_IsDecidedAgain asserts that a machine that could not be written is written by the next
+// decision: what is decided changes nothing that the next one sees.
+func TestSync_WriteFails_IsDecidedAgain(t *testing.T) {
+	w := &world{machineset.Observation{Set: newSet(1), Complete: true}}
+	w.add("m", v1alpha1.MachineRunning)
+	w.Set.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MaxEvictRetries: new(int32(3))}
+	for range 3 {
+		actions := machineset.Decide(w.Observation, machineset.Policy{}, now).Actions
+		require.Len(t, actions, 1)
+		require.Equal(t, "update configuration of machine m", actions[0].String())
+		require.Nil(t, w.Machines[0].Spec.MachineConfiguration)
+	}
 }
 
 // TestSync_EqualNodeTemplates_NoUpdate asserts that the comparison without reflection agrees with
@@ -265,7 +284,7 @@ func TestSetFinalizers_FinalizersOfOthers_Stay(t *testing.T) {
 	require.Equal(t, []string{"z", "a"}, set.Finalizers)
 
 	set.Finalizers, set.DeletionTimestamp = edit.Finalizers, deletedNow()
-	edit = machineset.Decide(machineset.Observation{Set: set, Complete: true}, machineset.Policy{}, now).Actions[0].(machineset.SetFinalizers)
+	edit = machineset.Decide(machineset.Observation{Set: set, Complete: true, Proven: true}, machineset.Policy{}, now).Actions[0].(machineset.SetFinalizers)
 	require.Equal(t, []string{"z", "a"}, edit.Finalizers)
 	require.Len(t, set.Finalizers, 3)
 	patch, err = machineset.SetFinalizers{}.Patch()
@@ -282,7 +301,7 @@ func TestActions_Response_HasEvent(t *testing.T) {
 }
 
 func TestStatus_Failure_ReasonAndRenewedMessage(t *testing.T) {
-	in := machineset.Observation{Set: newSet(0), Machines: []*v1alpha1.Machine{newMachine("a", "Running")}, Complete: true}
+	in := machineset.Observation{Set: newSet(0), Machines: []*v1alpha1.Machine{newMachine("a", "Running")}, Complete: true, Proven: true}
 	in.Set.Generation = 7
 	s, changed := machineset.Status(in, machineset.Failure{Create: errors.New("quota 1"), Delete: errors.New("no")}, now)
 	require.Equal(t, v1alpha1.FailedCreate, s.Conditions[0].Reason)

@@ -20,7 +20,7 @@ import (
 // The tests of this file fail on the behavior of MCM that docs/parity.md describes.
 
 func observed(replicas int32, machines ...*v1alpha1.Machine) machineset.Observation {
-	return machineset.Observation{Set: newSet(replicas), Machines: machines, Complete: true}
+	return machineset.Observation{Set: newSet(replicas), Machines: machines, Complete: true, Proven: true}
 }
 
 // TestDecide_NamedVictims_AreDeleted asserts that a reduction planned without loss of availability

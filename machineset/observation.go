@@ -20,6 +20,10 @@ type Observation struct {
 	// Complete means that Machines are all machines of the set: the cache has synced, and nothing
 	// has to be adopted or released ([Claims.Settled]). Otherwise nothing is created or deleted.
 	Complete bool
+	// Proven means that Machines are no older than the last write of an earlier process for the set:
+	// since a [List], or because this process has added the finalizer of the set. Otherwise nothing
+	// is created or deleted for a set with the finalizer, and a List is requested instead.
+	Proven bool
 	// Released are the machines without a controller that this set released because they lost their
 	// labels ([Claims.Released]). While they exist, at most 3 of them are replaced.
 	Released []*v1alpha1.Machine

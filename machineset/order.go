@@ -30,6 +30,9 @@ func (c Criterion) rank(m *v1alpha1.Machine) int64 {
 	return c.Rank(m)
 }
 
+// ByHealth is the criterion of [DeletionOrder] for the phase of a machine.
+const ByHealth = "Health"
+
 // byName is the last criterion of every order.
 const byName = "Name"
 
@@ -58,7 +61,7 @@ func DeletionOrder(now time.Time) Order {
 			}
 			return math.MaxInt64
 		}},
-		{"Health", func(m *v1alpha1.Machine) int64 { return int64(machine.PhaseRank(m)) }},
+		{ByHealth, func(m *v1alpha1.Machine) int64 { return int64(machine.PhaseRank(m)) }},
 		{"Age", func(m *v1alpha1.Machine) int64 { return m.CreationTimestamp.UnixMicro() }},
 	}
 }

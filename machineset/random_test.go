@@ -87,7 +87,7 @@ func randomObservation(r *rand.Rand) machineset.Observation {
 		set.Spec.Selector = pick(r, nil, &metav1.LabelSelector{}, &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}})
 	}
 	set.Spec.AutoPreserveFailedMachineMax = int32(r.IntN(3)) //nolint:gosec // small
-	in := machineset.Observation{Set: set, Complete: r.IntN(8) > 0, Nodes: map[string]machine.NodeView{}}
+	in := machineset.Observation{Set: set, Complete: r.IntN(8) > 0, Proven: true, Nodes: map[string]machine.NodeView{}}
 	for i := range r.IntN(10) {
 		name := fmt.Sprintf("m%d", i)
 		in.Machines = append(in.Machines, randomMachine(r, name))

@@ -51,7 +51,7 @@ func TestDecide_LabelsRemovedAgainAndAgain_BoundedCreations(t *testing.T) {
 		var last machineset.Decision
 		for i := range 60 {
 			claims := machineset.Claim(owner, set.Spec.Selector, machines)
-			in := machineset.Observation{Set: set, Machines: claims.Owned, Released: claims.Released, Complete: claims.Settled()}
+			in := machineset.Observation{Set: set, Machines: claims.Owned, Released: claims.Released, Complete: claims.Settled(), Proven: true}
 			last = machineset.Decide(in, p, now)
 			if !claims.Settled() {
 				require.Zero(t, created(last), "nothing is created on a view with machines that are owned and not selected")
@@ -106,7 +106,7 @@ func TestDecide_ReleasedMachines_CountWhileUnowned(t *testing.T) {
 	require.Equal(t, []*v1alpha1.Machine{all[0], all[6]}, claims.Released)
 	require.True(t, claims.Settled())
 
-	in := machineset.Observation{Set: set, Complete: true, Released: append(all, released("c"), released("a"))} // one twice
+	in := machineset.Observation{Set: set, Complete: true, Proven: true, Released: append(all, released("c"), released("a"))} // one twice
 	require.Equal(t, 1, created(machineset.Decide(in, machineset.Policy{}, now)), "3 released, and 1 is missing")
 	in.Released = append(in.Released, released("d"))
 	d := machineset.Decide(in, machineset.Policy{}, now)

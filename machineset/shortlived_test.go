@@ -41,7 +41,7 @@ func TestDecide_ShortLivedMachines_BoundedCreations(t *testing.T) {
 		"nothing is said of a set that has them all": {10, 10, 0, 30, time.Second, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := machineset.Observation{Set: newSet(int32(c.desired)), Complete: true} //nolint:gosec // small
+			in := machineset.Observation{Set: newSet(int32(c.desired)), Complete: true, Proven: true} //nolint:gosec // small
 			for i := range c.present {
 				in.Machines = append(in.Machines, newMachine(fmt.Sprintf("a%02d", i), v1alpha1.MachineRunning))
 			}

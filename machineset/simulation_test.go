@@ -37,6 +37,8 @@ type sim struct {
 	late     []lateCreate
 	expected machine.Expectations
 	unjoined machineset.NeverJoined
+	proven   bool
+	lists    int
 	serial   int
 	version  int
 	creates  int
@@ -130,7 +132,7 @@ func (s *sim) reconcile() machineset.Decision {
 	claims := machineset.Claim(machineset.OwnerSet(s.set), machineset.ClaimSelector(s.set), cached)
 	s.expected = s.expected.Observe(named(cached), complete)
 	in := machineset.Observation{
-		Set: s.set.DeepCopy(), Machines: claims.Owned, Released: claims.Released, Complete: complete && claims.Settled(), Expectations: s.expected,
+		Set: s.set.DeepCopy(), Machines: claims.Owned, Released: claims.Released, Complete: complete && claims.Settled(), Proven: s.proven, Expectations: s.expected,
 		NeverJoined: s.unjoined,
 	}
 	s.claim(claims)
@@ -176,7 +178,7 @@ func cmpNames(a, b *v1alpha1.Machine) int {
 func (s *sim) act(a machineset.Action) {
 	switch a := a.(type) {
 	case machineset.SetFinalizers:
-		s.set.Finalizers = a.Finalizers
+		s.set.Finalizers, s.proven = a.Finalizers, true
 		if s.gone = a.Reason == machineset.ReasonSetDeleting; s.gone {
 			for _, m := range s.api {
 				require.False(s.t, metav1.IsControlledBy(m, s.set), "the set was let go before its machines were gone")
@@ -186,6 +188,12 @@ func (s *sim) act(a machineset.Action) {
 		if m, found := s.api[a.Name]; found {
 			s.write(a.Name, a.Apply(m))
 		}
+	case machineset.List:
+		owned := func(all map[string]*v1alpha1.Machine) []*v1alpha1.Machine {
+			return slices.DeleteFunc(slices.SortedFunc(maps.Values(all), cmpNames), func(m *v1alpha1.Machine) bool { return !metav1.IsControlledBy(m, s.set) })
+		}
+		s.expected, s.proven = machine.Listed(s.expected, owned(s.api), owned(s.cache), s.now), true
+		s.lists++
 	case machineset.Look:
 		s.expected = s.expected.Looked(machine.KindMachine, a.Name, s.api[a.Name], s.now)
 	case machineset.Delete:
@@ -339,7 +347,10 @@ func (s *sim) crash() {
 	for _, l := range s.late { // what was under way arrives before a new process has listed
 		s.write(l.machine.Name, l.machine)
 	}
-	s.late, s.expected, s.unjoined = nil, nil, nil
+	s.late, s.expected, s.unjoined, s.proven = nil, nil, nil, false
+	if s.r.IntN(2) == 0 {
+		return // its first list is as old as the cache
+	}
 	for name := range maps.Clone(s.events) {
 		for range s.events[name] {
 			s.deliver(name)
@@ -388,7 +399,7 @@ func (s *sim) step() {
 		case 0:
 			s.set.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
 		case 1:
-			s.set.Spec.Template.Spec.Class.Kind = pick(s.r, "MachineClass", "OtherClass")
+			s.set.Spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{"zone": pick(s.r, "1", "2")}
 		default:
 			s.set.Labels = nil
 		}
@@ -453,7 +464,7 @@ func TestSimulation_StaleCachesAndLostCalls_KeepBounds(t *testing.T) {
 	if testing.Short() {
 		seeds = 50
 	}
-	creates, releases := 0, 0
+	creates, releases, lists := 0, 0, 0
 	for seed := range seeds {
 		s := newSim(t, seed)
 		for range 150 {
@@ -469,10 +480,10 @@ func TestSimulation_StaleCachesAndLostCalls_KeepBounds(t *testing.T) {
 		require.Contains(t, s.set.Finalizers, v1alpha1.MCMFinalizerName, "seed %d", seed)
 		for _, m := range s.api {
 			require.False(t, machineset.Failed(m), "seed %d", seed)
-			require.Equal(t, s.set.Spec.Template.Spec.Class.Kind, m.Spec.Class.Kind, "seed %d", seed)
+			require.Equal(t, s.set.Spec.Template.Spec.NodeTemplateSpec.Labels, m.Spec.NodeTemplateSpec.Labels, "seed %d", seed)
 		}
 		require.Equal(t, s.live(), s.owned(), "seed %d", seed)
-		creates, releases = creates+s.creates, releases+s.releases
+		creates, releases, lists = creates+s.creates, releases+s.releases, lists+s.lists
 
 		s.set.DeletionTimestamp = &metav1.Time{Time: s.now}
 		s.chaos = true
@@ -483,5 +494,6 @@ func TestSimulation_StaleCachesAndLostCalls_KeepBounds(t *testing.T) {
 		require.True(t, s.gone, "seed %d", seed)
 	}
 	require.Positive(t, releases)
-	t.Logf("%d seeds, %d creations, %d releases", seeds, creates, releases)
+	require.Positive(t, lists)
+	t.Logf("%d seeds, %d creations, %d releases, %d live lists", seeds, creates, releases, lists)
 }

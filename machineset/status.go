@@ -20,8 +20,8 @@ type Failure struct {
 	Create error
 	// Delete is the first error of a deletion. It is reported only if no creation failed.
 	Delete error
-	// Unfinished means that the error of another action kept the set from creating or deleting
-	// machines. The generation is then not observed.
+	// Unfinished means that the error of another action, such as a [Sync], kept the set from trying
+	// to create or delete machines. The generation is then not observed.
 	Unfinished bool
 }
 
@@ -33,8 +33,9 @@ const messageRefresh = time.Minute
 // the machines whose last operation failed, the conditions and the generation. changed reports
 // whether it has to be written: whether anything but the time of the last operation differs.
 //
-// The generation is observed when the actions of a decision were carried out, or when [Decide]
-// refused the spec.
+// The generation is observed when the actions of a decision were tried, or when [Decide] refused the
+// spec. Creations and deletions that fail do not keep it back, because they may fail for days and the
+// numbers are those of this generation: a deployment waits for them.
 //
 // The conditions Available and Progressing follow from the other fields and are written with them.
 // If the stored status has neither, they are written once a minute, because an API server with

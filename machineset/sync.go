@@ -15,9 +15,11 @@ import (
 )
 
 // syncFromTemplate returns the update of a machine to the template of its set, and whether there is
-// one. The node template and the configuration are updated unless the machine is Failed or
-// Terminating, and the kind of the class always. Labels, annotations, finalizers, the name of the
-// class and the provider ID stay.
+// one. The configuration and the kind of the class are updated in every phase, because a drain and a
+// preservation read the configuration after the machine has failed or is being deleted. The node
+// template is updated unless the machine is Failed or Terminating. Labels, annotations, finalizers
+// and the provider ID stay, and so does the name of the class: the VM was made from it. Only a
+// machine that was updated in place gets the whole class: see [updatedInPlace].
 //
 // A machine with a readable effective-creation-timeout annotation keeps that creation timeout. (MCM
 // writes it at the creation and reverts it in the next pass.)
@@ -28,14 +30,30 @@ func syncFromTemplate(set *v1alpha1.MachineSet, m *v1alpha1.Machine) (Sync, bool
 		if !sameNodeTemplate(&m.Spec.NodeTemplateSpec, &template.NodeTemplateSpec) {
 			s.NodeTemplate = template.NodeTemplateSpec.DeepCopy()
 		}
-		if !followsConfiguration(m, template.MachineConfiguration) {
-			s.Configuration = configurationFor(template.MachineConfiguration, m.Annotations)
-		}
 	}
-	if m.Spec.Class.Kind != template.Class.Kind {
-		s.ClassKind = new(template.Class.Kind)
+	if !followsConfiguration(m, template.MachineConfiguration) {
+		s.Configuration = configurationFor(template.MachineConfiguration, m.Annotations)
 	}
-	return s, s.NodeTemplate != nil || s.Configuration != nil || s.ClassKind != nil
+	class := m.Spec.Class
+	class.Kind = template.Class.Kind
+	if class != template.Class && updatedInPlace(set, m) {
+		class = template.Class
+	}
+	if class != m.Spec.Class {
+		s.Class = &class
+	}
+	return s, s.NodeTemplate != nil || s.Configuration != nil || s.Class != nil
+}
+
+// updatedInPlace reports whether a machine may have come to its set by an update in place: a
+// deployment controls the set, and the machine has the condition of such updates. The template of
+// such a set does not change its class, so a machine with another class was moved by MCM or by an
+// earlier version, which kept the class. The reason of the condition does not matter, because the
+// next update may have begun.
+func updatedInPlace(set *v1alpha1.MachineSet, m *v1alpha1.Machine) bool {
+	owner := metav1.GetControllerOfNoCopy(set)
+	return owner != nil && owner.Kind == "MachineDeployment" &&
+		slices.ContainsFunc(m.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.NodeInPlaceUpdate })
 }
 
 // Apply returns a copy of the machine with the update, which shares no memory with its arguments.
@@ -52,8 +70,8 @@ func (a Sync) Apply(m *v1alpha1.Machine) *v1alpha1.Machine {
 	if a.Configuration != nil {
 		next.Spec.MachineConfiguration = noneIfEmpty(a.Configuration.DeepCopy())
 	}
-	if a.ClassKind != nil {
-		next.Spec.Class.Kind = *a.ClassKind
+	if a.Class != nil {
+		next.Spec.Class = *a.Class
 	}
 	if a.Preserve != nil {
 		metav1.SetMetaDataAnnotation(&next.ObjectMeta, v1alpha1.PreserveMachineAnnotationKey, *a.Preserve)

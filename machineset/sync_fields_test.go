@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -59,4 +60,62 @@ func something(t *testing.T, of reflect.Type) reflect.Value {
 		v.Set(reflect.ValueOf(metav1.Unix(1, 0)))
 	}
 	return v
+}
+
+// TestSync_EveryConfigurationField_ReachesEveryPhase asserts that each field of the configuration
+// reaches a machine in each phase, also one that a new version of the API adds: a drain, a
+// preservation and a recovery read them after the machine has failed or is being deleted.
+func TestSync_EveryConfigurationField_ReachesEveryPhase(t *testing.T) {
+	of := reflect.TypeFor[v1alpha1.MachineConfiguration]()
+	for _, phase := range []v1alpha1.MachinePhase{"", "Pending", "Available", "Running", "Unknown", "Failed", "CrashLoopBackOff", "Terminating", "InPlaceUpdating", "InPlaceUpdateSuccessful", "InPlaceUpdateFailed", "Bogus"} {
+		for i := range of.NumField() {
+			set := newSet(1)
+			set.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{}
+			reflect.ValueOf(set.Spec.Template.Spec.MachineConfiguration).Elem().Field(i).Set(something(t, of.Field(i).Type))
+			m := newMachine("m", phase)
+			m.DeletionTimestamp = &metav1.Time{Time: now}
+			sync, changed := syncOf(set, m)
+			require.True(t, changed, "%s in phase %q", of.Field(i).Name, phase)
+			require.Equal(t, set.Spec.Template.Spec.MachineConfiguration, sync.Apply(m).Spec.MachineConfiguration)
+		}
+	}
+}
+
+// TestSync_Class_OnlyAfterAnUpdateInPlace asserts by which evidence a machine gets the name of the
+// class of its set.
+func TestSync_Class_OnlyAfterAnUpdateInPlace(t *testing.T) {
+	updated := corev1.NodeCondition{Type: v1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue, Reason: v1alpha1.UpdateSuccessful}
+	underWay, ready := updated, updated
+	underWay.Reason, ready.Type = v1alpha1.ReadyForUpdate, corev1.NodeReady
+	deployment := metav1.OwnerReference{Kind: "MachineDeployment", Name: "d", UID: "d", Controller: new(true)}
+	other := deployment
+	other.Kind = "Pool"
+	want := v1alpha1.ClassSpec{APIGroup: "machine.sapcloud.io", Kind: v1alpha1.MachineClassKind, Name: "new"}
+	for name, c := range map[string]struct {
+		owners     []metav1.OwnerReference
+		conditions []corev1.NodeCondition
+		class      v1alpha1.ClassSpec
+		want       *v1alpha1.ClassSpec
+	}{
+		"updated in place, old class":                 {[]metav1.OwnerReference{deployment}, []corev1.NodeCondition{ready, updated}, v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "old"}, &want},
+		"updated in place, new class":                 {[]metav1.OwnerReference{deployment}, []corev1.NodeCondition{updated}, want, nil},
+		"old class, and the next update is under way": {[]metav1.OwnerReference{deployment}, []corev1.NodeCondition{underWay}, v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "old"}, &want},
+		"never updated":                               {[]metav1.OwnerReference{deployment}, []corev1.NodeCondition{ready}, v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "old"}, nil},
+		"set alone, whose template a user edited":     {nil, []corev1.NodeCondition{updated}, v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "old"}, nil},
+		"set of another owner":                        {[]metav1.OwnerReference{other}, []corev1.NodeCondition{updated}, v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "old"}, nil},
+		"never updated, other kind: only the kind":    {[]metav1.OwnerReference{deployment}, nil, v1alpha1.ClassSpec{Kind: "Old", Name: "old"}, &v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "old"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set, m := newSet(1), newMachine("m", v1alpha1.MachineRunning)
+			set.OwnerReferences, set.Spec.Template.Spec.Class = c.owners, want
+			m.Status.Conditions, m.Spec.Class = c.conditions, c.class
+			sync, changed := syncOf(set, m)
+			require.Equal(t, c.want != nil, changed)
+			require.Equal(t, c.want, sync.Class)
+			if changed {
+				_, again := syncOf(set, sync.Apply(m))
+				require.False(t, again)
+			}
+		})
+	}
 }

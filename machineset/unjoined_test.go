@@ -24,7 +24,7 @@ func failingSet(t *testing.T, ahead, lasts time.Duration) (created, passes int) 
 	var unjoined machineset.NeverJoined
 	machines, end, at := map[string]*v1alpha1.Machine{}, now.Add(lasts), now
 	for at.Before(end) {
-		in := machineset.Observation{Set: newSet(8), Complete: true}
+		in := machineset.Observation{Set: newSet(8), Complete: true, Proven: true}
 		for _, m := range machines {
 			in.Machines = append(in.Machines, m)
 		}
@@ -77,7 +77,7 @@ func TestDecide_MachinesFailAfterJoin_AllReplaced(t *testing.T) {
 	for i := range 50 {
 		unjoined = unjoined.Deleting(machineset.Delete{Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i))}, now)
 	}
-	d := machineset.Decide(machineset.Observation{Set: newSet(5), Complete: true, NeverJoined: unjoined}, machineset.Policy{}, now)
+	d := machineset.Decide(machineset.Observation{Set: newSet(5), Complete: true, Proven: true, NeverJoined: unjoined}, machineset.Policy{}, now)
 	require.Equal(t, 5, created(d), d.String())
 }
 
@@ -90,7 +90,7 @@ func TestNeverJoined_Deleting_CopyWithoutOldEntries(t *testing.T) {
 }
 
 func TestDecide_NeverJoinedStillPresent_CountsOnce(t *testing.T) {
-	in := machineset.Observation{Set: newSet(2), Machines: []*v1alpha1.Machine{newMachine("a", v1alpha1.MachineRunning)}, Complete: true}
+	in := machineset.Observation{Set: newSet(2), Machines: []*v1alpha1.Machine{newMachine("a", v1alpha1.MachineRunning)}, Complete: true, Proven: true}
 	in.NeverJoined = machineset.NeverJoined{"uid-a": now, "uid-b": now}
 	require.Equal(t, 1, created(machineset.Decide(in, machineset.Policy{}, now)))
 }

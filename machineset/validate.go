@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -19,11 +20,11 @@ import (
 //   - spec.replicas is negative;
 //   - spec.selector is missing, empty or invalid;
 //   - spec.selector does not match the labels of the template;
-//   - spec.template.spec.class.kind is empty;
+//   - spec.template.spec.class.kind is not MachineClass;
 //   - spec.template.spec.class.name is empty.
 //
-// MCM panics on a missing selector, lets an empty one select everything, and reads only
-// spec.selector.matchLabels.
+// MCM panics on a missing selector, lets an empty one select everything, reads only
+// spec.selector.matchLabels, and accepts each kind of class.
 func Validate(set *v1alpha1.MachineSet) field.ErrorList {
 	if set == nil {
 		return field.ErrorList{field.Required(field.NewPath(""), "there is no MachineSet")}
@@ -34,14 +35,7 @@ func Validate(set *v1alpha1.MachineSet) field.ErrorList {
 		errs = append(errs, field.Required(spec.Child("replicas"), "Replicas has to be a whole number"))
 	}
 	errs = append(errs, validateSelector(set.Spec.Selector, set.Spec.Template.Labels, spec.Child("selector"))...)
-	class := spec.Child("template", "spec", "class")
-	if set.Spec.Template.Spec.Class.Kind == "" {
-		errs = append(errs, field.Required(class.Child("kind"), "Kind is required"))
-	}
-	if set.Spec.Template.Spec.Class.Name == "" {
-		errs = append(errs, field.Required(class.Child("name"), "Name is required"))
-	}
-	return errs
+	return append(errs, machine.ValidateClassReference(set.Spec.Template.Spec.Class, spec.Child("template", "spec", "class"))...)
 }
 
 func validateSelector(s *metav1.LabelSelector, template map[string]string, path *field.Path) field.ErrorList {

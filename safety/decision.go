@@ -161,6 +161,17 @@ func (a DeleteSideResource) StillValid(live *v1alpha1.Machine) bool {
 	return a.Reason == Leftover && live == nil
 }
 
+// ClassEvent is an Event to report on a class.
+type ClassEvent struct {
+	// Namespace and Class name the MachineClass.
+	Namespace string `json:"namespace"`
+	Class     string `json:"class"`
+	machinist.Event
+}
+
+// orphansHeld is the reason of the Event of a class that is held because of a [Suspicious] list.
+const orphansHeld machinist.Reason = "OrphansHeld"
+
 // Decision is the result of [Step].
 type Decision struct {
 	// Actions are independent of each other. New deletions come first, ordered by the time of
@@ -168,6 +179,8 @@ type Decision struct {
 	Actions []Action `json:"actions,omitempty"`
 	// Holds are sorted by subject.
 	Holds []machinist.Hold `json:"holds,omitempty"`
+	// Events are sorted by class.
+	Events []ClassEvent `json:"events,omitempty"`
 	// NextCheck is when to list again, never before now. Zero means that nothing can be
 	// listed.
 	NextCheck time.Time `json:"nextCheck,omitzero"`

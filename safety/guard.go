@@ -17,8 +17,6 @@ import (
 type GuardObservation struct {
 	// Machine is the machine to be failed. Zero FailingSince means that it fails since now.
 	Machine GuardMember
-	// VMGone reports that the provider answered NotFound for the VM of Machine.
-	VMGone bool
 	// Override is the value of the annotation [v1alpha1.ReplaceUntilAnnotation] of the
 	// MachineDeployment or MachineSet of Machine, empty for none.
 	Override string
@@ -41,6 +39,8 @@ type GuardMember struct {
 	// FailingSince is when the machine became unhealthy, see machine.FailingSince. Zero
 	// means that it is healthy.
 	FailingSince time.Time
+	// VMGone reports that the provider answered NotFound for the VM of the machine.
+	VMGone bool
 	// ReplacedAt is when the replacement of the machine began: when it was failed, when
 	// its deletion was requested, or when it was created to replace another machine. Zero
 	// means never.
@@ -163,13 +163,15 @@ func (d GuardDecision) String() string {
 // when enough machines are available again, when a user sets the annotation, and HoldFor
 // after the machine failed. The order of Members and the number of calls do not matter.
 //
-// A machine without a VM is never held.
+// A machine whose VM the provider does not find is not held, because there is nothing to destroy.
+// If more than AlwaysFew VMs are not found at once, the provider is not believed: it may have been
+// asked with the credentials of another project. Such machines are judged as all others.
 func DecideGuard(in GuardObservation, p GuardPolicy, now time.Time) GuardDecision {
 	p = p.withDefaults()
 	if p.HoldPercent <= 0 && p.SlowPercent <= 0 {
 		return GuardDecision{}
 	}
-	if in.VMGone {
+	if in.Machine.VMGone && in.Complete && goneAtOnce(in, p, now) <= p.AlwaysFew {
 		return GuardDecision{Message: "the VM does not exist: there is nothing to destroy"}
 	}
 	asked, problem := override(in.Override, now)
@@ -193,6 +195,24 @@ func DecideGuard(in GuardObservation, p GuardPolicy, now time.Time) GuardDecisio
 		strictest.Holds[i].Message = strictest.Message
 	}
 	return strictest
+}
+
+// goneAtOnce returns the number of machines whose VM the provider does not find, and that began to
+// fail within Window of the machine, or were replaced within SlowWindow. It counts the machine.
+func goneAtOnce(in GuardObservation, p GuardPolicy, now time.Time) int {
+	since, n := in.Machine.FailingSince, 1
+	if since.IsZero() {
+		since = now
+	}
+	for i := range in.Members {
+		m := &in.Members[i]
+		fails := !m.FailingSince.IsZero() && m.FailingSince.Sub(since).Abs() <= p.Window
+		replaced := !m.ReplacedAt.IsZero() && now.Sub(m.ReplacedAt).Abs() < p.SlowWindow
+		if m.VMGone && m.ID != in.Machine.ID && (fails || replaced) {
+			n++
+		}
+	}
+	return n
 }
 
 // hold returns the decision with a hold that ends at until.

@@ -131,8 +131,45 @@ func TestGuard_WithoutGuardOrVM_NotHeld(t *testing.T) {
 	require.Equal(t, safety.ReplacementsHeld, a.Holds[0].Reason, "a list that may not be whole proves nothing")
 	require.Equal(t, guardNow.Add(10*time.Second), a.Holds[0].Until)
 
-	in.VMGone = true
+	in.Machine.VMGone = true
+	require.False(t, allowed(safety.DecideGuard(in, safety.DefaultGuardPolicy(), guardNow)), "it is not known whether others are gone, too")
+	in.Complete = true
 	require.True(t, allowed(safety.DecideGuard(in, safety.DefaultGuardPolicy(), guardNow)), "nothing is destroyed")
+}
+
+// TestGuard_VMsNotFound_FewBelievedManyHeld asserts that the provider is believed about few VMs, also
+// while all Nodes are silent, and that many at once are one event like any other.
+func TestGuard_VMsNotFound_FewBelievedManyHeld(t *testing.T) {
+	t.Parallel()
+	p := safety.DefaultGuardPolicy()
+	for gone := 1; gone <= 20; gone++ {
+		members := guardPool("p", "z", 20)
+		for i := range members {
+			fail(&members[i], guardNow)
+			members[i].VMGone = i < gone
+		}
+		in := safety.GuardObservation{Machine: members[0], Members: members, Complete: true}
+		require.Equal(t, gone <= p.AlwaysFew, allowed(safety.DecideGuard(in, p, guardNow)), "%d VMs are not found", gone)
+
+		if gone > 10 {
+			continue // too few others fail
+		}
+		for i := range gone - 1 { // replaced a moment ago
+			members[i+1].FailingSince, members[i+1].ReplacedAt = time.Time{}, guardNow.Add(-time.Minute)
+		}
+		held := !allowed(safety.DecideGuard(in, p, guardNow))
+		require.Equal(t, gone > p.AlwaysFew, held, "%d VMs are not found, and were replaced one after the other", gone)
+
+		for i := range gone - 1 { // an hour ago
+			members[i+1].ReplacedAt = guardNow.Add(-time.Hour)
+		}
+		require.True(t, allowed(safety.DecideGuard(in, p, guardNow)), "others were gone before")
+
+		for i := range members { // all other machines are healthy
+			members[i].FailingSince, members[i].ReplacedAt = time.Time{}, time.Time{}
+		}
+		require.True(t, allowed(safety.DecideGuard(in, p, guardNow)), "one fails")
+	}
 }
 
 func TestGuard_Annotation_AllowsReplacement(t *testing.T) {

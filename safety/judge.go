@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
@@ -43,8 +44,9 @@ func (s *step) judge(l Listing) {
 	}
 	listed := func(id string) bool { return has(f.vms)(id) || machines.lists(s.owners.keys.of(id)) }
 	f.share.addDeleted(s.next.deletedOf(false, l.Class.Namespace), func(id string) bool { return f.unowned[id].unowned == NoMachine }, listed)
-	if h, ok := s.suspicious(l.Class, f.share, machines); ok {
-		s.holds = append(s.holds, h)
+	delete(s.next.Held, l.Class.String())
+	if why := s.suspicious(l.Class, f.share, machines); why != "" {
+		s.holdClass(l.Class, f.share, why)
 		clear(f.unowned) // a suspicious listing is not recorded either
 	} else {
 		s.judgeSides(l)
@@ -96,27 +98,36 @@ func (s *step) distinct(items []VM, machines *listedMachines) (vms map[string]VM
 	return vms, unclear
 }
 
-// suspicious returns a hold and true if the list of machines or the listing is probably
-// wrong.
-func (s *step) suspicious(class types.NamespacedName, vms share, machines *listedMachines) (machinist.Hold, bool) {
-	h := machinist.Hold{Subject: classSubject(class), Reason: Suspicious, Until: s.now.Add(s.policy.Period)}
+// suspicious returns why the list of machines or the listing is probably wrong, or "".
+func (s *step) suspicious(class types.NamespacedName, vms share, machines *listedMachines) string {
 	if vms.unowned == 0 {
-		return h, false
+		return ""
 	}
 	if machines.in[class.Namespace] == 0 {
-		h.Message = fmt.Sprintf("namespace %[2]q has no machine, but VMs are listed: %[1]d", vms.listed, class.Namespace)
-		return h, true
+		return fmt.Sprintf("namespace %[2]q has no machine, but VMs are listed: %[1]d", vms.listed, class.Namespace)
 	}
 	if vms.tooMany(s.allowed()) {
-		h.Message = s.tooMany(vms)
-		return h, true
+		return s.tooMany(vms)
 	}
 	expected, missing := machines.ofClass(class)
 	if missing > 0 && (missing == expected || missing*100 > expected*s.policy.MaxPercent) {
-		h.Message = fmt.Sprintf("the VMs of %d of the %d machines of the class are not listed", missing, expected)
-		return h, true
+		return fmt.Sprintf("the VMs of %d of the %d machines of the class are not listed", missing, expected)
 	}
-	return h, false
+	return ""
+}
+
+// holdClass holds all orphans of a class. It adds an Event when the hold begins, and when more
+// VMs or side resources have no machine than in the last Event, once in a period.
+func (s *step) holdClass(class types.NamespacedName, of share, why string) {
+	s.hold(classSubject(class), Suspicious, why, s.now.Add(s.policy.Period))
+	known, was := s.held[class.String()]
+	if !was || of.unowned > known.Unowned && s.now.Sub(known.Reported) >= s.policy.Period {
+		known = heldClass{Unowned: of.unowned, Reported: s.now}
+		s.events = append(s.events, ClassEvent{class.Namespace, class.Name, machinist.Event{
+			Type: corev1.EventTypeWarning, Reason: orphansHeld, Message: classSubject(class) + ": no orphan is deleted: " + why,
+		}})
+	}
+	s.next.Held[class.String()] = known
 }
 
 // classSubject returns the subject of a class.

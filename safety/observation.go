@@ -26,8 +26,12 @@ type Observation struct {
 	// every listing. A nil machine makes the view incomplete.
 	Machines View[*v1alpha1.Machine]
 	// Nodes of the target cluster. A Node without a machine and without a VM is reported.
-	// The zero View reports none. Set it only if Listings has all classes.
+	// The zero View reports none.
 	Nodes View[*corev1.Node]
+	// Classes are all classes that are listed, in this step or in others. A Node is reported
+	// if the last listing of each lacks its VM, and is at most two [Policy.Period] old. Without
+	// classes none is reported.
+	Classes []types.NamespacedName
 	// Namespace is the namespace whose machines were read, or [AllNamespaces]. Classes in
 	// other namespaces are held, and empty holds all. AllNamespaces is required if classes
 	// of several namespaces share their VMs.

@@ -70,6 +70,9 @@ func randomObservation(r *rand.Rand, now time.Time) safety.Observation {
 			}
 		}
 		in.Listings = append(in.Listings, l)
+		if len(l.VMs.Items)%4 > 0 || len(in.Classes) == 0 {
+			in.Classes = append(in.Classes, l.Class)
+		}
 	}
 	in.Nodes = safety.View[*corev1.Node]{AsOf: when(), Complete: r.IntN(4) > 0}
 	for i := range r.IntN(4) {

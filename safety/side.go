@@ -55,7 +55,7 @@ func (s *step) judgeSides(l Listing) {
 	f.share = share{of: "machine names of side resources", unowned: len(unowned) + len(unclear), listed: len(names) + len(unclear)}
 	f.share.addDeleted(s.next.deletedOf(true, l.Class.Namespace), has(unowned), has(names))
 	if f.share.tooMany(s.allowed()) {
-		s.hold(classSubject(l.Class), Suspicious, s.tooMany(f.share), s.now.Add(s.policy.Period))
+		s.holdClass(l.Class, f.share, s.tooMany(f.share))
 		clear(f.resources)
 	}
 	s.next.forget(true, l.Class, listed, has(f.resources))

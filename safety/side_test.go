@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/driver"
@@ -199,7 +200,8 @@ func TestStep_NodeWithoutMachineAndVM_IsReported(t *testing.T) {
 		"Nodes that were not all read":    {node: left, change: func(in *safety.Observation) { in.Nodes.Complete = false }},
 		"Nodes read long ago":             {node: left, change: func(in *safety.Observation) { in.Nodes.AsOf = start.Add(-time.Hour) }},
 		"a listing that failed":           {node: left, change: func(in *safety.Observation) { in.Listings[0].VMs.Complete = false }},
-		"another class that failed":       {node: left, change: func(in *safety.Observation) { in.Listings = append(in.Listings, safety.Listing{}) }},
+		"another class that failed":       {node: left, change: func(in *safety.Observation) { in.Classes = append(in.Classes, types.NamespacedName{Name: "other"}) }},
+		"no classes":                      {node: left, change: func(in *safety.Observation) { in.Classes = nil }},
 		"machines that were not all read": {node: left, change: func(in *safety.Observation) { in.Machines.Complete = false }},
 		"a listing without any VM":        {node: left, change: func(in *safety.Observation) { in.Listings[0].VMs.Items = nil }},
 	} {
@@ -209,6 +211,7 @@ func TestStep_NodeWithoutMachineAndVM_IsReported(t *testing.T) {
 			w.vms = append(w.vms, vm("lost"))
 			w.machines[5].Labels = map[string]string{v1alpha1.NodeLabelKey: "node-5"}
 			in := w.at(start)
+			in.Classes = []types.NamespacedName{in.Listings[0].Class}
 			in.Nodes = safety.View[*corev1.Node]{Items: []*corev1.Node{tc.node}, AsOf: start, Complete: true}
 			if tc.change != nil {
 				tc.change(&in)
@@ -220,6 +223,7 @@ func TestStep_NodeWithoutMachineAndVM_IsReported(t *testing.T) {
 	}
 	w := pool(10)
 	in := w.at(start)
+	in.Classes = []types.NamespacedName{in.Listings[0].Class}
 	in.Nodes = safety.View[*corev1.Node]{Items: []*corev1.Node{left}, AsOf: start, Complete: true}
 	_, d := safety.Step(old, in, safety.DefaultPolicy(), start)
 	require.Equal(t, []machinist.Hold{{

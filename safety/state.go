@@ -25,6 +25,22 @@ type State struct {
 	Deleted []deletion `json:"deleted,omitempty"`
 	// Since is when the memory began. Earlier deletions are unknown.
 	Since time.Time `json:"since,omitzero"`
+	// Listed are the times of the last complete listings, by class as namespace/name.
+	Listed map[string]time.Time `json:"listed,omitempty"`
+	// Nodes are the Nodes without a machine whose VM is missing in all listings since a time, by
+	// normalized provider ID.
+	Nodes map[string]time.Time `json:"nodes,omitempty"`
+	// Held are the [Suspicious] classes, as namespace/name.
+	Held map[string]heldClass `json:"held,omitempty"`
+}
+
+// heldClass is a class that is held because a list is suspicious.
+type heldClass struct {
+	// Unowned is the number of VMs, or machine names of side resources, without a machine in the
+	// last Event.
+	Unowned int `json:"unowned"`
+	// Reported is the time of that Event.
+	Reported time.Time `json:"reported"`
 }
 
 // unownedRecord is one VM or side resource without an owner.
@@ -61,10 +77,17 @@ type deletion struct {
 // at returns a copy of the state without expired entries. A time after now counts as now,
 // because the clock may have been set back.
 func (s State) at(p Policy, now time.Time) State {
-	next := State{Seen: maps.Clone(s.Seen), Proposed: slices.Clone(s.Proposed), Deleted: slices.Clone(s.Deleted), Since: notAfter(s.Since, now)}
-	if next.Seen == nil {
-		next.Seen = map[string]unownedRecord{}
+	next := State{Proposed: slices.Clone(s.Proposed), Deleted: slices.Clone(s.Deleted), Since: notAfter(s.Since, now)}
+	next.Seen, next.Listed, next.Nodes, next.Held = copied(s.Seen), copied(s.Listed), copied(s.Nodes), copied(s.Held)
+	maps.DeleteFunc(next.Listed, func(_ string, t time.Time) bool { return t.After(now) || now.Sub(t) > 2*p.Period })
+	for class, h := range next.Held {
+		if _, listed := next.Listed[class]; !listed { // the class may be deleted
+			delete(next.Held, class)
+			continue
+		}
+		next.Held[class] = heldClass{h.Unowned, notAfter(h.Reported, now)}
 	}
+	maps.DeleteFunc(next.Nodes, func(_ string, t time.Time) bool { return t.After(now) })
 	maps.DeleteFunc(next.Seen, func(_ string, g unownedRecord) bool {
 		return g.First.After(g.Last) || g.Last.After(now) || now.Sub(g.Last) > p.memory()
 	})
@@ -85,6 +108,13 @@ func (s State) at(p Policy, now time.Time) State {
 	}
 	next.Deleted = slices.DeleteFunc(next.Deleted, func(d deletion) bool { return now.Sub(d.At) >= day })
 	return next
+}
+
+// copied returns a copy of a map, which is not nil.
+func copied[V any](m map[string]V) map[string]V {
+	out := make(map[string]V, len(m))
+	maps.Copy(out, m)
+	return out
 }
 
 func notAfter(t, now time.Time) time.Time {
@@ -158,6 +188,15 @@ func (s State) compact() State {
 	}
 	if len(s.Deleted) == 0 {
 		s.Deleted = nil
+	}
+	if len(s.Listed) == 0 {
+		s.Listed = nil
+	}
+	if len(s.Nodes) == 0 {
+		s.Nodes = nil
+	}
+	if len(s.Held) == 0 {
+		s.Held = nil
 	}
 	return s
 }

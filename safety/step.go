@@ -30,6 +30,7 @@ import (
 func Step(state State, in Observation, policy Policy, now time.Time) (State, Decision) {
 	p := policy.withDefaults()
 	s := step{Observation: in, policy: p, now: now, before: state.Seen, next: state.at(p, now), candidates: map[string]candidate{}}
+	s.held = maps.Clone(s.next.Held)
 	s.incomplete = !in.Machines.Complete || slices.Contains(in.Machines.Items, nil)
 	count := map[types.NamespacedName]int{}
 	for _, l := range in.Listings {
@@ -62,7 +63,7 @@ func Step(state State, in Observation, policy Policy, now time.Time) (State, Dec
 		}
 	}
 	s.reportNodes()
-	d := Decision{Actions: s.propose()}
+	d := Decision{Actions: s.propose(), Events: s.events}
 	d.Holds = sortHolds(s.holds)
 	for _, h := range d.Holds {
 		d.NextCheck = machinist.Earliest(d.NextCheck, h.Until)
@@ -87,6 +88,8 @@ type step struct {
 	sides      []sideFindings
 	candidates map[string]candidate // by the key in the State
 	holds      []machinist.Hold
+	held       map[string]heldClass // before this step
+	events     []ClassEvent
 }
 
 // candidate is a VM or side resource without an owner.

@@ -135,7 +135,8 @@ func (d UnmanagedDecision) String() string { return line.Decision(d.Actions, "",
 //   - A Node without a machine is marked at the age of [UnmanagedPolicy.Timeout].
 //   - 5m after the mark, the machine finalizer is removed, so that the Node can be deleted. It
 //     stays while no machine exists at all.
-//   - The mark of a Node with exactly one machine is removed.
+//   - The mark of a Node with exactly one machine is removed, once the Node has a record of the
+//     machine. What a user writes into a Machine does not change the Node.
 //   - A Node that matches several machines, or whose label names another machine, does not
 //     change.
 //   - A mark that another client removed is not set again. The Node may belong to a manager of
@@ -165,18 +166,18 @@ type unmanaged struct {
 	before  UnmanagedState
 	next    map[types.UID]time.Time
 	index   *nodeops.Index
-	names   map[string]bool // of machines
+	names   map[string]*v1alpha1.Machine
 	d       UnmanagedDecision
 }
 
 // prepare builds the index of machines and the timeout.
 func (u *unmanaged) prepare(p UnmanagedPolicy) {
-	u.timeout, u.index, u.names = p.Timeout, indexOf(u.in.Machines), make(map[string]bool, len(u.in.Machines))
+	u.timeout, u.index, u.names = p.Timeout, indexOf(u.in.Machines), make(map[string]*v1alpha1.Machine, len(u.in.Machines))
 	for _, m := range u.in.Machines {
 		if m == nil {
 			continue
 		}
-		u.names[m.Name] = true
+		u.names[m.Name] = m
 		own := m.Spec.MachineConfiguration
 		if own != nil && own.MachineCreationTimeout != nil && p.Timeout > 0 && m.Labels[v1alpha1.NodeLabelKey] == "" {
 			u.timeout = max(u.timeout, own.MachineCreationTimeout.Duration)
@@ -201,13 +202,13 @@ func (u *unmanaged) judge(node *corev1.Node) {
 	match := u.index.Match(node)
 	switch {
 	case match.Found():
-		if marked {
-			u.write(Unmark, node, "it belongs to machine "+match.Names[0])
+		if name := match.Names[0]; marked && (node.Labels[v1alpha1.MachineNameLabelKey] == name || machine.NodeProven(u.names[name], node)) {
+			u.write(Unmark, node, "it belongs to machine "+name)
 		}
 	case match.Reason != nodeops.NoMatch:
 		u.keep(node, marked)
 		u.hold(node, NodeAmbiguous, fmt.Sprintf("%d machines match: %s", len(match.Names), strings.Join(match.Names, ", ")), time.Time{})
-	case u.names[node.Labels[v1alpha1.MachineNameLabelKey]]:
+	case u.names[node.Labels[v1alpha1.MachineNameLabelKey]] != nil:
 		u.keep(node, marked)
 		u.hold(node, NodeAmbiguous, "its label names machine "+node.Labels[v1alpha1.MachineNameLabelKey]+", but that machine does not name this Node", time.Time{})
 	case u.timeout <= 0:

@@ -33,6 +33,13 @@ func marked(n *corev1.Node) *corev1.Node {
 	return n
 }
 
+// recorded returns a Node with the name of machine m.
+func recorded(name, providerID string) *corev1.Node {
+	n := joined(name, providerID)
+	n.Labels = map[string]string{v1alpha1.MachineNameLabelKey: "m"}
+	return n
+}
+
 func guarded(n *corev1.Node) *corev1.Node {
 	n.Finalizers = append(n.Finalizers, "example.com/theirs", v1alpha1.NodeFinalizerName)
 	return n
@@ -66,8 +73,10 @@ func TestUnmanaged_NodesAndMachines_WritesAndHolds(t *testing.T) {
 		{"none, young", young, nil, "nothing; waits for node/n: NodeTooYoung: it has no machine and is marked at the age of 20m0s"},
 		{"none, marked", marked(joined("n", "")), nil, "nothing"},
 		{"one by name", joined("n", ""), []*v1alpha1.Machine{of("m", "n", "")}, "nothing"},
-		{"one by name, marked", marked(joined("n", "")), []*v1alpha1.Machine{of("m", "n", "")}, "unmark node/n: it belongs to machine m"},
-		{"one by provider ID, marked", marked(joined("n", "sim:///n")), []*v1alpha1.Machine{of("m", "", "sim:///n")}, "unmark node/n: it belongs to machine m"},
+		{"one by name, marked", marked(recorded("n", "")), []*v1alpha1.Machine{of("m", "n", "")}, "unmark node/n: it belongs to machine m"},
+		{"one by provider ID, marked", marked(recorded("n", "sim:///n")), []*v1alpha1.Machine{of("m", "", "sim:///n")}, "unmark node/n: it belongs to machine m"},
+		{"one that a user made to name the Node", marked(joined("n", "")), []*v1alpha1.Machine{of("m", "n", "")}, "nothing"},
+		{"one that a user gave the ID of the Node", marked(joined("n", "sim:///n")), []*v1alpha1.Machine{of("m", "", "sim:///n")}, "nothing"},
 		{"one by provider ID", joined("n", "sim:///n"), []*v1alpha1.Machine{of("m", "", "sim:///n")}, "nothing"},
 		{"one that is being deleted", joined("n", ""), []*v1alpha1.Machine{deleted}, "nothing"},
 		{"several", joined("n", ""), []*v1alpha1.Machine{of("a", "n", ""), of("b", "n", "")}, "nothing; waits for node/n: NodeAmbiguous: 2 machines match: a, b"},
@@ -196,6 +205,13 @@ func TestUnmanaged_AnyHistory_ComesToRest(t *testing.T) {
 			switch r.IntN(4) {
 			case 0:
 				in.Machines = append(in.Machines, of(fmt.Sprint("m", r.IntN(100)), []string{"", fmt.Sprint("n", r.IntN(6))}[r.IntN(2)], fmt.Sprint("sim:///", r.IntN(6))))
+				for i, n := range in.Nodes { // the controller of the machine records it on its Node
+					m := in.Machines[len(in.Machines)-1]
+					if n.Name == m.Labels[v1alpha1.NodeLabelKey] || n.Spec.ProviderID == m.Spec.ProviderID {
+						in.Nodes[i] = n.DeepCopy()
+						in.Nodes[i].Labels = map[string]string{v1alpha1.MachineNameLabelKey: m.Name}
+					}
+				}
 			case 1:
 				in.Machines = in.Machines[:r.IntN(len(in.Machines)+1)]
 			}

@@ -79,10 +79,3 @@ func (w *World) look(controller string, f *follower) bool {
 	}
 	return f.advance(func(k string) int { return w.model.Lag(controller, k) })
 }
-
-// catchUp shows a cache all changes, as after a restart.
-func catchUp(f *follower) {
-	if f != nil {
-		f.advance(func(string) int { return 0 })
-	}
-}

@@ -20,7 +20,7 @@ func (w *World) updateInPlace(name string) {
 	if n == nil || m.DeletionTimestamp != nil {
 		return
 	}
-	if slices.ContainsFunc(n.Spec.Taints, critical) { // whatever it waits for is there at once
+	if ofGardener(n) && slices.ContainsFunc(n.Spec.Taints, critical) { // its components are ready at once
 		w.writeNode(n, metadataAndSpec, func(n *corev1.Node) { n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, critical) })
 	}
 	for {
@@ -36,6 +36,9 @@ func (w *World) updateInPlace(name string) {
 	}
 	w.endUpdate(name)
 }
+
+// ofGardener reports whether a Node has a controller that removes the taint of critical components.
+func ofGardener(n *corev1.Node) bool { return n.Labels["worker.gardener.cloud/pool"] != "" }
 
 func critical(t corev1.Taint) bool { return t.Key == v1alpha1.TaintNodeCriticalComponentsNotReady }
 

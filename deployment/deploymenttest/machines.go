@@ -134,6 +134,33 @@ func (w *World) timeOut(name string) {
 	}
 }
 
+// correct replaces the phase Terminating of a machine that is not being deleted, as a machine
+// controller does: the machine has a Node, or its creation is resumed.
+func (w *World) correct(name string) {
+	m := w.Machine(name)
+	if m.DeletionTimestamp != nil || m.Status.CurrentStatus.Phase != v1alpha1.MachineTerminating {
+		return
+	}
+	w.say("%s is not being deleted", name)
+	ready := func(c corev1.NodeCondition) bool {
+		return c.Type == v1alpha1.NodeInPlaceUpdate && c.Reason == v1alpha1.ReadyForUpdate
+	}
+	if n := w.Node(m); n != nil && slices.ContainsFunc(n.Status.Conditions, ready) {
+		w.beginUpdate(name) // the Node shows that the update has begun
+		return
+	}
+	if w.Node(m) != nil {
+		w.enter(m, v1alpha1.MachineRunning, v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateSuccessful, "it is healthy")
+		return
+	}
+	w.enter(m, v1alpha1.MachineCrashLoopBackOff, v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, "its creation is resumed")
+	if timeout := w.model.CreationTimeout; timeout > 0 && w.now.Sub(m.CreationTimestamp.Time) >= timeout {
+		w.timeOut(name)
+		return
+	}
+	w.born(name)
+}
+
 // join makes a machine available.
 func (w *World) join(name string) {
 	m := w.Machine(name)
@@ -146,6 +173,7 @@ func (w *World) join(name string) {
 		return
 	}
 	t := m.Spec.NodeTemplateSpec.DeepCopy()
+	metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1alpha1.MachineUIDAnnotation, string(m.UID))
 	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(w.now), LastTransitionTime: metav1.NewTime(w.now)}
 	must(w.nodes.create(byMachine, &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: nodeName(m), Labels: t.Labels, Annotations: t.Annotations},

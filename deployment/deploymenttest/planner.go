@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -22,6 +23,7 @@ type planner struct {
 	cache    *cache
 	follower *follower // nil: the truth
 	expected machine.Expectations
+	unproven bool // since a crash
 	last     deployment.Decision
 }
 
@@ -39,8 +41,7 @@ func (w *World) plan() {
 	behind := w.look(name, p.follower)
 	err := w.planOnce(nil)
 	if err == errCrash { //nolint:errorlint // never wrapped
-		p.expected = nil
-		catchUp(p.follower)
+		p.expected, p.unproven = nil, true // the first lists are as old as the cache
 	}
 	if err != nil || behind {
 		p.by(w.now.Add(again))
@@ -65,14 +66,14 @@ func (w *World) planOnce(taken *v1alpha1.MachineSet) error {
 		if err = w.act(a, &md); err == nil {
 			continue
 		}
-		create, creating := a.(deployment.CreateSet)
+		create, creating := a.(machinist.Create)
 		switch {
 		case err == errCrash: //nolint:errorlint // never wrapped
 			return err
 		case creating && apierrors.IsAlreadyExists(err) && taken == nil:
-			return w.planOnce(w.sets.get(create.Set.Name))
+			return w.planOnce(w.sets.get(create.Object.GetName()))
 		case creating:
-			d.Status, _ = deployment.CreateFailed(md.Status, create.Set.Name, err, w.now)
+			d.Status, _ = deployment.CreateFailed(md.Status, create.Object.GetName(), err, w.now)
 			d.WriteStatus = true
 		}
 		break
@@ -105,7 +106,7 @@ func (w *World) observe() (deployment.Observation, error) {
 		}
 	}
 	in := deployment.Observation{
-		Deployment: d, Sets: claims.Owned, Machines: c.machines.list(), Complete: claims.Settled(), Released: claims.Released,
+		Deployment: d, Sets: claims.Owned, Machines: c.machines.list(), Complete: claims.Settled(), Proven: !w.planner.unproven, Released: claims.Released,
 		Expectations: w.planner.expected, NoCluster: w.model.NoCluster,
 	}
 	if !w.model.NoCluster {
@@ -115,33 +116,91 @@ func (w *World) observe() (deployment.Observation, error) {
 }
 
 // act carries out one action.
-func (w *World) act(action deployment.Action, d **v1alpha1.MachineDeployment) error {
-	by := (*d).Name
+func (w *World) act(action machinist.Action, d **v1alpha1.MachineDeployment) error {
 	switch a := action.(type) {
-	case deployment.WriteDeployment:
-		return w.call(by, "update", kindDeployment, by, func() error {
-			next, err := w.deployments.write(by, a.Deployment, metadataAndSpec)
-			if err == nil { // the status is written after this
-				*d = next
-			}
-			return err
-		})
-	case deployment.WriteNode:
-		return w.call(by, "update", kindNode, a.Node.Name, func() error { return w.wrote(w.nodes.write(by, a.Node, metadataAndSpec)) })
-	case deployment.WriteMachine:
-		return w.call(by, "update", kindMachine, a.Machine.Name, func() error { return w.wrote(w.machines.write(by, a.Machine, metadataAndSpec)) })
-	case deployment.CreateSet:
-		return w.call(by, "create", kindSet, a.Set.Name, func() error { return w.created(w.sets.create(by, a.Set)) })
-	case deployment.WriteSet:
-		return w.call(by, "update", kindSet, a.Set.Name, func() error { return w.wrote(w.sets.write(by, a.Set, metadataAndSpec)) })
-	case deployment.DeleteSet:
-		return w.call(by, "delete", kindSet, a.Name, func() error { return ignoreNotFound(w.sets.remove(by, a.Name, a.UID, a.ResourceVersion)) })
-	case deployment.Look:
-		w.planner.expected = w.planner.expected.Looked(a.Kind, a.Name, w.read(a.Kind, a.Name), w.now)
+	case machinist.Update:
+		return w.update(a, d)
+	case machinist.Create:
+		return w.create(a, (*d).Name)
+	case machinist.Delete:
+		return w.remove(a, (*d).Name)
+	case machinist.Refresh:
+		w.refresh(a)
 		return nil
 	default:
 		return fmt.Errorf("unknown action %T", action)
 	}
+}
+
+// update writes an object. A written deployment replaces d, because the status is written after
+// this.
+func (w *World) update(u machinist.Update, d **v1alpha1.MachineDeployment) error {
+	by, name := (*d).Name, u.Object.GetName()
+	switch o := u.Object.(type) {
+	case *v1alpha1.MachineDeployment:
+		return w.call(by, "update", kindDeployment, name, func() error {
+			next, err := w.deployments.write(by, o, metadataAndSpec)
+			if err == nil {
+				w.planner.unproven = w.planner.unproven && slices.Contains((*d).Finalizers, v1alpha1.MCMFinalizerName)
+				*d = next
+			}
+			return err
+		})
+	case *v1alpha1.MachineSet:
+		return w.call(by, "update", kindSet, name, func() error { return w.wrote(w.sets.write(by, o, metadataAndSpec)) })
+	case *v1alpha1.Machine:
+		return w.call(by, "update", kindMachine, name, func() error { return w.wrote(w.machines.write(by, o, metadataAndSpec)) })
+	case *corev1.Node:
+		return w.call(by, "update", kindNode, name, func() error { return w.wrote(w.nodes.write(by, o, metadataAndSpec)) })
+	default:
+		return fmt.Errorf("unknown object %T", o)
+	}
+}
+
+// create creates a set.
+func (w *World) create(c machinist.Create, by string) error {
+	s, ok := c.Object.(*v1alpha1.MachineSet)
+	if !ok {
+		return fmt.Errorf("unknown object %T", c.Object)
+	}
+	return w.call(by, "create", kindSet, s.Name, func() error {
+		created, err := w.sets.create(by, s)
+		if err == nil { // the cache has to show it
+			w.planner.expected = w.planner.expected.Created(created, w.now)
+		}
+		return err
+	})
+}
+
+// remove deletes a set.
+func (w *World) remove(d machinist.Delete, by string) error {
+	s, ok := d.Object.(*v1alpha1.MachineSet)
+	if !ok {
+		return fmt.Errorf("unknown object %T", d.Object)
+	}
+	version := ""
+	if d.Unchanged {
+		version = s.ResourceVersion
+	}
+	return w.call(by, "delete", kindSet, s.Name, func() error { return ignoreNotFound(w.sets.remove(by, s.Name, s.UID, version)) })
+}
+
+// refresh reads an object, or all sets and machines, from the API server.
+func (w *World) refresh(r machinist.Refresh) {
+	if r.Name == "" {
+		w.listAll()
+		return
+	}
+	w.planner.expected = w.planner.expected.Looked(r.Kind, r.Name, w.read(r.Kind, r.Name), w.now)
+}
+
+// listAll lists all sets and machines from the API server. There is one deployment.
+func (w *World) listAll() {
+	p := &w.planner
+	p.expected = machine.Listed(p.expected, w.truth.sets.list(), p.cache.sets.list(), w.now)
+	p.expected = machine.Listed(p.expected, w.truth.machines.list(), p.cache.machines.list(), w.now)
+	p.unproven = false
+	p.by(w.now)
 }
 
 // read reads an object from the API server. A nil pointer means that it does not exist.
@@ -160,14 +219,6 @@ func (w *World) read(k string, name string) metav1.Object {
 func (w *World) wrote(o metav1.Object, err error) error {
 	if err == nil {
 		w.planner.expected = w.planner.expected.Updated(o, w.now)
-	}
-	return err
-}
-
-// created records a creation that the cache has to show.
-func (w *World) created(o metav1.Object, err error) error {
-	if err == nil {
-		w.planner.expected = w.planner.expected.Created(o, w.now)
 	}
 	return err
 }

@@ -5,6 +5,7 @@ package deploymenttest
 import (
 	"fmt"
 	"maps"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,6 +24,7 @@ type setLoop struct {
 	uid      types.UID
 	expected machine.Expectations
 	unjoined machineset.NeverJoined
+	unproven bool      // since a crash
 	follower *follower // nil: the truth
 }
 
@@ -58,8 +60,7 @@ func (w *World) pass(s *setLoop) {
 		}
 	}
 	if err == errCrash { //nolint:errorlint // never wrapped
-		s.expected, s.unjoined = nil, nil
-		catchUp(s.follower)
+		s.expected, s.unjoined, s.unproven = nil, nil, true // the first lists are as old as the cache
 	}
 	if err != nil || behind {
 		s.by(w.now.Add(again))
@@ -88,7 +89,7 @@ func (w *World) observeSet(s *setLoop, live *v1alpha1.MachineSet) (machineset.Ob
 		}
 	}
 	in := machineset.Observation{
-		Set: live, Machines: claims.Owned, Complete: claims.Settled(), Released: claims.Released, Expectations: s.expected, NeverJoined: s.unjoined,
+		Set: live, Machines: claims.Owned, Complete: claims.Settled(), Proven: !s.unproven, Released: claims.Released, Expectations: s.expected, NeverJoined: s.unjoined,
 	}
 	for _, m := range claims.Owned {
 		if !machineset.Failed(m) {
@@ -115,6 +116,10 @@ func (w *World) actOnSet(s *setLoop, in *machineset.Observation, actions []machi
 			err = w.finalizers(s, in, a)
 		case machineset.Sync:
 			err = w.sync(s, in, a)
+		case machineset.List:
+			live := slices.DeleteFunc(w.truth.mayBelongTo(s.uid), func(m *v1alpha1.Machine) bool { return m == nil || ownerOf(m) != s.uid })
+			s.expected, s.unproven = machine.Listed(s.expected, live, in.Machines, w.now), false
+			s.by(w.now)
 		case machineset.Look:
 			s.expected = s.expected.Looked(machine.KindMachine, a.Name, w.machines.get(a.Name), w.now)
 		case machineset.Delete:
@@ -139,7 +144,7 @@ func (w *World) finalizers(s *setLoop, in *machineset.Observation, a machineset.
 	return w.call(s.name, "update", kindSet, a.Name, func() error {
 		written, err := w.sets.write(s.name, &next, metadataAndSpec)
 		if err == nil { // the status is written after this
-			in.Set = written
+			in.Set, s.unproven = written, false
 		}
 		return err
 	})

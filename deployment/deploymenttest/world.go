@@ -3,7 +3,6 @@
 package deploymenttest
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,15 +42,12 @@ type World struct {
 	changes  int
 }
 
-// ErrInvalid is wrapped by the errors for deployments that cannot be simulated.
-var ErrInvalid = errors.New("the deployment cannot be simulated")
-
 // New returns a world with a new deployment. It copies d. It sets missing name, namespace and UID,
-// and clears the status. The error wraps [ErrInvalid] if d is nil or invalid
-// ([deployment.Validate]).
+// and clears the status. It returns an error if d is nil or invalid, see
+// [deployment.Validate].
 func New(d *v1alpha1.MachineDeployment, m Model) (*World, error) {
 	if errs := deployment.Validate(d); len(errs) > 0 {
-		return nil, fmt.Errorf("%w: %w", ErrInvalid, errs.ToAggregate())
+		return nil, fmt.Errorf("the deployment cannot be simulated: %w", errs.ToAggregate())
 	}
 	w := &World{model: m.withDefaults(), truth: newCache()}
 	w.now = w.model.Start
@@ -184,7 +180,8 @@ func (w *World) DeleteSet(name string) error { return w.sets.remove(byUser, name
 func (w *World) DeleteMachine(name string) error { return w.machines.remove(byUser, name, "", "") }
 
 // SetPhase sets the phase of a machine, such as Unknown or Failed, as its machine controller does.
-// The phase of a machine that is being deleted does not change.
+// The phase of a machine that is being deleted does not change. The phase Terminating of another
+// machine contradicts its deletion timestamp, and the machine controller corrects it.
 func (w *World) SetPhase(name string, phase v1alpha1.MachinePhase) error {
 	m := w.Machine(name)
 	switch {
@@ -195,6 +192,9 @@ func (w *World) SetPhase(name string, phase v1alpha1.MachinePhase) error {
 	}
 	w.say("%s is %s", name, phase)
 	w.enter(m, phase, v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateFailed, "it was put into this phase")
+	if phase == v1alpha1.MachineTerminating {
+		w.after(w.reaction(), name, m.UID, (*World).correct)
+	}
 	return nil
 }
 

@@ -57,7 +57,7 @@ func TestNew_Deployment_IsCopiedOrRefused(t *testing.T) {
 	invalid.Spec.Replicas = -1
 	for _, d := range []*v1alpha1.MachineDeployment{nil, {}, invalid} {
 		_, err := deploymenttest.New(d, deploymenttest.Model{})
-		require.ErrorIs(t, err, deploymenttest.ErrInvalid)
+		require.ErrorContains(t, err, "the deployment cannot be simulated: ")
 	}
 	d := ofThree()
 	d.Name, d.Namespace = "", ""
@@ -315,4 +315,31 @@ func TestWorld_SetDeleted_RecreatedAfterItsMachines(t *testing.T) {
 		require.Nil(t, w.Machine(m.Name))
 	}
 	require.True(t, apierrors.IsNotFound(w.DeleteSet("no-such-set")))
+}
+
+// TestWorld_TerminatingWithoutDeletion_RolloutEnds asserts that such a machine, as a restored backup
+// has it, does not take the place of the surge for ever.
+func TestWorld_TerminatingWithoutDeletion_RolloutEnds(t *testing.T) {
+	for name, harm := range map[string]func(w *deploymenttest.World){
+		"with a Node":                       func(*deploymenttest.World) {},
+		"without a Node":                    func(w *deploymenttest.World) { w.Wait(time.Second) },
+		"without a Node, after its timeout": func(w *deploymenttest.World) { w.Wait(time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			joins := name == "with a Node"
+			w := settled(t, ofThree(), deploymenttest.Model{CreationTimeout: 20 * time.Minute, Join: func(*v1alpha1.Machine) (time.Duration, bool) { return time.Minute, true }})
+			ghost := w.Machines()[0].Name
+			if !joins { // a machine that is created now
+				require.NoError(t, w.Edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = 4 }))
+				w.Step()
+				w.Step()
+				ghost = w.Machines()[len(w.Machines())-1].Name
+			}
+			require.NoError(t, w.SetPhase(ghost, v1alpha1.MachineTerminating))
+			harm(w)
+			require.NoError(t, w.Edit(class("large")))
+			complete(t, w)
+			require.Nil(t, w.Machine(ghost))
+		})
+	}
 }

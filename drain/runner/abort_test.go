@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +21,7 @@ import (
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/nodeops"
+	noderunner "github.com/machinist-dev/machinist/nodeops/runner"
 )
 
 // abortable is a drain of a Node with three pods that can be taken back.
@@ -108,18 +108,20 @@ func TestAbort_OthersEditTheNode_LeavesTheirMarks(t *testing.T) {
 				metav1.SetMetaDataAnnotation(&node.ObjectMeta, "theirs", "2")
 				return true, nil
 			}
-			_, _, err := nodeops.UpdateNode(t.Context(), a.client, "node-1", edit)
+			node, _, err := noderunner.UpdateNode(t.Context(), a.client, "node-1", edit)
 			require.NoError(t, err)
 			condition := corev1.NodeCondition{Type: "Theirs", Status: corev1.ConditionTrue}
-			require.NoError(t, nodeops.AddOrUpdateConditionsOnNode(t.Context(), a.client, "node-1", condition))
-			require.NoError(t, second(nodeops.CordonNode(t.Context(), a.client, "node-1", "", nodeops.Cordon{}, now))) // kubectl cordon
+			node.Status.Conditions = []corev1.NodeCondition{condition}
+			_, err = a.client.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
+			require.NoError(t, err)
+			require.NoError(t, second(noderunner.CordonNode(t.Context(), a.client, "node-1", "", nodeops.Cordon{}, now))) // kubectl cordon
 			a.step(t)
 			a.abort(t)
 
 			_, err = edit(want)
 			require.NoError(t, err)
 			want.Spec.Unschedulable, want.Status.Conditions = true, []corev1.NodeCondition{condition}
-			require.Empty(t, cmp.Diff(want, a.node(t), cmpopts.IgnoreFields(corev1.NodeCondition{}, "LastTransitionTime", "LastHeartbeatTime")))
+			require.Empty(t, cmp.Diff(want, a.node(t)))
 		})
 	}
 }

@@ -200,11 +200,11 @@ func TestApply_Parallel_BoundsTheRequestsUnderWay(t *testing.T) {
 
 func TestApply_OneAtATime_InRequestOrder(t *testing.T) {
 	d := requests(drain.Delete, "a", "b", "c", "d")
-	d.Rows[0].Wave, d.Rows[1].Wave = 7, 3
+	d.Rows[0].Wave, d.Rows[1].Wave, d.Rows[2].Priority = 7, 3, 1
 	w := stillWorld(t)
 	results, err := w.executor().Apply(t.Context(), d)
 	require.NoError(t, err)
-	for i, want := range []string{"c", "d", "b", "a"} {
+	for i, want := range []string{"d", "c", "b", "a"} {
 		require.Equal(t, want, w.client.Actions()[i].(clienttesting.DeleteAction).GetName())
 		require.Equal(t, d.Rows[i], results[i].Row)
 	}

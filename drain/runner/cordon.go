@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/drain"
-	"github.com/machinist-dev/machinist/nodeops"
+	noderunner "github.com/machinist-dev/machinist/nodeops/runner"
 )
 
 // CordonError is the error of a Node that could not be cordoned.
@@ -51,7 +51,7 @@ func (e Executor) cordon(ctx context.Context, f *drain.SetCordon) (*corev1.Node,
 // setCordon writes the cordon. In a dry run the API server only checks the write.
 func (e Executor) setCordon(ctx context.Context, f *drain.SetCordon) (*corev1.Node, error) {
 	if !e.DryRun {
-		return nodeops.CordonNode(ctx, e.Client, f.Node, f.UID, f.Cordon, f.At)
+		return noderunner.CordonNode(ctx, e.Client, f.Node, f.UID, f.Cordon, f.At)
 	}
 	nodes := e.Client.CoreV1().Nodes()
 	node, err := nodes.Get(ctx, f.Node, metav1.GetOptions{})
@@ -83,8 +83,8 @@ func (e Executor) Abort(ctx context.Context, nodeName string, uid types.UID, p d
 	}
 	bounded, cancel := e.call(ctx)
 	defer cancel()
-	changed, err := nodeops.UncordonNode(bounded, e.Client, nodeName, uid, p.Cordon.Owner)
-	if apierrors.IsNotFound(err) || errors.Is(err, nodeops.ErrNodeReplaced) {
+	changed, err := noderunner.UncordonNode(bounded, e.Client, nodeName, uid, p.Cordon.Owner)
+	if apierrors.IsNotFound(err) || errors.Is(err, noderunner.ErrNodeReplaced) {
 		return nil
 	}
 	if e.Observer != nil && (changed || err != nil) {

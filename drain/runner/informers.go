@@ -147,7 +147,7 @@ func (i *Informers) store(source drain.Source) (cache.Indexer, error) {
 		return nil, errNotWatched
 	}
 	if !i.by[source].HasSynced() {
-		return nil, ErrNotSynced
+		return nil, errNotSynced
 	}
 	return i.by[source].GetIndexer(), nil
 }

@@ -41,8 +41,8 @@ type Reader interface {
 	VolumesOf(ctx context.Context, names []string) ([]*corev1.PersistentVolume, error)
 }
 
-// ErrNotSynced is the error of informers that have not yet listed everything once.
-var ErrNotSynced = errors.New("drain: the informer has not synced")
+// errNotSynced is the error of informers that have not yet listed everything once.
+var errNotSynced = errors.New("drain: the informer has not synced")
 
 // errNotWatched is the error of a list that the reader does not know.
 var errNotWatched = errors.New("drain: not watched")

@@ -197,7 +197,7 @@ func (r *run) begin(ctx context.Context, in drain.Observation, now time.Time) er
 		live, err := Observe(bounded, Live{Client: r.Client}, r.node, r.policy, drain.State{})
 		if err == nil {
 			if d, refusal = r.refusal(live, now); refusal == nil {
-				return observeError("nodes", ErrNotSynced)
+				return observeError("nodes", errNotSynced)
 			}
 		}
 		r.decision = d

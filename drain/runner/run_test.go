@@ -24,6 +24,7 @@ import (
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/nodeops"
+	noderunner "github.com/machinist-dev/machinist/nodeops/runner"
 )
 
 func TestRun_FiftyPods_AskedOnceAndNothingIsPolled(t *testing.T) {
@@ -210,7 +211,7 @@ func TestRun_FirstListIsOld_NothingIsRefusedForIt(t *testing.T) {
 			if len(old.Items) == 0 {
 				require.NoError(t, w.Add(newNode("node-1")))
 			}
-			require.NoError(t, second(nodeops.CordonNode(t.Context(), w.Client(), "node-1", "", owned.Cordon, now)))
+			require.NoError(t, second(noderunner.CordonNode(t.Context(), w.Client(), "node-1", "", owned.Cordon, now)))
 			first := true
 			w.client.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 				defer func() { first = false }()

@@ -128,7 +128,7 @@ func (v *view) reader() (*Informers, error) {
 		if err == nil && (!spared(source) || informer.HasSynced()) {
 			watched.by[source] = informer
 			if last, ok := w.trouble.Load().(trouble); ok && !informer.HasSynced() {
-				err = because(ErrNotSynced, last.error)
+				err = because(errNotSynced, last.error)
 			}
 		}
 		if err != nil && (source == sourceNodes || source == sourcePods) {

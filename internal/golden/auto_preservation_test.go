@@ -21,7 +21,7 @@ func autoPreservation(in autoPreservationIn, out autoPreservationOut) ([]string,
 	// The SDK counts what is preserved, and does not read the status.
 	counted := machineset.Count(nil, machines, nil, now).AutoPreserved
 	set.Spec.AutoPreserveFailedMachineMax = int32(in.AutoPreserveFailedMachineMax - in.StatusAutoPreserveCount + counted) //nolint:gosec // small
-	d := machineset.Decide(machineset.Observation{Set: set, Machines: machines, Complete: true}, machineset.Policy{}, now)
+	d := machineset.Decide(machineset.Observation{Set: set, Machines: machines, Complete: true, Proven: true}, machineset.Policy{}, now)
 	for _, m := range machines {
 		if value, found := m.Annotations[v1alpha1.PreserveMachineAnnotationKey]; found {
 			got.PreserveAnnotations[m.Name] = value

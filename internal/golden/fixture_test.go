@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -24,7 +25,7 @@ import (
 // observation is a view of the world that fits the statuses of its sets: the new
 // set first, then the old ones, and their machines with a Node each.
 func (g world) observation() deployment.Observation {
-	in := deployment.Observation{Deployment: g.MachineDeployment.object(), Complete: true, Nodes: map[string]*corev1.Node{}}
+	in := deployment.Observation{Deployment: g.MachineDeployment.object(), Complete: true, Proven: true, Nodes: map[string]*corev1.Node{}}
 	if s := g.NewMS.object(); s != nil {
 		in.Sets = append(in.Sets, s)
 		s.Spec.Template.Spec.Class = in.Deployment.Spec.Template.Spec.Class
@@ -63,7 +64,7 @@ func machinesFor(s *v1alpha1.MachineSet) []*v1alpha1.Machine {
 
 func nodeFor(m *v1alpha1.Machine) *corev1.Node {
 	n := &corev1.Node{}
-	n.Name = m.Labels[v1alpha1.NodeLabelKey]
+	n.Name, n.Annotations = m.Labels[v1alpha1.NodeLabelKey], map[string]string{v1alpha1.MachineUIDAnnotation: string(m.UID)}
 	return n
 }
 
@@ -111,6 +112,13 @@ func conditionOf(s v1alpha1.MachineDeploymentStatus, kind v1alpha1.MachineDeploy
 	return &s.Conditions[i]
 }
 
+// reportOf returns the Event of an action, or nil.
+func reportOf(a machinist.Action) *machinist.Event {
+	update, _ := a.(machinist.Update)
+	create, _ := a.(machinist.Create)
+	return cmp.Or(update.Report, create.Report)
+}
+
 // newSetOf returns the set that is created for a template beside the old ones.
 func newSetOf(t v1alpha1.MachineTemplateSpec, old ...*v1alpha1.MachineSet) (*v1alpha1.MachineSet, error) {
 	d := machineDeployment{Name: "md", Replicas: 1, Strategy: "RollingUpdate", MaxSurge: number(1), MaxUnavailable: number(0)}.object()
@@ -122,9 +130,10 @@ func newSetOf(t v1alpha1.MachineTemplateSpec, old ...*v1alpha1.MachineSet) (*v1a
 	d.Spec.Template.Labels["selected"] = "here"
 	d.Spec.Template.Spec.Class.Kind, d.Spec.Template.Spec.Class.Name = "MachineClass", cmp.Or(t.Spec.Class.Name, "new")
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"selected": "here"}}
-	for _, a := range deployment.Decide(deployment.Observation{Deployment: d, Sets: old, Complete: true}, deployment.Policy{}, now).Actions {
-		if create, ok := a.(deployment.CreateSet); ok {
-			return create.Set, nil
+	for _, a := range deployment.Decide(deployment.Observation{Deployment: d, Sets: old, Complete: true, Proven: true}, deployment.Policy{}, now).Actions {
+		create, _ := a.(machinist.Create)
+		if s, ok := create.Object.(*v1alpha1.MachineSet); ok {
+			return s, nil
 		}
 	}
 	return nil, errors.New("no set is created")

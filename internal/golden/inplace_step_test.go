@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -104,14 +105,15 @@ func movedBy(seen deployment.Observation, plan deployment.Decision) (moved, erro
 		got.Replicas[s.Name] = to.To
 	}
 	for _, a := range plan.Actions {
-		switch a := a.(type) {
-		case deployment.WriteMachine:
-			if a.Machine.OwnerReferences[0].Name != sets[a.Machine.Name] {
-				got.Transferred = append(got.Transferred, a.Machine.Name)
+		u, _ := a.(machinist.Update)
+		switch o := u.Object.(type) {
+		case *v1alpha1.Machine:
+			if o.OwnerReferences[0].Name != sets[o.Name] {
+				got.Transferred = append(got.Transferred, o.Name)
 			}
-		case deployment.WriteNode:
-			if a.Node.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] == "true" && a.Before.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] == "" {
-				got.Selected[sets[a.Node.Name]]++
+		case *corev1.Node:
+			if o.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] == "true" && u.Before.(*corev1.Node).Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] == "" {
+				got.Selected[sets[o.Name]]++
 			}
 		}
 	}
@@ -168,11 +170,12 @@ func sizesAfter(seen deployment.Observation, plan deployment.Decision) map[strin
 	next := seen
 	next.Sets, next.Machines = slices.Clone(seen.Sets), slices.Clone(seen.Machines)
 	for _, a := range plan.Actions {
-		switch a := a.(type) {
-		case deployment.WriteSet:
-			next.Sets[slices.IndexFunc(next.Sets, func(s *v1alpha1.MachineSet) bool { return s.UID == a.Set.UID })] = a.Set
-		case deployment.WriteMachine:
-			next.Machines[slices.IndexFunc(next.Machines, func(m *v1alpha1.Machine) bool { return m.UID == a.Machine.UID })] = a.Machine
+		u, _ := a.(machinist.Update)
+		switch o := u.Object.(type) {
+		case *v1alpha1.MachineSet:
+			next.Sets[slices.IndexFunc(next.Sets, func(s *v1alpha1.MachineSet) bool { return s.UID == o.UID })] = o
+		case *v1alpha1.Machine:
+			next.Machines[slices.IndexFunc(next.Machines, func(m *v1alpha1.Machine) bool { return m.UID == o.UID })] = o
 		}
 	}
 	sizes := map[string]int32{}

@@ -30,7 +30,7 @@ func machineDeploymentStatus(in world, out deploymentStatusOut) ([]string, error
 	}
 	d.Finalizers, d.DeletionTimestamp = []string{v1alpha1.MCMFinalizerName}, &metav1.Time{Time: now} // no rollout adds to the status
 	before := d.DeepCopy()
-	s := deployment.Decide(deployment.Observation{Deployment: d, Sets: sets, Complete: true}, deployment.Policy{}, now).Status
+	s := deployment.Decide(deployment.Observation{Deployment: d, Sets: sets, Complete: true, Proven: true}, deployment.Policy{}, now).Status
 	if err := same("the deployment was changed", before, d); err != nil {
 		return nil, err
 	}

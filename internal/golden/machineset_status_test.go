@@ -42,7 +42,7 @@ func machineSetStatus(in machineSetStatusIn, out machineSetStatusOut) ([]string,
 	machines := machinesOf(in.Machines)
 	set := in.MachineSet.object()
 	set.Spec.Template.Labels = in.MachineSet.Template.object().Labels
-	s, _ := machineset.Status(machineset.Observation{Set: set, Machines: machines, Complete: true}, failure, now)
+	s, _ := machineset.Status(machineset.Observation{Set: set, Machines: machines, Complete: true, Proven: true}, failure, now)
 	got := machineSetStatusOut{
 		Replicas: s.Replicas, FullyLabeledReplicas: s.FullyLabeledReplicas, ReadyReplicas: s.ReadyReplicas,
 		AvailableReplicas: s.AvailableReplicas, PreservedFailedReplicas: s.PreservedFailedReplicas,

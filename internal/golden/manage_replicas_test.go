@@ -33,7 +33,7 @@ func manageReplicas(in manageReplicasIn, out manageReplicasOut) ([]string, error
 	for _, m := range in.Machines {
 		nodes[m.Node] = sdkmachine.NodeView{Looked: true, Node: &corev1.Node{}}
 	}
-	d := machineset.Decide(machineset.Observation{Set: set, Machines: machines, Complete: true, Nodes: nodes}, machineset.Policy{}, now)
+	d := machineset.Decide(machineset.Observation{Set: set, Machines: machines, Complete: true, Proven: true, Nodes: nodes}, machineset.Policy{}, now)
 	create, deleted := 0, []string{}
 	for _, a := range d.Actions {
 		switch a := a.(type) {

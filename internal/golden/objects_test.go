@@ -34,6 +34,14 @@ func (b *bound) UnmarshalJSON(data []byte) error {
 	return b.IntOrString.UnmarshalJSON(data)
 }
 
+// MarshalJSON is the opposite of UnmarshalJSON.
+func (b bound) MarshalJSON() ([]byte, error) {
+	if b.IntOrString == nil {
+		return []byte("null"), nil
+	}
+	return b.IntOrString.MarshalJSON()
+}
+
 func (b bound) missing() bool {
 	return b.IntOrString != nil && b.Type == intstr.String && b.StrVal == "<nilblock>"
 }

@@ -228,8 +228,8 @@ func randomFreeze(r *rand.Rand) safetyFreezeIn {
 	}
 	if r.IntN(3) > 0 {
 		in.MachineDeployment = &machineDeployment{
-			Name: "md", Replicas: int32(r.IntN(6)), Strategy: pick(r, "RollingUpdate", "InPlaceUpdate"), OrchestrationType: "Auto",
-			MaxSurge: randomBound(r, 3), MaxUnavailable: randomBound(r, 3),
+			Name: "md", Replicas: int32(r.IntN(6)), Strategy: pick(r, "RollingUpdate", "InPlaceUpdate"), OrchestrationType: pick(r, "Auto", "Manual", ""),
+			MaxSurge: pick(r, randomBound(r, 4), number(-1)), MaxUnavailable: pick(r, randomBound(r, 3), bound{}),
 		}
 	}
 	return in
@@ -326,11 +326,12 @@ func randomSync(r *rand.Rand) syncIn {
 func randomRollback(r *rand.Rand) rollbackIn {
 	in := rollbackIn{RollbackToRevision: r.Int64N(6)}
 	n := 1 + r.IntN(4)
-	for i := range n {
+	for i := range n { // a template with another kind of class is refused, and not rolled back
 		in.MachineSets = append(in.MachineSets, &machineSet{
 			Name: fmt.Sprint("ms", i), CreatedOffset: 10 * i, Replicas: r.Int32N(3), Template: randomTemplate(r, fmt.Sprint("c", i)),
 			Annotations: map[string]string{"cause": fmt.Sprint("r", i), v1alpha1.RevisionAnnotation: pick(r, fmt.Sprint(i+1), fmt.Sprint(i+1), "junk")},
 		})
+		in.MachineSets[i].Template.ClassKind = v1alpha1.MachineClassKind
 	}
 	in.MachineDeployment = machineDeployment{
 		Name: "md", Replicas: 3, Strategy: "RollingUpdate", MaxSurge: number(1), MaxUnavailable: number(0),

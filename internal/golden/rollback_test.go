@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -31,7 +32,7 @@ type rollbackOut struct {
 func rollback(in rollbackIn, out rollbackOut) ([]string, error) {
 	d := in.MachineDeployment.object()
 	d.Spec.RollbackTo = &v1alpha1.RollbackConfig{Revision: in.RollbackToRevision}
-	seen := deployment.Observation{Deployment: d, Sets: setsOf(in.MachineSets), Complete: true}
+	seen := deployment.Observation{Deployment: d, Sets: setsOf(in.MachineSets), Complete: true, Proven: true}
 	for _, s := range seen.Sets {
 		seen.Machines = slices.Concat(seen.Machines, machinesFor(s))
 	}
@@ -39,10 +40,11 @@ func rollback(in rollbackIn, out rollbackOut) ([]string, error) {
 	after := d
 	var events []string
 	for _, a := range plan.Actions {
-		if w, ok := a.(deployment.WriteDeployment); ok {
-			after = w.Deployment
+		u, _ := a.(machinist.Update)
+		if next, ok := u.Object.(*v1alpha1.MachineDeployment); ok {
+			after = next
 		}
-		if e := a.Event(); e != nil {
+		if e := reportOf(a); e != nil {
 			events = append(events, e.String())
 		}
 	}

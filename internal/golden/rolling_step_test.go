@@ -45,7 +45,7 @@ func rollingStep(in world, out rollingStepOut) ([]string, error) {
 		got.Replicas[s.Name] = to.To
 	}
 	for _, a := range plan.Actions {
-		if e := a.Event(); e != nil {
+		if e := reportOf(a); e != nil {
 			got.Events = append(got.Events, e.String())
 		}
 	}

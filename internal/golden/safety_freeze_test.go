@@ -62,7 +62,7 @@ func safetyFreeze(in safetyFreezeIn, out safetyFreezeOut) ([]string, error) {
 		}
 	}
 	got := safetyFreezeOut{after.Labels["freeze"], d.Labels["freeze"], setConditions(after), plain(d.Status.Conditions), events, want.Error}
-	others, err := explain([]string{halfFrozen, notLowered, noMachine}, func(m mended) safetyFreezeOut { return freezeModel(in, m) }, want, got)
+	others, err := explain([]string{halfFrozen, notLowered, noMachine, manualSurge, unreadBounds, "DS-14"}, func(m mended) safetyFreezeOut { return freezeModel(in, m) }, want, got)
 	return append(deviations, others...), err
 }
 
@@ -83,15 +83,31 @@ const (
 	notLowered = "replicas not lowered yet"
 	// noMachine: a set without a machine has too many.
 	noMachine = "too many without a machine"
+	// manualSurge: an update in place that is orchestrated manually creates no machine, and
+	// its surge counts all the same.
+	manualSurge = "surge in place"
+	// unreadBounds: the surge counts although no rollout can read the bounds.
+	unreadBounds = "bounds not read"
 )
+
+// frozenSurge returns the surge by which a freeze is decided.
+func (g machineDeployment) frozenSurge(m mended) int {
+	surge, _ := boundsModel(g.surge(), g.MaxUnavailable.IntOrString, g.Replicas)
+	switch {
+	case m[manualSurge] && g.Strategy == "InPlaceUpdate" && g.OrchestrationType == "Manual", m[unreadBounds] && g.MaxUnavailable.IntOrString == nil:
+		return 0
+	case m["DS-14"]:
+		return max(0, int(surge))
+	}
+	return int(surge)
+}
 
 // freezeModel takes no surge for a surge of 0, which mends DS-34.
 func freezeModel(in safetyFreezeIn, m mended) safetyFreezeOut {
 	g, name := in.MachineSet, in.MachineSet.Name
 	high := 2*int(g.Replicas) + int(in.SafetyUp)
 	if md := in.MachineDeployment; md != nil {
-		surge, _ := boundsModel(md.surge(), md.MaxUnavailable.IntOrString, md.Replicas)
-		most := int(md.Replicas) + int(surge)
+		most := int(md.Replicas) + md.frozenSurge(m)
 		if m[notLowered] {
 			most = max(most, int(g.Replicas))
 		}

@@ -10,8 +10,12 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
 )
 
 type scaledSet struct {
@@ -44,11 +48,9 @@ func scale(in world, out scaleOut) ([]string, error) {
 	}
 	targets := deployment.ScalingOf(d, newSet, old).Targets
 	for _, x := range targets {
-		next := &v1alpha1.MachineSet{}
-		next.Name, next.Spec.Replicas = x.Name, x.To
 		ours.Replicas[x.Name] = x.To
-		if e := (deployment.WriteSet{Set: next, From: x.From}).Event(); e != nil {
-			ours.Events = append(ours.Events, e.String())
+		if e := scaledEvent(x.Name, x.From, x.To); e != "" {
+			ours.Events = append(ours.Events, e)
 		}
 	}
 	if err := scalePlan(in, ours.Replicas, targets); err != nil {
@@ -57,8 +59,21 @@ func scale(in world, out scaleOut) ([]string, error) {
 	return explain([]string{"DS-12", "DS-13", "DS-14"}, func(m mended) sized { return scaleModel(in, m).sized() }, t.sized(), ours)
 }
 
+// scaledEvent returns the Event of a set that is scaled, or "" if its size does not change.
+func scaledEvent(name string, from, to int32) string {
+	switch {
+	case to > from:
+		return fmt.Sprintf("Normal ScalingMachineSet Scaled up machine set %s to %d", name, to)
+	case to < from:
+		return fmt.Sprintf("Normal ScalingMachineSet Scaled down machine set %s to %d", name, to)
+	default:
+		return ""
+	}
+}
+
 // scalePlan holds the whole plan against the targets: it takes no set further
-// than its target, and writes down what each set was sized for.
+// than its target, and writes down what each set was sized for. A set with unavailable
+// machines gives those for others, and all sets together go no further.
 func scalePlan(in world, targets map[string]int32, list []deployment.Target) error {
 	seen := in.observation()
 	plan := deployment.Decide(seen, deployment.Policy{}, now)
@@ -69,17 +84,31 @@ func scalePlan(in world, targets map[string]int32, list []deployment.Target) err
 	}
 	written := map[string]*v1alpha1.MachineSet{}
 	for _, a := range plan.Actions {
-		if w, ok := a.(deployment.WriteSet); ok {
-			written[w.Set.Name] = w.Set
+		u, _ := a.(machinist.Update)
+		if s, ok := u.Object.(*v1alpha1.MachineSet); ok {
+			written[s.Name] = s
+			report := ""
+			if u.Report != nil {
+				report = u.Report.String()
+			}
+			if err := same("event of set "+s.Name, scaledEvent(s.Name, u.Before.(*v1alpha1.MachineSet).Spec.Replicas, s.Spec.Replicas), report); err != nil {
+				return err
+			}
 		}
 	}
+	var sum, least int32
 	for _, s := range seen.Sets {
 		to, err := plan.Target(s.UID)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
 		was, target := s.Spec.Replicas, targets[s.Name]
-		if to.To < min(was, target, d.Spec.Replicas) || to.To > max(was, target) {
+		lowest := min(was, target, d.Spec.Replicas)
+		sum, least = sum+to.To, least+lowest
+		own := slices.DeleteFunc(slices.Clone(seen.Machines), func(m *v1alpha1.Machine) bool { return !metav1.IsControlledBy(m, s) })
+		c := machineset.Count(s, own, nil, now)
+		lowest -= int32(c.Machines - c.Available)
+		if to.To < lowest || to.To > max(was, target) {
 			return fmt.Errorf("%s goes from %d to %d, and not towards %d", s.Name, was, to.To, target)
 		}
 		if w := written[s.Name]; w != nil {
@@ -90,6 +119,9 @@ func scalePlan(in world, targets map[string]int32, list []deployment.Target) err
 		if slices.ContainsFunc(list, sized) && s.Annotations[v1alpha1.DesiredReplicasAnnotation] != want {
 			return fmt.Errorf("%s is not said to be sized for %s", s.Name, want)
 		}
+	}
+	if sum < least {
+		return fmt.Errorf("the sets go to %d machines, and not towards %d", sum, least)
 	}
 	return nil
 }

@@ -19,9 +19,12 @@ func slowStart(in slowStartIn, out slowStartOut) ([]string, error) {
 }
 
 // batches are those of the SDK, which begin with one call, for units of as many calls as
-// the first batch of the vector has.
+// the first batch of the vector has. A first batch without calls has none after it.
 func (in slowStartIn) batches() []int {
 	first, left := in.InitialBatchSize, in.Count
+	if first <= 0 {
+		return nil
+	}
 	batches := machineset.Batches((left + first - 1) / first)
 	for i, units := range batches {
 		batches[i] = min(units*first, left)

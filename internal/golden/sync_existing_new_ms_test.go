@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -36,7 +37,7 @@ type syncOut struct {
 
 func syncExistingNewSet(in syncIn, out syncOut) ([]string, error) {
 	d, newSet := in.MachineDeployment.object(), in.NewMS.object()
-	seen := deployment.Observation{Deployment: d, Sets: []*v1alpha1.MachineSet{newSet}, Complete: true}
+	seen := deployment.Observation{Deployment: d, Sets: []*v1alpha1.MachineSet{newSet}, Complete: true, Proven: true}
 	for i, r := range in.OldRevisions {
 		seen.Sets = append(seen.Sets, (&machineSet{
 			Name: "old" + strconv.Itoa(i), Annotations: map[string]string{v1alpha1.RevisionAnnotation: r},
@@ -51,14 +52,15 @@ func syncExistingNewSet(in syncIn, out syncOut) ([]string, error) {
 	after := newSet
 	got.MachineDeploymentRevisionAnnotation = d.Annotations[v1alpha1.RevisionAnnotation]
 	for _, a := range plan.Actions {
-		switch a := a.(type) {
-		case deployment.WriteSet:
-			if a.Set.UID == newSet.UID {
-				after = a.Set
+		u, _ := a.(machinist.Update)
+		switch o := u.Object.(type) {
+		case *v1alpha1.MachineSet:
+			if o.UID == newSet.UID {
+				after = o
 				got.Writes = append(got.Writes, setWrite)
 			}
-		case deployment.WriteDeployment:
-			got.MachineDeploymentRevisionAnnotation = a.Deployment.Annotations[v1alpha1.RevisionAnnotation]
+		case *v1alpha1.MachineDeployment:
+			got.MachineDeploymentRevisionAnnotation = o.Annotations[v1alpha1.RevisionAnnotation]
 			got.Writes = append(got.Writes, deploymentWrite)
 		}
 	}
@@ -76,7 +78,7 @@ func syncExistingNewSet(in syncIn, out syncOut) ([]string, error) {
 	if plan.WriteStatus && (found || slices.Contains(got.Writes, deploymentWrite)) {
 		got.Writes = append(got.Writes, statusWrite)
 	}
-	return explain([]string{"DS-19"}, func(m mended) syncOut { return syncModel(in, m) }, out, got)
+	return explain([]string{"DS-19", "class kind"}, func(m mended) syncOut { return syncModel(in, m) }, out, got)
 }
 
 // What is written, as the vectors say it. That a roll-out writes the status for its
@@ -113,9 +115,13 @@ func progressingOnly(list []condition) []condition {
 }
 
 // syncModel is what an existing new set takes over. Mended (DS-19), the history
-// grows only when the revision does.
+// grows only when the revision does. Mended (class kind), a template that no
+// machine can be made from is refused.
 func syncModel(in syncIn, m mended) syncOut {
 	md, ms := in.MachineDeployment, in.NewMS
+	if kind := md.Template.parts().kind; m["class kind"] && kind != v1alpha1.MachineClassKind {
+		return in.refused(kind)
+	}
 	revision := 0
 	for _, r := range in.OldRevisions {
 		if n, err := strconv.Atoi(r); err == nil {
@@ -152,6 +158,23 @@ func syncModel(in syncIn, m mended) syncOut {
 	if len(o.Conditions) == 0 {
 		o.Writes = append(slices.DeleteFunc(o.Writes, func(w string) bool { return w == statusWrite }), statusWrite)
 		o.Conditions = []condition{{Type: "Progressing", Status: "True", Reason: "FoundNewMachineSet", Message: `Found new machine set "` + ms.Name + `"`}}
+	}
+	return o
+}
+
+// refused returns the result for a template with a class of another kind.
+func (in syncIn) refused(kind string) syncOut {
+	was := in.NewMS.Template.parts()
+	o := syncOut{
+		MachineDeploymentRevisionAnnotation: in.MachineDeployment.Annotations["deployment.kubernetes.io/revision"],
+		MachineSet:                          syncedSet{maps.Clone(in.NewMS.Annotations), was.kind, was.drain, was.labels, 0, in.NewMS.AutoPreserveFailedMachineMax},
+		Conditions: []condition{{
+			Type: "Progressing", Status: "False", Reason: "InvalidSpec",
+			Message: `spec.template.spec.class.kind: Unsupported value: "` + kind + `": supported values: "MachineClass"`,
+		}},
+	}
+	if !slices.ContainsFunc(in.MachineDeployment.Status.Conditions, func(c condition) bool { return c.Type == "Progressing" }) {
+		o.Writes = []string{statusWrite}
 	}
 	return o
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -45,11 +46,12 @@ func triggerDeletion(in triggerDeletionIn, out triggerDeletionOut) ([]string, er
 		machines[m.Name] = m
 	}
 	for _, a := range plan.Actions {
-		switch a := a.(type) {
-		case deployment.WriteDeployment:
-			after = a.Deployment
-		case deployment.WriteMachine:
-			machines[a.Machine.Name] = a.Machine
+		u, _ := a.(machinist.Update)
+		switch o := u.Object.(type) {
+		case *v1alpha1.MachineDeployment:
+			after = o
+		case *v1alpha1.Machine:
+			machines[o.Name] = o
 		}
 	}
 	got := triggerDeletionOut{AfterMigration: out.AfterMigration, Annotation: annotation(after.Annotations, triggerKey)}

@@ -20,6 +20,12 @@ const (
 // no VM is created. With the reason PartlyIgnored the invalid fields are ignored.
 const MachineValid corev1.NodeConditionType = "Valid"
 
+// MachineVMRequested is a condition type in the status of a Machine whose VM could not be requested
+// at once. It is False if no VM was requested, and Unknown if the request was refused for a cause
+// that another machine of the class would share. The reason and the message name the cause. It is
+// True afterwards, until the Node has joined, and its time is when the creation timeout began.
+const MachineVMRequested corev1.NodeConditionType = "VMRequested"
+
 // Reasons of [NodeTerminationCondition].
 const (
 	// NodeUnhealthy means that the Machine had failed.

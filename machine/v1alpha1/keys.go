@@ -96,6 +96,9 @@ const (
 	LastAppliedALTAnnotation = "node.machine.sapcloud.io/last-applied-anno-labels-taints"
 	// LastAppliedVirtualCapacityAnnotation is the virtual capacity that was applied last, as JSON.
 	LastAppliedVirtualCapacityAnnotation = "node.machine.sapcloud.io/last-applied-virtual-capacity"
+	// MachineUIDAnnotation is the UID of the Machine of a Node. It is written after the provider has
+	// named the VM of the Machine. MCM does not have it.
+	MachineUIDAnnotation = "node.machine.sapcloud.io/machine-uid"
 	// NotManagedByMCM marks Nodes without a Machine.
 	NotManagedByMCM = "node.machine.sapcloud.io/not-managed-by-mcm"
 	// AnnotationKeyMachineUpdateFailedReason is why an in-place update failed.

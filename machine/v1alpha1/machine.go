@@ -45,7 +45,7 @@ type MachineList struct {
 // MachineSpec is the desired state of a machine.
 type MachineSpec struct {
 	// Class refers to the MachineClass, in the namespace of the machine.
-	// +kubebuilder:validation:XValidation:rule="has(self.kind) && self.kind != ''",fieldPath=".kind",message="the kind of the class is empty, so that no machine can be created: write MachineClass"
+	// +kubebuilder:validation:XValidation:rule="has(self.kind) && self.kind == 'MachineClass'",fieldPath=".kind",message="the kind of the class is not MachineClass, so that no machine can be created: write MachineClass"
 	// +kubebuilder:validation:XValidation:rule="has(self.name) && self.name != ''",fieldPath=".name",message="the name of the class is empty, so that no machine can be created: write the name of a MachineClass"
 	Class ClassSpec `json:"class,omitempty"`
 	// ProviderID is the identity of the VM at the provider. It is empty until the VM is

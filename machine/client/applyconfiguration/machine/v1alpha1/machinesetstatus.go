@@ -19,9 +19,10 @@ type MachineSetStatusApplyConfiguration struct {
 	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
 	// PreservedFailedReplicas is how many of them are Failed and preserved.
 	PreservedFailedReplicas *int32 `json:"preservedFailedReplicas,omitempty"`
-	// ObservedGeneration is the generation of the spec that the controller has applied or
-	// refused. A refused spec has Progressing=False with the reason InvalidSpec. While an
-	// error prevents creations and deletions, it is the former generation.
+	// ObservedGeneration is the generation of the spec that the controller has acted on or
+	// refused. A refused spec has Progressing=False with the reason InvalidSpec. While a
+	// machine cannot be updated to the template, it is the former generation. Creations and
+	// deletions that fail do not keep it back: the condition ReplicaFailure has their error.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// Conditions are the conditions that MCM writes, too. The JSON name is that of MCM.
 	Conditions []MachineSetConditionApplyConfiguration `json:"machineSetCondition,omitempty"`

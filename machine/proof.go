@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/recorded"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/nodeops"
+)
+
+// proof is whether a Node is that of a machine. What a user can write into a Machine proves nothing:
+// neither its label node, nor its provider ID, nor its name in one namespace. The provider proves
+// it, or a record of an earlier proof on the Node.
+type proof uint8
+
+const (
+	unasked  proof = iota // nothing contradicts it, and the provider was not asked
+	proven                // the provider has named this VM or this Node for the machine
+	unproven              // the provider has no VM for the name of the machine
+	foreign               // the Node is that of another VM or of another machine
+)
+
+// nodeProof returns whether the Node of the observation is that of the machine. If the Node is
+// foreign or unproven, the text says why.
+func (l *logic) nodeProof() (proof, string) {
+	node := l.in.Node.Node
+	if node == nil {
+		return unasked, ""
+	}
+	p, why := proofOf(l.m, node, l.named(), l.now)
+	switch {
+	case p == unproven && l.vmWasDeleted(node):
+		p, why = proven, ""
+	case p != proven || marked(l.m, node):
+		return p, why
+	}
+	if other := l.betterClaim(node.Name, node.Spec.ProviderID); other != nil {
+		return foreign, fmt.Sprintf("machine %s/%s has the same name and the better claim", other.Namespace, other.Name)
+	}
+	return p, why
+}
+
+// named returns the VM that the provider has named. At the beginning of a deletion, the provider may
+// not list a new VM yet: no VM is then no answer.
+func (l *logic) named() NamedVM {
+	if n := l.in.VM.Named; n.ProviderID != "" || l.m.DeletionTimestamp.IsZero() || !n.AskedAt.Before(l.settledAt()) {
+		return n
+	}
+	return NamedVM{}
+}
+
+// proofOf returns whether a Node is that of a machine, without regard to other machines. The first
+// rule that applies counts:
+//
+//  1. The provider has named a VM, and the Node has a provider ID: the two are compared.
+//  2. The Node contradicts the machine: see [foreignNode].
+//  3. The Node has a record of the machine: proven.
+//  4. The provider has named a Node: the name is compared.
+//  5. The provider has not answered since the Node exists: unasked. Otherwise: unproven.
+func proofOf(m *v1alpha1.Machine, node *corev1.Node, named NamedVM, now time.Time) (proof, string) {
+	id := node.Spec.ProviderID
+	switch {
+	case named.ProviderID != "" && id != "" && nodeops.SameInstance(named.ProviderID, id):
+		return proven, ""
+	case named.ProviderID != "" && id != "":
+		return foreign, fmt.Sprintf("its provider ID is %q, and the provider has the VM %q for the machine", excerpt(id), excerpt(named.ProviderID))
+	case foreignNode(m, node):
+		return foreign, foreignText(m, node)
+	case marked(m, node), named.ProviderID != "" && named.NodeName == node.Name:
+		return proven, ""
+	case named.NodeName != "":
+		return foreign, fmt.Sprintf("the provider has the Node %q for the machine", excerpt(named.NodeName))
+	case named.AskedAt.IsZero(), recorded.Known(node.CreationTimestamp.Time, now) && named.AskedAt.Before(node.CreationTimestamp.Time):
+		return unasked, "" // before the Node joined, the provider may not have listed the VM yet
+	case named.ProviderID != "":
+		return unproven, fmt.Sprintf("it has no provider ID, and the provider has not returned the name of the Node of the VM %q", excerpt(named.ProviderID))
+	default:
+		return unproven, fmt.Sprintf("the provider has no VM for the machine name %q", excerpt(m.Name))
+	}
+}
+
+// foreignNode reports whether a Node contradicts a machine, which needs no call of the provider. It
+// has another provider ID, whatever its age, or no ID to compare, no record of the machine, and the
+// name of another machine. It is false for a nil machine or Node.
+//
+// In MCM each Node that exists before the VM belongs to another machine, unless it has the name of
+// the machine.
+func foreignNode(m *v1alpha1.Machine, node *corev1.Node) bool {
+	if m == nil || node == nil {
+		return false
+	}
+	if m.Spec.ProviderID != "" && node.Spec.ProviderID != "" {
+		return !nodeops.SameInstance(m.Spec.ProviderID, node.Spec.ProviderID)
+	}
+	name := node.Labels[v1alpha1.MachineNameLabelKey]
+	return name != "" && name != m.Name && !marked(m, node)
+}
+
+// foreignText returns why a Node contradicts a machine.
+func foreignText(m *v1alpha1.Machine, node *corev1.Node) string {
+	if id := node.Spec.ProviderID; id != "" && m.Spec.ProviderID != "" {
+		return fmt.Sprintf("its provider ID is %q, and that of the machine is %q", excerpt(id), excerpt(m.Spec.ProviderID))
+	}
+	return fmt.Sprintf("its label %s is %q", v1alpha1.MachineNameLabelKey, node.Labels[v1alpha1.MachineNameLabelKey])
+}
+
+// marked reports whether a Node has the record that it is proven to be that of a machine. Users
+// without rights on Nodes cannot write it.
+func marked(m *v1alpha1.Machine, node *corev1.Node) bool {
+	return m.UID != "" && node.Annotations[v1alpha1.MachineUIDAnnotation] == string(m.UID)
+}
+
+// NodeProven reports whether a Node has a record that it is proven to be that of a machine: the UID
+// of the machine, or, on a Node that joined under another controller, the name of a machine that was
+// Running, without another provider ID. A Node without such a record may be that of the machine, too.
+// It is false for a nil machine or Node.
+func NodeProven(m *v1alpha1.Machine, node *corev1.Node) bool {
+	if m == nil || node == nil {
+		return false
+	}
+	if _, found := node.Annotations[v1alpha1.MachineUIDAnnotation]; found {
+		return marked(m, node)
+	}
+	traits := TraitsOf(m.Status.CurrentStatus.Phase) // a user who may write Machines may not write their status
+	return !foreignNode(m, node) && node.Labels[v1alpha1.MachineNameLabelKey] == m.Name && (traits.mayFail || traits.Updating)
+}
+
+// vmWasDeleted reports whether another controller has recorded that the VM of a machine was deleted,
+// and its Node has the name and no other provider ID. The provider cannot name such a VM.
+func (l *logic) vmWasDeleted(node *corev1.Node) bool {
+	return takeOver(l.m, nil, l.now).vmDeleted && node.Labels[v1alpha1.MachineNameLabelKey] == l.m.Name && !foreignNode(l.m, node)
+}
+
+// betterClaim returns the machine with the better claim on a VM or Node that the provider has named
+// for the name of this machine: an older machine of another namespace with the same name, and with
+// this Node name or provider ID. It returns nil if there is none.
+func (l *logic) betterClaim(nodeName, providerID string) *v1alpha1.Machine {
+	i := slices.IndexFunc(l.in.ProviderID.Others, func(o *v1alpha1.Machine) bool {
+		return o != nil && o.Name == l.m.Name && !sameMachine(o, l.m) && !l.m.CreationTimestamp.Before(&o.CreationTimestamp) &&
+			(nodeName != "" && o.Labels[v1alpha1.NodeLabelKey] == nodeName || nodeops.SameInstance(o.Spec.ProviderID, providerID))
+	})
+	if i < 0 {
+		return nil
+	}
+	return l.in.ProviderID.Others[i]
+}
+
+// ownNode returns the Node of the machine. It returns nil if there is none, or if the Node is not
+// that of the machine. The Node of a machine that is being deleted has to be proven. Other Nodes
+// are read before they are proven, and not written: see [logic.withProof].
+func (l *logic) ownNode() *corev1.Node {
+	if l.in.Node.NoTarget {
+		return nil
+	}
+	switch p, _ := l.nodeProof(); {
+	case p == proven && (l.in.Node.Looked || l.m.DeletionTimestamp.IsZero()), p == unasked && l.m.DeletionTimestamp.IsZero():
+		return l.in.Node.Node
+	default:
+		return nil
+	}
+}
+
+// withProof returns the decision if it writes no Node, or if the Node is proven. Otherwise it
+// returns a decision that asks the provider for the VM of the machine, or that waits for it.
+func (l *logic) withProof(d Decision) Decision {
+	switch d.Action.(type) {
+	case UpdateNode, UpdateNodeCapacity, SetNodeCondition, DrainNode:
+	default:
+		return d
+	}
+	if p, _ := l.nodeProof(); p != unasked {
+		return d
+	}
+	return l.askForProof()
+}
+
+// askForProof asks the provider for the VM with the name of the machine, or waits for a retry.
+func (l *logic) askForProof() Decision {
+	h := machinist.Hold{
+		Subject: l.nodeSubject(), Reason: ReasonNodeUnproven,
+		Message: "it is not written before the provider has named the VM of the machine",
+	}
+	switch f := l.in.VM.Failure; {
+	case !l.in.Class.callable(), !l.in.Class.usable() && l.m.DeletionTimestamp.IsZero():
+		h.Until = l.now.Add(time.Minute)
+		h.Message += ", which needs the class: " + cmp.Or(l.in.Class.Problem, "it was not read or does not exist")
+	case f.Code != codes.OK && f.Operation == driver.OpGetMachineStatus:
+		h.Until = l.retryAt(f)
+		h.Message += ": " + f.Message
+	}
+	if l.now.Before(h.Until) {
+		return hold(h)
+	}
+	if l.in.Node.Node == nil {
+		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, ReasonLookFirst, "before the VM is deleted")
+	}
+	return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, ReasonLookFirst, "before "+l.nodeSubject()+" is written")
+}
+
+// proveDeletion asks the provider for the VM of a machine that is being deleted, if the machine has
+// a Node or a provider ID that is not proven. It returns false when the answer is known, or when the
+// deletion continues without it: a minute after the drain timeout or after a user forced the deletion,
+// and without a Node after a few failures. Nothing is then done to the Node, and the VM is deleted by
+// its name. The provider is not asked after a deletion of the VM.
+func (l *logic) proveDeletion() (Decision, bool) {
+	f := l.in.VM.Failure
+	if l.vmGone() || f.Operation == driver.OpDeleteMachine && l.now.Before(l.retryAt(f)) {
+		return Decision{}, false // the provider names no deleted VM, and a failed deletion is retried later
+	}
+	p, _ := l.nodeProof()
+	node := l.in.Node.Node != nil && l.in.Node.Looked && !l.in.Node.NoTarget && p == unasked
+	if !node && l.ownership() != unknownVM || !l.in.Class.callable() {
+		return Decision{}, false
+	}
+	if d, waits := l.settleProof(); waits {
+		return d, true
+	}
+	forced := l.forcedTooLong()
+	since, known := l.deletionNoticed()
+	switch {
+	case f.Code == codes.OK || f.Operation != driver.OpGetMachineStatus:
+		return l.askForProof(), true
+	case known && f.At.Before(since), forced && f.At.Before(l.forcedFrom()): // the deletion, and its last attempt, wait for no back-off
+		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, ReasonLookFirst, ""), true
+	case forced, !node && f.Attempts >= lookAttempts:
+		return Decision{}, false
+	}
+	if d, waits := l.lookFailed(f); waits {
+		d.NextCheck = machinist.Earliest(d.NextCheck, l.forcedFrom())
+		return d, true
+	}
+	return l.askForProof(), true
+}
+
+// settleProof waits until the provider lists all VMs, if it has none for the machine.
+func (l *logic) settleProof() (Decision, bool) {
+	settled := l.settledAt()
+	switch asked := l.in.VM.Named.AskedAt; {
+	case asked.IsZero(), l.in.VM.Failure.Code != codes.OK, !l.now.Before(settled):
+		return Decision{}, false
+	case l.phase() != v1alpha1.MachineTerminating:
+		return l.beginDeletion(l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus)), true
+	}
+	return l.notSettled(settled), true
+}
+
+// reportStrangeNode records in the condition Valid that the Node is not that of the machine, which
+// is being deleted.
+func (l *logic) reportStrangeNode() Decision {
+	_, due := l.validDue()
+	return due
+}
+
+// strangeNode returns the error for a Node that the machine names and that is not its own, for the
+// condition Valid.
+func (l *logic) strangeNode() field.ErrorList {
+	p, why := l.nodeProof()
+	if l.in.Node.NoTarget || p != foreign && p != unproven {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", "labels").Key(v1alpha1.NodeLabelKey), excerpt(l.in.Node.Node.Name),
+		"the Node is not that of the machine, and is neither changed nor drained nor deleted: "+why)}
+}

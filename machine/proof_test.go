@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// claimed is a machine whose label names a Node, or whose provider ID is that of the Node. A user
+// has written both. The Node is older than the machine, and has no record of it.
+func claimed(label, id string, node *corev1.Node, changes ...change) machine.Observation {
+	return after(append([]change{func(in *machine.Observation) {
+		in.Machine.Spec.ProviderID = id
+		if label != "" {
+			in.Machine.Labels = map[string]string{v1alpha1.NodeLabelKey: label}
+		}
+		in.Node = machine.NodeView{Looked: true, AsOf: now, Name: node.Name, Node: node.DeepCopy()}
+		in.Attachments.Looked = true
+	}}, changes...)...)
+}
+
+// nodeOfOthers returns a Node of another owner, which is Ready.
+func nodeOfOthers(name, id, machineName string) *corev1.Node {
+	n := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: "node-uid", CreationTimestamp: metav1.NewTime(now.Add(-1000 * time.Hour)), Labels: map[string]string{"pool": "a"}},
+		Spec:       corev1.NodeSpec{ProviderID: id}, Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{ready(corev1.ConditionTrue)}},
+	}
+	if machineName != "" {
+		n.Labels[v1alpha1.MachineNameLabelKey] = machineName
+	}
+	return n
+}
+
+// younger makes the Node younger than the machine.
+func younger(n *corev1.Node) *corev1.Node {
+	n.CreationTimestamp = metav1.NewTime(now.Add(-time.Minute))
+	return n
+}
+
+// rival is a machine of another namespace with the name and the provider ID, which is an hour older.
+func rival(id string) change {
+	return func(in *machine.Observation) {
+		o := newMachine(in.Machine.Name)
+		o.Namespace, o.UID, o.Spec.ProviderID = "victim", "uid-victim", id
+		o.CreationTimestamp = metav1.NewTime(in.Machine.CreationTimestamp.Add(-time.Hour))
+		in.ProviderID.Others = append(in.ProviderID.Others, in.Machine, o)
+	}
+}
+
+// TestProof_NodeOfOthers_IsNeverWritten plays machines that users have written, until nothing
+// happens for a day, and until they are deleted. No action touches the Node (I-21).
+func TestProof_NodeOfOthers_IsNeverWritten(t *testing.T) {
+	own := func(in *machine.Observation) {
+		in.VM.Named = machine.NamedVM{AskedAt: now, ProviderID: "simulated:///1", NodeName: "n"}
+	}
+	for name, tc := range map[string]struct {
+		in  machine.Observation
+		why string
+	}{
+		"A: the label names a Node without a provider ID":     {claimed("cp-a", "", nodeOfOthers("cp-a", "", "")), `the provider has no VM for the machine name "m"`},
+		"C: the provider ID is that of the Node":              {claimed("", "kind:///cp-a", nodeOfOthers("cp-a", "kind:///cp-a", "")), `the provider has no VM for the machine name "m"`},
+		"D: both":                                             {claimed("cp-a", "kind:///cp-a", nodeOfOthers("cp-a", "kind:///cp-a", "")), `the provider has no VM for the machine name "m"`},
+		"E: the name of a machine of another namespace":       {claimed("cp-a", "", nodeOfOthers("cp-a", "kind:///cp-a", "m"), rival("kind:///cp-a")), `the provider has no VM for the machine name "m"`},
+		"E: and the provider has its VM for this name":        {claimed("cp-a", "simulated:///1", nodeOfOthers("cp-a", "simulated:///1", "m"), rival("simulated:///1"), own), "machine victim/m has the same name and the better claim"},
+		"H: the label names a Node with a provider ID, no VM": {claimed("cp-a", "", nodeOfOthers("cp-a", "kind:///cp-a", "")), `the provider has no VM for the machine name "m"`},
+		"its own VM, and the label of a Node without an ID":   {claimed("cp-a", "simulated:///1", nodeOfOthers("cp-a", "", ""), own), `the provider has the Node "n" for the machine`},
+		"its own VM, and the ID of another":                   {claimed("cp-a", "kind:///cp-a", nodeOfOthers("cp-a", "kind:///cp-a", ""), own), `its provider ID is "kind:///cp-a", and the provider has the VM "simulated:///1" for the machine`},
+		"fa: the Node name came back with another VM":         {claimed("n", "simulated:///1", younger(nodeOfOthers("n", "simulated:///2", ""))), `its provider ID is "simulated:///2", and that of the machine is "simulated:///1"`},
+		"fb: the VM of a sibling":                             {claimed("n", "simulated:///1", younger(nodeOfOthers("n", "simulated:///2", "")), own), `its provider ID is "simulated:///2", and the provider has the VM "simulated:///1" for the machine`},
+		"a scale set of another pool":                         {claimed("n", "azure:///vmss/a/virtualMachines/0", younger(nodeOfOthers("n", "azure:///vmss/b/virtualMachines/0", ""))), "and that of the machine is"},
+		"the record of another machine": {claimed("n", "", func() *corev1.Node {
+			n := nodeOfOthers("n", "kind:///n", "")
+			n.Annotations = map[string]string{v1alpha1.MachineUIDAnnotation: "uid-x"}
+			return n
+		}()), "the provider has no VM"},
+		"the node template claims to be the record of the machine": {claimed("cp-a", "", nodeOfOthers("cp-a", "", ""), spec(func(m *v1alpha1.Machine) {
+			m.Spec.NodeTemplateSpec.Annotations = map[string]string{v1alpha1.MachineUIDAnnotation: string(m.UID)}
+		})), "the provider has no VM"},
+	} {
+		for _, deleting := range []bool{false, true} {
+			for _, p := range allPhases {
+				in := tc.in
+				in.Machine = tc.in.Machine.DeepCopy()
+				phase(p)(&in)
+				if deleting {
+					in.Machine.DeletionTimestamp = &metav1.Time{Time: now.Add(-time.Minute)}
+				}
+				w := newWorld(in)
+				w.lookErr = status.Error(codes.NotFound, "none")
+				for range 20 {
+					w.create = append(w.create, status.Error(codes.ResourceExhausted, "no quota"))
+				}
+				before := in.Node.Node.DeepCopy()
+				for range 60 {
+					goesOn := w.next(t)
+					switch w.last.Action.(type) {
+					case machine.UpdateNode, machine.UpdateNodeCapacity, machine.SetNodeCondition, machine.DrainNode, machinist.Delete, machine.DeleteAttachments:
+						require.Failf(t, "the Node is written", "%s, phase %q, deleting %v: %q", name, p, deleting, w.did)
+					}
+					if !goesOn {
+						break
+					}
+				}
+				require.Empty(t, cmp.Diff(before, w.in.Node.Node), "%s, phase %q", name, p)
+				if deleting {
+					require.True(t, w.released, "%s, phase %q: the deletion ends without the Node: %q", name, p, w.did)
+				}
+				require.NotEqual(t, v1alpha1.MachineRunning, map[bool]v1alpha1.MachinePhase{true: w.in.Machine.Status.CurrentStatus.Phase}[p != v1alpha1.MachineRunning], "%s, phase %q: %q", name, p, w.did)
+				told := conditionIn(w.in.Machine.Status.Conditions, v1alpha1.MachineValid)
+				if p == v1alpha1.MachineRunning { // the Node is written in no phase, and judged in this one
+					require.NotNil(t, told, "%s: %q", name, w.did)
+					require.Contains(t, told.Message, "is neither changed nor drained nor deleted: ", name)
+					require.Contains(t, told.Message, tc.why, name)
+				}
+			}
+		}
+	}
+}
+
+// conditionIn returns a condition, or nil.
+func conditionIn(conditions []corev1.NodeCondition, kind corev1.NodeConditionType) *corev1.NodeCondition {
+	for i := range conditions {
+		if conditions[i].Type == kind {
+			return &conditions[i]
+		}
+	}
+	return nil
+}
+
+// TestProof_OwnNode_OneCallInTheLifeOfAProcess takes over machines whose Nodes are proven by the
+// provider or by a record, and deletes them.
+func TestProof_OwnNode_OneCallInTheLifeOfAProcess(t *testing.T) {
+	whole := []string{stepMark, stepBegin, stepDrain, stepVM, stepNode, stepRelease}
+	unmarkedNode := onNode(func(n *corev1.Node) { unmark(n) })
+	withNodeID := func(id string) change { return onNode(func(n *corev1.Node) { n.Spec.ProviderID = id }) }
+	forget := func(in *machine.Observation) { in.VM = machine.VMView{} }
+	for name, tc := range map[string]struct {
+		changes []change
+		calls   int
+		steps   []string
+	}{
+		"a record and the same ID":             {[]change{withNodeID("simulated:///1")}, 0, whole},
+		"another form of the ID":               {[]change{withNodeID("simulated:///zone/1")}, 0, whole},
+		"no record":                            {[]change{unmarkedNode, withNodeID("simulated:///1")}, 1, append([]string{"look for the VM"}, stepMark, stepBegin, "update node: UID of the machine", stepDrain, stepVM, stepNode, stepRelease)},
+		"no record and no ID":                  {[]change{unmarkedNode}, 1, append([]string{"look for the VM"}, stepMark, stepBegin, "update node: UID of the machine", stepDrain, stepVM, stepNode, stepRelease)},
+		"a record of before a restored backup": {[]change{onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.MachineUIDAnnotation] = "uid-before" }), withNodeID("simulated:///1")}, 1, append([]string{"look for the VM"}, stepMark, stepBegin, "update node: UID of the machine", stepDrain, stepVM, stepNode, stepRelease)},
+		"a user changed the provider ID":       {[]change{withNodeID("simulated:///1"), spec(func(m *v1alpha1.Machine) { m.Spec.ProviderID = "simulated:///9" })}, 1, append([]string{"look for the VM"}, stepMark, stepBegin, stepDrain, "delete the VM that has the name of the machine", stepNode, stepRelease)},
+	} {
+		in := after(append([]change{withID, leaving, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), attached(), forget}, tc.changes...)...)
+		w := newWorld(in).run(t)
+		require.Equal(t, tc.steps, w.did, name)
+		calls := 0
+		for _, did := range w.did {
+			if did == "look for the VM" {
+				calls++
+			}
+		}
+		require.Equal(t, tc.calls, calls, name)
+	}
+}
+
+func TestProof_SettledFleet_AsksNothing(t *testing.T) {
+	for name, c := range map[string]change{"a record": func(*machine.Observation) {}, "no record": onNode(func(n *corev1.Node) { unmark(n) })} {
+		in := after(withID, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), copied, c)
+		require.Equal(t, "nothing (NodeReady)", lawful(t, in, machine.DefaultPolicy()).String(), name)
+	}
+}
+
+// TestProof_CrashAfterTheDeletionOfTheVM_NodeIsDeleted loses the memory after each step of a
+// deletion. The provider names no deleted VM, and the record on the Node proves it.
+func TestProof_CrashAfterTheDeletionOfTheVM_NodeIsDeleted(t *testing.T) {
+	for crash := range 9 {
+		in := after(withID, leaving, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), attached(), onNode(func(n *corev1.Node) { unmark(n) }))
+		in.VM = machine.VMView{}
+		w := newWorld(in)
+		for i := 0; i < 40 && w.next(t); i++ {
+			if i == crash {
+				w.in.VM = machine.VMView{}
+			}
+			if len(w.did) > 0 && w.did[len(w.did)-1] == stepVM {
+				w.lookErr = status.Error(codes.NotFound, "deleted")
+			}
+		}
+		require.True(t, w.released, "%q", w.did)
+		require.Nil(t, w.in.Node.Node, "crash after step %d: %q", crash, w.did)
+	}
+}
+
+// TestProof_TakenOverAfterTheVM_NodeIsDeleted continues deletions of MCM whose VM is deleted.
+func TestProof_TakenOverAfterTheVM_NodeIsDeleted(t *testing.T) {
+	for _, description := range []string{"VM deletion was successful. " + v1alpha1.InitiateNodeDeletion, "VM not found. Continuing deletion flow. " + v1alpha1.InitiateNodeDeletion} {
+		in := after(withID, leaving, phase(v1alpha1.MachineTerminating), node(ready(corev1.ConditionTrue)), attached(), onNode(func(n *corev1.Node) { unmark(n) }),
+			operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, description, ""))
+		in.VM = machine.VMView{}
+		w := newWorld(in)
+		w.lookErr = status.Error(codes.NotFound, "deleted")
+		w.run(t)
+		require.True(t, w.released)
+		require.Nil(t, w.in.Node.Node, "%q", w.did)
+	}
+}
+
+// TestProof_ProviderFails_DeletionWaits holds a deletion while the provider does not answer, at most
+// until a minute after the drain is forced. The Node is then not touched.
+func TestProof_ProviderFails_DeletionWaits(t *testing.T) {
+	for name, c := range map[string]struct {
+		change change
+		lasts  time.Duration
+	}{
+		"drain timeout": {func(*machine.Observation) {}, 2 * time.Hour},
+		"forced":        {byForce, time.Minute},
+	} {
+		in := after(withID, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), attached(), onNode(func(n *corev1.Node) { unmark(n) }), c.change)
+		in.Machine.DeletionTimestamp = &metav1.Time{Time: now}
+		w := newWorld(in)
+		w.lookErr = status.Error(codes.Internal, "down")
+		w.policy.DrainTimeout = 2 * time.Hour
+		w.run(t)
+		require.True(t, w.released, name)
+		require.NotNil(t, w.in.Node.Node, name)
+		require.InDelta(t, c.lasts.Minutes(), w.now.Sub(now).Minutes(), 2, "%s: %q", name, w.did)
+	}
+}
+
+// byName is a driver that has VMs by name, some only in its list.
+type byName struct {
+	driver.Driver
+	get, list map[string]string
+	getErr    error
+	asked     []string
+}
+
+func (d *byName) GetMachineStatus(_ context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
+	if id := req.Machine.Spec.ProviderID; id != "" {
+		d.asked = append(d.asked, "get by ID")
+		return &driver.GetMachineStatusResponse{ProviderID: id, NodeName: "echo"}, nil
+	}
+	d.asked = append(d.asked, "get by name")
+	if d.getErr != nil {
+		return nil, d.getErr
+	}
+	if id := d.get[req.Machine.Name]; id != "" {
+		return &driver.GetMachineStatusResponse{ProviderID: id, NodeName: "n"}, nil
+	}
+	return nil, status.Error(codes.NotFound, "none")
+}
+
+func (d *byName) ListMachines(context.Context, *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
+	d.asked = append(d.asked, "list")
+	if d.list == nil {
+		return nil, status.Error(codes.Unimplemented, "")
+	}
+	if d.list["error"] != "" {
+		return nil, status.Error(codes.Internal, "list failed")
+	}
+	return &driver.ListMachinesResponse{MachineList: d.list}, nil
+}
+
+// TestCall_LookForVM_AsksByName asserts that an echo of the recorded provider ID names no VM.
+func TestCall_LookForVM_AsksByName(t *testing.T) {
+	for name, tc := range map[string]struct {
+		d     byName
+		id    string // recorded
+		asked []string
+		named machine.NamedVM
+		code  codes.Code
+	}{
+		"found by name":               {byName{get: map[string]string{"m": "c:///1"}}, "c:///1", []string{"get by name"}, machine.NamedVM{ProviderID: "c:///1", NodeName: "n"}, codes.OK},
+		"another VM has the name":     {byName{get: map[string]string{"m": "c:///1"}}, "c:///cp", []string{"get by name"}, machine.NamedVM{ProviderID: "c:///1", NodeName: "n"}, codes.OK},
+		"only in the list":            {byName{list: map[string]string{"c:///1": "m", "c:///2": "x"}}, "c:///1", []string{"get by name", "list"}, machine.NamedVM{ProviderID: "c:///1"}, codes.OK},
+		"two in the list":             {byName{list: map[string]string{"c:///1": "m", "c:///2": "m"}}, "c:///2", []string{"get by name", "list"}, machine.NamedVM{ProviderID: "c:///2"}, codes.OK},
+		"two by name":                 {byName{getErr: status.Error(codes.OutOfRange, "two"), list: map[string]string{"c:///1": "m", "c:///2": "m"}}, "c:///2", []string{"get by name", "list"}, machine.NamedVM{ProviderID: "c:///2"}, codes.OK},
+		"two in the list, none is it": {byName{list: map[string]string{"c:///1": "m", "c:///2": "m"}}, "c:///cp", []string{"get by name", "list", "get by ID"}, machine.NamedVM{}, codes.OK},
+		"an echo":                     {byName{list: map[string]string{"c:///cp": "x"}}, "c:///cp", []string{"get by name", "list", "get by ID"}, machine.NamedVM{}, codes.OK},
+		"no list":                     {byName{}, "c:///cp", []string{"get by name", "list", "get by ID"}, machine.NamedVM{}, codes.OK},
+		"the list fails":              {byName{list: map[string]string{"error": "yes"}}, "c:///1", []string{"get by name", "list"}, machine.NamedVM{}, codes.Internal},
+		"no ID is recorded":           {byName{}, "", []string{"get by name"}, machine.NamedVM{}, codes.NotFound},
+	} {
+		m := newMachine("m")
+		m.Spec.ProviderID = tc.id
+		r, err := machine.Call(t.Context(), &tc.d, machine.CallDriver{Operation: driver.OpGetMachineStatus}, m, class(), &corev1.Secret{})
+		require.NoError(t, err, name)
+		require.Equal(t, tc.asked, tc.d.asked, name)
+		require.Equal(t, tc.code, codes.Of(r.Err), name)
+		v := machine.VMView{}.After(r, now, 0)
+		require.Equal(t, tc.code == codes.Internal, v.Named.AskedAt.IsZero(), name)
+		v.Named.AskedAt = time.Time{}
+		require.Equal(t, tc.named, v.Named, name)
+		require.Equal(t, tc.id, m.Spec.ProviderID, "the machine is not changed")
+	}
+}
+
+// TestCreation_VMOfTheOlderMachineWithItsName_IsNotAdopted finds the VM of the older machine of
+// another namespace under the name of a new machine. Nothing is recorded, initialized or deleted.
+func TestCreation_VMOfTheOlderMachineWithItsName_IsNotAdopted(t *testing.T) {
+	in := after(intended, rival("simulated:///1"))
+	w := newWorld(in)
+	for range 10 {
+		if !w.next(t) {
+			break
+		}
+	}
+	require.Empty(t, w.in.Machine.Spec.ProviderID, "%q", w.did)
+	require.Contains(t, strings.Join(w.told, "\n"), "belongs to machine victim/m")
+	require.NotContains(t, w.did, "initialize the VM")
+	w.in.Machine = w.in.Machine.DeepCopy()
+	w.in.Machine.DeletionTimestamp = &metav1.Time{Time: w.now}
+	w.run(t)
+	require.True(t, w.released)
+	require.NotContains(t, w.did, stepVM, "%q", w.did)
+	require.NotContains(t, w.did, "delete the VM that has the name of the machine", "%q", w.did)
+}
