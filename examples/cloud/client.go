@@ -121,12 +121,12 @@ func (c *Client) GetVolumeIDs(ctx context.Context, req *driver.GetVolumeIDsReque
 
 // ListSideResources implements [driver.SideResourceLister].
 func (c *Client) ListSideResources(ctx context.Context, req *driver.ListSideResourcesRequest) (*driver.ListSideResourcesResponse, error) {
-	return call[driver.ListSideResourcesResponse](ctx, c, OpListSideResources, (*ofClass)(req).request())
+	return call[driver.ListSideResourcesResponse](ctx, c, driver.OpListSideResources, (*ofClass)(req).request())
 }
 
 // DeleteSideResource implements [driver.SideResourceDeleter].
 func (c *Client) DeleteSideResource(ctx context.Context, req *driver.DeleteSideResourceRequest) (*driver.DeleteSideResourceResponse, error) {
-	return call[driver.DeleteSideResourceResponse](ctx, c, OpDeleteSideResource, (*ofResource)(req).request())
+	return call[driver.DeleteSideResourceResponse](ctx, c, driver.OpDeleteSideResource, (*ofResource)(req).request())
 }
 
 // call sends an operation to the server and returns its result.

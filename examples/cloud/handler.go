@@ -17,12 +17,6 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 )
 
-// OpListSideResources and OpDeleteSideResource are the served optional methods of a driver.
-const (
-	OpListSideResources  driver.Operation = "ListSideResources"
-	OpDeleteSideResource driver.Operation = "DeleteSideResource"
-)
-
 // MaxRequestBytes is the size limit of a request: the largest Secret, Machine and MachineClass
 // that an API server stores.
 const MaxRequestBytes = 8 << 20
@@ -67,14 +61,14 @@ func Handler(d driver.Driver) http.Handler {
 		driver.OpGetVolumeIDs: operate(func(ctx context.Context, q *request) (*driver.GetVolumeIDsResponse, error) {
 			return d.GetVolumeIDs(ctx, (*driver.GetVolumeIDsRequest)(q.ofVolumes()))
 		}),
-		OpListSideResources: operate(func(ctx context.Context, q *request) (*driver.ListSideResourcesResponse, error) {
+		driver.OpListSideResources: operate(func(ctx context.Context, q *request) (*driver.ListSideResourcesResponse, error) {
 			lister, ok := driver.As[driver.SideResourceLister](d)
 			if !ok {
 				return nil, status.Error(codes.Unimplemented, "this driver lists no side resources")
 			}
 			return lister.ListSideResources(ctx, (*driver.ListSideResourcesRequest)(q.ofClass()))
 		}),
-		OpDeleteSideResource: operate(func(ctx context.Context, q *request) (*driver.DeleteSideResourceResponse, error) {
+		driver.OpDeleteSideResource: operate(func(ctx context.Context, q *request) (*driver.DeleteSideResourceResponse, error) {
 			deleter, ok := driver.As[driver.SideResourceDeleter](d)
 			if !ok {
 				return nil, status.Error(codes.Unimplemented, "this driver deletes no side resources")

@@ -115,7 +115,7 @@ func TestHandler_EveryFailure_HasAnErrorStatus(t *testing.T) {
 
 func TestHandler_EveryOperation_IsServed(t *testing.T) {
 	h := cloud.Handler(drivertest.NewCloud(drivertest.CloudOptions{}))
-	for _, op := range append(driver.Operations(), cloud.OpListSideResources) {
+	for _, op := range append(driver.Operations(), driver.OpListSideResources) {
 		_, code := ask(t, h, http.MethodPost, "/v1/"+string(op), "null")
 		require.Equal(t, codes.InvalidArgument, code, op)
 	}
@@ -132,7 +132,7 @@ func TestHandler_Error_HasNothingOfTheRequest(t *testing.T) {
 		`{"PVSpecs":[{"capacity":{"storage":"geheim"}}]}`,
 		`{"MachineClass":{"providerSpec":{"key":"geheim"}},"ProviderSpecBytes":"geheim?"}`,
 	} {
-		for _, op := range append(driver.Operations(), cloud.OpListSideResources) {
+		for _, op := range append(driver.Operations(), driver.OpListSideResources) {
 			w, code := ask(t, h, http.MethodPost, "/v1/"+string(op), body)
 			if op != driver.OpGetVolumeIDs {
 				require.Equal(t, codes.InvalidArgument, code)
@@ -172,7 +172,7 @@ func TestHandler_ErrorPanics_Internal(t *testing.T) {
 }
 
 func FuzzHandler(f *testing.F) {
-	for _, op := range append(driver.Operations(), cloud.OpListSideResources, "Nope", "") {
+	for _, op := range append(driver.Operations(), driver.OpListSideResources, "Nope", "") {
 		for _, body := range []string{
 			"", "null", "{}", "[]", `{"Machine":null}`, `{"PVSpecs":[null]}`, "{\"Machine\":{\"metadata\":{\"name\":\"\xff\"}}}",
 			`{"Machine":{"metadata":{"name":"a"}},"MachineClass":{"provider":"simulated","providerSpec":{"scope":1}},"Secret":{"data":{"userData":"eA=="}}}`,

@@ -4,7 +4,12 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -31,8 +36,12 @@ type caches struct {
 	ofSecret   func(key cache.ObjectName) []*v1alpha1.MachineClass // classes that refer to a secret
 	ofNode     func(node string) []*v1alpha1.Machine               // machines whose label names a Node
 	ofID       func(providerID string) []*v1alpha1.Machine         // machines with a normalized provider ID
+	ofName     func(machine string) []*v1alpha1.Machine            // machines of all namespaces with a name
 	nodesOfID  func(providerID string) []*corev1.Node              // Nodes with a normalized provider ID; nil without a target cluster
 	machinesOf func(ownerKey string) []*v1alpha1.Machine           // machines of an owner
+	node       func(name string) (*corev1.Node, error)             // a Node; fails before nodesSynced; nil without a target cluster
+
+	nodesSynced func() bool // reports whether the Nodes of the target cluster were listed
 }
 
 func newCaches(cfg *Config) *caches {
@@ -87,11 +96,22 @@ func (c *caches) index() {
 	machines := c.machines.Machine().V1alpha1().Machines().Informer()
 	c.ofNode = index(machines, "node-of-machine", func(m *v1alpha1.Machine) []string { return []string{m.Labels[v1alpha1.NodeLabelKey]} })
 	c.machinesOf = index(machines, "owner-of-machine", ownerKey[*v1alpha1.Machine])
+	if c.target != nil {
+		nodes := c.target.Core().V1().Nodes()
+		c.nodesSynced = nodes.Informer().HasSynced
+		c.node = func(name string) (*corev1.Node, error) {
+			if !c.nodesSynced() {
+				return nil, errNodesNotSynced
+			}
+			return nodes.Lister().Get(name)
+		}
+	}
 	if !c.part.machines() {
 		return
 	}
 	c.ofClass = index(machines, "class-of-machine", func(m *v1alpha1.Machine) []cache.ObjectName { return []cache.ObjectName{classKey(m)} })
 	c.ofID = index(machines, "provider-id-of-machine", func(m *v1alpha1.Machine) []string { return providerIDs(m.Spec.ProviderID) })
+	c.ofName = index(machines, "name-of-machine", func(m *v1alpha1.Machine) []string { return []string{m.Name} })
 	if c.target != nil {
 		c.nodesOfID = index(c.target.Core().V1().Nodes().Informer(), "provider-id-of-node", func(n *corev1.Node) []string { return providerIDs(n.Spec.ProviderID) })
 	}
@@ -136,25 +156,38 @@ func (c *caches) secret() secretReader {
 	return func(namespace, name string) (*corev1.Secret, error) { return lister.Secrets(namespace).Get(name) }
 }
 
-// start starts the requested informers and waits until they are synced.
+// targetWait is how long the first passes wait for the target cluster. Machines can be deleted while
+// it does not answer.
+const targetWait = 30 * time.Second
+
+// errNodesNotSynced means that the Nodes were not listed yet.
+var errNodesNotSynced = errors.New("the Nodes of the target cluster were not listed yet")
+
+// start starts the requested informers and waits until they are synced. It waits for those of the
+// target cluster at most targetWait.
 func (c *caches) start(ctx context.Context) error {
 	c.machines.Start(ctx.Done())
 	for _, f := range c.ofClusters() {
 		f.Start(ctx.Done())
 	}
-	synced := true
-	for _, ok := range c.machines.WaitForCacheSync(ctx.Done()) {
-		synced = synced && ok
-	}
-	for _, f := range c.ofClusters() {
-		for _, ok := range f.WaitForCacheSync(ctx.Done()) {
-			synced = synced && ok
-		}
+	synced := allSynced(c.machines.WaitForCacheSync(ctx.Done()))
+	if c.control != nil {
+		synced = allSynced(c.control.WaitForCacheSync(ctx.Done())) && synced
 	}
 	if !synced {
 		return fmt.Errorf("caches not synced: %w", context.Cause(ctx))
 	}
-	return nil
+	soon, cancel := context.WithTimeout(ctx, targetWait)
+	defer cancel()
+	for _, f := range c.ofClusters() {
+		f.WaitForCacheSync(soon.Done())
+	}
+	return ctx.Err()
+}
+
+// allSynced reports whether all informers of a factory are synced.
+func allSynced(informers map[reflect.Type]bool) bool {
+	return !slices.Contains(slices.Collect(maps.Values(informers)), false)
 }
 
 // ofClusters returns the factories of the built-in kinds.

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
 
@@ -26,6 +28,35 @@ func ownerKey[T metav1.Object](o T) []string {
 func claim[T metav1.Object](owner machineset.Owner, object metav1.Object, selector *metav1.LabelSelector, of func(ownerKey string) []T) machineset.Claims[T] {
 	orphans := slices.DeleteFunc(of(owner.Namespace), func(o T) bool { return o.GetLabels()[ShardLabel] != object.GetLabels()[ShardLabel] })
 	return machineset.Claim(owner, selector, slices.Concat(of(string(owner.UID)), orphans))
+}
+
+// liveMachines lists the machines of a namespace that a selector matches from the API server. The first
+// lists of a new process may be older than the last writes of the process before it. A nil selector
+// matches all.
+func liveMachines(ctx context.Context, client versioned.Interface, namespace string, selector *metav1.LabelSelector) ([]*v1alpha1.Machine, error) {
+	list, err := client.MachineV1alpha1().Machines(namespace).List(ctx, listOptions(selector))
+	if err != nil {
+		return nil, err
+	}
+	return pointers(list.Items), nil
+}
+
+// pointers returns pointers to the items of a list.
+func pointers[T any](items []T) []*T {
+	all := make([]*T, len(items))
+	for i := range items {
+		all[i] = &items[i]
+	}
+	return all
+}
+
+// listOptions returns the options of a list of the objects that a selector matches. A nil selector
+// matches all.
+func listOptions(selector *metav1.LabelSelector) (options metav1.ListOptions) {
+	if selector != nil {
+		options.LabelSelector = metav1.FormatLabelSelector(selector)
+	}
+	return options
 }
 
 // writeClaims adopts and releases objects for an owner. live is the owner, just read from the API

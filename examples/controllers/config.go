@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"cmp"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -72,10 +73,6 @@ type Config struct {
 	Driver driver.Driver
 	// Policy is the policy of the machines. The zero Policy has no timeouts.
 	Policy machine.Policy
-	// ReattachTimeout is how long the drain of a deleted machine waits, for each pod with
-	// volumes, until the volumes are attached to another Node. These pods are then evicted
-	// one after the other. Zero means that the drain does not wait for that.
-	ReattachTimeout time.Duration
 	// Sets is the policy of the MachineSets, Deployments that of the MachineDeployments.
 	// The zero Policies have the defaults.
 	Sets        machineset.Policy
@@ -96,7 +93,8 @@ type Config struct {
 	Clock clock.WithTicker
 	// Workers is the number of workers for each kind. Zero means 5.
 	Workers int
-	// Random returns a number in [0, 1). Nil means math/rand/v2.
+	// Random returns a number in [0, 1). Several goroutines call it at the same time. Nil means
+	// math/rand/v2.
 	Random func() float64
 	// Resync is the interval after which every object is reconciled without a change. Zero
 	// means never: decisions contain the time of their next check.
@@ -193,9 +191,7 @@ func (c *Config) complete() error {
 	if c.Machines == nil || c.Part.machines() && (c.Control == nil || c.Driver == nil) {
 		return errIncomplete
 	}
-	if c.SetClient == nil {
-		c.SetClient = c.Machines
-	}
+	c.SetClient, c.Clock = cmp.Or(c.SetClient, c.Machines), cmp.Or[clock.WithTicker](c.Clock, clock.RealClock{})
 	if c.Sets.Order == nil { // sets and deployments choose machines by the same order
 		c.Sets.Order = c.Deployments.Order
 	}
@@ -205,27 +201,14 @@ func (c *Config) complete() error {
 	if err := c.Orphans.Validate(); err != nil {
 		return err
 	}
-	if c.Overshoot == (safety.OvershootPolicy{}) {
-		c.Overshoot = safety.DefaultOvershootPolicy()
-	}
-	if c.Clock == nil {
-		c.Clock = clock.RealClock{}
-	}
+	c.Overshoot = cmp.Or(c.Overshoot, safety.DefaultOvershootPolicy())
 	if c.Workers <= 0 {
 		c.Workers = 5
 	}
 	if c.Random == nil {
 		c.Random = random
 	}
-	if c.panics == nil {
-		c.panics = &atomic.Int64{}
-	}
-	if c.freeze == nil {
-		c.freeze = &freezeView{}
-	}
-	if c.holds == nil {
-		c.holds = &holds{}
-	}
+	c.panics, c.freeze, c.holds = cmp.Or(c.panics, &atomic.Int64{}), cmp.Or(c.freeze, &freezeView{}), cmp.Or(c.holds, &holds{})
 	if c.Driver != nil {
 		c.Driver = c.safeDriver(c.Driver)
 	}

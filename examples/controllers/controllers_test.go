@@ -44,19 +44,21 @@ const namespace = "default"
 
 // harness runs the controllers in real time over clusters in memory and a cloud without latency.
 type harness struct {
-	t        *testing.T
-	control  *draintest.Cluster
-	target   *draintest.Cluster
-	machines versioned.Interface
-	secrets  kubernetes.Interface
-	nodes    kubernetes.Interface
-	cloud    *drivertest.Cloud
-	orphans  safety.Policy
-	observe  func(controllers.Note)
-	events   record.EventRecorder
-	driver   driver.Driver // nil means the cloud
-	workers  int
-	tick     time.Duration // of kubelets and pods; zero is 5 ms
+	t         *testing.T
+	control   *draintest.Cluster
+	target    *draintest.Cluster
+	machines  versioned.Interface
+	secrets   kubernetes.Interface
+	nodes     kubernetes.Interface
+	cloud     *drivertest.Cloud
+	orphans   safety.Policy
+	observe   func(controllers.Note)
+	events    record.EventRecorder
+	driver    driver.Driver // nil means the cloud
+	workers   int
+	shard     string
+	collected func(kind string, err error)
+	tick      time.Duration // of kubelets and pods; zero is 5 ms
 }
 
 func newHarness(t *testing.T) *harness {
@@ -78,7 +80,10 @@ func stopTime(pod *corev1.Pod) time.Duration {
 }
 
 // start runs everything until the test ends.
-func (r *harness) start() {
+func (r *harness) start() { r.t.Cleanup(r.begin()) }
+
+// begin runs everything until the result is called.
+func (r *harness) begin() (end func()) {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(r.t.Context())
 	done := make(chan error, 1)
@@ -86,7 +91,7 @@ func (r *harness) start() {
 	policy.Settle = time.Millisecond // this cloud shows everything at once
 	go func() {
 		done <- controllers.Run(ctx, controllers.Config{
-			Machines: r.machines, Control: r.secrets, Target: r.nodes, Driver: cmp.Or(r.driver, driver.Driver(r.cloud)), Policy: policy, Orphans: r.orphans, Observe: r.observe, Events: r.events, Workers: r.workers,
+			Machines: r.machines, Control: r.secrets, Target: r.nodes, Driver: cmp.Or(r.driver, driver.Driver(r.cloud)), Policy: policy, Orphans: r.orphans, Observe: r.observe, Events: r.events, Workers: r.workers, Shard: r.shard, Collected: r.collected,
 		})
 	}()
 	stopped := make(chan struct{})
@@ -102,11 +107,11 @@ func (r *harness) start() {
 			}
 		}
 	}()
-	r.t.Cleanup(func() {
+	return func() {
 		cancel()
 		require.NoError(r.t, <-done)
 		<-stopped
-	})
+	}
 }
 
 // eventually waits until f returns true.

@@ -51,7 +51,7 @@ func TestMachineSet_CreateResponseUncertain_NoSurplusMachine(t *testing.T) {
 					}
 					return true, nil, answer
 				})
-				cfg := &Config{SetClient: client, Clock: clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0)), Random: rand.New(rand.NewPCG(1, 1)).Float64}
+				cfg := &Config{SetClient: client, Clock: clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0)), Random: rand.Float64}
 				r := &machineSetReconciler{
 					cfg: cfg, loop: &loop{kind: "machineset", cfg: cfg},
 					written:    newWritten[*v1alpha1.MachineSet](func(types.UID) bool { return true }),

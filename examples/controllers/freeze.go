@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -115,29 +116,14 @@ func (r *freezes) probe(ctx context.Context) []safety.Probe {
 }
 
 func (r *freezes) control(ctx context.Context) error {
-	client := r.cfg.Machines
-	if r.cfg.ProbeMachines != nil {
-		client = r.cfg.ProbeMachines
-	}
-	_, err := client.MachineV1alpha1().Machines(r.namespace()).Get(ctx, probeName, metav1.GetOptions{})
+	client, namespace := cmp.Or(r.cfg.ProbeMachines, r.cfg.Machines), cmp.Or(r.cfg.Namespace, metav1.NamespaceDefault)
+	_, err := client.MachineV1alpha1().Machines(namespace).Get(ctx, probeName, metav1.GetOptions{})
 	return err
 }
 
 func (r *freezes) target(ctx context.Context) error {
-	client := r.cfg.Target
-	if r.cfg.ProbeTarget != nil {
-		client = r.cfg.ProbeTarget
-	}
-	_, err := client.CoreV1().Nodes().Get(ctx, probeName, metav1.GetOptions{})
+	_, err := cmp.Or(r.cfg.ProbeTarget, r.cfg.Target).CoreV1().Nodes().Get(ctx, probeName, metav1.GetOptions{})
 	return err
-}
-
-// namespace returns the namespace for probes of the control cluster.
-func (r *freezes) namespace() string {
-	if r.cfg.Namespace == metav1.NamespaceAll {
-		return metav1.NamespaceDefault
-	}
-	return r.cfg.Namespace
 }
 
 // wakeSpread is the interval over which the passes of all machines are spread after a freeze began

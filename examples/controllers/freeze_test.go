@@ -20,6 +20,7 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/controllers"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
@@ -153,4 +154,40 @@ func TestFreeze_BeginsDuringCreation_MachineIsNotFailed(t *testing.T) {
 		time.Sleep(time.Hour)
 		require.NotEqual(t, v1alpha1.MachineFailed, r.phase("m"))
 	})
+}
+
+// TestFreeze_DeletionByTheNode_MachineAndVMAreDeleted deletes a machine by its Node while the probes
+// fail, in both ways. A freeze holds no deletion by a user.
+func TestFreeze_DeletionByTheNode_MachineAndVMAreDeleted(t *testing.T) {
+	for name, request := range map[string]func(ctx context.Context, r *harness) error{
+		"kubectl delete node": func(ctx context.Context, r *harness) error {
+			return r.nodes.CoreV1().Nodes().Delete(ctx, "m", metav1.DeleteOptions{})
+		},
+		"trigger-deletion-by-mcm": func(ctx context.Context, r *harness) error {
+			patch := []byte(`{"metadata":{"annotations":{"` + v1alpha1.TriggerDeletionByMCM + `":"true"}}}`)
+			_, err := r.nodes.CoreV1().Nodes().Patch(ctx, "m", types.MergePatchType, patch, metav1.PatchOptions{})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newHarness(t)
+				r.tick = time.Second
+				var frozen atomic.Bool
+				r.observe = func(n controllers.Note) {
+					if n.Reason == machine.ReasonFrozen {
+						frozen.Store(true)
+					}
+				}
+				r.start()
+				r.create("m")
+				r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+				r.probeFails()
+				time.Sleep(3 * time.Minute)
+				require.NoError(t, request(t.Context(), r))
+				r.eventually("gone", func() bool { return r.gone(t.Context(), "m") && r.cloud.Snapshot().Empty() })
+				require.True(t, frozen.Load(), "there was no freeze")
+			})
+		})
+	}
 }

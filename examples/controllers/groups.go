@@ -41,11 +41,7 @@ func newGroups(c *caches) *groups {
 	}
 	lister := api.MachineSets().Lister()
 	g.set = func(namespace, name string) *v1alpha1.MachineSet {
-		set, err := lister.MachineSets(namespace).Get(name)
-		if err != nil {
-			return nil
-		}
-		return set
+		return orNil(lister.MachineSets(namespace).Get(name))
 	}
 	g.sets = index(api.MachineSets().Informer(), "group-of-set", func(s *v1alpha1.MachineSet) []string {
 		return []string{groupOfSet(s).String()}

@@ -4,25 +4,31 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// guards keeps a finalizer on the objects of a kind while other objects refer to them.
+// guards keeps a finalizer on the objects of a kind while other objects refer to them. The first lists
+// of a process may lack such objects, so that it lists them from the API server before a finalizer is
+// removed.
 type guards[T object] struct {
 	*loop
 	mine    func(o T) bool // reports whether the controller acts on o; nil means always
 	get     func(key cache.ObjectName) (T, error)
-	decide  func(o T, now time.Time) machine.Decision
-	write   func(ctx context.Context, do machine.Action) (T, error)
+	decide  func(ctx context.Context, o T, live bool) (machine.Decision, error)
 	written *written[T]
 }
 
@@ -34,7 +40,7 @@ func newGuards[T object](cfg *Config, kind string, informer cache.SharedIndexInf
 	return r
 }
 
-// newClasses returns the guards of the classes that machines refer to.
+// newClasses returns the guards of the classes that machines, sets and deployments need.
 func newClasses(cfg *Config, c *caches) *guards[*v1alpha1.MachineClass] {
 	api := c.machines.Machine().V1alpha1()
 	r := newGuards[*v1alpha1.MachineClass](cfg, "machineclass", api.MachineClasses().Informer())
@@ -42,34 +48,63 @@ func newClasses(cfg *Config, c *caches) *guards[*v1alpha1.MachineClass] {
 	r.get = func(key cache.ObjectName) (*v1alpha1.MachineClass, error) {
 		return api.MachineClasses().Lister().MachineClasses(key.Namespace).Get(key.Name)
 	}
-	// guarded reports whether a class has its finalizer. The removal of the finalizer changes the class,
-	// which causes a pass.
-	guarded := func(key cache.ObjectName) bool {
-		class, err := r.get(key)
-		return err == nil && slices.Contains(class.Finalizers, v1alpha1.MCMFinalizerName)
+	informers := []cache.SharedIndexInformer{api.Machines().Informer()}
+	if c.part != MachinesAlone {
+		informers = append(informers, api.MachineSets().Informer(), api.MachineDeployments().Informer())
 	}
-	on(api.Machines().Informer(), func(before, after *v1alpha1.Machine) {
-		if before != nil && after != nil && before.Spec.Class == after.Spec.Class {
-			return
-		}
-		if after != nil && !guarded(classKey(after)) {
-			r.queue.Add(classKey(after)) // the creation of the VM waits for the finalizer
-		}
-		if before != nil {
-			r.queue.AddAfter(classKey(before), time.Second) // one pass for all machines that end in this second
-		}
-	})
-	r.decide = func(class *v1alpha1.MachineClass, now time.Time) machine.Decision {
-		return machine.DecideClass(machine.ClassObservation{Class: class, Machines: c.ofClass(cache.MetaObjectToName(class)), Complete: true}, now)
+	var users []func(key cache.ObjectName) []metav1.Object
+	for _, informer := range informers {
+		users = append(users, index(informer, "class-needed", classNeeded))
+		on(informer, func(before, after metav1.Object) {
+			was, is := classNeeded(before), classNeeded(after)
+			if slices.Equal(was, is) {
+				return
+			}
+			for _, key := range is { // the removal of the finalizer changes the class, which causes a pass
+				if class, err := r.get(key); err == nil && !slices.Contains(class.Finalizers, v1alpha1.MCMFinalizerName) {
+					r.queue.Add(key) // the creation of the VM waits for the finalizer
+				}
+			}
+			for _, key := range was {
+				r.queue.AddAfter(key, time.Second) // one pass for all machines that end in this second
+			}
+		})
 	}
-	r.write = func(ctx context.Context, do machine.Action) (*v1alpha1.MachineClass, error) {
-		a, ok := do.(machine.UpdateClass)
-		if !ok {
-			return nil, fmt.Errorf("unknown action %T", do)
+	r.decide = func(ctx context.Context, class *v1alpha1.MachineClass, live bool) (machine.Decision, error) {
+		in := machine.ClassObservation{Class: class, Complete: live}
+		if live {
+			var err error
+			if in.Users, err = liveUsers(ctx, cfg.Machines, class.Namespace, c.part); err != nil {
+				return machine.Decision{}, err
+			}
+		} else {
+			for _, of := range users {
+				in.Users = append(in.Users, of(cache.MetaObjectToName(class))...)
+			}
 		}
-		return cfg.Machines.MachineV1alpha1().MachineClasses(a.Class.Namespace).Update(ctx, a.Class, metav1.UpdateOptions{})
+		return machine.DecideClass(in, cfg.Clock.Now()), nil
 	}
 	return r
+}
+
+// liveUsers returns the objects of a namespace that may need a class, from the API server.
+func liveUsers(ctx context.Context, api versioned.Interface, namespace string, part Part) (users []metav1.Object, err error) {
+	add := func(list runtime.Object, err error) error {
+		if err != nil {
+			return err
+		}
+		return meta.EachListItem(list, func(o runtime.Object) error {
+			user, err := meta.Accessor(o)
+			users = append(users, user)
+			return err
+		})
+	}
+	of, all := api.MachineV1alpha1(), metav1.ListOptions{}
+	err = add(of.Machines(namespace).List(ctx, all))
+	if part == MachinesAlone {
+		return users, err
+	}
+	return users, errors.Join(err, add(of.MachineSets(namespace).List(ctx, all)), add(of.MachineDeployments(namespace).List(ctx, all)))
 }
 
 // newSecrets returns the guards of the Secrets that classes refer to.
@@ -82,15 +117,16 @@ func newSecrets(cfg *Config, c *caches) *guards[*corev1.Secret] {
 		}
 	}))
 	r.get = func(key cache.ObjectName) (*corev1.Secret, error) { return read(key.Namespace, key.Name) }
-	r.decide = func(s *corev1.Secret, now time.Time) machine.Decision {
-		return machine.DecideSecret(machine.SecretObservation{Secret: s, Classes: c.ofSecret(cache.MetaObjectToName(s)), Complete: true}, now)
-	}
-	r.write = func(ctx context.Context, do machine.Action) (*corev1.Secret, error) {
-		a, ok := do.(machine.UpdateSecret)
-		if !ok {
-			return nil, fmt.Errorf("unknown action %T", do)
+	r.decide = func(ctx context.Context, s *corev1.Secret, live bool) (machine.Decision, error) {
+		in := machine.SecretObservation{Secret: s, Classes: c.ofSecret(cache.MetaObjectToName(s)), Complete: live}
+		if live {
+			list, err := cfg.Machines.MachineV1alpha1().MachineClasses(cfg.Namespace).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return machine.Decision{}, err
+			}
+			in.Classes = pointers(list.Items)
 		}
-		return cfg.Control.CoreV1().Secrets(a.Secret.Namespace).Update(ctx, a.Secret, metav1.UpdateOptions{})
+		return machine.DecideSecret(in, cfg.Clock.Now()), nil
 	}
 	return r
 }
@@ -105,17 +141,43 @@ func (r *guards[T]) pass(ctx context.Context, key cache.ObjectName) (time.Time, 
 	if r.mine != nil && !r.mine(o) {
 		return time.Time{}, nil
 	}
-	d := r.decide(o, r.cfg.Clock.Now())
+	d, err := r.decide(ctx, o, false)
+	if err == nil && d.Reason == machine.ReasonNotObserved { // the finalizer is removed only after a live list
+		d, err = r.decide(ctx, o, true)
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
 	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Reason: d.Reason, Holds: d.Holds, Acts: d.Action != nil, Waits: len(d.Holds) > 0})
 	r.cfg.holds.set(r.kind, key, r.cfg.Clock.Now(), d.Holds, nil)
 	if d.Action == nil {
 		return d.NextCheck, nil
 	}
 	written, err := r.write(ctx, d.Action)
-	if err == nil {
-		r.written.put(written)
+	if o, ok := written.(T); ok && err == nil {
+		r.written.put(o)
 	}
 	return time.Time{}, ignoreNotFound(err)
+}
+
+func (r *guards[T]) write(ctx context.Context, do machinist.Action) (metav1.Object, error) {
+	switch a := do.(type) {
+	case machine.UpdateClass:
+		return r.cfg.Machines.MachineV1alpha1().MachineClasses(a.Class.Namespace).Update(ctx, a.Class, metav1.UpdateOptions{})
+	case machine.UpdateSecret:
+		return r.cfg.Control.CoreV1().Secrets(a.Secret.Namespace).Update(ctx, a.Secret, metav1.UpdateOptions{})
+	default:
+		return nil, fmt.Errorf("unknown action %T", do)
+	}
+}
+
+// classNeeded returns the key of the class that a machine, set or deployment needs. It is empty without
+// an object.
+func classNeeded(o metav1.Object) []cache.ObjectName {
+	if name, needed := machine.ClassNeeded(o); needed {
+		return []cache.ObjectName{cache.NewObjectName(o.GetNamespace(), name)}
+	}
+	return nil
 }
 
 // classKey returns the key of the class of a machine.

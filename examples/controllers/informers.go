@@ -95,6 +95,14 @@ func logPanic() {
 	}
 }
 
+// orNil returns an object, or nil with an error.
+func orNil[T any](o *T, err error) *T {
+	if err != nil {
+		return nil
+	}
+	return o
+}
+
 // index adds an index by the given keys, and returns its lookup function. It must be called before
 // the informer starts.
 func index[T any, K ~string | cache.ObjectName](informer cache.SharedIndexInformer, name string, keys func(T) []K) func(key K) []T {

@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,11 +19,9 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/runner"
-	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
 	listers "github.com/machinist-dev/machinist/machine/client/listers/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/nodeops"
 	"github.com/machinist-dev/machinist/permits"
 )
 
@@ -35,6 +34,7 @@ type machineReconciler struct {
 	groups   *groups
 	nodeOfID func(providerID string) *corev1.Node
 	ofID     func(providerID string) []*v1alpha1.Machine
+	ofName   func(machine string) []*v1alpha1.Machine
 
 	machinesOfNode func(n *corev1.Node) []*v1alpha1.Machine
 
@@ -42,6 +42,8 @@ type machineReconciler struct {
 	node   func(name string) (*corev1.Node, error)
 	drains *runner.Informers // nil without a target cluster
 	tokens func(machine types.UID) []*corev1.Secret
+
+	nodesSynced, tokensSynced func() bool
 
 	written      *written[*v1alpha1.Machine]
 	writtenNode  *written[*corev1.Node]
@@ -93,7 +95,7 @@ func newMachines(cfg *Config, c *caches) *machineReconciler {
 	r.loop, r.written = newLoop(cfg, "machine", r.pass), newWritten[*v1alpha1.Machine](r.shows)
 	r.groups = newGroups(c)
 	r.failures = newFailureGuard(cfg, c, r.groups, r.written)
-	r.nodeOfID, r.ofID, r.machinesOfNode = c.nodeOfID, c.ofID, c.machinesOfNode
+	r.nodeOfID, r.ofID, r.ofName, r.machinesOfNode = c.nodeOfID, c.ofID, c.ofName, c.machinesOfNode
 	r.watch(c)
 	r.wakeWithFreeze(api.Machines().Informer(), wakeSpread)
 	if c.target != nil {
@@ -114,13 +116,13 @@ func (r *machineReconciler) pass(ctx context.Context, key cache.ObjectName) (tim
 		return time.Time{}, nil
 	}
 	if !r.cfg.mine(m) { // its failure counts for the guard
-		r.failures.settle(m, r.cfg.Clock.Now())
+		r.failures.settle(m, false, r.cfg.Clock.Now())
 		return time.Time{}, nil
 	}
 	in, kept := r.observe(ctx, m)
 	again, err := r.advance(ctx, key, &in, &kept)
 	r.remember(in, kept) // not after a panic: observe has removed the memory
-	r.failures.settle(m, r.cfg.Clock.Now())
+	r.failures.settle(m, in.VM.Vanished(m), r.cfg.Clock.Now())
 	return again, err
 }
 
@@ -159,7 +161,7 @@ func (r *machineReconciler) observe(ctx context.Context, m *v1alpha1.Machine) (m
 		Machine: m, FirstSeen: kept.first, Class: r.observeClass(m), Node: r.observeNode(ctx, m, kept.vm), VM: kept.vm, Drain: kept.drain.Again(),
 		Tokens: r.observeTokens(m, &kept),
 	}
-	in.ProviderID = r.observeProviderID(ctx, &in)
+	in.ProviderID = r.observeProviderID(m)
 	if machine.NeedsSiblings(m) {
 		in.Siblings = r.groups.siblings(m)
 	}
@@ -168,45 +170,13 @@ func (r *machineReconciler) observe(ctx context.Context, m *v1alpha1.Machine) (m
 	return in, kept
 }
 
-// observeProviderID finds other machines with the same provider ID. If there are some and the
-// machine is being deleted, it asks the provider which machine owns the VM.
-func (r *machineReconciler) observeProviderID(ctx context.Context, in *machine.Observation) machine.ProviderIDView {
-	m, view := in.Machine, machine.ProviderIDView{Compared: true}
+// observeProviderID finds other machines with the same provider ID or name.
+func (r *machineReconciler) observeProviderID(m *v1alpha1.Machine) machine.ProviderIDView {
+	others := r.ofName(m.Name)
 	for _, id := range providerIDs(m.Spec.ProviderID) {
-		for _, other := range r.ofID(id) {
-			if other.UID != m.UID {
-				view.Others = append(view.Others, other)
-			}
-		}
+		others = append(others, r.ofID(id)...)
 	}
-	if len(view.Others) == 0 || m.DeletionTimestamp.IsZero() || in.Class.Class == nil {
-		return view
-	}
-	secret, _ := mergedSecret(in.Class.Class, r.secret) // the call fails if Secrets are missing; a failed list proves nothing
-	list, err := r.cfg.Driver.ListMachines(ctx, &driver.ListMachinesRequest{MachineClass: in.Class.Class, Secret: secret})
-	if err != nil || list == nil {
-		return view
-	}
-	for id, name := range list.MachineList {
-		if nodeops.NormalizeProviderID(id) == nodeops.NormalizeProviderID(m.Spec.ProviderID) {
-			view.ListedFor = name
-		}
-	}
-	return view
-}
-
-// liveMachines lists the machines of a namespace from the API server. The first lists of a new
-// process may not contain the failures of the process before it.
-func (r *machineReconciler) liveMachines(ctx context.Context, namespace string) ([]*v1alpha1.Machine, error) {
-	list, err := r.cfg.Machines.MachineV1alpha1().Machines(namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	live := make([]*v1alpha1.Machine, len(list.Items))
-	for i := range list.Items {
-		live[i] = &list.Items[i]
-	}
-	return live, nil
+	return machine.ProviderIDView{Compared: true, Others: others}
 }
 
 func (r *machineReconciler) observeClass(m *v1alpha1.Machine) machine.ClassView {
@@ -215,7 +185,7 @@ func (r *machineReconciler) observeClass(m *v1alpha1.Machine) machine.ClassView 
 		return machine.ClassView{Looked: ignoreNotFound(err) == nil}
 	}
 	secret, err := mergedSecret(class, r.secret)
-	return machine.ViewClass(class, secret.Data, err)
+	return machine.ViewClass(class, secret, err)
 }
 
 // observeTokens returns the bootstrap tokens of the machine: those in the cache, and the token that
@@ -224,7 +194,7 @@ func (r *machineReconciler) observeTokens(m *v1alpha1.Machine, kept *memory) mac
 	if r.tokens == nil {
 		return machine.TokensView{}
 	}
-	view := machine.TokensView{Looked: true}
+	view := machine.TokensView{Looked: r.tokensSynced()}
 	for _, s := range r.tokens(m.UID) {
 		if kept.token != nil && kept.token.UID == s.UID {
 			kept.token = nil
@@ -246,12 +216,12 @@ func (r *machineReconciler) observeNode(ctx context.Context, m *v1alpha1.Machine
 	if r.node == nil {
 		return machine.NodeView{NoTarget: true}
 	}
-	name := machine.NodeNameOf(m, vm)
-	if node := r.nodeOfID(m.Spec.ProviderID); name == "" && node != nil {
-		name = node.Name
+	name, sameID := machine.NodeNameOf(m, vm), r.nodeOfID(cmp.Or(vm.Named.ProviderID, m.Spec.ProviderID))
+	if name == "" && sameID != nil {
+		name = sameID.Name
 	}
 	if name == "" {
-		return machine.NodeView{Looked: true}
+		return machine.NodeView{Looked: r.nodesSynced()}
 	}
 	node, err := r.node(name)
 	if apierrors.IsNotFound(err) && !m.DeletionTimestamp.IsZero() {
@@ -265,7 +235,7 @@ func (r *machineReconciler) observeNode(ctx context.Context, m *v1alpha1.Machine
 	}
 	node = r.newestNode(node)
 	if !m.DeletionTimestamp.IsZero() {
-		node = machine.NodeToDelete(m, node, r.newestNode(r.nodeOfID(m.Spec.ProviderID)))
+		node = machine.NodeToDelete(m, vm, node, r.newestNode(sameID), r.cfg.Clock.Now())
 	}
 	return machine.NodeView{Looked: true, Name: name, Node: node}
 }

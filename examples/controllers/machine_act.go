@@ -18,28 +18,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
 // apply carries out one action and adds its result to the observation.
-func (r *machineReconciler) apply(ctx context.Context, in *machine.Observation, kept *memory, do machine.Action) error {
+func (r *machineReconciler) apply(ctx context.Context, in *machine.Observation, kept *memory, do machinist.Action) error {
 	switch a := do.(type) {
 	case machine.UpdateMachine:
 		return r.confirm(kept, r.afterWrite(ctx, in))(r.cfg.Machines.MachineV1alpha1().Machines(a.Machine.Namespace).Update(ctx, a.Machine, metav1.UpdateOptions{}))
 	case machine.UpdateStatus:
 		return r.confirm(kept, r.afterWrite(ctx, in))(r.cfg.Machines.MachineV1alpha1().Machines(a.Machine.Namespace).UpdateStatus(ctx, a.Machine, metav1.UpdateOptions{}))
-	case machine.DeleteMachine:
-		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(a.UID))}
-		err := r.cfg.Machines.MachineV1alpha1().Machines(a.Namespace).Delete(ctx, a.Name, options)
-		if ignoreNotFound(err) != nil {
-			return err
-		}
-		return r.afterWrite(ctx, in)(r.cfg.Machines.MachineV1alpha1().Machines(a.Namespace).Get(ctx, a.Name, metav1.GetOptions{}))
-	case machine.LookForVM, machine.CreateVM, machine.InitializeVM, machine.DeleteVM:
-		return r.call(ctx, in, kept, do)
-	case machine.LookForNode:
+	case machinist.Delete:
+		return r.delete(ctx, in, a)
+	case machine.CallDriver:
+		return r.call(ctx, in, kept, a)
+	case machinist.Refresh:
 		return r.lookForNode(ctx, in, a)
 	case machine.UpdateNode:
 		return r.patchNode(ctx, in, a.Node, taintsDiffer(in.Node.Node, a.Node))
@@ -49,8 +45,6 @@ func (r *machineReconciler) apply(ctx context.Context, in *machine.Observation, 
 		return r.setNodeCondition(ctx, in, a)
 	case machine.DrainNode:
 		return r.drain(ctx, in, kept, a)
-	case machine.DeleteNode:
-		return r.deleteNode(ctx, in, a)
 	case machine.DeleteAttachments:
 		return r.deleteAttachments(ctx, in, a)
 	case machine.CreateToken:
@@ -93,7 +87,7 @@ func (r *machineReconciler) afterWrite(ctx context.Context, in *machine.Observat
 		renamed := in.Machine.Spec.ProviderID != m.Spec.ProviderID
 		in.Machine, in.Node = m, r.observeNode(ctx, m, in.VM) // the write may have set the label of the Node
 		if renamed {
-			in.ProviderID = r.observeProviderID(ctx, in)
+			in.ProviderID = r.observeProviderID(m)
 		}
 		if machine.NeedsSiblings(m) && !in.Siblings.Complete {
 			in.Siblings = r.groups.siblings(m)
@@ -166,9 +160,17 @@ func (r *machineReconciler) setNodeCondition(ctx context.Context, in *machine.Ob
 	return r.patchNode(ctx, in, after, a.Condition.Type == v1alpha1.NodeInPlaceUpdate, "status")
 }
 
-// deleteNode deletes the Node of the machine.
-func (r *machineReconciler) deleteNode(ctx context.Context, in *machine.Observation, a machine.DeleteNode) error {
-	node, err := deleteNode(ctx, r.cfg.Target, a.Node)
+// delete deletes the machine or its Node.
+func (r *machineReconciler) delete(ctx context.Context, in *machine.Observation, a machinist.Delete) error {
+	node, ok := a.Object.(*corev1.Node)
+	if !ok {
+		send := clients{machines: r.cfg.Machines, core: r.cfg.Target}
+		if err := send.remove(ctx, a); ignoreNotFound(err) != nil {
+			return err
+		}
+		return r.afterWrite(ctx, in)(r.cfg.Machines.MachineV1alpha1().Machines(a.Object.GetNamespace()).Get(ctx, a.Object.GetName(), metav1.GetOptions{}))
+	}
+	node, err := deleteNode(ctx, r.cfg.Target, node)
 	if node == nil && err == nil { // it had no finalizers
 		r.putNodeDeleted(in)
 		return nil

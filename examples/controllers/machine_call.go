@@ -17,8 +17,8 @@ import (
 
 // call makes a driver call and puts the result into the observation. The next decision handles an
 // error.
-func (r *machineReconciler) call(ctx context.Context, in *machine.Observation, kept *memory, do machine.Action) error {
-	if _, creates := do.(machine.CreateVM); creates {
+func (r *machineReconciler) call(ctx context.Context, in *machine.Observation, kept *memory, do machine.CallDriver) error {
+	if do.Operation == driver.OpCreateMachine {
 		if same, err := r.unchanged(ctx, in, kept); err != nil || !same {
 			return err
 		}
@@ -29,12 +29,12 @@ func (r *machineReconciler) call(ctx context.Context, in *machine.Observation, k
 	if err != nil {
 		return err
 	}
-	answer.AskedAt = asked
+	answer.AskedAt, answer.ClassVersion = asked, in.Class.Version
 	in.VM = in.VM.After(answer, r.cfg.Clock.Now(), r.cfg.Random())
 	if codes.Of(answer.Err) == codes.OutOfRange {
 		r.secondVM(classKey(in.Machine))
 	}
-	if ctx.Err() == nil && (answer.Operation == driver.OpDeleteMachine || machine.NodeNameOf(in.Machine, in.VM) != in.Node.Name) {
+	if looked := answer.Operation == driver.OpDeleteMachine || answer.Operation == driver.OpGetMachineStatus; ctx.Err() == nil && (looked || machine.NodeNameOf(in.Machine, in.VM) != in.Node.Name) {
 		in.Node = r.observeNode(ctx, in.Machine, in.VM) // the Node may have joined, or its name may be known only now
 	}
 	if ctx.Err() != nil && in.VM.Failure.Code == codes.OK {

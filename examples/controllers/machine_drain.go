@@ -14,7 +14,6 @@ import (
 // drain makes one pass of the drain. A failed pass counts too, so that a drain by force ends.
 func (r *machineReconciler) drain(ctx context.Context, in *machine.Observation, kept *memory, a machine.DrainNode) error {
 	state := in.Drain.StateFor(a)
-	a.Policy.Volumes.ReattachTimeout = r.cfg.ReattachTimeout
 	seen, notSeen := runner.Observe(ctx, r.drains, a.NodeName, a.Policy, state)
 	seen.Node, seen.Reachability = in.Node.Node, a.Reachability // may be newer than the cache
 	executor := runner.Executor{Client: r.cfg.Target, Clock: r.cfg.Clock, Parallel: r.cfg.parallel}

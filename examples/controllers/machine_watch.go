@@ -63,7 +63,7 @@ func (r *machineReconciler) changed(before, after *v1alpha1.Machine) {
 func (r *machineReconciler) watchTarget(c *caches) {
 	core := c.target.Core().V1()
 	r.writtenNode = newWritten[*corev1.Node](shows[*corev1.Node](core.Nodes().Informer()))
-	r.node = core.Nodes().Lister().Get
+	r.node, r.nodesSynced = c.node, c.nodesSynced
 	// Both fail only for stopped informers.
 	r.drains, _ = runner.NewInformers(c.target, drain.SourceBudgets, drain.SourceClaims, drain.SourceAttachments)
 	_ = r.drains.OnChange(r.addDrained)
@@ -75,6 +75,7 @@ func (r *machineReconciler) watchTarget(c *caches) {
 	onDelete(core.Nodes().Informer(), func(n *corev1.Node) { r.writtenNode.forget(n.UID) })
 	tokens := c.tokens.Core().V1().Secrets().Informer()
 	r.writtenToken = newWritten[*corev1.Secret](shows[*corev1.Secret](tokens))
+	r.tokensSynced = tokens.HasSynced
 	r.tokens = index(tokens, "machine-of-token", func(s *corev1.Secret) []types.UID { return []types.UID{machine.TokenOwner(s)} })
 	on(tokens, func(before, after *corev1.Secret) {
 		if after == nil {

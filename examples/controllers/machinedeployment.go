@@ -11,10 +11,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/machinist-dev/machinist"
@@ -36,8 +34,14 @@ type machineDeploymentReconciler struct {
 	node       func(name string) (*corev1.Node, error) // nil without a target cluster
 	machine    func(namespace, name string) (*api.Machine, error)
 	written    *written[*api.MachineDeployment]
-	expected   perObject[machine.Expectations]
-	counted    perObject[time.Time] // when the status was last written
+	memory     perObject[deploymentMemory]
+}
+
+// deploymentMemory is what is kept of a deployment between two passes.
+type deploymentMemory struct {
+	expected machine.Expectations
+	counted  time.Time // when the status was last written
+	proven   bool
 }
 
 // batchDelay is how long changes of machines are collected before the next pass over their
@@ -62,8 +66,7 @@ func newMachineDeployments(cfg *Config, c *caches) *machineDeploymentReconciler 
 	r.wakeWithFreeze(deployments, time.Second)
 	on(deployments, addChanged[*api.MachineDeployment](r.loop))
 	onDelete(deployments, func(d *api.MachineDeployment) {
-		r.expected.forget(d.UID)
-		r.counted.forget(d.UID)
+		r.memory.forget(d.UID)
 		r.written.forget(d.UID)
 	})
 	on(sets.Informer(), each(func(s *api.MachineSet) { r.addOwner(s, deployments, 0) }))
@@ -80,9 +83,8 @@ func newMachineDeployments(cfg *Config, c *caches) *machineDeploymentReconciler 
 		}
 	})
 	if c.target != nil {
-		nodes := c.target.Core().V1().Nodes()
-		r.node = nodes.Lister().Get
-		on(nodes.Informer(), func(before, after *corev1.Node) {
+		r.node = c.node
+		on(c.target.Core().V1().Nodes().Informer(), func(before, after *corev1.Node) {
 			if machine.Changed(before, after) {
 				for _, m := range c.ofNode(cmp.Or(after, before).Name) {
 					ofMachine(m)
@@ -131,8 +133,18 @@ func (r *machineDeploymentReconciler) pass(ctx context.Context, key cache.Object
 }
 
 // onlyNodes reports whether all actions write Nodes.
-func onlyNodes(actions []deployment.Action) bool {
-	return !slices.ContainsFunc(actions, func(a deployment.Action) bool { _, node := a.(deployment.WriteNode); return !node })
+func onlyNodes(actions []machinist.Action) bool {
+	return !slices.ContainsFunc(actions, func(a machinist.Action) bool { return !writesNode(a) })
+}
+
+// writesNode reports whether an action writes a Node.
+func writesNode(a machinist.Action) bool {
+	u, ok := a.(machinist.Update)
+	if !ok {
+		return false
+	}
+	_, node := u.Object.(*corev1.Node)
+	return node
 }
 
 // observe returns the observation of a deployment: its sets, their machines, and the Nodes of the
@@ -140,9 +152,10 @@ func onlyNodes(actions []deployment.Action) bool {
 func (r *machineDeploymentReconciler) observe(d *api.MachineDeployment) (deployment.Observation, machineset.Claims[*api.MachineSet]) {
 	in := deployment.Observation{Deployment: d, Nodes: map[string]*corev1.Node{}, NoCluster: r.node == nil, Freeze: r.cfg.freeze.now()}
 	// Expectations are read before the lists, so that the lists are at least as new.
-	in.Expectations = r.expected.change(d.UID, func(e machine.Expectations) machine.Expectations {
+	memory := r.expect(d, func(e machine.Expectations) machine.Expectations {
 		return e.Observe(func(kind, name string) metav1.Object { return r.find(d.Namespace, kind, name) }, true)
 	})
+	in.Expectations, in.Proven = memory.expected, memory.proven
 	claims := claim(machineset.OwnerDeployment(d), d, deployment.ClaimSelector(d), r.setsOf)
 	in.Sets, in.Released, in.Complete = claims.Owned, claims.Released, claims.Settled()
 	for _, s := range in.Sets {
@@ -156,6 +169,24 @@ func (r *machineDeploymentReconciler) observe(d *api.MachineDeployment) (deploym
 		}
 	}
 	return in, claims
+}
+
+// list lists the sets of a deployment and their machines from the API server. The decisions wait until
+// the caches show them.
+func (r *machineDeploymentReconciler) list(ctx context.Context, d *api.MachineDeployment) error {
+	selector := deployment.ClaimSelector(d)
+	sets, err := r.api().MachineSets(d.Namespace).List(ctx, listOptions(selector))
+	if err != nil {
+		return err
+	}
+	machines, err := liveMachines(ctx, r.cfg.SetClient, d.Namespace, selector)
+	if err == nil {
+		in, _ := r.observe(d)
+		now := r.cfg.Clock.Now()
+		e := machine.Listed(machine.Listed(in.Expectations, pointers(sets.Items), in.Sets, now), machines, in.Machines, now)
+		r.memory.change(d.UID, func(m deploymentMemory) deploymentMemory { return deploymentMemory{e, m.counted, true} })
+	}
+	return err
 }
 
 // find returns an object of the caches, whatever deployment it belongs to, or nil.
@@ -186,22 +217,22 @@ func (r *machineDeploymentReconciler) advance(ctx context.Context, in deployment
 	observed := d.Status.ObservedGeneration
 	last, failed := r.apply(ctx, d, plan.Actions)
 	err := failed
-	if _, node := last.(deployment.WriteNode); failed != nil && !node {
+	if failed != nil && !writesNode(last) {
 		plan.Status.ObservedGeneration = observed // the other actions were not tried
 	}
-	if create, ok := last.(deployment.CreateSet); ok && apierrors.IsAlreadyExists(failed) && in.NameTakenBy == nil {
-		taken, lookErr := r.api().MachineSets(d.Namespace).Get(ctx, create.Set.Name, metav1.GetOptions{})
+	if create, ok := last.(machinist.Create); ok && apierrors.IsAlreadyExists(failed) && in.NameTakenBy == nil {
+		taken, lookErr := r.api().MachineSets(d.Namespace).Get(ctx, create.Object.GetName(), metav1.GetOptions{})
 		if lookErr == nil {
 			in.NameTakenBy = taken
 			return r.advance(ctx, in, deployment.Decide(in, r.cfg.Deployments, r.cfg.Clock.Now())) // which knows the set that has the name
 		}
 		err = errors.Join(err, lookErr)
 	} else if ok && failed != nil && ctx.Err() == nil {
-		status, event := deployment.CreateFailed(d.Status, create.Set.Name, failed, r.cfg.Clock.Now())
+		status, event := deployment.CreateFailed(d.Status, create.Object.GetName(), failed, r.cfg.Clock.Now())
 		plan.Status, plan.WriteStatus, plan.Events = status, true, append(plan.Events, event)
 	}
-	due := r.counted.get(d.UID).Add(counterInterval)
-	if plan.WriteStatus && due.After(now) && len(plan.Events) == 0 && onlyCounters(d.Status, plan.Status) {
+	due := r.memory.get(d.UID).counted.Add(counterInterval)
+	if plan.WriteStatus && due.After(now) && len(plan.Events) == 0 && deployment.OnlyCounters(d.Status, plan.Status) {
 		plan.WriteStatus, plan.NextCheck = false, machinist.Earliest(plan.NextCheck, due)
 	}
 	if plan.WriteStatus {
@@ -211,7 +242,7 @@ func (r *machineDeploymentReconciler) advance(ctx context.Context, in deployment
 			return plan.NextCheck, errors.Join(err, ignoreNotFound(statusErr)) // the next pass has the same events
 		}
 		r.written.put(written)
-		r.counted.change(d.UID, func(time.Time) time.Time { return now })
+		r.memory.change(d.UID, func(m deploymentMemory) deploymentMemory { return deploymentMemory{m.expected, now, m.proven} })
 	}
 	for _, e := range plan.Events {
 		r.cfg.event(d, e)
@@ -222,22 +253,6 @@ func (r *machineDeploymentReconciler) advance(ctx context.Context, in deployment
 // counterInterval is how long a status waits after the last one if nothing but counters and the time of
 // the last progress is new. Each machine of a rollout changes them, and no decision waits for them.
 const counterInterval = time.Second
-
-// onlyCounters reports whether two statuses differ in numbers of machines and the times of progress
-// only.
-func onlyCounters(a, b api.MachineDeploymentStatus) bool {
-	b.Replicas, b.UpdatedReplicas, b.ReadyReplicas, b.AvailableReplicas, b.UnavailableReplicas =
-		a.Replicas, a.UpdatedReplicas, a.ReadyReplicas, a.AvailableReplicas, a.UnavailableReplicas
-	return equality.Semantic.DeepEqual(withoutProgress(a), withoutProgress(b))
-}
-
-func withoutProgress(s api.MachineDeploymentStatus) *api.MachineDeploymentStatus {
-	out := s.DeepCopy()
-	for i := range out.Conditions {
-		out.Conditions[i].LastUpdateTime = metav1.Time{}
-	}
-	return out
-}
 
 // lastProgress returns the time of the last progress of a rollout. Zero means that it is not known.
 func lastProgress(d *api.MachineDeployment) time.Time {
@@ -252,17 +267,14 @@ func lastProgress(d *api.MachineDeployment) time.Time {
 // apply carries out actions up to the first that fails. It returns the last action that was tried, and
 // its error. Nodes come last and are written in parallel; one that cannot be written stops no other,
 // and the error is that of all.
-func (r *machineDeploymentReconciler) apply(ctx context.Context, d *api.MachineDeployment, actions []deployment.Action) (last deployment.Action, failed error) {
-	nodes := slices.IndexFunc(actions, func(a deployment.Action) bool { _, node := a.(deployment.WriteNode); return node })
+func (r *machineDeploymentReconciler) apply(ctx context.Context, d *api.MachineDeployment, actions []machinist.Action) (last machinist.Action, failed error) {
+	nodes := slices.IndexFunc(actions, writesNode)
 	if nodes < 0 {
 		nodes = len(actions)
 	}
 	for _, last = range actions[:nodes] {
 		if failed = r.applyOne(ctx, d, last); failed != nil {
 			return last, fmt.Errorf("%s: %w", last, failed)
-		}
-		if e := last.Event(); e != nil {
-			r.cfg.event(d, *e)
 		}
 	}
 	marks := actions[nodes:]
@@ -279,53 +291,64 @@ func (r *machineDeploymentReconciler) apply(ctx context.Context, d *api.MachineD
 }
 
 // applyOne carries out one action. A deleted object needs no write.
-func (r *machineDeploymentReconciler) applyOne(ctx context.Context, d *api.MachineDeployment, action deployment.Action) error {
+func (r *machineDeploymentReconciler) applyOne(ctx context.Context, d *api.MachineDeployment, action machinist.Action) error {
+	send := clients{machines: r.cfg.SetClient, core: r.cfg.Target}
 	switch a := action.(type) {
-	case deployment.WriteDeployment:
-		written, err := r.api().MachineDeployments(d.Namespace).Update(ctx, a.Deployment, metav1.UpdateOptions{})
-		if err == nil {
-			*d = *written.DeepCopy() // the status is written after this
-			r.written.put(written)
+	case machinist.Update:
+		written, err := send.update(ctx, a)
+		return r.wrote(d, written, err, machine.Expectations.Updated, a.Report)
+	case machinist.Create:
+		if s, ok := a.Object.(*api.MachineSet); ok {
+			r.cfg.own(s)
 		}
-		return ignoreNotFound(err)
-	case deployment.CreateSet:
-		r.cfg.own(a.Set)
-		return r.expect(d, machine.Expectations.Created)(r.api().MachineSets(d.Namespace).Create(ctx, a.Set, metav1.CreateOptions{}))
-	case deployment.WriteSet:
-		return r.expect(d, machine.Expectations.Updated)(r.api().MachineSets(d.Namespace).Update(ctx, a.Set, metav1.UpdateOptions{}))
-	case deployment.WriteMachine:
-		return r.expect(d, machine.Expectations.Updated)(r.api().Machines(d.Namespace).Update(ctx, a.Machine, metav1.UpdateOptions{}))
-	case deployment.WriteNode:
-		patch, err := a.Patch()
-		if err != nil {
-			return err
+		created, err := send.create(ctx, a.Object)
+		return r.wrote(d, created, err, machine.Expectations.Created, a.Report)
+	case machinist.Delete:
+		return ignoreNotFound(send.remove(ctx, a))
+	case machinist.Refresh:
+		if a.Name == "" {
+			return r.list(ctx, d)
 		}
-		return r.expect(d, machine.Expectations.Updated)(r.cfg.Target.CoreV1().Nodes().Patch(ctx, a.Node.Name, types.MergePatchType, patch, metav1.PatchOptions{}))
-	case deployment.DeleteSet:
-		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(a.UID))}
-		if a.ResourceVersion != "" {
-			options.Preconditions.ResourceVersion = &a.ResourceVersion
-		}
-		return ignoreNotFound(r.api().MachineSets(d.Namespace).Delete(ctx, a.Name, options))
-	case deployment.Look:
 		return r.look(ctx, d, a)
 	default:
 		return fmt.Errorf("unknown action %T", action)
 	}
 }
 
-// expect records a write until the caches show it.
-func (r *machineDeploymentReconciler) expect(d *api.MachineDeployment, record func(machine.Expectations, metav1.Object, time.Time) machine.Expectations) func(metav1.Object, error) error {
-	return func(o metav1.Object, err error) error {
-		if err == nil {
-			r.expected.change(d.UID, func(e machine.Expectations) machine.Expectations { return record(e, o, r.cfg.Clock.Now()) })
-		}
+// expect changes the expectations of a deployment.
+func (r *machineDeploymentReconciler) expect(d *api.MachineDeployment, change func(machine.Expectations) machine.Expectations) deploymentMemory {
+	return r.memory.change(d.UID, func(m deploymentMemory) deploymentMemory {
+		m.expected = change(m.expected)
+		return m
+	})
+}
+
+// wrote records a write until the caches show it, and reports its Event. A written deployment
+// replaces d, because the status is written after this.
+func (r *machineDeploymentReconciler) wrote(
+	d *api.MachineDeployment, o metav1.Object, err error, record func(machine.Expectations, metav1.Object, time.Time) machine.Expectations, report *machinist.Event,
+) error {
+	if err != nil {
 		return ignoreNotFound(err)
 	}
+	if written, ok := o.(*api.MachineDeployment); ok {
+		first := !slices.Contains(d.Finalizers, api.MCMFinalizerName) // no process has made sets before
+		r.memory.change(d.UID, func(m deploymentMemory) deploymentMemory {
+			return deploymentMemory{m.expected, m.counted, m.proven || first}
+		})
+		*d = *written.DeepCopy()
+		r.written.put(written)
+	} else {
+		r.expect(d, func(e machine.Expectations) machine.Expectations { return record(e, o, r.cfg.Clock.Now()) })
+	}
+	if report != nil {
+		r.cfg.event(d, *report)
+	}
+	return nil
 }
 
 // look reads an object from the API server if the caches do not show the expected write.
-func (r *machineDeploymentReconciler) look(ctx context.Context, d *api.MachineDeployment, a deployment.Look) error {
+func (r *machineDeploymentReconciler) look(ctx context.Context, d *api.MachineDeployment, a machinist.Refresh) error {
 	var live metav1.Object
 	var err error
 	switch a.Kind {
@@ -342,7 +365,7 @@ func (r *machineDeploymentReconciler) look(ctx context.Context, d *api.MachineDe
 		live, err = nil, nil
 	}
 	if err == nil {
-		r.expected.change(d.UID, func(e machine.Expectations) machine.Expectations {
+		r.expect(d, func(e machine.Expectations) machine.Expectations {
 			return e.Looked(a.Kind, a.Name, live, r.cfg.Clock.Now())
 		})
 	}

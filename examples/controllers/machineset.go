@@ -41,6 +41,7 @@ type machineSetReconciler struct {
 type setMemory struct {
 	expected machine.Expectations
 	unjoined machineset.NeverJoined
+	proven   bool
 }
 
 // expect changes the expectations of a set.
@@ -60,9 +61,7 @@ func newMachineSets(cfg *Config, c *caches) *machineSetReconciler {
 	r.set = func(namespace, name string) (*api.MachineSet, error) {
 		return informers.MachineSets().Lister().MachineSets(namespace).Get(name)
 	}
-	if c.target != nil {
-		r.node = c.target.Core().V1().Nodes().Lister().Get
-	}
+	r.node = c.node
 	r.written = newWritten[*api.MachineSet](shows[*api.MachineSet](sets))
 	r.loop = newLoop(cfg, "machineset", r.pass)
 	r.wakeWithFreeze(sets, time.Second)
@@ -111,7 +110,7 @@ func (r *machineSetReconciler) pass(ctx context.Context, key cache.ObjectName) (
 	r.cfg.note(Note{Kind: r.kind, Key: key.String(), Text: d.String(), Reason: d.Reason, Holds: d.Holds, Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
 	now := r.cfg.Clock.Now()
 	stuck := r.cfg.reportStuck(r.kind, in.Set, key, d.Holds, sinceProgress(in.Set.Status.LastOperation.LastUpdateTime.Time, now))
-	failure, again, err := r.apply(ctx, in, d.Actions)
+	failure, again, err := r.apply(ctx, &in, d.Actions)
 	failure.Unfinished = err != nil
 	in.Expectations = r.memory.get(in.Set.UID).expected
 	return machinist.Earliest(d.NextCheck, again, stuck), errors.Join(err, r.record(ctx, in, failure, d.Events), failure.Create, failure.Delete)
@@ -121,24 +120,26 @@ func (r *machineSetReconciler) pass(ctx context.Context, key cache.ObjectName) (
 func (r *machineSetReconciler) decide(set *api.MachineSet) (machineset.Observation, machineset.Claims[*api.Machine], machineset.Decision) {
 	// Expectations are read before the list, so that the list is at least as new.
 	r.expect(set, func(e machine.Expectations) machine.Expectations {
-		return e.Observe(func(_, name string) metav1.Object { return r.cached(set.Namespace, name) }, true)
+		return e.Observe(func(_, name string) metav1.Object { return orNil(r.machine(set.Namespace, name)) }, true)
 	})
 	claims := claim(machineset.OwnerSet(set), set, machineset.ClaimSelector(set), r.machinesOf)
 	memory := r.memory.get(set.UID)
 	in := machineset.Observation{
-		Set: set, Machines: claims.Owned, Complete: claims.Settled(), Released: claims.Released, Nodes: r.nodes(claims.Owned),
+		Set: set, Machines: claims.Owned, Complete: claims.Settled(), Proven: memory.proven, Released: claims.Released, Nodes: r.nodes(claims.Owned),
 		Expectations: memory.expected, NeverJoined: memory.unjoined, Freeze: r.cfg.freeze.now(),
 	}
 	return in, claims, machineset.Decide(in, r.cfg.Sets, r.cfg.Clock.Now())
 }
 
-// cached returns a machine of the cache, or nil.
-func (r *machineSetReconciler) cached(namespace, name string) *api.Machine {
-	m, err := r.machine(namespace, name)
-	if err != nil {
-		return nil
+// list lists the machines of a set from the API server. The decisions wait until the cache shows them.
+func (r *machineSetReconciler) list(ctx context.Context, set *api.MachineSet) error {
+	live, err := liveMachines(ctx, r.cfg.SetClient, set.Namespace, machineset.ClaimSelector(set))
+	if err == nil {
+		r.memory.change(set.UID, func(m setMemory) setMemory {
+			return setMemory{machine.Listed(m.expected, live, r.machinesOf(string(set.UID)), r.cfg.Clock.Now()), m.unjoined, true}
+		})
 	}
-	return m
+	return err
 }
 
 // nodes returns the Nodes of failed machines.
@@ -173,16 +174,18 @@ func (r *machineSetReconciler) superseded(set *api.MachineSet) bool {
 
 // apply carries out the actions of a decision. The time is the next check of Failed machines that it
 // did not delete. Zero means none.
-func (r *machineSetReconciler) apply(ctx context.Context, in machineset.Observation, actions []machineset.Action) (failure machineset.Failure, again time.Time, _ error) {
+func (r *machineSetReconciler) apply(ctx context.Context, in *machineset.Observation, actions []machineset.Action) (failure machineset.Failure, again time.Time, _ error) {
 	client := r.cfg.SetClient.MachineV1alpha1().Machines(in.Set.Namespace)
 	var deletions []machineset.Delete
 	for _, action := range actions {
 		var err error
 		switch a := action.(type) {
 		case machineset.SetFinalizers:
-			err = r.finalizers(ctx, in.Set, a)
+			err = r.finalizers(ctx, in, a)
 		case machineset.Sync:
 			err = r.sync(ctx, client, in.Machines, a)
+		case machineset.List:
+			err = r.list(ctx, in.Set)
 		case machineset.Look:
 			_, err = r.look(ctx, client, in.Set, a.Name)
 		case machineset.Delete:
@@ -196,7 +199,7 @@ func (r *machineSetReconciler) apply(ctx context.Context, in machineset.Observat
 			return failure, again, fmt.Errorf("%s: %w", action, err)
 		}
 	}
-	again, failure.Delete = r.deleteAll(ctx, client, in, deletions)
+	again, failure.Delete = r.deleteAll(ctx, client, *in, deletions)
 	return failure, again, nil
 }
 
@@ -235,15 +238,18 @@ func (r *machineSetReconciler) deleteAll(ctx context.Context, client v1alpha1.Ma
 	return again, err
 }
 
-func (r *machineSetReconciler) finalizers(ctx context.Context, set *api.MachineSet, a machineset.SetFinalizers) error {
+// finalizers writes the finalizers of the set, and puts the written set into the observation. The
+// observed set may be that of the cache, which must not change.
+func (r *machineSetReconciler) finalizers(ctx context.Context, in *machineset.Observation, a machineset.SetFinalizers) error {
 	patch, err := a.Patch()
 	if err != nil {
 		return err
 	}
-	written, err := r.cfg.SetClient.MachineV1alpha1().MachineSets(set.Namespace).Patch(ctx, a.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	if err == nil { // the status is written after this
-		set.ResourceVersion, set.Finalizers = written.ResourceVersion, written.Finalizers
+	written, err := r.cfg.SetClient.MachineV1alpha1().MachineSets(in.Set.Namespace).Patch(ctx, a.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err == nil {
+		in.Set = written
 		r.written.put(written)
+		r.memory.change(written.UID, func(m setMemory) setMemory { return setMemory{m.expected, m.unjoined, true} })
 	}
 	return ignoreNotFound(err)
 }
@@ -283,15 +289,13 @@ func (r *machineSetReconciler) delete(ctx context.Context, client v1alpha1.Machi
 	}
 	now := r.cfg.Clock.Now()
 	r.memory.change(set.UID, func(m setMemory) setMemory {
-		return setMemory{m.expected.Deleting(machine.KindMachine, a.Name, a.UID, now), m.unjoined.Deleting(a, now)}
+		return setMemory{m.expected.Deleting(machine.KindMachine, a.Name, a.UID, now), m.unjoined.Deleting(a, now), m.proven}
 	})
 	err := client.Delete(ctx, a.Name, metav1.DeleteOptions{Preconditions: same})
 	if same.ResourceVersion != nil && apierrors.IsConflict(err) {
 		return now, r.settle(ctx, client, set, a.Name, false, err)
 	}
-	if err == nil || !apierrors.IsNotFound(err) && ctx.Err() == nil {
-		r.cfg.event(set, a.Event(err))
-	}
+	r.report(ctx, set, a.Event(err), err)
 	return time.Time{}, r.settle(ctx, client, set, a.Name, false, ignoreNotFound(err))
 }
 
@@ -311,10 +315,15 @@ func (r *machineSetReconciler) createOne(ctx context.Context, client v1alpha1.Ma
 	r.expect(set, func(e machine.Expectations) machine.Expectations { return e.Creating(machine.KindMachine, name, now) })
 	_, err = client.Create(ctx, m, metav1.CreateOptions{})
 	err = r.settle(ctx, client, set, name, true, err)
-	if err == nil || ctx.Err() == nil {
-		r.cfg.event(set, machineset.Create{}.Event(name, err))
-	}
+	r.report(ctx, set, machineset.Create{}.Event(name, err), err)
 	return err
+}
+
+// report records the Event of a request, unless its object or namespace does not exist.
+func (r *machineSetReconciler) report(ctx context.Context, set *api.MachineSet, e machinist.Event, err error) {
+	if err == nil || !apierrors.IsNotFound(err) && ctx.Err() == nil {
+		r.cfg.event(set, e)
+	}
 }
 
 // settle updates the expectations with the result of a request. It drops the error of a creation if

@@ -3,14 +3,18 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -23,23 +27,27 @@ import (
 )
 
 // orphans deletes VMs and side resources without a machine. Each class is listed in a pass of its
-// own, so that a slow listing does not block the others. Listings within a second are decided
+// own, so that a slow listing does not block the others. Listings that overlap are decided
 // together, with one list of the machines.
 type orphans struct {
 	*loop
-	cfg       *Config
-	classes   listers.MachineClassLister
-	secret    secretReader
-	nodesOfID func(providerID string) []*corev1.Node // nil without a target cluster
-	nodes     corelisters.NodeLister                 // nil without a target cluster
+	cfg         *Config
+	classes     listers.MachineClassLister
+	secret      secretReader
+	nodesOfID   func(providerID string) []*corev1.Node // nil without a target cluster
+	nodes       corelisters.NodeLister                 // nil without a target cluster
+	nodesSynced func() bool
 
-	mu           sync.Mutex
-	state        safety.State                            // of all classes; without it deletions only take longer
-	listed       map[types.NamespacedName]safety.Listing // listings since the last decision
-	askedAt      map[cache.ObjectName]time.Time          // the time of the last listing, by class
-	reportedHeld map[types.NamespacedName]bool           // classes whose hold has an Event
-	gone         map[string]deletedVM                    // deleted VMs, by provider ID
-	failed       map[string]safety.DeleteVM              // VMs with a failed deletion, by provider ID
+	asking atomic.Int32 // listings that have not ended
+
+	mu      sync.Mutex
+	state   safety.State                            // of all classes; without it deletions only take longer
+	listed  map[types.NamespacedName]safety.Listing // listings since the last decision
+	since   time.Time                               // the first of them
+	round   time.Time                               // the next listing of the classes
+	askedAt map[cache.ObjectName]time.Time          // the time of the last listing, by class
+	gone    map[string]deletedVM                    // deleted VMs, by provider ID
+	failed  map[string]safety.DeleteVM              // VMs with a failed deletion, by provider ID
 }
 
 // decideKey is the key of the pass that decides about the listings. No class has an empty name.
@@ -48,6 +56,8 @@ var decideKey = cache.ObjectName{}
 const (
 	// together is how long a listing waits for those of other classes.
 	together = time.Second
+	// atMost is how long it waits for a listing of another class that does not end.
+	atMost = time.Minute
 	// wakeInterval is the least time between two listings of a class because of wake.
 	wakeInterval = time.Minute
 )
@@ -56,11 +66,11 @@ func newOrphans(cfg *Config, c *caches) *orphans {
 	api := c.machines.Machine().V1alpha1()
 	r := &orphans{
 		cfg: cfg, classes: api.MachineClasses().Lister(), secret: c.secret(), nodesOfID: c.nodesOfID,
-		listed: map[types.NamespacedName]safety.Listing{}, askedAt: map[cache.ObjectName]time.Time{}, reportedHeld: map[types.NamespacedName]bool{},
+		listed: map[types.NamespacedName]safety.Listing{}, askedAt: map[cache.ObjectName]time.Time{},
 		gone: map[string]deletedVM{}, failed: map[string]safety.DeleteVM{},
 	}
 	if c.target != nil {
-		r.nodes = c.target.Core().V1().Nodes().Lister()
+		r.nodes, r.nodesSynced = c.target.Core().V1().Nodes().Lister(), c.nodesSynced
 	}
 	r.loop = newLoop(cfg, "orphan", r.pass)
 	on(api.MachineClasses().Informer(), each(func(c *v1alpha1.MachineClass) { r.add(c) }))
@@ -90,7 +100,7 @@ func (r *orphans) pass(ctx context.Context, key cache.ObjectName) (time.Time, er
 	}
 	switch key {
 	case decideKey:
-		return time.Time{}, r.decideAll(ctx)
+		return r.decideAll(ctx)
 	case nodesKey:
 		return r.deleteNodes(ctx)
 	}
@@ -108,9 +118,10 @@ func (r *orphans) pass(ctx context.Context, key cache.ObjectName) (time.Time, er
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.listed) == 0 {
-		r.queue.AddAfter(decideKey, together)
+		r.since = listing.VMs.AsOf
 	}
 	r.listed[listing.Class] = listing
+	r.queue.AddAfter(decideKey, together)
 	return time.Time{}, nil
 }
 
@@ -128,53 +139,65 @@ func (r *orphans) read(key cache.ObjectName) (*v1alpha1.MachineClass, *corev1.Se
 }
 
 // decideAll reads the machines after the listings, decides, and applies the actions. It also
-// requests the next listing of the classes.
-func (r *orphans) decideAll(ctx context.Context) error {
-	in := safety.Observation{Namespace: r.cfg.Namespace}
-	if in.Namespace == metav1.NamespaceAll {
-		in.Namespace = safety.AllNamespaces
-	}
+// requests the next listing of the classes. While a listing has not ended, it returns until when
+// it waits for that.
+func (r *orphans) decideAll(ctx context.Context) (time.Time, error) {
+	in := safety.Observation{Namespace: cmp.Or(r.cfg.Namespace, safety.AllNamespaces)}
 	r.mu.Lock()
-	for _, listing := range r.listed {
-		in.Listings = append(in.Listings, listing)
-	}
+	in.Listings = slices.Collect(maps.Values(r.listed))
+	end := r.since.Add(atMost)
 	r.mu.Unlock()
+	switch {
+	case len(in.Listings) == 0:
+		return time.Time{}, nil
+	case r.asking.Load() > 0 && r.cfg.Clock.Now().Before(end):
+		return end, nil
+	}
 	var err error
 	if in.Machines, err = r.machines(ctx); err != nil {
-		return err
+		return time.Time{}, err
 	}
-	in.Nodes = r.allNodes(in.Listings)
+	if err := r.observeNodes(&in); err != nil {
+		return time.Time{}, err
+	}
 	d := r.step(in)
 	r.cfg.holds.set(r.kind, cache.ObjectName{}, r.cfg.Clock.Now(), d.Holds, nil)
 	r.cfg.note(Note{Kind: r.kind, Key: fmt.Sprintf("%d classes", len(in.Listings)), Text: d.String(), Holds: d.Holds, Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
-	r.reportHeldClasses(in.Listings, d.Holds)
+	for _, e := range d.Events {
+		if class, err := r.classes.MachineClasses(e.Namespace).Get(e.Class); err == nil {
+			r.cfg.event(class, e.Event)
+		}
+	}
 	r.confirm(in.Listings)
 	for _, a := range d.Actions {
 		if err := r.apply(ctx, a); err != nil {
 			if ctx.Err() != nil {
-				return err
+				return time.Time{}, err
 			}
 			r.cfg.note(Note{Kind: r.kind, Key: a.String(), Text: a.String(), Acts: true, Err: err}) // the next decision repeats it
 		}
 	}
 	r.requeue(in.Listings, d.NextCheck)
-	return nil
+	return time.Time{}, nil
 }
 
-// requeue requests the next listing of the decided classes, and a decision about the listings that
-// arrived meanwhile.
+// requeue requests the next listing of the decided classes, together with that of the others, and
+// a decision about the listings that arrived meanwhile.
 func (r *orphans) requeue(judged []safety.Listing, at time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if !r.round.After(r.cfg.Clock.Now()) || at.Before(r.round) {
+		r.round = at
+	}
 	for _, l := range judged {
 		if r.listed[l.Class].VMs.AsOf.Equal(l.VMs.AsOf) {
 			delete(r.listed, l.Class)
 		}
 		if !at.IsZero() {
-			r.queue.AddAfter(cache.NewObjectName(l.Class.Namespace, l.Class.Name), at.Sub(r.cfg.Clock.Now()))
+			r.queue.AddAfter(cache.NewObjectName(l.Class.Namespace, l.Class.Name), r.round.Sub(r.cfg.Clock.Now()))
 		}
 	}
-	if len(r.listed) > 0 {
+	if r.since = r.cfg.Clock.Now(); len(r.listed) > 0 {
 		r.queue.AddAfter(decideKey, together)
 	}
 }
@@ -189,27 +212,30 @@ func (r *orphans) step(in safety.Observation) (d safety.Decision) {
 
 // machines lists all machines from the API server.
 func (r *orphans) machines(ctx context.Context) (safety.View[*v1alpha1.Machine], error) {
-	view := safety.View[*v1alpha1.Machine]{AsOf: r.cfg.Clock.Now()}
-	list, err := r.cfg.Machines.MachineV1alpha1().Machines(r.cfg.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return view, err
-	}
-	for i := range list.Items {
-		view.Items = append(view.Items, &list.Items[i])
-	}
-	view.Complete = list.Continue == ""
-	return view, nil
+	asked := r.cfg.Clock.Now()
+	items, err := liveMachines(ctx, r.cfg.Machines, r.cfg.Namespace, nil)
+	return safety.View[*v1alpha1.Machine]{AsOf: asked, Items: items, Complete: err == nil}, err
 }
 
-// allNodes returns the Nodes of the cache if every class is listed. The cache suffices, because a
-// Node without machine and VM is only reported.
-func (r *orphans) allNodes(listings []safety.Listing) (view safety.View[*corev1.Node]) {
-	classes, err := r.classes.List(labels.Everything())
-	if r.nodes == nil || err != nil || len(classes) != len(listings) {
-		return view
+// observeNodes adds the classes of the shard and the Nodes of the cache, except those with the label
+// of another shard. The cache suffices, because a Node without machine and VM is only reported.
+func (r *orphans) observeNodes(in *safety.Observation) error {
+	if r.nodes == nil || !r.nodesSynced() {
+		return nil
 	}
-	view.AsOf = r.cfg.Clock.Now()
-	view.Items, err = r.nodes.List(labels.Everything())
-	view.Complete = err == nil
-	return view
+	classes, err := r.classes.List(labels.Everything())
+	for _, class := range classes {
+		if r.cfg.mine(class) {
+			in.Classes = append(in.Classes, types.NamespacedName{Namespace: class.Namespace, Name: class.Name})
+		}
+	}
+	nodes, nodesErr := r.nodes.List(labels.Everything())
+	for _, node := range nodes {
+		if shard, ok := node.Labels[ShardLabel]; !ok || shard == r.cfg.Shard {
+			in.Nodes.Items = append(in.Nodes.Items, node)
+		}
+	}
+	err = errors.Join(err, nodesErr)
+	in.Nodes.AsOf, in.Nodes.Complete = r.cfg.Clock.Now(), err == nil
+	return err
 }

@@ -5,7 +5,6 @@ package controllers
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,13 +23,14 @@ import (
 const (
 	orphanDeleted        machinist.Reason = "OrphanDeleted"
 	orphanDeletionFailed machinist.Reason = "OrphanDeletionFailed"
-	orphansHeld          machinist.Reason = "OrphansHeld"
 )
 
 // list lists the VMs of a class, and its side resources if the driver lists any.
 func (r *orphans) list(ctx context.Context, class *v1alpha1.MachineClass, secret *corev1.Secret) safety.Listing {
+	r.asking.Add(1)
+	defer r.asking.Add(-1)
 	var vms map[string]string
-	response, err := r.cfg.Driver.ListMachines(ctx, &driver.ListMachinesRequest{MachineClass: class, Secret: secret})
+	response, err := driver.Answer(r.cfg.Driver.ListMachines(ctx, &driver.ListMachinesRequest{MachineClass: class, Secret: secret}))
 	if response != nil {
 		vms = response.MachineList
 	}
@@ -40,15 +40,10 @@ func (r *orphans) list(ctx context.Context, class *v1alpha1.MachineClass, secret
 		return l
 	}
 	_, l.DeletesSideResources = driver.As[driver.SideResourceDeleter](r.cfg.Driver)
-	err = r.cfg.guard("ListSideResources of class "+class.Name, func() error {
-		ctx, cancel := context.WithTimeout(ctx, driver.DefaultTimeout)
-		defer cancel()
-		sides, err := lister.ListSideResources(ctx, &driver.ListSideResourcesRequest{MachineClass: class, Secret: secret})
-		if err == nil && sides != nil {
-			l.SideResources.Items = sides.Resources
-		}
-		return err
-	})
+	sides, err := driver.Answer(lister.ListSideResources(ctx, &driver.ListSideResourcesRequest{MachineClass: class, Secret: secret}))
+	if err == nil {
+		l.SideResources.Items = sides.Resources
+	}
 	if codes.Of(err) != codes.Unimplemented {
 		l.SideResources.AsOf, l.SideResources.Complete = r.cfg.Clock.Now(), err == nil
 	}
@@ -63,7 +58,7 @@ func (r *orphans) apply(ctx context.Context, do safety.Action) error {
 		if err != nil || !right {
 			return err
 		}
-		_, err = r.cfg.Driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: a.Machine(), MachineClass: class, Secret: secret})
+		_, err = driver.Answer(r.cfg.Driver.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: a.Machine(), MachineClass: class, Secret: secret}))
 		if err = r.reportDeletion(class, "VM", fmt.Sprintf("%s of machine %s", a.ProviderID, a.MachineName), a.Reason, a.Message, err); err != nil {
 			r.deletionFailed(a)
 			return err
@@ -79,12 +74,7 @@ func (r *orphans) apply(ctx context.Context, do safety.Action) error {
 		if !ok {
 			return fmt.Errorf("the driver does not implement SideResourceDeleter: %s", a)
 		}
-		err = r.cfg.guard(fmt.Sprintf("DeleteSideResource %s %s", a.Resource.Kind, a.Resource.ID), func() error {
-			ctx, cancel := context.WithTimeout(ctx, driver.DefaultTimeout)
-			defer cancel()
-			_, err := deleter.DeleteSideResource(ctx, &driver.DeleteSideResourceRequest{Resource: a.Resource, MachineClass: class, Secret: secret})
-			return err
-		})
+		_, err = driver.Answer(deleter.DeleteSideResource(ctx, &driver.DeleteSideResourceRequest{Resource: a.Resource, MachineClass: class, Secret: secret}))
 		return r.reportDeletion(class, a.Resource.Kind, fmt.Sprintf("%s of machine %s", a.Resource.ID, a.Resource.MachineName), a.Reason, a.Message, err)
 	default:
 		return fmt.Errorf("unknown action %T", do)
@@ -108,13 +98,13 @@ func (r *orphans) recheck(ctx context.Context, namespace, className, machineName
 	return class, secret, right(live), nil
 }
 
-// reportDeletion records an Event about a deletion. It returns the error of the deletion unless the
-// object was already deleted.
+// reportDeletion records an Event about a deletion and counts it. It returns the error. An object
+// that was already deleted has none of them.
 func (r *orphans) reportDeletion(class *v1alpha1.MachineClass, kind, name string, reason machinist.Reason, message string, err error) error {
 	what := kind + " " + name
 	e := machinist.Event{Type: corev1.EventTypeNormal, Reason: orphanDeleted, Message: fmt.Sprintf("%s is being deleted (%s): %s", what, reason, message)}
 	if codes.Of(err) == codes.NotFound {
-		err = nil
+		return nil
 	}
 	if r.cfg.Collected != nil {
 		r.cfg.Collected(kind, err)
@@ -127,26 +117,4 @@ func (r *orphans) reportDeletion(class *v1alpha1.MachineClass, kind, name string
 	}
 	r.cfg.event(class, e)
 	return err
-}
-
-// reportHeldClasses records one Event for each class that is held because its listing is
-// suspicious.
-func (r *orphans) reportHeldClasses(listings []safety.Listing, holds []machinist.Hold) {
-	for _, l := range listings {
-		i := slices.IndexFunc(holds, func(h machinist.Hold) bool {
-			return h.Reason == safety.Suspicious && h.Subject == "machineclass/"+l.Class.String()
-		})
-		r.mu.Lock()
-		reported := r.reportedHeld[l.Class]
-		if delete(r.reportedHeld, l.Class); i >= 0 {
-			r.reportedHeld[l.Class] = true
-		}
-		r.mu.Unlock()
-		if i < 0 || reported {
-			continue
-		}
-		if class, err := r.classes.MachineClasses(l.Class.Namespace).Get(l.Class.Name); err == nil {
-			r.cfg.event(class, machinist.Event{Type: corev1.EventTypeWarning, Reason: orphansHeld, Message: holds[i].Subject + ": no orphan is deleted: " + holds[i].Message})
-		}
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -303,19 +304,25 @@ func TestOrphans_ListLacksAMachine_LiveReadKeepsItsVM(t *testing.T) {
 			defer mu.Unlock()
 			proposed = proposed || n.Kind == "orphan" && strings.Contains(n.Text, "of machine/default/hidden: NoMachine")
 		}
+		clients, ok := r.machines.(*fake.Clientset)
+		require.True(t, ok)
+		var listed atomic.Pointer[v1alpha1.Machine]
+		clients.PrependReactor("list", "machines", func(clienttesting.Action) (bool, apiruntime.Object, error) {
+			m := listed.Load()
+			if m == nil {
+				return false, nil, nil
+			}
+			return true, &v1alpha1.MachineList{Items: []v1alpha1.Machine{*m}}, nil
+		})
 		r.start()
 		r.create("m")
 		r.another("hidden")
 		r.eventually("running", func() bool {
 			return r.phase("m") == v1alpha1.MachineRunning && r.phase("hidden") == v1alpha1.MachineRunning
 		})
-		clients, ok := r.machines.(*fake.Clientset)
-		require.True(t, ok)
 		m, err := r.machines.MachineV1alpha1().Machines(namespace).Get(t.Context(), "m", metav1.GetOptions{})
 		require.NoError(t, err)
-		clients.PrependReactor("list", "machines", func(clienttesting.Action) (bool, apiruntime.Object, error) {
-			return true, &v1alpha1.MachineList{Items: []v1alpha1.Machine{*m}}, nil
-		})
+		listed.Store(m)
 		time.Sleep(10 * time.Minute)
 		mu.Lock()
 		defer mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,7 +29,7 @@ type overshootHarness struct {
 	t       *testing.T
 	cfg     *Config
 	cluster *draintest.Cluster
-	passes  int
+	passes  atomic.Int64
 	events  *record.FakeRecorder
 	made    int
 }
@@ -40,7 +41,7 @@ func newOvershootHarness(t *testing.T) *overshootHarness {
 	r.cfg = &Config{
 		Namespace: ns, Machines: machines, Control: control.Client(), Driver: drivertest.NewCloud(drivertest.CloudOptions{}), Events: r.events,
 		Observe: func(n Note) {
-			r.passes++
+			r.passes.Add(1)
 			if n.Err != nil {
 				t.Errorf("%v", n)
 			}
@@ -233,13 +234,13 @@ func TestOvershoot_ManyMachinesAdded_OnePass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newOvershootHarness(t)
 		r.start()
-		before := r.passes
+		before := r.passes.Load()
 		for range 3 {
 			r.create(1)
 			time.Sleep(10 * time.Millisecond)
 		}
 		time.Sleep(5 * time.Second)
-		require.Equal(t, before+1, r.passes)
+		require.Equal(t, before+1, r.passes.Load())
 	})
 }
 

@@ -37,7 +37,11 @@ func (c *Config) caught(value any) *PanicError {
 	if c.uncaught {
 		panic(value)
 	}
-	return &PanicError{Value: value, Stack: debug.Stack(), Count: c.panics.Add(1)}
+	stack := debug.Stack()
+	if elsewhere, ok := value.(interface{ Stack() []byte }); ok { // the panic of another goroutine
+		stack = elsewhere.Stack()
+	}
+	return &PanicError{Value: value, Stack: stack, Count: c.panics.Add(1)}
 }
 
 // try makes a pass. A panic becomes an error.
@@ -53,19 +57,14 @@ func (l *loop) try(ctx context.Context, key cache.ObjectName) (again time.Time, 
 // safeDriver returns d with calls whose panics become errors with code Internal. As after any other
 // failure, the effect of such a call is unknown.
 func (c *Config) safeDriver(d driver.Driver) driver.Driver {
-	return driver.Wrap(d, func(ctx context.Context, call string, run func(context.Context) error) error {
-		return c.guard(call, func() error { return run(ctx) })
+	return driver.Wrap(d, func(ctx context.Context, call string, run func(context.Context) error) (err error) {
+		defer func() {
+			if value := recover(); value != nil {
+				failure := c.caught(value)
+				c.note(Note{Kind: "driver", Key: call, Err: failure})
+				err = status.WrapError(codes.Internal, "the driver panicked; see the log of the manager for the stack", failure)
+			}
+		}()
+		return run(ctx)
 	})
-}
-
-// guard makes a driver call. A panic becomes an error with code Internal.
-func (c *Config) guard(call string, run func() error) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			failure := c.caught(value)
-			c.note(Note{Kind: "driver", Key: call, Err: failure})
-			err = status.WrapError(codes.Internal, "the driver panicked; see the log of the manager for the stack", failure)
-		}
-	}()
-	return run()
 }

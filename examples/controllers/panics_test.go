@@ -5,7 +5,9 @@ package controllers
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,18 +28,26 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// newConfig returns a complete Config, and the notes that its observer receives.
-func newConfig(t *testing.T, d driver.Driver) (cfg *Config, told *[]Note) {
+// newConfig returns a complete Config, and a function that returns the errors which its observer has
+// received.
+func newConfig(t *testing.T, d driver.Driver) (cfg *Config, told func() []Note) {
 	t.Helper()
 	control, machines := machinetest.New(draintest.Options{})
-	told = &[]Note{}
+	var mu sync.Mutex
+	var notes []Note
 	cfg = &Config{Machines: machines, Control: control.Client(), Driver: d, Workers: 1, Observe: func(n Note) {
+		mu.Lock()
+		defer mu.Unlock()
 		if n.Err != nil {
-			*told = append(*told, n)
+			notes = append(notes, n)
 		}
 	}}
 	require.NoError(t, cfg.complete())
-	return cfg, told
+	return cfg, func() []Note {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(notes)
+	}
 }
 
 func TestLoop_PassPanics_RetriesWithBackoffAndOthersContinue(t *testing.T) {
@@ -68,8 +78,8 @@ func TestLoop_PassPanics_RetriesWithBackoffAndOthersContinue(t *testing.T) {
 		for i := 2; i < len(bad); i++ {
 			require.Greater(t, bad[i].Sub(bad[i-1]), bad[i-1].Sub(bad[i-2]))
 		}
-		require.Len(t, *told, len(bad))
-		for i, n := range *told {
+		require.Len(t, told(), len(bad))
+		for i, n := range told() {
 			var panicked *PanicError
 			require.ErrorAs(t, n.Err, &panicked)
 			require.Equal(t, "n/bad", n.Key)
@@ -93,20 +103,20 @@ func (d panicking) ListMachines(context.Context, *driver.ListMachinesRequest) (*
 }
 
 func TestDriver_Panics_CallFailsWithInternal(t *testing.T) {
-	cloud := drivertest.NewCloud(drivertest.CloudOptions{})
-	cfg, told := newConfig(t, panicking{cloud})
-	answer, err := cfg.Driver.ListMachines(t.Context(), &driver.ListMachinesRequest{})
-	require.Nil(t, answer)
-	require.Equal(t, codes.Internal, codes.Of(err))
-	require.NotContains(t, err.Error(), "at once", "the panic value is only in the log")
-	require.Len(t, *told, 1)
-	require.Equal(t, "driver", (*told)[0].Kind)
-	var panicked *PanicError
-	require.ErrorAs(t, (*told)[0].Err, &panicked)
-	require.Contains(t, string(panicked.Stack), "ListMachines")
-	inside, ok := driver.As[*drivertest.Cloud](cfg.safeDriver(cloud))
-	require.True(t, ok)
-	require.Same(t, cloud, inside)
+	inner := panicking{drivertest.NewCloud(drivertest.CloudOptions{})}
+	for name, d := range map[string]driver.Driver{"alone": inner, "in a goroutine of its own": driver.WithDeadline(inner, driver.Timeouts{})} {
+		cfg, told := newConfig(t, d)
+		answer, err := cfg.Driver.ListMachines(t.Context(), &driver.ListMachinesRequest{})
+		require.Nil(t, answer)
+		require.Equal(t, codes.Internal, codes.Of(err))
+		require.NotContains(t, err.Error(), "at once", "the panic value is only in the log")
+		require.Len(t, told(), 1)
+		require.Equal(t, "driver", told()[0].Kind)
+		var panicked *PanicError
+		require.ErrorAs(t, told()[0].Err, &panicked)
+		require.ErrorContains(t, panicked, "panic 1 of this run: at once")
+		require.Contains(t, string(panicked.Stack), "panicking.ListMachines", name)
+	}
 }
 
 func TestMachine_DriverPanicsAfterCreate_NoSecondVM(t *testing.T) {
@@ -132,7 +142,7 @@ func TestMachine_DriverPanicsAfterCreate_NoSecondVM(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, v1alpha1.MachineAvailable, m.Status.CurrentStatus.Phase, "it searched for the VM of the call")
 		require.Len(t, cloud.Snapshot().VMs, 1)
-		require.NotEmpty(t, *told)
+		require.NotEmpty(t, told())
 		cancel()
 		require.NoError(t, <-done)
 	})

@@ -3,7 +3,6 @@
 package controllers
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -40,7 +39,7 @@ func (r *machineReconciler) takePermit(ctx context.Context, in *machine.Observat
 		return nil
 	}
 	in.Permit.Held = true
-	live, err := r.liveMachines(ctx, in.Machine.Namespace)
+	live, err := liveMachines(ctx, r.cfg.Machines, in.Machine.Namespace, nil)
 	if err != nil {
 		return err
 	}
@@ -65,10 +64,9 @@ type failureGuard struct {
 	written    *written[*v1alpha1.Machine]
 	began      time.Time // the start of this process, in whole seconds like creation timestamps
 
-	mu       sync.Mutex
-	granted  map[types.UID]safety.GuardMember // machines with a permission to fail
-	reported map[reportKey]reportedAction     // reported actions other than ReplaceAll
-	seen     map[string]population            // by namespace
+	mu     sync.Mutex
+	memory safety.GuardMemory
+	seen   map[string]population // by namespace
 }
 
 // population is a snapshot of the machines of a namespace.
@@ -86,20 +84,13 @@ func newFailureGuard(cfg *Config, c *caches, g *groups, written *written[*v1alph
 	f := &failureGuard{
 		cfg: cfg, machines: api.Machines().Lister(), groups: g, written: written, began: cfg.Clock.Now().Truncate(time.Second),
 		deployment: func(_, _ string) *v1alpha1.MachineDeployment { return nil },
-		granted:    map[types.UID]safety.GuardMember{}, reported: map[reportKey]reportedAction{}, seen: map[string]population{},
+		node:       c.node, seen: map[string]population{},
 	}
 	if c.part != MachinesAlone {
 		lister := api.MachineDeployments().Lister()
 		f.deployment = func(namespace, name string) *v1alpha1.MachineDeployment {
-			d, err := lister.MachineDeployments(namespace).Get(name)
-			if err != nil {
-				return nil
-			}
-			return d
+			return orNil(lister.MachineDeployments(namespace).Get(name))
 		}
-	}
-	if c.target != nil {
-		f.node = c.target.Core().V1().Nodes().Lister().Get
 	}
 	return f
 }
@@ -112,14 +103,15 @@ func (f *failureGuard) ask(m *v1alpha1.Machine, vmGone bool, now time.Time) mach
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	member := f.member(m, vmGone, now)
 	before, ok := f.seen[m.Namespace]
 	if ok && !before.at.After(now) && now.Sub(before.at) < reuse {
-		if a := f.assess(m, vmGone, before.members, now); a.Action == safety.ReplaceNone {
-			f.report(m, a, now)
+		if a := f.assess(m, member, before.members, now); a.Action == safety.ReplaceNone {
+			f.report(m, member, a, now)
 			return a.Holds[0]
 		}
 	}
-	return f.decide(m, vmGone, f.look(m.Namespace, now), now)
+	return f.decide(m, member, f.look(m.Namespace, now), now)
 }
 
 // confirm is ask with the machines of the API server. The first lists of a new process may not
@@ -130,21 +122,19 @@ func (f *failureGuard) confirm(m *v1alpha1.Machine, vmGone bool, live []*v1alpha
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.decide(m, vmGone, f.members(live, now), now)
+	return f.decide(m, f.member(m, vmGone, now), f.members(live, now), now)
 }
 
-func (f *failureGuard) decide(m *v1alpha1.Machine, vmGone bool, members []safety.GuardMember, now time.Time) machinist.Hold {
-	a := f.assess(m, vmGone, members, now)
-	if !vmGone {
-		f.report(m, a, now)
+func (f *failureGuard) decide(m *v1alpha1.Machine, member safety.GuardMember, members []safety.GuardMember, now time.Time) machinist.Hold {
+	a := f.assess(m, member, members, now)
+	if !member.VMGone || len(a.Holds) > 0 {
+		f.report(m, member, a, now)
 	}
 	if len(a.Holds) > 0 {
-		delete(f.granted, m.UID)
+		f.memory.Keep(string(m.UID))
 		return a.Holds[0]
 	}
-	member := f.member(m, now)
-	member.Available, member.FailingSince, member.ReplacedAt = false, time.Time{}, now
-	f.granted[m.UID] = member
+	f.memory.Replace(member, now)
 	return machinist.Hold{}
 }
 
@@ -152,11 +142,11 @@ func (f *failureGuard) decide(m *v1alpha1.Machine, vmGone bool, members []safety
 func (f *failureGuard) revoke(uid types.UID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.granted, uid)
+	f.memory.Keep(string(uid))
 }
 
-func (f *failureGuard) assess(m *v1alpha1.Machine, vmGone bool, members []safety.GuardMember, now time.Time) safety.GuardDecision {
-	in := safety.GuardObservation{Machine: f.member(m, now), VMGone: vmGone, Members: members, Complete: true}
+func (f *failureGuard) assess(m *v1alpha1.Machine, member safety.GuardMember, members []safety.GuardMember, now time.Time) safety.GuardDecision {
+	in := safety.GuardObservation{Machine: member, Members: members, Complete: true}
 	if owner := f.owner(m); owner != nil {
 		in.Override = owner.GetAnnotations()[v1alpha1.ReplaceUntilAnnotation]
 	}
@@ -176,69 +166,23 @@ func (f *failureGuard) look(namespace string, now time.Time) []safety.GuardMembe
 	return f.seen[namespace].members
 }
 
-// members returns the guard members for the given machines and for failed machines that were
-// deleted. They are sorted by FailingSince, the latest first, so that decisions need not sort.
+// members returns the guard members for the given machines and for failed machines that were deleted.
 func (f *failureGuard) members(machines []*v1alpha1.Machine, now time.Time) []safety.GuardMember {
-	all := make([]safety.GuardMember, 0, len(machines)+len(f.granted))
-	found := map[string]bool{}
+	all := make([]safety.GuardMember, 0, len(machines))
 	for _, m := range machines {
-		member := f.member(m, now)
-		if grant, ok := f.granted[m.UID]; ok {
-			found[member.ID] = true
-			if grant.ReplacedAt.After(member.ReplacedAt) {
-				member.ReplacedAt = grant.ReplacedAt
-			}
-		}
-		all = append(all, member)
+		all = append(all, f.member(m, false, now)) // the memory knows
 	}
-	for uid, grant := range f.granted {
-		if now.Sub(grant.ReplacedAt) > grantTime {
-			delete(f.granted, uid)
-		} else if !found[grant.ID] {
-			all = append(all, grant)
-		}
-	}
-	slices.SortFunc(all, func(a, b safety.GuardMember) int { return b.FailingSince.Compare(a.FailingSince) })
-	return all
-}
-
-// grantTime is how long a permission is remembered. It is longer than the window in which the guard
-// counts replacements.
-const grantTime = time.Hour
-
-// replacing is the longest time in which a set creates a replacement.
-const replacing = time.Minute
-
-// mayReplace reports whether a machine may replace one that failed before this process began.
-func (f *failureGuard) mayReplace(m *v1alpha1.Machine) bool {
-	created := m.CreationTimestamp.Time
-	if !created.Before(f.began.Add(replacing)) || created.Before(f.began.Add(-grantTime)) {
-		return false
-	}
-	owner := metav1.GetControllerOfNoCopy(m)
-	if owner == nil {
-		return created.Before(f.began)
-	}
-	set := f.groups.set(m.Namespace, owner.Name)
-	return created.Before(f.began) || set != nil && set.CreationTimestamp.Time.Before(f.began)
+	return f.memory.Members(all, now)
 }
 
 // member returns the guard member of a machine.
-func (f *failureGuard) member(m *v1alpha1.Machine, now time.Time) safety.GuardMember {
-	status, going := m.Status.CurrentStatus, m.DeletionTimestamp != nil
-	traits := machine.TraitsOf(status.Phase)
-	member := safety.GuardMember{
-		ID: string(m.UID), Pool: f.groups.of(m).String(), Zone: f.zone(m),
-		Available: !going && (traits.Available || traits.Updating), FailingSince: machine.FailingSince(m, f.cfg.Policy, now),
+func (f *failureGuard) member(m *v1alpha1.Machine, vmGone bool, now time.Time) safety.GuardMember {
+	var set *v1alpha1.MachineSet
+	if owner := metav1.GetControllerOfNoCopy(m); owner != nil {
+		set = f.groups.set(m.Namespace, owner.Name)
 	}
-	switch failing := !member.FailingSince.IsZero(); {
-	case going && failing:
-		member.ReplacedAt = m.DeletionTimestamp.Time
-	case status.Phase == v1alpha1.MachineFailed:
-		member.ReplacedAt = status.LastUpdateTime.Time
-	case !going && !failing && f.mayReplace(m):
-		member.ReplacedAt = m.CreationTimestamp.Time
-	}
+	member := safety.NewGuardMember(m, set, f.cfg.Policy, f.began, now)
+	member.Pool, member.Zone, member.VMGone = f.groups.of(m).String(), f.zone(m), vmGone
 	return member
 }
 
@@ -270,51 +214,11 @@ func (f *failureGuard) owner(m *v1alpha1.Machine) owned {
 	return nil
 }
 
-// reportKey is the unit of reports: the machines of a group in a zone.
-type reportKey struct {
-	group machine.Group
-	zone  string
-}
-
-// reportedAction is a reported action, and the time of its last confirmation.
-type reportedAction struct {
-	action safety.GuardAction
-	at     time.Time
-}
-
-// reportPause is how long an action must be unconfirmed before a less strict one is reported. Held
-// machines ask every minute, and some may be held longer than others.
-const reportPause = 2 * time.Minute
-
 // report records an Event when the action of a group changes.
-func (f *failureGuard) report(m *v1alpha1.Machine, a safety.GuardDecision, now time.Time) {
-	key := f.reportKey(m)
-	before := f.reported[key]
-	switch {
-	case a.Action < before.action && now.Sub(before.at) < reportPause:
-	case a.Action == before.action:
-		if a.Action > safety.ReplaceAll {
-			f.reported[key] = reportedAction{a.Action, now}
-		}
-	case a.Action == safety.ReplaceAll:
-		f.resume(m, key, a.Message)
-	default:
-		f.reported[key] = reportedAction{a.Action, now}
-		f.event(m, machinist.Event{Type: corev1.EventTypeWarning, Reason: a.Reason, Message: a.Message})
+func (f *failureGuard) report(m *v1alpha1.Machine, member safety.GuardMember, a safety.GuardDecision, now time.Time) {
+	if e := f.memory.Report(member, a, now); e != nil {
+		f.event(m, *e)
 	}
-}
-
-func (f *failureGuard) reportKey(m *v1alpha1.Machine) reportKey {
-	return reportKey{f.groups.of(m), f.zone(m)}
-}
-
-// replacementsResumed is the reason of the Event that machines are replaced as usual.
-const replacementsResumed machinist.Reason = "ReplacementsResumed"
-
-func (f *failureGuard) resume(m *v1alpha1.Machine, key reportKey, why string) {
-	delete(f.reported, key)
-	message := cmp.Or(why, "its machines no longer fail all at once") + "; they are replaced as usual"
-	f.event(m, machinist.Event{Type: corev1.EventTypeNormal, Reason: replacementsResumed, Message: message})
 }
 
 func (f *failureGuard) event(m *v1alpha1.Machine, e machinist.Event) {
@@ -325,32 +229,24 @@ func (f *failureGuard) event(m *v1alpha1.Machine, e machinist.Event) {
 	f.cfg.event(m, e)
 }
 
-// settle records a failed machine, also of an earlier process, before its set deletes it. It
-// reports the recovery of the last failing machine of a group, after which no machine asks any
-// more.
-func (f *failureGuard) settle(m *v1alpha1.Machine, now time.Time) {
+// settle records whether the VM of a machine is not found, and a failed machine, also of an earlier
+// process, before its set deletes it. It reports the recovery of the last failing machine of a group,
+// after which no machine asks any more.
+func (f *failureGuard) settle(m *v1alpha1.Machine, vmGone bool, now time.Time) {
 	if f.cfg.Guard == (safety.GuardPolicy{}) {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if _, known := f.granted[m.UID]; !known && (m.DeletionTimestamp != nil || m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed) {
-		if member := f.member(m, now); !member.ReplacedAt.IsZero() && now.Sub(member.ReplacedAt) <= grantTime {
-			member.FailingSince = time.Time{}
-			f.granted[m.UID] = member
-		}
-	}
-	if len(f.reported) == 0 {
-		return
-	}
-	key := f.reportKey(m)
-	if _, reported := f.reported[key]; !reported {
+	member := f.member(m, vmGone, now)
+	f.memory.Settle(member, m.DeletionTimestamp != nil || m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed, now)
+	if !f.memory.Reported(member) {
 		return
 	}
 	for _, sibling := range f.groups.siblings(m).Machines {
-		if sibling.DeletionTimestamp == nil && f.zone(sibling) == key.zone && !machine.FailingSince(sibling, f.cfg.Policy, now).IsZero() {
+		if sibling.DeletionTimestamp == nil && f.zone(sibling) == member.Zone && !machine.FailingSince(sibling, f.cfg.Policy, now).IsZero() {
 			return
 		}
 	}
-	f.resume(m, key, "")
+	f.event(m, *f.memory.Resume(member, ""))
 }

@@ -25,16 +25,17 @@ func TestGuard_Zone_FromNodeElseTemplate(t *testing.T) {
 	cfg := Config{Machines: clients, Control: control.Client(), Target: target.Client(), Driver: drivertest.NewCloud(drivertest.CloudOptions{})}
 	require.NoError(t, cfg.complete())
 	c := newCaches(&cfg)
+	c.nodesSynced = func() bool { return true }
 	r := newMachines(&cfg, c)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{corev1.LabelTopologyZone: "a"}}}
 	require.NoError(t, c.target.Core().V1().Nodes().Informer().GetIndexer().Add(node))
 
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "m"}}
-	require.Empty(t, r.failures.member(m, cfg.Clock.Now()).Zone)
+	require.Empty(t, r.failures.member(m, false, cfg.Clock.Now()).Zone)
 	m.Spec.NodeTemplateSpec.Labels = map[string]string{corev1.LabelTopologyZone: "b"}
-	require.Equal(t, "b", r.failures.member(m, cfg.Clock.Now()).Zone, "its Node has not joined")
+	require.Equal(t, "b", r.failures.member(m, false, cfg.Clock.Now()).Zone, "its Node has not joined")
 	m.Labels = map[string]string{v1alpha1.NodeLabelKey: "n"}
-	require.Equal(t, "a", r.failures.member(m, cfg.Clock.Now()).Zone)
+	require.Equal(t, "a", r.failures.member(m, false, cfg.Clock.Now()).Zone)
 }
 
 // TestGuard_FailedBeforeRestart_CountsWhenItsSetDeletesItLate starts with a Failed machine, which
@@ -53,12 +54,12 @@ func TestGuard_FailedBeforeRestart_CountsWhenItsSetDeletesItLate(t *testing.T) {
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "m"}}
 	m.Status.CurrentStatus = v1alpha1.CurrentStatus{Phase: v1alpha1.MachineFailed, LastUpdateTime: metav1.NewTime(failedAt)}
 
-	failures.settle(m, clock.Now())
+	failures.settle(m, false, clock.Now())
 	clock.Step(2 * time.Minute) // the cache has lost it
 	members := failures.look("ns", clock.Now())
 	require.Len(t, members, 1)
 	require.True(t, failedAt.Equal(members[0].ReplacedAt), "%s", members[0].ReplacedAt)
 
-	clock.Step(grantTime)
+	clock.Step(time.Hour)
 	require.Empty(t, failures.look("ns", clock.Now()))
 }

@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
-	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/machine/machinetest"
@@ -70,18 +70,18 @@ func TestLoop_ConflictJoinedWithAnotherError_ErrorIsReported(t *testing.T) {
 func TestMachineDeployment_ApplyFails_LastIsTheFailedAction(t *testing.T) {
 	_, machines := machinetest.New(draintest.Options{})
 	target := draintest.New(draintest.Options{})
-	var marks []deployment.Action
+	var marks []machinist.Action
 	for _, name := range []string{"node-1", "node-2"} {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		require.NoError(t, target.Add(node))
 		edited := node.DeepCopy()
 		edited.Labels = map[string]string{"a": "b"}
-		marks = append(marks, deployment.WriteNode{Before: node, Node: edited})
+		marks = append(marks, machinist.Update{Before: node, Object: edited, Unchanged: true})
 	}
 	target.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes", Times: 1})
 	r := &machineDeploymentReconciler{cfg: &Config{SetClient: machines, Target: target.Client(), Clock: clock.RealClock{}, parallel: 1}}
 	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "d", UID: "u"}}
-	actions := append([]deployment.Action{deployment.CreateSet{Set: &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s"}}}}, marks...)
+	actions := append([]machinist.Action{machinist.Create{Object: &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s"}}}}, marks...)
 	marked := func() (names []string) {
 		nodes, err := target.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "a=b"})
 		require.NoError(t, err)
@@ -92,7 +92,7 @@ func TestMachineDeployment_ApplyFails_LastIsTheFailedAction(t *testing.T) {
 	}
 
 	last, failed := r.apply(t.Context(), d, actions)
-	require.IsType(t, deployment.WriteNode{}, last)
+	require.Equal(t, marks[1], last)
 	require.True(t, apierrors.IsConflict(failed), "%v", failed)
 	require.Equal(t, []string{"node-2"}, marked())
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -109,10 +110,7 @@ func TestObservedGeneration_WriteFails_StaysBehind(t *testing.T) {
 		sets, deployments := r.machines.MachineV1alpha1().MachineSets(namespace), r.machines.MachineV1alpha1().MachineDeployments(namespace)
 		_, err := sets.Create(t.Context(), setOfOne(map[string]string{"name": "s"}), metav1.CreateOptions{})
 		require.NoError(t, err)
-		r.start()
-		time.Sleep(time.Minute)
 		var refuse atomic.Bool
-		refuse.Store(true)
 		clients, ok := r.machines.(*fake.Clientset)
 		require.True(t, ok)
 		for _, resource := range []string{"machines", "machinesets"} {
@@ -120,6 +118,9 @@ func TestObservedGeneration_WriteFails_StaysBehind(t *testing.T) {
 				return refuse.Load() && a.GetSubresource() == "", nil, errors.New("a webhook says no")
 			})
 		}
+		r.start()
+		time.Sleep(time.Minute)
+		refuse.Store(true)
 		_, err = sets.Patch(t.Context(), "s", types.MergePatchType, []byte(`{"spec":{"template":{"spec":{"maxEvictRetries":7}}}}`), metav1.PatchOptions{})
 		require.NoError(t, err)
 		_, err = deployments.Patch(t.Context(), "d", types.MergePatchType, []byte(`{"spec":{"replicas":2}}`), metav1.PatchOptions{})
@@ -140,5 +141,40 @@ func TestObservedGeneration_WriteFails_StaysBehind(t *testing.T) {
 		set, deployment = behind()
 		require.False(t, set)
 		require.False(t, deployment)
+	})
+}
+
+// TestObservedGeneration_CreationsAndDeletionsFail_IsObserved refuses the machines of a set, and then
+// their deletion. The status is that of the present spec, and a condition has the error.
+func TestObservedGeneration_CreationsAndDeletionsFail_IsObserved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newHarness(t)
+		r.tick = time.Second
+		r.create("alone")
+		sets := r.machines.MachineV1alpha1().MachineSets(namespace)
+		_, err := sets.Create(t.Context(), setOfOne(map[string]string{"name": "s"}), metav1.CreateOptions{})
+		require.NoError(t, err)
+		var refuse atomic.Bool
+		clients, ok := r.machines.(*fake.Clientset)
+		require.True(t, ok)
+		for _, verb := range []string{"create", "delete"} {
+			clients.PrependReactor(verb, "machines", func(clienttesting.Action) (bool, apiruntime.Object, error) {
+				return refuse.Load(), nil, apierrors.NewForbidden(v1alpha1.Resource("machines"), "", errors.New("a webhook says no"))
+			})
+		}
+		r.start()
+		time.Sleep(time.Minute)
+		refuse.Store(true)
+		for _, c := range []struct{ replicas, reason string }{{"3", v1alpha1.FailedCreate}, {"0", v1alpha1.FailedDelete}} {
+			_, err = sets.Patch(t.Context(), "s", types.MergePatchType, []byte(`{"spec":{"replicas":`+c.replicas+`}}`), metav1.PatchOptions{})
+			require.NoError(t, err)
+			time.Sleep(10 * time.Minute)
+			s, err := sets.Get(t.Context(), "s", metav1.GetOptions{})
+			require.NoError(t, err)
+			require.Equal(t, s.Generation, s.Status.ObservedGeneration)
+			require.EqualValues(t, 1, s.Status.Replicas)
+			require.Len(t, s.Status.Conditions, 1)
+			require.Equal(t, c.reason, s.Status.Conditions[0].Reason)
+		}
 	})
 }

@@ -35,7 +35,7 @@ func TestMachineDeployment_NewSetRelabeled_IsNotExpected(t *testing.T) {
 				return set(version), nil
 			},
 		}
-		r.expected.change(d.UID, func(e machine.Expectations) machine.Expectations { return e.Updated(set("7"), time.Unix(0, 0)) })
+		r.expect(d, func(e machine.Expectations) machine.Expectations { return e.Updated(set("7"), time.Unix(0, 0)) })
 		in, _ := r.observe(d)
 		require.Len(t, in.Expectations, pending, "the cache shows version %s", version)
 	}

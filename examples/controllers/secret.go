@@ -15,7 +15,7 @@ import (
 // secretReader reads a Secret.
 type secretReader func(namespace, name string) (*corev1.Secret, error)
 
-// mergedSecret returns the merged data of the Secrets of a class. With an error, it returns the
+// mergedSecret returns the merged data of the Secrets of a class, and their resource versions. With an error, it returns the
 // data of those Secrets that it could read.
 func mergedSecret(class *v1alpha1.MachineClass, read secretReader) (*corev1.Secret, error) {
 	merged := &corev1.Secret{}
@@ -27,6 +27,7 @@ func mergedSecret(class *v1alpha1.MachineClass, read secretReader) (*corev1.Secr
 			continue
 		}
 		merged.Data = machine.MergeSecrets(merged.Data, secret.Data)
+		merged.ResourceVersion += "/" + secret.ResourceVersion
 	}
 	return merged, errors.Join(missing...)
 }

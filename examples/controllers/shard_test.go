@@ -231,7 +231,9 @@ func TestShards_MachineOfAnotherShardFailed_CountsForTheGuard(t *testing.T) {
 	}
 	_, err := r.pass(t.Context(), cache.NewObjectName("n", "machine"))
 	require.NoError(t, err)
-	require.Contains(t, r.failures.granted, types.UID("machine"))
+	members := r.failures.members(nil, w.cfg.Clock.Now())
+	require.Len(t, members, 1)
+	require.Equal(t, "machine", members[0].ID)
 }
 
 func TestShards_Created_HasTheLabel(t *testing.T) {

@@ -4,6 +4,7 @@ package controllers
 
 import (
 	"context"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -14,6 +15,8 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	typedstoragev1 "k8s.io/client-go/kubernetes/typed/storage/v1"
 
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 	typedmachine "github.com/machinist-dev/machinist/machine/client/clientset/versioned/typed/machine/v1alpha1"
@@ -281,13 +284,20 @@ func (c cloudCalls) DeleteMachine(ctx context.Context, req *driver.DeleteMachine
 
 func (c cloudCalls) GetMachineStatus(ctx context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
 	return driverCall(ctx, c.p, driver.OpGetMachineStatus, machineOf(req.Machine), func(ctx context.Context) (*driver.GetMachineStatusResponse, error) {
+		if c.p.w.lies[machineOf(req.Machine)] {
+			return nil, status.Error(codes.NotFound, "asked with the credentials of another project")
+		}
 		return c.p.w.cloud.GetMachineStatus(ctx, req)
 	})
 }
 
 func (c cloudCalls) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
 	return driverCall(ctx, c.p, driver.OpListMachines, "", func(ctx context.Context) (*driver.ListMachinesResponse, error) {
-		return c.p.w.cloud.ListMachines(ctx, req)
+		list, err := c.p.w.cloud.ListMachines(ctx, req)
+		if err == nil {
+			maps.DeleteFunc(list.MachineList, func(_, name string) bool { return c.p.w.lies[name] })
+		}
+		return list, err
 	})
 }
 

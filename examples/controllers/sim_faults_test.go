@@ -173,14 +173,21 @@ func call[T any](ctx context.Context, p *process, a simCall, do func() (T, error
 func driverCall[R any](ctx context.Context, p *process, op driver.Operation, name string, do func(context.Context) (*R, error)) (*R, error) {
 	var out *R
 	p.w.driverCalls++
+	p.checkUnended(op, name)
 	err := p.through(ctx, simCall{operation: op, name: name, write: true}, func(t fault) error {
 		kinds := map[faultKind]drivertest.FaultKind{driverFails: drivertest.Refuse, driverLoses: drivertest.LoseResponse, driverHalf: drivertest.Partial}
 		if kind, faulty := kinds[t.kind]; faulty {
 			defer p.w.cloud.Inject(drivertest.Fault{Kind: kind, Code: t.code, Steps: t.steps, LastKnownState: "half-way"})()
 		}
-		var err error
-		out, err = do(context.WithoutCancel(ctx))
-		return err
+		effect := func() (err error) {
+			out, err = do(context.WithoutCancel(ctx))
+			p.w.noteRefused(op, name, err, t)
+			return err
+		}
+		if t.kind == driverNever {
+			return p.neverAnswers(op, name, t.wait, effect) //nolint:contextcheck // others have a context of their own
+		}
+		return effect()
 	})
 	if err != nil && errors.Is(err, context.Canceled) {
 		return nil, err
@@ -207,6 +214,7 @@ func (p *process) through(ctx context.Context, a simCall, do func(fault) error) 
 		w.recordFault(t.wait)
 	}
 	w.remember(a, t)
+	w.rememberRequest(a)
 	w.before(a, t) //nolint:contextcheck // others have a context of their own
 	if err := a.fails(t, w.clock.Now()); err != nil {
 		w.logf("      %v", err)

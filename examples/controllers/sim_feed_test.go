@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
@@ -28,7 +29,8 @@ import (
 // entry is a write as watches show it.
 type entry struct {
 	key     string
-	object  runtime.Object // after the write; the last version of a deleted object
+	object  runtime.Object     // after the write; the last version of a deleted object
+	meta    *metav1.ObjectMeta // a copy of its metadata
 	gone    bool
 	shownAt time.Time
 }
@@ -44,6 +46,7 @@ type site struct {
 	held      map[string]int                       // than this number of entries, by resource
 	outUntil  time.Time                            // until then, requests are rejected
 	outages   []span                               // all outages
+	modified  []string                             // objects that the controllers have modified in a cache
 }
 
 // span is an interval of time.
@@ -77,7 +80,7 @@ func (s *site) add(write draintest.Write, shownAt time.Time) {
 	if n := len(log); n > 0 && log[n-1].shownAt.After(shownAt) {
 		shownAt = log[n-1].shownAt // entries are shown in order
 	}
-	e := entry{key: key, object: write.After, shownAt: shownAt}
+	e := entry{key: key, object: write.After, shownAt: shownAt, meta: metaOf(write.After)}
 	if s.now[resource] == nil {
 		s.now[resource] = map[string]runtime.Object{}
 	}
@@ -142,8 +145,9 @@ type informer struct {
 	resource                  string
 	indexer                   cache.Indexer
 	handlers                  []cache.ResourceEventHandler
-	label                     string // the label of watched objects; empty means all
-	read                      int    // the number of delivered entries
+	label                     string            // the label of watched objects; empty means all
+	read                      int               // the number of delivered entries
+	cached                    map[string]*entry // the entries of the objects in the cache
 }
 
 func (i *informer) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
@@ -161,9 +165,10 @@ func (i *informer) GetStore() cache.Store                     { return i.indexer
 // shown.
 func (i *informer) list(old bool, now time.Time) {
 	log, state := i.site.log[i.resource], map[string]runtime.Object{}
+	i.cached = map[string]*entry{}
 	for i.read < len(log) && !(old && i.site.shown(i.resource, i.read).After(now)) {
 		e := log[i.read]
-		state[e.key] = e.object
+		state[e.key], i.cached[e.key] = e.object, &log[i.read]
 		if e.gone || !i.selects(e.object) {
 			delete(state, e.key)
 		}
@@ -195,6 +200,10 @@ func (i *informer) deliver() {
 	i.read++
 	old, had, err := i.indexer.GetByKey(e.key)
 	must(err)
+	if had {
+		i.checkUnmodified(e.key)
+	}
+	i.cached[e.key] = &e
 	switch {
 	case !had && !i.selects(e.object):
 	case had && (e.gone || !i.selects(e.object)):

@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -32,6 +33,7 @@ type silenceKind struct {
 	length           time.Duration
 	crash            time.Duration // the downtime of the controllers after the first failure; zero means no crash
 	health           time.Duration // the health timeout; zero means the default
+	lies             int           // the number of silent machines whose living VM the provider does not find
 }
 
 // silences are the patterns that the guard is tested with.
@@ -42,6 +44,8 @@ var silences = []silenceKind{
 	{name: "part silent for good, and the controllers crash", machines: 12, silent: 5, spread: time.Minute, slow: 2, replaced: 5, length: 3 * time.Hour, crash: 3 * time.Minute, health: 2 * time.Minute},
 	{name: "silent over hours", machines: 8, silent: 4, spread: 2 * time.Hour, replaced: 4, length: 4 * time.Hour},
 	{name: "few silent at once", machines: 5, silent: 3, replaced: 3, length: 2 * time.Hour},
+	{name: "all silent, no VM is found, then they recover", machines: 8, silent: 8, spread: time.Minute, recover: 45 * time.Minute, holds: true, lies: 8, length: 2 * time.Hour},
+	{name: "all silent, one VM is not found, then they recover", machines: 8, silent: 8, spread: time.Minute, recover: 45 * time.Minute, replaced: 1, lies: 1, length: 2 * time.Hour},
 }
 
 // silentAt is when the first Node becomes silent.
@@ -77,6 +81,7 @@ func fallSilent(k silenceKind, rng *rand.Rand, at plan, guard safety.GuardPolicy
 		w.policy.HealthTimeout = k.health
 	}
 	silent := map[string]bool{}
+	w.lies = map[string]bool{}
 	start = w.clock.Now()
 	recordFault = start.Add(silentAt)
 	if rng != nil {
@@ -110,6 +115,10 @@ func (w *world) silence(k silenceKind, silent map[string]bool) {
 			return
 		}
 		silent[node.Name] = true
+		if i < k.lies {
+			w.lies[node.Name] = true
+			w.later(cmp.Or(k.recover, k.length), func() { delete(w.lies, node.Name) })
+		}
 		w.later(k.spread*time.Duration(i)/time.Duration(k.silent), func() { w.report(node.Name, corev1.ConditionUnknown) })
 		if k.recover > 0 {
 			w.later(k.recover, func() { w.report(node.Name, corev1.ConditionTrue) })
@@ -158,7 +167,7 @@ func TestGuard_EachKindOfSilence_ReplacesWhatItAllows(t *testing.T) {
 					return len(slices.DeleteFunc(slices.Clone(w.events), func(e string) bool { return !strings.Contains(e, reason) }))
 				}
 				want := 0
-				if k.holds {
+				if k.holds || k.lies > 0 {
 					want = 1
 				}
 				require.Equal(t, want, told("ReplacementsHeld"), "one Event: %v", w.events)
@@ -170,10 +179,10 @@ func TestGuard_EachKindOfSilence_ReplacesWhatItAllows(t *testing.T) {
 					times = 1
 				}
 				require.Equal(t, times, told("ReplacementsSlowed"), "%v", w.events)
-				if k.holds || k.slow > 0 {
+				if k.holds || k.lies > 0 || k.slow > 0 {
 					require.Equal(t, 1, told("ReplacementsResumed"), "%v", w.events)
 				}
-				if w = fallSilent(k, nil, noTrouble, safety.GuardPolicy{}, false); k.holds || k.slow > 0 {
+				if w = fallSilent(k, nil, noTrouble, safety.GuardPolicy{}, false); k.holds || k.lies > 0 || k.slow > 0 {
 					require.NotEmpty(t, w.violations, "more machines are replaced without the guard")
 				} else {
 					require.Empty(t, w.violations, "the guard changes nothing")

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
@@ -26,23 +27,29 @@ import (
 
 // judge is the memory of the judge.
 type judge struct {
-	alive            map[string]map[string]bool // VMs, by machine
-	made             map[string]types.UID       // the machine of each VM, by provider ID
-	fellIll          map[string]bool            // machines whose Node has become unhealthy
-	askedAt          map[string]time.Time       // the last DeleteMachine call, by machine
-	freed            map[string]time.Time       // the deletion of the last pod of each volume
-	preserve         map[string]preserveState   // the last request of preservation, by machine
-	updated          map[string]bool            // machines whose update in place has begun
-	replaced         time.Time                  // when a machine was last neither Running nor Unknown
-	unconfirmedToken bool                       // a token may exist whose creation was not confirmed
-	oldClass         bool                       // the pass began with an old view of the class
-	promise          promise                    // the bounds of the deployment
+	alive            map[string]map[string]bool  // VMs, by machine
+	made             map[string]types.UID        // the machine of each VM, by provider ID
+	fellIll          map[string]bool             // machines whose Node has become unhealthy
+	askedAt          map[string]time.Time        // the last DeleteMachine call, by machine
+	requested        map[string]bool             // machines for which a VM was requested
+	freed            map[string]time.Time        // the deletion of the last pod of each volume
+	preserve         map[string]preserveState    // the last request of preservation, by machine
+	updated          map[string]bool             // machines whose update in place has begun
+	replaced         time.Time                   // when a machine was last neither Running nor Unknown
+	unconfirmedToken bool                        // a token may exist whose creation was not confirmed, or whose machine was deleted by force
+	unknownNode      string                      // the Node may join during the DeleteMachine call that deletes its VM
+	oldClass         bool                        // the pass began with an old view of the class
+	promise          promise                     // the bounds of the deployment
+	strangers        map[string]bool             // Nodes that are not those of any machine
+	touched          []string                    // writes to them
+	refused          map[string]driver.Operation // the last call, by machine, if its credentials were refused
 }
 
 func newJudge() judge {
 	return judge{
 		alive: map[string]map[string]bool{}, made: map[string]types.UID{}, fellIll: map[string]bool{},
-		askedAt: map[string]time.Time{}, freed: map[string]time.Time{}, preserve: map[string]preserveState{}, updated: map[string]bool{},
+		askedAt: map[string]time.Time{}, freed: map[string]time.Time{}, preserve: map[string]preserveState{}, updated: map[string]bool{}, requested: map[string]bool{},
+		refused: map[string]driver.Operation{},
 	}
 }
 
@@ -157,7 +164,7 @@ func (w *world) checkForce() {
 	now := w.clock.Now()
 	for _, m := range all[*v1alpha1.Machine](w.control, "machines") {
 		node := w.node(m.Labels[v1alpha1.NodeLabelKey])
-		if m.DeletionTimestamp.IsZero() || node == nil || m.Status.CurrentStatus.Phase != v1alpha1.MachineTerminating {
+		if m.DeletionTimestamp.IsZero() || node == nil || w.judge.strangers[node.Name] || m.Status.CurrentStatus.Phase != v1alpha1.MachineTerminating {
 			continue
 		}
 		due := m.DeletionTimestamp.Add(drainTimeout)
@@ -192,6 +199,8 @@ func (w *world) assess(s *site, write draintest.Write, by author) {
 	if w.scenario.rollout != nil {
 		w.assessRollout(write.Before, write.After)
 	}
+	w.assessStranger(write)
+	w.assessNeeded(write)
 	if write.Before == nil {
 		return
 	}
@@ -237,7 +246,9 @@ func (w *world) assessForeign(name string, before, after runtime.Object) {
 	if d, ok := before.(*v1alpha1.MachineDeployment); ok && d.Spec.RollbackTo != nil {
 		return // a rollback restores the annotations too
 	}
-	theirs := func(key string) bool { return strings.HasPrefix(key, "example.com/") }
+	theirs := func(key string) bool {
+		return strings.HasPrefix(key, "example.com/") && key != "example.com/generation"
+	} // which is in the template
 	for _, maps := range [][2]map[string]string{{was.GetLabels(), is.GetLabels()}, {was.GetAnnotations(), is.GetAnnotations()}} {
 		for key, value := range maps[0] {
 			if theirs(key) && maps[1][key] != value {
@@ -281,7 +292,7 @@ func (w *world) assessMachine(was, is *v1alpha1.Machine) {
 	if id := was.Spec.ProviderID; id != "" && is.Spec.ProviderID != id {
 		w.violate("provider ID of %s changed from %q to %q", was.Name, id, is.Spec.ProviderID)
 	}
-	if id := is.Spec.ProviderID; id != "" && w.judge.made[id] != is.UID {
+	if id := is.Spec.ProviderID; id != "" && id != was.Spec.ProviderID && w.judge.made[id] != is.UID {
 		w.violate("machine %s got %s, the VM of %q", is.Name, id, w.judge.made[id])
 	}
 	spec := *is.Spec.DeepCopy()
@@ -290,6 +301,7 @@ func (w *world) assessMachine(was, is *v1alpha1.Machine) {
 		w.violate("spec of %s changed", was.Name)
 	}
 	w.assessPhase(was, is)
+	w.assessSharedCause(was, is)
 	w.assessPreservation(was, is)
 	w.assessUpdate(was, is)
 }
@@ -389,6 +401,9 @@ func (w *world) checkReplaced() {
 
 // checkReleased checks that a released machine leaves neither VM nor side resources.
 func (w *world) checkReleased(m *v1alpha1.Machine) {
+	if force := m.DeletionTimestamp; force != nil && m.Labels[v1alpha1.LabelKeyForceDeletion] == "true" || force != nil && w.clock.Now().After(force.Add(drainTimeout)) {
+		w.judge.unconfirmedToken = w.judge.unconfirmedToken || w.clock.Now().After(force.Add(time.Minute)) // then a token may be left
+	}
 	left := w.cloud.Snapshot().Of(m.Name)
 	for _, v := range left.VMs {
 		if v.DeletedAt.IsZero() {
@@ -428,7 +443,7 @@ func (w *world) checkRest() {
 	}
 	w.checkDeployed()
 	for _, node := range all[*corev1.Node](w.target, "nodes") {
-		if w.machine(node.Name) == nil {
+		if w.machine(node.Name) == nil && node.Name != w.judge.unknownNode {
 			w.violate("at the end node %s has no machine", node.Name)
 		}
 	}
@@ -440,7 +455,8 @@ func (w *world) checkRest() {
 		}
 	}
 	class := stored[*v1alpha1.MachineClass](w.control, "machineclasses", keyOf(ns, "small"))
-	if guarded(class, v1alpha1.MCMFinalizerName) != (len(machines) > 0) {
+	named := len(all[*v1alpha1.MachineDeployment](w.control, "machinedeployments")) > 0 || slices.ContainsFunc(all[*v1alpha1.MachineSet](w.control, "machinesets"), func(s *v1alpha1.MachineSet) bool { return s.Spec.Template.Spec.Class.Name == class.Name })
+	if guarded(class, v1alpha1.MCMFinalizerName) != (len(machines) > 0 || named) {
 		w.violate("at the end: %d machines, and finalizers %v on their class", len(machines), class.Finalizers)
 	}
 	secret := stored[*corev1.Secret](w.control, "secrets", keyOf(ns, "small"))

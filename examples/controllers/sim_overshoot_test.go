@@ -32,7 +32,7 @@ func TestOvershoot_ScaledAtAnyTime_IsNeverFrozen(t *testing.T) {
 	t.Parallel()
 	fewerCollections(t)
 	count := 200
-	if testing.Short() || raced {
+	if testing.Short() {
 		count = 20
 	}
 	synctest.Test(t, func(t *testing.T) {

@@ -30,8 +30,9 @@ type process struct {
 	caches       []*informer
 	safety       *overshoots // only decides
 	stopping     bool
-	late         int               // calls after the end of the context
-	lastVersions map[string]string // versions of its last writes, by machine
+	late         int                     // calls after the end of the context
+	lastVersions map[string]string       // versions of its last writes, by machine
+	unended      map[string]*unendedCall // driver calls that have not ended, by machine
 }
 
 // begin begins a process: it lists all objects, and then watches.
@@ -40,7 +41,7 @@ func (w *world) begin() {
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	queues := map[string]*handQueue{}
 	cfg := Config{
-		Machines: machineClient{w.machines, p}, Control: coreClient{w.secrets, p, w.control}, Driver: cloudCalls{p},
+		Machines: machineClient{w.machines, p}, Control: coreClient{w.secrets, p, w.control}, Driver: p.driver(),
 		Policy: w.policy, Clock: wrongClock{w.clock, w.scenario.clockAhead}, Workers: 1, Random: w.chance, Observe: w.note, Events: eventLog{w: w}, parallel: 1,
 		uncaught: true, Guard: w.scenario.guard,
 		newQueue: func(kind string) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
@@ -136,7 +137,7 @@ func (p *process) pass(l *loop, q *handQueue, key cache.ObjectName) {
 	defer func() {
 		switch r := recover(); {
 		case r == nil:
-		case r == any(errCrash):
+		case crashed(r):
 			p.w.end()
 		default:
 			panic(r)
@@ -154,6 +155,7 @@ func (p *process) pass(l *loop, q *handQueue, key cache.ObjectName) {
 	q.chosen = key
 	w.last = Note{}
 	l.next(p.ctx)
+	w.checkCaches()
 	w.collect(ours)
 	if p.stopping {
 		w.end()

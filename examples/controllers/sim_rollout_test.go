@@ -73,11 +73,12 @@ func anyRollout(rng *rand.Rand) *rollout {
 }
 
 // randomRollout is a rollout with random faults. A new process has no expectations, and its first
-// lists are never old.
+// lists may be old.
 func randomRollout(seed uint64, verbose bool) *world {
 	rng := rand.New(rand.NewPCG(seed, 2))
 	s := scenario{name: "random rollout", joins: true, deployment: true, rollout: anyRollout(rng), cloud: anyCloud(rng)}
 	s.pods, s.foreignFinalizers = max(0, rng.IntN(6)-3), rng.IntN(3) == 0
+	s.oldLists = rng.IntN(2) == 0
 	return play(s, rng, randomFaults(rng), verbose)
 }
 

@@ -45,26 +45,32 @@ type scenario struct {
 	unlabeled                  bool          // the template of the deployment has no label "name"
 	guard                      safety.GuardPolicy
 	preserve                   []preserveRequest
-	preserveNode               bool     // the annotation is set on the Node
-	rollout                    *rollout // nil for machines without a deployment
-	updates                    bool     // machines are updated in place
+	preserveNode               bool        // the annotation is set on the Node
+	rollout                    *rollout    // nil for machines without a deployment
+	wrong                      *wrongClass // nil for a class that is right
+	updates                    bool        // machines are updated in place
 	updateAfter                time.Duration
 	updateFails                bool // the first update fails
 	foreignFinalizers          bool
 	oldLists                   bool          // the first lists of a process may be old
+	unended                    bool          // driver calls may not end
 	clockAhead                 time.Duration // how far the clock of the controllers is ahead of the API servers
 	cloud                      drivertest.CloudOptions
 }
 
 func (s scenario) String() string {
-	return fmt.Sprintf("%s, rollout %v, volumes %t detached after %s, of a deployment %t, preservation %v on the node %t, updates %t failing %t: %d machines, target %t, deleted after %s, or %s after running, %d pods, foreign finalizers %t, old lists %t, lag %s, boot %s, shutdown %s, initialized %t",
-		s.name, s.rollout, s.volumes, s.detach, s.deployment, s.preserve, s.preserveNode, s.updates, s.updateFails, s.machines, !s.noTarget, s.deleteAfter, s.deleteRunning, s.pods, s.foreignFinalizers, s.oldLists, s.cloud.Lag, s.cloud.BootTime, s.cloud.ShutdownTime,
+	return fmt.Sprintf("%s, rollout %v, %s, volumes %t detached after %s, of a deployment %t, preservation %v on the node %t, updates %t failing %t: %d machines, target %t, deleted after %s, or %s after running, %d pods, foreign finalizers %t, old lists %t, lag %s, boot %s, shutdown %s, initialized %t",
+		s.name, s.rollout, s.wrong, s.volumes, s.detach, s.deployment, s.preserve, s.preserveNode, s.updates, s.updateFails, s.machines, !s.noTarget, s.deleteAfter, s.deleteRunning, s.pods, s.foreignFinalizers, s.oldLists, s.cloud.Lag, s.cloud.BootTime, s.cloud.ShutdownTime,
 		s.cloud.NeedsInitialization)
 }
 
 // play runs a scenario to its end, and then deletes all machines.
 func play(s scenario, rng *rand.Rand, at plan, verbose bool) *world {
-	w := newWorld(s, rng, at, verbose)
+	return newWorld(s, rng, at, verbose).playOn()
+}
+
+// playOn runs a new world to its end, and then deletes all machines.
+func (w *world) playOn() *world {
 	if w.run(); len(w.violations) == 0 {
 		w.checkRest()
 	}
@@ -215,7 +221,7 @@ func playAll(t *testing.T, name string, count int, random func(seed uint64, verb
 	}
 	fewerCollections(t)
 	const shards = 4
-	if testing.Short() || raced {
+	if testing.Short() {
 		count /= 20
 	}
 	if *countFlag > 0 {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,7 @@ type world struct {
 	rng      *rand.Rand // nil for a fixed order
 	even     *rand.Rand // for names in a fixed order
 	clock    *clocktesting.FakeClock
+	turn     sync.Mutex // of the goroutine of a driver call that does not end
 	scenario scenario
 	plan     plan
 	policy   machine.Policy
@@ -42,6 +44,7 @@ type world struct {
 	secrets  kubernetes.Interface // for other clients
 	nodes    kubernetes.Interface // for other clients
 
+	began   time.Time // the begin of the simulation
 	process *process
 	beginAt time.Time // the begin of the next process
 	calls   int
@@ -55,6 +58,7 @@ type world struct {
 
 	joined       map[string]bool // provider IDs
 	bound        bool            // the late pod was bound
+	lies         map[string]bool // machines whose living VM the provider does not find
 	cloudChanged bool            // the cloud has changed
 	judge        judge
 	verbose      bool
@@ -62,8 +66,9 @@ type world struct {
 	events       []string                    // events of deployments
 	onWrite      func(write draintest.Write) // set by a test
 	violations   []string
-	fault        int       // the number of faults
-	calmFrom     time.Time // the end of the last fault
+	unended      []*unendedCall // driver calls that did not end
+	fault        int            // the number of faults
+	calmFrom     time.Time      // the end of the last fault
 }
 
 // timedAction is an action of other clients at a time.
@@ -85,7 +90,7 @@ const ns = "shoot"
 func newWorld(s scenario, rng *rand.Rand, at plan, verbose bool) *world {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
 	w := &world{
-		rng: rng, even: rand.New(rand.NewPCG(1, 1)), clock: clocktesting.NewFakeClock(start), scenario: s, plan: at, verbose: verbose, joined: map[string]bool{}, judge: newJudge(),
+		rng: rng, even: rand.New(rand.NewPCG(1, 1)), clock: clocktesting.NewFakeClock(start), scenario: s, plan: at, verbose: verbose, joined: map[string]bool{}, judge: newJudge(), began: start,
 	}
 	w.policy = machine.DefaultPolicy()
 	w.policy.DrainTimeout, w.policy.PreserveTimeout = drainTimeout, preserveTime
@@ -108,7 +113,7 @@ func (w *world) prepare() {
 	class, secret := w.cloud.MachineClass(ns, "small"), w.cloud.Secret(ns, "small")
 	foreign(&class.ObjectMeta)
 	foreign(&secret.ObjectMeta)
-	must(w.control.cluster.Add(class, secret))
+	w.addClass(class, secret)
 	if w.scenario.rollout != nil {
 		w.deploy()
 	}
@@ -214,6 +219,7 @@ func (w *world) collect(by author) {
 		for _, write := range writes {
 			w.logf("      %s: %s", map[author]string{ours: "controllers", others: "others"}[by], write)
 			w.assess(s, write, by)
+			w.assessUnended(write, by)
 			s.add(write, w.clock.Now().Add(w.latency()))
 			w.react(write)
 		}
@@ -365,6 +371,8 @@ func (w *world) live() {
 	}
 	w.checkForce()
 	w.checkReplaced()
+	w.checkUnrequested()
+	w.checkCorrected()
 }
 
 // machineFor returns the name of the machine that a call is about.

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -60,8 +61,8 @@ func (s *targetOutage) node(ctx context.Context, cfg *Config, providerID, name s
 }
 
 // lookForNode reads a Node from the API server and puts it into the observation.
-func (r *machineReconciler) lookForNode(ctx context.Context, in *machine.Observation, a machine.LookForNode) error {
-	view, err := r.outage.node(ctx, r.cfg, in.Machine.Spec.ProviderID, a.NodeName)
+func (r *machineReconciler) lookForNode(ctx context.Context, in *machine.Observation, a machinist.Refresh) error {
+	view, err := r.outage.node(ctx, r.cfg, in.Machine.Spec.ProviderID, a.Name)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()

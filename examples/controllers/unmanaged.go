@@ -25,6 +25,7 @@ type unmanaged struct {
 	cfg      *Config
 	nodes    corelisters.NodeLister
 	machines listers.MachineLister
+	synced   func() bool
 	state    safety.UnmanagedState // passes do not run concurrently
 }
 
@@ -35,7 +36,7 @@ const markDelay = 5 * time.Second
 // newUnmanaged returns the controller. It needs a target cluster.
 func newUnmanaged(cfg *Config, c *caches) *unmanaged {
 	nodes, machines := c.target.Core().V1().Nodes(), c.machines.Machine().V1alpha1().Machines()
-	r := &unmanaged{cfg: cfg, nodes: nodes.Lister(), machines: machines.Lister()}
+	r := &unmanaged{cfg: cfg, nodes: nodes.Lister(), machines: machines.Lister(), synced: c.nodesSynced}
 	r.loop = newLoop(cfg, "unmanaged", r.pass)
 	soon := func() { r.queue.AddAfter(cache.ObjectName{}, markDelay) }
 	cfg.freeze.wake = append(cfg.freeze.wake, soon)
@@ -58,7 +59,8 @@ func markChanged(before, after *corev1.Node) bool {
 	_, was := before.Annotations[v1alpha1.NotManagedByMCM]
 	_, is := after.Annotations[v1alpha1.NotManagedByMCM]
 	return was != is || before.Spec.ProviderID != after.Spec.ProviderID ||
-		before.Labels[v1alpha1.MachineNameLabelKey] != after.Labels[v1alpha1.MachineNameLabelKey]
+		before.Labels[v1alpha1.MachineNameLabelKey] != after.Labels[v1alpha1.MachineNameLabelKey] ||
+		before.Annotations[v1alpha1.MachineUIDAnnotation] != after.Annotations[v1alpha1.MachineUIDAnnotation]
 }
 
 // pass decides about all Nodes. The next pass repeats failed writes.
@@ -72,7 +74,7 @@ func (r *unmanaged) pass(ctx context.Context, _ cache.ObjectName) (time.Time, er
 		return time.Time{}, err
 	}
 	in := safety.UnmanagedObservation{
-		Nodes: nodes, Machines: machines, Complete: true, // the caches were synced before the first pass
+		Nodes: nodes, Machines: machines, Complete: r.synced(),
 		Frozen: r.cfg.freeze.now().Frozen,
 	}
 	state, d := safety.StepUnmanaged(r.state, in, safety.UnmanagedPolicy{Timeout: r.cfg.Policy.CreationTimeout}, r.cfg.Clock.Now())

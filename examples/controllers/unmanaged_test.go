@@ -5,6 +5,8 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,6 +28,7 @@ type nodeHarness struct {
 	t      *testing.T
 	cfg    *Config
 	target *draintest.Cluster
+	mu     sync.Mutex // of the fields below, which the loop writes
 	passes int
 	failed []Note
 }
@@ -38,6 +41,8 @@ func newNodeHarness(t *testing.T) *nodeHarness {
 		Namespace: ns, Machines: machines, Control: control.Client(), Target: r.target.Client(), Policy: machine.DefaultPolicy(),
 		Driver: drivertest.NewCloud(drivertest.CloudOptions{}),
 		Observe: func(n Note) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
 			r.passes++
 			if n.Err != nil {
 				r.failed = append(r.failed, n)
@@ -46,6 +51,13 @@ func newNodeHarness(t *testing.T) *nodeHarness {
 	}
 	require.NoError(t, r.cfg.complete())
 	return r
+}
+
+// told returns the number of passes and those that failed.
+func (r *nodeHarness) told() (passes int, failed []Note) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.passes, slices.Clone(r.failed)
 }
 
 // start runs the loop until the test ends.
@@ -64,6 +76,13 @@ func (r *nodeHarness) join(name string) {
 	_, err := r.cfg.Target.CoreV1().Nodes().Create(r.t.Context(), &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{"example.com/theirs", v1alpha1.NodeFinalizerName}}, Spec: corev1.NodeSpec{ProviderID: "sim:///" + name},
 	}, metav1.CreateOptions{})
+	require.NoError(r.t, err)
+}
+
+// prove writes the name of a machine to its Node, as the controller of the machine does.
+func (r *nodeHarness) prove(machine, node string) {
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, v1alpha1.MachineNameLabelKey, machine)
+	_, err := r.cfg.Target.CoreV1().Nodes().Patch(r.t.Context(), node, types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(r.t, err)
 }
 
@@ -101,16 +120,21 @@ func TestUnmanaged_NodeJoinedByHand_MarkedAtTheTimeoutAndUnmarkedWithItsMachine(
 		require.Contains(t, r.node("n").Finalizers, v1alpha1.NodeFinalizerName)
 		time.Sleep(6 * time.Minute)
 		require.Equal(t, []string{"example.com/theirs"}, r.node("n").Finalizers, "it can be deleted")
-		passes := r.passes
+		passes, _ := r.told()
 		time.Sleep(time.Hour)
-		require.Equal(t, passes, r.passes, "nothing is to be done")
+		now, _ := r.told()
+		require.Equal(t, passes, now, "nothing is to be done")
 
 		r.create("m", "n")
+		time.Sleep(markDelay + time.Second)
+		require.True(t, r.marked("n"), "a user can make a machine name any Node")
+		r.prove("m", "n")
 		time.Sleep(markDelay + time.Second)
 		require.False(t, r.marked("n"), "its machine has appeared")
 		require.False(t, r.marked("other"))
 		require.Contains(t, r.node("other").Finalizers, v1alpha1.NodeFinalizerName)
-		require.Empty(t, r.failed)
+		_, failed := r.told()
+		require.Empty(t, failed)
 	})
 }
 
@@ -130,9 +154,11 @@ func TestUnmanaged_ConcurrentWritesToTheNode_AreKept(t *testing.T) {
 		require.True(t, r.marked("n"))
 		require.Len(t, r.node("n").Annotations, kubelet+2)
 		r.create("m", "n")
+		r.prove("m", "n")
 		time.Sleep(markDelay + time.Second)
 		require.Len(t, r.node("n").Annotations, kubelet+1)
-		require.Empty(t, r.failed, "a patch of one key has no conflict")
+		_, failed := r.told()
+		require.Empty(t, failed, "a patch of one key has no conflict")
 	})
 }
 
@@ -147,7 +173,8 @@ func TestUnmanaged_OneNodeFails_OthersAreMarked(t *testing.T) {
 		time.Sleep(20*time.Minute + 30*time.Second)
 		require.False(t, r.marked("a"))
 		require.True(t, r.marked("b") && r.marked("c"))
-		require.NotEmpty(t, r.failed)
+		_, failed := r.told()
+		require.NotEmpty(t, failed)
 		r.target.ClearFaults()
 		time.Sleep(2 * time.Minute)
 		require.True(t, r.marked("a"), "it is retried")
@@ -177,6 +204,7 @@ func TestUnmanaged_ManyNodesJoin_OnePass(t *testing.T) {
 			r.create(fmt.Sprint("m-", i), fmt.Sprint("n-", i))
 		}
 		time.Sleep(markDelay + time.Second)
-		require.Equal(t, 1, r.passes)
+		passes, _ := r.told()
+		require.Equal(t, 1, passes)
 	})
 }

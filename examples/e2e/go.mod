@@ -3,6 +3,7 @@ module github.com/machinist-dev/machinist/examples/e2e
 go 1.26.0
 
 require (
+	github.com/google/go-cmp v0.7.0
 	github.com/machinist-dev/machinist v0.0.0
 	github.com/machinist-dev/machinist/examples v0.0.0-00010101000000-000000000000
 	github.com/prometheus/common v0.67.4
@@ -79,7 +80,6 @@ require (
 	github.com/golang-jwt/jwt/v5 v5.3.0 // indirect
 	github.com/golang/snappy v1.0.0 // indirect
 	github.com/google/gnostic-models v0.7.0 // indirect
-	github.com/google/go-cmp v0.7.0 // indirect
 	github.com/google/s2a-go v0.1.9 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/googleapis/enterprise-certificate-proxy v0.3.6 // indirect

@@ -81,7 +81,7 @@ func report(v view, p pace, now time.Time, out *plan) {
 	after := v.node.DeepCopy()
 	describe(after)
 	setConditions(&after.Status, !due.After(now), now)
-	if !equality.Semantic.DeepEqual(v.node, after) {
+	if !maps.Equal(v.node.Annotations, after.Annotations) || !equality.Semantic.DeepEqual(v.node.Status, after.Status) {
 		out.do(reportNode{v.node, after})
 	}
 	if !due.After(now) {

@@ -40,7 +40,7 @@ func start(v view, pod *corev1.Pod, p pace, now time.Time, out *plan) {
 	} else {
 		setRunning(after, v, now)
 	}
-	if !equality.Semantic.DeepEqual(pod, after) {
+	if !equality.Semantic.DeepEqual(pod.Status, after.Status) {
 		out.do(reportPod{pod, after})
 	}
 }
@@ -50,7 +50,7 @@ func start(v view, pod *corev1.Pod, p pace, now time.Time, out *plan) {
 func update(pod *corev1.Pod, now time.Time, out *plan) {
 	after := pod.DeepCopy()
 	setReady(after, true, "", now)
-	if !equality.Semantic.DeepEqual(pod, after) {
+	if !equality.Semantic.DeepEqual(pod.Status, after.Status) {
 		out.do(reportPod{pod, after})
 	}
 }

@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/Masterminds/semver/v3 v3.2.1
+	github.com/google/go-cmp v0.7.0
 	github.com/machinist-dev/machinist v0.0.0
 	github.com/machinist-dev/machinist/examples v0.0.0
 	github.com/prometheus/client_golang v1.22.0

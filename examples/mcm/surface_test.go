@@ -94,17 +94,19 @@ var (
 
 // Nodes.
 var (
-	_ wait.Backoff                                                                              = nodeops.Backoff
-	_ func(*corev1.Node, corev1.NodeCondition) *corev1.Node                                     = nodeops.AddOrUpdateCondition
-	_ func(*corev1.Node, corev1.NodeConditionType) *corev1.NodeCondition                        = nodeops.GetCondition
-	_ func(context.Context, kubernetes.Interface, string, *corev1.Node, *corev1.Node) error     = nodeops.UpdateNodeConditions
-	_ func(context.Context, kubernetes.Interface, string, *corev1.Node, *corev1.Node) error     = nodeops.UpdateNodeTaints
-	_ func(context.Context, kubernetes.Interface, string, ...*corev1.Taint) error               = nodeops.AddOrUpdateTaintOnNode
-	_ func(context.Context, kubernetes.Interface, string, *corev1.Node, ...*corev1.Taint) error = nodeops.RemoveTaintOffNode
-	_ func([]corev1.Taint, *corev1.Taint) bool                                                  = taints.TaintExists
-	_ func([]corev1.Taint, *corev1.Taint) ([]corev1.Taint, bool)                                = taints.DeleteTaint
-	_ func([]corev1.Taint, string) ([]corev1.Taint, bool)                                       = taints.DeleteTaintsByKey
-	_ func(*drain.Options, context.Context) error                                               = (*drain.Options).RunDrain
+	_ wait.Backoff                                                                                                 = nodeops.Backoff
+	_ func(*corev1.Node, corev1.NodeCondition) *corev1.Node                                                        = nodeops.AddOrUpdateCondition
+	_ func(*corev1.Node, corev1.NodeConditionType) *corev1.NodeCondition                                           = nodeops.GetCondition
+	_ func(context.Context, kubernetes.Interface, string, *corev1.Node, *corev1.Node) error                        = nodeops.UpdateNodeConditions
+	_ func(context.Context, kubernetes.Interface, string, *corev1.Node, *corev1.Node) error                        = nodeops.UpdateNodeTaints
+	_ func(context.Context, kubernetes.Interface, string, ...*corev1.Taint) error                                  = nodeops.AddOrUpdateTaintOnNode
+	_ func(context.Context, kubernetes.Interface, string, corev1.NodeCondition) error                              = nodeops.AddOrUpdateConditionsOnNode
+	_ func(context.Context, kubernetes.Interface, string, corev1.NodeConditionType) (*corev1.NodeCondition, error) = nodeops.GetNodeCondition
+	_ func(context.Context, kubernetes.Interface, string, *corev1.Node, ...*corev1.Taint) error                    = nodeops.RemoveTaintOffNode
+	_ func([]corev1.Taint, *corev1.Taint) bool                                                                     = taints.TaintExists
+	_ func([]corev1.Taint, *corev1.Taint) ([]corev1.Taint, bool)                                                   = taints.DeleteTaint
+	_ func([]corev1.Taint, string) ([]corev1.Taint, bool)                                                          = taints.DeleteTaintsByKey
+	_ func(*drain.Options, context.Context) error                                                                  = (*drain.Options).RunDrain
 	_ func(
 		kubernetes.Interface, *semver.Version, time.Duration, int32, time.Duration, time.Duration, string, int, bool, bool, bool, bool,
 		io.Writer, io.Writer, driver.Driver, corelisters.PersistentVolumeClaimLister, corelisters.PersistentVolumeLister,

@@ -18,5 +18,8 @@
 // it. Lines that begin with -- are read from the history of the cluster. The demo fails
 // if the history does not contain what they say.
 //
+// The clock of the demo is faster than real time, and stands still while the program works, so that
+// the load of the computer changes only how long the demo takes.
+//
 // Exit status 0 means success, 1 a failed check, 2 invalid flags or manifests.
 package main

@@ -37,8 +37,8 @@ func driverFaults() []drivertest.Fault {
 	}
 }
 
-// apiFaults returns the faults of requests. Lease renewals have none, because they are so frequent
-// on the clock of the demo that hardly any watch would stay open.
+// apiFaults returns the faults of requests. Lease renewals have none, because a Node whose Lease is
+// not renewed becomes Unknown.
 func apiFaults() []draintest.Fault {
 	faults := []draintest.Fault{
 		{Kind: draintest.Conflict, Verb: "update", Probability: 0.05},
@@ -48,10 +48,21 @@ func apiFaults() []draintest.Fault {
 		{Kind: draintest.InternalError, Verb: "delete", Probability: 0.03},
 		{Kind: draintest.TooManyRequests, Verb: "update", Probability: 0.02, RetryAfter: time.Second},
 		{Kind: draintest.Unavailable, Verb: "get", Probability: 0.02},
-		{Kind: draintest.DropWatches, Verb: "update", Probability: 0.01},
 	}
+	notLease := func(c draintest.Call) bool { return c.Resource.Resource != "leases" }
 	for i := range faults {
-		faults[i].Match = func(c draintest.Call) bool { return c.Resource.Resource != "leases" }
+		faults[i].Match = notLease
 	}
-	return faults
+	var dropped time.Time
+	return append(faults, draintest.Fault{Kind: draintest.DropWatches, Verb: "update", Match: func(c draintest.Call) bool {
+		if !notLease(c) || c.Time.Sub(dropped) < watchTime {
+			return false
+		}
+		dropped = c.Time
+		return true
+	}})
 }
+
+// watchTime is how long watches stay open. On the default clock it is the second of real time after
+// which client-go opens a closed watch without a pause.
+const watchTime = time.Minute

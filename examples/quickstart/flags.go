@@ -40,7 +40,7 @@ func parseFlags(args []string, out io.Writer) (settings, error) {
 	fs.StringVar(&s.file, "f", "", "`file` with manifests in the format of kubectl get -o yaml, or - for standard input (default: a built-in manifest)")
 	fs.IntVar(&s.replicas, "replicas", 3, "initial `number` of machines")
 	fs.Int64Var(&s.seed, "seed", 1, "`seed` of names and faults")
-	fs.Float64Var(&s.speed, "speed", 60, "`factor` by which the clock is faster than real time")
+	fs.Float64Var(&s.speed, "speed", 60, "`factor` by which the clock is faster than real time, at most")
 	fs.BoolVar(&s.faults, "faults", false, "inject random failures of the provider and the API servers")
 	fs.BoolVar(&s.verbose, "v", false, "print every decision with actions, and its reason")
 	fs.DurationVar(&s.timeout, "timeout", 10*time.Minute, "stop with an error after this `duration` of real time")

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -19,13 +20,14 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := quickstart(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	status := quickstart(ctx, os.Args[1:], os.Stdout, os.Stderr, working)
 	stop()
 	os.Exit(status)
 }
 
-// quickstart runs the demo until its end or the end of the context, and returns the exit status.
-func quickstart(ctx context.Context, args []string, out, errOut io.Writer) int {
+// quickstart runs the demo until its end or the end of the context, and returns the exit status. The
+// clock of the demo stands still while working returns true.
+func quickstart(ctx context.Context, args []string, out, errOut io.Writer, working func() bool) int {
 	s, err := parseFlags(args, out)
 	if errors.Is(err, flag.ErrHelp) {
 		return 0
@@ -40,13 +42,13 @@ func quickstart(ctx context.Context, args []string, out, errOut io.Writer) int {
 		_, _ = fmt.Fprintf(errOut, "quickstart: %s\n", oneLine(err))
 		return 2
 	}
-	if !s.verbose { // informers log every fault
-		klog.SetLogger(logr.Discard())
+	if !s.verbose {
+		quiet()
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("not finished after %s", s.timeout))
 	defer cancel()
 	began := time.Now()
-	summary, err := run(ctx, s, m, out)
+	summary, err := run(ctx, s, m, out, working)
 	if err != nil {
 		_, _ = fmt.Fprintf(errOut, "quickstart: %s\n", err)
 		return 1
@@ -55,14 +57,17 @@ func quickstart(ctx context.Context, args []string, out, errOut io.Writer) int {
 	return 0
 }
 
+// quiet discards the log of client-go, because informers log every fault.
+var quiet = sync.OnceFunc(func() { klog.SetLogger(logr.Discard()) })
+
 // run runs and checks the scenario, and returns a summary in one line.
-func run(ctx context.Context, s settings, m *manifests, out io.Writer) (string, error) {
+func run(ctx context.Context, s settings, m *manifests, out io.Writer, working func() bool) (string, error) {
 	for _, d := range m.deployments {
 		if s.file == "" || s.replicasGiven {
 			d.Spec.Replicas = int32(s.replicas) //nolint:gosec // bounded by the flag
 		}
 	}
-	return perform(ctx, newWorld(s, m.provider()), s, m, out)
+	return perform(ctx, newWorld(s, m.provider(), working), s, m, out)
 }
 
 // perform runs the scenario in a world.

@@ -94,7 +94,10 @@ func (m *manifests) decode(decoder runtime.Decoder, doc []byte) error {
 		return nil
 	}
 	object, _, err := decoder.Decode(doc, nil, nil)
-	if err != nil {
+	switch {
+	case runtime.IsStrictDecodingError(err):
+		return fmt.Errorf("%w: correct the name of the field, or delete the field", err)
+	case err != nil:
 		return err
 	}
 	switch o := object.(type) {

@@ -30,6 +30,7 @@ type progress struct {
 	height  int // the height of the terminal
 	width   int
 	began   time.Time
+	looked  string // the version of the control cluster at the last look
 
 	mu     sync.Mutex
 	out    io.Writer
@@ -144,6 +145,10 @@ func (p *progress) watch(ctx context.Context) (wait func()) {
 
 // look prints what has changed.
 func (p *progress) look(ctx context.Context) {
+	version := p.w.version()
+	if version == p.looked {
+		return
+	}
 	api := p.w.machines.MachineV1alpha1()
 	machines, err := api.Machines(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil { // an injected fault: the next look repeats it
@@ -155,6 +160,7 @@ func (p *progress) look(ctx context.Context) {
 	}
 	slices.SortFunc(machines.Items, func(a, b v1alpha1.Machine) int { return cmp.Compare(a.Name, b.Name) })
 	slices.SortFunc(sets.Items, func(a, b v1alpha1.MachineSet) int { return cmp.Compare(a.Name, b.Name) })
+	p.looked = version
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.live {

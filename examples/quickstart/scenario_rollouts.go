@@ -204,24 +204,15 @@ func (p picky) CreateMachine(ctx context.Context, req *driver.CreateMachineReque
 	return p.Driver.CreateMachine(ctx, req)
 }
 
-// updatesInPlace updates the machines in place to another class. The chapter takes an update for
-// every machine, one after the other.
+// updatesInPlace updates the machines in place to another class. The chapter takes four
+// updates, one after the other.
 func (s *scenario) updatesInPlace() chapter {
 	var before []string
 	return chapter{
 		title: "update the machines in place",
 		do: func(ctx context.Context) error {
 			before = s.vms()
-			one, none := intstr.FromInt32(1), intstr.FromInt32(0)
-			if err := s.changeAll(ctx, func(d *v1alpha1.MachineDeployment) {
-				d.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{
-					Type: v1alpha1.InPlaceUpdateMachineDeploymentStrategyType,
-					InPlaceUpdate: &v1alpha1.InPlaceUpdateMachineDeployment{
-						UpdateConfiguration: v1alpha1.UpdateConfiguration{MaxSurge: &one, MaxUnavailable: &none},
-						OrchestrationType:   v1alpha1.OrchestrationTypeAuto,
-					},
-				}
-			}); err != nil {
+			if err := s.changeAll(ctx, func(d *v1alpha1.MachineDeployment) { d.Spec.Strategy = inPlace() }); err != nil {
 				return err
 			}
 			return s.rollTo(ctx, "v4")
@@ -230,11 +221,31 @@ func (s *scenario) updatesInPlace() chapter {
 		facts: func([]*lifecycle) ([]string, error) {
 			after := s.vms()
 			kept := slices.DeleteFunc(slices.Clone(before), func(vm string) bool { return !slices.Contains(after, vm) })
-			if fewest := len(before) - len(s.m.deployments); len(kept) < fewest { // each deployment may replace one by its surge machine
+			fewest := len(before)
+			for _, d := range s.m.deployments { // each deployment may replace machines by its surge machines
+				bounds, err := deployment.BoundsOf(&v1alpha1.MachineDeployment{Spec: v1alpha1.MachineDeploymentSpec{Replicas: d.Spec.Replicas, Strategy: inPlace()}})
+				if err != nil {
+					return nil, err
+				}
+				fewest -= int(bounds.Surge)
+			}
+			if len(kept) < fewest {
 				return nil, fmt.Errorf("%d VMs were kept, want at least %d", len(kept), fewest)
 			}
 			says, err := s.allOf("v4")
 			return append([]string{fmt.Sprintf("%d of %d VMs were kept", len(kept), len(before))}, says...), err
+		},
+	}
+}
+
+// inPlace is a strategy of updates in place, a quarter of the machines at a time.
+func inPlace() v1alpha1.MachineDeploymentStrategy {
+	quarter, none := intstr.FromString("25%"), intstr.FromInt32(0)
+	return v1alpha1.MachineDeploymentStrategy{
+		Type: v1alpha1.InPlaceUpdateMachineDeploymentStrategyType,
+		InPlaceUpdate: &v1alpha1.InPlaceUpdateMachineDeployment{
+			UpdateConfiguration: v1alpha1.UpdateConfiguration{MaxSurge: &quarter, MaxUnavailable: &none},
+			OrchestrationType:   v1alpha1.OrchestrationTypeAuto,
 		},
 	}
 }

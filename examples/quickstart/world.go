@@ -4,7 +4,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"runtime/metrics"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
@@ -42,6 +46,10 @@ type world struct {
 	idle atomic.Bool
 	// away stops the answers of the API server of the Nodes.
 	away atomic.Bool
+	// working reports whether goroutines of the program run.
+	working func() bool
+	// watches is the largest number of watches that were open at a time.
+	watches int
 	// harmed are the machines that the scenario makes unavailable, with the version of
 	// the control cluster at that time.
 	harmed map[types.UID]string
@@ -62,8 +70,8 @@ const (
 	nodeGrace     = 20 * time.Second // the grace period of silent Nodes
 )
 
-func newWorld(s settings, provider string) *world {
-	w := &world{clock: newFastClock(s.speed), random: newRandom(s.seed), harmed: map[types.UID]string{}}
+func newWorld(s settings, provider string, working func() bool) *world {
+	w := &world{clock: newFastClock(s.speed), random: newRandom(s.seed), working: working, harmed: map[types.UID]string{}}
 	w.control, w.machines = machinetest.New(draintest.Options{Clock: w.clock, Seed: s.seed})
 	w.target = draintest.New(draintest.Options{Clock: w.clock, Seed: s.seed + 1})
 	w.secrets, w.nodes = w.control.Client(), w.target.Client()
@@ -80,25 +88,37 @@ func newWorld(s settings, provider string) *world {
 	w.policy.Settle = 2 * cloudLag
 	w.orphans, w.guard = safety.DefaultPolicy(), safety.DefaultGuardPolicy()
 	if s.failures() {
-		w.hurry(s.faults)
+		w.hurry()
 	}
 	return w
 }
 
-// hurry shortens the timeouts, so that machines fail soon. In real time the timeouts
-// stay long enough that healthy machines do not fail on a busy computer, or, with
-// faults, during an outage of a watch: client-go takes 1s to open it again.
-func (w *world) hurry(faults bool) {
-	patience := time.Millisecond
-	if faults {
-		patience *= 2
-	}
-	w.policy.CreationTimeout = w.clock.atLeast(40*time.Second, 1000*patience)
-	w.policy.HealthTimeout = w.clock.atLeast(15*time.Second, 300*patience)
-	w.policy.DrainTimeout = w.clock.atLeast(15*time.Second, 250*patience)
+// hurry shortens the timeouts, so that machines fail soon.
+func (w *world) hurry() {
+	w.policy.CreationTimeout = 40 * time.Second
+	w.policy.HealthTimeout = 15 * time.Second
+	w.policy.DrainTimeout = 15 * time.Second
+	w.policy.PreserveTimeout = 40 * time.Second
 	w.orphans.Grace, w.orphans.Period = 20*time.Second, 15*time.Second
-	w.freeze = safety.FreezePolicy{Timeout: w.clock.atLeast(15*time.Second, 250*patience), Period: w.clock.atLeast(20*time.Second, 300*patience)}
-	w.policy.PreserveTimeout = w.clock.atLeast(40*time.Second, 1000*patience)
+	w.freeze = safety.FreezePolicy{Timeout: 15 * time.Second, Period: 20 * time.Second}
+}
+
+// busy reports whether the clock has to stand still: while the program works, and while a watch is
+// closed. client-go opens it again after a pause in real time.
+func (w *world) busy() bool {
+	if w.working() {
+		return true
+	}
+	open := w.control.Watching("") + w.target.Watching("")
+	w.watches = max(w.watches, open)
+	return open < w.watches && !w.away.Load()
+}
+
+// working reports whether a goroutine other than its own runs or is ready to run.
+func working() bool {
+	goroutines := []metrics.Sample{{Name: "/sched/goroutines/running:goroutines"}, {Name: "/sched/goroutines/runnable:goroutines"}}
+	metrics.Read(goroutines)
+	return goroutines[0].Value.Uint64() > 1 || goroutines[1].Value.Uint64() > 0
 }
 
 // newRandom returns a source of random numbers that is safe for several goroutines.
@@ -115,16 +135,34 @@ func newRandom(seed int64) func() float64 {
 // run runs the clusters, the Nodes, the workload and the controllers until the context ends. It
 // returns the error of the controllers.
 func (w *world) run(ctx context.Context, pods int, budget bool, observe func(controllers.Note)) error {
-	var running sync.WaitGroup
-	defer running.Wait()
+	var passing, running sync.WaitGroup
+	ticking, stop := context.WithCancel(context.WithoutCancel(ctx))
+	passing.Go(func() { w.clock.run(ticking, w.busy) })
+	defer func() { // what still waits for the clock ends first
+		running.Wait()
+		stop()
+		passing.Wait()
+	}()
 	running.Go(func() { w.control.Run(ctx) })
 	running.Go(func() { w.target.Run(ctx) })
 	running.Go(func() { w.play(ctx, pods, budget) })
 	return controllers.Run(ctx, controllers.Config{
 		Random: w.random, Machines: w.machines, Control: w.secrets, Target: w.nodes, Clock: w.clock, Workers: 10, Observe: observe, Policy: w.policy, Orphans: w.orphans,
 		Freeze: w.freeze, Guard: w.guard,
-		Driver: driver.WithDeadline(picky{w.cloud}, driver.Timeouts{Default: w.clock.real(driverTimeout)}),
+		Driver: driver.Wrap(picky{w.cloud}, w.bounded),
 	})
+}
+
+// bounded is a call of the driver with a deadline on the clock of the demo.
+func (w *world) bounded(ctx context.Context, call string, run func(context.Context) error) error {
+	bounded, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer w.clock.AfterFunc(driverTimeout, cancel).Stop()
+	err := run(bounded)
+	if err == nil || bounded.Err() == nil || ctx.Err() != nil {
+		return err
+	}
+	return status.WrapError(codes.DeadlineExceeded, fmt.Sprintf("%s did not end within %s", call, driverTimeout), err)
 }
 
 // play simulates the Nodes and the workload. The next step repeats failed writes.
@@ -147,7 +185,7 @@ func (w *world) play(ctx context.Context, pods int, budget bool) {
 		_ = nodeLifecycle.Step(ctx)
 		select {
 		case <-ctx.Done():
-		case <-w.clock.After(500 * time.Millisecond):
+		case <-w.clock.After(time.Second):
 		}
 	}
 }

@@ -28,7 +28,7 @@ type Options struct {
 	Folder string
 	// Kubemark is the file name of the program kubemark of Kubernetes.
 	Kubemark string
-	// Cloud configures the simulated cloud.
+	// Cloud configures the simulated cloud. Its ProviderID is ignored: a kubelet has its own.
 	Cloud drivertest.CloudOptions
 	// Alive is the read end of a pipe. All kubelets are killed when its write end is closed, which
 	// the kernel does when the process that holds it ends. Nil means a pipe of this process.
@@ -87,6 +87,7 @@ func Open(o Options) (*Fleet, error) {
 	if err := os.MkdirAll(o.Folder, 0o700); err != nil {
 		return nil, err
 	}
+	o.Cloud.ProviderID = func(node string) string { return "kubemark://" + node } // that of its kubelets
 	f := &Fleet{options: o, Cloud: drivertest.NewCloud(o.Cloud), vms: map[string]*vm{}}
 	if err := f.reap(); err != nil {
 		return nil, fmt.Errorf("kubelets: %w", err)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/runner"
-	"github.com/machinist-dev/machinist/nodeops"
+	noderunner "github.com/machinist-dev/machinist/nodeops/runner"
 )
 
 // The exit status of a [Command].
@@ -135,7 +135,7 @@ func (c Command) carryOut(ctx context.Context, client kubernetes.Interface, o op
 		if len(plans) == 1 && !p.recordon {
 			continue
 		}
-		if _, err := nodeops.CordonNode(ctx, client, p.node, p.uid, o.cordon(), c.Clock.Now()); err != nil {
+		if _, err := noderunner.CordonNode(ctx, client, p.node, p.uid, o.cordon(), c.Clock.Now()); err != nil {
 			errs := []error{fmt.Errorf("node %s: cordon: %w", p.node, err)}
 			for _, done := range plans[:i] {
 				errs = append(errs, c.undo(ctx, runner.Executor{Client: client, Clock: c.Clock}, o, done))

@@ -3,6 +3,7 @@
 package conformance_test
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/stretchr/testify/require"
@@ -10,8 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
-	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -162,9 +163,15 @@ func nodesOfARollOut(w *world) {
 	write := func(before *corev1.Node, edit func(*corev1.Node)) (*corev1.Node, error) {
 		after := before.DeepCopy()
 		edit(after)
-		patch, err := deployment.WriteNode{Before: before, Node: after}.Patch()
+		base := before.DeepCopy()
+		base.UID, base.ResourceVersion = "", "" // they are preconditions
+		old, err := json.Marshal(base)
 		require.NoError(w.t, err)
-		return w.nodeAPI().Patch(w.ctx(), before.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+		changed, err := json.Marshal(after)
+		require.NoError(w.t, err)
+		patch, err := strategicpatch.CreateTwoWayMergePatch(old, changed, base)
+		require.NoError(w.t, err)
+		return w.nodeAPI().Patch(w.ctx(), before.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 	}
 	marked := func(n *corev1.Node) {
 		n.Annotations = map[string]string{v1alpha1.ClusterAutoscalerScaleDownDisabledByMCMAnnotationKey: "true"}

@@ -135,7 +135,8 @@ func (m *Manager) Launch(ctx context.Context) error {
 	}
 	p.cmd = exec.Command(m.program, append([]string{"--port=" + strconv.Itoa(port)}, m.flags...)...) //nolint:noctx // it outlives ctx
 	p.cmd.Stdout, p.cmd.Stderr = out, out
-	p.cmd.Env = []string{"HOME=" + m.env.folder} // nothing of ours leads it anywhere
+	detector := "KUBE_CACHE_MUTATION_DETECTOR"                                         // set by tests
+	p.cmd.Env = []string{"HOME=" + m.env.folder, detector + "=" + os.Getenv(detector)} // nothing else of ours leads it anywhere
 	p.cmd.SysProcAttr = bound()
 	if err := p.start(); err != nil {
 		return err

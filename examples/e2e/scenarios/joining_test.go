@@ -196,59 +196,62 @@ func TestBootstrapToken_ManyMachines_OneEach(t *testing.T) {
 	removeAll(t, s)
 }
 
-func TestMachine_UnknownClassKind_IsReported(t *testing.T) {
+// TestMachine_SecretMissing_IsReportedAndGoesOn has a class whose Secret does not exist. Its machine
+// says so, another one is deleted, and the first runs when the Secret exists.
+func TestMachine_SecretMissing_IsReportedAndGoesOn(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "invalid", fastOptions())
 	s.StartManager(t, "manager")
-	require.NoError(t, s.Class(t.Context(), "small"))
-	wrong := s.Machine("a", "small")
-	wrong.Spec.Class.Kind = "SpotClass"
-	create(t, s, wrong)
-	valid := func(m *v1alpha1.Machine) *corev1.NodeCondition {
-		i := slices.IndexFunc(m.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.MachineValid })
+	_, err := s.Machines.MachineV1alpha1().MachineClasses(s.Namespace).Create(t.Context(), s.Cloud.MachineClass(s.Namespace, "small"), metav1.CreateOptions{})
+	require.NoError(t, err)
+	create(t, s, s.Machine("a", "small"))
+	create(t, s, s.Machine("b", "small"))
+	requested := func(m *v1alpha1.Machine) *corev1.NodeCondition {
+		i := slices.IndexFunc(m.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.MachineVMRequested })
 		if i < 0 {
 			return nil
 		}
 		return &m.Status.Conditions[i]
 	}
-	s.Wait(t, patience, "the machine says what is wrong", func(ctx context.Context) (string, error) {
-		m, err := s.Machines.MachineV1alpha1().Machines(s.Namespace).Get(ctx, "a", metav1.GetOptions{})
-		if err != nil {
-			return "the machine", err
+	says := func(name string) env.Condition {
+		return func(ctx context.Context) (string, error) {
+			m, err := s.Machines.MachineV1alpha1().Machines(s.Namespace).Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return "the machine", err
+			}
+			if c := requested(m); c == nil || c.Status != corev1.ConditionFalse || !strings.Contains(c.Message, `secret "small" not found`) {
+				return fmt.Sprintf("it says %v", c), nil
+			}
+			return "", nil
 		}
-		if c := valid(m); c == nil || c.Status != corev1.ConditionFalse {
-			return "it says nothing of it", nil
-		}
-		return "", nil
-	})
-	c := valid(machine(t, s, "a"))
-	require.Contains(t, c.Message, "spec.class.kind")
-	require.Contains(t, c.Message, "SpotClass")
+	}
+	s.Wait(t, patience, "the machine says what is missing", says("a"))
+	s.Wait(t, patience, "and the other", says("b"))
 	s.Wait(t, patience, "an event says so, too", func(ctx context.Context) (string, error) {
 		list, err := s.Client.CoreV1().Events(s.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.kind=Machine,involvedObject.name=a"})
 		if err != nil {
 			return "nothing is known", err
 		}
 		for _, e := range list.Items {
-			if e.Type == corev1.EventTypeWarning && strings.Contains(e.Message, "SpotClass") {
+			if e.Type == corev1.EventTypeWarning && strings.Contains(e.Message, `secret "small" not found`) {
 				return "", nil
 			}
 		}
 		return fmt.Sprintf("none of %d events does", len(list.Items)), nil
 	})
+	require.NoError(t, s.Machines.MachineV1alpha1().Machines(s.Namespace).Delete(t.Context(), "b", metav1.DeleteOptions{}))
+	s.Wait(t, patience, "one without a VM needs no Secret to go", func(ctx context.Context) (string, error) {
+		_, err := s.Machines.MachineV1alpha1().Machines(s.Namespace).Get(ctx, "b", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		return "it is still there", err
+	})
 	require.True(t, s.Cloud.Snapshot().Empty(), "no VM is made")
 
-	// Mended, it lives as any other, and nothing of it is left.
-	_, err := s.Machines.MachineV1alpha1().Machines(s.Namespace).Patch(t.Context(), "a", mergePatch,
-		[]byte(`{"spec":{"class":{"kind":"`+v1alpha1.MachineClassKind+`"}}}`), metav1.PatchOptions{})
+	_, err = s.Client.CoreV1().Secrets(s.Namespace).Create(t.Context(), s.Cloud.Secret(s.Namespace, "small"), metav1.CreateOptions{})
 	require.NoError(t, err)
 	s.Wait(t, patience, "it runs", running(s, "a"))
-	s.Wait(t, patience, "nothing is wrong any more", func(ctx context.Context) (string, error) {
-		m, err := s.Machines.MachineV1alpha1().Machines(s.Namespace).Get(ctx, "a", metav1.GetOptions{})
-		if err != nil || valid(m) != nil && valid(m).Status != corev1.ConditionTrue {
-			return "it still says so", err
-		}
-		return "", nil
-	})
+	require.Nil(t, requested(machine(t, s, "a")), "nothing is missing any more")
 	removeAll(t, s)
 }

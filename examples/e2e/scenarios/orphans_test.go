@@ -115,12 +115,12 @@ func TestOrphans_ProviderListsWronglyForTenScans_DeletesNothing(t *testing.T) {
 		s.Wait(t, patience, "ten scans that list "+wrong.name, l.asked(10))
 		require.Zero(t, deletions(s), wrong.name)
 	}
-	s.Wait(t, patience, "the class is held", tells(s, "MachineClass", "small", "OrphansHeld"))
+	s.Wait(t, patience, "the class is held, and again with more VMs", tells(s, "MachineClass", "small", "OrphansHeld", "OrphansHeld"))
 
 	l.answer(nil)
 	lost := s.Cloud.AddVM(drivertest.VM{Namespace: s.Namespace, Machine: "lost", Class: "small"})
 	s.Wait(t, patience, "the VM without a machine is gone", vmless(s, "lost"))
-	s.Wait(t, patience, "its deletion is told", tells(s, "MachineClass", "small", "OrphansHeld", "OrphanDeleted"))
+	s.Wait(t, patience, "its deletion is told", tells(s, "MachineClass", "small", "OrphansHeld", "OrphansHeld", "OrphanDeleted"))
 	require.Equal(t, 1, deletions(s))
 	events, err := s.Client.CoreV1().Events(s.Namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=MachineClass"})
 	require.NoError(t, err)

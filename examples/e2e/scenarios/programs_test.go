@@ -146,7 +146,7 @@ func inShard(t *testing.T, s *env.Env, shard, name string) {
 func TestShards_FourManagers_EachObjectHasOne(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "shards", withShortLease(fastOptions()))
-	allowLeases(t, s, "machine-controller-blue", "machine-controller-green")
+	allowLeases(t, s, "machine-controller-blue", "machine-controller-manager-blue", "machine-controller-green", "machine-controller-manager-green")
 	blue := s.StartManager(t, "blue", "--shard=blue")
 	s.Wait(t, patience, "blue leads", leads(blue.Log, 1))
 	standby, green, plain := s.StartManager(t, "standby", "--shard=blue"), s.StartManager(t, "green", "--shard=green"), s.StartManager(t, "plain")

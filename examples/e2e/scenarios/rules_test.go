@@ -46,6 +46,9 @@ const (
 var faults = map[string]fault{
 	"machine without a class name":   {"Machine", `{"spec":{"class":{"name":""}}}`, "spec.class.name", "write the name of a MachineClass", otherOfMachine},
 	"machine without a class kind":   {"Machine", `{"spec":{"class":{"kind":null}}}`, "spec.class.kind", "write MachineClass", otherOfMachine},
+	"machine of another class":       {"Machine", `{"spec":{"class":{"kind":"AWSMachineClass"}}}`, "spec.class.kind", "write MachineClass", otherOfMachine},
+	"set of another class":           {"MachineSet", `{"spec":{"template":{"spec":{"class":{"kind":"AWSMachineClass"}}}}}`, "spec.template.spec.class.kind", "write MachineClass", otherOfSet},
+	"deployment of another class":    {"MachineDeployment", `{"spec":{"template":{"spec":{"class":{"kind":"AWSMachineClass"}}}}}`, "spec.template.spec.class.kind", "write MachineClass", otherOfDeployment},
 	"set of fewer than no machines":  {"MachineSet", `{"spec":{"replicas":-1}}`, "spec.replicas", "should be a non-negative integer", ""},
 	"set without a class":            {"MachineSet", `{"spec":{"template":{"spec":{"class":{"name":""}}}}}`, "spec.template.spec.class.name", "write the name", otherOfSet},
 	"fewer than no machines":         {"MachineDeployment", `{"spec":{"replicas":-3}}`, "spec.replicas", "should be a non-negative integer", ""},

@@ -3,17 +3,21 @@
 package app
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/machinist-dev/machinist/examples/manager/metrics"
 	"github.com/machinist-dev/machinist/examples/manager/options"
+	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 )
 
 // kubeconfig writes a file that leads to a server.
@@ -85,8 +89,36 @@ func TestClients_Rates_AreSeparate(t *testing.T) {
 	require.NotSame(t, limiter(c.events), limiter(c.control))
 	require.NotSame(t, c.machines.MachineV1alpha1().RESTClient().GetRateLimiter(), c.sets.MachineV1alpha1().RESTClient().GetRateLimiter(), "sets do not wait for machines")
 	require.InDelta(t, s.KubeAPIQPS, c.control.CoreV1().RESTClient().GetRateLimiter().QPS(), 0)
+	require.Nil(t, c.probeMachines.MachineV1alpha1().RESTClient().GetRateLimiter(), "a probe waits for no other request")
 	require.NotNil(t, c.machines.Discovery())
-	http, ok := c.lease.CoordinationV1().RESTClient().(*rest.RESTClient)
+	lease, ok := c.lease.CoordinationV1().RESTClient().(*rest.RESTClient)
 	require.True(t, ok)
-	require.Equal(t, 4*time.Second, http.Client.Timeout, "so that two fit between a renewal and the renew deadline")
+	require.Equal(t, 4*time.Second, lease.Client.Timeout, "so that two fit between a renewal and the renew deadline")
+}
+
+// TestClients_Requests_HaveTheUserAgentOfTheirPurpose sends one request by each client.
+func TestClients_Requests_HaveTheUserAgentOfTheirPurpose(t *testing.T) {
+	var agents []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		agents = append(agents, r.UserAgent()) // the requests follow each other
+		http.NotFound(w, r)
+	}))
+	defer server.Close()
+	s := options.NewMCServer()
+	s.ControlKubeconfig, s.TargetKubeconfig = kubeconfig(t, server.URL), kubeconfig(t, server.URL)
+	c, err := newClients(s, newGate(s.LeaderElection), metrics.New(metrics.Options{}))
+	require.NoError(t, err)
+	defer c.close()
+	for _, machines := range []versioned.Interface{c.machines, c.sets, c.probeMachines} {
+		_, err := machines.MachineV1alpha1().Machines("default").Get(t.Context(), "m", metav1.GetOptions{})
+		require.Error(t, err)
+	}
+	for _, core := range []kubernetes.Interface{c.control, c.events, c.lease, c.leaseWatch, c.reviews, c.target, c.probeTarget} {
+		_, err := core.CoreV1().Namespaces().Get(t.Context(), "n", metav1.GetOptions{})
+		require.Error(t, err)
+	}
+	require.Equal(t, []string{
+		"machinist/machines", "machinist/sets", "machinist/probe",
+		"machinist/secrets", "machinist/events", "machinist/leader-election", "machinist/leader-election", "machinist/reviews", "machinist/nodes", "machinist/probe",
+	}, agents)
 }

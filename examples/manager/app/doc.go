@@ -47,7 +47,8 @@
 //
 // One port serves three paths:
 //
-//	/healthz  200, or 500 if this process holds a lease that it cannot renew, or is stopping
+//	/healthz  200, or 500 if this process holds a lease that it cannot renew, has a driver call that
+//	          does not end, or is stopping
 //	/readyz   200 if this process stands by, or leads with full caches and is not frozen, and the
 //	          control cluster answers; else 500, the reason and its duration. The parameter
 //	          "verbose" adds details

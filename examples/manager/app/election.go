@@ -38,13 +38,15 @@ func (m *manager) elect(ctx context.Context, events *events) error {
 	var leads atomic.Bool
 	worked := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: &guardedLock{m.lock(events), m.gate}, Name: m.s.LeaseName(), WatchDog: m.health.lease,
+		Lock: &guardedLock{newLeases(m.locks(events)...), m.gate}, Name: m.s.LeaseNames()[0], WatchDog: m.health.lease,
 		LeaseDuration: m.s.LeaderElection.LeaseDuration, RenewDeadline: m.s.LeaderElection.RenewDeadline, RetryPeriod: m.s.LeaderElection.RetryPeriod,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(lease context.Context) {
 				leads.Store(true)
 				var watching sync.WaitGroup
-				watching.Go(func() { m.watchLease(lease, events) })
+				for _, name := range m.s.LeaseNames() {
+					watching.Go(func() { m.watchLease(lease, name, events) })
+				}
 				err := m.work(ctx, lease, events)
 				endElection()
 				watching.Wait()
@@ -86,7 +88,9 @@ func (m *manager) stopLeading(electing context.Context, led bool, worked <-chan 
 	if !errors.Is(err, errStuck) {
 		events.close() // the last write
 		m.gate.giveBack()
-		m.release(m.lock(events)) //nolint:contextcheck // the context has ended, and this comes after it
+		for _, lock := range m.locks(events) {
+			m.release(lock) //nolint:contextcheck // the context has ended, and this comes after it
+		}
 	}
 	return err
 }
@@ -96,15 +100,19 @@ func (m *manager) leaseNamespace() string {
 	return cmp.Or(m.s.LeaderElection.ResourceNamespace, m.s.Namespace)
 }
 
-func (m *manager) lock(events *events) resourcelock.Interface {
-	return &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: m.leaseNamespace(), Name: m.s.LeaseName()},
-		Client:     m.clients.lease.CoordinationV1(),
-		LockConfig: resourcelock.ResourceLockConfig{Identity: m.identity, EventRecorder: events.recorder},
+// locks returns the locks of the leases of this program.
+func (m *manager) locks(events *events) (locks []resourcelock.Interface) {
+	for _, name := range m.s.LeaseNames() {
+		locks = append(locks, &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: m.leaseNamespace(), Name: name},
+			Client:     m.clients.lease.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: m.identity, EventRecorder: events.recorder},
+		})
 	}
+	return locks
 }
 
-// guardedLock reports each renewal and each read of the lease to a gate.
+// guardedLock reports each renewal and each read of the leases to a gate.
 type guardedLock struct {
 	resourcelock.Interface
 	gate *gate
@@ -148,7 +156,7 @@ func (l *guardedLock) renew(write func() error) error {
 	return l.gate.renew(sent)
 }
 
-// release releases the lease of this process, so that the next leader starts at once. No controller
+// release releases a lease of this process, so that the next leader starts at once. No controller
 // of this process runs any more.
 func (m *manager) release(lock resourcelock.Interface) {
 	ctx, cancel := context.WithTimeout(context.Background(), m.s.LeaderElection.RenewDeadline/2)
@@ -158,10 +166,7 @@ func (m *manager) release(lock resourcelock.Interface) {
 		if err != nil || held.HolderIdentity != m.identity {
 			return err
 		}
-		now := metav1.Now()
-		return lock.Update(ctx, resourcelock.LeaderElectionRecord{
-			LeaderTransitions: held.LeaderTransitions, LeaseDurationSeconds: 1, RenewTime: now, AcquireTime: now,
-		})
+		return lock.Update(ctx, released(held.LeaderTransitions))
 	})
 	if err != nil && !apierrors.IsNotFound(err) {
 		m.log.Warn("the lease was not given back", "err", err)

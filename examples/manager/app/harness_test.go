@@ -55,13 +55,16 @@ type harness struct {
 	control, target *draintest.Cluster
 	machines        *fake.Clientset
 	cloud           *drivertest.Cloud
+	tick            time.Duration // between two steps of the kubelets
 }
 
-func newHarness(t *testing.T) *harness {
+func newHarness(t *testing.T) *harness { return newHarnessWith(t, 5*time.Millisecond) }
+
+func newHarnessWith(t *testing.T, tick time.Duration) *harness {
 	t.Helper()
 	control, machines := machinetest.New(draintest.Options{})
 	target := draintest.New(draintest.Options{StopTime: func(*corev1.Pod) time.Duration { return 0 }})
-	r := &harness{T: t, control: control, target: target, machines: machines, cloud: drivertest.NewCloud(drivertest.CloudOptions{})}
+	r := &harness{T: t, control: control, target: target, machines: machines, cloud: drivertest.NewCloud(drivertest.CloudOptions{}), tick: tick}
 	r.play()
 	return r
 }
@@ -85,7 +88,7 @@ func (r *harness) play() {
 			r.target.Tick()
 			select {
 			case <-ctx.Done():
-			case <-time.After(5 * time.Millisecond):
+			case <-time.After(r.tick):
 			}
 		}
 	})

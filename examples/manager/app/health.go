@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/client-go/tools/leaderelection"
 
+	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/examples/manager/metrics"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/safety"
@@ -41,6 +42,10 @@ type health struct {
 	stage  stage
 	since  time.Time // of the stage
 	freeze machine.Freeze
+	// calls returns the abandoned calls of the driver, whose timeouts are these. It is nil before the
+	// manager leads.
+	calls    func() []driver.Call
+	timeouts driver.Timeouts
 }
 
 func newHealth(m *metrics.Metrics) *health {
@@ -69,17 +74,54 @@ func (h *health) probed(d safety.FreezeDecision) {
 	h.metrics.Probed(d)
 }
 
+// watchCalls sets the timeouts of a driver and the function that returns its abandoned calls.
+func (h *health) watchCalls(timeouts driver.Timeouts, abandoned func() []driver.Call) {
+	h.mu.Lock()
+	h.calls, h.timeouts = abandoned, timeouts
+	h.mu.Unlock()
+	h.metrics.Abandoned(abandoned)
+}
+
+// abandoned returns the abandoned calls of the driver.
+func (h *health) abandoned() []driver.Call {
+	h.mu.Lock()
+	calls := h.calls
+	h.mu.Unlock()
+	if calls == nil {
+		return nil
+	}
+	return calls()
+}
+
+// endlessAfter is the duration after its deadline from which a call is held to be endless. It is more
+// than the default health timeout, whose measurement begins again with each process.
+const endlessAfter = 15 * time.Minute
+
+// endless returns an error if a call is held to be endless: only the end of the process ends it.
+func (h *health) endless() error {
+	h.mu.Lock()
+	timeouts := h.timeouts
+	h.mu.Unlock()
+	for _, c := range h.abandoned() { // the oldest is first
+		if c.Duration = rounded(c.Duration); c.Duration > timeouts.Of(c.Operation)+endlessAfter {
+			return fmt.Errorf("a call of the driver does not end, and no other call is made for its machine until a restart: %s", c)
+		}
+	}
+	return nil
+}
+
 // errStopping is the answer of a manager that is stopping.
 var errStopping = errors.New(string(stopping))
 
 // healthy returns why the process should be restarted, or nil.
 func (h *health) healthy() error {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.stage == stopping {
+	stops := h.stage == stopping
+	h.mu.Unlock()
+	if stops {
 		return errStopping
 	}
-	return h.lease.Check(nil)
+	return errors.Join(h.lease.Check(nil), h.endless())
 }
 
 // ready returns why this manager does not do its part, or nil.
@@ -104,6 +146,7 @@ func (h *health) ready() error {
 
 // details returns the state of the manager, one line for each fact.
 func (h *health) details() []string {
+	abandoned := h.abandoned()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	lines := []string{fmt.Sprintf("manager: %s, for %s", h.stage, rounded(time.Since(h.since))), "lease: no failed renewal"}
@@ -112,6 +155,10 @@ func (h *health) details() []string {
 	}
 	if h.freeze.Frozen {
 		lines = append(lines, "frozen: "+h.freeze.Message)
+	}
+	for _, c := range abandoned {
+		c.Duration = rounded(c.Duration)
+		lines = append(lines, "abandoned: "+c.String())
 	}
 	lines = append(lines, h.control.text("control"))
 	if h.target != nil {

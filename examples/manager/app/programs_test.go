@@ -75,7 +75,6 @@ func TestPrograms_BesideEachOther_ShareTheWork(t *testing.T) {
 		r.eventually("both lead", func() bool { return sets.works() && machines.works() })
 		r.set("s", "c", 2, nil)
 		r.eventually("all run", func() bool { return r.running() == 2 })
-		require.NotEqual(t, machines.s.LeaseName(), sets.s.LeaseName())
 
 		require.Equal(t, []string{"rolebindings"}, asked(sets.secrets.Actions()), "the machine-controller-manager reads no secret")
 		require.NotContains(t, asked(sets.machines.Actions()), "machineclasses")

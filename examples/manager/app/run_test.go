@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -48,6 +50,7 @@ func TestElection_Two_OneTakesOver(t *testing.T) {
 		r.machine("m1", "c")
 		r.eventually("running", func() bool { return r.phase("m1") == v1alpha1.MachineRunning })
 		require.Equal(t, first.identity, r.holder())
+		require.Contains(t, first.logs.String(), "the lease is in the namespace of the machines")
 		require.False(t, second.works())
 
 		first.end()
@@ -279,6 +282,7 @@ func TestStart_APIServerDown_Waits(t *testing.T) {
 			t.Fatal(err)
 		case <-time.After(100 * time.Millisecond):
 		}
+		require.Contains(t, p.logs.String(), "waits for the API server")
 		p.end()
 		require.NoError(t, p.result())
 	})
@@ -350,7 +354,7 @@ func TestRun_OneMachine_ThreeEventsAndNoSecretLogged(t *testing.T) {
 		reasons[e.InvolvedObject.Kind] = append(reasons[e.InvolvedObject.Kind], e.Reason)
 	}
 	require.ElementsMatch(t, []string{"Pending", "Running", "Terminating"}, reasons["Machine"])
-	require.ElementsMatch(t, []string{"LeaderElection", "LeaderElection"}, reasons["Lease"], "the last one too")
+	require.ElementsMatch(t, slices.Repeat([]string{"LeaderElection"}, 4), reasons["Lease"], "the begin and the end, of both leases")
 
 	require.NotContains(t, p.logs.String(), hunter2)
 	decided := 0
@@ -362,4 +366,24 @@ func TestRun_OneMachine_ThreeEventsAndNoSecretLogged(t *testing.T) {
 		}
 	}
 	require.Greater(t, decided, 5)
+}
+
+// TestManager_Config_HasEverySetting compares what the controllers get with what the flags say.
+func TestManager_Config_HasEverySetting(t *testing.T) {
+	s := options.NewManagerServer()
+	s.PVReattachTimeout, s.TokenGroups, s.Shard = time.Minute, "system:bootstrappers:a", "blue"
+	p := newHarness(t).prepareAs(s)
+	got, want := reflect.ValueOf(p.config(nil, &events{})), reflect.ValueOf(s.Config())
+	compared := 0
+	for i := range want.NumField() {
+		field := want.Type().Field(i)
+		if !field.IsExported() || want.Field(i).IsZero() || field.Name == "Resync" {
+			continue
+		}
+		compared++
+		require.Equal(t, want.Field(i).Interface(), got.Field(i).Interface(), field.Name)
+	}
+	require.Equal(t, 10, compared, "fields that flags set")
+	resync := p.config(nil, &events{}).Resync
+	require.True(t, resync >= s.MinResyncPeriod && resync < 2*s.MinResyncPeriod, resync)
 }

@@ -14,16 +14,16 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// watchLease ends the leadership as soon as the lease has another holder or is deleted, until the
+// watchLease ends the leadership as soon as a lease has another holder or is deleted, until the
 // context ends. Without a watch, the elector notices it at most one retry period later.
-func (m *manager) watchLease(ctx context.Context, events *events) {
-	lock := &guardedLock{m.lock(events), m.gate} // its own: a lock serves one goroutine
+func (m *manager) watchLease(ctx context.Context, name string, events *events) {
+	lock := &guardedLock{newLeases(m.locks(events)...), m.gate} // its own: a lock serves one goroutine
 	said := false
 	for ctx.Err() == nil {
-		err := m.followLease(ctx, lock)
+		err := m.followLease(ctx, name, lock)
 		if apierrors.IsForbidden(err) && !said {
 			said = true
-			m.log.Warn("the lease cannot be watched, and is only looked at when it is renewed: the role of this manager is too old", "err", err)
+			m.log.Warn("the lease cannot be watched, and is only looked at when it is renewed: the role of this manager is too old", "lease", name, "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -33,9 +33,9 @@ func (m *manager) watchLease(ctx context.Context, events *events) {
 }
 
 // followLease makes one watch, which begins with the current lease.
-func (m *manager) followLease(ctx context.Context, lock resourcelock.Interface) error {
+func (m *manager) followLease(ctx context.Context, name string, lock resourcelock.Interface) error {
 	leases := m.clients.leaseWatch.CoordinationV1().Leases(m.leaseNamespace())
-	w, err := leases.Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: m.s.LeaseName()}))
+	w, err := leases.Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: name}))
 	if err != nil {
 		return err
 	}

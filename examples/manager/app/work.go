@@ -36,39 +36,44 @@ func (m *manager) work(ctx, lease context.Context, events *events) error {
 	defer releasing.Wait()
 	defer stop()
 
+	bounded := driver.WithDeadline(m.driver, m.s.DriverTimeouts)
+	m.health.watchCalls(m.s.DriverTimeouts, func() []driver.Call { return driver.Abandoned(bounded) })
 	done := make(chan error, 1)
 	go func() {
-		done <- controllers.Run(working, controllers.Config{
-			Part: m.part, Shard: m.s.Shard, Namespace: m.s.Namespace, Machines: m.clients.machines, SetClient: m.clients.sets, Control: m.clients.control, Target: m.clients.target,
-			Driver: m.gatedDriver(calls),
-			Policy: m.s.MachinePolicy(), ReattachTimeout: m.s.PVReattachTimeout, Deployments: m.s.DeploymentPolicy(), TokenGroups: m.s.BootstrapGroups(),
-			Orphans: m.s.OrphanPolicy(), Overshoot: m.s.OvershootPolicy(), Guard: m.s.GuardPolicy(), Freeze: m.s.FreezePolicy(),
-			Workers: m.s.ConcurrentSyncs, Resync: spread(m.s.MinResyncPeriod),
-			ProbeMachines: m.clients.probeMachines, ProbeTarget: m.clients.probeTarget, Probed: m.health.probed, Collected: m.health.metrics.Collected,
-			Observe: m.observe(), Drains: m.health.metrics.Drains(), QueueMetrics: m.health.metrics.Queues(), Events: events.recorder, Started: m.started, //nolint:contextcheck // a log has no context
-		})
+		done <- controllers.Run(working, m.config(m.gatedDriver(calls, bounded), events)) //nolint:contextcheck // a log has no context
 	}()
 	select {
 	case err := <-done: // by itself, or at once
-		return ended(working, err)
+		return m.ended(working, err)
 	case <-working.Done():
 	}
 	inFlight := m.gate.calls()
-	m.log.Info("stops", "calls", len(inFlight), "inFlight", inFlight)
+	m.log.Info("stops", "calls", len(inFlight), "inFlight", inFlight, "abandoned", len(m.health.abandoned()))
 	m.health.stop()
 	select { // the grace of calls in flight ends when another process may lead
 	case err := <-done:
-		return ended(working, err)
+		return m.ended(working, err)
 	case <-lease.Done():
 	case <-time.After(m.grace):
 	}
 	cut()
 	select {
 	case err := <-done:
-		return ended(working, err)
+		return m.ended(working, err)
 	case <-time.After(m.unwind):
 		return errStuck
 	}
+}
+
+// config returns the configuration of the controllers.
+func (m *manager) config(d driver.Driver, events *events) controllers.Config {
+	c := m.s.Config()
+	c.Part, c.Driver, c.Resync = m.part, d, spread(c.Resync)
+	c.Machines, c.SetClient, c.Control, c.Target = m.clients.machines, m.clients.sets, m.clients.control, m.clients.target
+	c.ProbeMachines, c.ProbeTarget, c.Probed = m.clients.probeMachines, m.clients.probeTarget, m.health.probed
+	c.Observe, c.Events, c.Started = m.observe(), events.recorder, m.started
+	c.Drains, c.QueueMetrics, c.Collected = m.health.metrics.Drains(), m.health.metrics.Queues(), m.health.metrics.Collected
+	return c
 }
 
 // observe returns the function that logs and counts decisions.
@@ -86,17 +91,21 @@ func (m *manager) started(v controllers.Views) {
 	m.log.Info("works", "identity", m.identity)
 }
 
-// gatedDriver returns the driver behind the gate of the lease, or nil without a driver. Its calls
-// end with the context.
-func (m *manager) gatedDriver(calls context.Context) driver.Driver {
+// gatedDriver returns a driver with deadlines behind the gate of the lease, or nil without a driver.
+// Its calls end with the context.
+func (m *manager) gatedDriver(calls context.Context, bounded driver.Driver) driver.Driver {
 	if m.driver == nil {
 		return nil
 	}
-	return finishing(calls, m.gate, m.health.metrics.Driver(driver.WithDeadline(m.driver, driver.Timeouts{})))
+	return finishing(calls, m.gate, m.health.metrics.Driver(bounded))
 }
 
-// ended returns the error of the controllers, or nil if they were asked to stop.
-func ended(working context.Context, err error) error {
+// ended returns the error of the controllers, or nil if they were asked to stop. With an abandoned
+// call it is errStuck, so that the lease is not released while the call may have an effect.
+func (m *manager) ended(working context.Context, err error) error {
+	if len(m.health.abandoned()) > 0 {
+		return errors.Join(errStuck, err)
+	}
 	if working.Err() != nil && errors.Is(err, context.Canceled) || err == nil {
 		return nil
 	}

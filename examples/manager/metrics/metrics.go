@@ -48,6 +48,8 @@ type Metrics struct {
 
 	mu    sync.Mutex
 	lease func() (leads bool, renewed time.Time)
+	// unended returns the abandoned calls of the driver.
+	unended func() []driver.Call
 }
 
 // New returns metrics without series of objects. [Metrics.Watch] adds them.
@@ -71,7 +73,7 @@ func New(o Options) *Metrics {
 	m.fleet = newFleet(o)
 	m.drains, _ = observe.NewMetrics(m.registry) // nothing else is registered yet
 	m.registry.MustRegister(                     // their names differ
-		m.fleet, m.durations, m.decisions, m.failures, m.panics, m.calls, m.callTime, m.frozen, m.orphans, m.requests, m.queues, &leaseCollector{m},
+		m.fleet, m.durations, m.decisions, m.failures, m.panics, m.calls, m.callTime, m.frozen, m.orphans, m.requests, m.queues, &leaseCollector{m}, &abandonedCollector{m},
 		APIRequestCount, APIFailedRequestCount, APIRequestDuration, DriverAPIRequestDuration, DriverFailedAPIRequests,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
@@ -149,6 +151,42 @@ func (m *Metrics) Lease(state func() (leads bool, renewed time.Time)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.lease = state
+}
+
+// Abandoned adds the number of abandoned calls of the driver. calls returns them, as
+// [driver.Abandoned] does.
+func (m *Metrics) Abandoned(calls func() []driver.Call) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.unended = calls
+}
+
+// abandonedCollector counts the abandoned calls of the driver.
+type abandonedCollector struct{ m *Metrics }
+
+var abandoned = prometheus.NewDesc("machinist_driver_calls_abandoned", "Calls of the driver that have not ended although their time is over, by operation.", []string{"operation"}, nil)
+
+// Describe implements [prometheus.Collector].
+func (*abandonedCollector) Describe(to chan<- *prometheus.Desc) { to <- abandoned }
+
+// Collect implements [prometheus.Collector].
+func (c *abandonedCollector) Collect(to chan<- prometheus.Metric) {
+	c.m.mu.Lock()
+	calls := c.m.unended
+	c.m.mu.Unlock()
+	if calls == nil {
+		return
+	}
+	count := map[driver.Operation]float64{}
+	for _, op := range driver.Operations() {
+		count[op] = 0
+	}
+	for _, call := range calls() {
+		count[call.Operation]++
+	}
+	for op, n := range count {
+		to <- prometheus.MustNewConstMetric(abandoned, prometheus.GaugeValue, n, op.String())
+	}
 }
 
 // leaseCollector collects the metrics of the lease.

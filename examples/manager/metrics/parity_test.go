@@ -43,6 +43,7 @@ func everyMetric(t *testing.T) *shown {
 	s.Decided(controllers.Note{Kind: "machine", Reason: "Failed", Err: errors.New("no")})
 	s.Collected("VM", nil)
 	s.Lease(func() (bool, time.Time) { return true, now })
+	s.Abandoned(func() []driver.Call { return []driver.Call{{Operation: driver.OpCreateMachine}} })
 	live(t, s, m, failing)
 	drains(s)
 	queue(s)

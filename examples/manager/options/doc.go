@@ -7,7 +7,7 @@
 //	s.AddFlags(pflag.CommandLine)
 //	pflag.Parse()
 //	if err := s.Validate(); err != nil { … } // names each invalid flag
-//	config := controllers.Config{Policy: s.MachinePolicy(), Orphans: s.OrphanPolicy(), …}
+//	config := s.Config() // of the controllers; clients, driver and observers are missing
 //
 // [NewMCMServer] has the flags of the machine-controller-manager, and [NewManagerServer] those of
 // one program that runs all controllers. The names are the names of MCM's programs, so a

@@ -65,8 +65,9 @@ func (s *MCServer) addRefused(fs *pflag.FlagSet) {
 		other = "machine-controller-manager"
 	}
 	everyFlag := NewManagerServer()
-	everyFlag.addMachineFlags(all)
-	everyFlag.addSetFlags(all)
+	for _, f := range everyFlag.settings() {
+		f.add(all, everyFlag)
+	}
 	everyFlag.addIneffective(all)
 	all.VisitAll(func(f *pflag.Flag) {
 		if fs.Lookup(f.Name) == nil {

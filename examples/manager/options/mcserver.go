@@ -5,6 +5,7 @@ package options
 import (
 	"time"
 
+	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/examples/controllers"
 )
 
@@ -40,12 +41,21 @@ const (
 	machineControllerManager
 )
 
-// LeaseName returns the name of the lease. Each shard has its own.
-func (s *MCServer) LeaseName() string {
-	if s.Shard == "" {
-		return s.LeaderElection.ResourceName
+// LeaseNames returns the names of the leases, one for each part that the program runs. A program
+// acts while it holds all of them, so that each part has one leader, whichever programs run it. The
+// lease of sets has the name of that of machines with "-manager" at its end. Each shard has its own
+// leases.
+func (s *MCServer) LeaseNames() []string {
+	names := []string{s.LeaderElection.ResourceName}
+	if s.program == everything {
+		names = append(names, s.LeaderElection.ResourceName+"-manager")
 	}
-	return s.LeaderElection.ResourceName + "-" + s.Shard
+	if s.Shard != "" {
+		for i := range names {
+			names[i] += "-" + s.Shard
+		}
+	}
+	return names
 }
 
 // Part returns which controllers run.
@@ -114,6 +124,8 @@ type MachineControllerConfiguration struct {
 	// ResourceExhaustedRetry is the time between two attempts when the provider has no capacity.
 	// Zero means 10 minutes.
 	ResourceExhaustedRetry time.Duration
+	// DriverTimeouts are the deadlines of driver calls. Zero means 10 minutes.
+	DriverTimeouts driver.Timeouts
 	// SettleTime is the time until the provider lists a VM that it has created. Zero means at once.
 	SettleTime time.Duration
 	// OrphanVMsPeriod is the time between two searches for orphan VMs. OrphanVMsGrace is the time
@@ -162,7 +174,8 @@ type LeaderElection struct {
 	RetryPeriod time.Duration
 	// ResourceLock is the type of the lock. Only "leases" exists.
 	ResourceLock string
-	// ResourceName is the name of the lease.
+	// ResourceName is the name of the lease. A program of all controllers has a second one: see
+	// [MCServer.LeaseNames].
 	ResourceName string
 	// ResourceNamespace is the namespace of the lease. Empty means the namespace of the machine
 	// objects. A lease is deleted with its namespace, and then the manager exits.
@@ -183,7 +196,7 @@ func NewMCMServer() *MCServer {
 }
 
 // NewManagerServer returns the defaults of one program that runs all controllers. It has the port
-// and the lease of a machine-controller, and accepts the flags of both programs.
+// of a machine-controller, the leases of both programs, and accepts the flags of both.
 func NewManagerServer() *MCServer { return newServer(everything) }
 
 func newServer(of program) *MCServer {
@@ -206,6 +219,7 @@ func newServer(of program) *MCServer {
 		MaxReplacements:        1,
 		NodeConditions:         "KernelDeadlock,ReadonlyFilesystem,DiskPressure,NetworkUnavailable",
 		ResourceExhaustedRetry: 10 * time.Minute,
+		DriverTimeouts:         driver.Timeouts{Default: driver.DefaultTimeout},
 		SettleTime:             30 * time.Second,
 		OrphanVMsPeriod:        15 * time.Minute,
 		OrphanVMsGrace:         10 * time.Minute,

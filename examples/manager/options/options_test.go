@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -89,13 +90,21 @@ func TestShard_Name_IsPartOfTheLease(t *testing.T) {
 	s, err := parse(t, "--shard=blue")
 	require.NoError(t, err)
 	require.NoError(t, s.Validate())
-	require.Equal(t, "machine-controller-blue", s.LeaseName())
-	s.Shard = ""
-	require.Equal(t, "machine-controller", s.LeaseName())
+	require.Equal(t, []string{"machine-controller-blue", "machine-controller-manager-blue"}, s.LeaseNames())
 	for _, bad := range []string{"a/b", "A", "a.b", "-"} {
 		s.Shard = bad
 		require.ErrorContains(t, s.Validate(), "--shard: ", bad)
 	}
+}
+
+func TestLeaseNames_EachProgram_OneForEachPart(t *testing.T) {
+	machines, sets := options.NewMCServer().LeaseNames(), options.NewMCMServer().LeaseNames()
+	require.Equal(t, []string{"machine-controller"}, machines)
+	require.Equal(t, []string{"machine-controller-manager"}, sets)
+	require.Equal(t, slices.Concat(machines, sets), options.NewManagerServer().LeaseNames())
+	s, err := parse(t, "--leader-elect-resource-name=pool")
+	require.NoError(t, err)
+	require.Equal(t, []string{"pool", "pool-manager"}, s.LeaseNames(), "two installations in one namespace share no lease")
 }
 
 func TestAddress_Default_IsLoopback(t *testing.T) {
@@ -108,12 +117,12 @@ func TestOptions_Defaults_ValidAndDefaultPolicies(t *testing.T) {
 	require.NoError(t, s.Validate())
 	want := machine.DefaultPolicy()
 	want.Settle = 30 * time.Second // what zero means
-	got := s.MachinePolicy()
+	got := s.Config().Policy
 	require.Equal(t, 10*time.Minute, got.Backoff.WaitForCapacity.Base)
 	got.Backoff = want.Backoff
 	require.Equal(t, want, got)
-	require.Equal(t, safety.DefaultPolicy(), s.OrphanPolicy())
-	require.Equal(t, deployment.Policy{HoldAutoscaler: true}, s.DeploymentPolicy())
+	require.Equal(t, safety.DefaultPolicy(), s.Config().Orphans)
+	require.Equal(t, deployment.Policy{HoldAutoscaler: true}, s.Config().Deployments)
 }
 
 func TestOptions_Invalid_AllErrorsAtOnce(t *testing.T) {
@@ -146,7 +155,7 @@ func TestOptions_Invalid_AllErrorsAtOnce(t *testing.T) {
 		{[]string{"--bootstrap-token-auth-extra-groups=system:bootstrappers:a,system:bootstrappers:b:c-1"}, nil},
 		{[]string{"--bootstrap-token-auth-extra-groups=system:bootstrappers:a,system:masters"}, []string{"bootstrap-token-auth-extra-groups"}},
 		{[]string{"--bootstrap-token-auth-extra-groups=system:bootstrappers"}, []string{"bootstrap-token-auth-extra-groups"}},
-		{[]string{"--bootstrap-token-auth-extra-groups=system:bootstrappers:,system:bootstrappers:A"}, []string{"bootstrap-token-auth-extra-groups", "bootstrap-token-auth-extra-groups"}},
+		{[]string{"--bootstrap-token-auth-extra-groups=system:bootstrappers:,system:bootstrappers:A"}, []string{"bootstrap-token-auth-extra-groups"}},
 		{[]string{"--min-resync-period=-1s", "--resource-exhausted-retry=-1s", "--machine-settle-time=-1s"}, []string{"min-resync-period", "resource-exhausted-retry", "machine-settle-time"}},
 		{[]string{"--machine-safety-apiserver-statuscheck-timeout=-1s", "--machine-safety-apiserver-statuscheck-period=-1s"}, []string{"machine-safety-apiserver-statuscheck-timeout", "machine-safety-apiserver-statuscheck-period"}},
 		{[]string{"--machine-safety-apiserver-statuscheck-timeout=2m"}, []string{"machine-safety-apiserver-statuscheck-period"}},
@@ -163,6 +172,9 @@ func TestOptions_Invalid_AllErrorsAtOnce(t *testing.T) {
 		{[]string{"--leader-elect-retry-period=0"}, []string{"leader-elect-retry-period"}},
 		{[]string{"--leader-elect=false", "--leader-elect-retry-period=0"}, nil},
 		{[]string{"-v=-1", "--logging-format=xml"}, []string{"v", "logging-format"}},
+		{[]string{"--machine-driver-timeout=-1s"}, []string{"machine-driver-timeout"}},
+		{[]string{"--machine-driver-timeout=1m,ListMachines=-1s"}, []string{"machine-driver-timeout"}},
+		{[]string{"--machine-driver-timeout=0"}, nil},
 	}
 	for _, c := range cases {
 		t.Run(fmt.Sprint(c.args), func(t *testing.T) {
@@ -213,9 +225,9 @@ func TestFlags_DeploymentOfMCM_Accepted(t *testing.T) {
 	s, err = parse(t, "--namespace=shoot--a--b", "--machine-safety-orphan-vms-period=30m", "--resource-exhausted-retry=30m")
 	require.NoError(t, err)
 	require.NoError(t, s.Validate())
-	require.Equal(t, 30*time.Minute, s.OrphanPolicy().Period)
-	require.NoError(t, s.OrphanPolicy().Validate())
-	require.Equal(t, 30*time.Minute, s.MachinePolicy().Backoff.WaitForCapacity.Base)
+	require.Equal(t, 30*time.Minute, s.Config().Orphans.Period)
+	require.NoError(t, s.Config().Orphans.Validate())
+	require.Equal(t, 30*time.Minute, s.Config().Policy.Backoff.WaitForCapacity.Base)
 }
 
 func TestFlags_EachPolicy_IsSet(t *testing.T) {
@@ -223,41 +235,41 @@ func TestFlags_EachPolicy_IsSet(t *testing.T) {
 		"--machine-drain-timeout=0", "--machine-inplace-update-timeout=1m", "--machine-preserve-timeout=2m", "--machine-pv-detach-timeout=3m", "--machine-max-replacements=4",
 		"--autoscaler-scaledown-annotation-during-rollout=false", "--safety-up=5", "--machine-safety-hold-percent=20", "--safety-down=3", "--machine-safety-overshooting-period=0")
 	require.NoError(t, err)
-	require.Equal(t, machine.ParseHealthConditions("A,B"), s.MachinePolicy().HealthConditions)
-	require.Len(t, s.MachinePolicy().HealthConditions, 2)
-	require.Negative(t, s.MachinePolicy().Settle)
-	require.Zero(t, s.MachinePolicy().DrainTimeout)
-	require.Equal(t, time.Minute, s.MachinePolicy().InPlaceTimeout)
-	require.Equal(t, 2*time.Minute, s.MachinePolicy().PreserveTimeout)
-	require.Equal(t, 3*time.Minute, s.MachinePolicy().DetachTimeout)
-	require.Equal(t, 4, s.MachinePolicy().MaxReplacements)
-	require.Equal(t, deployment.Policy{}, s.DeploymentPolicy())
+	require.Equal(t, machine.ParseHealthConditions("A,B"), s.Config().Policy.HealthConditions)
+	require.Len(t, s.Config().Policy.HealthConditions, 2)
+	require.Negative(t, s.Config().Policy.Settle)
+	require.Zero(t, s.Config().Policy.DrainTimeout)
+	require.Equal(t, time.Minute, s.Config().Policy.InPlaceTimeout)
+	require.Equal(t, 2*time.Minute, s.Config().Policy.PreserveTimeout)
+	require.Equal(t, 3*time.Minute, s.Config().Policy.DetachTimeout)
+	require.Equal(t, 4, s.Config().Policy.MaxReplacements)
+	require.Equal(t, deployment.Policy{}, s.Config().Deployments)
 	guard := safety.DefaultGuardPolicy()
 	guard.HoldPercent, guard.SlowPercent = 20, 20
-	require.Equal(t, guard, s.GuardPolicy())
+	require.Equal(t, guard, s.Config().Guard)
 	s.HoldPercent = 0
-	require.Zero(t, s.GuardPolicy(), "off")
-	require.Equal(t, safety.OvershootPolicy{Up: 5, Down: 3, Period: time.Minute}, s.OvershootPolicy())
-	require.Equal(t, time.Second, s.OrphanPolicy().Grace)
-	require.Equal(t, 3*time.Hour, s.OrphanPolicy().Period)
-	require.NoError(t, s.OrphanPolicy().Validate())
+	require.Zero(t, s.Config().Guard, "off")
+	require.Equal(t, safety.OvershootPolicy{Up: 5, Down: 3, Period: time.Minute}, s.Config().Overshoot)
+	require.Equal(t, time.Second, s.Config().Orphans.Grace)
+	require.Equal(t, 3*time.Hour, s.Config().Orphans.Period)
+	require.NoError(t, s.Config().Orphans.Validate())
 }
 
 func TestFlags_BootstrapTokenGroups_SeparatedByCommas(t *testing.T) {
 	s, err := parse(t)
 	require.NoError(t, err)
-	require.Empty(t, s.BootstrapGroups())
+	require.Empty(t, s.Config().TokenGroups)
 	s, err = parse(t, "--bootstrap-token-auth-extra-groups= system:bootstrappers:b,,system:bootstrappers:a , system:bootstrappers:b")
 	require.NoError(t, err)
 	require.NoError(t, s.Validate())
-	require.Equal(t, []string{"system:bootstrappers:b", "system:bootstrappers:a"}, s.BootstrapGroups())
+	require.Equal(t, []string{"system:bootstrappers:b", "system:bootstrappers:a"}, s.Config().TokenGroups)
 }
 
 func TestFlags_ReplacementLimit_DefaultsToMCM(t *testing.T) {
 	s, err := parse(t)
 	require.NoError(t, err)
-	require.Equal(t, machine.DefaultPolicy().MaxReplacements, s.MachinePolicy().MaxReplacements)
+	require.Equal(t, machine.DefaultPolicy().MaxReplacements, s.Config().Policy.MaxReplacements)
 	s, err = parse(t, "--machine-max-replacements=0")
 	require.NoError(t, err)
-	require.Zero(t, s.MachinePolicy().MaxReplacements, "none")
+	require.Zero(t, s.Config().Policy.MaxReplacements, "none")
 }

@@ -3,98 +3,142 @@
 package options
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
+	"reflect"
 	"regexp"
-	"time"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/machinist-dev/machinist/driver"
 )
 
 // ErrInvalid is wrapped by the errors of [MCServer.Validate].
 var ErrInvalid = errors.New("invalid flag")
 
-// complaints collects the errors of the flags.
-type complaints []error
-
-func (c *complaints) unless(ok bool, flag, format string, args ...any) {
-	if !ok {
-		*c = append(*c, fmt.Errorf("%w: --%s: %s", ErrInvalid, flag, fmt.Sprintf(format, args...)))
+// Validate returns all errors in one, or nil. Each wraps [ErrInvalid] and names its flag.
+func (s *MCServer) Validate() error {
+	var errs []error
+	for _, f := range NewManagerServer().settings() {
+		if f.check == nil {
+			continue
+		}
+		if problem := f.check(s, f.field(s)); problem != "" {
+			errs = append(errs, fmt.Errorf("%w: --%s: %s", ErrInvalid, f.name, problem))
+		}
 	}
+	return errors.Join(errs...)
+}
+
+// unless returns a problem, or "" if the value is valid.
+func unless(valid bool, format string, args ...any) string {
+	if valid {
+		return ""
+	}
+	return fmt.Sprintf(format, args...)
+}
+
+// sign returns a number or duration, and its sign.
+func sign(field any) (value any, sign int) {
+	switch v := reflect.Indirect(reflect.ValueOf(field)); {
+	case v.CanInt():
+		return v.Interface(), cmp.Compare(v.Int(), 0)
+	case v.CanFloat():
+		return v.Interface(), cmp.Compare(v.Float(), 0)
+	default:
+		return field, -1
+	}
+}
+
+func notNegative(_ *MCServer, field any) string {
+	value, sign := sign(field)
+	return unless(sign >= 0, "%v is negative", value)
+}
+
+func positiveOnly(_ *MCServer, field any) string {
+	value, sign := sign(field)
+	return unless(sign > 0, "%v is not positive", value)
+}
+
+func checkControl(s *MCServer, _ any) string {
+	return unless(s.TargetKubeconfig != None || s.ControlKubeconfig != "", "required if --target-kubeconfig is %q", None)
+}
+
+func checkNamespace(s *MCServer, _ any) string {
+	return unless(len(validation.IsDNS1123Label(s.Namespace)) == 0, "%q is not a namespace name", s.Namespace)
+}
+
+func checkShard(s *MCServer, _ any) string {
+	return unless(s.Shard == "" || len(validation.IsDNS1123Label(s.Shard)) == 0, "%q is not a DNS label: at most 63 of a-z, 0-9 and -", s.Shard)
+}
+
+// port reports whether a number is that of a port.
+func port(n int) bool { return n >= 1 && n <= 65535 }
+
+func checkPort(s *MCServer, _ any) string {
+	return unless(port(s.Port), "%d is not between 1 and 65535", s.Port)
+}
+
+func checkAddress(s *MCServer, _ any) string {
+	return unless(net.ParseIP(s.Address) != nil, "%q is not an IP address", s.Address)
+}
+
+func checkTLS(s *MCServer, _ any) string {
+	return unless((s.TLSCertFile == "") == (s.TLSPrivateKeyFile == ""), "it needs --tls-cert-file, and --tls-cert-file needs it")
+}
+
+func checkContention(s *MCServer, _ any) string {
+	return unless(s.Profiling || !s.ContentionProfiling, "needs --profiling")
+}
+
+func checkProfilingPort(s *MCServer, _ any) string {
+	switch {
+	case !s.Profiling:
+		return ""
+	case !port(s.ProfilingPort):
+		return unless(false, "%d is not between 1 and 65535", s.ProfilingPort)
+	default:
+		return unless(s.ProfilingPort != s.Port, "%d is the port of health checks and metrics", s.ProfilingPort)
+	}
+}
+
+func checkFreezePeriod(s *MCServer, field any) string {
+	if s.FreezePeriod < 0 {
+		return notNegative(s, field)
+	}
+	return unless(s.FreezePeriod == 0 || s.FreezePeriod >= s.FreezeTimeout, "%s is less than the timeout %s", s.FreezePeriod, s.FreezeTimeout)
+}
+
+func checkPercent(s *MCServer, _ any) string {
+	return unless(s.HoldPercent >= 0 && s.HoldPercent <= 100, "%d is not between 0 and 100", s.HoldPercent)
+}
+
+func checkTimeouts(s *MCServer, _ any) string {
+	for _, op := range append(driver.Operations(), "") {
+		if d := *(timeouts{&s.DriverTimeouts}).field(op.String()); d < 0 {
+			return fmt.Sprintf("%s is negative", d)
+		}
+	}
+	return ""
 }
 
 // tokenGroup is the form of a group that the API server accepts. It refuses a token with any other
 // group.
 var tokenGroup = regexp.MustCompile(`^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$`)
 
-// Validate returns all errors in one, or nil. Each wraps [ErrInvalid] and names its flag.
-func (s *MCServer) Validate() error {
-	var c complaints
-	c.unless(s.TargetKubeconfig != None || s.ControlKubeconfig != "", "control-kubeconfig", "required if --target-kubeconfig is %q", None)
-	c.unless(len(validation.IsDNS1123Label(s.Namespace)) == 0, "namespace", "%q is not a namespace name", s.Namespace)
-	c.unless(s.Shard == "" || len(validation.IsDNS1123Label(s.Shard)) == 0, "shard", "%q is not a DNS label: at most 63 of a-z, 0-9 and -", s.Shard)
-	c.unless(s.Port >= 1 && s.Port <= 65535, "port", "%d is not between 1 and 65535", s.Port)
-	c.unless(net.ParseIP(s.Address) != nil, "address", "%q is not an IP address", s.Address)
-	c.unless((s.TLSCertFile == "") == (s.TLSPrivateKeyFile == ""), "tls-private-key-file", "it needs --tls-cert-file, and --tls-cert-file needs it")
-	c.unless(s.Profiling || !s.ContentionProfiling, "contention-profiling", "needs --profiling")
-	c.unless(!s.Profiling || s.ProfilingPort >= 1 && s.ProfilingPort <= 65535, "profiling-port", "%d is not between 1 and 65535", s.ProfilingPort)
-	c.unless(!s.Profiling || s.ProfilingPort != s.Port, "profiling-port", "%d is the port of health checks and metrics", s.Port)
-	c.unless(s.ConcurrentSyncs > 0, "concurrent-syncs", "%d is not positive", s.ConcurrentSyncs)
-	c.unless(s.KubeAPIQPS > 0, "kube-api-qps", "%v is not positive", s.KubeAPIQPS)
-	c.unless(s.KubeAPIBurst >= 0, "kube-api-burst", "%d is negative", s.KubeAPIBurst)
-	for _, d := range []struct {
-		flag  string
-		value time.Duration
-	}{
-		{"min-resync-period", s.MinResyncPeriod},
-		{"machine-creation-timeout", s.CreationTimeout},
-		{"machine-health-timeout", s.HealthTimeout},
-		{"machine-drain-timeout", s.DrainTimeout},
-		{"machine-inplace-update-timeout", s.InPlaceUpdateTimeout},
-		{"machine-preserve-timeout", s.PreserveTimeout},
-		{"machine-pv-detach-timeout", s.PVDetachTimeout},
-		{"machine-pv-reattach-timeout", s.PVReattachTimeout},
-		{"resource-exhausted-retry", s.ResourceExhaustedRetry},
-		{"machine-settle-time", s.SettleTime},
-		{"machine-safety-apiserver-statuscheck-timeout", s.FreezeTimeout},
-		{"machine-safety-apiserver-statuscheck-period", s.FreezePeriod},
-		{"machine-safety-orphan-vms-period", s.OrphanVMsPeriod},
-		{"machine-safety-orphan-vms-grace", s.OrphanVMsGrace},
-		{"machine-safety-overshooting-period", s.OvershootPeriod},
-	} {
-		c.unless(d.value >= 0, d.flag, "%s is negative", d.value)
+func checkGroups(s *MCServer, _ any) string {
+	var bad []string
+	for _, group := range groupsOf(s.TokenGroups) {
+		if !tokenGroup.MatchString(group) {
+			bad = append(bad, fmt.Sprintf("%q", group))
+		}
 	}
-	c.unless(s.HoldPercent >= 0 && s.HoldPercent <= 100, "machine-safety-hold-percent", "%d is not between 0 and 100", s.HoldPercent)
-	c.unless(s.OvershootUp >= 0, "safety-up", "%d is negative", s.OvershootUp)
-	c.unless(s.OvershootDown >= 0, "safety-down", "%d is negative", s.OvershootDown)
-	c.unless(s.FreezePeriod == 0 || s.FreezePeriod >= s.FreezeTimeout, "machine-safety-apiserver-statuscheck-period",
-		"%s is less than the timeout %s", s.FreezePeriod, s.FreezeTimeout)
-	c.unless(s.MaxReplacements >= 0, "machine-max-replacements", "%d is negative", s.MaxReplacements)
-	for _, group := range s.BootstrapGroups() {
-		c.unless(tokenGroup.MatchString(group), "bootstrap-token-auth-extra-groups", "%q does not match %s", group, tokenGroup)
-	}
-	c.unless(s.Verbosity >= 0, "v", "%d is negative", s.Verbosity)
-	c.unless(s.LoggingFormat == "text" || s.LoggingFormat == "json", "logging-format", "%q is neither text nor json", s.LoggingFormat)
-	s.LeaderElection.validate(&c)
-	return errors.Join(c...)
+	return unless(bad == nil, "no match of %s: %s", tokenGroup, strings.Join(bad, ", "))
 }
 
-// jitter is the factor by which a wait of the election may exceed the retry period.
-const jitter = 1.2
-
-func (l *LeaderElection) validate(c *complaints) {
-	if !l.LeaderElect {
-		return
-	}
-	c.unless(l.ResourceLock == "leases", "leader-elect-resource-lock", "%q is not supported: use leases", l.ResourceLock)
-	c.unless(len(validation.IsDNS1123Subdomain(l.ResourceName)) == 0, "leader-elect-resource-name", "%q is not a lease name", l.ResourceName)
-	c.unless(l.ResourceNamespace == "" || len(validation.IsDNS1123Label(l.ResourceNamespace)) == 0, "leader-elect-resource-namespace",
-		"%q is not a namespace name", l.ResourceNamespace)
-	c.unless(l.RetryPeriod > 0, "leader-elect-retry-period", "%s is not positive", l.RetryPeriod)
-	c.unless(float64(l.RenewDeadline) > jitter*float64(l.RetryPeriod), "leader-elect-renew-deadline",
-		"%s is not more than %v times the retry period %s", l.RenewDeadline, jitter, l.RetryPeriod)
-	c.unless(l.LeaseDuration > l.RenewDeadline+l.RetryPeriod, "leader-elect-lease-duration",
-		"%s is not more than the renew deadline %s and the retry period %s together", l.LeaseDuration, l.RenewDeadline, l.RetryPeriod)
-	c.unless(l.LeaseDuration >= time.Second, "leader-elect-lease-duration", "%s is less than 1s", l.LeaseDuration)
+func checkFormat(s *MCServer, _ any) string {
+	return unless(s.LoggingFormat == "text" || s.LoggingFormat == "json", "%q is neither text nor json", s.LoggingFormat)
 }

@@ -170,7 +170,10 @@ func decodeDeployment(doc []byte) (*v1alpha1.MachineDeployment, error) {
 	if err == nil && !ok {
 		err = fmt.Errorf("decoded as %T", object)
 	}
-	if err != nil {
+	switch {
+	case runtime.IsStrictDecodingError(err):
+		return nil, fmt.Errorf("%w: correct the name of the field, or delete the field", err)
+	case err != nil:
 		return nil, err
 	}
 	return d, nil

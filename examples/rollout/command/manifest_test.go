@@ -34,7 +34,7 @@ func TestFile_Invalid_Refused(t *testing.T) {
 		{"an explosion of aliases", aliases, "document 1"},
 		{"depth", strings.Repeat("[", 100_000), "document 1"},
 		{"a deployment of another API", strings.Replace(good, "machine.sapcloud.io/v1alpha1", "cluster.x-k8s.io/v1beta1", 1), `of "cluster.x-k8s.io/v1beta1", want machine.sapcloud.io/v1alpha1`},
-		{"an unknown field", strings.Replace(good, "maxSurge", "maxSruge", 1), `unknown field "spec.strategy.rollingUpdate.maxSruge"`},
+		{"an unknown field", strings.Replace(good, "maxSurge", "maxSruge", 1), `unknown field "spec.strategy.rollingUpdate.maxSruge": correct the name of the field, or delete the field`},
 		{"a repeated key", good + "\nspec: {}\n", `"spec" already set`},
 		{"a number that is a text", strings.Replace(good, "replicas: 5", "replicas: five", 1), "replicas"},
 		{"no name", strings.Replace(good, "  name: pool\n  namespace", "  namespace", 1), "metadata.name is missing"},

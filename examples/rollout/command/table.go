@@ -10,8 +10,10 @@ import (
 	"text/tabwriter"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/machinist-dev/machinist"
-	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // column is a column of a table.
@@ -150,26 +152,27 @@ func (f Frame) lines(start time.Time, wide bool) []string {
 }
 
 // actionLines returns the texts of actions. Equal changes of several Nodes or machines are one line.
-func actionLines(actions []deployment.Action) []string {
+func actionLines(actions []machinist.Action) []string {
 	var lines []string
-	type kind struct{ what, changes string }
-	first, many := map[kind]int{}, map[kind]int{}
+	first, many := map[string]int{}, map[string]int{}
 	for _, a := range actions {
-		var k kind
-		switch a := a.(type) {
-		case deployment.WriteNode:
-			k = kind{"update %d nodes: ", strings.Join(a.Changes, "; ")}
-		case deployment.WriteMachine:
-			k = kind{"update %d machines: ", strings.Join(a.Changes, "; ")}
+		update, _ := a.(machinist.Update)
+		group := "update %d nodes: "
+		switch update.Object.(type) {
+		case *corev1.Node:
+		case *v1alpha1.Machine:
+			group = "update %d machines: "
 		default:
 			lines = append(lines, a.String())
 			continue
 		}
-		if many[k]++; many[k] == 1 {
-			first[k] = len(lines)
+		changes := strings.Join(update.Changes, "; ")
+		key := group + changes
+		if many[key]++; many[key] == 1 {
+			first[key] = len(lines)
 			lines = append(lines, a.String())
 		} else {
-			lines[first[k]] = fmt.Sprintf(k.what, many[k]) + k.changes
+			lines[first[key]] = fmt.Sprintf(group, many[key]) + changes
 		}
 	}
 	return lines

@@ -6,16 +6,11 @@
 package nodeops_test
 
 import (
-	"context"
-
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/nodeops"
 )
 
 var (
-	_ func(context.Context, kubernetes.Interface, string, corev1.NodeConditionType) (*corev1.NodeCondition, error) = nodeops.GetNodeCondition
-	_ func([]corev1.NodeCondition, corev1.NodeCondition) []corev1.NodeCondition                                    = nodeops.CloneAndAddCondition
-	_ func(context.Context, kubernetes.Interface, string, corev1.NodeCondition) error                              = nodeops.AddOrUpdateConditionsOnNode
+	_ func([]corev1.NodeCondition, corev1.NodeCondition) []corev1.NodeCondition = nodeops.CloneAndAddCondition
 )

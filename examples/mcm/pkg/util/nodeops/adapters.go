@@ -9,11 +9,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/gardener/machine-controller-manager/internal/nodes"
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// Backoff is [nodeops.Backoff]. The functions of this package do not read it.
-var Backoff = nodeops.Backoff()
+// Backoff is [nodes.Backoff]. The functions of this package do not read it.
+var Backoff = nodes.Backoff
+
+// AddOrUpdateConditionsOnNode is [nodes.AddOrUpdateConditionsOnNode].
+func AddOrUpdateConditionsOnNode(ctx context.Context, c kubernetes.Interface, nodeName string, condition corev1.NodeCondition) error {
+	return nodes.AddOrUpdateConditionsOnNode(ctx, c, nodeName, condition)
+}
+
+// GetNodeCondition is [nodes.GetNodeCondition].
+func GetNodeCondition(ctx context.Context, c kubernetes.Interface, nodeName string, conditionType corev1.NodeConditionType) (*corev1.NodeCondition, error) {
+	return nodes.GetNodeCondition(ctx, c, nodeName, conditionType)
+}
+
+// AddOrUpdateTaintOnNode is [nodes.AddOrUpdateTaintOnNode].
+func AddOrUpdateTaintOnNode(ctx context.Context, c kubernetes.Interface, nodeName string, taints ...*corev1.Taint) error {
+	return nodes.AddOrUpdateTaintOnNode(ctx, c, nodeName, taints...)
+}
+
+// RemoveTaintOffNode is [nodes.RemoveTaintOffNode].
+func RemoveTaintOffNode(ctx context.Context, c kubernetes.Interface, nodeName string, node *corev1.Node, taints ...*corev1.Taint) error {
+	return nodes.RemoveTaintOffNode(ctx, c, nodeName, node, taints...)
+}
 
 // AddOrUpdateCondition returns a copy of a Node with a condition: see [nodeops.CloneAndAddCondition].
 func AddOrUpdateCondition(node *corev1.Node, condition corev1.NodeCondition) *corev1.Node {

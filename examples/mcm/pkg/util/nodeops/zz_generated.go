@@ -7,27 +7,10 @@
 package nodeops
 
 import (
-	"context"
-
 	"k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/machinist-dev/machinist/nodeops"
 )
-
-// AddOrUpdateConditionsOnNode is [nodeops.AddOrUpdateConditionsOnNode].
-//
-//go:fix inline
-func AddOrUpdateConditionsOnNode(ctx context.Context, c kubernetes.Interface, nodeName string, condition v1.NodeCondition) error {
-	return nodeops.AddOrUpdateConditionsOnNode(ctx, c, nodeName, condition)
-}
-
-// AddOrUpdateTaintOnNode is [nodeops.AddOrUpdateTaintOnNode].
-//
-//go:fix inline
-func AddOrUpdateTaintOnNode(ctx context.Context, c kubernetes.Interface, nodeName string, taints ...*v1.Taint) error {
-	return nodeops.AddOrUpdateTaintOnNode(ctx, c, nodeName, taints...)
-}
 
 // CloneAndAddCondition is [nodeops.CloneAndAddCondition].
 //
@@ -41,18 +24,4 @@ func CloneAndAddCondition(conditions []v1.NodeCondition, condition v1.NodeCondit
 //go:fix inline
 func GetCondition(node *v1.Node, conditionType v1.NodeConditionType) *v1.NodeCondition {
 	return nodeops.GetCondition(node, conditionType)
-}
-
-// GetNodeCondition is [nodeops.GetNodeCondition].
-//
-//go:fix inline
-func GetNodeCondition(ctx context.Context, c kubernetes.Interface, nodeName string, conditionType v1.NodeConditionType) (*v1.NodeCondition, error) {
-	return nodeops.GetNodeCondition(ctx, c, nodeName, conditionType)
-}
-
-// RemoveTaintOffNode is [nodeops.RemoveTaintOffNode].
-//
-//go:fix inline
-func RemoveTaintOffNode(ctx context.Context, c kubernetes.Interface, nodeName string, node *v1.Node, taints ...*v1.Taint) error {
-	return nodeops.RemoveTaintOffNode(ctx, c, nodeName, node, taints...)
 }

@@ -631,10 +631,20 @@ type MachineTemplateSpec = v1alpha1.MachineTemplateSpec
 //go:fix inline
 const MachineTerminating = v1alpha1.MachineTerminating
 
+// MachineUIDAnnotation is [v1alpha1.MachineUIDAnnotation].
+//
+//go:fix inline
+const MachineUIDAnnotation = v1alpha1.MachineUIDAnnotation
+
 // MachineUnknown is [v1alpha1.MachineUnknown].
 //
 //go:fix inline
 const MachineUnknown = v1alpha1.MachineUnknown
+
+// MachineVMRequested is [v1alpha1.MachineVMRequested].
+//
+//go:fix inline
+const MachineVMRequested = v1alpha1.MachineVMRequested
 
 // MachineValid is [v1alpha1.MachineValid].
 //
