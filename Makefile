@@ -11,6 +11,9 @@ MODULES := . examples examples/mcm tools examples/e2e
 # The modules that have a go.mod to keep tidy.
 TIDY := $(MODULES) tools/lint
 
+# The packages whose tests have informers.
+RACED := ./controllers ./manager/... ./quickstart ./audit ./observe ./drain/... ./cloud/...
+
 # What takes minutes leaves the processor to others: make demo in another terminal
 # is not slowed by it.
 NICE := nice -n 10
@@ -46,6 +49,7 @@ test: ## Run the tests of all modules, the provider template among them (minutes
 		fresh=; if [ $$m = tools ]; then fresh=-count=1; fi; \
 		echo "== test $$m"; (cd $$m && $(ALONE) $(NICE) go test -timeout 30m $$fresh $(TESTFLAGS) ./...); \
 	done
+	@echo "== race examples"; cd examples && $(ALONE) $(NICE) go test -race -short -timeout 30m $(TESTFLAGS) $(RACED)
 	@echo "== 50,000 random worlds of deployments"; $(ALONE) $(NICE) go test -timeout 30m $(TESTFLAGS) ./deployment -v -run Simulation_RandomFailures \
 		-first-world 40 -worlds 560 -short-worlds 2960 -least-worlds 50000
 	@echo "== 20,000 schedules of orphan detection"; $(ALONE) $(NICE) go test -timeout 30m $(TESTFLAGS) ./safety -run Schedules -safety.schedules 20000
@@ -61,7 +65,7 @@ controlplane: ## Build etcd, the Kubernetes control plane, kubectl and kubemark 
 
 race: ## Run the tests of SDK and examples with the race detector, in random order.
 	$(ALONE) go test -race -shuffle=on ./...
-	cd examples && $(ALONE) go test -race -shuffle=on ./...
+	cd examples && $(ALONE) go test -race -short -shuffle=on ./...
 
 lint: $(LINT) ## Check format, vet, linters, go.mod, generated files and the import table.
 	@echo "== gofmt"; files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \

@@ -36,7 +36,8 @@ var mainNames = map[string]string{
 	"machine/machinetest":       "New",
 	"machine/v1alpha1":          "Machine MachineSet MachineDeployment MachineClass",
 	"machineset":                "Decide Observation Decision",
-	"nodeops":                   "Cordon Index SyncTemplate UpdateNode",
+	"nodeops":                   "Cordon Index SyncTemplate",
+	"nodeops/runner":            "CordonNode UncordonNode UpdateNode",
 	"permits":                   "Ledger Acquire Release",
 	"safety":                    "Step Observation Decision StepOvershoot StepUnmanaged StepFreeze DecideGuard",
 }
