@@ -98,10 +98,10 @@ var importRules = []importRule{
 		api, apimachinery, sdk, sdk + "/codes", sdk + "/deployment", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset",
 	}, underAPI, "a world that the planners of sets and deployments drive"},
 	{"drain", []string{
-		api, apimachinery, sdk, sdk + "/internal/recorded", sdk + "/nodeops",
+		api, apimachinery, sdk, sdk + "/internal/claims", sdk + "/internal/recorded", sdk + "/nodeops",
 	}, underAPI, "decisions, without a client"},
 	{"drain/runner", []string{
-		api, apimachinery, sdk, clientGo, clock, sdk + "/drain", sdk + "/nodeops", sdk + "/nodeops/runner",
+		api, apimachinery, sdk, clientGo, clock, sdk + "/drain", sdk + "/internal/claims", sdk + "/nodeops", sdk + "/nodeops/runner",
 	}, underFakes, "the executor takes the typed client, the adapter its informers; the cordon has owners"},
 	{"machine/machinetest", []string{
 		sdk + "/machine/v1alpha1", sdk + "/machine/client/clientset/versioned/fake", sdk + "/drain/draintest", apimachinery, clientGo,
@@ -113,6 +113,7 @@ var importRules = []importRule{
 		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/codes", sdk + "/deployment", sdk + "/driver", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops", sdk + "/permits",
 	}, underAPI, "decisions, without a client"},
 	{"internal/apisurface/...", nil, nil, "tests only"},
+	{"internal/claims", []string{api}, underAPI, "the claims of pods, for drain and its runner"},
 	{"internal/golden", nil, nil, "tests only"},
 	{"internal/recorded", nil, nil, "how times that were written down are read, for all that decide"},
 }

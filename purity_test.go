@@ -21,13 +21,7 @@ import (
 // I/O or wait; the others may do neither, and none may start a goroutine.
 var purePackages = []string{
 	"codes", "codes/status", "permits", "nodeops", "machine", "machineset", "deployment", "deployment/deploymenttest", "safety", "drain",
-	"internal/recorded",
-}
-
-// impureFiles are the exceptions, each with its reason.
-var impureFiles = map[string]string{
-	"permits/permitgiver.go": "the blocking skin over the gates: waiting is what it is for, and its signature without a context is that of the reference system",
-	"permits/gate.go":        "the queue of the blocking skin: a channel hands over the turn",
+	"internal/claims", "internal/recorded",
 }
 
 // bannedCalls are functions by import path. Printing into a writer is fine, since
@@ -47,14 +41,8 @@ var bannedImports = []string{"log", "log/slog", "math/rand", "math/rand/v2", "cr
 func TestPurity_PurePackages_NoClockRandomnessGoroutineOutput(t *testing.T) {
 	for _, pkg := range purePackages {
 		for _, path := range sourceFiles(t, pkg) {
-			require.Empty(t, impurities(t, path, nil), path)
+			require.Empty(t, impurities(t, path), path)
 		}
-	}
-}
-
-func TestPurity_Exceptions_AreNeeded(t *testing.T) {
-	for path := range impureFiles {
-		require.NotEmpty(t, impurities(t, path, map[string]string{}), "%s is pure; take it out of impureFiles", path)
 	}
 }
 
@@ -73,7 +61,7 @@ func TestPurity_ForbiddenCode_IsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "p.go")
 			require.NoError(t, os.WriteFile(path, []byte(head+tc.source), 0o600))
-			found := impurities(t, path, nil)
+			found := impurities(t, path)
 			require.Len(t, found, 1)
 			require.Contains(t, found[0], tc.want)
 		})
@@ -81,7 +69,7 @@ func TestPurity_ForbiddenCode_IsFound(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "p.go")
 	require.NoError(t, os.WriteFile(path, []byte(head+
 		"func f(ctx context.Context) { select { case <-ctx.Done(): case <-clock.After(1): }; fmt.Sprint() }"), 0o600))
-	require.Empty(t, impurities(t, path, nil), "a function with a context may wait")
+	require.Empty(t, impurities(t, path), "a function with a context may wait")
 }
 
 // sourceFiles returns the files of a package that are not tests. A package that
@@ -93,16 +81,9 @@ func sourceFiles(t testing.TB, pkg string) []string {
 	return slices.DeleteFunc(files, func(f string) bool { return strings.HasSuffix(f, "_test.go") })
 }
 
-// impurities returns what a file does that its package must not. Files in
-// exceptions pass; nil stands for impureFiles.
-func impurities(t testing.TB, path string, exceptions map[string]string) []string {
+// impurities returns what a file does that its package must not.
+func impurities(t testing.TB, path string) []string {
 	t.Helper()
-	if exceptions == nil {
-		exceptions = impureFiles
-	}
-	if exceptions[filepath.ToSlash(path)] != "" {
-		return nil
-	}
 	p := purity{fset: token.NewFileSet(), imports: map[string]string{}}
 	file, err := parser.ParseFile(p.fset, path, nil, parser.SkipObjectResolution)
 	require.NoError(t, err)

@@ -83,11 +83,11 @@ type Choice struct {
 func SelectedByLabel(c Choice) (bool, machinist.Hold) {
 	switch {
 	case c.Node == nil:
-		return false, machinist.Hold{Reason: "NodeUnknown", Message: "its Node is not known"}
+		return false, machinist.Hold{Reason: reasonNodeUnknown, Message: "its Node is not known"}
 	case c.Node.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] == "true":
 		return true, machinist.Hold{}
 	default:
-		return false, machinist.Hold{Reason: "NotSelected", Message: "its Node does not have the label " + v1alpha1.LabelKeyNodeSelectedForUpdate}
+		return false, machinist.Hold{Reason: reasonNotSelected, Message: "its Node does not have the label " + v1alpha1.LabelKeyNodeSelectedForUpdate}
 	}
 }
 

@@ -151,12 +151,12 @@ func (c *pass) withFreeze() []v1alpha1.MachineDeploymentCondition {
 	case freeze.Frozen == (known != nil):
 		return conditions
 	case !freeze.Frozen:
-		c.out.Events = append(c.out.Events, machinist.Event{Type: eventNormal, Reason: "ControllerUnfrozen", Message: brief(fmt.Sprintf(
+		c.out.Events = append(c.out.Events, machinist.Event{Type: eventNormal, Reason: eventUnfrozen, Message: brief(fmt.Sprintf(
 			"The API servers answer again after a freeze since %s; health and creation timeouts begin anew", known.LastTransitionTime.UTC().Format(time.RFC3339)))})
 		return withoutCondition(conditions, kind)
 	}
 	message := brief("Nothing is created, failed, replaced or rolled out until the API servers answer; deletions go on: " + freeze.Message)
-	c.out.Events = append(c.out.Events, machinist.Event{Type: eventWarning, Reason: "ControllerFrozen", Message: message})
+	c.out.Events = append(c.out.Events, machinist.Event{Type: eventWarning, Reason: eventFrozen, Message: message})
 	return withCondition(conditions, newCondition(kind, v1alpha1.ConditionTrue, v1alpha1.APIServerUnreachable, message, freeze.Since))
 }
 

@@ -22,10 +22,10 @@ import (
 const mostUnconfirmed = 2000
 
 // spendBudgets lets as many pods of each budget be asked to go as the budget allows, in
-// the order of [RequestOrder], and holds the requests that the API server would refuse.
+// the order of [Decision.Requests], and holds the requests that the API server would refuse.
 // A pod that has been asked, and whose budget has not changed since, has been paid for
 // out of what is seen to be allowed.
-func spendBudgets(pods []*corev1.Pod, rows []Row, x *budgetIndex, answers map[types.UID]Response, now time.Time) {
+func spendBudgets(pods []*corev1.Pod, rows []Row, x *budgetIndex, answers map[types.UID]response, now time.Time) {
 	if len(x.all) == 0 {
 		return
 	}
@@ -39,7 +39,7 @@ func spendBudgets(pods []*corev1.Pod, rows []Row, x *budgetIndex, answers map[ty
 			countAccepted(x.of(pod), pod, answers[row.UID])
 		}
 	}
-	inOrder := func(a, b int) int { return RequestOrder(rows[a], rows[b]) }
+	inOrder := func(a, b int) int { return requestOrder(rows[a], rows[b]) }
 	if !slices.IsSortedFunc(order, inOrder) {
 		slices.SortStableFunc(order, inOrder)
 	}
@@ -52,7 +52,7 @@ func spendBudgets(pods []*corev1.Pod, rows []Row, x *budgetIndex, answers map[ty
 
 // countAccepted takes from a budget what a pod has cost it that is terminating, if the
 // budget has not been seen to change since: a pod may be seen earlier than its budget.
-func countAccepted(covering *coverage, pod *corev1.Pod, answer Response) {
+func countAccepted(covering *coverage, pod *corev1.Pod, answer response) {
 	if answer.Asked != Evict || answer.Budgets == "" {
 		return
 	}
@@ -71,7 +71,7 @@ func spend(row *Row, pod *corev1.Pod, covering *coverage, until time.Time) {
 		row.Budgets = covering.shown()
 	}
 	switch many := len(covering.budgets) > 1; {
-	case row.Action == Wait && row.Reason == ReasonRefused && many:
+	case row.Action == Wait && row.Reason == reasonRefused && many:
 		// the API server says so in words alone
 		row.Reason, row.Message, row.Budgets = ReasonBudgets, covering.overlapping(), covering.shown()
 	case row.Action == Wait:
@@ -96,7 +96,7 @@ func spend(row *Row, pod *corev1.Pod, covering *coverage, until time.Time) {
 
 // forgetRefusals lets the requests be repeated at once that budgets refused which have
 // changed since.
-func forgetRefusals(answers map[types.UID]Response, in *Observation, x *budgetIndex) {
+func forgetRefusals(answers map[types.UID]response, in *Observation, x *budgetIndex) {
 	if !in.Budgets.Complete || len(answers) == 0 {
 		return
 	}

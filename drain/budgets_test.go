@@ -305,8 +305,8 @@ func TestStep_RefusingBudgetChanges_AsksAtOnce(t *testing.T) {
 		{"a budget that changed and allows nothing is not asked", answerRefusal("no", 0), drain.All(exhausted("web", changed)), drain.Wait, drain.ReasonBudget},
 		{"a budget that is gone does not refuse", answerRefusal("no", 0), drain.All[*policyv1.PodDisruptionBudget](), drain.Evict, drain.ReasonEvict},
 		{"a source that is gone tells nothing", answerRefusal("no", 0), drain.List[*policyv1.PodDisruptionBudget]{}, drain.Wait, drain.ReasonBudget},
-		{"a busy server is not less busy for it", apierrors.NewTooManyRequests("busy", 7), drain.All(newBudget("web", 1, changed)), drain.Wait, drain.ReasonUnavailable},
-		{"another refusal is no business of budgets", errors.New("no"), drain.All(newBudget("web", 1, changed)), drain.Wait, drain.ReasonRefused},
+		{"a busy server is not less busy for it", apierrors.NewTooManyRequests("busy", 7), drain.All(newBudget("web", 1, changed)), drain.Wait, "Unavailable"},
+		{"another refusal is no business of budgets", errors.New("no"), drain.All(newBudget("web", 1, changed)), drain.Wait, "Refused"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, in := refused(tt.err)

@@ -122,7 +122,7 @@ func TestDecide_InvalidPolicy_IsAGate(t *testing.T) {
 		require.Nil(t, d.Cordon)
 		require.Equal(t, "a wait InvalidPolicy", rows(d))
 		require.Len(t, d.Gates, 1)
-		require.Equal(t, []any{"policy", drain.ReasonInvalidPolicy}, []any{d.Gates[0].Subject, d.Gates[0].Reason})
+		require.Equal(t, []any{"policy", machinist.Reason("InvalidPolicy")}, []any{d.Gates[0].Subject, d.Gates[0].Reason})
 		require.Contains(t, d.Gates[0].Message+" ", says)
 		require.True(t, d.NextCheck.After(now))
 		require.Equal(t, drain.Draining, drain.Decide(observed(), p, now).Outcome, "and it is never done")

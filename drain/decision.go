@@ -16,12 +16,11 @@ import (
 // Outcome is how a drain ended.
 type Outcome string
 
-// The outcomes. Only [Drained] says that every pod that was to go has gone.
+// The outcomes. Only with [Drained] are all evicted pods gone.
 const (
 	// Draining means that the drain has not ended.
 	Draining Outcome = ""
-	// Drained means that no pod is left to wait for and no new one can be scheduled to the Node. It
-	// is the only outcome in which all evicted pods are gone.
+	// Drained means that the drain waits for no pod and no new one can be scheduled to the Node.
 	Drained Outcome = "Drained"
 	// NodeGone means that the Node does not exist.
 	NodeGone Outcome = "NodeGone"
@@ -110,7 +109,7 @@ type Row struct {
 	// Budgets are the PodDisruptionBudgets that do not allow the eviction.
 	Budgets []Budget `json:"budgets,omitempty"`
 	// Versions identifies the PodDisruptionBudgets of the pod and their versions. A [Result]
-	// carries it to the [Response].
+	// carries it to the response.
 	Versions string `json:"-"`
 	// Since is when this reason began, as the state remembers it.
 	Since time.Time `json:"since,omitzero"`
@@ -160,9 +159,21 @@ type VolumeRow struct {
 // Over reports whether the drain has ended, with any outcome.
 func (d Decision) Over() bool { return d.Outcome != Draining }
 
-// RequestOrder compares rows in the order of their requests: by wave, lower priority, namespace,
-// name and UID.
-func RequestOrder(a, b Row) int {
+// Requests returns the rows with a request, in the order in which to make the requests: by wave,
+// lower priority, namespace, name and UID.
+func (d Decision) Requests() []Row {
+	var rows []Row
+	for i := range d.Rows {
+		if d.Rows[i].Action.IsRequest() {
+			rows = append(rows, d.Rows[i])
+		}
+	}
+	slices.SortStableFunc(rows, requestOrder)
+	return rows
+}
+
+// requestOrder compares rows in the order of their requests.
+func requestOrder(a, b Row) int {
 	if c := cmp.Or(cmp.Compare(a.Wave, b.Wave), cmp.Compare(a.Priority, b.Priority)); c != 0 {
 		return c
 	}
@@ -196,7 +207,7 @@ func (d Decision) Holds() []machinist.Hold {
 // obstacles, if the policy is invalid, if the Node was uncordoned, if the drain gave up, or if
 // nothing could be decided. True is no guarantee: lists that are not evaluated may have obstacles.
 func (d Decision) Feasible() bool {
-	closed := func(g machinist.Hold) bool { return g.Reason == ReasonInvalidPolicy || g.Reason == ReasonUncordoned }
+	closed := func(g machinist.Hold) bool { return g.Reason == reasonInvalidPolicy || g.Reason == ReasonUncordoned }
 	return d.Reason != ReasonNotObserved && d.Outcome != GaveUp && !slices.ContainsFunc(d.Gates, closed) && len(d.Obstacles()) == 0
 }
 
@@ -226,7 +237,7 @@ func (d Decision) Refusals() []machinist.Hold {
 		}
 	}
 	for _, row := range d.Obstacles() {
-		if row.Action == Block && row.Reason != ReasonNotEvaluated {
+		if row.Action == Block && row.Reason != reasonNotEvaluated {
 			refusals = append(refusals, row.hold())
 		}
 	}
@@ -242,14 +253,14 @@ func (d Decision) stuck(row *Row) bool {
 		return true
 	case row.Action == Block && !row.Until.IsZero(): // it ends by itself
 		return false
-	case row.Action == Wait && row.Reason != ReasonBudgetNever && row.Reason != ReasonBudgets && row.Reason != ReasonForbidden:
+	case row.Action == Wait && row.Reason != ReasonBudgetNever && row.Reason != ReasonBudgets && row.Reason != reasonForbidden:
 		return false
 	}
 	return !slices.ContainsFunc(d.Ladder, func(rung Rung) bool { return rung.removes(row.Reason) })
 }
 
 // gone reports whether the pod does not run on the Node anymore.
-func (r *Row) gone() bool { return r.Action == Ignore && r.Reason == ReasonGone }
+func (r *Row) gone() bool { return r.Action == Ignore && r.Reason == reasonGone }
 
 // pod returns the namespace and the name of the pod.
 func (r *Row) pod() string { return r.Namespace + "/" + r.Name }

@@ -67,7 +67,7 @@ func TestStep_RungsAreReached_WhatIsAskedOfAPod(t *testing.T) {
 		{"at its time a pod gets a second to stop", newPod("a"), forcedSince(0), drain.NodeReachability{}, drain.Response{}, "a delete IgnoreBudgets", 5 * s},
 		{"one moment before its time", newPod("a"), forcedSince(-1), drain.NodeReachability{}, drain.Response{}, "a evict Evictable", 5 * s},
 		{"it does not wait for the refusal of an eviction", newPod("a"), forcedSince(5 * s), drain.NodeReachability{}, drain.Response{Asked: drain.Evict, Until: now.Add(s)}, "a delete IgnoreBudgets", 5 * s},
-		{"it waits for the refusal of a deletion", newPod("a"), forcedSince(5 * s), drain.NodeReachability{}, drain.Response{Asked: drain.Delete, Reason: drain.ReasonUnavailable, Until: now.Add(s)}, "a wait Unavailable", s},
+		{"it waits for the refusal of a deletion", newPod("a"), forcedSince(5 * s), drain.NodeReachability{}, drain.Response{Asked: drain.Delete, Reason: "Unavailable", Until: now.Add(s)}, "a wait Unavailable", s},
 		{"it shortens the grace of a terminating pod", newPod("a", leaving(time.Hour, 3600)), forcedSince(0), drain.NodeReachability{}, drain.Response{}, "a delete IgnoreBudgets", 5 * s},
 		{"it does not ask twice for the same", newPod("a", leaving(s, 1)), forcedSince(5 * s), drain.NodeReachability{}, drain.Response{}, "a wait Terminating", s},
 		{"it waits for a pod that should have stopped", newPod("a", leaving(-58*s, 1)), forcedSince(5 * s), drain.NodeReachability{}, drain.Response{}, "a wait Overdue", m},
@@ -79,7 +79,7 @@ func TestStep_RungsAreReached_WhatIsAskedOfAPod(t *testing.T) {
 		{"one that has just become so", newPod("a"), never, drain.NodeReachability{Unreachable: true, Since: now.Add(-5*m + 1)}, drain.Response{}, "a evict Evictable", 5 * s},
 		{"an unreachable Node alone loses no unmanaged pod", newPod("a", unmanaged), drain.Policy{UnreachableLadder: drain.Ladder{{Action: drain.ForceDeletePods}}}, silent, drain.Response{}, "a block Unmanaged", 0},
 		{"a machine loses unmanaged pods and local data", newPod("a", unmanaged, emptyDir), never, drain.NodeReachability{}, drain.Response{}, "a evict Evictable", 5 * s},
-		{"an answer that another clock gave", newPod("a"), drain.Policy{}, drain.NodeReachability{}, drain.Response{Asked: drain.Evict, Reason: drain.ReasonUnavailable, Until: now.Add(24 * time.Hour)}, "a evict Evictable", 5 * s},
+		{"an answer that another clock gave", newPod("a"), drain.Policy{}, drain.NodeReachability{}, drain.Response{Asked: drain.Evict, Reason: "Unavailable", Until: now.Add(24 * time.Hour)}, "a evict Evictable", 5 * s},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := observed(tt.pod)
@@ -103,7 +103,7 @@ func TestStep_NewRung_AsksAtOnceAndOnce(t *testing.T) {
 		c := climber{p: p, reach: drain.NodeReachability{Unreachable: true}}
 		require.Nil(t, c.at(0).Rows[0].Grace)
 		c.at(59 * time.Second)
-		c.state.Responses = map[types.UID]drain.Response{"uid-z": {Asked: drain.Delete, Reason: drain.ReasonUnavailable, Until: now.Add(110 * time.Second)}}
+		c.state.Responses = map[types.UID]drain.Response{"uid-z": {Asked: drain.Delete, Reason: "Unavailable", Until: now.Add(110 * time.Second)}}
 		d := c.at(time.Minute)
 		require.Equal(t, []any{drain.Delete, int64(1)}, []any{d.Rows[0].Action, *d.Rows[0].Grace})
 		require.Equal(t, "wait", c.action(time.Minute))
@@ -360,7 +360,7 @@ func TestFeasible_BeforeTheFirstWrite_NamesTheObstacles(t *testing.T) {
 			require.Equal(t, drain.Evict, d.Rows[1].Action, "the others go")
 		})
 	}
-	forbidden := []drain.Row{{Action: drain.Wait, Reason: drain.ReasonForbidden}}
+	forbidden := []drain.Row{{Action: drain.Wait, Reason: "Forbidden"}}
 	for name, tt := range map[string]struct {
 		d    drain.Decision
 		want bool

@@ -29,15 +29,14 @@ const (
 var escalations = map[Escalation]struct {
 	// allow adds what the escalation allows.
 	allow func(a *allowances)
-	// patient says that a rung that comes late waits until the rung below it has had its
-	// time, since the escalation cannot be taken back.
+	// patient means that the escalation cannot be undone: a rung that comes late is reached as long
+	// after the previous rung as the ladder says.
 	patient bool
-	// ends says that the escalation is the end of the drain.
+	// ends means that the escalation ends the drain.
 	ends bool
-	// removes are the reasons of waiting pods that the escalation overrules. Nil means none,
-	// [everyReason] means all of them.
+	// removes are the reasons of waits that the escalation ends. Nil means none, [everyReason] all.
 	removes []machinist.Reason
-	// happens says in words what happens to a pod.
+	// happens is what happens to a pod, as text.
 	happens string
 }{
 	IgnoreBudgets: {
@@ -65,7 +64,7 @@ var escalations = map[Escalation]struct {
 // everyReason means all reasons.
 var everyReason = []machinist.Reason{""}
 
-// removes reports whether a rung removes pods that stay for a reason.
+// removes reports whether a rung ends the wait for a pod with this reason.
 func (r Rung) removes(reason machinist.Reason) bool {
 	for _, removed := range escalations[r.Action].removes {
 		if removed == reason || removed == "" {
@@ -137,8 +136,8 @@ func (l Ladder) Validate() error {
 	return nil
 }
 
-// Reached is when a rung was first acted on.
-type Reached struct {
+// reachedRung is when a rung was first acted on.
+type reachedRung struct {
 	// Rung is the rung.
 	Rung Rung `json:"rung"`
 	// At is the time.
@@ -154,22 +153,21 @@ type allowances struct {
 	end Escalation
 	// forced is the escalation that allows deletions, or empty.
 	forced Escalation
-	// rungs are those reached; next is the one to come.
+	// rungs are the reached rungs. next is the escalation of the next rung, nextAt its time.
 	rungs  []Rung
 	next   Escalation
 	nextAt time.Time
-	// fresh says that a rung is acted on for the first time: what was answered before
-	// does not hold it up.
+	// fresh means that a rung is acted on for the first time. Earlier responses do not delay it.
 	fresh bool
 }
 
-// escalate adds what the rungs of a ladder allow that starts at start, and returns the reached
-// rungs.
-func (a *allowances) escalate(l Ladder, start time.Time, before []Reached, now time.Time) []Reached {
+// escalate adds what the rungs of a ladder allow, and returns the reached rungs. start is when the
+// ladder starts.
+func (a *allowances) escalate(l Ladder, start time.Time, before []reachedRung, now time.Time) []reachedRung {
 	if l.Validate() != nil {
 		return nil
 	}
-	var reached []Reached
+	var reached []reachedRung
 	for i, rung := range l {
 		due := start.Add(rung.After)
 		if i > 0 && escalations[rung.Action].patient {
@@ -182,7 +180,7 @@ func (a *allowances) escalate(l Ladder, start time.Time, before []Reached, now t
 			return reached
 		}
 		at, known := reachedAt(before, rung, now)
-		reached = append(reached, Reached{Rung: rung, At: at})
+		reached = append(reached, reachedRung{Rung: rung, At: at})
 		a.add(rung)
 		a.fresh = a.fresh || !known
 	}
@@ -212,7 +210,7 @@ func (l Ladder) pause(i int) time.Duration {
 
 // reachedAt returns when a rung was first acted on. The policy may have moved the rung since. Times
 // in the future are ignored.
-func reachedAt(before []Reached, rung Rung, now time.Time) (at time.Time, known bool) {
+func reachedAt(before []reachedRung, rung Rung, now time.Time) (at time.Time, known bool) {
 	for _, b := range before {
 		if b.Rung.like(rung) && recorded.Known(b.At, now) {
 			return b.At, true

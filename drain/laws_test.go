@@ -17,6 +17,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
+	claimnames "github.com/machinist-dev/machinist/internal/claims"
 )
 
 // checkLaws asserts what holds of every step, and returns what it came to.
@@ -141,7 +142,7 @@ func checkVolumes(t *testing.T, in drain.Observation, p drain.Policy, plan drain
 		require.True(t, v.Action == drain.Wait || v.Action == drain.Ignore, "%v", v)
 		require.NotEmpty(t, v.Reason, "%v", v)
 		require.False(t, v.Action == drain.Wait && kept[v.Volume], "waits for a volume that stays: %v", v)
-		require.False(t, i > 0 && plan.Reason == "" && plan.Volumes[i-1].Volume > v.Volume && v.Reason != drain.ReasonReattaching, "no order: %v", plan.Volumes)
+		require.False(t, i > 0 && plan.Reason == "" && plan.Volumes[i-1].Volume > v.Volume && v.Reason != "Reattaching", "no order: %v", plan.Volumes)
 		told[v.Volume] = v.Reason
 	}
 	for _, va := range in.Attachments.Items {
@@ -151,7 +152,7 @@ func checkVolumes(t *testing.T, in drain.Observation, p drain.Policy, plan drain
 		name := *va.Spec.Source.PersistentVolumeName
 		require.NotEmpty(t, told[name], "nothing is said of %s", name)
 		if plan.Outcome == drain.Drained {
-			require.Equal(t, drain.ReasonStays, told[name], "drained with %s", name)
+			require.EqualValues(t, "Stays", told[name], "drained with %s", name)
 		}
 	}
 }
@@ -166,11 +167,11 @@ func keptVolumes(in drain.Observation, plan drain.Decision) map[string]bool {
 			continue
 		}
 		stays := slices.ContainsFunc(plan.Rows, func(row drain.Row) bool {
-			return row.Name == pod.Name && row.UID == pod.UID && row.Action == drain.Ignore && (row.Reason == drain.ReasonStays || row.Reason == drain.ReasonRule)
+			return row.Name == pod.Name && row.UID == pod.UID && row.Action == drain.Ignore && (row.Reason == "Stays" || row.Reason == "Rule")
 		})
 		for _, v := range pod.Spec.Volumes {
 			for _, claim := range in.Claims.Items {
-				kept[claim.Spec.VolumeName] = kept[claim.Spec.VolumeName] || stays && drain.ClaimName(pod, &v) == claim.Name && pod.Status.Phase == corev1.PodRunning
+				kept[claim.Spec.VolumeName] = kept[claim.Spec.VolumeName] || stays && claimnames.Name(pod, &v) == claim.Name && pod.Status.Phase == corev1.PodRunning
 			}
 		}
 	}
@@ -282,9 +283,9 @@ func checkNoAlias(t *testing.T, s drain.State, in drain.Observation, p drain.Pol
 			l[i] = drain.Rung{Action: "spoilt"}
 		}
 	}
-	for _, l := range [][]drain.Reached{s.Reached, s.UnreachableReached} {
+	for _, l := range [][]drain.ReachedRung{s.Reached, s.UnreachableReached} {
 		for i := range l {
-			l[i] = drain.Reached{}
+			l[i] = drain.ReachedRung{}
 		}
 	}
 	for uid := range s.Pods {

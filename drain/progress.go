@@ -87,7 +87,7 @@ func Compare(before, after Decision, results []Result, now time.Time) []Progress
 	for _, r := range results {
 		p := Progress{Type: ProgressRequested, Time: r.At, Subject: r.Row.subject(), Reason: r.Row.Reason, Message: r.Row.Message, Row: new(r.Row), Err: r.Err}
 		if r.Err != nil {
-			p.Reason, p.Message, _ = ResponseOf(r.Err)
+			p.Reason, p.Message, _ = r.Response()
 		}
 		c.add(p)
 	}
@@ -131,14 +131,14 @@ func (c *comparison) escalated(node string) {
 	}
 }
 
-// awaited is a pod, volume or gate that a decision may wait for.
+// awaited is a pod, volume or gate of a decision.
 type awaited struct {
 	key awaitedKey
-	// waits means that the drain waits for it, asks that there is a request for it, and gone
-	// that it is a pod that does not run on the Node anymore.
-	waits, asks, gone bool
-	// told is the progress to report, without a type.
-	told Progress
+	// waits means that the drain waits for it. requested means that the decision has a request for
+	// it. gone means that it is a pod that does not run on the Node anymore.
+	waits, requested, gone bool
+	// progress is what to report, without a type.
+	progress Progress
 }
 
 // awaitedKey identifies a pod, volume or gate in all decisions.
@@ -152,21 +152,21 @@ func awaitedOf(d *Decision) []awaited {
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		all = append(all, awaited{
-			key: podKey(r), waits: r.Action != Ignore && !d.Over(), asks: r.Action.IsRequest(), gone: r.gone(),
-			told: Progress{Subject: r.subject(), Reason: r.Reason, Message: r.Message, Row: r},
+			key: podKey(r), waits: r.Action != Ignore && !d.Over(), requested: r.Action.IsRequest(), gone: r.gone(),
+			progress: Progress{Subject: r.subject(), Reason: r.Reason, Message: r.Message, Row: r},
 		})
 	}
 	for i := range d.Volumes {
 		v := &d.Volumes[i]
 		all = append(all, awaited{
 			key: awaitedKey{kind: "volume", name: cmp.Or(v.Volume, v.Attachment)}, waits: v.Action != Ignore && !d.Over(),
-			told: Progress{Subject: v.subject(), Reason: v.Reason, Message: v.Message},
+			progress: Progress{Subject: v.subject(), Reason: v.Reason, Message: v.Message},
 		})
 	}
 	for _, g := range d.Gates {
 		all = append(all, awaited{
 			key: awaitedKey{kind: gateKind, name: g.Subject}, waits: !d.Over(),
-			told: Progress{Subject: g.Subject, Reason: g.Reason, Message: g.Message},
+			progress: Progress{Subject: g.Subject, Reason: g.Reason, Message: g.Message},
 		})
 	}
 	return all
@@ -181,19 +181,19 @@ func (c *comparison) waiting(results []Result) {
 	for i := range after {
 		now[after[i].key] = &after[i]
 	}
-	said := make(map[awaitedKey]machinist.Reason, len(before)+len(results))
+	reported := make(map[awaitedKey]machinist.Reason, len(before)+len(results))
 	for i := range before {
 		if was := &before[i]; was.waits {
-			said[was.key] = was.told.Reason
+			reported[was.key] = was.progress.Reason
 			c.released(was, now[was.key])
 		}
 	}
 	for i := range results {
-		said[podKey(&results[i].Row)], _, _ = ResponseOf(results[i].Err)
+		reported[podKey(&results[i].Row)], _, _ = results[i].Response()
 	}
 	for _, is := range after {
-		if reason, known := said[is.key]; is.waits && !is.asks && !(known && reason == is.told.Reason) {
-			c.tell(ProgressWaiting, is.told)
+		if reason, known := reported[is.key]; is.waits && !is.requested && !(known && reason == is.progress.Reason) {
+			c.report(ProgressWaiting, is.progress)
 		}
 	}
 }
@@ -203,17 +203,17 @@ func (c *comparison) released(was, is *awaited) {
 	switch {
 	case was.key.kind == gateKind, is != nil && is.waits:
 	case is == nil:
-		was.told.Reason, was.told.Message = ReasonGone, ""
-		c.tell(ProgressGone, was.told)
+		was.progress.Reason, was.progress.Message = reasonGone, ""
+		c.report(ProgressGone, was.progress)
 	case is.gone:
-		c.tell(ProgressGone, is.told)
+		c.report(ProgressGone, is.progress)
 	default:
-		c.tell(ProgressLeft, is.told)
+		c.report(ProgressLeft, is.progress)
 	}
 }
 
-// tell adds the progress of a pod, volume or gate.
-func (c *comparison) tell(t ProgressType, p Progress) {
+// report adds the progress of a pod, volume or gate.
+func (c *comparison) report(t ProgressType, p Progress) {
 	p.Type = t
 	if p.Row != nil {
 		p.Row = new(*p.Row)

@@ -60,7 +60,7 @@ func TestCompare_TwoDecisions_TellsWhatHappened(t *testing.T) {
 		want          []string
 	}{
 		"the first plan": {
-			after: progressPlan(progressRow("a", drain.Evict, drain.ReasonEvict), progressRow("b", drain.Block, drain.ReasonUnmanaged), progressRow("c", drain.Ignore, drain.ReasonStays)),
+			after: progressPlan(progressRow("a", drain.Evict, drain.ReasonEvict), progressRow("b", drain.Block, drain.ReasonUnmanaged), progressRow("c", drain.Ignore, "Stays")),
 			want:  []string{"Started node/node-1", "Waiting pod/shop/b (Unmanaged)"},
 		},
 		"the first plan of a program that was restarted": {
@@ -108,7 +108,7 @@ func TestCompare_TwoDecisions_TellsWhatHappened(t *testing.T) {
 			before: progressPlan(waits), after: progressPlan(), want: []string{"Gone pod/shop/a (Gone)"},
 		},
 		"a pod that has completed": {
-			before: progressPlan(progressRow("a", drain.Wait, drain.ReasonWaitCompleted)), after: progressPlan(progressRow("a", drain.Ignore, drain.ReasonGone)),
+			before: progressPlan(progressRow("a", drain.Wait, drain.ReasonWaitCompleted)), after: progressPlan(progressRow("a", drain.Ignore, "Gone")),
 			want: []string{"Gone pod/shop/a (Gone)"},
 		},
 		"a pod that is not waited for any more": {
@@ -116,7 +116,7 @@ func TestCompare_TwoDecisions_TellsWhatHappened(t *testing.T) {
 			want: []string{"Left pod/shop/a (Abandoned)"},
 		},
 		"a pod that was never waited for": {
-			before: progressPlan(progressRow("a", drain.Ignore, drain.ReasonStays)), after: progressPlan(), want: []string{},
+			before: progressPlan(progressRow("a", drain.Ignore, "Stays")), after: progressPlan(), want: []string{},
 		},
 		"a successor of the same name": {
 			before: progressPlan(waits), after: progressPlan(progressRow("a", drain.Wait, drain.ReasonTerminating), func(p *drain.Decision) { p.Rows[0].UID = "other" }),
@@ -134,25 +134,25 @@ func TestCompare_TwoDecisions_TellsWhatHappened(t *testing.T) {
 			want: []string{"Escalated node/node-1 (IgnoreBudgets): after 0s IgnoreBudgets", "Escalated node/node-1 (ForceDeletePods): after 0s ForceDeletePods (grace 1s)"},
 		},
 		"a volume is waited for": {
-			before: progressPlan(), after: progressPlan(progressVolume(drain.Wait, drain.ReasonDetaching)), want: []string{"Waiting volume/pv (Detaching)"},
+			before: progressPlan(), after: progressPlan(progressVolume(drain.Wait, "Detaching")), want: []string{"Waiting volume/pv (Detaching)"},
 		},
 		"a volume is detached": {
-			before: progressPlan(progressVolume(drain.Wait, drain.ReasonDetaching)), after: progressPlan(), want: []string{"Gone volume/pv (Gone)"},
+			before: progressPlan(progressVolume(drain.Wait, "Detaching")), after: progressPlan(), want: []string{"Gone volume/pv (Gone)"},
 		},
 		"a volume is detached and is to be attached elsewhere": {
-			before: progressPlan(progressVolume(drain.Wait, drain.ReasonDetaching)), after: progressPlan(progressVolume(drain.Wait, drain.ReasonReattaching)),
+			before: progressPlan(progressVolume(drain.Wait, "Detaching")), after: progressPlan(progressVolume(drain.Wait, "Reattaching")),
 			want: []string{"Waiting volume/pv (Reattaching)"},
 		},
 		"a volume is detached and not attached again": {
-			before: progressPlan(progressVolume(drain.Wait, drain.ReasonDetaching)), after: progressPlan(progressVolume(drain.Ignore, drain.ReasonReattaching)),
+			before: progressPlan(progressVolume(drain.Wait, "Detaching")), after: progressPlan(progressVolume(drain.Ignore, "Reattaching")),
 			want: []string{"Left volume/pv (Reattaching)"},
 		},
 		"a gate": {
 			before: progressPlan(func(p *drain.Decision) {
-				p.Gates = []machinist.Hold{{Subject: "policy", Reason: drain.ReasonInvalidPolicy}}
+				p.Gates = []machinist.Hold{{Subject: "policy", Reason: "InvalidPolicy"}}
 			}),
 			after: progressPlan(func(p *drain.Decision) {
-				p.Gates = []machinist.Hold{{Subject: "policy", Reason: drain.ReasonInvalidPolicy}, {Subject: "node/node-1", Reason: drain.ReasonUncordoned, Message: "why"}}
+				p.Gates = []machinist.Hold{{Subject: "policy", Reason: "InvalidPolicy"}, {Subject: "node/node-1", Reason: drain.ReasonUncordoned, Message: "why"}}
 			}),
 			want: []string{"Waiting node/node-1 (Uncordoned): why"},
 		},

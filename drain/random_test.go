@@ -186,7 +186,7 @@ func (d *dice) state() drain.State {
 	}
 	for _, l := range []drain.Ladder{d.ladder(), d.ladder()} {
 		for _, rung := range l {
-			s.Reached = append(s.Reached, drain.Reached{Rung: rung, At: d.when()})
+			s.Reached = append(s.Reached, drain.ReachedRung{Rung: rung, At: d.when()})
 		}
 		s.Reached, s.UnreachableReached = s.UnreachableReached, s.Reached
 	}

@@ -42,49 +42,103 @@ func (v Action) strength() int {
 	}
 }
 
-// The reasons that concern the drain as a whole.
+// Reasons of the drain as a whole.
 const (
-	ReasonNotObserved   machinist.Reason = "NotObserved"   // the Node or its pods are not known
-	ReasonUncordoned    machinist.Reason = "Uncordoned"    // the cordon was taken away
-	ReasonNotCordoned   machinist.Reason = "NotCordoned"   // the cordon does not stand yet
-	ReasonInvalidPolicy machinist.Reason = "InvalidPolicy" // the policy contradicts itself
+	// ReasonNotObserved means that the Node or its pods were not read, so nothing is decided.
+	ReasonNotObserved machinist.Reason = "NotObserved"
+	// ReasonUncordoned means that another client uncordoned the Node during the drain.
+	//
+	// What helps: cordon the Node again.
+	ReasonUncordoned machinist.Reason = "Uncordoned"
+	// ReasonNotCordoned means that the Node is not cordoned yet.
+	ReasonNotCordoned machinist.Reason = "NotCordoned"
+	// reasonInvalidPolicy means that [Policy.Validate] refuses the policy.
+	//
+	// What helps: correct the policy.
+	reasonInvalidPolicy machinist.Reason = "InvalidPolicy"
 )
 
-// The reasons of pods and volumes that are not touched.
+// Reasons of pods and volumes without a request.
 const (
-	ReasonStays         machinist.Reason = "Stays"         // the pod would come back to the Node, or a pod that stays uses the volume
-	ReasonGone          machinist.Reason = "Gone"          // the pod does not run on this Node any more
-	ReasonAbandoned     machinist.Reason = "Abandoned"     // it was waited for as long as the policy says
-	ReasonUnmanaged     machinist.Reason = "Unmanaged"     // no controller would create the pod again
-	ReasonLocalStorage  machinist.Reason = "LocalStorage"  // the pod would lose data
-	ReasonRule          machinist.Reason = "Rule"          // the selector or a label says so
-	ReasonWaitCompleted machinist.Reason = "WaitCompleted" // the pod is to complete by itself
-	ReasonDoNotDisrupt  machinist.Reason = "DoNotDisrupt"  // the pod asks not to be disrupted
-	ReasonNotEvaluated  machinist.Reason = "NotEvaluated"  // a list is missing to tell
+	// reasonStays means that a controller would recreate the pod on the same Node, or that a pod
+	// that stays uses the volume.
+	reasonStays machinist.Reason = "Stays"
+	// reasonGone means that the pod does not run on this Node anymore.
+	reasonGone machinist.Reason = "Gone"
+	// ReasonAbandoned means that the drain waited for as long as the policy says, and waits no longer.
+	ReasonAbandoned machinist.Reason = "Abandoned"
+	// ReasonUnmanaged means that no controller would recreate the pod.
+	//
+	// What helps: delete the pod, or drain with EvictUnmanaged.
+	ReasonUnmanaged machinist.Reason = "Unmanaged"
+	// ReasonLocalStorage means that the pod would lose the data of an emptyDir volume.
+	//
+	// What helps: delete the pod, or drain with EvictLocalStorage.
+	ReasonLocalStorage machinist.Reason = "LocalStorage"
+	// reasonRule means that the selector of the policy or a label excludes the pod.
+	reasonRule machinist.Reason = "Rule"
+	// ReasonWaitCompleted means that a label of the pod says that it has to complete by itself.
+	ReasonWaitCompleted machinist.Reason = "WaitCompleted"
+	// ReasonDoNotDisrupt means that an annotation of the pod forbids a disruption.
+	//
+	// What helps: remove the annotation, or wait for its end.
+	ReasonDoNotDisrupt machinist.Reason = "DoNotDisrupt"
+	// reasonNotEvaluated means that a list which the decision about the pod needs is incomplete.
+	reasonNotEvaluated machinist.Reason = "NotEvaluated"
 )
 
-// The reasons of requests, and of waits for what they do. The reason of a deletion is the
-// [Escalation] that allows it.
+// Reasons of requests and of the waits after them. The reason of a deletion is the [Escalation]
+// that allows it.
 const (
-	ReasonEvict       machinist.Reason = "Evictable"   // nothing speaks against it
-	ReasonTerminating machinist.Reason = "Terminating" // the request was accepted
-	ReasonOverdue     machinist.Reason = "Overdue"     // the pod should have stopped by now
-	ReasonWave        machinist.Reason = "Wave"        // other pods go first
+	// ReasonEvict means that the pod may be evicted.
+	ReasonEvict machinist.Reason = "Evictable"
+	// ReasonTerminating means that the request was accepted, and the pod is terminating.
+	//
+	// What helps: the kubelet has to stop the pod.
+	ReasonTerminating machinist.Reason = "Terminating"
+	// ReasonOverdue means that the grace period of the pod is over, and the pod still exists.
+	//
+	// What helps: the kubelet has to stop the pod, or a controller has to remove its finalizer.
+	ReasonOverdue machinist.Reason = "Overdue"
+	// reasonWave means that the pod is evicted after the pods of earlier waves.
+	reasonWave machinist.Reason = "Wave"
 )
 
-// The reasons that budgets and the API server give.
+// Reasons of PodDisruptionBudgets and of the API server.
 const (
-	ReasonBudget      machinist.Reason = "DisruptionBudget"   // a budget refuses
-	ReasonBudgetNever machinist.Reason = "BudgetNeverAllows"  // a budget refuses for ever, as it is written
-	ReasonBudgets     machinist.Reason = "OverlappingBudgets" // several budgets cover the pod, which the API server refuses
-	ReasonForbidden   machinist.Reason = "Forbidden"          // the client may not do this
-	ReasonUnavailable machinist.Reason = "Unavailable"        // the API server is busy, or did not answer
-	ReasonRefused     machinist.Reason = "Refused"            // anything else; the message says what
+	// ReasonBudget means that a PodDisruptionBudget allows no disruption now.
+	//
+	// What helps: another pod of the PodDisruptionBudget has to become healthy.
+	ReasonBudget machinist.Reason = "DisruptionBudget"
+	// ReasonBudgetNever means that the spec of a PodDisruptionBudget never allows a disruption.
+	//
+	// What helps: change the PodDisruptionBudget.
+	ReasonBudgetNever machinist.Reason = "BudgetNeverAllows"
+	// ReasonBudgets means that several PodDisruptionBudgets select the pod, and the API server
+	// refuses every eviction of it.
+	//
+	// What helps: change the PodDisruptionBudgets.
+	ReasonBudgets machinist.Reason = "OverlappingBudgets"
+	// reasonForbidden means that the client has no right to evict or delete the pod.
+	//
+	// What helps: grant the right to create pods/eviction, and to delete pods for escalations.
+	reasonForbidden machinist.Reason = "Forbidden"
+	// reasonUnavailable means that the API server is overloaded or did not answer.
+	reasonUnavailable machinist.Reason = "Unavailable"
+	// reasonRefused means that the API server refused the request. The message says why.
+	reasonRefused machinist.Reason = "Refused"
 )
 
-// The reasons of volumes.
+// Reasons of volumes.
 const (
-	ReasonInUse       machinist.Reason = "InUse"       // a pod that goes uses the volume
-	ReasonDetaching   machinist.Reason = "Detaching"   // the volume is attached to the Node
-	ReasonReattaching machinist.Reason = "Reattaching" // the volume is not attached to another Node yet
+	// reasonInUse means that a pod that will be evicted uses the volume.
+	reasonInUse machinist.Reason = "InUse"
+	// reasonDetaching means that the volume is attached to the Node.
+	//
+	// What helps: the attach/detach controller or the CSI driver has to detach it.
+	reasonDetaching machinist.Reason = "Detaching"
+	// reasonReattaching means that the volume is not attached to another Node yet.
+	//
+	// What helps: the pod has to be scheduled to another Node.
+	reasonReattaching machinist.Reason = "Reattaching"
 )

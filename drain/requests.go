@@ -91,7 +91,7 @@ func (v *view) terminating(pod *corev1.Pod) Row {
 
 // leave ends what is left of a drain whose ladder has ended: the pods and volumes are given up,
 // or left behind, each with why it is still there.
-func leave(rows []Row, volumes []VolumeRow, end Escalation, answers map[types.UID]Response) {
+func leave(rows []Row, volumes []VolumeRow, end Escalation, answers map[types.UID]response) {
 	if end == "" {
 		return
 	}
@@ -127,6 +127,6 @@ func withReason(reason machinist.Reason, message string) string {
 }
 
 // row waits until the request may be repeated.
-func (a Response) row() Row {
-	return Row{Action: Wait, Reason: cmp.Or(a.Reason, ReasonRefused), Message: a.Message, Until: a.Until}
+func (a response) row() Row {
+	return Row{Action: Wait, Reason: cmp.Or(a.Reason, reasonRefused), Message: a.Message, Until: a.Until}
 }

@@ -25,13 +25,13 @@ import (
 const longestRetryAfter = time.Minute
 
 // responses returns the last response for each pod after the requests of the last step.
-func responses(before map[types.UID]Response, results []Result, now time.Time) map[types.UID]Response {
+func responses(before map[types.UID]response, results []Result, now time.Time) map[types.UID]response {
 	for _, result := range results {
 		if result.Row.UID == "" || !result.Row.Action.IsRequest() {
 			continue
 		}
 		if before == nil {
-			before = make(map[types.UID]Response, len(results))
+			before = make(map[types.UID]response, len(results))
 		}
 		before[result.Row.UID] = before[result.Row.UID].next(result, now)
 	}
@@ -39,25 +39,25 @@ func responses(before map[types.UID]Response, results []Result, now time.Time) m
 }
 
 // holds reports whether it is too early for a request.
-func (a Response) holds(want Action, now time.Time) bool {
+func (a response) holds(want Action, now time.Time) bool {
 	pause := backOff(math.MaxInt, "")
-	longest := now.Add(max(pause+pause/8, longestRetryAfter)) // what lies beyond was said by another clock
+	longest := now.Add(max(pause+pause/8, longestRetryAfter)) // a later time is that of another clock
 	return a.Asked.strength() >= want.strength() && a.Until.After(now) && !a.Until.After(longest)
 }
 
 // repeatedBy reports whether an action repeats the request of the response.
-func (a Response) repeatedBy(want Action) bool {
+func (a response) repeatedBy(want Action) bool {
 	return want.IsRequest() && a.Asked.IsRequest() && a.Asked.strength() >= want.strength()
 }
 
 // next returns the response to a request that followed another one.
-func (a Response) next(r Result, now time.Time) Response {
+func (a response) next(r Result, now time.Time) response {
 	at := r.At
 	if !recorded.Known(at, now) {
 		at = now
 	}
-	reason, message, after := ResponseOf(r.Err)
-	next := Response{Asked: r.Row.Action, Reason: reason, Message: message, Budgets: r.Row.Versions}
+	reason, message, after := r.Response()
+	next := response{Asked: r.Row.Action, Reason: reason, Message: message, Budgets: r.Row.Versions}
 	if r.Err == nil {
 		next.Until = at.Add(retryEvery)
 		return next
@@ -82,10 +82,11 @@ func backOff(tries int, pod types.UID) time.Duration {
 	return pause + pause/1000*time.Duration(hash.Sum32()%101)
 }
 
-// ResponseOf returns the reason and message of the response to a request for a pod, and the pause
-// that the API server requests, at most a minute. It reads the types of the error, never its text.
-// Nil means that the request was accepted: the pod is terminating.
-func ResponseOf(err error) (reason machinist.Reason, message string, retryAfter time.Duration) {
+// Response returns the reason and message of the response to a request, and the pause that the API
+// server requests, at most a minute. It reads the types of the error, never its text. The reason of
+// an accepted request is [ReasonTerminating].
+func (r Result) Response() (reason machinist.Reason, message string, retryAfter time.Duration) {
+	err := r.Err
 	if err == nil {
 		return ReasonTerminating, "", 0
 	}
@@ -104,13 +105,13 @@ func reasonOf(err error) machinist.Reason {
 	case apierrors.HasStatusCause(err, policyv1.DisruptionBudgetCause), aboutBudget(err):
 		return ReasonBudget
 	case apierrors.IsTooManyRequests(err), unanswered(err):
-		return ReasonUnavailable
+		return reasonUnavailable
 	case apierrors.IsNotFound(err):
-		return ReasonGone
+		return reasonGone
 	case apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return ReasonForbidden
+		return reasonForbidden
 	default:
-		return ReasonRefused
+		return reasonRefused
 	}
 }
 

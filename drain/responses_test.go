@@ -55,47 +55,47 @@ func TestStep_AnswersOfTheAPIServer_AreToldApart(t *testing.T) {
 		{"an accepted eviction is no end yet", nil, drain.ReasonTerminating, "", 5 * time.Second},
 		{"a budget that refuses is named", answerRefusal("The disruption budget web needs 2", 0), drain.ReasonBudget, "The disruption budget web needs 2", 5 * time.Second},
 		{"a budget that asks for time gets it", answerRefusal("", 10), drain.ReasonBudget, "Cannot evict", 10 * time.Second},
-		{"a busy server is no budget", apierrors.NewTooManyRequests("busy", 7), drain.ReasonUnavailable, "busy", 7 * time.Second},
-		{"a busy server that says nothing of time", apierrors.NewTooManyRequestsError("busy"), drain.ReasonUnavailable, "Too many requests: busy", 5 * time.Second},
-		{"a server cannot ask for sooner than the policy", apierrors.NewTooManyRequests("busy", 1), drain.ReasonUnavailable, "busy", 5 * time.Second},
-		{"a server cannot ask for ever", apierrors.NewTooManyRequests("busy", math.MaxInt32), drain.ReasonUnavailable, "busy", time.Minute},
-		{"a negative pause is none", apierrors.NewTooManyRequests("busy", -7), drain.ReasonUnavailable, "busy", 5 * time.Second},
-		{"a pod that is gone is not asked for again at once", apierrors.NewNotFound(podsResource, "a"), drain.ReasonGone, `pods "a" not found`, 5 * time.Second},
+		{"a busy server is no budget", apierrors.NewTooManyRequests("busy", 7), "Unavailable", "busy", 7 * time.Second},
+		{"a busy server that says nothing of time", apierrors.NewTooManyRequestsError("busy"), "Unavailable", "Too many requests: busy", 5 * time.Second},
+		{"a server cannot ask for sooner than the policy", apierrors.NewTooManyRequests("busy", 1), "Unavailable", "busy", 5 * time.Second},
+		{"a server cannot ask for ever", apierrors.NewTooManyRequests("busy", math.MaxInt32), "Unavailable", "busy", time.Minute},
+		{"a negative pause is none", apierrors.NewTooManyRequests("busy", -7), "Unavailable", "busy", 5 * time.Second},
+		{"a pod that is gone is not asked for again at once", apierrors.NewNotFound(podsResource, "a"), "Gone", `pods "a" not found`, 5 * time.Second},
 		{
 			"a pod that is another by now is not asked for again at once",
-			apierrors.NewConflict(podsResource, "a", full), drain.ReasonRefused, `Operation cannot be fulfilled on pods "a": the pod is full`, 5 * time.Second,
+			apierrors.NewConflict(podsResource, "a", full), "Refused", `Operation cannot be fulfilled on pods "a": the pod is full`, 5 * time.Second,
 		},
 		{
 			"a namespace on its way out takes the pod along",
 			caused(apierrors.NewForbidden(podsResource, "a", full), corev1.NamespaceTerminatingCause, "namespace shop is being terminated"),
-			drain.ReasonRefused, `pods "a" is forbidden: the pod is full`, 5 * time.Second,
+			"Refused", `pods "a" is forbidden: the pod is full`, 5 * time.Second,
 		},
-		{"a missing permission says so", apierrors.NewForbidden(podsResource, "a", full), drain.ReasonForbidden, `pods "a" is forbidden: the pod is full`, 5 * time.Second},
+		{"a missing permission says so", apierrors.NewForbidden(podsResource, "a", full), "Forbidden", `pods "a" is forbidden: the pod is full`, 5 * time.Second},
 		{
 			"a budget with too many evictions under way is no missing permission",
 			apierrors.NewForbidden(policyv1.Resource("poddisruptionbudget"), "web", errors.New("DisruptedPods map too big")),
 			drain.ReasonBudget, `poddisruptionbudget.policy "web" is forbidden: DisruptedPods map too big`, 5 * time.Second,
 		},
-		{"two budgets for one pod are repeated to people", severalBudgets, drain.ReasonRefused, "This pod has more than one PodDisruptionBudget", 5 * time.Second},
-		{"a conflict over a budget is no answer", apierrors.NewTimeoutError("couldn't update PodDisruptionBudget", 10), drain.ReasonUnavailable, "Timeout: couldn't update PodDisruptionBudget", 10 * time.Second},
-		{"a server that took too long gave no answer", apierrors.NewServerTimeout(podsResource, "create", 0), drain.ReasonUnavailable, "The create operation against pods could not be completed at this time, please try again.", 5 * time.Second},
-		{"a server that is not there gave no answer", apierrors.NewServiceUnavailable("starting"), drain.ReasonUnavailable, "starting", 5 * time.Second},
-		{"a context that ended is no answer", fmt.Errorf("evict: %w", context.DeadlineExceeded), drain.ReasonUnavailable, "evict: context deadline exceeded", 5 * time.Second},
-		{"a cancelled context is no answer", context.Canceled, drain.ReasonUnavailable, "context canceled", 5 * time.Second},
-		{"a lost connection is no answer", lost, drain.ReasonUnavailable, `Post "https://api": unexpected EOF`, 5 * time.Second},
-		{"a wrapped error counts", fmt.Errorf("evict: %w", apierrors.NewNotFound(podsResource, "a")), drain.ReasonGone, `evict: pods "a" not found`, 5 * time.Second},
+		{"two budgets for one pod are repeated to people", severalBudgets, "Refused", "This pod has more than one PodDisruptionBudget", 5 * time.Second},
+		{"a conflict over a budget is no answer", apierrors.NewTimeoutError("couldn't update PodDisruptionBudget", 10), "Unavailable", "Timeout: couldn't update PodDisruptionBudget", 10 * time.Second},
+		{"a server that took too long gave no answer", apierrors.NewServerTimeout(podsResource, "create", 0), "Unavailable", "The create operation against pods could not be completed at this time, please try again.", 5 * time.Second},
+		{"a server that is not there gave no answer", apierrors.NewServiceUnavailable("starting"), "Unavailable", "starting", 5 * time.Second},
+		{"a context that ended is no answer", fmt.Errorf("evict: %w", context.DeadlineExceeded), "Unavailable", "evict: context deadline exceeded", 5 * time.Second},
+		{"a cancelled context is no answer", context.Canceled, "Unavailable", "context canceled", 5 * time.Second},
+		{"a lost connection is no answer", lost, "Unavailable", `Post "https://api": unexpected EOF`, 5 * time.Second},
+		{"a wrapped error counts", fmt.Errorf("evict: %w", apierrors.NewNotFound(podsResource, "a")), "Gone", `evict: pods "a" not found`, 5 * time.Second},
 		{
 			"another kind of the budgets' group", apierrors.NewForbidden(policyv1.Resource("evictions"), "web", full),
-			drain.ReasonForbidden, `evictions.policy "web" is forbidden: the pod is full`, 5 * time.Second,
+			"Forbidden", `evictions.policy "web" is forbidden: the pod is full`, 5 * time.Second,
 		},
 		{
 			"a conflict over a budget", apierrors.NewConflict(policyv1.Resource("poddisruptionbudget"), "web", full),
-			drain.ReasonRefused, `Operation cannot be fulfilled on poddisruptionbudget.policy "web": the pod is full`, 5 * time.Second,
+			"Refused", `Operation cannot be fulfilled on poddisruptionbudget.policy "web": the pod is full`, 5 * time.Second,
 		},
-		{"a long message is cut between two characters", errors.New(strings.Repeat("ü", 1000)), drain.ReasonRefused, strings.Repeat("ü", 126) + "...", 5 * time.Second},
-		{"a text decides nothing", errors.New("TooManyRequests: DisruptionBudget not found"), drain.ReasonRefused, "TooManyRequests: DisruptionBudget not found", 5 * time.Second},
-		{"a message is one line", errors.New("admission\n\twebhook  denied\r\n "), drain.ReasonRefused, "admission webhook denied", 5 * time.Second},
-		{"a status without details is an answer", &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden, Message: "no"}}, drain.ReasonForbidden, "no", 5 * time.Second},
+		{"a long message is cut between two characters", errors.New(strings.Repeat("ü", 1000)), "Refused", strings.Repeat("ü", 126) + "...", 5 * time.Second},
+		{"a text decides nothing", errors.New("TooManyRequests: DisruptionBudget not found"), "Refused", "TooManyRequests: DisruptionBudget not found", 5 * time.Second},
+		{"a message is one line", errors.New("admission\n\twebhook  denied\r\n "), "Refused", "admission webhook denied", 5 * time.Second},
+		{"a status without details is an answer", &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden, Message: "no"}}, "Forbidden", "no", 5 * time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := observed(newPod("a"))
@@ -174,7 +174,7 @@ func TestStep_RefusedAgain_WaitsLonger(t *testing.T) {
 
 func TestStep_OtherRequest_BacksOffAnew(t *testing.T) {
 	refused := func(tries int, asked drain.Action) drain.State {
-		return drain.State{Started: now, Responses: map[types.UID]drain.Response{"uid-a": {Asked: asked, Reason: drain.ReasonRefused, Tries: tries}}}
+		return drain.State{Started: now, Responses: map[types.UID]drain.Response{"uid-a": {Asked: asked, Reason: "Refused", Tries: tries}}}
 	}
 	in := observed(newPod("a"))
 	in.Results = []drain.Result{{Row: drain.Row{UID: "uid-a", Action: drain.Evict}, At: now.Add(30 * time.Second)}}

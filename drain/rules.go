@@ -20,7 +20,7 @@ const (
 // or false and a message about the pod.
 func marked(pod *corev1.Pod, p *Policy, selector labels.Selector, now time.Time) (row Row, keeps bool, notes string) {
 	if !selector.Matches(labels.Set(pod.Labels)) {
-		return Row{Action: Ignore, Reason: ReasonRule, Message: "it is not among the pods that are selected"}, true, ""
+		return Row{Action: Ignore, Reason: reasonRule, Message: "it is not among the pods that are selected"}, true, ""
 	}
 	if p.ClusterAPILabels {
 		if row, keeps, notes = clusterAPILabel(pod); keeps {
@@ -43,7 +43,7 @@ func clusterAPILabel(pod *corev1.Pod) (row Row, keeps bool, note string) {
 	case !set:
 		return Row{}, false, ""
 	case strings.EqualFold(value, "skip"):
-		return Row{Action: Ignore, Reason: ReasonRule, Message: message}, true, ""
+		return Row{Action: Ignore, Reason: reasonRule, Message: message}, true, ""
 	case strings.EqualFold(plain, "waitcompleted"):
 		return Row{Action: Wait, Reason: ReasonWaitCompleted, Message: message}, true, ""
 	default:

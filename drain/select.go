@@ -76,7 +76,7 @@ func (v *view) selectPod(pod *corev1.Pod, daemonSets map[types.UID]string) Row {
 		return row
 	}
 	if field := missingField(pod); field != "" {
-		return Row{Action: Block, Reason: ReasonNotEvaluated, Message: field + " is empty; the API server sets it, plain fakes of client-go do not"}
+		return Row{Action: Block, Reason: reasonNotEvaluated, Message: field + " is empty; the API server sets it, plain fakes of client-go do not"}
 	}
 	row, keeps, notes := marked(pod, v.p, v.selector, v.now)
 	leaving := !pod.DeletionTimestamp.IsZero()
@@ -131,14 +131,14 @@ func protected(pod *corev1.Pod, p *Policy) (Row, bool) {
 func (v *view) leftAlone(pod *corev1.Pod, daemonSets map[types.UID]string) (Row, bool) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
-	row := Row{Action: Ignore, Reason: ReasonStays}
+	row := Row{Action: Ignore, Reason: reasonStays}
 	switch {
 	case pod.Spec.NodeName != v.in.Node.Name:
-		row.Reason, row.Message = ReasonGone, "it is on another Node"
+		row.Reason, row.Message = reasonGone, "it is on another Node"
 	case mirror, owner != nil && owner.Kind == "Node":
 		row.Message = "it is a mirror pod, which the kubelet would create again"
 	case finished(pod) && !withKubelet(pod):
-		row.Reason, row.Message = ReasonGone, "it has finished"
+		row.Reason, row.Message = reasonGone, "it has finished"
 	case owner != nil && owner.Kind == "DaemonSet":
 		row.Message = "its DaemonSet would create it again"
 		if daemonSets == nil || owner.UID == "" || !strings.HasPrefix(owner.APIVersion, appsv1.GroupName+"/") {

@@ -35,20 +35,20 @@ type State struct {
 	// UnreachableSince is when the Node was first observed as unreachable.
 	UnreachableSince time.Time `json:"unreachableSince,omitzero"`
 	// Reached and UnreachableReached are the rungs of both ladders that were acted on.
-	Reached            []Reached `json:"reached,omitempty"`
-	UnreachableReached []Reached `json:"unreachableReached,omitempty"`
+	Reached            []reachedRung `json:"reached,omitempty"`
+	UnreachableReached []reachedRung `json:"unreachableReached,omitempty"`
 	// Gone is how many pods are gone.
 	Gone int `json:"gone,omitempty"`
 	// Pods has one entry for each pod, by UID.
-	Pods map[types.UID]PodState `json:"pods,omitempty"`
+	Pods map[types.UID]podState `json:"pods,omitempty"`
 	// Responses are the last responses for pods, by UID.
-	Responses map[types.UID]Response `json:"responses,omitempty"`
+	Responses map[types.UID]response `json:"responses,omitempty"`
 	// Volumes has one entry for each volume, by name.
-	Volumes map[string]VolumeState `json:"volumes,omitempty"`
+	Volumes map[string]volumeState `json:"volumes,omitempty"`
 }
 
-// PodState is what a drain remembers about one pod.
-type PodState struct {
+// podState is what a drain remembers about one pod.
+type podState struct {
 	// Reason is why it was waited for in the last step, Since since when.
 	Reason machinist.Reason `json:"reason,omitempty"`
 	Since  time.Time        `json:"since,omitzero"`
@@ -56,8 +56,8 @@ type PodState struct {
 	Waited bool `json:"waited,omitempty"`
 }
 
-// VolumeState is what a drain remembers about one volume of an evicted pod.
-type VolumeState struct {
+// volumeState is what a drain remembers about one volume of an evicted pod.
+type volumeState struct {
 	// Reason is why it was waited for in the last step, Since since when.
 	Reason machinist.Reason `json:"reason,omitempty"`
 	Since  time.Time        `json:"since,omitzero"`
@@ -73,20 +73,20 @@ type VolumeState struct {
 	Done bool `json:"done,omitempty"`
 }
 
-// Response is the last response of the API server for one pod.
-type Response struct {
+// response is the last response of the API server for one pod.
+type response struct {
 	// Asked is the request: [Evict], [Delete] or [ForceDelete].
 	Asked Action `json:"asked,omitempty"`
-	// Reason is what it came to: [ReasonTerminating] if the request was accepted.
+	// Reason is that of [Result.Response].
 	Reason machinist.Reason `json:"reason,omitempty"`
 	// Message is the text of the API server.
 	Message string `json:"message,omitempty"`
-	// Until is when the request may be repeated. A stronger one need not wait.
+	// Until is when the request may be repeated. A stronger request need not wait.
 	Until time.Time `json:"until,omitzero"`
 	// Tries is how often in a row the request was refused.
 	Tries int `json:"tries,omitempty"`
-	// Budgets identifies the budgets of the pod, and their versions, when it was
-	// asked: if they refused and change, the request may be repeated at once.
+	// Budgets identifies the PodDisruptionBudgets of the pod and their versions at the time of the
+	// request. After a change of them, an eviction that they refused may be repeated at once.
 	Budgets string `json:"budgets,omitempty"`
 }
 
@@ -122,11 +122,11 @@ func (s State) clone() State {
 	return s
 }
 
-// waits returns the state after the decision about the pods of these rows. It fills since
-// when each row has its reason. A repeated request continues the wait after its last response.
+// waits returns the state after the decision about the pods of the rows, and sets Row.Since. A
+// repeated request continues the wait after its last response.
 func (s State) waits(rows []Row, now time.Time) State {
 	if s.Pods == nil {
-		s.Pods = make(map[types.UID]PodState, len(rows))
+		s.Pods = make(map[types.UID]podState, len(rows))
 	}
 	seen := make(map[types.UID]struct{}, len(rows))
 	for i := range rows {
@@ -145,11 +145,11 @@ func (s State) waits(rows []Row, now time.Time) State {
 		pod.Waited, row.Since = row.Action != Ignore, pod.Since
 		s.Pods[row.UID], seen[row.UID] = pod, struct{}{}
 	}
-	maps.DeleteFunc(s.Responses, func(uid types.UID, _ Response) bool {
+	maps.DeleteFunc(s.Responses, func(uid types.UID, _ response) bool {
 		_, left := seen[uid]
 		return !left
 	})
-	maps.DeleteFunc(s.Pods, func(uid types.UID, pod PodState) bool {
+	maps.DeleteFunc(s.Pods, func(uid types.UID, pod podState) bool {
 		_, left := seen[uid]
 		if !left && pod.Waited {
 			s.Gone++

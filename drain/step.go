@@ -86,7 +86,7 @@ func begin(s State, in *Observation, p *Policy, now time.Time) (State, allowance
 // gatesOf adds the gates of the drain: an invalid policy, and the cordon.
 func gatesOf(v *view, d *Decision) cordoning {
 	for _, err := range v.p.problems() {
-		d.Gates = append(d.Gates, machinist.Hold{Subject: "policy", Reason: ReasonInvalidPolicy, Message: err.Error()})
+		d.Gates = append(d.Gates, machinist.Hold{Subject: "policy", Reason: reasonInvalidPolicy, Message: err.Error()})
 	}
 	cordon := cordonOf(v, len(d.Gates) == 0)
 	if cordon.gate != nil {

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/internal/claims"
 )
 
 // volumeUse says which pods of the Node use a volume.
@@ -78,7 +80,7 @@ func (u *volumeUses) note(pod *corev1.Pod, r role, complete bool) bool {
 	managed, attached := metav1.GetControllerOfNoCopy(pod) != nil, false
 	for i := range pod.Spec.Volumes {
 		volume := &pod.Spec.Volumes[i]
-		claim := ClaimName(pod, volume)
+		claim := claims.Name(pod, volume)
 		if claim == "" {
 			continue
 		}
@@ -129,18 +131,5 @@ func (u *volumeUse) add(pod *corev1.Pod, r role, moves bool) {
 	case roleGoes:
 		u.goes, u.moves = cmp.Or(u.goes, pod), u.moves || moves
 	case roleNone:
-	}
-}
-
-// ClaimName returns the name of the PersistentVolumeClaim of a pod's volume, or "" if the
-// volume has none. The claim of a generic ephemeral volume is named after the pod.
-func ClaimName(pod *corev1.Pod, volume *corev1.Volume) string {
-	switch {
-	case volume.PersistentVolumeClaim != nil:
-		return volume.PersistentVolumeClaim.ClaimName
-	case volume.Ephemeral != nil:
-		return pod.Name + "-" + volume.Name
-	default:
-		return ""
 	}
 }

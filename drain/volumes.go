@@ -18,19 +18,19 @@ import (
 // volumesFound is what is found about the volumes of the Node.
 type volumesFound struct {
 	rows  []VolumeRow
-	state map[string]VolumeState
+	state map[string]volumeState
 	uses  *volumeUses
 }
 
 // volumesOf decides about the volumes of the Node, once it is decided about its pods. A
 // volume is waited for if it is attached and no pod that stays uses it: that its pod was
 // seen to go need not be remembered.
-func volumesOf(v *view, pods []*corev1.Pod, rows []Row, before map[string]VolumeState) volumesFound {
+func volumesOf(v *view, pods []*corev1.Pod, rows []Row, before map[string]volumeState) volumesFound {
 	if !v.p.Volumes.Wait {
 		return volumesFound{}
 	}
 	known := newAttachedVolumes(v.in)
-	f := volumesFound{state: make(map[string]VolumeState, len(known.here)), uses: newVolumeUses(v, known, pods, rows)}
+	f := volumesFound{state: make(map[string]volumeState, len(known.here)), uses: newVolumeUses(v, known, pods, rows)}
 	f.rows = make([]VolumeRow, 0, len(known.here))
 	for _, a := range known.here {
 		row, s := attachedRow(v, a, f.uses.of(a), f.uses, before[a.name])
@@ -40,13 +40,13 @@ func volumesOf(v *view, pods []*corev1.Pod, rows []Row, before map[string]Volume
 		f.addReattaching(v, known, before)
 	}
 	if len(f.rows) == 0 && !v.in.Attachments.Complete && len(v.in.Node.Status.VolumesAttached) == 0 {
-		f.rows = append(f.rows, VolumeRow{Action: Ignore, Reason: ReasonNotEvaluated, Message: "the attachments of the Node are not known"})
+		f.rows = append(f.rows, VolumeRow{Action: Ignore, Reason: reasonNotEvaluated, Message: "the attachments of the Node are not known"})
 	}
 	return f
 }
 
 // add notes what a volume waits for, and since when.
-func (f *volumesFound) add(row VolumeRow, s, before VolumeState, now time.Time) {
+func (f *volumesFound) add(row VolumeRow, s, before volumeState, now time.Time) {
 	s.Reason, s.Since = row.Reason, now
 	if before.Reason == row.Reason {
 		s.Since = pastOrNow(before.Since, now)
@@ -57,44 +57,44 @@ func (f *volumesFound) add(row VolumeRow, s, before VolumeState, now time.Time) 
 }
 
 // attachedRow decides about a volume that is attached to the Node.
-func attachedRow(v *view, a attachedVolume, use volumeUse, uses *volumeUses, before VolumeState) (VolumeRow, VolumeState) {
+func attachedRow(v *view, a attachedVolume, use volumeUse, uses *volumeUses, before volumeState) (VolumeRow, volumeState) {
 	row := VolumeRow{Volume: a.name, Action: Ignore}
 	if a.attachment != nil {
 		row.Attachment = a.attachment.Name
 	}
 	switch {
 	case use.stays != nil:
-		row.Reason, row.Message = ReasonStays, usedBy(use.stays)+", which stays"
+		row.Reason, row.Message = reasonStays, usedBy(use.stays)+", which stays"
 	case use.abandoned != nil:
 		row.Reason, row.Message = ReasonAbandoned, usedBy(use.abandoned)
 	case v.in.Reachability.Unreachable:
 		row.Reason, row.Message = ReasonAbandoned, "the kubelet of the Node does not answer, and unmounts nothing"
-		return row, VolumeState{Pod: before.Pod, Moves: before.Moves}
+		return row, volumeState{Pod: before.Pod, Moves: before.Moves}
 	case use.goes != nil:
-		row.Action, row.Reason, row.Message = Wait, ReasonInUse, usedBy(use.goes)
-		return row, VolumeState{Pod: use.goes.UID, Moves: use.moves}
+		row.Action, row.Reason, row.Message = Wait, reasonInUse, usedBy(use.goes)
+		return row, volumeState{Pod: use.goes.UID, Moves: use.moves}
 	default:
 		return freeRow(v, a, row, uses, before)
 	}
-	return row, VolumeState{}
+	return row, volumeState{}
 }
 
 // freeRow waits for a volume that nothing on the Node is known to use any more, but no
 // longer than the policy says.
-func freeRow(v *view, a attachedVolume, row VolumeRow, uses *volumeUses, before VolumeState) (VolumeRow, VolumeState) {
-	s := VolumeState{FreeAt: pastOrNow(before.FreeAt, v.now), Pod: before.Pod, Moves: before.Moves}
+func freeRow(v *view, a attachedVolume, row VolumeRow, uses *volumeUses, before volumeState) (VolumeRow, volumeState) {
+	s := volumeState{FreeAt: pastOrNow(before.FreeAt, v.now), Pod: before.Pod, Moves: before.Moves}
 	until, over := expiry(s.FreeAt, v.p.Volumes.DetachTimeout, v.now)
 	if over {
 		s.Done = true
 		row.Reason, row.Message = ReasonAbandoned, "it is still attached after "+v.p.Volumes.DetachTimeout.String()
 		return row, s
 	}
-	row.Action, row.Reason, row.Until = Wait, ReasonDetaching, until
+	row.Action, row.Reason, row.Until = Wait, reasonDetaching, until
 	if a.attachment != nil && a.attachment.Status.DetachError != nil {
 		row.Message = a.attachment.Status.DetachError.Message
 	}
 	if who := uses.unclear.stays; who != nil {
-		row.Reason = ReasonNotEvaluated
+		row.Reason = reasonNotEvaluated
 		row.Message = "a pod that stays may use it, " + who.Namespace + "/" + who.Name + ", whose volumes are not known"
 	}
 	return row, s
@@ -102,7 +102,7 @@ func freeRow(v *view, a attachedVolume, row VolumeRow, uses *volumeUses, before 
 
 // addReattaching decides about the volumes that were attached to the Node before, and which
 // their pods will use on other Nodes.
-func (f *volumesFound) addReattaching(v *view, known *attachedVolumes, before map[string]VolumeState) {
+func (f *volumesFound) addReattaching(v *view, known *attachedVolumes, before map[string]volumeState) {
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		s, id := before[name], known.idOf(name)
 		if _, here := f.state[name]; here || !s.Moves || s.Done || known.isHere(id) {
@@ -121,14 +121,14 @@ func (f *volumesFound) addReattaching(v *view, known *attachedVolumes, before ma
 
 // reattachingRow waits until a volume is attached to another Node, but no longer than the
 // policy says. It is not waited for if the attachments are not known.
-func reattachingRow(v *view, name string, before VolumeState) (VolumeRow, VolumeState) {
-	s := VolumeState{DetachedAt: pastOrNow(before.DetachedAt, v.now), Pod: before.Pod, Moves: true}
-	row := VolumeRow{Volume: name, Action: Ignore, Reason: ReasonReattaching}
+func reattachingRow(v *view, name string, before volumeState) (VolumeRow, volumeState) {
+	s := volumeState{DetachedAt: pastOrNow(before.DetachedAt, v.now), Pod: before.Pod, Moves: true}
+	row := VolumeRow{Volume: name, Action: Ignore, Reason: reasonReattaching}
 	timeout := v.p.Volumes.ReattachTimeout
 	until, over := expiry(s.DetachedAt, timeout, v.now)
 	switch {
 	case !v.in.Attachments.Complete:
-		row.Reason, row.Message = ReasonNotEvaluated, "the attachments to other Nodes are not known"
+		row.Reason, row.Message = reasonNotEvaluated, "the attachments to other Nodes are not known"
 	case over:
 		row.Message = "it was not attached to another Node within " + timeout.String()
 	default:
@@ -175,7 +175,7 @@ func (f *volumesFound) oneByOne(room int, pods []*corev1.Pod, rows []Row) {
 	}
 	slices.SortStableFunc(asked, func(a, b int) int { return cmp.Compare(rows[b].Priority, rows[a].Priority) })
 	for _, i := range asked[min(room, len(asked)):] {
-		rows[i].wait(ReasonWave, "pods with volumes go one after the other", time.Time{})
+		rows[i].wait(reasonWave, "pods with volumes go one after the other", time.Time{})
 	}
 }
 

@@ -204,7 +204,7 @@ func TestDecide_OneNode_WhichVolumesAreWaitedFor(t *testing.T) {
 			waits := false
 			for _, v := range plan.Volumes {
 				waits = waits || v.Action == drain.Wait
-				if v.Action == drain.Wait && v.Reason == drain.ReasonInUse {
+				if v.Action == drain.Wait && v.Reason == "InUse" {
 					require.Zero(t, v.Until, "a change of the pod ends it")
 					require.NotEmpty(t, v.Message)
 				} else if v.Action == drain.Wait {
@@ -449,10 +449,10 @@ func TestDecide_TwoVolumesOfOneDisk_AreOne(t *testing.T) {
 		volumeAttached("pv-a", "node-1"))
 	in.Volumes = drain.All(volumeCSI("pv-a", "disk"), volumeCSI("pv-b", "disk"))
 	plan := drain.Decide(in, volumesWaited, now)
-	require.Equal(t, drain.ReasonStays, plan.Volumes[0].Reason)
+	require.EqualValues(t, "Stays", plan.Volumes[0].Reason)
 	in.Volumes.Items[1].Spec.CSI.Driver = "other.example.com"
 	plan = drain.Decide(in, volumesWaited, now)
-	require.Equal(t, drain.ReasonDetaching, plan.Volumes[0].Reason)
+	require.EqualValues(t, "Detaching", plan.Volumes[0].Reason)
 }
 
 func TestDecide_VolumesThatLookAlike_AreNotTheSame(t *testing.T) {
@@ -472,7 +472,7 @@ func TestDecide_VolumesThatLookAlike_AreNotTheSame(t *testing.T) {
 			for i, source := range sources {
 				in.Volumes.Items[i].Spec.PersistentVolumeSource = source
 			}
-			require.Equal(t, drain.ReasonDetaching, drain.Decide(in, volumesWaited, now).Volumes[0].Reason)
+			require.EqualValues(t, "Detaching", drain.Decide(in, volumesWaited, now).Volumes[0].Reason)
 		})
 	}
 }

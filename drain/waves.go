@@ -42,7 +42,7 @@ func holdWaves(rows []Row) {
 	}
 	for i := range rows {
 		if row := &rows[i]; row.Action == Evict && row.Wave > first {
-			row.wait(ReasonWave, joinMessages(message, row.Message), time.Time{})
+			row.wait(reasonWave, joinMessages(message, row.Message), time.Time{})
 		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"reflect"
 )
 
-// As returns an optional interface of a driver: [SideResourceLister], [SideResourceDeleter] or
-// [MachineClassMigrator]. It searches d and the drivers that d wraps, by their methods
-// Unwrap() Driver, and returns the first match. It returns false without a match.
+// As returns an optional interface of a driver: [SideResourceLister] or [SideResourceDeleter]. It
+// searches d and the drivers that d wraps, by their methods Unwrap() Driver, and returns the first
+// match. It returns false without a match.
 //
 // Calls of the result pass through the wrappers of this package that are around the match:
 // [Wrap], [WithDeadline] and [Observe]. A wrapper of another package that has Unwrap and not the
@@ -58,8 +58,6 @@ func within[T any](wrappers []*wrapped, t T) (T, bool) {
 		inside = sideLister{w, *of}
 	case *SideResourceDeleter:
 		inside = sideDeleter{sideLister{w, *of}, *of}
-	case *MachineClassMigrator:
-		inside = migrator{w, *of}
 	}
 	t, ok := inside.(T)
 	return t, ok
@@ -100,20 +98,6 @@ func (s sideDeleter) DeleteSideResource(ctx context.Context, req *DeleteSideReso
 		t.machine = req.Resource.MachineName
 	}
 	return pass(ctx, s.w, t, s.next.DeleteSideResource, req)
-}
-
-// migrator is a [MachineClassMigrator] in a wrapper.
-type migrator struct {
-	w    *wrapped
-	next MachineClassMigrator
-}
-
-func (m migrator) GenerateMachineClassForMigration(ctx context.Context, req *GenerateMachineClassForMigrationRequest) (*GenerateMachineClassForMigrationResponse, error) {
-	t := target{op: opGenerateMachineClassForMigration}
-	if req != nil {
-		t = aim(t.op, nil, req.MachineClass)
-	}
-	return pass(ctx, m.w, t, m.next.GenerateMachineClassForMigration, req)
 }
 
 // isNil reports whether d is nil or a nil pointer.

@@ -42,16 +42,10 @@ func (o *optional) DeleteSideResource(ctx context.Context, _ *driver.DeleteSideR
 	return &driver.DeleteSideResourceResponse{}, nil
 }
 
-func (o *optional) GenerateMachineClassForMigration(ctx context.Context, _ *driver.GenerateMachineClassForMigrationRequest) (*driver.GenerateMachineClassForMigrationResponse, error) {
-	o.called(ctx)
-	return &driver.GenerateMachineClassForMigrationResponse{}, nil
-}
-
 // optionalInterfaces are the optional interfaces by their names.
 var optionalInterfaces = map[string]func(driver.Driver) (map[string]reflect.Value, bool){
-	"SideResourceLister":   as[driver.SideResourceLister],
-	"SideResourceDeleter":  as[driver.SideResourceDeleter],
-	"MachineClassMigrator": as[driver.MachineClassMigrator],
+	"SideResourceLister":  as[driver.SideResourceLister],
+	"SideResourceDeleter": as[driver.SideResourceDeleter],
 }
 
 // as returns the methods of an optional interface of a driver, by their names.

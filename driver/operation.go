@@ -24,8 +24,6 @@ const (
 	OpListSideResources Operation = "ListSideResources"
 	// OpDeleteSideResource is [SideResourceDeleter].DeleteSideResource.
 	OpDeleteSideResource Operation = "DeleteSideResource"
-
-	opGenerateMachineClassForMigration Operation = "GenerateMachineClassForMigration"
 )
 
 // Operations returns the operations of [Driver], in the order of its methods.

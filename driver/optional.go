@@ -100,24 +100,3 @@ func (r DeleteSideResourceRequest) MarshalLog() any { return r.String() }
 
 // DeleteSideResourceResponse is empty.
 type DeleteSideResourceResponse struct{}
-
-// A MachineClassMigrator is a [Driver] that converts a provider-specific class to a
-// MachineClass. Only clusters older than MachineClass need it.
-type MachineClassMigrator interface {
-	// GenerateMachineClassForMigration sets the fields of req.MachineClass from
-	// req.ProviderSpecificMachineClass. It changes its request.
-	GenerateMachineClassForMigration(ctx context.Context, req *GenerateMachineClassForMigrationRequest) (*GenerateMachineClassForMigrationResponse, error)
-}
-
-// GenerateMachineClassForMigrationRequest is the request to convert a class.
-type GenerateMachineClassForMigrationRequest struct {
-	// ProviderSpecificMachineClass is the class to convert.
-	ProviderSpecificMachineClass any
-	// MachineClass is the result.
-	MachineClass *v1alpha1.MachineClass
-	// ClassSpec has the kind of the class to convert.
-	ClassSpec *v1alpha1.ClassSpec
-}
-
-// GenerateMachineClassForMigrationResponse is empty. The result is in the request.
-type GenerateMachineClassForMigrationResponse struct{}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeops decides what a Node looks like with a taint, a condition, a [Cordon] or the
-// [Template] of its machine, and which machine a Node belongs to. [Cordon.Set] keeps pods off a
-// Node, and [Uncordon] opens it again:
+// Package nodeops decides what a Node looks like with a taint, a condition or a [Cordon], and which
+// machine it belongs to. [SyncTemplate] keeps the template of its machine on it, and an [Index] finds
+// the machine. [Cordon.Set] keeps pods off a Node, and [Uncordon] opens it again:
 //
 //	package main
 //

@@ -66,7 +66,7 @@ func (a *account) refuse(why machinist.Reason, limit int, key, holder string) *R
 	if len(a.leases) > 0 { // else nil, also if the account had leases before
 		r.Holders = slices.Clone(a.leases)
 	}
-	if why == LimitReached {
+	if why == limitReached {
 		r.RetryAt = a.freeAt(limit)
 	}
 	return r

@@ -48,9 +48,4 @@
 // acquire several keys, acquire them in a fixed order, and release the new ones if one is
 // refused. A Ledger limits how many are disrupted at the same time. It does not limit a rate,
 // and it counts within one process.
-//
-// # Blocking permits
-//
-// [PermitGiver] is the interface of MCM, for programs that use it. Its permits have no
-// holder, so a release may free the permit of another caller. Use a Ledger in new programs.
 package permits

@@ -47,24 +47,3 @@ func ExampleLedger_AcquireWithin() {
 	// m-2 granted
 	// m-3 no permit for "m-3" under "pool-a": 2 held, limit 2 ("m-1" until 2026-01-01T12:10:00Z, "m-2" until 2026-01-01T12:10:00Z); ask again at 2026-01-01T12:10:00Z
 }
-
-// Programs that use the permit giver of MCM need another import path only.
-func ExampleNewPermitGiver() {
-	giver := permits.NewPermitGiver(time.Hour, 10*time.Minute)
-	defer giver.Close()
-
-	failOneMachine := func(deployment string) bool {
-		giver.RegisterPermits(deployment, 1)
-		if !giver.TryPermit(deployment, time.Second) {
-			return false
-		}
-		defer giver.ReleasePermit(deployment)
-		fmt.Println(deployment, "has one permit; a second one:", giver.TryPermit(deployment, 0))
-		return true
-	}
-	fmt.Println(failOneMachine("pool-a"), failOneMachine("pool-a"))
-	// Output:
-	// pool-a has one permit; a second one: false
-	// pool-a has one permit; a second one: false
-	// true true
-}

@@ -53,7 +53,7 @@ func (l *Ledger) Acquire(key, holder string, now time.Time) (Lease, *Refusal) {
 // this call only. All leases of the key count, under whatever limit they were granted.
 func (l *Ledger) AcquireWithin(limit int, key, holder string, now time.Time) (Lease, *Refusal) {
 	if l == nil {
-		return Lease{}, &Refusal{Key: key, Holder: holder, Reason: NothingAllowed}
+		return Lease{}, &Refusal{Key: key, Holder: holder, Reason: nothingAllowed}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,13 +62,13 @@ func (l *Ledger) AcquireWithin(limit int, key, holder string, now time.Time) (Le
 	i, renewal := a.find(holder)
 	switch {
 	case holder == "":
-		return Lease{}, a.refuse(HolderMissing, limit, key, holder)
+		return Lease{}, a.refuse(holderMissing, limit, key, holder)
 	case renewal:
 		return a.renew(i, l.expiry(now)), nil
 	case limit <= 0:
-		return Lease{}, a.refuse(NothingAllowed, limit, key, holder)
+		return Lease{}, a.refuse(nothingAllowed, limit, key, holder)
 	case a.full(limit):
-		return Lease{}, a.refuse(LimitReached, limit, key, holder)
+		return Lease{}, a.refuse(limitReached, limit, key, holder)
 	}
 	return a.put(i, Lease{Key: key, Holder: holder, Since: now, Expires: l.expiry(now)}), nil
 }

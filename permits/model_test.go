@@ -65,10 +65,10 @@ func (n *naive) acquire(limit int, key, holder string, now time.Time, adopt bool
 func (n *naive) refusal(limit int, key, holder string, held []permits.Lease) *permits.Refusal {
 	no := &permits.Refusal{Key: key, Holder: holder, Limit: limit, Holders: held}
 	if limit <= 0 {
-		no.Reason = permits.NothingAllowed
+		no.Reason = "NothingAllowed"
 		return no
 	}
-	no.Reason = permits.LimitReached
+	no.Reason = "LimitReached"
 	for _, candidate := range held { // the first end after which fewer than limit are left
 		left := 0
 		for _, l := range held {

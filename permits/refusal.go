@@ -12,12 +12,18 @@ import (
 
 // Reasons of a [Refusal].
 const (
-	// LimitReached means that other holders have as many leases as are allowed, or more.
-	LimitReached machinist.Reason = "LimitReached"
-	// NothingAllowed means that the limit is zero or negative.
-	NothingAllowed machinist.Reason = "NothingAllowed"
-	// HolderMissing means that the name of the holder is empty.
-	HolderMissing machinist.Reason = "HolderMissing"
+	// limitReached means that other holders have as many leases as are allowed, or more.
+	//
+	// What helps: a lease has to be released or to expire.
+	limitReached machinist.Reason = "LimitReached"
+	// nothingAllowed means that the limit is zero or negative.
+	//
+	// What helps: set a higher limit.
+	nothingAllowed machinist.Reason = "NothingAllowed"
+	// holderMissing means that the name of the holder is empty.
+	//
+	// What helps: pass the UID of the holder.
+	holderMissing machinist.Reason = "HolderMissing"
 )
 
 // Refusal is why a permit was not granted, which leases hold the permits, and when to acquire
@@ -48,9 +54,9 @@ func (r *Refusal) String() string {
 	switch {
 	case r == nil:
 		return "granted"
-	case r.Reason == HolderMissing:
+	case r.Reason == holderMissing:
 		return fmt.Sprintf("no permit under %q: the holder has no name", r.Key)
-	case r.Reason == NothingAllowed:
+	case r.Reason == nothingAllowed:
 		return fmt.Sprintf("no permit for %q under %q: the limit is %d", r.Holder, r.Key, r.Limit)
 	}
 	named := make([]string, 0, maxNamed)

@@ -193,7 +193,7 @@ func TestApply_Parallel_BoundsTheRequestsUnderWay(t *testing.T) {
 			require.Len(t, results, 26)
 			require.True(t, slices.IsSortedFunc(results, func(a, b drain.Result) int {
 				return slices.Compare([]string{a.Row.Name}, []string{b.Row.Name})
-			}), "results are in the order of the rows")
+			}), "results are in the order of the requests")
 		})
 	}
 }
@@ -206,7 +206,7 @@ func TestApply_OneAtATime_InRequestOrder(t *testing.T) {
 	require.NoError(t, err)
 	for i, want := range []string{"d", "c", "b", "a"} {
 		require.Equal(t, want, w.client.Actions()[i].(clienttesting.DeleteAction).GetName())
-		require.Equal(t, d.Rows[i], results[i].Row)
+		require.Equal(t, want, results[i].Row.Name)
 	}
 }
 
@@ -327,7 +327,7 @@ func TestApply_RefusedWithRetryAfter_AskedOnce(t *testing.T) {
 		require.Len(t, all, 1, action)
 		require.Contains(t, all[0], want)
 		require.Contains(t, all[0], "uid-a")
-		reason, message, after := drain.ResponseOf(results[0].Err)
+		reason, message, after := results[0].Response()
 		require.Equal(t, []any{drain.ReasonBudget, "budget web needs 2", 10 * time.Second}, []any{reason, message, after})
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/internal/claims"
 )
 
 // OnChange has a function called with the name of every Node whose drain may go on after an
@@ -142,7 +143,7 @@ func (c changes) claim(before, after *corev1.PersistentVolumeClaim) {
 	claim := cmp.Or(after, before)
 	c.podsIn(claim.Namespace, func(pod *corev1.Pod) bool {
 		return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
-			return drain.ClaimName(pod, &v) == claim.Name
+			return claims.Name(pod, &v) == claim.Name
 		})
 	})
 }

@@ -201,7 +201,7 @@ func TestInformers_DrainsLookWhileAttachmentsChange_NoEventIsLost(t *testing.T) 
 	for i := range nodes {
 		drains.Go(func() {
 			for n := range events {
-				past := drain.State{Volumes: map[string]drain.VolumeState{fmt.Sprint("pv-", n): {}}}
+				past := stateOf(t, fmt.Sprintf(`{"volumes": {"pv-%d": {}}}`, n))
 				if _, err := runner.Observe(t.Context(), found, fmt.Sprint("node-", i), everything, past); err != nil {
 					t.Error(err)
 				}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/internal/claims"
 )
 
 // Reader reads the objects of a drain. [Live] and [Informers] are readers. The results are not
@@ -136,18 +137,18 @@ func namespacesOf(pods []*corev1.Pod) []string {
 
 // claimsOf returns the claims of pods, sorted.
 func claimsOf(pods []*corev1.Pod) []types.NamespacedName {
-	claims := sets.New[types.NamespacedName]()
+	found := sets.New[types.NamespacedName]()
 	for _, pod := range pods {
 		if pod == nil {
 			continue
 		}
 		for i := range pod.Spec.Volumes {
-			if name := drain.ClaimName(pod, &pod.Spec.Volumes[i]); name != "" {
-				claims.Insert(types.NamespacedName{Namespace: pod.Namespace, Name: name})
+			if name := claims.Name(pod, &pod.Spec.Volumes[i]); name != "" {
+				found.Insert(types.NamespacedName{Namespace: pod.Namespace, Name: name})
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Keys(claims), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	return slices.SortedFunc(maps.Keys(found), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 }
 
 // volumesOf returns the volumes of claims and those of the state, sorted.

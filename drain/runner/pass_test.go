@@ -79,7 +79,7 @@ func TestPass_PodsAreRefused_SaysWhyAndAsksTheOthers(t *testing.T) {
 	for _, row := range d.Rows {
 		reasons = append(reasons, row.Reason)
 	}
-	require.Equal(t, []machinist.Reason{drain.ReasonRefused, drain.ReasonBudget, drain.ReasonTerminating, drain.ReasonForbidden}, reasons)
+	require.Equal(t, []machinist.Reason{"Refused", drain.ReasonBudget, drain.ReasonTerminating, "Forbidden"}, reasons)
 	require.WithinDuration(t, now.Add(5*time.Second), d.NextCheck, time.Second)
 	require.NotEmpty(t, state.Pods)
 	require.Empty(t, in.Results, "what was given is not changed")
@@ -135,7 +135,7 @@ func TestPass_StateIsKept_GoesOnWhereTheLastOneStopped(t *testing.T) {
 	state, d, err := w.pass(t, drain.State{}, in, policy)
 	require.NoError(t, err)
 	require.Equal(t, drain.ReasonTerminating, d.Rows[0].Reason)
-	require.Equal(t, drain.ReasonRefused, d.Rows[2].Reason, "the pod is another one by now")
+	require.EqualValues(t, "Refused", d.Rows[2].Reason, "the pod is another one by now")
 	require.True(t, d.NextCheck.After(now))
 	require.Equal(t, map[string]int{"create pods/eviction": 3}, w.asked())
 	written, err := json.Marshal(state)

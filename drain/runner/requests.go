@@ -35,7 +35,7 @@ type Executor struct {
 	// because typed clients retry refused evictions by themselves.
 	Client kubernetes.Interface
 	// Parallel is how many requests are made at a time. Zero or less means 16. One means one after
-	// the other, in the order of [drain.RequestOrder].
+	// the other, in the order of [drain.Decision.Requests].
 	Parallel int
 	// CallTimeout is the timeout of each request, by the real clock. Zero or less means 30 seconds.
 	CallTimeout time.Duration
@@ -72,13 +72,13 @@ func (e Executor) usable(nodeName string) error {
 }
 
 // Apply carries out the actions of one decision: it cordons the Node, then evicts and deletes pods,
-// each by its UID, in the order of [drain.RequestOrder]. It makes one request for each pod, several
+// each by its UID, in the order of [drain.Decision.Requests]. It makes one request for each pod, several
 // at a time, and returns after the last response.
 //
 // It returns the error of the cordon. Pods are then not evicted, because new ones could be scheduled
 // to the Node, but deletions are made. A Node that does not exist needs no cordon. If the context
 // ends, the remaining requests are not made, and its error is returned. The results are valid also
-// with an error, in the order of the rows. An error for a pod is only in its result.
+// with an error, in the order of the requests. An error for a pod is only in its result.
 func (e Executor) Apply(ctx context.Context, d drain.Decision) ([]drain.Result, error) {
 	if e.Client == nil {
 		return nil, missing("client")
@@ -101,36 +101,23 @@ func (e Executor) apply(ctx context.Context, d drain.Decision) ([]drain.Result, 
 	return results, cordoned, err
 }
 
-// requested returns the rows with a request.
+// requested returns the rows with a request. A Node that is not cordoned has no evictions.
 func requested(d drain.Decision, cordoned bool) []drain.Row {
-	var rows []drain.Row
-	for _, row := range d.Rows {
-		if row.Action.IsRequest() && (cordoned || row.Action != drain.Evict) {
-			rows = append(rows, row)
-		}
-	}
-	return rows
+	return slices.DeleteFunc(d.Requests(), func(row drain.Row) bool { return !cordoned && row.Action == drain.Evict })
 }
 
 // requestAll makes the requests of the rows, several at a time, until the context ends, and returns
 // their results.
 func (e Executor) requestAll(ctx context.Context, rows []drain.Row) []drain.Result {
-	order := make([]int, len(rows))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return drain.RequestOrder(rows[a], rows[b]) })
 	results := make([]drain.Result, len(rows))
 	var taken atomic.Int64
 	work := func() {
 		for ctx.Err() == nil {
 			i := int(taken.Add(1)) - 1
-			if i >= len(order) {
+			if i >= len(rows) {
 				return
 			}
-			row := rows[order[i]]
-			err := e.request(ctx, row)
-			results[order[i]] = drain.Result{Row: row, Err: err, At: e.clock().Now()}
+			results[i] = drain.Result{Row: rows[i], Err: e.request(ctx, rows[i]), At: e.clock().Now()}
 		}
 	}
 	parallel := e.Parallel

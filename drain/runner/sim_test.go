@@ -299,7 +299,7 @@ func (s *sim) notice(d drain.Decision, at time.Time) {
 		}
 	}
 	for _, v := range d.Volumes {
-		if v.Reason == drain.ReasonDetaching || v.Reason == drain.ReasonReattaching && v.Action == drain.Wait {
+		if v.Reason == "Detaching" || v.Reason == "Reattaching" && v.Action == drain.Wait {
 			moved++
 		}
 	}
@@ -365,11 +365,11 @@ func (s *sim) check(t *testing.T) {
 			continue
 		}
 		switch h.Reason {
-		case drain.ReasonUnmanaged, drain.ReasonLocalStorage, drain.ReasonUncordoned, drain.ReasonWave:
-		case drain.ReasonBudget, drain.ReasonBudgets, drain.ReasonBudgetNever, drain.ReasonEvict, drain.ReasonRefused, drain.ReasonAbandoned, drain.ReasonUnavailable, drain.ReasonForbidden:
+		case drain.ReasonUnmanaged, drain.ReasonLocalStorage, drain.ReasonUncordoned, "Wave":
+		case drain.ReasonBudget, drain.ReasonBudgets, drain.ReasonBudgetNever, drain.ReasonEvict, "Refused", drain.ReasonAbandoned, "Unavailable", "Forbidden":
 			require.False(t, at.Sub(forced) > 100*time.Second && s.decision.Outcome != drain.GaveUp, "force does not wait for a budget: %v", h)
 		case drain.ReasonOverdue, drain.ReasonTerminating, drain.ReasonNotCordoned, machinist.Reason(drain.IgnoreBudgets), machinist.Reason(drain.ForceDeletePods):
-		case drain.ReasonInUse, drain.ReasonDetaching, drain.ReasonReattaching:
+		case "InUse", "Detaching", "Reattaching":
 			require.True(t, s.policy.Volumes.Wait, "%v", h)
 		default:
 			t.Errorf("why? %v", h)

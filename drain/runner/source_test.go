@@ -4,9 +4,11 @@ package runner_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -93,7 +95,7 @@ func listed[T, L any](t *testing.T, list func(context.Context, metav1.ListOption
 func TestObserve_ThreeSources_GiveTheSameDecision(t *testing.T) {
 	w := town(t)
 	client := w.client
-	past := drain.State{Volumes: map[string]drain.VolumeState{"pv-moved": {FreeAt: now}}}
+	past := stateOf(t, fmt.Sprintf(`{"volumes": {"pv-moved": {"freeAt": %q}}}`, now.Format(time.RFC3339Nano)))
 	for name, policy := range map[string]drain.Policy{
 		"zero": {}, "volumes": {EvictUnmanaged: true, Volumes: drain.VolumePolicy{Wait: true, ReattachTimeout: 1e12}},
 	} {
@@ -128,7 +130,7 @@ func TestObserve_ThreeSources_GiveTheSameDecision(t *testing.T) {
 
 func TestObserve_ManyNodes_SeesWhatBelongsToTheNode(t *testing.T) {
 	w := town(t)
-	past := drain.State{Volumes: map[string]drain.VolumeState{"pv-moved": {}, "pv-over": {Done: true}}}
+	past := stateOf(t, `{"volumes": {"pv-moved": {}, "pv-over": {"done": true}}}`)
 	for _, reader := range []runner.Reader{runner.Live{Client: w.client}, newInformers(t, w.Client(), nil, allSources...)} {
 		in, err := runner.Observe(t.Context(), reader, "node-1", everything, past)
 		require.NoError(t, err)
@@ -293,4 +295,12 @@ func TestInformers_ManyPods_CostOnlyThoseOfTheNode(t *testing.T) {
 	})
 	require.Equal(t, 110, pods)
 	require.LessOrEqual(t, allocs, 330.0)
+}
+
+// stateOf returns the state with this JSON.
+func stateOf(t *testing.T, text string) drain.State {
+	t.Helper()
+	var s drain.State
+	require.NoError(t, json.Unmarshal([]byte(text), &s))
+	return s
 }

@@ -120,15 +120,15 @@ func TestDrain_SeveralBudgetsOfOnePod_AreNamed(t *testing.T) {
 	w.budget(t, "one", "web", 0, 1, 1)
 	w.budget(t, "two", "web", 0, 1, 1)
 	err := w.client.CoreV1().Pods(w.ns).EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: w.ns, Name: "web"}})
-	reason, message, _ := drain.ResponseOf(err)
-	require.Equal(t, drain.ReasonRefused, reason, "the answer says it in prose only: %v", err)
+	reason, message, _ := drain.Result{Err: err}.Response()
+	require.EqualValues(t, "Refused", reason, "the answer says it in prose only: %v", err)
 	require.Contains(t, message, "more than one PodDisruptionBudget")
 
 	blind := w.user(t, "blind", rule([]string{""}, []string{"nodes", "pods"}, "get", "list", "watch", "patch"), rule([]string{""}, []string{"pods/eviction"}, "create"))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	g := w.drains(ctx, blind, lenient)
-	g.waits(t, w, "pod/"+w.ns+"/web", drain.ReasonRefused)
+	g.waits(t, w, "pod/"+w.ns+"/web", "Refused")
 	w.goes(t, free)
 	cancel()
 	require.ErrorIs(t, g.end(t).err, context.Canceled)
@@ -145,7 +145,7 @@ func TestDrain_SeveralBudgetsOfOnePod_AreNamed(t *testing.T) {
 	require.False(t, w.there(t, pod))
 }
 
-// TestEviction_EachCase_ServersAnswer asserts how ResponseOf reads the answers of the API server to evictions.
+// TestEviction_EachCase_ServersAnswer asserts how Result.Response reads the answers of the API server to evictions.
 func TestEviction_EachCase_ServersAnswer(t *testing.T) {
 	t.Parallel()
 	w := newDrainWorld(t, cluster.ControlPlane)
@@ -157,18 +157,18 @@ func TestEviction_EachCase_ServersAnswer(t *testing.T) {
 		if uid != "" {
 			e.DeleteOptions = metav1.NewPreconditionDeleteOptions(uid)
 		}
-		reason, message, _ := drain.ResponseOf(client.EvictV1(t.Context(), e))
+		reason, message, _ := drain.Result{Err: client.EvictV1(t.Context(), e)}.Response()
 		return reason, message
 	}
 	reason, message := evict("web", string(pod.UID))
 	require.Equal(t, drain.ReasonBudget, reason)
 	require.Contains(t, message, "web")
 	reason, _ = evict("missing", "")
-	require.Equal(t, drain.ReasonGone, reason)
+	require.EqualValues(t, "Gone", reason)
 	require.NoError(t, w.client.PolicyV1().PodDisruptionBudgets(w.ns).Delete(t.Context(), "web", metav1.DeleteOptions{}))
 	w.until(t, "the budget is gone", func(context.Context) bool {
 		reason, _ = evict("web", "another")
-		return reason == drain.ReasonRefused
+		return reason == "Refused"
 	})
 	require.True(t, w.there(t, pod), "another pod was meant")
 	reason, _ = evict("web", string(pod.UID))

@@ -63,11 +63,11 @@ func TestDrain_EvictionForbidden_Fails(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	g := w.drains(ctx, weak, lenient)
-	g.waits(t, w, "pod/"+w.ns+"/web", drain.ReasonForbidden)
+	g.waits(t, w, "pod/"+w.ns+"/web", "Forbidden")
 	cancel()
 	require.ErrorIs(t, g.end(t).err, context.Canceled)
 	require.Equal(t, drain.Draining, g.plan.Outcome)
-	require.Equal(t, drain.ReasonForbidden, row(t, g.plan, "web").Reason)
+	require.EqualValues(t, "Forbidden", row(t, g.plan, "web").Reason)
 	require.True(t, w.there(t, pod))
 
 	blind := w.user(t, "blind", rule([]string{""}, []string{"nodes"}, "get", "list", "watch", "patch"))
@@ -93,8 +93,8 @@ func TestDrain_NamespaceDeleting_PodIsDeleted(t *testing.T) {
 		{Namespace: other, Name: "held", UID: pod.UID, Action: drain.Evict},
 	}})
 	require.NoError(t, err)
-	reason, _, _ := drain.ResponseOf(results[0].Err)
-	require.Equal(t, drain.ReasonRefused, reason, "%v", results[0].Err)
+	reason, _, _ := results[0].Response()
+	require.EqualValues(t, "Refused", reason, "%v", results[0].Err)
 
 	g := w.drains(t.Context(), w.client, lenient)
 	select {
@@ -129,8 +129,8 @@ func TestDrain_NewPodOfSameName_IsNotTouched(t *testing.T) {
 			{Namespace: w.ns, Name: "web-0", UID: old.UID, Action: verdict, Grace: new(int64(0))},
 		}})
 		require.NoError(t, err)
-		reason, _, _ := drain.ResponseOf(results[0].Err)
-		require.Equal(t, drain.ReasonRefused, reason, "%s: %v", verdict, results[0].Err)
+		reason, _, _ := results[0].Response()
+		require.EqualValues(t, "Refused", reason, "%s: %v", verdict, results[0].Err)
 		require.True(t, w.there(t, successor))
 	}
 }

@@ -108,7 +108,7 @@ func TestDrain_Volumes_WaitsUntilDetached(t *testing.T) {
 	began := time.Now()
 	g := w.drains(t.Context(), w.client, p)
 	va := w.attachment(t, w.a, "moves").Name
-	g.waits(t, w, "volumeattachment/"+va, drain.ReasonDetaching)
+	g.waits(t, w, "volumeattachment/"+va, "Detaching")
 	require.False(t, w.there(t, pod))
 	require.NoError(t, g.end(t).err)
 	require.Equal(t, drain.Drained, g.plan.Outcome)

@@ -18,6 +18,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -390,8 +391,12 @@ func TestKubelets_OrphanVM_IsDeletedWithItsProcess(t *testing.T) {
 	s.Wait(t, patience, "its VM is gone", vmless(s, "lost"))
 	s.Wait(t, patience, "its kubelet has ended", ended(map[string]int{"lost": pids["lost"]}))
 	require.Equal(t, pids["stays"], s.Fleet.PID(s.NodeName("stays")))
-	_, err = s.Client.CoreV1().Nodes().Patch(t.Context(), s.NodeName("lost"), mergePatch, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-	require.NoError(t, err)
-	require.NoError(t, s.Client.CoreV1().Nodes().Delete(t.Context(), s.NodeName("lost"), metav1.DeleteOptions{}))
+	s.Wait(t, patience, "its Node is deleted with it", func(ctx context.Context) (string, error) {
+		_, err := s.Client.CoreV1().Nodes().Get(ctx, s.NodeName("lost"), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		return "the Node exists", err
+	})
 	removeAll(t, s)
 }

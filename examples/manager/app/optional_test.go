@@ -52,10 +52,6 @@ func (c *complete) DeleteSideResource(ctx context.Context, _ *driver.DeleteSideR
 	return nil, c.called(ctx)
 }
 
-func (c *complete) GenerateMachineClassForMigration(ctx context.Context, _ *driver.GenerateMachineClassForMigrationRequest) (*driver.GenerateMachineClassForMigrationResponse, error) {
-	return nil, c.called(ctx)
-}
-
 // as returns the methods of an optional interface of a driver, by their names.
 func as[T any](d driver.Driver) (map[string]reflect.Value, bool) {
 	found, ok := driver.As[T](d)
@@ -70,9 +66,8 @@ func as[T any](d driver.Driver) (map[string]reflect.Value, bool) {
 
 // optionalInterfaces are the optional interfaces of drivers by their names.
 var optionalInterfaces = map[string]func(driver.Driver) (map[string]reflect.Value, bool){
-	"SideResourceLister":   as[driver.SideResourceLister],
-	"SideResourceDeleter":  as[driver.SideResourceDeleter],
-	"MachineClassMigrator": as[driver.MachineClassMigrator],
+	"SideResourceLister":  as[driver.SideResourceLister],
+	"SideResourceDeleter": as[driver.SideResourceDeleter],
 }
 
 // requireAllOptionalInterfaces compares the table with the sources of package driver.

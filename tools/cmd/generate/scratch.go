@@ -70,6 +70,11 @@ var parts = []part{
 		owns:    func(path string) bool { return strings.Contains(path, "/"+facadePrefix) },
 		write:   writeFacade,
 	},
+	{
+		folders: []string{"docs"},
+		owns:    func(path string) bool { return path == reasonsPage },
+		write:   writeReasons,
+	},
 }
 
 // change is one file to write or, if data is nil, to delete.

@@ -17,8 +17,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/status"
 )
 
-// provider is what a provider project writes: the six methods, and the one that
-// older projects still carry along.
+// provider is what a provider project writes: the six methods.
 type provider struct{}
 
 var _ driver.Driver = provider{}
@@ -58,13 +57,4 @@ func (provider) ListMachines(_ context.Context, req *driver.ListMachinesRequest)
 func (provider) GetVolumeIDs(_ context.Context, req *driver.GetVolumeIDsRequest) (*driver.GetVolumeIDsResponse, error) {
 	var _ []*corev1.PersistentVolumeSpec = req.PVSpecs
 	return &driver.GetVolumeIDsResponse{VolumeIDs: []string{}}, nil
-}
-
-func (provider) GenerateMachineClassForMigration(_ context.Context, req *driver.GenerateMachineClassForMigrationRequest) (*driver.GenerateMachineClassForMigrationResponse, error) {
-	var (
-		_ any                    = req.ProviderSpecificMachineClass
-		_ *v1alpha1.MachineClass = req.MachineClass
-		_ *v1alpha1.ClassSpec    = req.ClassSpec
-	)
-	return &driver.GenerateMachineClassForMigrationResponse{}, nil
 }

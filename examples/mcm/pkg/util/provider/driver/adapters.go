@@ -9,10 +9,25 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // VMs are the names of machines by provider ID.
 type VMs map[string]string
+
+// GenerateMachineClassForMigrationRequest is the request to convert a class. Drivers may have the
+// method, which no program calls anymore.
+type GenerateMachineClassForMigrationRequest struct {
+	// ProviderSpecificMachineClass is the class to convert.
+	ProviderSpecificMachineClass any
+	// MachineClass is the result.
+	MachineClass *v1alpha1.MachineClass
+	// ClassSpec has the kind of the class to convert.
+	ClassSpec *v1alpha1.ClassSpec
+}
+
+// GenerateMachineClassForMigrationResponse is empty. The result is in the request.
+type GenerateMachineClassForMigrationResponse struct{}
 
 // FakeDriver is a driver for tests with fixed responses. Each call fails with Err, if it is not nil.
 // It is not safe for concurrent use. New tests use package drivertest of this project.
@@ -80,6 +95,6 @@ func (d *FakeDriver) GetVolumeIDs(context.Context, *driver.GetVolumeIDsRequest) 
 }
 
 // GenerateMachineClassForMigration was a method of [driver.Driver] in old releases of MCM.
-func (d *FakeDriver) GenerateMachineClassForMigration(context.Context, *driver.GenerateMachineClassForMigrationRequest) (*driver.GenerateMachineClassForMigrationResponse, error) {
-	return &driver.GenerateMachineClassForMigrationResponse{}, d.Err
+func (d *FakeDriver) GenerateMachineClassForMigration(context.Context, *GenerateMachineClassForMigrationRequest) (*GenerateMachineClassForMigrationResponse, error) {
+	return &GenerateMachineClassForMigrationResponse{}, d.Err
 }

@@ -35,16 +35,6 @@ type DeleteMachineResponse = driver.DeleteMachineResponse
 //go:fix inline
 type Driver = driver.Driver
 
-// GenerateMachineClassForMigrationRequest is [driver.GenerateMachineClassForMigrationRequest].
-//
-//go:fix inline
-type GenerateMachineClassForMigrationRequest = driver.GenerateMachineClassForMigrationRequest
-
-// GenerateMachineClassForMigrationResponse is [driver.GenerateMachineClassForMigrationResponse].
-//
-//go:fix inline
-type GenerateMachineClassForMigrationResponse = driver.GenerateMachineClassForMigrationResponse
-
 // GetMachineStatusRequest is [driver.GetMachineStatusRequest].
 //
 //go:fix inline

@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// gate is one key of a PermitGiver: an account of leases without holder and end, and the calls
-// that wait for one. Calls wait only while the account is full. The giver has the lock.
+// gate is one key of a PermitGiver and the calls that wait for a permit. Calls wait only while all
+// permits are taken. The giver has the lock.
 type gate struct {
-	account
 	permits int
+	taken   int
 	used    time.Duration // when the gate was last used, since the giver's epoch
 	waiting []chan bool   // the longest wait first; each channel takes one result
 }
 
 // enter takes a permit if one is free.
 func (g *gate) enter() bool {
-	if g.full(g.permits) {
+	if g.taken >= g.permits {
 		return false
 	}
-	g.leases = append(g.leases, Lease{})
+	g.taken++
 	return true
 }
 
 // exit gives a taken permit to the call that has waited longest, or frees it. It reports
 // whether a permit was taken.
 func (g *gate) exit() bool {
-	if len(g.leases) == 0 {
+	if g.taken == 0 {
 		return false
 	}
 	if len(g.waiting) > 0 {
@@ -36,7 +36,7 @@ func (g *gate) exit() bool {
 		g.waiting = slices.Delete(g.waiting, 0, 1)
 		return true
 	}
-	g.leases = g.leases[:len(g.leases)-1]
+	g.taken--
 	return true
 }
 
@@ -73,7 +73,7 @@ func (g *gate) touch(now time.Duration) {
 
 // idle returns the time since the last use, and zero while a permit is taken.
 func (g *gate) idle(now time.Duration) time.Duration {
-	if len(g.leases) > 0 {
+	if g.taken > 0 {
 		return 0
 	}
 	return now - g.used

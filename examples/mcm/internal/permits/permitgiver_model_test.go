@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/machinist-dev/machinist/permits"
+	"github.com/gardener/machine-controller-manager/internal/permits"
 )
 
 // giverModel makes one call of a PermitGiver at a time and compares its result with that of a

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package permits has the permit giver of MCM, whose callers wait for their permits.
 package permits
 
 import (
@@ -12,8 +13,8 @@ import (
 //
 // Its permits have no holder. A second release, or one after the key was deleted and registered
 // again, frees the permit of another caller. Pair the calls: defer ReleasePermit right after a
-// successful TryPermit. Where that is not possible, or where a worker must not wait, use a
-// [Ledger].
+// successful TryPermit. Where that is not possible, or where a worker must not wait, use a Ledger of
+// github.com/machinist-dev/machinist/permits.
 //
 // The PermitGiver of [NewPermitGiver] is safe for concurrent use, also during and after Close
 // and DeletePermits.
