@@ -35,15 +35,11 @@ func DecideClass(in ClassObservation, now time.Time) Decision {
 	var user string
 	for _, o := range in.Users {
 		if name, needed := ClassNeeded(o); needed && o.GetNamespace() == c.Namespace && name == c.Name {
-			user = userSubject(o)
+			user = subjectOf(o)
 			break
 		}
 	}
-	return decideFinalizer(c, v1alpha1.MCMFinalizerName, user, in.Complete, now, func(finalizers []string, what string) machinist.Action {
-		class := c.DeepCopy()
-		class.Finalizers = finalizers
-		return UpdateClass{Class: class, What: what}
-	})
+	return decideFinalizer(c, v1alpha1.MCMFinalizerName, user, in.Complete, now)
 }
 
 // ClassNeeded returns the name of the MachineClass of a machine, or of the template of a set or
@@ -74,18 +70,6 @@ func history(s *v1alpha1.MachineSet) bool {
 	return metav1.GetControllerOfNoCopy(s) != nil && s.Spec.Replicas == 0 && s.Status.Replicas == 0
 }
 
-// userSubject returns the subject of an object that needs a class.
-func userSubject(o metav1.Object) string {
-	switch o.(type) {
-	case *v1alpha1.MachineSet:
-		return "machineset/" + o.GetName()
-	case *v1alpha1.MachineDeployment:
-		return "machinedeployment/" + o.GetName()
-	default:
-		return "machine/" + o.GetName()
-	}
-}
-
 // SecretObservation is what is known about one secret.
 type SecretObservation struct {
 	// Secret is the secret as last read. Nil decides nothing.
@@ -110,11 +94,7 @@ func DecideSecret(in SecretObservation, now time.Time) Decision {
 	if i >= 0 {
 		user = "machineclass/" + in.Classes[i].Name
 	}
-	return decideFinalizer(s, v1alpha1.MCFinalizerName, user, in.Complete, now, func(finalizers []string, what string) machinist.Action {
-		secret := s.DeepCopy()
-		secret.Finalizers = finalizers
-		return UpdateSecret{Secret: secret, What: what}
-	})
+	return decideFinalizer(s, v1alpha1.MCFinalizerName, user, in.Complete, now)
 }
 
 // ViewClass returns the view of a class that was read. c is nil if the class does not exist. secret
@@ -152,39 +132,36 @@ func SecretRefs(c *v1alpha1.MachineClass) []corev1.SecretReference {
 	return refs
 }
 
-// MarshalText returns [UpdateSecret.String], so that JSON does not have the data of the secret. It
-// never fails.
-func (a UpdateSecret) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+// object is a pointer to a typed object.
+type object[T any] interface {
+	metav1.Object
+	DeepCopy() T
+}
 
-// decideFinalizer returns the next step for a finalizer that stays while user is not empty. write
-// returns the action that writes the finalizers.
-func decideFinalizer(o metav1.Object, finalizer, user string, complete bool, now time.Time, write func(finalizers []string, what string) machinist.Action) Decision {
-	guarded, deleting := hasFinalizer(o, finalizer), o.GetDeletionTimestamp() != nil
+// decideFinalizer returns the next step for a finalizer that stays while user is not empty.
+func decideFinalizer[T object[T]](o T, finalizer, user string, complete bool, now time.Time) Decision {
+	write := func(finalizers []string, what string, why machinist.Reason) Decision {
+		next := o.DeepCopy()
+		next.SetFinalizers(finalizers)
+		do := machinist.Update{Before: o, Object: next, Unchanged: true, Changes: []string{what}}
+		return Decision{Action: do, Reason: why, Message: user, NextCheck: now.Add(recheckAfter)}
+	}
+	has, deleting := hasFinalizer(o, finalizer), o.GetDeletionTimestamp() != nil
 	switch {
-	case user != "" && !guarded && !deleting:
-		do := write(append(slices.Clone(o.GetFinalizers()), finalizer), "finalizer")
-		return Decision{Action: do, Reason: ReasonReferenced, Message: user, NextCheck: now.Add(recheckAfter)}
+	case user != "" && !has && !deleting:
+		return write(append(slices.Clone(o.GetFinalizers()), finalizer), "finalizer", ReasonReferenced)
 	case user != "" && deleting:
 		return hold(machinist.Hold{Subject: user, Reason: ReasonReferenced, Message: "refers to it"})
 	case user != "":
 		return settled(ReasonReferenced)
-	case !guarded:
+	case !has:
 		return settled(ReasonReleased)
 	case !complete:
 		return hold(machinist.Hold{
-			Subject: guardedSubject(o), Reason: ReasonNotObserved, Message: "the list of objects that may refer to it is incomplete",
+			Subject: subjectOf(o), Reason: ReasonNotObserved, Message: "the list of objects that may refer to it is incomplete",
 			Until: now.Add(recheckAfter),
 		})
 	default:
-		do := write(withoutFinalizer(o.GetFinalizers(), finalizer), "no finalizer")
-		return Decision{Action: do, Reason: ReasonReleased, NextCheck: now.Add(recheckAfter)}
+		return write(withoutFinalizer(o.GetFinalizers(), finalizer), "no finalizer", ReasonReleased)
 	}
-}
-
-// guardedSubject returns the subject of a class or secret.
-func guardedSubject(o metav1.Object) string {
-	if _, class := o.(*v1alpha1.MachineClass); class {
-		return "machineclass/" + o.GetName()
-	}
-	return "secret/" + o.GetNamespace() + "/" + o.GetName()
 }

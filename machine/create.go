@@ -81,7 +81,7 @@ func (l *logic) ensureVM() Decision {
 		return l.nameTaken(other)
 	}
 	if m, changed := l.withIdentity(); changed {
-		return l.do(UpdateMachine{Machine: m, What: "provider ID " + m.Spec.ProviderID}, ReasonVMKnown, "")
+		return l.write(m, "provider ID "+m.Spec.ProviderID, ReasonVMKnown)
 	}
 	if vm.Presence != Absent && l.m.Labels[v1alpha1.NodeLabelKey] == "" && vm.NodeName == "" && !l.in.Node.NoTarget {
 		return l.incompleteResponse()
@@ -150,7 +150,7 @@ func (l *logic) addFinalizer() Decision {
 	if m.Annotations[v1alpha1.MachinePriority] == "" {
 		m.Annotations = withKey(m.Annotations, v1alpha1.MachinePriority, fmt.Sprint(v1alpha1.DefaultMachinePriority))
 	}
-	return l.do(UpdateMachine{Machine: m, What: "finalizer"}, ReasonNew, "")
+	return l.write(m, "finalizer", ReasonNew)
 }
 
 // classUnusable returns the decision for a class with which no VM can be created. It returns false

@@ -14,9 +14,9 @@ import (
 type Decision struct {
 	// Action is the one next effect, or nil. The caller carries it out, observes its result, and
 	// decides again at once. Each action may be repeated and may be lost. The actions are
-	// [machinist.Delete] of the machine or its Node, [machinist.Refresh] of the Node, and the types
-	// of this package. Before the deletion of a Node, the caller removes its finalizer with
-	// [ReleaseNode].
+	// [machinist.Update] of the machine or its Node, [machinist.Delete] of these or of a bootstrap
+	// token, [machinist.Refresh] of the Node, and the types of this package. Before the deletion of a
+	// Node, the caller removes its finalizer with [ReleaseNode].
 	Action machinist.Action
 	// Reason is why.
 	Reason machinist.Reason

@@ -50,7 +50,7 @@ func (l *logic) deletionStep() Decision {
 	}
 	node := l.ownNode()
 	if node != nil && !l.hasTerminating(node) {
-		return l.do(SetNodeCondition{NodeName: node.Name, Condition: l.terminating()}, ReasonDeleting, "")
+		return l.writeCondition(l.terminating(), ReasonDeleting)
 	}
 	if l.phase() != v1alpha1.MachineTerminating {
 		return l.beginDeletion(l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus))
@@ -129,7 +129,7 @@ func (l *logic) removeFinalizer() Decision {
 	}
 	m := l.m.DeepCopy()
 	m.Finalizers = withoutFinalizer(m.Finalizers, v1alpha1.MCMFinalizerName)
-	return l.do(UpdateMachine{Machine: m, What: "no finalizer"}, ReasonReleased, "")
+	return l.write(m, "no finalizer", ReasonReleased)
 }
 
 // holdForSharedID holds a deletion while it is not known which machine owns the VM. A forced

@@ -31,7 +31,7 @@ func (l *logic) findNodeName() (Decision, bool) {
 	}
 	m := l.m.DeepCopy()
 	m.Labels = withKey(m.Labels, v1alpha1.NodeLabelKey, name)
-	return l.do(UpdateMachine{Machine: m, What: "node " + name}, ReasonVMKnown, ""), true
+	return l.write(m, "node "+name, ReasonVMKnown), true
 }
 
 // lookAttempts is how often the provider may fail to return the name of a Node before a deletion

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -47,14 +48,14 @@ func ExampleDecideClass() {
 
 	d := machine.DecideClass(machine.ClassObservation{Class: class, Users: []metav1.Object{m}}, now)
 	fmt.Println(d)
-	class = d.Action.(machine.UpdateClass).Class
+	class = d.Action.(machinist.Update).Object.(*v1alpha1.MachineClass)
 
 	fmt.Println(machine.DecideClass(machine.ClassObservation{Class: class}, now))
 	fmt.Println(machine.DecideClass(machine.ClassObservation{Class: class, Complete: true}, now))
 	// Output:
-	// update class: finalizer (Referenced: machine/m-1)
+	// update machineclass small: finalizer (Referenced: machine/m-1)
 	// nothing (NotObserved: the list of objects that may refer to it is incomplete); waits for machineclass/small: NotObserved: the list of objects that may refer to it is incomplete
-	// update class: no finalizer (Released)
+	// update machineclass small: no finalizer (Released)
 }
 
 // For [machine.CreateToken] a controller creates this Secret in the target cluster. The next

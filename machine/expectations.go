@@ -206,7 +206,7 @@ func (e Expectations) without(drop func(Expectation) bool) Expectations {
 }
 
 // kindOf returns the name of the type of an object that is not nil.
-func kindOf(object metav1.Object) string {
+func kindOf(object any) string {
 	return reflect.Indirect(reflect.ValueOf(object)).Type().Name()
 }
 

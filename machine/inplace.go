@@ -23,7 +23,7 @@ import (
 func (l *logic) inPlaceUpdate() Decision {
 	node := l.in.Node.Node
 	if c, due := UpdateCondition(node, l.now); due {
-		return l.setNodeCondition(node, c)
+		return l.writeCondition(c, ReasonInPlaceUpdate)
 	}
 	if d, corrects := l.correctUpdatePhase(node); corrects {
 		return d
@@ -32,18 +32,14 @@ func (l *logic) inPlaceUpdate() Decision {
 	case v1alpha1.SelectedForUpdate:
 		since := conditionOf(node.Status.Conditions, v1alpha1.NodeInPlaceUpdate).LastTransitionTime
 		if !recorded.Known(since.Time, l.now) { // the drain begins now
-			return l.setNodeCondition(node, updateCondition(step, "Node is selected for in-place update", l.now))
+			return l.writeCondition(updateCondition(step, "Node is selected for in-place update", l.now), ReasonInPlaceUpdate)
 		}
 		return l.drainForUpdate(node)
 	case v1alpha1.DrainSuccessful:
-		return l.setNodeCondition(node, updateCondition(v1alpha1.ReadyForUpdate, "Node is ready for in-place update", l.now))
+		return l.writeCondition(updateCondition(v1alpha1.ReadyForUpdate, "Node is ready for in-place update", l.now), ReasonInPlaceUpdate)
 	default:
 		return l.watchUpdate(node, step)
 	}
-}
-
-func (l *logic) setNodeCondition(node *corev1.Node, c corev1.NodeCondition) Decision {
-	return l.do(SetNodeCondition{NodeName: node.Name, Condition: c}, ReasonInPlaceUpdate, "")
 }
 
 // drainForUpdate drains a selected Node. The phase is written before the condition, because the
@@ -52,7 +48,7 @@ func (l *logic) drainForUpdate(node *corev1.Node) Decision {
 	a := l.updateDrain(node)
 	if l.in.Drain.of(a).Done {
 		if l.phase() == v1alpha1.MachineInPlaceUpdating {
-			return l.setNodeCondition(node, updateCondition(v1alpha1.DrainSuccessful, "Node draining successful", l.now))
+			return l.writeCondition(updateCondition(v1alpha1.DrainSuccessful, "Node draining successful", l.now), ReasonInPlaceUpdate)
 		}
 		return l.recordUpdateStep(node, ReasonDrained, v1alpha1.MachineStateProcessing, "is undergoing an in-place update")
 	}

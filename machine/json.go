@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist"
-	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // decisionJSON is a [Decision] as JSON. It names objects and does not contain them.
@@ -36,64 +35,45 @@ type actionJSON struct {
 func (d Decision) MarshalJSON() ([]byte, error) {
 	out := decisionJSON{Reason: d.Reason, Message: d.Message, Holds: d.Holds, NextCheck: d.NextCheck}
 	if d.Action != nil {
-		out.Action = &actionJSON{Type: reflect.TypeOf(d.Action).Name(), Subject: subjectOf(d.Action), Text: d.Action.String()}
+		out.Action = &actionJSON{Type: reflect.TypeOf(d.Action).Name(), Subject: actionSubject(d.Action), Text: d.Action.String()}
 	}
 	return json.Marshal(out)
 }
 
-// subjectOf returns the object that an action writes or reads. It is empty for a VM, a token, and
-// an object without a name.
-func subjectOf(a machinist.Action) string {
+// actionSubject returns the object that an action writes or reads. It is empty for a VM, and for an
+// object without a name.
+func actionSubject(a machinist.Action) string {
 	switch a := a.(type) {
-	case UpdateMachine:
-		return named("machine", a.Machine)
-	case UpdateStatus:
-		return named("machine", a.Machine)
-	case machinist.Refresh:
-		return subject(strings.ToLower(a.Kind), a.Name)
-	case UpdateNode:
-		return named("node", a.Node)
-	case UpdateNodeCapacity:
-		return named("node", a.Node)
-	case SetNodeCondition:
-		return subject("node", a.NodeName)
-	case DrainNode:
-		return subject("node", a.NodeName)
+	case machinist.Update:
+		return subjectOf(a.Object)
 	case machinist.Delete:
-		switch o := a.Object.(type) {
-		case *corev1.Node:
-			return named("node", o)
-		case *v1alpha1.Machine:
-			return named("machine", o)
-		}
-		return ""
-	case UpdateClass:
-		return named("machineclass", a.Class)
-	case UpdateSecret:
-		if a.Secret == nil {
-			return ""
-		}
-		return guardedSubject(a.Secret)
+		return subjectOf(a.Object)
+	case machinist.Refresh:
+		return subject(a.Kind, a.Name)
+	case DrainNode:
+		return subject("Node", a.NodeName)
 	default:
 		return ""
 	}
 }
 
-// named returns the subject of an object, or "" if o is nil.
-func named[T any, O interface {
-	*T
-	GetName() string
-}](kind string, o O) string {
-	if o == nil {
+// subjectOf returns the kind and the name of an object, and the namespace of a Secret. It is empty
+// for nil.
+func subjectOf(o machinist.Object) string {
+	if o == nil || reflect.ValueOf(o).IsNil() {
 		return ""
 	}
-	return subject(kind, o.GetName())
+	name := o.GetName()
+	if _, secret := o.(*corev1.Secret); secret {
+		name = o.GetNamespace() + "/" + name
+	}
+	return subject(kindOf(o), name)
 }
 
-// subject returns a kind with a name, or "" without a name.
+// subject returns a kind in lower case with a name, or "" without a name.
 func subject(kind, name string) string {
 	if name == "" {
 		return ""
 	}
-	return kind + "/" + name
+	return strings.ToLower(kind) + "/" + name
 }

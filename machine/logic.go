@@ -4,6 +4,7 @@ package machine
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -52,7 +53,25 @@ func (l *logic) record(r machinist.Reason, message string, change func(*v1alpha1
 	m := l.m.DeepCopy()
 	m.Status.LastKnownState = cmp.Or(l.in.VM.LastKnownState, m.Status.LastKnownState)
 	change(&m.Status)
-	return l.do(UpdateStatus{Machine: m}, r, message)
+	what := fmt.Sprintf("phase %q, %s %s", m.Status.CurrentStatus.Phase, m.Status.LastOperation.Type, m.Status.LastOperation.State)
+	return l.do(machinist.Update{Before: l.m, Object: m, Subresource: status, Unchanged: true, Changes: []string{what}}, r, message)
+}
+
+// status is the subresource of the status.
+const status = "status"
+
+// statusOf returns the machine whose status an action writes, or nil.
+func statusOf(a machinist.Action) *v1alpha1.Machine {
+	u, _ := a.(machinist.Update)
+	if m, ok := u.Object.(*v1alpha1.Machine); ok && u.Subresource == status {
+		return m
+	}
+	return nil
+}
+
+// write returns a decision that writes metadata and spec of the machine.
+func (l *logic) write(m *v1alpha1.Machine, what string, r machinist.Reason) Decision {
+	return l.do(machinist.Update{Before: l.m, Object: m, Unchanged: true, Changes: []string{what}}, r, "")
 }
 
 // recordOperation returns a decision that writes the last operation.

@@ -5,7 +5,9 @@ package machine
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,7 +42,7 @@ func (l *logic) syncNode() Decision {
 	if !guarded {
 		node.Finalizers, what = append(node.Finalizers, v1alpha1.NodeFinalizerName), cmp.Or(what, "finalizer")
 	}
-	return l.do(UpdateNode{Node: withMark(node, l.m), What: what}, ReasonNodeOutOfSync, "")
+	return l.writeNode(withMark(node, l.m), what, ReasonNodeOutOfSync)
 }
 
 // withMark adds the mark of the machine to a Node, and returns the Node.
@@ -57,7 +59,7 @@ func (l *logic) markNode(node *corev1.Node) Decision {
 	if node == nil || l.m.UID == "" || marked(l.m, node) {
 		return Decision{}
 	}
-	return l.do(UpdateNode{Node: withMark(node.DeepCopy(), l.m), What: "UID of the machine"}, ReasonDeleting, "")
+	return l.writeNode(withMark(node.DeepCopy(), l.m), "UID of the machine", ReasonDeleting)
 }
 
 // hasTemplate reports whether a Node has all of a template, and whether this is recorded on it.
@@ -87,7 +89,30 @@ func (l *logic) syncCapacity() Decision {
 	if change.Node == nil {
 		return Decision{}
 	}
-	return l.do(UpdateNodeCapacity{Node: change.Node}, ReasonNodeOutOfSync, change.Text)
+	return l.do(machinist.Update{
+		Before: l.in.Node.Node, Object: change.Node, Subresource: status, Changes: []string{"virtual capacity"},
+	}, ReasonNodeOutOfSync, change.Text)
+}
+
+// writeNode returns a decision that writes metadata and spec of the Node. Taints are one list, and a
+// write replaces all of them. It is then made only if the Node is unchanged.
+func (l *logic) writeNode(node *corev1.Node, what string, r machinist.Reason) Decision {
+	before := l.in.Node.Node
+	return l.do(machinist.Update{
+		Before: before, Object: node, Changes: []string{what},
+		Unchanged: !slices.EqualFunc(before.Spec.Taints, node.Spec.Taints, sameTaint),
+	}, r, "")
+}
+
+// writeCondition returns a decision that writes a condition of the Node. The condition of an update in
+// place is written only if the Node is unchanged, so that a finished update does not begin again.
+func (l *logic) writeCondition(c corev1.NodeCondition, r machinist.Reason) Decision {
+	node := l.in.Node.Node.DeepCopy()
+	node.Status.Conditions = nodeops.CloneAndAddCondition(node.Status.Conditions, c)
+	return l.do(machinist.Update{
+		Before: l.in.Node.Node, Object: node, Subresource: status, Unchanged: c.Type == v1alpha1.NodeInPlaceUpdate,
+		Changes: []string{fmt.Sprintf("condition %s=%s (%s)", c.Type, c.Status, c.Reason)},
+	}, r, "")
 }
 
 // nodeTemplate returns the template of the Node. It has neither the name nor the UID of the machine,

@@ -57,15 +57,15 @@ func nextPhase(t *testing.T, seed uint64, in machine.Observation, p machine.Poli
 	t.Helper()
 	for range 12 {
 		d, was := machine.Decide(in, p, now), in.Machine.Status.CurrentStatus
-		if u, ok := d.Action.(machine.UpdateStatus); ok {
-			is := u.Machine.Status.CurrentStatus
+		if m := statusOf(d.Action); m != nil {
+			is := m.Status.CurrentStatus
 			if is.Phase != was.Phase {
-				return phaseChange{was.Phase, is.Phase}, d, u.Machine
+				return phaseChange{was.Phase, is.Phase}, d, m
 			}
 			require.True(t, was.LastUpdateTime.IsZero() || was.LastUpdateTime.After(now) || was.LastUpdateTime.Equal(&is.LastUpdateTime),
 				"seed %d: %s moves what timeouts are counted from", seed, d)
 		}
-		if !carriedOut(&in, d.Action, now) {
+		if !carriedOut(&in, d.Action) {
 			break
 		}
 	}

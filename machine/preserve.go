@@ -72,7 +72,7 @@ func (l *logic) preserve(value string) Decision {
 		return l.keepPreserved()
 	}
 	if changed := l.preservedNode(node); changed != nil {
-		return l.do(UpdateNode{Node: changed, What: "preserved"}, ReasonPreserved, "")
+		return l.writeNode(changed, "preserved", ReasonPreserved)
 	}
 	return l.showPreserved(node, value)
 }
@@ -109,13 +109,13 @@ func (l *logic) stopPreserving(forget bool) Decision {
 	if node := l.namedNode(); node != nil {
 		stale := staleCondition(node, active)
 		if active && stale {
-			return l.do(SetNodeCondition{NodeName: node.Name, Condition: l.stoppedCondition()}, ReasonPreservationStopped, "")
+			return l.writeCondition(l.stoppedCondition(), ReasonPreservationStopped)
 		}
 		if changed := l.releasedNode(node, forget, active || stale); changed != nil {
-			return l.do(UpdateNode{Node: changed, What: "no longer preserved"}, ReasonPreservationStopped, "")
+			return l.writeNode(changed, "no longer preserved", ReasonPreservationStopped)
 		}
 		if stale {
-			return l.do(SetNodeCondition{NodeName: node.Name, Condition: l.stoppedCondition()}, ReasonPreservationStopped, "")
+			return l.writeCondition(l.stoppedCondition(), ReasonPreservationStopped)
 		}
 	}
 	if d := l.copyPreserveValue(forget); d.Action != nil {
@@ -151,10 +151,9 @@ func (l *logic) copyPreserveValue(forget bool) Decision {
 	for _, key := range drop {
 		delete(m.Annotations, key)
 	}
-	d := l.do(UpdateMachine{Machine: m, What: "no preserve annotation"}, ReasonPreservationStopped, "")
-	if says != "" {
-		m.Annotations = withKey(m.Annotations, applied, says)
-		d.Action, d.Reason = UpdateMachine{Machine: m, What: "preserve annotation of the node: " + says}, ReasonPreserved
+	if says == "" {
+		return l.write(m, "no preserve annotation", ReasonPreservationStopped)
 	}
-	return d
+	m.Annotations = withKey(m.Annotations, applied, says)
+	return l.write(m, "preserve annotation of the node: "+says, ReasonPreserved)
 }

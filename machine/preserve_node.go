@@ -108,7 +108,9 @@ func (l *logic) showPreserved(node *corev1.Node, value string) Decision {
 	if have != nil && have.Status == want.Status && have.Reason == want.Reason && have.Message == want.Message {
 		return rest
 	}
-	return l.do(SetNodeCondition{NodeName: node.Name, Condition: want}, ReasonPreserved, want.Message)
+	d := l.writeCondition(want, ReasonPreserved)
+	d.Message = want.Message
+	return d
 }
 
 // preservedCondition returns the condition of a Node that is preserved.

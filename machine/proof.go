@@ -174,15 +174,14 @@ func (l *logic) ownNode() *corev1.Node {
 // withProof returns the decision if it writes no Node, or if the Node is proven. Otherwise it
 // returns a decision that asks the provider for the VM of the machine, or that waits for it.
 func (l *logic) withProof(d Decision) Decision {
-	switch d.Action.(type) {
-	case UpdateNode, UpdateNodeCapacity, SetNodeCondition, DrainNode:
-	default:
-		return d
+	_, writes := d.Action.(DrainNode)
+	if u, ok := d.Action.(machinist.Update); ok {
+		_, writes = u.Object.(*corev1.Node)
 	}
-	if p, _ := l.nodeProof(); p != unasked {
-		return d
+	if p, _ := l.nodeProof(); writes && p == unasked {
+		return l.askForProof()
 	}
-	return l.askForProof()
+	return d
 }
 
 // askForProof asks the provider for the VM with the name of the machine, or waits for a retry.

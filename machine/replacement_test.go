@@ -41,7 +41,7 @@ func TestReplacementLimit_Permit_IsTaken(t *testing.T) {
 	waits := func(why string) string {
 		return "nothing (ReplacementLimit: " + why + "); waits for machinedeployment/pool: ReplacementLimit: " + why
 	}
-	fails := `record phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [Ready=Unknown (Kubelet)])`
+	fails := `update status of machine m: phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [Ready=Unknown (Kubelet)])`
 	keeps := permit(machine.PermitView{Held: true})
 	refused := func(until time.Duration) change {
 		return permit(machine.PermitView{Asked: true, Within: 1, Refused: machinist.Hold{Until: now.Add(until)}})
@@ -147,10 +147,10 @@ func (f *fleet) step(i int) {
 	case machine.ReturnPermit:
 		f.ledger.Release(a.Key, a.Holder, f.now)
 		in.Permit.Held = false
-	case machine.UpdateStatus:
+	case machinist.Update:
 		f.busy[i] = nil
-		if f.stored[i].ResourceVersion == a.Machine.ResourceVersion { // or else it conflicts
-			f.stored[i] = a.Machine.DeepCopy()
+		if m := statusOf(a); f.stored[i].ResourceVersion == m.ResourceVersion { // or else it conflicts
+			f.stored[i] = m.DeepCopy()
 			f.stored[i].ResourceVersion += "+"
 		}
 		f.count()

@@ -106,7 +106,7 @@ func (l *logic) ownTokens() []*corev1.Secret {
 }
 
 func (l *logic) deleteToken(s *corev1.Secret, message string) Decision {
-	return l.do(DeleteToken{Namespace: s.Namespace, Name: s.Name, UID: s.UID}, ReasonToken, message)
+	return l.do(machinist.Delete{Object: s}, ReasonToken, message)
 }
 
 // dropTokens deletes the bootstrap tokens of a machine that has joined, has failed or is being

@@ -48,8 +48,8 @@ func (l *logic) withValidity(d Decision) Decision {
 	if due.Action == nil {
 		return d
 	}
-	if w, ok := d.Action.(UpdateStatus); ok {
-		w.Machine.Status.Conditions = withValid(w.Machine.Status.Conditions, want)
+	if m := statusOf(d.Action); m != nil {
+		m.Status.Conditions = withValid(m.Status.Conditions, want)
 		return d
 	}
 	return due

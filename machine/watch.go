@@ -92,7 +92,7 @@ func (l *logic) findProviderID() Decision {
 	}
 	if l.in.VM.ProviderID != "" {
 		m, _ := l.withIdentity()
-		return l.do(UpdateMachine{Machine: m, What: "provider ID " + m.Spec.ProviderID}, ReasonVMKnown, "")
+		return l.write(m, "provider ID "+m.Spec.ProviderID, ReasonVMKnown)
 	}
 	return l.lookAgain("machine/"+l.m.Name, "its provider ID is not known")
 }
@@ -177,10 +177,11 @@ func (l *logic) copyConditions(node *corev1.Node, otherwise Decision) Decision {
 	if !conditionsChanged(withoutOwn(l.m.Status.Conditions), withoutOwn(node.Status.Conditions)) {
 		return otherwise
 	}
-	switch do := otherwise.Action.(type) {
-	case UpdateStatus:
-		l.conditionsOf(node)(&do.Machine.Status)
+	if m := statusOf(otherwise.Action); m != nil {
+		l.conditionsOf(node)(&m.Status)
 		return otherwise
+	}
+	switch otherwise.Action.(type) {
 	case TakePermit, machinist.Refresh: // what they are for will record them
 		return otherwise
 	default:
