@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -28,18 +29,18 @@ func ignoredTemplate(t *v1alpha1.NodeTemplateSpec, errs field.ErrorList) field.E
 	path := field.NewPath("spec", "nodeTemplate")
 	for _, key := range slices.Sorted(maps.Keys(t.Labels)) {
 		if value := t.Labels[key]; !labelKey(key) || !labelValue(value) {
-			errs = append(errs, field.Invalid(path.Child("metadata", "labels").Key(excerpt(key)), excerpt(value), "is not a valid label of a Node"))
+			errs = append(errs, field.Invalid(path.Child("metadata", "labels").Key(facts.Excerpt(key)), facts.Excerpt(value), "is not a valid label of a Node"))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(t.Annotations)) {
 		if !annotationKey(key) {
-			at, value := path.Child("metadata", "annotations").Key(excerpt(key)), excerpt(t.Annotations[key])
+			at, value := path.Child("metadata", "annotations").Key(facts.Excerpt(key)), facts.Excerpt(t.Annotations[key])
 			errs = append(errs, field.Invalid(at, value, "is not a valid annotation of a Node"))
 		}
 	}
 	for i := range t.Spec.Taints {
 		if problem := taintProblem(&t.Spec.Taints[i]); problem != "" {
-			errs = append(errs, field.Invalid(path.Child("spec", "taints").Index(i), excerpt(t.Spec.Taints[i].ToString()), problem))
+			errs = append(errs, field.Invalid(path.Child("spec", "taints").Index(i), facts.Excerpt(t.Spec.Taints[i].ToString()), problem))
 		}
 	}
 	return errs

@@ -67,7 +67,7 @@ type TakePermit struct {
 	// Within is how many permits may be taken at the same time, including this one. Zero takes
 	// none: a creation timeout is not limited, nor is a machine without a group.
 	Within int
-	// Why is [ReasonHealthTimeout] or [ReasonCreationTimeout].
+	// Why is "HealthTimeout" or "CreationTimeout".
 	Why machinist.Reason
 	// VMGone means that the provider had a VM of the machine and does not find it anymore, so that
 	// the replacement destroys nothing.

@@ -39,10 +39,10 @@ func (l *logic) detach(node *corev1.Node, since time.Time) (Decision, bool) {
 	case (!view.Looked || !since.IsZero()) && !l.now.Before(end), view.Looked && len(live) == 0:
 		return Decision{}, false
 	case view.Looked:
-		return l.do(DeleteAttachments{Attachments: live}, ReasonDetaching, ""), true
+		return l.do(DeleteAttachments{Attachments: live}, reasonDetaching, ""), true
 	}
 	return hold(machinist.Hold{
-		Subject: "node/" + node.Name, Reason: ReasonDetaching, Message: "its VolumeAttachments were not read",
+		Subject: "node/" + node.Name, Reason: reasonDetaching, Message: "its VolumeAttachments were not read",
 		Until: machinist.Earliest(l.now.Add(recheckAfter), end),
 	}), true
 }

@@ -149,19 +149,19 @@ func decideFinalizer[T object[T]](o T, finalizer, user string, complete bool, no
 	has, deleting := hasFinalizer(o, finalizer), o.GetDeletionTimestamp() != nil
 	switch {
 	case user != "" && !has && !deleting:
-		return write(append(slices.Clone(o.GetFinalizers()), finalizer), "finalizer", ReasonReferenced)
+		return write(append(slices.Clone(o.GetFinalizers()), finalizer), "finalizer", reasonReferenced)
 	case user != "" && deleting:
-		return hold(machinist.Hold{Subject: user, Reason: ReasonReferenced, Message: "refers to it"})
+		return hold(machinist.Hold{Subject: user, Reason: reasonReferenced, Message: "refers to it"})
 	case user != "":
-		return settled(ReasonReferenced)
+		return settled(reasonReferenced)
 	case !has:
-		return settled(ReasonReleased)
+		return settled(reasonReleased)
 	case !complete:
 		return hold(machinist.Hold{
 			Subject: subjectOf(o), Reason: ReasonNotObserved, Message: "the list of objects that may refer to it is incomplete",
 			Until: now.Add(recheckAfter),
 		})
 	default:
-		return write(withoutFinalizer(o.GetFinalizers(), finalizer), "no finalizer", ReasonReleased)
+		return write(withoutFinalizer(o.GetFinalizers(), finalizer), "no finalizer", reasonReleased)
 	}
 }

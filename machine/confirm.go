@@ -21,10 +21,10 @@ func (l *logic) confirmNode(end time.Time) (Decision, bool) {
 		return Decision{}, false
 	case view.Unanswered:
 		return hold(machinist.Hold{
-			Subject: "target-cluster", Reason: ReasonTargetUnreachable, Until: l.now.Add(targetRetry),
+			Subject: "target-cluster", Reason: reasonTargetUnreachable, Until: l.now.Add(targetRetry),
 			Message: fmt.Sprintf("the API server does not answer, so the state of %s is not known: the machine does not fail", l.nodeSubject()),
 		}), true
 	default:
-		return l.do(machinist.Refresh{Kind: "Node", Name: l.nodeName()}, ReasonLookFirst, "before the machine fails"), true
+		return l.do(machinist.Refresh{Kind: "Node", Name: l.nodeName()}, reasonLookFirst, "before the machine fails"), true
 	}
 }

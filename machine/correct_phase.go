@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -14,8 +15,7 @@ import (
 // does not exist, or it is Terminating. A restored backup has such a phase, or a status that was
 // written by hand.
 func (l *logic) impossible() bool {
-	_, exists := phaseTraits[l.phase()]
-	return !exists || l.phase() == v1alpha1.MachineTerminating
+	return !facts.Exists(l.phase()) || l.phase() == v1alpha1.MachineTerminating
 }
 
 // correctPhase replaces a phase that contradicts what is observed. A machine with a Node is then judged
@@ -31,7 +31,7 @@ func (l *logic) correctPhase() Decision {
 	case l.impossible():
 		why = "does not exist and"
 	}
-	return l.move(ReasonStatusInvalid, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing,
+	return l.move(reasonStatusInvalid, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing,
 		fmt.Sprintf("The phase %q of machine %s %s is corrected", l.phase(), l.m.Name, why)))
 }
 
@@ -45,21 +45,21 @@ func (l *logic) untargeted() Decision {
 	case identified && l.phase() != v1alpha1.MachineAvailable, !identified && l.in.VM.notFound():
 		return l.correctPhase()
 	default:
-		return settled(ReasonAvailable)
+		return settled(reasonAvailable)
 	}
 }
 
 // notFound reports whether the provider did not find the VM at the last look.
-func (v VMView) notFound() bool { return v.Presence == Absent && !v.Blind }
+func (v VMView) notFound() bool { return v.Presence == absent && !v.Blind }
 
 // correctUpdatePhase replaces the phase InPlaceUpdating or InPlaceUpdateFailed of a machine whose
 // Node takes part in no in-place update: the Node has no label of one, and its condition is not
 // that of an update under way or failed. It returns false for other machines.
 func (l *logic) correctUpdatePhase(node *corev1.Node) (Decision, bool) {
-	if !leads(l.phase(), ReasonStatusInvalid) {
+	if !leads(l.phase(), reasonStatusInvalid) {
 		return Decision{}, false
 	}
-	switch updateStep(node) {
+	switch facts.UpdateStep(node) {
 	case v1alpha1.SelectedForUpdate, v1alpha1.DrainSuccessful, v1alpha1.ReadyForUpdate, v1alpha1.UpdateFailed:
 		return Decision{}, false
 	}
@@ -70,6 +70,6 @@ func (l *logic) correctUpdatePhase(node *corev1.Node) (Decision, bool) {
 			return Decision{}, false
 		}
 	}
-	return l.move(ReasonStatusInvalid, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
+	return l.move(reasonStatusInvalid, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
 		"The phase %q of machine %s is corrected: node %s takes part in no in-place update", l.phase(), l.m.Name, node.Name))), true
 }

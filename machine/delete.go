@@ -19,7 +19,7 @@ import (
 // A machine without the finalizer needs nothing.
 func (l *logic) deletion() Decision {
 	if !hasFinalizer(l.m, v1alpha1.MCMFinalizerName) {
-		return settled(ReasonReleased)
+		return settled(reasonReleased)
 	}
 	if d := l.dropTokens(); d.Action != nil && !l.forcedTooLong() {
 		return d
@@ -50,18 +50,18 @@ func (l *logic) deletionStep() Decision {
 	}
 	node := l.ownNode()
 	if node != nil && !l.hasTerminating(node) {
-		return l.writeCondition(l.terminating(), ReasonDeleting)
+		return l.writeCondition(l.terminating(), reasonDeleting)
 	}
 	if l.phase() != v1alpha1.MachineTerminating {
 		return l.beginDeletion(l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus))
 	}
 	if _, known := l.deletionNoticed(); !known {
-		return l.resetPhaseTime(ReasonDeleting)
+		return l.resetPhaseTime(reasonDeleting)
 	}
 	if d := l.firstAction(l.reportStrangeNode, func() Decision { return l.markNode(node) }); d.Action != nil {
 		return d
 	}
-	if node != nil && l.in.VM.Presence != Deleted && !l.vmGone() {
+	if node != nil && l.in.VM.Presence != deleted && !l.vmGone() {
 		if d, waits := l.emptyNode(node); waits {
 			return d
 		}
@@ -70,9 +70,9 @@ func (l *logic) deletionStep() Decision {
 		return d
 	}
 	if node != nil && (node.DeletionTimestamp.IsZero() || hasFinalizer(node, v1alpha1.NodeFinalizerName)) {
-		why := ReasonVMGone
+		why := reasonVMGone
 		if !l.in.VM.deleteAnswered() {
-			why = ReasonClassMissing
+			why = reasonClassMissing
 		}
 		return l.do(machinist.Delete{Object: node}, why, "")
 	}
@@ -93,7 +93,7 @@ func (l *logic) readNode() (Decision, bool) {
 	case view.Unanswered:
 		return Decision{}, false
 	default:
-		return l.do(machinist.Refresh{Kind: "Node", Name: l.nodeName()}, ReasonLookFirst, "before the deletion continues without it"), true
+		return l.do(machinist.Refresh{Kind: "Node", Name: l.nodeName()}, reasonLookFirst, "before the deletion continues without it"), true
 	}
 }
 
@@ -112,10 +112,10 @@ func (l *logic) deletionNoticed() (time.Time, bool) {
 // beginDeletion records the phase Terminating, and that no VM was requested, which the phase showed.
 // It ends the preservation.
 func (l *logic) beginDeletion(op v1alpha1.LastOperation) Decision {
-	return l.move(ReasonDeleting, op, func(s *v1alpha1.MachineStatus) {
+	return l.move(reasonDeleting, op, func(s *v1alpha1.MachineStatus) {
 		s.CurrentStatus.PreserveExpiryTime = nil
 		if l.notStarted() {
-			stating(l.request(corev1.ConditionFalse, ReasonDeleting, ""))(s)
+			stating(l.request(corev1.ConditionFalse, reasonDeleting, ""))(s)
 		}
 	})
 }
@@ -129,7 +129,7 @@ func (l *logic) removeFinalizer() Decision {
 	}
 	m := l.m.DeepCopy()
 	m.Finalizers = withoutFinalizer(m.Finalizers, v1alpha1.MCMFinalizerName)
-	return l.write(m, "no finalizer", ReasonReleased)
+	return l.write(m, "no finalizer", reasonReleased)
 }
 
 // holdForSharedID holds a deletion while it is not known which machine owns the VM. A forced
@@ -137,7 +137,7 @@ func (l *logic) removeFinalizer() Decision {
 func (l *logic) holdForSharedID() (Decision, bool) {
 	if l.m.Spec.ProviderID != "" && !l.in.ProviderID.Compared {
 		return hold(machinist.Hold{
-			Subject: "machine/" + l.m.Name, Reason: ReasonProviderIDShared, Until: l.now.Add(recheckAfter),
+			Subject: "machine/" + l.m.Name, Reason: reasonProviderIDShared, Until: l.now.Add(recheckAfter),
 			Message: "its provider ID was not compared with those of the other machines",
 		}), true
 	}
@@ -151,6 +151,6 @@ func (l *logic) holdForSharedID() (Decision, bool) {
 		return d, true
 	}
 	return hold(machinist.Hold{
-		Subject: "machine/" + l.sameIDMachines()[0], Reason: ReasonProviderIDShared, Message: l.sharedText(), Until: l.now.Add(time.Minute),
+		Subject: "machine/" + l.sameIDMachines()[0], Reason: reasonProviderIDShared, Message: l.sharedText(), Until: l.now.Add(time.Minute),
 	}), true
 }

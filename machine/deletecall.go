@@ -33,10 +33,10 @@ func (l *logic) awaitCall() (Decision, bool) {
 	op := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, fmt.Sprintf(
 		"%s failed due to - %s. However, will re-try in the next resync. %s", what, f.Message, step))
 	if !sameOperation(op, l.m.Status.LastOperation) {
-		return l.recordOperation(ReasonCallAbandoned, op), true
+		return l.recordOperation(reasonCallAbandoned, op), true
 	}
 	if d, waits := l.backOff(f); waits {
 		return d, true
 	}
-	return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, ReasonLookFirst, ""), true
+	return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, ""), true
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -17,7 +18,7 @@ import (
 // hasTerminating reports whether the Node has the condition Terminating. In a forced deletion the
 // condition is not waited for longer than a minute.
 func (l *logic) hasTerminating(node *corev1.Node) bool {
-	if c := conditionOf(node.Status.Conditions, v1alpha1.NodeTerminationCondition); c != nil && c.Status == corev1.ConditionTrue {
+	if c := facts.ConditionOf(node.Status.Conditions, v1alpha1.NodeTerminationCondition); c != nil && c.Status == corev1.ConditionTrue {
 		return true
 	}
 	return l.forcedTooLong()
@@ -55,7 +56,7 @@ func (l *logic) terminating() corev1.NodeCondition {
 	if l.phase() == v1alpha1.MachineFailed {
 		reason, message = v1alpha1.NodeUnhealthy, "Machine Controller is terminating failed machine"
 	}
-	return condition(v1alpha1.NodeTerminationCondition, corev1.ConditionTrue, reason, message, l.now)
+	return facts.Condition(v1alpha1.NodeTerminationCondition, corev1.ConditionTrue, reason, message, l.now)
 }
 
 // emptyNode drains the Node and detaches its volumes. A forced drain deletes the VolumeAttachments
@@ -92,13 +93,13 @@ func (l *logic) deletionPass(node *corev1.Node, a DrainNode) Decision {
 func (l *logic) drain(node *corev1.Node, a DrainNode, message string, news func(waits string) v1alpha1.LastOperation) Decision {
 	due, next := l.passDue(node, a)
 	if due {
-		return l.do(a, ReasonDraining, message)
+		return l.do(a, reasonDraining, message)
 	}
 	if holds := l.in.Drain.of(a).Holds; len(holds) > 0 {
 		op := news(waitsFor(holds))
 		at := l.reportDue(op, a.Started)
 		if !at.IsZero() && !l.now.Before(at) {
-			return l.recordOperation(ReasonDraining, op)
+			return l.recordOperation(reasonDraining, op)
 		}
 		next = machinist.Earliest(next, at)
 	}

@@ -21,9 +21,9 @@ func (l *logic) findNodeName() (Decision, bool) {
 		return Decision{}, false
 	case node != nil && node.Labels[v1alpha1.MachineNameLabelKey] == l.m.Name:
 		name = node.Name
-	case vm.Presence == Uninitialized, vm.Presence == Present:
+	case vm.Presence == uninitialized, vm.Presence == present:
 		name = vm.NodeName
-	case vm.Presence == NotLooked, l.lookedBeforeDeletion():
+	case vm.Presence == notLooked, l.lookedBeforeDeletion():
 		return l.lookForNodeName()
 	}
 	if name == "" {
@@ -31,7 +31,7 @@ func (l *logic) findNodeName() (Decision, bool) {
 	}
 	m := l.m.DeepCopy()
 	m.Labels = withKey(m.Labels, v1alpha1.NodeLabelKey, name)
-	return l.write(m, "node "+name, ReasonVMKnown), true
+	return l.write(m, "node "+name, reasonVMKnown), true
 }
 
 // lookAttempts is how often the provider may fail to return the name of a Node before a deletion
@@ -46,7 +46,7 @@ func (l *logic) lookedBeforeDeletion() bool {
 		return false
 	}
 	since, known := l.deletionNoticed()
-	return known && vm.Presence == Absent && vm.Asked == driver.OpGetMachineStatus && vm.SeenAt.Before(since)
+	return known && vm.Presence == absent && vm.Asked == driver.OpGetMachineStatus && vm.SeenAt.Before(since)
 }
 
 // lookForNodeName looks for the VM to learn the name of its Node, or waits for a retry. It returns
@@ -66,7 +66,7 @@ func (l *logic) lookForNodeName() (Decision, bool) {
 			return d, true
 		}
 	}
-	return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, ReasonLookFirst, ""), true
+	return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, ""), true
 }
 
 // lookFailed records that the lookup of the VM failed, and waits for its retry. It returns false
@@ -79,7 +79,7 @@ func (l *logic) lookFailed(f CallFailure) (Decision, bool) {
 		case l.phase() != v1alpha1.MachineTerminating:
 			return l.beginDeletion(op), true
 		case !sameOperation(op, l.m.Status.LastOperation):
-			return l.recordOperation(ReasonProviderFailed, op), true
+			return l.recordOperation(reasonProviderFailed, op), true
 		}
 	}
 	return l.backOff(f)

@@ -15,7 +15,7 @@ import (
 
 // deleteAnswered reports whether the last call was DeleteMachine, and no VM is left.
 func (v VMView) deleteAnswered() bool {
-	return v.Asked == driver.OpDeleteMachine && v.Failure.Code == codes.OK && (v.Presence == Deleted || v.Presence == Absent)
+	return v.Asked == driver.OpDeleteMachine && v.Failure.Code == codes.OK && (v.Presence == deleted || v.Presence == absent)
 }
 
 // vmGone reports whether the VM is known to be deleted. A VM that was not found too early may be
@@ -23,7 +23,7 @@ func (v VMView) deleteAnswered() bool {
 func (l *logic) vmGone() bool {
 	vm := l.in.VM
 	return vm.deleteAnswered() && !vm.SeenAt.After(l.now) &&
-		(takeOver(l.m, nil, l.now).vmDeleted || vm.Presence == Deleted && l.m.Spec.ProviderID != "" || !vm.SeenAt.Before(l.settledAt()))
+		(takeOver(l.m, nil, l.now).vmDeleted || vm.Presence == deleted && l.m.Spec.ProviderID != "" || !vm.SeenAt.Before(l.settledAt()))
 }
 
 // deleteVM deletes the VM. It returns false when the VM is deleted.
@@ -56,15 +56,15 @@ func (l *logic) deleteVM() (Decision, bool) {
 		}
 	}
 	if vm.Asked == driver.OpDeleteMachine && !l.in.Node.NoTarget && l.nodeName() == "" && l.in.Class.usable() {
-		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, ReasonLookFirst, ""), true // meanwhile its Node may have joined
+		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, ""), true // meanwhile its Node may have joined
 	}
-	return l.do(CallDriver{Operation: driver.OpDeleteMachine, ByName: l.deletesByName()}, ReasonDrained, ""), true
+	return l.do(CallDriver{Operation: driver.OpDeleteMachine, ByName: l.deletesByName()}, reasonDrained, ""), true
 }
 
 // notSettled waits until the provider lists all VMs of the machine.
 func (*logic) notSettled(until time.Time) Decision {
 	return hold(machinist.Hold{
-		Subject: "provider", Reason: ReasonVMNotSettled, Until: until,
+		Subject: "provider", Reason: reasonVMNotSettled, Until: until,
 		Message: "the provider may not list a VM that was created just before the deletion",
 	})
 }
@@ -87,7 +87,7 @@ const classGrace = time.Minute
 // deletion records after a minute that the VM may be left. withoutClass then returns false, and the
 // deletion continues.
 func (l *logic) withoutClass() (Decision, bool) {
-	h := machinist.Hold{Subject: l.classSubject(), Reason: ReasonClassMissing, Until: l.now.Add(classGrace)}
+	h := machinist.Hold{Subject: l.classSubject(), Reason: reasonClassMissing, Until: l.now.Add(classGrace)}
 	if !l.in.Class.Looked {
 		h.Message, h.Until = "the class was not read", l.now.Add(recheckAfter)
 		return hold(h), true
@@ -123,11 +123,11 @@ func (l *logic) deletionFailed(f CallFailure) (Decision, bool) {
 	op := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, fmt.Sprintf(
 		"VM deletion failed due to - %s. However, will re-try in the next resync. %s", why, v1alpha1.InitiateVMDeletion))
 	if !sameOperation(op, l.m.Status.LastOperation) || l.newState() {
-		return l.recordOperation(ReasonProviderFailed, op), true
+		return l.recordOperation(reasonProviderFailed, op), true
 	}
 	d, waiting := l.backOff(f)
 	if problem := l.in.Class.Problem; waiting && problem != "" {
-		d.Holds = append(d.Holds, machinist.Hold{Subject: l.classSubject(), Reason: ReasonClassUnusable, Message: problem, Until: d.NextCheck})
+		d.Holds = append(d.Holds, machinist.Hold{Subject: l.classSubject(), Reason: reasonClassUnusable, Message: problem, Until: d.NextCheck})
 	}
 	return d, waiting
 }

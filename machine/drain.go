@@ -11,6 +11,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -47,7 +48,7 @@ func (l *logic) deletionDrain(node *corev1.Node) DrainNode {
 // machine.
 func (l *logic) updateDrain(node *corev1.Node) DrainNode {
 	started := l.now
-	c := conditionOf(node.Status.Conditions, v1alpha1.NodeInPlaceUpdate)
+	c := facts.ConditionOf(node.Status.Conditions, v1alpha1.NodeInPlaceUpdate)
 	if c != nil && c.Reason == v1alpha1.SelectedForUpdate && recorded.Known(c.LastTransitionTime.Time, l.now) {
 		started = c.LastTransitionTime.Time
 	}
@@ -203,9 +204,9 @@ func (l *logic) passDue(node *corev1.Node, a DrainNode) (bool, time.Time) {
 
 // drainWaits returns a decision with the holds of the last pass.
 func (l *logic) drainWaits(a DrainNode, next time.Time) Decision {
-	d := Decision{Reason: ReasonDraining, Holds: slices.Clone(l.in.Drain.of(a).Holds), NextCheck: next}
+	d := Decision{Reason: reasonDraining, Holds: slices.Clone(l.in.Drain.of(a).Holds), NextCheck: next}
 	if len(d.Holds) == 0 {
-		d.Holds = []machinist.Hold{{Subject: "node/" + a.NodeName, Reason: ReasonDraining, Until: next}}
+		d.Holds = []machinist.Hold{{Subject: "node/" + a.NodeName, Reason: reasonDraining, Until: next}}
 	}
 	return d
 }
@@ -226,7 +227,7 @@ func Drains(m *v1alpha1.Machine, node *corev1.Node) bool {
 		return true
 	case node == nil:
 		return false
-	case updateStep(node) == v1alpha1.SelectedForUpdate:
+	case facts.UpdateStep(node) == v1alpha1.SelectedForUpdate:
 		return true
 	default:
 		status := m.Status.CurrentStatus

@@ -52,7 +52,7 @@ func GroupOf(m *v1alpha1.Machine, set *v1alpha1.MachineSet) Group {
 // NeedsSiblings reports whether [Decide] may read the siblings of a machine: in the phases in which
 // a machine can fail because of its health. It is false for nil.
 func NeedsSiblings(m *v1alpha1.Machine) bool {
-	return m != nil && m.DeletionTimestamp.IsZero() && leads(m.Status.CurrentStatus.Phase, ReasonHealthTimeout)
+	return m != nil && m.DeletionTimestamp.IsZero() && leads(m.Status.CurrentStatus.Phase, reasonHealthTimeout)
 }
 
 // setOf returns the reference to the MachineSet that controls a machine, or nil.

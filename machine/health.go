@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -35,7 +36,7 @@ func judgeHealth(conditions []corev1.NodeCondition, types []corev1.NodeCondition
 			bad = append(bad, c)
 		}
 	}
-	return len(bad) == 0 && conditionOf(conditions, corev1.NodeReady) != nil, bad
+	return len(bad) == 0 && facts.ConditionOf(conditions, corev1.NodeReady) != nil, bad
 }
 
 // conditionsChanged reports whether the recorded conditions of a Node are out of date: a type is
@@ -46,7 +47,7 @@ func conditionsChanged(recorded, observed []corev1.NodeCondition) bool {
 		return false
 	}
 	return len(recorded) != len(observed) || slices.ContainsFunc(observed, func(o corev1.NodeCondition) bool {
-		r := conditionOf(recorded, o.Type)
+		r := facts.ConditionOf(recorded, o.Type)
 		return r == nil || !sameHealth(*r, o)
 	})
 }
@@ -54,16 +55,6 @@ func conditionsChanged(recorded, observed []corev1.NodeCondition) bool {
 // sameHealth reports whether two conditions are equal for [conditionsChanged].
 func sameHealth(a, b corev1.NodeCondition) bool {
 	return a.Type == b.Type && a.Status == b.Status && (a.Type != v1alpha1.NodeInPlaceUpdate || a.Reason == b.Reason)
-}
-
-// conditionOf returns the first condition of a type, or nil.
-func conditionOf(conditions []corev1.NodeCondition, t corev1.NodeConditionType) *corev1.NodeCondition {
-	for i := range conditions {
-		if conditions[i].Type == t {
-			return &conditions[i]
-		}
-	}
-	return nil
 }
 
 // conditionList returns the conditions as a text for people.

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -93,11 +94,11 @@ func TestUpdateCondition_LabelsAndStep_NextStep(t *testing.T) {
 		{"candidate selected failed", v1alpha1.UpdateFailed, none},
 	} {
 		n := after(withID, healthy, labeled(tc.labels), updates(tc.step)).Node.Node
-		c, due := machine.UpdateCondition(n, now)
+		c, due := facts.UpdateCondition(n, now)
 		require.Equal(t, tc.want != none, due, "%+v", tc)
 		require.Equal(t, tc.want, c.Reason, "%+v", tc)
 	}
-	_, due := machine.UpdateCondition(nil, now)
+	_, due := facts.UpdateCondition(nil, now)
 	require.False(t, due)
 }
 

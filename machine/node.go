@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -42,7 +43,7 @@ func (l *logic) syncNode() Decision {
 	if !guarded {
 		node.Finalizers, what = append(node.Finalizers, v1alpha1.NodeFinalizerName), cmp.Or(what, "finalizer")
 	}
-	return l.writeNode(withMark(node, l.m), what, ReasonNodeOutOfSync)
+	return l.writeNode(withMark(node, l.m), what, reasonNodeOutOfSync)
 }
 
 // withMark adds the mark of the machine to a Node, and returns the Node.
@@ -56,10 +57,10 @@ func withMark(node *corev1.Node, m *v1alpha1.Machine) *corev1.Node {
 // markNode marks the Node of a machine that is being deleted. Another process can then continue,
 // although the provider does not name a deleted VM.
 func (l *logic) markNode(node *corev1.Node) Decision {
-	if node == nil || l.m.UID == "" || marked(l.m, node) {
+	if node == nil || l.m.UID == "" || facts.Marked(l.m, node) {
 		return Decision{}
 	}
-	return l.writeNode(withMark(node.DeepCopy(), l.m), "UID of the machine", ReasonDeleting)
+	return l.writeNode(withMark(node.DeepCopy(), l.m), "UID of the machine", reasonDeleting)
 }
 
 // hasTemplate reports whether a Node has all of a template, and whether this is recorded on it.
@@ -72,7 +73,7 @@ func hasTemplate(node *corev1.Node, desired nodeops.Template) bool {
 // recordUnreadable waits until the record of the applied template on the Node is repaired.
 func (l *logic) recordUnreadable(err error) Decision {
 	return hold(machinist.Hold{
-		Subject: l.nodeSubject(), Reason: ReasonNodeOutOfSync, Message: err.Error(), Until: l.now.Add(time.Minute),
+		Subject: l.nodeSubject(), Reason: reasonNodeOutOfSync, Message: err.Error(), Until: l.now.Add(time.Minute),
 	})
 }
 
@@ -91,7 +92,7 @@ func (l *logic) syncCapacity() Decision {
 	}
 	return l.do(machinist.Update{
 		Before: l.in.Node.Node, Object: change.Node, Subresource: status, Changes: []string{"virtual capacity"},
-	}, ReasonNodeOutOfSync, change.Text)
+	}, reasonNodeOutOfSync, change.Text)
 }
 
 // writeNode returns a decision that writes metadata and spec of the Node. Taints are one list, and a

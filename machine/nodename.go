@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -70,7 +71,7 @@ func (l *logic) ignoredNodeName() field.ErrorList {
 	if l.in.Node.NoTarget || l.m.Spec.ProviderID == "" || labelValue(name) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("metadata", "labels").Key(v1alpha1.NodeLabelKey), excerpt(name), fmt.Sprintf(
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", "labels").Key(v1alpha1.NodeLabelKey), facts.Excerpt(name), fmt.Sprintf(
 		"the name of the Node has %d characters and cannot be the value of a label, which has at most %d: the label stays empty, and the Node is found by its provider ID",
 		len(name), content.LabelValueMaxLength))}
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -19,7 +20,7 @@ func (l *logic) takePermit(why machinist.Reason, within int) (Decision, bool) {
 	switch p := l.in.Permit; {
 	case !p.Asked:
 		a := TakePermit{Key: l.group().String(), Holder: string(l.m.UID), Within: within, Why: why, VMGone: l.vanished()}
-		return l.do(a, ReasonPermit, ""), true
+		return l.do(a, reasonPermit, ""), true
 	case !p.Held:
 		h := l.refusal()
 		d := hold(h)
@@ -39,7 +40,7 @@ func (l *logic) refusal() machinist.Hold {
 		}
 		return h
 	}
-	limit := machinist.Hold{Subject: "machine/" + l.m.Name, Reason: ReasonReplacementLimit, Message: "no permit is free", Until: soon}
+	limit := machinist.Hold{Subject: "machine/" + l.m.Name, Reason: reasonReplacementLimit, Message: "no permit is free", Until: soon}
 	if g := l.group(); g != (Group{}) {
 		limit.Subject = g.subject()
 	}
@@ -66,10 +67,10 @@ func (l *logic) refused() bool {
 
 // withRefusal adds the hold of a refused permit to a decision that waits for a machine to join.
 func (l *logic) withRefusal(d Decision) Decision {
-	if d.Action != nil || !l.refused() || !leads(l.phase(), ReasonStaleNode) || slices.Contains(d.Holds, l.refusal()) {
+	if d.Action != nil || !l.refused() || !leads(l.phase(), reasonStaleNode) || slices.Contains(d.Holds, l.refusal()) {
 		return d
 	}
-	refused, _ := l.takePermit(ReasonCreationTimeout, 0)
+	refused, _ := l.takePermit(reasonCreationTimeout, 0)
 	return l.firstAction(func() Decision { return refused }, func() Decision { return d })
 }
 
@@ -86,10 +87,10 @@ func FailingSince(m *v1alpha1.Machine, p Policy, now time.Time) time.Time {
 	switch status := &m.Status; {
 	case m.DeletionTimestamp != nil:
 		return notReadySince(status, m.DeletionTimestamp.Time, time.Time{})
-	case TraitsOf(status.CurrentStatus.Phase).mayFail && status.CurrentStatus.Phase != v1alpha1.MachineRunning, status.CurrentStatus.Phase == v1alpha1.MachineFailed:
+	case facts.TraitsOf(status.CurrentStatus.Phase).MayFail && status.CurrentStatus.Phase != v1alpha1.MachineRunning, status.CurrentStatus.Phase == v1alpha1.MachineFailed:
 		entered := status.CurrentStatus.LastUpdateTime.Time
 		return notReadySince(status, entered, entered)
-	case leads(status.CurrentStatus.Phase, ReasonStaleNode): // it is to join
+	case leads(status.CurrentStatus.Phase, reasonStaleNode): // it is to join
 		l := logic{m: m, p: p.forMachine(m), now: now}
 		if l.expired() {
 			return l.creationDeadline()
@@ -101,7 +102,7 @@ func FailingSince(m *v1alpha1.Machine, p Policy, now time.Time) time.Time {
 // notReadySince returns when the Node of a machine stopped being Ready. If that is not recorded, or
 // is after latest, it returns the other time.
 func notReadySince(s *v1alpha1.MachineStatus, latest, otherwise time.Time) time.Time {
-	ready := conditionOf(s.Conditions, corev1.NodeReady)
+	ready := facts.ConditionOf(s.Conditions, corev1.NodeReady)
 	if ready == nil || ready.Status == corev1.ConditionTrue || !recorded.Known(ready.LastTransitionTime.Time, latest) {
 		return otherwise
 	}

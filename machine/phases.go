@@ -9,66 +9,6 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// PhaseTraits are the properties of a phase that decisions use. A new phase needs a row in the
-// table of traits, and rows in the table of transitions.
-type PhaseTraits struct {
-	// Rank is the order of scale-down: machines with the lowest rank are deleted first.
-	Rank int
-	// Available means that the VM runs, and that its Node is healthy if there is a target cluster.
-	Available bool
-	// Updating means that the Node takes part in an in-place update that has not failed.
-	Updating bool
-	// Trouble means that the machine needs attention.
-	Trouble bool
-
-	// serving means that the machine does not count as being replaced.
-	serving bool
-	// mayFail means that the cache may not show yet that the machine failed.
-	mayFail bool
-	// searched means that the VM is looked up while its Node is missing or not ready.
-	searched bool
-}
-
-// highestRank is the rank of the phases whose machines serve, and of unknown phases.
-const highestRank = 9
-
-// phaseTraits is the table of phases. A new machine has the empty phase. The order is that of MCM,
-// except for the empty phase and the phases of in-place updates, which have rank 0 in MCM.
-var phaseTraits = map[v1alpha1.MachinePhase]PhaseTraits{
-	v1alpha1.MachineTerminating:             {Rank: 0},
-	v1alpha1.MachineFailed:                  {Rank: 1, Trouble: true},
-	v1alpha1.MachineInPlaceUpdateFailed:     {Rank: 2, Trouble: true, mayFail: true},
-	v1alpha1.MachineCrashLoopBackOff:        {Rank: 3, Trouble: true},
-	v1alpha1.MachineUnknown:                 {Rank: 4, Trouble: true, serving: true, mayFail: true, searched: true},
-	"":                                      {Rank: 5},
-	v1alpha1.MachinePending:                 {Rank: 6, searched: true},
-	v1alpha1.MachineInPlaceUpdating:         {Rank: 7, Updating: true},
-	v1alpha1.MachineAvailable:               {Rank: 8, Available: true},
-	v1alpha1.MachineRunning:                 {Rank: highestRank, Available: true, serving: true, mayFail: true},
-	v1alpha1.MachineInPlaceUpdateSuccessful: {Rank: highestRank, Updating: true},
-}
-
-// TraitsOf returns the traits of a phase. An unknown phase has the highest rank and no other trait.
-func TraitsOf(phase v1alpha1.MachinePhase) PhaseTraits {
-	if traits, exists := phaseTraits[phase]; exists {
-		return traits
-	}
-	return PhaseTraits{Rank: highestRank}
-}
-
-// PhaseRank returns the rank of a machine for scale-down by its phase: see [PhaseTraits]. It is 0
-// with a deletion timestamp. A nil machine has the highest rank.
-func PhaseRank(m *v1alpha1.Machine) int {
-	switch {
-	case m == nil:
-		return highestRank
-	case m.DeletionTimestamp != nil:
-		return 0
-	default:
-		return TraitsOf(m.Status.CurrentStatus.Phase).Rank
-	}
-}
-
 // guard is a condition of a row in the table of transitions. It is not a function, because
 // functions in the table would keep each decision on the heap.
 type guard uint8
@@ -111,28 +51,28 @@ var (
 // transitions is the table of transitions. Each change of phase is one of its rows. Of several rows
 // that apply, the first counts.
 var transitions = []transition{
-	{creating, ReasonVMCreated, ifHasTarget, v1alpha1.MachinePending},
-	{creating, ReasonVMCreated, always, v1alpha1.MachineAvailable},
-	{nil, ReasonProviderFailed, always, v1alpha1.MachineCrashLoopBackOff},
-	{nil, ReasonInvalid, ifIntended, v1alpha1.MachineCrashLoopBackOff},
-	{nil, ReasonCreationTimeout, always, v1alpha1.MachineFailed},
-	{joining, ReasonStaleNode, always, v1alpha1.MachineFailed},
-	{[]v1alpha1.MachinePhase{v1alpha1.MachinePending}, ReasonNodeReady, ifComponentsReady, v1alpha1.MachineRunning},
-	{recovering, ReasonNodeReady, always, v1alpha1.MachineRunning},
-	{[]v1alpha1.MachinePhase{v1alpha1.MachineFailed}, ReasonNodeReady, ifPreserved, v1alpha1.MachineRunning},
-	{[]v1alpha1.MachinePhase{v1alpha1.MachineFailed}, ReasonNodeReady, ifReadyAgain, v1alpha1.MachineRunning},
-	{healthyPhases, ReasonNodeUnhealthy, always, v1alpha1.MachineUnknown},
-	{healthyPhases, ReasonNodeGone, always, v1alpha1.MachineUnknown},
-	{unhealthyPhases, ReasonHealthTimeout, ifReplaceable, v1alpha1.MachineFailed},
-	{nil, ReasonDrained, always, v1alpha1.MachineInPlaceUpdating},
-	{updated, ReasonUpdateSucceeded, always, v1alpha1.MachineInPlaceUpdateSuccessful},
-	{updating, ReasonUpdateFailed, always, v1alpha1.MachineInPlaceUpdateFailed},
-	{updating, ReasonUpdateTimeout, always, v1alpha1.MachineInPlaceUpdateFailed},
-	{nil, ReasonDeleting, always, v1alpha1.MachineTerminating},
-	{nil, ReasonStatusInvalid, ifWithoutTarget, v1alpha1.MachineAvailable},
-	{updated, ReasonStatusInvalid, always, v1alpha1.MachineUnknown},
-	{nil, ReasonStatusInvalid, ifHasNode, v1alpha1.MachineUnknown},
-	{nil, ReasonStatusInvalid, always, v1alpha1.MachineCrashLoopBackOff},
+	{creating, reasonVMCreated, ifHasTarget, v1alpha1.MachinePending},
+	{creating, reasonVMCreated, always, v1alpha1.MachineAvailable},
+	{nil, reasonProviderFailed, always, v1alpha1.MachineCrashLoopBackOff},
+	{nil, reasonInvalid, ifIntended, v1alpha1.MachineCrashLoopBackOff},
+	{nil, reasonCreationTimeout, always, v1alpha1.MachineFailed},
+	{joining, reasonStaleNode, always, v1alpha1.MachineFailed},
+	{[]v1alpha1.MachinePhase{v1alpha1.MachinePending}, reasonNodeReady, ifComponentsReady, v1alpha1.MachineRunning},
+	{recovering, reasonNodeReady, always, v1alpha1.MachineRunning},
+	{[]v1alpha1.MachinePhase{v1alpha1.MachineFailed}, reasonNodeReady, ifPreserved, v1alpha1.MachineRunning},
+	{[]v1alpha1.MachinePhase{v1alpha1.MachineFailed}, reasonNodeReady, ifReadyAgain, v1alpha1.MachineRunning},
+	{healthyPhases, reasonNodeUnhealthy, always, v1alpha1.MachineUnknown},
+	{healthyPhases, reasonNodeGone, always, v1alpha1.MachineUnknown},
+	{unhealthyPhases, reasonHealthTimeout, ifReplaceable, v1alpha1.MachineFailed},
+	{nil, reasonDrained, always, v1alpha1.MachineInPlaceUpdating},
+	{updated, reasonUpdateSucceeded, always, v1alpha1.MachineInPlaceUpdateSuccessful},
+	{updating, reasonUpdateFailed, always, v1alpha1.MachineInPlaceUpdateFailed},
+	{updating, reasonUpdateTimeout, always, v1alpha1.MachineInPlaceUpdateFailed},
+	{nil, reasonDeleting, always, v1alpha1.MachineTerminating},
+	{nil, reasonStatusInvalid, ifWithoutTarget, v1alpha1.MachineAvailable},
+	{updated, reasonStatusInvalid, always, v1alpha1.MachineUnknown},
+	{nil, reasonStatusInvalid, ifHasNode, v1alpha1.MachineUnknown},
+	{nil, reasonStatusInvalid, always, v1alpha1.MachineCrashLoopBackOff},
 }
 
 // leads reports whether the table has a row for the phase and the reason, whatever its guard.

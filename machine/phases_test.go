@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -102,12 +103,12 @@ func TestPhaseRank_ByPhase_IsByWhatIsLost(t *testing.T) {
 		"Terminating", "Failed", "InPlaceUpdateFailed", "CrashLoopBackOff", "Unknown", "",
 		"Pending", "InPlaceUpdating", "Available", "Running",
 	} {
-		require.Equal(t, i, machine.PhaseRank(in(phase)), "%q", phase)
+		require.Equal(t, i, facts.Rank(in(phase)), "%q", phase)
 	}
-	require.Equal(t, 9, machine.PhaseRank(in("InPlaceUpdateSuccessful")))
-	require.Equal(t, 9, machine.PhaseRank(in("Strange")))
-	require.Equal(t, 9, machine.PhaseRank(nil))
+	require.Equal(t, 9, facts.Rank(in("InPlaceUpdateSuccessful")))
+	require.Equal(t, 9, facts.Rank(in("Strange")))
+	require.Equal(t, 9, facts.Rank(nil))
 	deleted := in("Running")
 	deleted.DeletionTimestamp = &metav1.Time{Time: now}
-	require.Zero(t, machine.PhaseRank(deleted))
+	require.Zero(t, facts.Rank(deleted))
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -21,11 +22,11 @@ import (
 // a crash at any point has the same result. The recorded end does not change while the preservation
 // lasts.
 func (l *logic) preservation() Decision {
-	value, known := PreserveValue(l.m, l.in.Node)
+	value, known := facts.PreserveValue(l.m, l.in.Node.Node, l.in.Node.Looked, l.in.Node.NoTarget)
 	if !known {
 		return l.preservationUnknown()
 	}
-	keep, forget := judgePreservation(value, l.phase(), l.preservedUntil(), l.now)
+	keep, forget := facts.JudgePreservation(value, l.phase(), l.preservedUntil(), l.now)
 	if keep {
 		return l.preserve(value)
 	}
@@ -43,8 +44,8 @@ func (l *logic) preservedUntil() time.Time {
 // preservationUnknown waits for the Node, whose annotations may preserve the machine, if the
 // machine has a record of a preservation.
 func (l *logic) preservationUnknown() Decision {
-	if l.m.Status.CurrentStatus.PreserveExpiryTime == nil && lastApplied(l.m) == "" &&
-		!preserveValue(l.m.Annotations[v1alpha1.PreserveMachineAnnotationKey]) {
+	if l.m.Status.CurrentStatus.PreserveExpiryTime == nil && facts.LastApplied(l.m) == "" &&
+		!facts.IsPreserveValue(l.m.Annotations[v1alpha1.PreserveMachineAnnotationKey]) {
 		return Decision{}
 	}
 	if l.m.Labels[v1alpha1.NodeLabelKey] == "" {
@@ -60,7 +61,7 @@ func (l *logic) preservationUnknown() Decision {
 func (l *logic) preserve(value string) Decision {
 	if l.m.Status.CurrentStatus.PreserveExpiryTime == nil {
 		end := preserveEnd(l.now, l.p.PreserveTimeout)
-		return l.record(ReasonPreserved, "until "+end.UTC().Format(time.RFC3339), func(s *v1alpha1.MachineStatus) {
+		return l.record(reasonPreserved, "until "+end.UTC().Format(time.RFC3339), func(s *v1alpha1.MachineStatus) {
 			s.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: end}
 		})
 	}
@@ -72,7 +73,7 @@ func (l *logic) preserve(value string) Decision {
 		return l.keepPreserved()
 	}
 	if changed := l.preservedNode(node); changed != nil {
-		return l.writeNode(changed, "preserved", ReasonPreserved)
+		return l.writeNode(changed, "preserved", reasonPreserved)
 	}
 	return l.showPreserved(node, value)
 }
@@ -89,12 +90,12 @@ func (l *logic) namedNode() *corev1.Node {
 // if the machine is Failed.
 func (l *logic) aboutToRun(node *corev1.Node) bool {
 	healthy, _ := judgeHealth(node.Status.Conditions, l.p.HealthConditions)
-	return healthy && l.moves(ReasonNodeReady)
+	return healthy && l.moves(reasonNodeReady)
 }
 
 // keepPreserved waits for the end of the preservation.
 func (l *logic) keepPreserved() Decision {
-	h := machinist.Hold{Subject: "machine/" + l.m.Name, Reason: ReasonPreserved, Message: "without end"}
+	h := machinist.Hold{Subject: "machine/" + l.m.Name, Reason: reasonPreserved, Message: "without end"}
 	if end := l.preservedUntil(); end.Before(noEnd) {
 		h.Message, h.Until = "until "+end.UTC().Format(time.RFC3339), end
 	}
@@ -109,13 +110,13 @@ func (l *logic) stopPreserving(forget bool) Decision {
 	if node := l.namedNode(); node != nil {
 		stale := staleCondition(node, active)
 		if active && stale {
-			return l.writeCondition(l.stoppedCondition(), ReasonPreservationStopped)
+			return l.writeCondition(l.stoppedCondition(), reasonPreservationStopped)
 		}
 		if changed := l.releasedNode(node, forget, active || stale); changed != nil {
-			return l.writeNode(changed, "no longer preserved", ReasonPreservationStopped)
+			return l.writeNode(changed, "no longer preserved", reasonPreservationStopped)
 		}
 		if stale {
-			return l.writeCondition(l.stoppedCondition(), ReasonPreservationStopped)
+			return l.writeCondition(l.stoppedCondition(), reasonPreservationStopped)
 		}
 	}
 	if d := l.copyPreserveValue(forget); d.Action != nil {
@@ -124,7 +125,7 @@ func (l *logic) stopPreserving(forget bool) Decision {
 	if !active {
 		return Decision{}
 	}
-	return l.record(ReasonPreservationStopped, "", func(s *v1alpha1.MachineStatus) { s.CurrentStatus.PreserveExpiryTime = nil })
+	return l.record(reasonPreservationStopped, "", func(s *v1alpha1.MachineStatus) { s.CurrentStatus.PreserveExpiryTime = nil })
 }
 
 // copyPreserveValue copies the value of the annotation on the Node to the machine, where it
@@ -139,12 +140,12 @@ func (l *logic) copyPreserveValue(forget bool) Decision {
 			return Decision{}
 		}
 		var found bool
-		if says, found = nodePreserveValue(l.in.Node); !found && lastApplied(l.m) == "" {
+		if says, found = facts.NodePreserveValue(node); !found && facts.LastApplied(l.m) == "" {
 			drop = []string{applied} // its value is empty
 		}
 	}
 	has := func(key string) bool { _, found := l.m.Annotations[key]; return found }
-	if says == "" && !slices.ContainsFunc(drop, has) || says != "" && lastApplied(l.m) == says && !has(request) {
+	if says == "" && !slices.ContainsFunc(drop, has) || says != "" && facts.LastApplied(l.m) == says && !has(request) {
 		return Decision{}
 	}
 	m := l.m.DeepCopy()
@@ -152,8 +153,21 @@ func (l *logic) copyPreserveValue(forget bool) Decision {
 		delete(m.Annotations, key)
 	}
 	if says == "" {
-		return l.write(m, "no preserve annotation", ReasonPreservationStopped)
+		return l.write(m, "no preserve annotation", reasonPreservationStopped)
 	}
 	m.Annotations = withKey(m.Annotations, applied, says)
-	return l.write(m, "preserve annotation of the node: "+says, ReasonPreserved)
+	return l.write(m, "preserve annotation of the node: "+says, reasonPreserved)
+}
+
+// noEnd is the recorded end of a preservation without an end: the last second of the year 9999, the
+// latest that all clients can read.
+var noEnd = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
+
+// preserveEnd returns the end of a preservation that begins at start, in whole seconds, as the API
+// server stores it. Zero or less means [noEnd].
+func preserveEnd(start time.Time, lasts time.Duration) time.Time {
+	if lasts <= 0 {
+		return noEnd
+	}
+	return start.Add(lasts).Truncate(time.Second)
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
@@ -56,7 +57,7 @@ func (l *logic) releasedNode(node *corev1.Node, forget, was bool) *corev1.Node {
 	if (was || untaint) && node.Annotations[scaleDownByMCM] == "true" && !l.templated(scaleDownByMCM) {
 		drop = []string{scaleDownByMCM, scaleDownDisabled}
 	}
-	if value := node.Annotations[v1alpha1.PreserveMachineAnnotationKey]; forget && preserveValue(value) &&
+	if value := node.Annotations[v1alpha1.PreserveMachineAnnotationKey]; forget && facts.IsPreserveValue(value) &&
 		!l.templated(v1alpha1.PreserveMachineAnnotationKey) {
 		drop = append(drop, v1alpha1.PreserveMachineAnnotationKey)
 	}
@@ -104,11 +105,11 @@ func (l *logic) showPreserved(node *corev1.Node, value string) Decision {
 			want.Status, want.Message = corev1.ConditionFalse, v1alpha1.PreservedNodeDrainUnsuccessful+" "+want.Message
 		}
 	}
-	have := conditionOf(node.Status.Conditions, v1alpha1.NodePreserved)
+	have := facts.ConditionOf(node.Status.Conditions, v1alpha1.NodePreserved)
 	if have != nil && have.Status == want.Status && have.Reason == want.Reason && have.Message == want.Message {
 		return rest
 	}
-	d := l.writeCondition(want, ReasonPreserved)
+	d := l.writeCondition(want, reasonPreserved)
 	d.Message = want.Message
 	return d
 }
@@ -119,18 +120,18 @@ func (l *logic) preservedCondition(value string) corev1.NodeCondition {
 	if value == v1alpha1.PreserveMachineAnnotationValuePreservedByMCM {
 		reason = v1alpha1.PreservedByMCM
 	}
-	return condition(v1alpha1.NodePreserved, corev1.ConditionTrue, reason, fmt.Sprintf("Machine preserved until %s.", l.preservedUntil().UTC()), l.now)
+	return facts.Condition(v1alpha1.NodePreserved, corev1.ConditionTrue, reason, fmt.Sprintf("Machine preserved until %s.", l.preservedUntil().UTC()), l.now)
 }
 
 // stoppedCondition returns the condition of a Node that is no longer preserved.
 func (l *logic) stoppedCondition() corev1.NodeCondition {
-	return condition(v1alpha1.NodePreserved, corev1.ConditionFalse, v1alpha1.PreservationStopped, "", l.now)
+	return facts.Condition(v1alpha1.NodePreserved, corev1.ConditionFalse, v1alpha1.PreservationStopped, "", l.now)
 }
 
 // staleCondition reports whether the condition of a Node that is not preserved has to be written.
 // active means that the preservation is recorded. A Node that was not preserved needs no condition.
 func staleCondition(node *corev1.Node, active bool) bool {
-	c := conditionOf(node.Status.Conditions, v1alpha1.NodePreserved)
+	c := facts.ConditionOf(node.Status.Conditions, v1alpha1.NodePreserved)
 	if c == nil {
 		return active
 	}
@@ -143,7 +144,7 @@ func preservedAndDrained(node *corev1.Node) bool {
 	if node == nil {
 		return false
 	}
-	c := conditionOf(node.Status.Conditions, v1alpha1.NodePreserved)
+	c := facts.ConditionOf(node.Status.Conditions, v1alpha1.NodePreserved)
 	return c != nil && strings.HasPrefix(c.Message, v1alpha1.PreservedNodeDrainSuccessful)
 }
 
@@ -154,20 +155,20 @@ func (l *logic) drainPreserved(node *corev1.Node, a DrainNode) Decision {
 		return Decision{}
 	}
 	if preservationDrainStarted(l.m, node, l.now).IsZero() { // the drain begins now
-		return l.resetPhaseTime(ReasonPreserved)
+		return l.resetPhaseTime(reasonPreserved)
 	}
 	long := a.Started.Add(reportAfter) // when the condition says that the drain takes long
 	if !l.now.Before(long) {
 		long = time.Time{}
 	}
-	if updateStep(node) == v1alpha1.SelectedForUpdate { // two drains of one Node would alternate without end
-		d := hold(machinist.Hold{Subject: "node/" + node.Name, Reason: ReasonInPlaceUpdate, Message: "it is drained for its in-place update first"})
+	if facts.UpdateStep(node) == v1alpha1.SelectedForUpdate { // two drains of one Node would alternate without end
+		d := hold(machinist.Hold{Subject: "node/" + node.Name, Reason: reasonInPlaceUpdate, Message: "it is drained for its in-place update first"})
 		d.NextCheck = long
 		return d
 	}
 	due, next := l.passDue(node, a)
 	if due {
-		return l.do(a, ReasonDraining, "for its preservation")
+		return l.do(a, reasonDraining, "for its preservation")
 	}
 	return l.drainWaits(a, machinist.Earliest(next, long))
 }

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -362,7 +363,7 @@ func TestPreservation_AnnotationsOfARollout_Stay(t *testing.T) {
 // atRest returns what is not as it should be when nothing is to be done.
 func (w *world) atRest() error {
 	m, n := w.in.Machine, w.in.Node.Node
-	value, known := machine.PreserveValue(m, w.in.Node)
+	value, known := preserveValue(m, w.in.Node)
 	phase, kept := m.Status.CurrentStatus.Phase, w.end() != nil
 	if !known {
 		return nil
@@ -371,7 +372,7 @@ func (w *world) atRest() error {
 	if kept {
 		end = *w.end()
 	}
-	keep, forget := machine.JudgePreservation(value, phase, end, w.now)
+	keep, forget := facts.JudgePreservation(value, phase, end, w.now)
 	switch {
 	case kept != keep:
 		return fmt.Errorf("preserved is %t, and should be %t", kept, keep)
@@ -396,6 +397,10 @@ func (w *world) atRest() error {
 		return fmt.Errorf("a Node that tells that it is preserved")
 	}
 	return nil
+}
+
+func preserveValue(m *v1alpha1.Machine, node machine.NodeView) (string, bool) {
+	return facts.PreserveValue(m, node.Node, node.Looked, node.NoTarget)
 }
 
 // TestPreserveValue_SetAndMachine_Agree asserts that set and machine decide about a Failed machine
@@ -443,7 +448,7 @@ func agree(t *testing.T, in machine.Observation, name string) {
 	kept := func() bool { return machineset.Preserved(r.in.Machine, r.now) } // what has expired keeps no machine
 	goes, why := set(in)
 	require.False(t, goes && kept(), "the set lets it go (%s), the machine keeps it: %s", why, name)
-	if _, known := machine.PreserveValue(r.in.Machine, r.in.Node); known && goes {
+	if _, known := preserveValue(r.in.Machine, r.in.Node); known && goes {
 		require.Nil(t, r.end(), "the set lets it go (%s), the machine has an end recorded: %s", why, name)
 	}
 	goes, why = set(r.in)

@@ -14,6 +14,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
@@ -42,7 +43,7 @@ func (l *logic) nodeProof() (proof, string) {
 	switch {
 	case p == unproven && l.vmWasDeleted(node):
 		p, why = proven, ""
-	case p != proven || marked(l.m, node):
+	case p != proven || facts.Marked(l.m, node):
 		return p, why
 	}
 	if other := l.betterClaim(node.Name, node.Spec.ProviderID); other != nil {
@@ -64,7 +65,7 @@ func (l *logic) named() NamedVM {
 // rule that applies counts:
 //
 //  1. The provider has named a VM, and the Node has a provider ID: the two are compared.
-//  2. The Node contradicts the machine: see [foreignNode].
+//  2. The Node contradicts the machine: see [facts.Contradicts].
 //  3. The Node has a record of the machine: proven.
 //  4. The provider has named a Node: the name is compared.
 //  5. The provider has not answered since the Node exists: unasked. Otherwise: unproven.
@@ -74,72 +75,34 @@ func proofOf(m *v1alpha1.Machine, node *corev1.Node, named NamedVM, now time.Tim
 	case named.ProviderID != "" && id != "" && nodeops.SameInstance(named.ProviderID, id):
 		return proven, ""
 	case named.ProviderID != "" && id != "":
-		return foreign, fmt.Sprintf("its provider ID is %q, and the provider has the VM %q for the machine", excerpt(id), excerpt(named.ProviderID))
-	case foreignNode(m, node):
+		return foreign, fmt.Sprintf("its provider ID is %q, and the provider has the VM %q for the machine", facts.Excerpt(id), facts.Excerpt(named.ProviderID))
+	case facts.Contradicts(m, node):
 		return foreign, foreignText(m, node)
-	case marked(m, node), named.ProviderID != "" && named.NodeName == node.Name:
+	case facts.Marked(m, node), named.ProviderID != "" && named.NodeName == node.Name:
 		return proven, ""
 	case named.NodeName != "":
-		return foreign, fmt.Sprintf("the provider has the Node %q for the machine", excerpt(named.NodeName))
+		return foreign, fmt.Sprintf("the provider has the Node %q for the machine", facts.Excerpt(named.NodeName))
 	case named.AskedAt.IsZero(), recorded.Known(node.CreationTimestamp.Time, now) && named.AskedAt.Before(node.CreationTimestamp.Time):
 		return unasked, "" // before the Node joined, the provider may not have listed the VM yet
 	case named.ProviderID != "":
-		return unproven, fmt.Sprintf("it has no provider ID, and the provider has not returned the name of the Node of the VM %q", excerpt(named.ProviderID))
+		return unproven, fmt.Sprintf("it has no provider ID, and the provider has not returned the name of the Node of the VM %q", facts.Excerpt(named.ProviderID))
 	default:
-		return unproven, fmt.Sprintf("the provider has no VM for the machine name %q", excerpt(m.Name))
+		return unproven, fmt.Sprintf("the provider has no VM for the machine name %q", facts.Excerpt(m.Name))
 	}
-}
-
-// foreignNode reports whether a Node contradicts a machine, which needs no call of the provider. It
-// has another provider ID, whatever its age, or no ID to compare, no record of the machine, and the
-// name of another machine. It is false for a nil machine or Node.
-//
-// In MCM each Node that exists before the VM belongs to another machine, unless it has the name of
-// the machine.
-func foreignNode(m *v1alpha1.Machine, node *corev1.Node) bool {
-	if m == nil || node == nil {
-		return false
-	}
-	if m.Spec.ProviderID != "" && node.Spec.ProviderID != "" {
-		return !nodeops.SameInstance(m.Spec.ProviderID, node.Spec.ProviderID)
-	}
-	name := node.Labels[v1alpha1.MachineNameLabelKey]
-	return name != "" && name != m.Name && !marked(m, node)
 }
 
 // foreignText returns why a Node contradicts a machine.
 func foreignText(m *v1alpha1.Machine, node *corev1.Node) string {
 	if id := node.Spec.ProviderID; id != "" && m.Spec.ProviderID != "" {
-		return fmt.Sprintf("its provider ID is %q, and that of the machine is %q", excerpt(id), excerpt(m.Spec.ProviderID))
+		return fmt.Sprintf("its provider ID is %q, and that of the machine is %q", facts.Excerpt(id), facts.Excerpt(m.Spec.ProviderID))
 	}
 	return fmt.Sprintf("its label %s is %q", v1alpha1.MachineNameLabelKey, node.Labels[v1alpha1.MachineNameLabelKey])
-}
-
-// marked reports whether a Node has the record that it is proven to be that of a machine. Users
-// without rights on Nodes cannot write it.
-func marked(m *v1alpha1.Machine, node *corev1.Node) bool {
-	return m.UID != "" && node.Annotations[v1alpha1.MachineUIDAnnotation] == string(m.UID)
-}
-
-// NodeProven reports whether a Node has a record that it is proven to be that of a machine: the UID
-// of the machine, or, on a Node that joined under another controller, the name of a machine that was
-// Running, without another provider ID. A Node without such a record may be that of the machine, too.
-// It is false for a nil machine or Node.
-func NodeProven(m *v1alpha1.Machine, node *corev1.Node) bool {
-	if m == nil || node == nil {
-		return false
-	}
-	if _, found := node.Annotations[v1alpha1.MachineUIDAnnotation]; found {
-		return marked(m, node)
-	}
-	traits := TraitsOf(m.Status.CurrentStatus.Phase) // a user who may write Machines may not write their status
-	return !foreignNode(m, node) && node.Labels[v1alpha1.MachineNameLabelKey] == m.Name && (traits.mayFail || traits.Updating)
 }
 
 // vmWasDeleted reports whether another controller has recorded that the VM of a machine was deleted,
 // and its Node has the name and no other provider ID. The provider cannot name such a VM.
 func (l *logic) vmWasDeleted(node *corev1.Node) bool {
-	return takeOver(l.m, nil, l.now).vmDeleted && node.Labels[v1alpha1.MachineNameLabelKey] == l.m.Name && !foreignNode(l.m, node)
+	return takeOver(l.m, nil, l.now).vmDeleted && node.Labels[v1alpha1.MachineNameLabelKey] == l.m.Name && !facts.Contradicts(l.m, node)
 }
 
 // betterClaim returns the machine with the better claim on a VM or Node that the provider has named
@@ -187,7 +150,7 @@ func (l *logic) withProof(d Decision) Decision {
 // askForProof asks the provider for the VM with the name of the machine, or waits for a retry.
 func (l *logic) askForProof() Decision {
 	h := machinist.Hold{
-		Subject: l.nodeSubject(), Reason: ReasonNodeUnproven,
+		Subject: l.nodeSubject(), Reason: reasonNodeUnproven,
 		Message: "it is not written before the provider has named the VM of the machine",
 	}
 	switch f := l.in.VM.Failure; {
@@ -202,9 +165,9 @@ func (l *logic) askForProof() Decision {
 		return hold(h)
 	}
 	if l.in.Node.Node == nil {
-		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, ReasonLookFirst, "before the VM is deleted")
+		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, "before the VM is deleted")
 	}
-	return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, ReasonLookFirst, "before "+l.nodeSubject()+" is written")
+	return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, "before "+l.nodeSubject()+" is written")
 }
 
 // proveDeletion asks the provider for the VM of a machine that is being deleted, if the machine has
@@ -231,7 +194,7 @@ func (l *logic) proveDeletion() (Decision, bool) {
 	case f.Code == codes.OK || f.Operation != driver.OpGetMachineStatus:
 		return l.askForProof(), true
 	case known && f.At.Before(since), forced && f.At.Before(l.forcedFrom()): // the deletion, and its last attempt, wait for no back-off
-		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, ReasonLookFirst, ""), true
+		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, ""), true
 	case forced, !node && f.Attempts >= lookAttempts:
 		return Decision{}, false
 	}
@@ -268,6 +231,6 @@ func (l *logic) strangeNode() field.ErrorList {
 	if l.in.Node.NoTarget || p != foreign && p != unproven {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("metadata", "labels").Key(v1alpha1.NodeLabelKey), excerpt(l.in.Node.Node.Name),
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", "labels").Key(v1alpha1.NodeLabelKey), facts.Excerpt(l.in.Node.Node.Name),
 		"the Node is not that of the machine, and is neither changed nor drained nor deleted: "+why)}
 }

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -27,12 +28,12 @@ func ReadyAgain(m *v1alpha1.Machine, node NodeView, now time.Time) time.Time {
 	if m == nil || m.Status.CurrentStatus.Phase != v1alpha1.MachineFailed || !m.DeletionTimestamp.IsZero() {
 		return time.Time{}
 	}
-	if node.NoTarget || !node.Looked || node.Node == nil || foreignNode(m, node.Node) {
+	if node.NoTarget || !node.Looked || node.Node == nil || facts.Contradicts(m, node.Node) {
 		return time.Time{}
 	}
-	failed, ready := m.Status.CurrentStatus.LastUpdateTime, conditionOf(node.Node.Status.Conditions, corev1.NodeReady)
+	failed, ready := m.Status.CurrentStatus.LastUpdateTime, facts.ConditionOf(node.Node.Status.Conditions, corev1.NodeReady)
 	if !recorded.Known(failed.Time, now) || ready == nil || ready.Status != corev1.ConditionTrue ||
-		!ready.LastTransitionTime.After(failed.Time) || conditionOf(node.Node.Status.Conditions, v1alpha1.NodeInPlaceUpdate) != nil {
+		!ready.LastTransitionTime.After(failed.Time) || facts.ConditionOf(node.Node.Status.Conditions, v1alpha1.NodeInPlaceUpdate) != nil {
 		return time.Time{}
 	}
 	return ready.LastTransitionTime.Time

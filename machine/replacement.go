@@ -4,8 +4,10 @@ package machine
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -33,7 +35,7 @@ func replacements(m *v1alpha1.Machine) int {
 	if status.Phase == v1alpha1.MachineTerminating {
 		n++
 	}
-	if status.PreserveExpiryTime == nil && !TraitsOf(status.Phase).serving {
+	if status.PreserveExpiryTime == nil && !facts.TraitsOf(status.Phase).Serving {
 		n++
 	}
 	return n
@@ -57,14 +59,14 @@ func bothUpdatesFailed(a, b *v1alpha1.Machine) bool {
 // neither would see the other. A permit counts for a machine whose failure the cache does not show.
 // It is taken within the limit that the count leaves, and the siblings are counted again with the
 // permit held. Each failed sibling was either counted, or still had its permit, because a permit is
-// returned after the cache shows the failure (see [PermitOver]). Together they do not exceed the
+// returned after the cache shows the failure (see [FreesReplacement]). Together they do not exceed the
 // limit. A machine that the cache shows and that still has its permit counts twice for a moment.
 func (l *logic) replacement() (Decision, bool) {
 	group := l.group()
 	if group == (Group{}) {
-		return l.takePermit(ReasonHealthTimeout, 0)
+		return l.takePermit(reasonHealthTimeout, 0)
 	}
-	h := machinist.Hold{Subject: group.subject(), Reason: ReasonReplacementLimit, Until: l.now.Add(recheckAfter)}
+	h := machinist.Hold{Subject: group.subject(), Reason: reasonReplacementLimit, Until: l.now.Add(recheckAfter)}
 	if !l.in.Siblings.Complete {
 		h.Message = "the other machines of the group were not read"
 		return hold(h), true
@@ -75,7 +77,7 @@ func (l *logic) replacement() (Decision, bool) {
 		h.Message = fmt.Sprintf("machines being replaced: %d, limit: %d", n, l.p.MaxReplacements)
 		return hold(h), true
 	}
-	if d, waits := l.takePermit(ReasonHealthTimeout, room); waits {
+	if d, waits := l.takePermit(reasonHealthTimeout, room); waits {
 		return d, true
 	}
 	h.Message = "more machines are being replaced since the permit was taken"
@@ -91,20 +93,35 @@ func (l *logic) group() Group {
 }
 
 // withoutPermit returns a permit that is not used, before a decision that waits. The permit of a
-// failed machine is returned by the caller: see [PermitOver].
+// failed machine is returned by the caller: see [FreesReplacement].
 func (l *logic) withoutPermit(d Decision) Decision {
-	if d.Action != nil || !l.in.Permit.Held || PermitOver(l.m) || l.group() == (Group{}) {
+	if d.Action != nil || !l.in.Permit.Held || permitOver(l.m) || l.group() == (Group{}) {
 		return d
 	}
-	return l.do(ReturnPermit{Key: l.group().String(), Holder: string(l.m.UID)}, ReasonPermit, d.Message)
+	return l.do(ReturnPermit{Key: l.group().String(), Holder: string(l.m.UID)}, reasonPermit, d.Message)
 }
 
-// PermitOver reports whether the permit that [TakePermit] took for a machine can be returned: the
-// machine has failed or is being deleted, and counts as such. m must be the machine in the cache
-// from which its siblings are counted, or nil if the cache no longer has it. A machine that is
-// Running or Unknown, or whose in-place update has failed, keeps its permit, because the cache may
-// not show yet that it failed. If it has recovered instead, [Decide] returns the permit that
-// [Observation.Permit] holds.
-func PermitOver(m *v1alpha1.Machine) bool {
-	return m == nil || !TraitsOf(m.Status.CurrentStatus.Phase).mayFail
+// permitOver reports whether a machine has failed or is being deleted, and counts as such. One that is
+// Running or Unknown, or whose in-place update has failed, may have failed without the cache showing it.
+func permitOver(m *v1alpha1.Machine) bool {
+	return m == nil || !facts.TraitsOf(m.Status.CurrentStatus.Phase).MayFail
+}
+
+// FreesReplacement reports what a change of a machine in the cache allows. group means that another
+// machine of its [Group] may fail now: the machine counts less towards the replacement limit, leaves
+// the group, or is deleted. permit means that the permit which [TakePermit] took for the machine can
+// be returned: the cache shows that the machine has failed or is being deleted, or no longer has it.
+// If a machine has recovered instead, [Decide] returns the permit that [Observation.Permit] holds.
+func FreesReplacement(before, after *v1alpha1.Machine) (group, permit bool) {
+	permit = permitOver(after)
+	switch {
+	case before == nil || before == after:
+		return false, permit
+	case after == nil || before.UID != after.UID:
+		return true, permit
+	default:
+		return replacements(after) < replacements(before) ||
+			before.Labels[v1alpha1.LabelKeyMachineDeploymentName] != after.Labels[v1alpha1.LabelKeyMachineDeploymentName] ||
+			!slices.EqualFunc(before.OwnerReferences, after.OwnerReferences, sameOwner), permit
+	}
 }

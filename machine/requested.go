@@ -11,6 +11,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -30,7 +31,7 @@ func shared(op driver.Operation, code codes.Code) bool {
 
 // requested returns the recorded condition VMRequested, or nil.
 func (l *logic) requested() *corev1.NodeCondition {
-	return conditionOf(l.m.Status.Conditions, v1alpha1.MachineVMRequested)
+	return facts.ConditionOf(l.m.Status.Conditions, v1alpha1.MachineVMRequested)
 }
 
 // neverRequested reports whether it is recorded that no VM was requested.
@@ -53,7 +54,7 @@ func (l *logic) blocked() bool {
 
 // causes reports whether a condition VMRequested names a cause that a replacement would share.
 func causes(c *corev1.NodeCondition) bool {
-	return c.Status != corev1.ConditionTrue && c.Reason != string(ReasonProviderFailed) && c.Reason != string(ReasonDeleting)
+	return c.Status != corev1.ConditionTrue && c.Reason != string(reasonProviderFailed) && c.Reason != string(reasonDeleting)
 }
 
 // refusedRequest returns the condition VMRequested for a cause that a replacement would share.
@@ -69,9 +70,9 @@ func (l *logic) refusedRequest(r machinist.Reason, message string) *corev1.NodeC
 func (l *logic) failedRequest(message string) *corev1.NodeCondition {
 	switch {
 	case !l.intended():
-		return l.request(corev1.ConditionFalse, ReasonProviderFailed, message)
+		return l.request(corev1.ConditionFalse, reasonProviderFailed, message)
 	case l.requested() != nil:
-		return l.request(corev1.ConditionTrue, ReasonNoVM, "")
+		return l.request(corev1.ConditionTrue, reasonNoVM, "")
 	default:
 		return nil
 	}
@@ -89,7 +90,7 @@ func (l *logic) acceptedRequest(r machinist.Reason) *corev1.NodeCondition {
 // request returns the condition VMRequested. Its time is the begin of the creation timeout, which
 // begins again when a shared cause ends.
 func (l *logic) request(status corev1.ConditionStatus, r machinist.Reason, message string) *corev1.NodeCondition {
-	c := condition(v1alpha1.MachineVMRequested, status, string(r), shorten(message), l.now)
+	c := facts.Condition(v1alpha1.MachineVMRequested, status, string(r), facts.Shorten(message), l.now)
 	if before := l.requested(); causes(&c) == (before != nil && causes(before)) {
 		c.LastTransitionTime.Time = l.creationStart()
 	}
@@ -121,10 +122,10 @@ func (l *logic) stated(c *corev1.NodeCondition) bool {
 // refuses the credentials or the request is answer enough.
 func (l *logic) notRequested() bool {
 	vm := l.in.VM
-	if l.m.Spec.ProviderID != "" || l.m.Labels[v1alpha1.NodeLabelKey] != "" || vm.ProviderID != "" || vm.Named.ProviderID != "" || vm.Presence == Present || vm.Presence == Uninitialized {
+	if l.m.Spec.ProviderID != "" || l.m.Labels[v1alpha1.NodeLabelKey] != "" || vm.ProviderID != "" || vm.Named.ProviderID != "" || vm.Presence == present || vm.Presence == uninitialized {
 		return false
 	}
-	if l.neverRequested() && l.requested().Reason != string(ReasonDeleting) {
+	if l.neverRequested() && l.requested().Reason != string(reasonDeleting) {
 		return true
 	}
 	if !l.neverRequested() && !l.notStarted() {

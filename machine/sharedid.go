@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -59,7 +60,7 @@ func (l *logic) ownership() ownership {
 		return ownVM
 	case named.ProviderID != "":
 		return foreignVM
-	case node != nil && marked(l.m, node) && nodeops.SameInstance(id, node.Spec.ProviderID):
+	case node != nil && facts.Marked(l.m, node) && nodeops.SameInstance(id, node.Spec.ProviderID):
 		return ownVM
 	case named.AskedAt.IsZero():
 		return unknownVM
@@ -85,10 +86,10 @@ func (l *logic) nameTaken(other *v1alpha1.Machine) Decision {
 	case l.expired():
 		return l.failCreation("")
 	case !sameOperation(op, l.m.Status.LastOperation):
-		return l.recordOperation(ReasonProviderIDShared, op)
+		return l.recordOperation(reasonProviderIDShared, op)
 	}
 	return l.holdToJoin(machinist.Hold{
-		Subject: "machine/" + other.Name, Reason: ReasonProviderIDShared, Message: op.Description, Until: l.now.Add(time.Minute),
+		Subject: "machine/" + other.Name, Reason: reasonProviderIDShared, Message: op.Description, Until: l.now.Add(time.Minute),
 	})
 }
 
@@ -110,5 +111,5 @@ func (l *logic) sharedErrors() field.ErrorList {
 	if len(l.sameIDMachines()) == 0 {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("spec", "providerID"), excerpt(l.m.Spec.ProviderID), l.sharedText())}
+	return field.ErrorList{field.Invalid(field.NewPath("spec", "providerID"), facts.Excerpt(l.m.Spec.ProviderID), l.sharedText())}
 }

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -75,7 +76,7 @@ func NewBootstrapToken(m *v1alpha1.Machine, expires time.Time, groups []string, 
 	}
 	name := types.NamespacedName{Namespace: m.Namespace, Name: m.Name}.String()
 	if i := slices.IndexFunc(groups, badGroup); i >= 0 {
-		return nil, fmt.Errorf("bootstrap token of machine %s: %q is not a valid group", name, shorten(groups[i]))
+		return nil, fmt.Errorf("bootstrap token of machine %s: %q is not a valid group", name, facts.Shorten(groups[i]))
 	}
 	bits := make([]byte, tokenLetters.DecodedLen(tokenIDLength+tokenTextLength)+1)
 	if _, err := io.ReadFull(random, bits); err != nil {
@@ -113,7 +114,7 @@ func tokenProblem(m *v1alpha1.Machine, expires time.Time, random io.Reader) stri
 	case m.UID == "":
 		return fmt.Sprintf("metadata.uid of machine %s/%s is empty: an API server sets it, a fake clientset does not", m.Namespace, m.Name)
 	case !labelValue(string(m.UID)):
-		return fmt.Sprintf("metadata.uid %q of machine %s/%s is not a valid label value", excerpt(string(m.UID)), m.Namespace, m.Name)
+		return fmt.Sprintf("metadata.uid %q of machine %s/%s is not a valid label value", facts.Excerpt(string(m.UID)), m.Namespace, m.Name)
 	case expires.IsZero():
 		return "the time of expiry is zero"
 	case random == nil:

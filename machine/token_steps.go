@@ -30,14 +30,14 @@ const (
 func (l *logic) createVM() Decision {
 	if !l.intended() {
 		op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine)
-		request := l.acceptedRequest(ReasonNoVM)
-		return l.record(ReasonNoVM, op.Description, func(s *v1alpha1.MachineStatus) {
+		request := l.acceptedRequest(reasonNoVM)
+		return l.record(reasonNoVM, op.Description, func(s *v1alpha1.MachineStatus) {
 			s.LastOperation = op
 			stating(request)(s)
 		})
 	}
 	if l.in.Node.NoTarget || !l.in.Class.NeedsToken {
-		return l.do(CallDriver{Operation: driver.OpCreateMachine}, ReasonNoVM, "")
+		return l.do(CallDriver{Operation: driver.OpCreateMachine}, reasonNoVM, "")
 	}
 	if !l.in.Tokens.Looked {
 		return l.holdToJoin(l.tokensUnseen())
@@ -54,18 +54,18 @@ func (l *logic) createVM() Decision {
 	}
 	switch {
 	case !best.IsZero():
-		return l.do(CallDriver{Operation: driver.OpCreateMachine, Token: best}, ReasonNoVM, "")
+		return l.do(CallDriver{Operation: driver.OpCreateMachine, Token: best}, reasonNoVM, "")
 	case useless != nil:
 		return l.deleteToken(useless, "it is expired or invalid")
 	default:
-		return l.do(CreateToken{Expires: l.tokenEnd()}, ReasonToken, "")
+		return l.do(CreateToken{Expires: l.tokenEnd()}, reasonToken, "")
 	}
 }
 
 // tokensUnseen returns the hold for bootstrap tokens that were not read.
 func (l *logic) tokensUnseen() machinist.Hold {
 	return machinist.Hold{
-		Subject: "secrets/" + metav1.NamespaceSystem, Reason: ReasonToken, Message: "the bootstrap tokens were not read", Until: l.now.Add(recheckAfter),
+		Subject: "secrets/" + metav1.NamespaceSystem, Reason: reasonToken, Message: "the bootstrap tokens were not read", Until: l.now.Add(recheckAfter),
 	}
 }
 
@@ -106,7 +106,7 @@ func (l *logic) ownTokens() []*corev1.Secret {
 }
 
 func (l *logic) deleteToken(s *corev1.Secret, message string) Decision {
-	return l.do(machinist.Delete{Object: s}, ReasonToken, message)
+	return l.do(machinist.Delete{Object: s}, reasonToken, message)
 }
 
 // dropTokens deletes the bootstrap tokens of a machine that has joined, has failed or is being
@@ -116,7 +116,7 @@ func (l *logic) deleteToken(s *corev1.Secret, message string) Decision {
 // has a placeholder for a token.
 func (l *logic) dropTokens() Decision {
 	deleting := !l.m.DeletionTimestamp.IsZero()
-	if l.in.Node.NoTarget || !deleting && leads(l.phase(), ReasonStaleNode) {
+	if l.in.Node.NoTarget || !deleting && leads(l.phase(), reasonStaleNode) {
 		return Decision{}
 	}
 	if own := l.ownTokens(); len(own) > 0 {

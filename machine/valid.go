@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -16,17 +17,17 @@ import (
 // machine that is being deleted only the provider ID and the Node are checked.
 func (l *logic) validCondition() *corev1.NodeCondition {
 	var errs field.ErrorList
-	reason, stays := ReasonPartlyIgnored, l.m.DeletionTimestamp.IsZero()
+	reason, stays := reasonPartlyIgnored, l.m.DeletionTimestamp.IsZero()
 	if stays {
 		if errs = Validate(l.m); len(errs) > 0 {
-			reason = ReasonInvalid
+			reason = reasonInvalid
 		}
 	}
 	if strange := l.strangeNode(); len(strange) > 0 {
-		errs, reason = append(errs, strange...), ReasonNodeUnproven
+		errs, reason = append(errs, strange...), reasonNodeUnproven
 	}
 	if shared := l.sharedErrors(); len(shared) > 0 {
-		errs, reason = append(errs, shared...), ReasonProviderIDShared
+		errs, reason = append(errs, shared...), reasonProviderIDShared
 	}
 	if stays {
 		errs = append(errs, l.ignoredNodeName()...)
@@ -37,7 +38,7 @@ func (l *logic) validCondition() *corev1.NodeCondition {
 	if len(errs) == 0 {
 		return nil
 	}
-	c := condition(v1alpha1.MachineValid, corev1.ConditionFalse, string(reason), fieldErrors(errs), l.now)
+	c := facts.Condition(v1alpha1.MachineValid, corev1.ConditionFalse, string(reason), fieldErrors(errs), l.now)
 	return &c
 }
 
@@ -57,8 +58,8 @@ func (l *logic) withValidity(d Decision) Decision {
 
 // validDue returns the condition Valid, and the decision that writes it if it has changed.
 func (l *logic) validDue() (*corev1.NodeCondition, Decision) {
-	want, have := l.validCondition(), conditionOf(l.m.Status.Conditions, v1alpha1.MachineValid)
-	reason, message := ReasonConditionsChanged, ""
+	want, have := l.validCondition(), facts.ConditionOf(l.m.Status.Conditions, v1alpha1.MachineValid)
+	reason, message := reasonConditionsChanged, ""
 	switch {
 	case want == nil && have == nil:
 		return nil, Decision{}
@@ -94,7 +95,7 @@ func ownCondition(c corev1.NodeCondition) bool { return slices.Contains(ownCondi
 func withNodeConditions(node, recorded []corev1.NodeCondition) []corev1.NodeCondition {
 	conditions := slices.DeleteFunc(slices.Clone(node), ownCondition)
 	for _, t := range ownConditions {
-		if c := conditionOf(recorded, t); c != nil {
+		if c := facts.ConditionOf(recorded, t); c != nil {
 			conditions = append(conditions, *c)
 		}
 	}

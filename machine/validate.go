@@ -6,11 +6,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Validate returns the errors that keep the VM of a machine from being created: see
-// [ValidateClassReference]. They have no effect on a machine with a VM. A nil machine is invalid.
+// Validate returns the errors that keep the VM of a machine from being created: its class must have a
+// name, and the kind MachineClass. They have no effect on a machine with a VM. A nil machine is invalid.
 func Validate(m *v1alpha1.Machine) field.ErrorList {
 	if m == nil {
 		return field.ErrorList{field.Required(field.NewPath("spec"), "Machine is required")}
@@ -18,25 +19,7 @@ func Validate(m *v1alpha1.Machine) field.ErrorList {
 	if c := m.Spec.Class; c.Kind == v1alpha1.MachineClassKind && c.Name != "" { // the usual case, without an allocation
 		return nil
 	}
-	return ValidateClassReference(m.Spec.Class, field.NewPath("spec", "class"))
-}
-
-// ValidateClassReference returns the errors in the reference of a machine or of a template to its
-// class, which is at the path: the class must have a name, and the kind MachineClass. What is invalid
-// for a machine is invalid for its set and deployment.
-func ValidateClassReference(ref v1alpha1.ClassSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	switch ref.Kind {
-	case v1alpha1.MachineClassKind:
-	case "":
-		errs = append(errs, field.Required(path.Child("kind"), "Kind is required"))
-	default:
-		errs = append(errs, field.NotSupported(path.Child("kind"), excerpt(ref.Kind), []string{v1alpha1.MachineClassKind}))
-	}
-	if ref.Name == "" {
-		errs = append(errs, field.Required(path.Child("name"), "Name is required"))
-	}
-	return errs
+	return facts.ValidateClassReference(m.Spec.Class, field.NewPath("spec", "class"))
 }
 
 // validateClass returns the errors that keep VMs of a class from being created: a node template
@@ -64,4 +47,4 @@ func validateClass(c *v1alpha1.MachineClass) field.ErrorList {
 }
 
 // fieldErrors returns the errors as one text of limited length.
-func fieldErrors(errs field.ErrorList) string { return shorten(errs.ToAggregate().Error()) }
+func fieldErrors(errs field.ErrorList) string { return facts.Shorten(errs.ToAggregate().Error()) }

@@ -9,6 +9,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -21,7 +22,7 @@ const lookInterval = 5 * time.Minute
 // vanished, or that the call has not ended. That neither fails the machine before its timeouts nor
 // creates another VM, because a response of the provider may be wrong. MCM does not look.
 func (l *logic) checkVM(d Decision) Decision {
-	if d.Action != nil || !TraitsOf(l.phase()).searched {
+	if d.Action != nil || !facts.TraitsOf(l.phase()).Searched {
 		return d
 	}
 	next := time.Time{}
@@ -31,7 +32,7 @@ func (l *logic) checkVM(d Decision) Decision {
 		}
 	}
 	if l.vmText() != "" {
-		h := machinist.Hold{Subject: "provider", Reason: ReasonVMVanished, Until: next, Message: fmt.Sprintf("the VM %s is not found", l.m.Spec.ProviderID)}
+		h := machinist.Hold{Subject: "provider", Reason: reasonVMVanished, Until: next, Message: fmt.Sprintf("the VM %s is not found", l.m.Spec.ProviderID)}
 		if !l.vanished() {
 			h = l.in.VM.Failure.hold(next)
 		}
@@ -48,7 +49,7 @@ func (l *logic) checkVM(d Decision) Decision {
 // then describes the drain.
 func (l *logic) drainsForUpdate() bool {
 	node := l.ownNode()
-	return node != nil && updateStep(node) == v1alpha1.SelectedForUpdate
+	return node != nil && facts.UpdateStep(node) == v1alpha1.SelectedForUpdate
 }
 
 // nextLook returns when to look for the VM next: when the machine becomes Unknown, and then every

@@ -15,41 +15,42 @@ import (
 	"github.com/machinist-dev/machinist/internal/recorded"
 )
 
-// Presence is whether the VM of a machine exists, as the provider has returned it.
-type Presence uint8
+// presence is whether the VM of a machine exists, as the provider has returned it.
+type presence uint8
 
 // Presences of a VM.
 const (
-	// NotLooked means that the provider was not asked, or that its response is in doubt.
-	NotLooked Presence = iota
-	// Absent means that the provider has no VM of the machine.
-	Absent
-	// Uninitialized means that the VM exists and is not initialized.
-	Uninitialized
-	// Present means that the VM exists and is initialized.
-	Present
-	// Deleted means that the provider has confirmed the deletion.
-	Deleted
+	// notLooked means that the provider was not asked, or that its response is in doubt.
+	notLooked presence = iota
+	// absent means that the provider has no VM of the machine.
+	absent
+	// uninitialized means that the VM exists and is not initialized.
+	uninitialized
+	// present means that the VM exists and is initialized.
+	present
+	// deleted means that the provider has confirmed the deletion.
+	deleted
 )
 
 // VMView is what the provider has returned about the VM of one machine: a plain value that the
 // caller keeps between decisions, by the UID of the machine. Losing it costs a driver call, never
 // safety.
 type VMView struct {
-	// Presence is whether the VM exists.
-	Presence Presence
+	// Presence is whether the VM exists. Zero means that the provider was not asked, or that its
+	// response is in doubt.
+	Presence presence
 	// ProviderID and NodeName are the last returned ones. A VM that was returned once is not
 	// created again.
 	ProviderID, NodeName string
 	// Named is the VM that the provider has for the name of the machine. It proves which Node is that
-	// of the machine: see [NodeProven].
+	// of the machine.
 	Named NamedVM
 	// Addresses are the returned addresses.
 	Addresses []corev1.NodeAddress
 	// LastKnownState is the opaque text of the driver.
 	LastKnownState string
-	// Blind means that the provider does not know whether there is a VM, so that Absent has no
-	// meaning.
+	// Blind means that the provider does not know whether there is a VM, so that the
+	// absence of the VM has no meaning.
 	Blind bool
 	// Initialized means that InitializeMachine has succeeded, or that the provider does not have
 	// it.
@@ -121,13 +122,13 @@ type CallResult struct {
 }
 
 // presences are the presences by operation and code. Every other code is a failure.
-var presences = map[driver.Operation]map[codes.Code]Presence{
+var presences = map[driver.Operation]map[codes.Code]presence{
 	driver.OpGetMachineStatus: {
-		codes.OK: Present, codes.NotFound: Absent, codes.Unimplemented: Absent, codes.Uninitialized: Uninitialized,
+		codes.OK: present, codes.NotFound: absent, codes.Unimplemented: absent, codes.Uninitialized: uninitialized,
 	},
-	driver.OpCreateMachine:     {codes.OK: Uninitialized},
-	driver.OpInitializeMachine: {codes.OK: Present, codes.Unimplemented: Present},
-	driver.OpDeleteMachine:     {codes.OK: Deleted, codes.NotFound: Absent},
+	driver.OpCreateMachine:     {codes.OK: uninitialized},
+	driver.OpInitializeMachine: {codes.OK: present, codes.Unimplemented: present},
+	driver.OpDeleteMachine:     {codes.OK: deleted, codes.NotFound: absent},
 }
 
 // After returns the view after the result of a call at now. chance is a random number in [0, 1)
@@ -149,7 +150,7 @@ func (v VMView) After(a CallResult, now time.Time, chance float64) VMView {
 	}
 	next.Addresses = mergeAddresses(v.Addresses, a.Addresses)
 	next.LastKnownState = cmp.Or(a.LastKnownState, v.LastKnownState)
-	presence, answered := said[code]
+	vm, answered := said[code]
 	if !answered {
 		return next.failed(a, code, now, chance)
 	}
@@ -161,13 +162,13 @@ func (v VMView) After(a CallResult, now time.Time, chance float64) VMView {
 		next.Initialized = false
 	case driver.OpInitializeMachine:
 		next.Initialized = true
-		if code == codes.Unimplemented && v.Presence == Absent { // says nothing about the VM
-			presence = Absent
+		if code == codes.Unimplemented && v.Presence == absent { // says nothing about the VM
+			vm = absent
 		}
 	case driver.OpDeleteMachine:
 		next.DeleteFailures = 0
 	}
-	if next.Presence = presence; presence != Absent {
+	if next.Presence = vm; vm != absent {
 		next.CreateFailures = 0
 	}
 	next.ProviderID, next.NodeName = cmp.Or(a.ProviderID, v.ProviderID), cmp.Or(a.NodeName, v.NodeName)
@@ -208,12 +209,12 @@ func (v VMView) failed(a CallResult, code codes.Code, now time.Time, chance floa
 	switch a.Operation {
 	case driver.OpCreateMachine:
 		v.CreateFailures++
-		f.Attempts, v.Presence = v.CreateFailures, NotLooked
+		f.Attempts, v.Presence = v.CreateFailures, notLooked
 	case driver.OpDeleteMachine:
 		v.DeleteFailures++
 		f.Attempts = v.DeleteFailures
 	case driver.OpGetMachineStatus:
-		v.Presence = NotLooked
+		v.Presence = notLooked
 	}
 	v.Failure = f
 	return v

@@ -31,7 +31,7 @@ func (l *logic) watchNode() Decision {
 	case node == nil && l.in.Node.Node != nil:
 		return l.nodeOfOther()
 	case node == nil:
-		return l.nodeMissing(ReasonNodeGone, "the node does not exist")
+		return l.nodeMissing(reasonNodeGone, "the node does not exist")
 	case deletionRequested(node):
 		return l.deleteMachine()
 	}
@@ -55,13 +55,13 @@ func (l *logic) nodeUnnamed() Decision {
 	if d.Action != nil {
 		return d
 	}
-	if l.in.Node.Looked && l.in.VM.notFound() && leads(l.phase(), ReasonNodeGone) {
-		return l.nodeMissing(ReasonNodeGone, d.Message)
+	if l.in.Node.Looked && l.in.VM.notFound() && leads(l.phase(), reasonNodeGone) {
+		return l.nodeMissing(reasonNodeGone, d.Message)
 	}
 	if l.phase() == v1alpha1.MachinePending {
 		d.NextCheck = machinist.Earliest(d.NextCheck, l.creationDeadline())
 	}
-	if timed := leads(l.phase(), ReasonHealthTimeout) || leads(l.phase(), ReasonUpdateTimeout); !timed || !l.in.Node.Looked {
+	if timed := leads(l.phase(), reasonHealthTimeout) || leads(l.phase(), reasonUpdateTimeout); !timed || !l.in.Node.Looked {
 		return d
 	}
 	return l.firstAction(func() Decision { return d }, func() Decision { return l.nodeMissing(ReasonNotObserved, d.Message) })
@@ -79,7 +79,7 @@ func (l *logic) lookAgain(subject, message string) Decision {
 		h.Until = vm.SeenAt.Add(time.Minute)
 	}
 	if !l.now.Before(h.Until) {
-		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, ReasonLookFirst, "")
+		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, "")
 	}
 	return hold(h)
 }
@@ -92,7 +92,7 @@ func (l *logic) findProviderID() Decision {
 	}
 	if l.in.VM.ProviderID != "" {
 		m, _ := l.withIdentity()
-		return l.write(m, "provider ID "+m.Spec.ProviderID, ReasonVMKnown)
+		return l.write(m, "provider ID "+m.Spec.ProviderID, reasonVMKnown)
 	}
 	return l.lookAgain("machine/"+l.m.Name, "its provider ID is not known")
 }
@@ -102,35 +102,35 @@ func (l *logic) findProviderID() Decision {
 // join with this name.
 func (l *logic) nodeOfOther() Decision {
 	p, why := l.nodeProof()
-	if p == foreign && l.moves(ReasonStaleNode) {
+	if p == foreign && l.moves(reasonStaleNode) {
 		return l.staleNode()
 	}
-	return l.nodeMissing(ReasonNodeUnproven, "the node is not that of the machine: "+why)
+	return l.nodeMissing(reasonNodeUnproven, "the node is not that of the machine: "+why)
 }
 
 // staleNode fails a machine whose Node would have the name of the Node of another machine.
 func (l *logic) staleNode() Decision {
-	return l.move(ReasonStaleNode, l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, "VM using old node obj"))
+	return l.move(reasonStaleNode, l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, "VM using old node obj"))
 }
 
 // nodeMissing returns the decision for a machine without a Node.
 func (l *logic) nodeMissing(r machinist.Reason, message string) Decision {
-	unfinished := l.in.VM.Presence == Uninitialized && l.ownNode() == nil // its creation did not end
+	unfinished := l.in.VM.Presence == uninitialized && l.ownNode() == nil // its creation did not end
 	switch phase := l.phase(); {
 	case unfinished && (phase == v1alpha1.MachineUnknown || phase == v1alpha1.MachinePending):
 		return l.correctPhase()
-	case leads(phase, ReasonNodeGone):
-		return l.move(ReasonNodeGone, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
+	case leads(phase, reasonNodeGone):
+		return l.move(reasonNodeGone, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
 			"Node object went missing. Machine %s is unhealthy - changing MachinePhase to Unknown", l.m.Name)))
-	case leads(phase, ReasonHealthTimeout):
+	case leads(phase, reasonHealthTimeout):
 		return l.unhealthy(r, message, nil)
-	case leads(phase, ReasonUpdateTimeout):
+	case leads(phase, reasonUpdateTimeout):
 		return l.updateTimeout(machinist.Hold{Subject: l.nodeSubject(), Reason: r, Message: message})
 	case phase == v1alpha1.MachineFailed:
 		return l.waitForReplacement()
 	default:
-		if r == ReasonNodeGone {
-			r, message = ReasonWaitingForNode, "the node has not joined yet"
+		if r == reasonNodeGone {
+			r, message = reasonWaitingForNode, "the node has not joined yet"
 		}
 		return l.waitToJoin(r, message)
 	}
@@ -146,11 +146,11 @@ func (l *logic) health() Decision {
 // judgeNode returns the decision from the health of the Node.
 func (l *logic) judgeNode(node *corev1.Node, healthy bool, bad []corev1.NodeCondition) Decision {
 	switch phase := l.phase(); {
-	case leads(phase, ReasonUpdateTimeout): // judged when the update is over
-		return settled(ReasonNodeReady)
+	case leads(phase, reasonUpdateTimeout): // judged when the update is over
+		return settled(reasonNodeReady)
 	case phase == v1alpha1.MachineInPlaceUpdateFailed:
-		return l.unhealthy(ReasonUpdateFailed, "the in-place update has failed", node.Status.Conditions)
-	case healthy && l.moves(ReasonNodeReady):
+		return l.unhealthy(reasonUpdateFailed, "the in-place update has failed", node.Status.Conditions)
+	case healthy && l.moves(reasonNodeReady):
 		if p, _ := l.nodeProof(); p == unasked {
 			return l.askForProof() // only a proven Node makes the machine Running
 		}
@@ -158,15 +158,15 @@ func (l *logic) judgeNode(node *corev1.Node, healthy bool, bad []corev1.NodeCond
 	case phase == v1alpha1.MachineFailed:
 		return l.waitForReplacement()
 	case healthy && phase == v1alpha1.MachinePending:
-		return l.waitToJoin(ReasonCriticalComponents, "critical components are not ready")
+		return l.waitToJoin(reasonCriticalComponents, "critical components are not ready")
 	case healthy:
-		return settled(ReasonNodeReady)
-	case l.moves(ReasonNodeUnhealthy):
+		return settled(reasonNodeReady)
+	case l.moves(reasonNodeUnhealthy):
 		return l.becomeUnknown(node, bad)
-	case leads(phase, ReasonHealthTimeout):
-		return l.unhealthy(ReasonNodeUnhealthy, "the node is unhealthy: "+conditionList(bad), bad)
+	case leads(phase, reasonHealthTimeout):
+		return l.unhealthy(reasonNodeUnhealthy, "the node is unhealthy: "+conditionList(bad), bad)
 	default:
-		return l.waitToJoin(ReasonWaitingForNode, "the node is not ready: "+conditionList(bad))
+		return l.waitToJoin(reasonWaitingForNode, "the node is not ready: "+conditionList(bad))
 	}
 }
 
@@ -185,7 +185,7 @@ func (l *logic) copyConditions(node *corev1.Node, otherwise Decision) Decision {
 	case TakePermit, machinist.Refresh: // what they are for will record them
 		return otherwise
 	default:
-		return l.record(ReasonConditionsChanged, "", l.conditionsOf(node))
+		return l.record(reasonConditionsChanged, "", l.conditionsOf(node))
 	}
 }
 
@@ -204,12 +204,12 @@ func (l *logic) becomeRunning(node *corev1.Node) Decision {
 		op.Type, op.Description = v1alpha1.MachineOperationCreate, fmt.Sprintf(
 			"Machine %s successfully joined the cluster in %s", l.m.Name, max(0, l.now.Sub(l.creationStart()).Round(time.Second)))
 	}
-	return l.move(ReasonNodeReady, op, l.conditionsOf(node), stating(nil))
+	return l.move(reasonNodeReady, op, l.conditionsOf(node), stating(nil))
 }
 
 // becomeUnknown records that a machine in phase Running is unhealthy.
 func (l *logic) becomeUnknown(node *corev1.Node, bad []corev1.NodeCondition) Decision {
-	return l.move(ReasonNodeUnhealthy, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
+	return l.move(reasonNodeUnhealthy, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
 		"Machine %s is unhealthy - changing MachinePhase to Unknown. Node conditions: %s", l.m.Name, conditionList(bad))), l.conditionsOf(node))
 }
 
@@ -223,7 +223,7 @@ func (l *logic) waitToJoin(r machinist.Reason, message string) Decision {
 		return l.failToJoin()
 	}
 	h.Until = l.creationDeadline()
-	if r == ReasonCriticalComponents {
+	if r == reasonCriticalComponents {
 		return hold(h)
 	}
 	return l.checkVM(hold(h))
@@ -258,7 +258,7 @@ func (l *logic) unhealthy(r machinist.Reason, message string, bad []corev1.NodeC
 	if waits {
 		return d
 	}
-	return l.move(ReasonHealthTimeout, l.operation(l.m.Status.LastOperation.Type, v1alpha1.MachineStateFailed, fmt.Sprintf(
+	return l.move(reasonHealthTimeout, l.operation(l.m.Status.LastOperation.Type, v1alpha1.MachineStateFailed, fmt.Sprintf(
 		"Machine %s health checks failing since last %s. Updating machine phase to Failed. Node Conditions: %s%s",
 		l.m.Name, l.p.HealthTimeout, conditionList(bad), l.vanishedText())))
 }
