@@ -3,11 +3,15 @@
 package machine
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -152,5 +156,112 @@ func (l *logic) holdForSharedID() (Decision, bool) {
 	}
 	return hold(machinist.Hold{
 		Subject: "machine/" + l.sameIDMachines()[0], Reason: reasonProviderIDShared, Message: l.sharedText(), Until: l.now.Add(time.Minute),
+	}), true
+}
+
+// hasTerminating reports whether the Node has the condition Terminating. In a forced deletion the
+// condition is not waited for longer than a minute.
+func (l *logic) hasTerminating(node *corev1.Node) bool {
+	if c := facts.ConditionOf(node.Status.Conditions, v1alpha1.NodeTerminationCondition); c != nil && c.Status == corev1.ConditionTrue {
+		return true
+	}
+	return l.forcedTooLong()
+}
+
+// forcedTooLong reports whether the deletion has been forced for a minute. Steps that failed until
+// then are skipped.
+func (l *logic) forcedTooLong() bool {
+	end := l.forcedFrom()
+	return !end.IsZero() && !l.now.Before(end)
+}
+
+// forcedFrom returns when the deletion has been forced for a minute. Zero means never.
+func (l *logic) forcedFrom() time.Time {
+	since, _ := l.deletionNoticed()
+	force := l.deletionDrain(nil).forceAt()
+	if force.IsZero() {
+		return time.Time{}
+	}
+	return later(force, since.Add(forcedDrain))
+}
+
+// later returns the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// terminating returns the condition Terminating of the Node. It is set before the phase
+// Terminating, because its reason follows from the phase.
+func (l *logic) terminating() corev1.NodeCondition {
+	reason, message := v1alpha1.NodeScaledDown, "Machine Controller is scaling down machine"
+	if l.phase() == v1alpha1.MachineFailed {
+		reason, message = v1alpha1.NodeUnhealthy, "Machine Controller is terminating failed machine"
+	}
+	return facts.Condition(v1alpha1.NodeTerminationCondition, corev1.ConditionTrue, reason, message, l.now)
+}
+
+// emptyNode drains the Node and detaches its volumes. A forced drain deletes the VolumeAttachments
+// instead. It returns false when both have ended, also under another controller before.
+func (l *logic) emptyNode(node *corev1.Node) (Decision, bool) {
+	a, before := l.deletionDrain(node), takeOver(l.m, node, l.now)
+	since, over := l.in.Drain.of(a).endedAt(a, l.now)
+	if before.drained {
+		since, over = l.m.Status.LastOperation.LastUpdateTime.Time, true
+	}
+	switch {
+	case !over:
+		return l.deletionPass(node, a), true
+	case !before.detached && (before.forced || a.unreachable() || a.forced(l.now)):
+		return l.detach(node, since)
+	default:
+		return Decision{}, false
+	}
+}
+
+// deletionPass makes a pass of the drain for a deletion, or waits.
+func (l *logic) deletionPass(node *corev1.Node, a DrainNode) Decision {
+	d := l.drain(node, a, "", func(waits string) v1alpha1.LastOperation {
+		return l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.InitiateDrain+"; "+waits)
+	})
+	if d.Action == nil {
+		d.NextCheck = machinist.Earliest(d.NextCheck, l.in.Drain.of(a).forceEnds(a, l.now))
+	}
+	return d
+}
+
+// liveAttachments returns the attachments of a Node without a deletion timestamp, sorted by name.
+// Nil attachments are skipped.
+func liveAttachments(node string, attachments []*storagev1.VolumeAttachment) []*storagev1.VolumeAttachment {
+	var live []*storagev1.VolumeAttachment
+	for _, va := range attachments {
+		if va != nil && va.Spec.NodeName == node && va.DeletionTimestamp.IsZero() {
+			live = append(live, va.DeepCopy())
+		}
+	}
+	slices.SortStableFunc(live, func(a, b *storagev1.VolumeAttachment) int { return cmp.Compare(a.Name, b.Name) })
+	return live
+}
+
+// detach deletes the VolumeAttachments of a Node after a forced drain, because no kubelet unmounts
+// the volumes. It does not wait until they are detached. It returns false when no attachment is
+// left, or after a minute.
+func (l *logic) detach(node *corev1.Node, since time.Time) (Decision, bool) {
+	view := l.in.Attachments
+	if view.Looked {
+		since = view.AskedAt
+	}
+	end, live := since.Add(forcedDrain), liveAttachments(node.Name, view.Attachments)
+	switch {
+	case (!view.Looked || !since.IsZero()) && !l.now.Before(end), view.Looked && len(live) == 0:
+		return Decision{}, false
+	case view.Looked:
+		return l.do(DeleteAttachments{Attachments: live}, reasonDetaching, ""), true
+	}
+	return hold(machinist.Hold{
+		Subject: "node/" + node.Name, Reason: reasonDetaching, Message: "its VolumeAttachments were not read",
+		Until: machinist.Earliest(l.now.Add(recheckAfter), end),
 	}), true
 }

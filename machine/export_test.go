@@ -11,7 +11,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Transition is a row of the table of transitions, without its guard.
+// Transition is a row of the table of transitions, without its condition.
 type Transition struct {
 	From []v1alpha1.MachinePhase
 	Why  machinist.Reason

@@ -5,7 +5,6 @@ package machine
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,10 +103,6 @@ func sameOperation(a, b v1alpha1.LastOperation) bool {
 	return a.Type == b.Type && a.State == b.State && a.ErrorCode == b.ErrorCode && a.Description == b.Description
 }
 
-func hasFinalizer(o metav1.Object, name string) bool {
-	return slices.Contains(o.GetFinalizers(), name)
-}
-
 // withKey sets a key of a map. The map may be nil.
 func withKey(m map[string]string, key, value string) map[string]string {
 	if m == nil {
@@ -115,11 +110,6 @@ func withKey(m map[string]string, key, value string) map[string]string {
 	}
 	m[key] = value
 	return m
-}
-
-// withoutFinalizer returns the finalizers without name, in the same order.
-func withoutFinalizer(finalizers []string, name string) []string {
-	return slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return f == name })
 }
 
 // firstAction returns the first decision with an action. Without one it returns the holds of all

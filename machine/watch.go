@@ -4,6 +4,8 @@ package machine
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +13,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -261,4 +264,134 @@ func (l *logic) unhealthy(r machinist.Reason, message string, bad []corev1.NodeC
 	return l.move(reasonHealthTimeout, l.operation(l.m.Status.LastOperation.Type, v1alpha1.MachineStateFailed, fmt.Sprintf(
 		"Machine %s health checks failing since last %s. Updating machine phase to Failed. Node Conditions: %s%s",
 		l.m.Name, l.p.HealthTimeout, conditionList(bad), l.vanishedText())))
+}
+
+// ParseHealthConditions returns the types in a comma-separated list of Node conditions, as in
+// spec.nodeConditions of a machine. It ignores spaces, empty entries and duplicates.
+func ParseHealthConditions(list string) []corev1.NodeConditionType {
+	var types []corev1.NodeConditionType
+	for entry := range strings.SplitSeq(list, ",") {
+		t := corev1.NodeConditionType(strings.TrimSpace(entry))
+		if t != "" && !slices.Contains(types, t) {
+			types = append(types, t)
+		}
+	}
+	return types
+}
+
+// judgeHealth reports whether a Node is healthy, and returns the bad conditions. Ready must be
+// True. Conditions of the listed types must be False or missing. Unlike in MCM, a Node without
+// Ready is unhealthy.
+func judgeHealth(conditions []corev1.NodeCondition, types []corev1.NodeConditionType) (healthy bool, bad []corev1.NodeCondition) {
+	for _, c := range conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue ||
+			c.Type != corev1.NodeReady && c.Status != corev1.ConditionFalse && slices.Contains(types, c.Type) {
+			bad = append(bad, c)
+		}
+	}
+	return len(bad) == 0 && facts.ConditionOf(conditions, corev1.NodeReady) != nil, bad
+}
+
+// conditionsChanged reports whether the recorded conditions of a Node are out of date: a type is
+// new or missing, a status differs, or the reason of InPlaceUpdate differs. Heartbeats, messages
+// and other reasons do not count.
+func conditionsChanged(recorded, observed []corev1.NodeCondition) bool {
+	if slices.EqualFunc(recorded, observed, sameHealth) { // the usual case
+		return false
+	}
+	return len(recorded) != len(observed) || slices.ContainsFunc(observed, func(o corev1.NodeCondition) bool {
+		r := facts.ConditionOf(recorded, o.Type)
+		return r == nil || !sameHealth(*r, o)
+	})
+}
+
+// sameHealth reports whether two conditions are equal for [conditionsChanged].
+func sameHealth(a, b corev1.NodeCondition) bool {
+	return a.Type == b.Type && a.Status == b.Status && (a.Type != v1alpha1.NodeInPlaceUpdate || a.Reason == b.Reason)
+}
+
+// conditionList returns the conditions as a text for people.
+func conditionList(conditions []corev1.NodeCondition) string {
+	if len(conditions) == 0 {
+		return "[no Ready condition]"
+	}
+	parts := make([]string, len(conditions))
+	for i, c := range conditions {
+		parts[i] = fmt.Sprintf("%s=%s", c.Type, c.Status)
+		if c.Reason != "" {
+			parts[i] += " (" + c.Reason + ")"
+		}
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+// criticalTaint reports whether critical components of the Node are not ready.
+func criticalTaint(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == v1alpha1.TaintNodeCriticalComponentsNotReady && t.Effect == corev1.TaintEffectNoSchedule
+	})
+}
+
+// targetRetry is the wait after the API server of the Nodes did not answer.
+const targetRetry = 10 * time.Second
+
+// confirmNode reads the Node from the API server before a machine fails because of a timeout that
+// ended at end. A cache may be older without a sign of it. It returns false if the view of the Node
+// is not older than end. While the API server does not answer, the machine does not fail.
+func (l *logic) confirmNode(end time.Time) (Decision, bool) {
+	switch view := l.in.Node; {
+	case view.NoTarget, view.Looked && !view.AsOf.IsZero() && !view.AsOf.Before(end):
+		return Decision{}, false
+	case view.Unanswered:
+		return hold(machinist.Hold{
+			Subject: "target-cluster", Reason: reasonTargetUnreachable, Until: l.now.Add(targetRetry),
+			Message: fmt.Sprintf("the API server does not answer, so the state of %s is not known: the machine does not fail", l.nodeSubject()),
+		}), true
+	default:
+		return l.do(machinist.Refresh{Kind: "Node", Name: l.nodeName()}, reasonLookFirst, "before the machine fails"), true
+	}
+}
+
+// ReadyAgain returns when the Node of a Failed machine became Ready after the machine failed.
+// [Decide] makes such a machine Running again, and its MachineSet waits a moment for that before it
+// deletes the machine. The result is zero in these cases:
+//
+//   - The machine is nil, is not Failed, or is being deleted.
+//   - The Node is missing, was not read, or is that of another VM or machine.
+//   - Ready is not True, or became True before the machine failed. The Node of a VM that has
+//     vanished stays Ready for a while.
+//   - The phase has no time, or one after now.
+//   - The Node takes part in an in-place update.
+//
+// The result may be after now, because kubelets have clocks of their own.
+func ReadyAgain(m *v1alpha1.Machine, node NodeView, now time.Time) time.Time {
+	if m == nil || m.Status.CurrentStatus.Phase != v1alpha1.MachineFailed || !m.DeletionTimestamp.IsZero() {
+		return time.Time{}
+	}
+	if node.NoTarget || !node.Looked || node.Node == nil || facts.Contradicts(m, node.Node) {
+		return time.Time{}
+	}
+	failed, ready := m.Status.CurrentStatus.LastUpdateTime, facts.ConditionOf(node.Node.Status.Conditions, corev1.NodeReady)
+	if !recorded.Known(failed.Time, now) || ready == nil || ready.Status != corev1.ConditionTrue ||
+		!ready.LastTransitionTime.After(failed.Time) || facts.ConditionOf(node.Node.Status.Conditions, v1alpha1.NodeInPlaceUpdate) != nil {
+		return time.Time{}
+	}
+	return ready.LastTransitionTime.Time
+}
+
+// readyAgain reports whether a Failed machine becomes Running: its Node became Ready after the
+// machine failed, and its critical components are ready.
+func (l *logic) readyAgain() bool {
+	node := l.ownNode()
+	return node != nil && !criticalTaint(node) && recorded.Known(ReadyAgain(l.m, l.in.Node, l.now), l.now)
+}
+
+// readySoon returns the next check of a Failed machine whose Node became Ready at a time up to a
+// minute after now. Zero means none.
+func (l *logic) readySoon() time.Time {
+	at := ReadyAgain(l.m, l.in.Node, l.now)
+	if !at.After(l.now) || at.After(l.now.Add(time.Minute)) {
+		return time.Time{}
+	}
+	return at
 }
