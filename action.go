@@ -37,7 +37,7 @@ type Update struct {
 	// Object is the new object, with the resource version of Before. The caller may modify it.
 	Object Object
 	// Subresource is "status", or empty for metadata and spec. Nothing else differs between Before
-	// and Object.
+	// and Object, except that annotations of a Node are written with its status.
 	Subresource string
 	// Unchanged means that the resource version of Before is a precondition too. Otherwise the
 	// differences are written as a patch, so that writes of others to other fields do not conflict.
@@ -116,6 +116,16 @@ func (r Refresh) String() string {
 	}
 	return fmt.Sprintf("read %s %s from the API server", strings.ToLower(r.Kind), r.Name)
 }
+
+// MarshalText returns [Update.String]: JSON names objects and does not contain them, so that the
+// data of a Secret stays hidden. It never fails.
+func (u Update) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
+
+// MarshalText returns [Create.String], as [Update.MarshalText] does.
+func (c Create) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// MarshalText returns [Delete.String], as [Update.MarshalText] does.
+func (d Delete) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
 // named returns the kind and the name of an object.
 func named(o Object) string {

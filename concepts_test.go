@@ -143,3 +143,16 @@ func TestDocs_Phases_AreOnThePage(t *testing.T) {
 		require.Contains(t, string(page), "\n| "+phase[1]+" | ")
 	}
 }
+
+// TestDocs_ReasonsOfMachine_AreOnThePage asserts that docs/machine.md says what each reason means.
+func TestDocs_ReasonsOfMachine_AreOnThePage(t *testing.T) {
+	source, err := os.ReadFile(filepath.Join("machine", "decision.go"))
+	require.NoError(t, err)
+	_, table, _ := strings.Cut(docsPage(t, "machine.md"), "## Reasons\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	reasons := regexp.MustCompile(`machinist\.Reason = "(\w+)"`).FindAllStringSubmatch(string(source), -1)
+	require.Len(t, reasons, strings.Count(table, "\n| `"))
+	for _, reason := range reasons {
+		require.Contains(t, table, "\n| `"+reason[1]+"` | ")
+	}
+}

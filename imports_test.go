@@ -86,16 +86,16 @@ var importRules = []importRule{
 		api, apimachinery, clock, sdk + "/codes", sdk + "/codes/status", sdk + "/driver", sdk + "/machine/v1alpha1",
 	}, underAPI, "the kit runs in a provider's tests, with the standard testing package only"},
 	{"machine", []string{
-		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/codes", sdk + "/codes/status", sdk + "/drain", sdk + "/driver", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
+		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/codes", sdk + "/codes/status", sdk + "/drain", sdk + "/driver", sdk + "/internal/facts", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
 	}, underAPI, "decisions, without a client"},
 	{"machineset", []string{
-		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
+		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/codes", sdk + "/machine", sdk + "/internal/facts", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
 	}, underAPI, "decisions, without a client"},
 	{"deployment", []string{
-		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
+		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/codes", sdk + "/machine", sdk + "/internal/facts", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
 	}, underAPI, "decisions, without a client"},
 	{"deployment/deploymenttest", []string{
-		api, apimachinery, sdk, sdk + "/codes", sdk + "/deployment", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset",
+		api, apimachinery, sdk, sdk + "/codes", sdk + "/deployment", sdk + "/machine", sdk + "/internal/facts", sdk + "/machine/v1alpha1", sdk + "/machineset",
 	}, underAPI, "a world that the planners of sets and deployments drive"},
 	{"drain", []string{
 		api, apimachinery, sdk, sdk + "/internal/claims", sdk + "/internal/recorded", sdk + "/nodeops",
@@ -110,11 +110,14 @@ var importRules = []importRule{
 		api, apimachinery, clientGo, clock,
 	}, underFakes, "the cluster in memory is a fake typed client"},
 	{"safety", []string{
-		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/codes", sdk + "/deployment", sdk + "/driver", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops", sdk + "/permits",
+		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/codes", sdk + "/deployment", sdk + "/driver", sdk + "/machine", sdk + "/internal/facts", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops", sdk + "/permits",
 	}, underAPI, "decisions, without a client"},
 	{"internal/apisurface/...", nil, nil, "tests only"},
 	{"internal/claims", []string{api}, underAPI, "the claims of pods, for drain and its runner"},
 	{"internal/golden", nil, nil, "tests only"},
+	{"internal/facts", []string{
+		api, apimachinery, sdk + "/internal/recorded", sdk + "/machine/v1alpha1", sdk + "/nodeops",
+	}, underAPI, "one machine and its Node, for all that decide about machines"},
 	{"internal/recorded", nil, nil, "how times that were written down are read, for all that decide"},
 }
 

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
-	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -67,7 +67,7 @@ func (o *updated) candidate() bool {
 // joining reports whether a machine is about to become available.
 func joining(m *v1alpha1.Machine) bool {
 	phase := m.Status.CurrentStatus.Phase
-	traits := machine.TraitsOf(phase)
+	traits := facts.TraitsOf(phase)
 	return !traits.Trouble && !traits.Updating && phase != v1alpha1.MachineTerminating
 }
 

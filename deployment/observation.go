@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -59,7 +60,7 @@ func (o Observation) nodeOf(m *v1alpha1.Machine) (*corev1.Node, bool) {
 		return nil, false
 	}
 	n, known := o.Nodes[name]
-	if n != nil && (n.Name != name || !machine.NodeProven(m, n)) {
+	if n != nil && (n.Name != name || !facts.Proven(m, n)) {
 		return nil, false
 	}
 	return n, known

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/machinist-dev/machinist/codes"
-	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -64,7 +64,7 @@ func (c *pass) reduceWith(n int64, rule cutRule) {
 // capacity.
 func lacksCapacity(m *v1alpha1.Machine) bool {
 	op := m.Status.LastOperation
-	return !machineset.Leaving(m) && !machine.TraitsOf(m.Status.CurrentStatus.Phase).Available && op.Type == v1alpha1.MachineOperationCreate &&
+	return !machineset.Leaving(m) && !facts.TraitsOf(m.Status.CurrentStatus.Phase).Available && op.Type == v1alpha1.MachineOperationCreate &&
 		op.State == v1alpha1.MachineStateFailed && op.ErrorCode == codes.ResourceExhausted.String()
 }
 

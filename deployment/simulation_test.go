@@ -15,7 +15,7 @@ import (
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
-	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -29,7 +29,7 @@ var (
 
 // availableFirst has a set let those machines go that are worth most.
 var availableFirst = machineset.Order{{Name: "AvailableFirst", Rank: func(m *v1alpha1.Machine) int64 {
-	if machine.TraitsOf(m.Status.CurrentStatus.Phase).Available {
+	if facts.TraitsOf(m.Status.CurrentStatus.Phase).Available {
 		return 0
 	}
 	return 1

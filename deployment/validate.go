@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/machinist-dev/machinist"
-	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -34,7 +34,7 @@ func Validate(d *v1alpha1.MachineDeployment) field.ErrorList {
 	}
 	errs = append(errs, validateStrategy(d.Spec.Strategy, spec.Child("strategy"))...)
 	errs = append(errs, validateSelector(d.Spec.Selector, d.Spec.Template.Labels, spec.Child("selector"))...)
-	return append(errs, machine.ValidateClassReference(d.Spec.Template.Spec.Class, spec.Child("template", "spec", "class"))...)
+	return append(errs, facts.ValidateClassReference(d.Spec.Template.Spec.Class, spec.Child("template", "spec", "class"))...)
 }
 
 func validateStrategy(s v1alpha1.MachineDeploymentStrategy, path *field.Path) field.ErrorList {

@@ -55,16 +55,16 @@ func TestAbandonedCall_EachPhase_IsHeldAndNamed(t *testing.T) {
 	looking := "Getting VM status failed due to - " + unendedText(create) + again + v1alpha1.GetVMStatus
 	deleting := "VM deletion failed due to - " + unendedText(remove) + again + v1alpha1.InitiateVMDeletion
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"creation: recorded":                  {after(intended, refused(create, create)), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: ` + created + `)`},
+		"creation: recorded":                  {after(intended, refused(create, create)), `update status of machine m: phase "CrashLoopBackOff", Create Failed (ProviderFailed: ` + created + `)`},
 		"creation: held":                      {after(intended, refused(create, create), creating, crashed), held(create)},
 		"creation: the next call, same text":  {after(intended, refused(look, create), creating, crashed), held(create)},
 		"creation: not failed at its timeout": {after(intended, old, refused(look, create), creating, crashed), held(create)},
 
-		"deletion: a creation is recorded, not the phase": {after(intended, leaving, refused(create, create), crashed), `record phase "CrashLoopBackOff", Delete Failed (CallAbandoned: ` + looking + `)`},
+		"deletion: a creation is recorded, not the phase": {after(intended, leaving, refused(create, create), crashed), `update status of machine m: phase "CrashLoopBackOff", Delete Failed (CallAbandoned: ` + looking + `)`},
 		"deletion: a creation is waited for":              {after(intended, leaving, refused(look, create), crashed, recordedFailure(v1alpha1.MachineOperationDelete, "", looking)), held(create)},
-		"deletion: the class is missing":                  {after(intended, leaving, noTarget, refused(look, create), crashed, noClass), `record phase "Terminating", Delete Processing (Deleting: ` + v1alpha1.GetVMStatus + `)`},
-		"deletion: another call, begins":                  {after(intended, withID, leaving, noTarget, refused(look, look), phase(v1alpha1.MachinePending)), `record phase "Terminating", Delete Processing (Deleting: ` + v1alpha1.GetVMStatus + `)`},
-		"deletion: another call, recorded":                {living(terminating, noTarget, leaving, refused(remove, remove)), `record phase "Terminating", Delete Failed (CallAbandoned: ` + deleting + `)`},
+		"deletion: the class is missing":                  {after(intended, leaving, noTarget, refused(look, create), crashed, noClass), `update status of machine m: phase "Terminating", Delete Processing (Deleting: ` + v1alpha1.GetVMStatus + `)`},
+		"deletion: another call, begins":                  {after(intended, withID, leaving, noTarget, refused(look, look), phase(v1alpha1.MachinePending)), `update status of machine m: phase "Terminating", Delete Processing (Deleting: ` + v1alpha1.GetVMStatus + `)`},
+		"deletion: another call, recorded":                {living(terminating, noTarget, leaving, refused(remove, remove)), `update status of machine m: phase "Terminating", Delete Failed (CallAbandoned: ` + deleting + `)`},
 		"deletion: another call, is waited for":           {living(terminating, noTarget, leaving, refused(remove, remove), recordedFailure(v1alpha1.MachineOperationDelete, "", deleting)), held(remove)},
 		"deletion: the next call, same text":              {living(terminating, noTarget, leaving, refused(look, remove), recordedFailure(v1alpha1.MachineOperationDelete, "", deleting)), held(remove)},
 	})
@@ -78,12 +78,12 @@ func TestAbandonedLookup_WhileNodeIsAwaited_IsHeldAndNamed(t *testing.T) {
 		in := living(phase, withID, refused(driver.OpGetMachineStatus, driver.OpGetMachineStatus))
 		in.Node.Node = nil
 		d := lawful(t, in, machine.DefaultPolicy())
-		update, ok := d.Action.(machine.UpdateStatus)
-		require.True(t, ok, "%s: %s", phase, d)
+		m := statusOf(d.Action)
+		require.NotNil(t, m, "%s: %s", phase, d)
 		require.Equal(t, machine.ReasonCallAbandoned, d.Reason)
-		require.Equal(t, description, update.Machine.Status.LastOperation.Description)
-		require.Equal(t, phase, update.Machine.Status.CurrentStatus.Phase)
-		in.Machine = update.Machine
+		require.Equal(t, description, m.Status.LastOperation.Description)
+		require.Equal(t, phase, m.Status.CurrentStatus.Phase)
+		in.Machine = m
 		d = lawful(t, in, machine.DefaultPolicy())
 		require.Nil(t, d.Action, d)
 		require.Equal(t, machine.ReasonCallAbandoned, d.Holds[len(d.Holds)-1].Reason)
@@ -96,7 +96,7 @@ func TestAbandonedCall_Ends_CreationContinues(t *testing.T) {
 	in := after(intended, old, refused(driver.OpGetMachineStatus, driver.OpCreateMachine))
 	require.Equal(t, driver.OpCreateMachine, in.VM.Failure.Abandoned)
 	d := machine.Decide(in, machine.DefaultPolicy(), now)
-	in.Machine = d.Action.(machine.UpdateStatus).Machine
+	in.Machine = written(d.Action)
 	d = machine.Decide(in, machine.DefaultPolicy(), now)
 	require.Nil(t, d.Action)
 	require.True(t, d.NextCheck.After(now), "not at once")

@@ -7,30 +7,12 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/driver"
-	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
-
-// UpdateMachine writes metadata and spec of the machine, with the observed resource version as
-// precondition.
-type UpdateMachine struct {
-	// Machine is the object to write.
-	Machine *v1alpha1.Machine
-	// What is the change, for people.
-	What string
-}
-
-// UpdateStatus writes the status subresource of the machine.
-type UpdateStatus struct {
-	// Machine is the object to write. Only its status differs from the observed one.
-	Machine *v1alpha1.Machine
-}
 
 // CallDriver calls the driver with [Call]. The caller passes the result to [VMView.After].
 type CallDriver struct {
@@ -49,28 +31,6 @@ type CallDriver struct {
 	// ByName means that the request of a deletion has no provider ID, because the recorded one may
 	// belong to the VM of another machine.
 	ByName bool
-}
-
-// UpdateNode writes metadata and spec of the Node.
-type UpdateNode struct {
-	// Node is the object to write, with the observed resource version.
-	Node *corev1.Node
-	// What is the change, for people.
-	What string
-}
-
-// UpdateNodeCapacity writes the capacity of the Node through the status subresource.
-type UpdateNodeCapacity struct {
-	// Node is the object to write. Only its metadata and capacity differ from the observed one.
-	Node *corev1.Node
-}
-
-// SetNodeCondition adds a condition to the Node, or replaces the one of its type.
-type SetNodeCondition struct {
-	// NodeName is the Node.
-	NodeName string
-	// Condition is the condition to set.
-	Condition corev1.NodeCondition
 }
 
 // DrainNode makes one pass of package drain, and sets [Observation.Drain] by [DrainView.After].
@@ -97,14 +57,6 @@ type CreateToken struct {
 	Expires time.Time
 }
 
-// DeleteToken deletes a bootstrap token.
-type DeleteToken struct {
-	// Namespace and Name are those of its Secret.
-	Namespace, Name string
-	// UID is the precondition of the deletion.
-	UID types.UID
-}
-
 // TakePermit asks whether a machine may be failed because of a timeout, and sets
 // [Observation.Permit]. A controller first asks its guard against correlated failures, and then
 // takes a permit. With a permit taken, it has to read the siblings again.
@@ -115,7 +67,7 @@ type TakePermit struct {
 	// Within is how many permits may be taken at the same time, including this one. Zero takes
 	// none: a creation timeout is not limited, nor is a machine without a group.
 	Within int
-	// Why is [ReasonHealthTimeout] or [ReasonCreationTimeout].
+	// Why is "HealthTimeout" or "CreationTimeout".
 	Why machinist.Reason
 	// VMGone means that the provider had a VM of the machine and does not find it anymore, so that
 	// the replacement destroys nothing.
@@ -126,34 +78,6 @@ type TakePermit struct {
 type ReturnPermit struct {
 	// Key and Holder are those of the permit.
 	Key, Holder string
-}
-
-// UpdateClass writes the finalizers of a class.
-type UpdateClass struct {
-	// Class is the object to write, with the observed resource version.
-	Class *v1alpha1.MachineClass
-	// What is the change, for people.
-	What string
-}
-
-// UpdateSecret writes the finalizers of a secret.
-type UpdateSecret struct {
-	// Secret is the object to write, with the observed resource version.
-	Secret *corev1.Secret
-	// What is the change, for people.
-	What string
-}
-
-// String returns what is written.
-func (a UpdateMachine) String() string { return "update machine: " + a.What }
-
-// String returns the phase and the operation that are written.
-func (a UpdateStatus) String() string {
-	if a.Machine == nil {
-		return "update status"
-	}
-	s := a.Machine.Status
-	return fmt.Sprintf("record phase %q, %s %s", s.CurrentStatus.Phase, s.LastOperation.Type, s.LastOperation.State)
 }
 
 // String returns the call.
@@ -170,17 +94,6 @@ func (a CallDriver) String() string {
 	default:
 		return "delete the VM"
 	}
-}
-
-// String returns what is written.
-func (a UpdateNode) String() string { return "update node: " + a.What }
-
-// String returns what is written.
-func (a UpdateNodeCapacity) String() string { return "update node: virtual capacity" }
-
-// String returns the condition.
-func (a SetNodeCondition) String() string {
-	return fmt.Sprintf("set condition %s=%s (%s) on node %s", a.Condition.Type, a.Condition.Status, a.Condition.Reason, a.NodeName)
 }
 
 // String returns the Node and when force begins.
@@ -209,9 +122,6 @@ func (a CreateToken) String() string {
 	return "create a bootstrap token until " + a.Expires.UTC().Format(time.RFC3339)
 }
 
-// String returns the action without the name of the token.
-func (DeleteToken) String() string { return "delete the bootstrap token" }
-
 // String returns the holder, or the number of permits and their key.
 func (a TakePermit) String() string {
 	if a.Within == 0 {
@@ -222,9 +132,3 @@ func (a TakePermit) String() string {
 
 // String returns the key of the permit.
 func (a ReturnPermit) String() string { return "return the permit of " + a.Key }
-
-// String returns what is written.
-func (a UpdateClass) String() string { return "update class: " + a.What }
-
-// String returns what is written, without the data of the secret.
-func (a UpdateSecret) String() string { return "update secret: " + a.What }

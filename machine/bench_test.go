@@ -61,7 +61,7 @@ func realisticMachine() machine.Observation {
 	}
 	conditions := in.Node.Node.Status.Conditions
 	for machine.Decide(in, machine.Policy{}, now).Action != nil {
-		if !carriedOut(&in, machine.Decide(in, machine.Policy{}, now).Action, now) {
+		if !carriedOut(&in, machine.Decide(in, machine.Policy{}, now).Action) {
 			break
 		}
 	}

@@ -48,21 +48,6 @@ var significant = conversion.EqualitiesOrDie(
 	func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 },
 )
 
-// FreesReplacement reports whether a change of a machine may allow another machine of its [Group]
-// to fail: the machine counts less towards the replacement limit, leaves the group, or is deleted.
-func FreesReplacement(before, after *v1alpha1.Machine) bool {
-	switch {
-	case before == nil || before == after:
-		return false
-	case after == nil || before.UID != after.UID:
-		return true
-	default:
-		return replacements(after) < replacements(before) ||
-			before.Labels[v1alpha1.LabelKeyMachineDeploymentName] != after.Labels[v1alpha1.LabelKeyMachineDeploymentName] ||
-			!slices.EqualFunc(before.OwnerReferences, after.OwnerReferences, sameOwner)
-	}
-}
-
 func sameMeta(a, b *metav1.ObjectMeta) bool {
 	return a.UID == b.UID && a.Name == b.Name && a.Namespace == b.Namespace &&
 		a.CreationTimestamp.Equal(&b.CreationTimestamp) && a.DeletionTimestamp.Equal(b.DeletionTimestamp) &&

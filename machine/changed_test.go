@@ -86,12 +86,16 @@ func TestFreesReplacement_LessIsReplaced_IsTrue(t *testing.T) {
 		before := living(v1alpha1.MachinePending).Machine
 		after := before.DeepCopy()
 		tc.change(after)
-		require.Equal(t, tc.want, machine.FreesReplacement(before, after), name)
+		group, _ := machine.FreesReplacement(before, after)
+		require.Equal(t, tc.want, group, name)
 	}
 	m := newMachine("m")
-	require.True(t, machine.FreesReplacement(m, nil))
-	require.False(t, machine.FreesReplacement(nil, m))
-	require.False(t, machine.FreesReplacement(nil, nil))
+	for want, change := range map[bool][][2]*v1alpha1.Machine{true: {{m, nil}}, false: {{nil, m}, {nil, nil}}} {
+		for _, c := range change {
+			group, _ := machine.FreesReplacement(c[0], c[1])
+			require.Equal(t, want, group)
+		}
+	}
 }
 
 // TestChanged_DecisionDiffers_IsTrue asserts that a change of a machine, its Node or its class is

@@ -3,119 +3,16 @@
 package machine
 
 import (
+	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
-	"slices"
-	"time"
+	"net/url"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
-
-// ClassObservation is what is known about one class.
-type ClassObservation struct {
-	// Class is the class as last read. Nil decides nothing.
-	Class *v1alpha1.MachineClass
-	// Users are the machines, sets and deployments that may need the class: pointers, in any order.
-	Users []metav1.Object
-	// Complete means that Users are all of them. Without it no finalizer is removed.
-	Complete bool
-}
-
-// DecideClass returns the next step for one class. The class has a finalizer while a machine, a set
-// or a deployment needs it: see [ClassNeeded]. A class that is being deleted gets no finalizer.
-func DecideClass(in ClassObservation, now time.Time) Decision {
-	c := in.Class
-	if c == nil {
-		return Decision{Reason: ReasonNotObserved}
-	}
-	var user string
-	for _, o := range in.Users {
-		if name, needed := ClassNeeded(o); needed && o.GetNamespace() == c.Namespace && name == c.Name {
-			user = userSubject(o)
-			break
-		}
-	}
-	return decideFinalizer(c, v1alpha1.MCMFinalizerName, user, in.Complete, now, func(finalizers []string, what string) machinist.Action {
-		class := c.DeepCopy()
-		class.Finalizers = finalizers
-		return UpdateClass{Class: class, What: what}
-	})
-}
-
-// ClassNeeded returns the name of the MachineClass of a machine, or of the template of a set or
-// deployment, and whether the object needs it. A set or deployment that is being deleted creates no
-// machine. An empty set of a deployment is only kept for a rollback, so that an old class can be
-// deleted. Nil needs none.
-func ClassNeeded(o metav1.Object) (string, bool) {
-	var class v1alpha1.ClassSpec
-	switch o := o.(type) {
-	case *v1alpha1.Machine:
-		if o != nil {
-			class = o.Spec.Class
-		}
-	case *v1alpha1.MachineSet:
-		if o != nil && o.DeletionTimestamp == nil && !history(o) {
-			class = o.Spec.Template.Spec.Class
-		}
-	case *v1alpha1.MachineDeployment:
-		if o != nil && o.DeletionTimestamp == nil {
-			class = o.Spec.Template.Spec.Class
-		}
-	}
-	return class.Name, class.Kind == v1alpha1.MachineClassKind
-}
-
-// history reports whether a set is empty and has an owner, which may use it again.
-func history(s *v1alpha1.MachineSet) bool {
-	return metav1.GetControllerOfNoCopy(s) != nil && s.Spec.Replicas == 0 && s.Status.Replicas == 0
-}
-
-// userSubject returns the subject of an object that needs a class.
-func userSubject(o metav1.Object) string {
-	switch o.(type) {
-	case *v1alpha1.MachineSet:
-		return "machineset/" + o.GetName()
-	case *v1alpha1.MachineDeployment:
-		return "machinedeployment/" + o.GetName()
-	default:
-		return "machine/" + o.GetName()
-	}
-}
-
-// SecretObservation is what is known about one secret.
-type SecretObservation struct {
-	// Secret is the secret as last read. Nil decides nothing.
-	Secret *corev1.Secret
-	// Classes are the classes that may refer to the secret, in any order.
-	Classes []*v1alpha1.MachineClass
-	// Complete means that Classes are all classes. Without it no finalizer is removed.
-	Complete bool
-}
-
-// DecideSecret returns the next step for one secret. The secret has a finalizer while a class
-// refers to it, by name and namespace. It does not read the data of the secret.
-func DecideSecret(in SecretObservation, now time.Time) Decision {
-	s := in.Secret
-	if s == nil {
-		return Decision{Reason: ReasonNotObserved}
-	}
-	i := slices.IndexFunc(in.Classes, func(c *v1alpha1.MachineClass) bool {
-		return slices.Contains(SecretRefs(c), corev1.SecretReference{Name: s.Name, Namespace: s.Namespace})
-	})
-	var user string
-	if i >= 0 {
-		user = "machineclass/" + in.Classes[i].Name
-	}
-	return decideFinalizer(s, v1alpha1.MCFinalizerName, user, in.Complete, now, func(finalizers []string, what string) machinist.Action {
-		secret := s.DeepCopy()
-		secret.Finalizers = finalizers
-		return UpdateSecret{Secret: secret, What: what}
-	})
-}
 
 // ViewClass returns the view of a class that was read. c is nil if the class does not exist. secret
 // has the data of its secrets that were read, merged by [MergeSecrets], and their resource versions,
@@ -152,39 +49,54 @@ func SecretRefs(c *v1alpha1.MachineClass) []corev1.SecretReference {
 	return refs
 }
 
-// MarshalText returns [UpdateSecret.String], so that JSON does not have the data of the secret. It
-// never fails.
-func (a UpdateSecret) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+// The placeholders in user data, and the key of the user data.
+const (
+	// BootstrapTokenPlaceholder is replaced by the bootstrap token.
+	BootstrapTokenPlaceholder = "<<BOOTSTRAP_TOKEN>>"
+	// MachineNamePlaceholder is replaced by the name of the machine.
+	MachineNamePlaceholder = "<<MACHINE_NAME>>"
+	// UserDataKey is the key of the user data in the secret of a class.
+	UserDataKey = "userData"
+)
 
-// decideFinalizer returns the next step for a finalizer that stays while user is not empty. write
-// returns the action that writes the finalizers.
-func decideFinalizer(o metav1.Object, finalizer, user string, complete bool, now time.Time, write func(finalizers []string, what string) machinist.Action) Decision {
-	guarded, deleting := hasFinalizer(o, finalizer), o.GetDeletionTimestamp() != nil
-	switch {
-	case user != "" && !guarded && !deleting:
-		do := write(append(slices.Clone(o.GetFinalizers()), finalizer), "finalizer")
-		return Decision{Action: do, Reason: ReasonReferenced, Message: user, NextCheck: now.Add(recheckAfter)}
-	case user != "" && deleting:
-		return hold(machinist.Hold{Subject: user, Reason: ReasonReferenced, Message: "refers to it"})
-	case user != "":
-		return settled(ReasonReferenced)
-	case !guarded:
-		return settled(ReasonReleased)
-	case !complete:
-		return hold(machinist.Hold{
-			Subject: guardedSubject(o), Reason: ReasonNotObserved, Message: "the list of objects that may refer to it is incomplete",
-			Until: now.Add(recheckAfter),
-		})
-	default:
-		do := write(withoutFinalizer(o.GetFinalizers(), finalizer), "no finalizer")
-		return Decision{Action: do, Reason: ReasonReleased, NextCheck: now.Add(recheckAfter)}
+// errNoUserData means that a secret has no user data.
+var errNoUserData = errors.New("secret has no key " + UserDataKey)
+
+// renderUserData returns user data with the bootstrap token and the name of the machine in place of
+// their placeholders. If a placeholder does not occur, its URL-encoded form is replaced. The zero
+// token, as without a target cluster, leaves its placeholder. The input is not changed.
+func renderUserData(userData []byte, machineName string, token BootstrapToken) []byte {
+	if !token.IsZero() { // first, so that a name with the placeholder is not replaced
+		userData = substitute(userData, BootstrapTokenPlaceholder, token.Reveal())
 	}
+	return substitute(userData, MachineNamePlaceholder, machineName)
 }
 
-// guardedSubject returns the subject of a class or secret.
-func guardedSubject(o metav1.Object) string {
-	if _, class := o.(*v1alpha1.MachineClass); class {
-		return "machineclass/" + o.GetName()
+// NeedsToken reports whether the user data in a secret has the placeholder of a bootstrap token,
+// plain or URL-encoded.
+func NeedsToken(data map[string][]byte) bool {
+	userData := data[UserDataKey]
+	return bytes.Contains(userData, []byte(BootstrapTokenPlaceholder)) ||
+		bytes.Contains(userData, []byte(url.QueryEscape(BootstrapTokenPlaceholder)))
+}
+
+// substitute replaces a placeholder by a value, or else the URL-encoded placeholder by the
+// URL-encoded value.
+func substitute(text []byte, placeholder, value string) []byte {
+	if bytes.Contains(text, []byte(placeholder)) {
+		return bytes.ReplaceAll(text, []byte(placeholder), []byte(value))
 	}
-	return "secret/" + o.GetNamespace() + "/" + o.GetName()
+	return bytes.ReplaceAll(text, []byte(url.QueryEscape(placeholder)), []byte(url.QueryEscape(value)))
+}
+
+// MergeSecrets returns the merged data of the two secrets of a class. The credentials override the
+// user data.
+func MergeSecrets(userData, credentials map[string][]byte) map[string][]byte {
+	merged := make(map[string][]byte, len(userData)+len(credentials))
+	for _, data := range []map[string][]byte{userData, credentials} {
+		for key, value := range data {
+			merged[key] = bytes.Clone(value)
+		}
+	}
+	return merged
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -51,32 +52,32 @@ func TestDecideClass_Finalizer_WhileAMachineRefersToIt(t *testing.T) {
 		want       string
 		finalizers []string
 	}{
-		"class in use: finalizer added, others kept (DM-24)":     {object(nil, "x"), []metav1.Object{refers}, false, "update class: finalizer (Referenced: machine/m)", []string{"x", ours}},
-		"class in use, incomplete list: finalizer added":         {object(nil), append(others, refers), true, "update class: finalizer (Referenced: machine/m)", []string{ours}},
+		"class in use: finalizer added, others kept (DM-24)":     {object(nil, "x"), []metav1.Object{refers}, false, "update machineclass small: finalizer (Referenced: machine/m)", []string{"x", ours}},
+		"class in use, incomplete list: finalizer added":         {object(nil), append(others, refers), true, "update machineclass small: finalizer (Referenced: machine/m)", []string{ours}},
 		"class in use with finalizer: nothing":                   {object(nil, ours), []metav1.Object{refers}, false, "nothing (Referenced)", nil},
 		"class in use being deleted: waits for the machine":      {object(going, ours), []metav1.Object{refers}, false, "nothing (Referenced: refers to it); waits for machine/m: Referenced: refers to it", nil},
-		"class without machines: finalizer removed, others kept": {object(nil, ours, "x"), others, false, "update class: no finalizer (Released)", []string{"x"}},
+		"class without machines: finalizer removed, others kept": {object(nil, ours, "x"), others, false, "update machineclass small: no finalizer (Released)", []string{"x"}},
 		"class without machines, incomplete list: nothing":       {object(nil, ours), others, true, "nothing (NotObserved: the list of objects that may refer to it is incomplete); waits for machineclass/small: NotObserved: the list of objects that may refer to it is incomplete", nil},
 		"class without machines and finalizer: nothing":          {object(nil, "x"), nil, true, "nothing (Released)", nil},
 
-		"template of a deployment: finalizer added":                        {object(nil), []metav1.Object{deployment(nil)}, false, "update class: finalizer (Referenced: machinedeployment/pool)", []string{ours}},
+		"template of a deployment: finalizer added":                        {object(nil), []metav1.Object{deployment(nil)}, false, "update machineclass small: finalizer (Referenced: machinedeployment/pool)", []string{ours}},
 		"template of a deployment, class being deleted: waits":             {object(going, ours), []metav1.Object{deployment(nil)}, false, "nothing (Referenced: refers to it); waits for machinedeployment/pool: Referenced: refers to it", nil},
-		"template of a deployment that is being deleted: released":         {object(nil, ours), []metav1.Object{deployment(going)}, false, "update class: no finalizer (Released)", nil},
-		"template of an empty set alone: finalizer added":                  {object(nil), []metav1.Object{set(nil, false, 0, 0)}, false, "update class: finalizer (Referenced: machineset/pool)", []string{ours}},
-		"template of a set that a deployment sizes: finalizer added":       {object(nil), []metav1.Object{set(nil, true, 1, 0)}, false, "update class: finalizer (Referenced: machineset/pool)", []string{ours}},
+		"template of a deployment that is being deleted: released":         {object(nil, ours), []metav1.Object{deployment(going)}, false, "update machineclass small: no finalizer (Released)", nil},
+		"template of an empty set alone: finalizer added":                  {object(nil), []metav1.Object{set(nil, false, 0, 0)}, false, "update machineclass small: finalizer (Referenced: machineset/pool)", []string{ours}},
+		"template of a set that a deployment sizes: finalizer added":       {object(nil), []metav1.Object{set(nil, true, 1, 0)}, false, "update machineclass small: finalizer (Referenced: machineset/pool)", []string{ours}},
 		"template of a set that shrinks to nothing: nothing":               {object(nil, ours), []metav1.Object{set(nil, true, 0, 1)}, false, "nothing (Referenced)", nil},
-		"template of an empty set, which is kept for a rollback: released": {object(nil, ours), []metav1.Object{set(nil, true, 0, 0)}, false, "update class: no finalizer (Released)", nil},
-		"template of a set that is being deleted: released":                {object(nil, ours), []metav1.Object{set(going, false, 3, 3)}, false, "update class: no finalizer (Released)", nil},
+		"template of an empty set, which is kept for a rollback: released": {object(nil, ours), []metav1.Object{set(nil, true, 0, 0)}, false, "update machineclass small: no finalizer (Released)", nil},
+		"template of a set that is being deleted: released":                {object(nil, ours), []metav1.Object{set(going, false, 3, 3)}, false, "update machineclass small: no finalizer (Released)", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := tc.class.DeepCopy()
 			d := machine.DecideClass(machine.ClassObservation{Class: tc.class, Users: tc.users, Complete: !tc.incomplete}, now)
 			require.NoError(t, decisionLaws(d, now))
 			require.Equal(t, tc.want, d.String())
-			if u, ok := d.Action.(machine.UpdateClass); ok {
-				require.ElementsMatch(t, tc.finalizers, u.Class.Finalizers)
-				require.Equal(t, "7", u.Class.ResourceVersion)
-				clear(u.Class.Finalizers)
+			if class, ok := objectOf[*v1alpha1.MachineClass](d.Action); ok {
+				require.ElementsMatch(t, tc.finalizers, class.Finalizers)
+				require.Equal(t, "7", class.ResourceVersion)
+				clear(class.Finalizers)
 			}
 			require.Empty(t, cmp.Diff(before, tc.class))
 		})
@@ -107,10 +108,10 @@ func TestDecideSecret_Finalizer_WhileAClassRefersToIt(t *testing.T) {
 		want       string
 		finalizers []string
 	}{
-		"secret in use: finalizer added":                            {object(false, "x"), []*v1alpha1.MachineClass{nil, refers("shoot", false)}, false, "update secret: finalizer (Referenced: machineclass/small)", []string{"x", ours}},
-		"secret used for credentials only: finalizer added (DM-25)": {object(false), []*v1alpha1.MachineClass{refers("shoot", true)}, true, "update secret: finalizer (Referenced: machineclass/small)", []string{ours}},
-		"reference without namespace: that of the class":            {object(false), []*v1alpha1.MachineClass{refers("", false)}, false, "update secret: finalizer (Referenced: machineclass/small)", []string{ours}},
-		"reference to another namespace: finalizer removed (DM-25)": {object(false, ours), []*v1alpha1.MachineClass{refers("other", false)}, false, "update secret: no finalizer (Released)", nil},
+		"secret in use: finalizer added":                            {object(false, "x"), []*v1alpha1.MachineClass{nil, refers("shoot", false)}, false, "update secret s: finalizer (Referenced: machineclass/small)", []string{"x", ours}},
+		"secret used for credentials only: finalizer added (DM-25)": {object(false), []*v1alpha1.MachineClass{refers("shoot", true)}, true, "update secret s: finalizer (Referenced: machineclass/small)", []string{ours}},
+		"reference without namespace: that of the class":            {object(false), []*v1alpha1.MachineClass{refers("", false)}, false, "update secret s: finalizer (Referenced: machineclass/small)", []string{ours}},
+		"reference to another namespace: finalizer removed (DM-25)": {object(false, ours), []*v1alpha1.MachineClass{refers("other", false)}, false, "update secret s: no finalizer (Released)", nil},
 		"unused secret, incomplete list: nothing":                   {object(false, ours), nil, true, "nothing (NotObserved: the list of objects that may refer to it is incomplete); waits for secret/shoot/s: NotObserved: the list of objects that may refer to it is incomplete", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -118,8 +119,8 @@ func TestDecideSecret_Finalizer_WhileAClassRefersToIt(t *testing.T) {
 			d := machine.DecideSecret(machine.SecretObservation{Secret: tc.secret, Classes: tc.classes, Complete: !tc.incomplete}, now)
 			require.NoError(t, decisionLaws(d, now))
 			require.Equal(t, tc.want, d.String())
-			if u, ok := d.Action.(machine.UpdateSecret); ok {
-				require.ElementsMatch(t, tc.finalizers, u.Secret.Finalizers)
+			if secret, ok := objectOf[*corev1.Secret](d.Action); ok {
+				require.ElementsMatch(t, tc.finalizers, secret.Finalizers)
 			}
 			require.Empty(t, cmp.Diff(before, tc.secret))
 		})
@@ -146,7 +147,7 @@ func TestViewClass_Secrets_Problem(t *testing.T) {
 		require.Empty(t, cmp.Diff(tc.want, view), name)
 		require.NotContains(t, fmt.Sprintf("%+v", view), "hidden", name)
 	}
-	text, err := json.Marshal(machine.UpdateSecret{Secret: &corev1.Secret{Data: data}, What: "finalizer"})
+	text, err := json.Marshal(machinist.Update{Object: &corev1.Secret{Data: data}, Changes: []string{"finalizer"}})
 	require.NoError(t, err)
-	require.Equal(t, `"update secret: finalizer"`, string(text))
+	require.Equal(t, `"update secret : finalizer"`, string(text))
 }

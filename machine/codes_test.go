@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/driver"
@@ -97,19 +98,19 @@ func deletionCell(t *testing.T, column int, err error) string {
 	}
 	in.VM = in.VM.After(a, now, 0)
 	d := lawful(t, in, machine.DefaultPolicy())
-	if u, ok := d.Action.(machine.UpdateMachine); ok && column == 4 {
-		in.Machine, prefix = u.Machine, "label+"
+	if m, ok := objectOf[*v1alpha1.Machine](d.Action); ok && statusOf(d.Action) == nil && column == 4 {
+		in.Machine, prefix = m, "label+"
 		d = lawful(t, in, machine.DefaultPolicy())
 	}
 	switch d.String() {
-	case `record phase "Terminating", Delete Processing (Deleting: ` + v1alpha1.GetVMStatus + ")":
-		require.Equal(t, "old", d.Action.(machine.UpdateStatus).Machine.Status.LastKnownState)
+	case `update status of machine m: phase "Terminating", Delete Processing (Deleting: ` + v1alpha1.GetVMStatus + ")":
+		require.Equal(t, "old", written(d.Action).Status.LastKnownState)
 		return prefix + "on"
-	case "update machine: no finalizer (Released)":
-		require.Equal(t, "old", d.Action.(machine.UpdateMachine).Machine.Status.LastKnownState, "DM-33: it is kept")
+	case "update machine m: no finalizer (Released)":
+		require.Equal(t, "old", written(d.Action).Status.LastKnownState, "DM-33: it is kept")
 		return "gone"
 	}
-	in.Machine = d.Action.(machine.UpdateStatus).Machine
+	in.Machine = written(d.Action)
 	s := in.Machine.Status
 	require.Equal(t, v1alpha1.LastOperation{
 		Type: v1alpha1.MachineOperationDelete, State: v1alpha1.MachineStateFailed, Description: fmt.Sprintf(want, err), LastUpdateTime: s.LastOperation.LastUpdateTime,
@@ -154,12 +155,13 @@ func cellOf(t *testing.T, in machine.Observation) (string, *v1alpha1.Machine) {
 		d := lawful(t, in, machine.DefaultPolicy())
 		wait := time.Duration(0)
 		switch a := d.Action.(type) {
-		case machine.UpdateMachine:
-			did, in.Machine = append(did, "label"), a.Machine
-			continue
-		case machine.UpdateStatus:
-			did, in.Machine = append(did, string(a.Machine.Status.CurrentStatus.Phase)), a.Machine
-			if a.Machine.Status.CurrentStatus.Phase != v1alpha1.MachinePending {
+		case machinist.Update:
+			if in.Machine = written(a); a.Subresource == "" {
+				did = append(did, "label")
+				continue
+			}
+			did = append(did, string(in.Machine.Status.CurrentStatus.Phase))
+			if in.Machine.Status.CurrentStatus.Phase != v1alpha1.MachinePending {
 				continue
 			}
 		case machine.CallDriver:
@@ -275,7 +277,7 @@ func TestCodes_RepeatedFailures_WaitsGrow(t *testing.T) {
 			for at := now; len(waits) < 6; {
 				in.VM = in.VM.After(machine.CallResult{Operation: op, Err: status.Error(code, "no")}, at, 0)
 				d := machine.Decide(in, p, at)
-				if carriedOut(&in, d.Action, at) {
+				if carriedOut(&in, d.Action) {
 					d = machine.Decide(in, p, at)
 				}
 				require.Nil(t, d.Action, "%s %s", op, code)
@@ -300,7 +302,7 @@ func wait(err error, times int, chance float64) time.Duration {
 	for range times {
 		in.VM = in.VM.After(machine.CallResult{Operation: driver.OpCreateMachine, Err: err}, now, chance)
 	}
-	in.Machine = machine.Decide(in, machine.Policy{}, now).Action.(machine.UpdateStatus).Machine
+	in.Machine = written(machine.Decide(in, machine.Policy{}, now).Action)
 	return machine.Decide(in, machine.Policy{}, now).NextCheck.Sub(now)
 }
 
@@ -358,7 +360,7 @@ func TestCall_NilResponse_IsIncomplete(t *testing.T) {
 		in.VM = in.VM.After(a, now, 0)
 		d := lawful(t, in, machine.DefaultPolicy())
 		require.Equal(t, machine.ReasonProviderFailed, d.Reason)
-		require.Equal(t, "Internal", d.Action.(machine.UpdateStatus).Machine.Status.LastOperation.ErrorCode)
+		require.Equal(t, "Internal", written(d.Action).Status.LastOperation.ErrorCode)
 	}
 }
 

@@ -12,16 +12,17 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // creation returns the next step until the VM of a machine is initialized.
 func (l *logic) creation() Decision {
 	if errs := Validate(l.m); len(errs) > 0 {
-		return l.recordInvalid(ReasonInvalid, fieldErrors(errs))
+		return l.recordInvalid(reasonInvalid, fieldErrors(errs))
 	}
 	if c := l.in.Class; c.Class == nil && !c.Looked {
-		return hold(machinist.Hold{Subject: l.classSubject(), Reason: ReasonClassMissing, Message: "the class was not read", Until: l.now.Add(recheckAfter)})
+		return hold(machinist.Hold{Subject: l.classSubject(), Reason: reasonClassMissing, Message: "the class was not read", Until: l.now.Add(recheckAfter)})
 	}
 	if d, ok := l.classUnusable(); ok {
 		return d
@@ -34,18 +35,18 @@ func (l *logic) creation() Decision {
 
 // waitForReplacement waits until the MachineSet replaces a Failed machine.
 func (l *logic) waitForReplacement() Decision {
-	return hold(machinist.Hold{Subject: "machine/" + l.m.Name, Reason: ReasonFailed, Message: "waits until its MachineSet replaces it", Until: l.readySoon()})
+	return hold(machinist.Hold{Subject: "machine/" + l.m.Name, Reason: reasonFailed, Message: "waits until its MachineSet replaces it", Until: l.readySoon()})
 }
 
 // failCreation fails a machine at the end of the creation timeout, if a permit allows.
 func (l *logic) failCreation(errorCode string) Decision {
-	if d, waits := l.takePermit(ReasonCreationTimeout, 0); waits {
+	if d, waits := l.takePermit(reasonCreationTimeout, 0); waits {
 		return d
 	}
 	op := l.operation(cmp.Or(l.m.Status.LastOperation.Type, v1alpha1.MachineOperationCreate), v1alpha1.MachineStateFailed,
 		fmt.Sprintf("Machine %s failed to join the cluster in %s.", l.m.Name, l.p.CreationTimeout))
 	op.ErrorCode = errorCode
-	return l.move(ReasonCreationTimeout, op)
+	return l.move(reasonCreationTimeout, op)
 }
 
 // lastErrorCode returns the error code of the last failed call, recorded or not.
@@ -66,24 +67,24 @@ func (l *logic) ensureVM() Decision {
 	}
 	named := l.m.Spec.ProviderID != "" || vm.ProviderID != ""
 	switch vm.Presence {
-	case Absent:
+	case absent:
 		if !named {
 			return l.createVM()
 		}
-	case Uninitialized, Present:
+	case uninitialized, present:
 		if !named {
 			return l.incompleteResponse()
 		}
 	default:
-		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, ReasonLookFirst, "")
+		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, "")
 	}
 	if other := l.betterClaim("", vm.Named.ProviderID); other != nil {
 		return l.nameTaken(other)
 	}
 	if m, changed := l.withIdentity(); changed {
-		return l.do(UpdateMachine{Machine: m, What: "provider ID " + m.Spec.ProviderID}, ReasonVMKnown, "")
+		return l.write(m, "provider ID "+m.Spec.ProviderID, reasonVMKnown)
 	}
-	if vm.Presence != Absent && l.m.Labels[v1alpha1.NodeLabelKey] == "" && vm.NodeName == "" && !l.in.Node.NoTarget {
+	if vm.Presence != absent && l.m.Labels[v1alpha1.NodeLabelKey] == "" && vm.NodeName == "" && !l.in.Node.NoTarget {
 		return l.incompleteResponse()
 	}
 	return l.initializeVM()
@@ -101,13 +102,13 @@ func (l *logic) initializeVM() Decision {
 	if p, _ := l.nodeProof(); !l.in.Node.NoTarget && p == foreign {
 		return l.staleNode()
 	}
-	reason := ReasonVMUninitialized
+	reason := reasonVMUninitialized
 	switch vm := l.in.VM; {
-	case vm.Presence == Uninitialized:
-	case vm.Initialized, vm.Presence == Present && l.expired():
+	case vm.Presence == uninitialized:
+	case vm.Initialized, vm.Presence == present && l.expired():
 		return l.recordVM()
 	case l.vanished():
-		reason = ReasonVMVanished
+		reason = reasonVMVanished
 	}
 	return l.do(CallDriver{Operation: driver.OpInitializeMachine, LastKnownState: l.in.VM.LastKnownState}, reason, "")
 }
@@ -125,20 +126,20 @@ func (l *logic) recordVM() Decision {
 		op = l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateSuccessful, v1alpha1.CreatedMachine)
 	}
 	op.Description += l.vanishedText()
-	d := l.move(ReasonVMCreated, op, stating(l.acceptedRequest(ReasonVMCreated)), func(s *v1alpha1.MachineStatus) {
+	d := l.move(reasonVMCreated, op, stating(l.acceptedRequest(reasonVMCreated)), func(s *v1alpha1.MachineStatus) {
 		if l.in.Node.NoTarget {
 			stating(nil)(s) // no timeout follows
 			s.Addresses = mergeAddresses(s.Addresses, l.in.VM.Addresses)
 			if name := l.in.VM.NodeName; name != "" {
 				s.Addresses = mergeAddresses(s.Addresses, []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}})
 			}
-			if conditionOf(s.Conditions, corev1.NodeReady) == nil { // there is no Node that has one
-				s.Conditions = append(s.Conditions, condition(corev1.NodeReady, corev1.ConditionTrue, string(ReasonVMCreated), v1alpha1.CreatedMachine, l.now))
+			if facts.ConditionOf(s.Conditions, corev1.NodeReady) == nil { // there is no Node that has one
+				s.Conditions = append(s.Conditions, facts.Condition(corev1.NodeReady, corev1.ConditionTrue, string(reasonVMCreated), v1alpha1.CreatedMachine, l.now))
 			}
 		}
 	})
 	if l.vanished() {
-		d.Reason = ReasonVMVanished
+		d.Reason = reasonVMVanished
 	}
 	return d
 }
@@ -150,7 +151,7 @@ func (l *logic) addFinalizer() Decision {
 	if m.Annotations[v1alpha1.MachinePriority] == "" {
 		m.Annotations = withKey(m.Annotations, v1alpha1.MachinePriority, fmt.Sprint(v1alpha1.DefaultMachinePriority))
 	}
-	return l.do(UpdateMachine{Machine: m, What: "finalizer"}, ReasonNew, "")
+	return l.write(m, "finalizer", reasonNew)
 }
 
 // classUnusable returns the decision for a class with which no VM can be created. It returns false
@@ -159,16 +160,16 @@ func (l *logic) classUnusable() (Decision, bool) {
 	c := l.in.Class
 	switch {
 	case c.Class == nil:
-		return l.recordInvalid(ReasonClassMissing, l.unusable()), true
+		return l.recordInvalid(reasonClassMissing, l.unusable()), true
 	case l.unusable() != "":
-		return l.recordInvalid(ReasonClassUnusable, l.unusable()), true
+		return l.recordInvalid(reasonClassUnusable, l.unusable()), true
 	case hasFinalizer(c.Class, v1alpha1.MCMFinalizerName):
 		return Decision{}, false
 	case l.expired(), !c.Class.DeletionTimestamp.IsZero(), l.blocked():
-		return l.recordInvalid(ReasonClassUnusable, fmt.Sprintf("machine class %q has no finalizer", c.Class.Name)), true
+		return l.recordInvalid(reasonClassUnusable, fmt.Sprintf("machine class %q has no finalizer", c.Class.Name)), true
 	}
 	return l.holdToJoin(machinist.Hold{
-		Subject: l.classSubject(), Reason: ReasonClassUnusable, Message: "waits for its finalizer", Until: l.now.Add(recheckAfter),
+		Subject: l.classSubject(), Reason: reasonClassUnusable, Message: "waits for its finalizer", Until: l.now.Add(recheckAfter),
 	}), true
 }
 
@@ -185,13 +186,13 @@ func (l *logic) classSubject() string {
 func (l *logic) recordInvalid(r machinist.Reason, message string) Decision {
 	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, message)
 	request := l.refusedRequest(r, message)
-	if to, moves := l.next(ReasonInvalid); moves && to != l.phase() || !sameOperation(op, l.m.Status.LastOperation) || !l.stated(request) {
-		d := l.move(ReasonInvalid, op, stating(request))
+	if to, moves := l.next(reasonInvalid); moves && to != l.phase() || !sameOperation(op, l.m.Status.LastOperation) || !l.stated(request) {
+		d := l.move(reasonInvalid, op, stating(request))
 		d.Reason = r
 		return d
 	}
 	subject := "machine/" + l.m.Name
-	if r != ReasonInvalid {
+	if r != reasonInvalid {
 		subject = l.classSubject()
 	}
 	return l.holdToJoin(machinist.Hold{Subject: subject, Reason: r, Message: message, Until: l.now.Add(time.Minute)})
@@ -211,7 +212,7 @@ func (l *logic) creationFailed(f CallFailure) (Decision, bool) {
 	op.ErrorCode = f.Code.String()
 	phase := l.phase()
 	if !sameOperation(op, l.m.Status.LastOperation) || phase != v1alpha1.MachineCrashLoopBackOff || l.newState() || !l.stated(request) {
-		return l.move(ReasonProviderFailed, op, stating(request)), true
+		return l.move(reasonProviderFailed, op, stating(request)), true
 	}
 	d, waiting := l.backOff(f)
 	if waiting && !l.expired() {
@@ -240,9 +241,9 @@ func (l *logic) backOff(f CallFailure) (Decision, bool) {
 
 // hold returns the hold of a failed call until a time.
 func (f CallFailure) hold(until time.Time) machinist.Hold {
-	h := machinist.Hold{Subject: "provider", Reason: ReasonProviderFailed, Message: f.Message, Until: until}
+	h := machinist.Hold{Subject: "provider", Reason: reasonProviderFailed, Message: f.Message, Until: until}
 	if f.Abandoned != "" {
-		h.Reason = ReasonCallAbandoned
+		h.Reason = reasonCallAbandoned
 	}
 	return h
 }
@@ -258,7 +259,7 @@ func creationFailureText(f CallFailure) string {
 // recorded, and the VM is looked up again later.
 func (l *logic) incompleteResponse() Decision {
 	if l.in.VM.Failure.Code != codes.OK { // a later call failed, which was told, and its time is over
-		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, ReasonLookFirst, "")
+		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, "")
 	}
 	d, waiting := l.creationFailed(CallFailure{
 		Operation: driver.OpGetMachineStatus, Code: codes.Internal, At: l.in.VM.SeenAt, Attempts: 1,
@@ -267,7 +268,7 @@ func (l *logic) incompleteResponse() Decision {
 	if waiting {
 		return d
 	}
-	return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, ReasonLookFirst, "")
+	return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, "")
 }
 
 // withIdentity returns the machine with the identity of its VM, and whether that changes the

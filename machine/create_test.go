@@ -41,29 +41,29 @@ var found = vm(machine.VMView{Presence: machine.Present, ProviderID: "simulated:
 var crashed = []change{phase(v1alpha1.MachineCrashLoopBackOff), operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, createFailed, "ResourceExhausted")}
 
 func TestCreation_EachStep_Decision(t *testing.T) {
-	pending := `record phase "Pending", Create Processing (VMCreated: Creating machine on cloud provider)`
+	pending := `update status of machine m: phase "Pending", Create Processing (VMCreated: Creating machine on cloud provider)`
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"new: finalizer":                                                 {after(unguarded), "update machine: finalizer (New)"},
+		"new: finalizer":                                                 {after(unguarded), "update machine m: finalizer (New)"},
 		"intent recorded: looks for the VM":                              {after(intended), "look for the VM (LookFirst)"},
 		"Pending without provider ID: looks for the VM":                  {after(intended, phase(v1alpha1.MachinePending)), "look for the VM (LookFirst)"},
-		"VM found: records the provider ID first (M-1)":                  {after(intended, seen(machine.Uninitialized)), "update machine: provider ID simulated:///1 (VMKnown)"},
-		"VM not listed: records the provider ID first":                   {after(intended, seen(machine.Absent)), "update machine: provider ID simulated:///1 (VMKnown)"},
+		"VM found: records the provider ID first (M-1)":                  {after(intended, seen(machine.Uninitialized)), "update machine m: provider ID simulated:///1 (VMKnown)"},
+		"VM not listed: records the provider ID first":                   {after(intended, seen(machine.Absent)), "update machine m: provider ID simulated:///1 (VMKnown)"},
 		"VM not listed: is initialized (DM-40, DM-49)":                   {after(intended, withID, seen(machine.Absent)), "initialize the VM (VMVanished)"},
 		"VM found: is initialized (DM-40)":                               {after(intended, withID, found), "initialize the VM (VMUninitialized)"},
 		"VM exists after the creation timeout: Pending":                  {after(intended, old, withID, seen(machine.Present)), pending},
 		"Failed: no second creation (DM-02)":                             {after(intended, phase(v1alpha1.MachineFailed), vm(machine.VMView{Presence: machine.Absent})), "nothing (Failed: waits until its MachineSet replaces it); waits for machine/m: Failed: waits until its MachineSet replaces it"},
-		"creation timeout: Failed":                                       {after(intended, old), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
-		"creation timeout, class never existed: not Failed":              {after(old, noClass), `record phase "", Create Failed (ClassMissing: machine class "small" does not exist)`},
-		"response without provider ID: a failure":                        {after(intended, vm(machine.VMView{Presence: machine.Present, NodeName: "n", SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + incomplete + ")"},
-		"response without node name: a failure after the ID is recorded": {after(intended, withID, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Presence: machine.Present, ProviderID: "simulated:///1", SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + unnamed + ")"},
-		"no target cluster: no node name is needed":                      {after(intended, withID, noTarget, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Presence: machine.Present, ProviderID: "simulated:///1", Initialized: true})), `record phase "Available", Create Successful (VMCreated: Created machine on cloud provider)`},
+		"creation timeout: Failed":                                       {after(intended, old), `update status of machine m: phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
+		"creation timeout, class never existed: not Failed":              {after(old, noClass), `update status of machine m: phase "", Create Failed (ClassMissing: machine class "small" does not exist)`},
+		"response without provider ID: a failure":                        {after(intended, vm(machine.VMView{Presence: machine.Present, NodeName: "n", SeenAt: now})), `update status of machine m: phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + incomplete + ")"},
+		"response without node name: a failure after the ID is recorded": {after(intended, withID, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Presence: machine.Present, ProviderID: "simulated:///1", SeenAt: now})), `update status of machine m: phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + unnamed + ")"},
+		"no target cluster: no node name is needed":                      {after(intended, withID, noTarget, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Presence: machine.Present, ProviderID: "simulated:///1", Initialized: true})), `update status of machine m: phase "Available", Create Successful (VMCreated: Created machine on cloud provider)`},
 		"class not read: waits":                                          {after(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: the class was not read); waits for machineclass/small: ClassMissing: the class was not read"},
-		"class without finalizer, creation timeout: waits":               {after(withID, old, func(in *machine.Observation) { in.Class.Class.Finalizers = nil }), `record phase "CrashLoopBackOff", Create Failed (ClassUnusable: machine class "small" has no finalizer)`},
-		"class missing: is recorded (DM-47)":                             {after(noClass), `record phase "", Create Failed (ClassMissing: machine class "small" does not exist)`},
-		"class missing: the intent is kept (M-1)":                        {after(intended, noClass), `record phase "CrashLoopBackOff", Create Failed (ClassMissing: machine class "small" does not exist)`},
+		"class without finalizer, creation timeout: waits":               {after(withID, old, func(in *machine.Observation) { in.Class.Class.Finalizers = nil }), `update status of machine m: phase "CrashLoopBackOff", Create Failed (ClassUnusable: machine class "small" has no finalizer)`},
+		"class missing: is recorded (DM-47)":                             {after(noClass), `update status of machine m: phase "", Create Failed (ClassMissing: machine class "small" does not exist)`},
+		"class missing: the intent is kept (M-1)":                        {after(intended, noClass), `update status of machine m: phase "CrashLoopBackOff", Create Failed (ClassMissing: machine class "small" does not exist)`},
 		"class missing and recorded: waits":                              {after(noClass, requested(corev1.ConditionFalse, machine.ReasonClassMissing), operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, `machine class "small" does not exist`, "")), `nothing (ClassMissing: machine class "small" does not exist); waits for machineclass/small: ClassMissing: machine class "small" does not exist`},
-		"class missing, creation timeout: waits":                         {after(noClass, old, withID), `record phase "CrashLoopBackOff", Create Failed (ClassMissing: machine class "small" does not exist)`},
-		"never requested, no VM: the intent is recorded":                 {after(vm(machine.VMView{Presence: machine.Absent})), `record phase "", Create Processing (NoVM: Creating machine on cloud provider)`},
+		"class missing, creation timeout: waits":                         {after(noClass, old, withID), `update status of machine m: phase "CrashLoopBackOff", Create Failed (ClassMissing: machine class "small" does not exist)`},
+		"never requested, no VM: the intent is recorded":                 {after(vm(machine.VMView{Presence: machine.Absent})), `update status of machine m: phase "", Create Processing (NoVM: Creating machine on cloud provider)`},
 	})
 }
 
@@ -80,12 +80,12 @@ func TestLastKnownState_EachCall_IsStored(t *testing.T) {
 		"with a failed deletion": after(withID, leaving, phase(v1alpha1.MachineTerminating), deletion,
 			failure(driver.OpDeleteMachine, codes.Internal, time.Second, machine.NotLooked), state),
 	} {
-		u, ok := lawful(t, in, machine.DefaultPolicy()).Action.(machine.UpdateStatus)
-		require.True(t, ok, name)
-		require.Equal(t, "step 2", u.Machine.Status.LastKnownState, name)
-		in.Machine = u.Machine
-		u, ok = machine.Decide(in, machine.DefaultPolicy(), now).Action.(machine.UpdateStatus)
-		require.False(t, ok && u.Machine.Status.LastKnownState == "", "%s: it is kept", name)
+		m := statusOf(lawful(t, in, machine.DefaultPolicy()).Action)
+		require.NotNil(t, m, name)
+		require.Equal(t, "step 2", m.Status.LastKnownState, name)
+		in.Machine = m
+		m = statusOf(machine.Decide(in, machine.DefaultPolicy(), now).Action)
+		require.False(t, m != nil && m.Status.LastKnownState == "", "%s: it is kept", name)
 	}
 	call := lawful(t, after(intended, withID, seen(machine.Uninitialized), state), machine.DefaultPolicy()).Action
 	require.Equal(t, machine.CallDriver{Operation: driver.OpInitializeMachine, LastKnownState: "step 2"}, call, "the next request has it")
@@ -93,8 +93,7 @@ func TestLastKnownState_EachCall_IsStored(t *testing.T) {
 	in := after(append(crashed, same)...)
 	in.Machine.Status.LastKnownState = "step 1"
 	in.VM.Failure.Message = "another"
-	u := lawful(t, in, machine.DefaultPolicy()).Action.(machine.UpdateStatus)
-	require.Equal(t, "step 1", u.Machine.Status.LastKnownState, "an empty text keeps the old one")
+	require.Equal(t, "step 1", written(lawful(t, in, machine.DefaultPolicy()).Action).Status.LastKnownState, "an empty text keeps the old one")
 }
 
 // TestCreation_ExistingVM_IsAdopted asserts that a VM whose creation had no response is found,
@@ -120,13 +119,13 @@ func TestDecide_NoTargetCluster_NoNodeActions(t *testing.T) {
 	nameless := vm(machine.VMView{Presence: machine.Uninitialized, ProviderID: "simulated:///1"})
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"bootstrap token: none, the placeholder stays": {after(intended, needsToken, noTarget, absent), "create the VM (NoVM)"},
-		"node name: may be empty":                      {after(intended, noTarget, nameless), "update machine: provider ID simulated:///1 (VMKnown)"},
-		"provider ID: required":                        {after(intended, noTarget, vm(machine.VMView{Presence: machine.Present, SeenAt: now})), `record phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - the response is incomplete: provider ID "", node name "")`},
+		"node name: may be empty":                      {after(intended, noTarget, nameless), "update machine m: provider ID simulated:///1 (VMKnown)"},
+		"provider ID: required":                        {after(intended, noTarget, vm(machine.VMView{Presence: machine.Present, SeenAt: now})), `update status of machine m: phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - the response is incomplete: provider ID "", node name "")`},
 		"creation timeout: none in phase Available":    {living(v1alpha1.MachineAvailable, noTarget, old), "nothing (Available)"},
 		"label node: ignored (DM-46)":                  {living(v1alpha1.MachineAvailable, noTarget, labeled), "nothing (Available)"},
 		"observed Node: ignored":                       {living(v1alpha1.MachineAvailable, sick, func(in *machine.Observation) { in.Node.NoTarget = true }, labeled), "nothing (Available)"},
 		"deletion: VM without a drain":                 {living(v1alpha1.MachineTerminating, noTarget, leaving), "delete the VM (Drained)"},
-		"deletion: ends with the VM":                   {living(v1alpha1.MachineTerminating, noTarget, leaving, vm(machine.VMView{}.After(machine.CallResult{Operation: driver.OpDeleteMachine}, now, 0))), "update machine: no finalizer (Released)"},
+		"deletion: ends with the VM":                   {living(v1alpha1.MachineTerminating, noTarget, leaving, vm(machine.VMView{}.After(machine.CallResult{Operation: driver.OpDeleteMachine}, now, 0))), "update machine m: no finalizer (Released)"},
 	})
 }
 
@@ -139,7 +138,7 @@ func TestStatus_NoTargetCluster_AddressesAndReadyRecorded(t *testing.T) {
 	in.VM = in.VM.After(machine.CallResult{Operation: driver.OpCreateMachine, ProviderID: "simulated:///1", NodeName: "n", Addresses: address("10.0.0.2")}, now, 0)
 	in.VM = in.VM.After(machine.CallResult{Operation: driver.OpInitializeMachine, Addresses: append(address("10.0.0.2"), address("10.0.0.1")...)}, now, 0)
 	want := slices.Concat([]corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "n"}}, address("10.0.0.1"), address("10.0.0.2"), address("10.0.0.9"))
-	alone := lawful(t, in, machine.DefaultPolicy()).Action.(machine.UpdateStatus).Machine
+	alone := written(lawful(t, in, machine.DefaultPolicy()).Action)
 	require.Equal(t, want, alone.Status.Addresses)
 	require.Len(t, alone.Status.Conditions, 1, "Ready, for kubectl wait")
 	require.Equal(t, corev1.NodeReady, alone.Status.Conditions[0].Type)
@@ -147,7 +146,7 @@ func TestStatus_NoTargetCluster_AddressesAndReadyRecorded(t *testing.T) {
 	require.Equal(t, "VMCreated", alone.Status.Conditions[0].Reason)
 	in.Node = machine.NodeView{Looked: true, AsOf: now}
 	in.Machine.Labels = map[string]string{v1alpha1.NodeLabelKey: "n"}
-	m := lawful(t, in, machine.DefaultPolicy()).Action.(machine.UpdateStatus).Machine
+	m := written(lawful(t, in, machine.DefaultPolicy()).Action)
 	require.Equal(t, address("10.0.0.9"), m.Status.Addresses, "with a target cluster: the addresses of the Node")
 	require.Empty(t, m.Status.Conditions, "with a target cluster: the conditions of the Node")
 }
@@ -160,13 +159,13 @@ func TestProviderID_Lost_IsFoundAgain(t *testing.T) {
 	waits := "nothing (NotObserved: its provider ID is not known); waits for machine/m: NotObserved: its provider ID is not known"
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"looks for the VM":                               {runs(), "look for the VM (LookFirst)"},
-		"VM found: records the ID again":                 {runs(seen(machine.Present)), "update machine: provider ID simulated:///1 (VMKnown)"},
+		"VM found: records the ID again":                 {runs(seen(machine.Present)), "update machine m: provider ID simulated:///1 (VMKnown)"},
 		"VM not found: none is created":                  {runs(vm(machine.VMView{Presence: machine.Absent, SeenAt: now})), waits},
 		"VM not found, intent recorded: none is created": {runs(intended, vm(machine.VMView{Presence: machine.Absent, SeenAt: now})), waits},
 		"provider fails: the machine does not fail":      {runs(failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked)), waits},
 		"Node gone: Unknown": {
 			after(withID, lost, old, phase(v1alpha1.MachineRunning), vm(machine.VMView{Presence: machine.Absent, SeenAt: now})),
-			`record phase "Unknown", HealthCheck Processing (NodeGone: Node object went missing. Machine m is unhealthy - changing MachinePhase to Unknown)`,
+			`update status of machine m: phase "Unknown", HealthCheck Processing (NodeGone: Node object went missing. Machine m is unhealthy - changing MachinePhase to Unknown)`,
 		},
 		"Failed: waits for its MachineSet": {runs(phase(v1alpha1.MachineFailed)), "nothing (Failed: waits until its MachineSet replaces it); waits for machine/m: Failed: waits until its MachineSet replaces it"},
 	})

@@ -49,7 +49,7 @@ func (l *logic) frozen() Decision {
 
 // deleteMachine deletes the machine because a user has requested it by the Node.
 func (l *logic) deleteMachine() Decision {
-	return l.do(machinist.Delete{Object: l.m}, ReasonDeleting, "")
+	return l.do(machinist.Delete{Object: l.m}, reasonDeleting, "")
 }
 
 // steps returns the decision of the phase of a machine that is not being deleted. It does not write
@@ -58,7 +58,7 @@ func (l *logic) steps() Decision {
 	if l.impossible() {
 		return l.correctPhase()
 	}
-	if leads(l.phase(), ReasonVMCreated) { // one in a later phase has had a VM, also if its provider ID was lost
+	if leads(l.phase(), reasonVMCreated) { // one in a later phase has had a VM, also if its provider ID was lost
 		return l.firstAction(l.preservation, l.creation)
 	}
 	return l.firstAction(l.dropTokens, l.preservation, l.findProviderID, l.watch)

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
@@ -183,8 +184,14 @@ func lawfulOnce(t *testing.T, in machine.Observation, p machine.Policy) machine.
 	d := machine.Decide(in, p, now)
 	require.NoError(t, decisionLaws(d, now))
 	require.Empty(t, cmp.Diff(d, machine.Decide(in, p, now)), "decision differs for the same input")
-	if _, observed := d.Action.(machinist.Delete); !observed { // its object is the observed one
-		scribble(reflect.ValueOf(machine.Decide(in, p, now)))
+	again := machine.Decide(in, p, now)
+	switch a := again.Action.(type) {
+	case machinist.Delete: // its object is the observed one
+	case machinist.Update: // as is that before
+		scribble(reflect.ValueOf(a.Object))
+		clear(a.Changes)
+	default:
+		scribble(reflect.ValueOf(again))
 	}
 	require.Empty(t, cmp.Diff(before, in), "the input was changed")
 	return d
@@ -366,9 +373,9 @@ func laws(in machine.Observation, p machine.Policy, d machine.Decision) error {
 		}
 	}
 	switch d.Action.(type) {
-	case machine.UpdateNode, machine.UpdateNodeCapacity, machine.SetNodeCondition, machine.DrainNode, machine.DeleteAttachments:
-		if why := strange(in); why != "" {
-			return fmt.Errorf("write of a Node that is not that of the machine: %s", why)
+	case machinist.Update, machine.DrainNode, machine.DeleteAttachments:
+		if !isMachine(d.Action) && strange(in) != "" {
+			return fmt.Errorf("write of a Node that is not that of the machine: %s", strange(in))
 		}
 	}
 	blind := !in.Node.Looked && !in.Node.NoTarget
@@ -377,13 +384,8 @@ func laws(in machine.Observation, p machine.Policy, d machine.Decision) error {
 		if err := callLaws(in, a, blind, intent); err != nil {
 			return err
 		}
-	case machine.SetNodeCondition:
-		if deleting && a.Condition.Type != v1alpha1.NodeTerminationCondition {
-			return fmt.Errorf("update or preservation before a deletion")
-		}
-		if !deleting && a.Condition.Type == v1alpha1.NodeTerminationCondition {
-			return fmt.Errorf("deletion step for a machine that is not being deleted")
-		}
+	case machinist.Update:
+		return updateLaws(in, p, a)
 	case machine.DeleteAttachments:
 		if !deleting {
 			return fmt.Errorf("deletion step for a machine that is not being deleted")
@@ -395,15 +397,10 @@ func laws(in machine.Observation, p machine.Policy, d machine.Decision) error {
 		if blind || !machine.Drains(m, in.Node.Node) {
 			return fmt.Errorf("drain of the Node of a machine that is not being deleted")
 		}
-	case machine.UpdateNode:
-		if !guarded || deleting && a.What != "UID of the machine" {
-			return fmt.Errorf("Node written for a machine without finalizer or being deleted")
-		}
-	case machine.UpdateNodeCapacity:
-		if !guarded || deleting {
-			return fmt.Errorf("Node written for a machine without finalizer or being deleted")
-		}
 	case machinist.Delete:
+		if token, ok := a.Object.(*corev1.Secret); ok && machine.TokenOwner(token) == m.UID {
+			return nil
+		}
 		if _, isNode := a.Object.(*corev1.Node); isNode {
 			switch why := strange(in); {
 			case !guarded || why != "":
@@ -416,10 +413,40 @@ func laws(in machine.Observation, p machine.Policy, d machine.Decision) error {
 		if blind || in.Node.Node.DeletionTimestamp.IsZero() && in.Node.Node.Annotations[v1alpha1.TriggerDeletionByMCM] != "true" {
 			return fmt.Errorf("machine deleted without a trigger")
 		}
-	case machine.UpdateMachine:
-		return identityLaws(in, a.Machine)
-	case machine.UpdateStatus:
-		return statusLaws(in, p, a.Machine)
+	}
+	return nil
+}
+
+// updateLaws checks a write of the machine or its Node.
+func updateLaws(in machine.Observation, p machine.Policy, u machinist.Update) error {
+	if m, ok := u.Object.(*v1alpha1.Machine); ok {
+		switch {
+		case !u.Unchanged || u.Before != in.Machine:
+			return fmt.Errorf("write without the observed resource version")
+		case u.Subresource == "":
+			return identityLaws(in, m)
+		default:
+			return statusLaws(in, p, m)
+		}
+	}
+	guarded, deleting := slices.Contains(in.Machine.Finalizers, v1alpha1.MCMFinalizerName), !in.Machine.DeletionTimestamp.IsZero()
+	was, is := in.Node.Node, u.Object.(*corev1.Node)
+	set := changedConditions(u)
+	switch terminating := slices.ContainsFunc(set, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.NodeTerminationCondition }); {
+	case u.Before != was:
+		return fmt.Errorf("write of a Node that was not observed")
+	case !guarded:
+		return fmt.Errorf("Node written for a machine without finalizer")
+	case deleting && !terminating && u.Changes[0] != "UID of the machine":
+		return fmt.Errorf("update or preservation before a deletion")
+	case !deleting && terminating:
+		return fmt.Errorf("deletion step for a machine that is not being deleted")
+	case u.Subresource == "" && len(set) > 0, u.Subresource != "" && !equality.Semantic.DeepEqual(was.Spec, is.Spec):
+		return fmt.Errorf("write of fields that are not in the subresource")
+	}
+	updates := slices.ContainsFunc(set, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.NodeInPlaceUpdate })
+	if replaces := !equality.Semantic.DeepEqual(was.Spec.Taints, is.Spec.Taints); u.Unchanged != (replaces || updates) {
+		return fmt.Errorf("the Node has to be unchanged: %v, taints: %v, condition of an update: %v", u.Unchanged, replaces, updates)
 	}
 	return nil
 }
@@ -623,10 +650,14 @@ func TestDecide_IncompleteView_NothingDestructive(t *testing.T) {
 		}
 		in.Node.Looked, in.Node.Unanswered = false, false
 		switch a := machine.Decide(in, p, now).Action.(type) {
-		case nil, machine.DeleteToken, machinist.Refresh:
-		case machine.UpdateMachine: // its VM was never requested, so that there is no Node
-			require.Empty(t, a.Machine.Finalizers, "seed %d", seed)
-			require.Empty(t, a.Machine.Spec.ProviderID+a.Machine.Labels[v1alpha1.NodeLabelKey]+in.VM.ProviderID, "seed %d", seed)
+		case nil, machinist.Refresh:
+		case machinist.Delete:
+			require.IsType(t, &corev1.Secret{}, a.Object, "seed %d", seed)
+		case machinist.Update: // its VM was never requested, so that there is no Node
+			m := written(a)
+			require.Empty(t, a.Subresource)
+			require.Empty(t, m.Finalizers, "seed %d", seed)
+			require.Empty(t, m.Spec.ProviderID+m.Labels[v1alpha1.NodeLabelKey]+in.VM.ProviderID, "seed %d", seed)
 			unusable := in.Class.Class == nil || in.Class.Problem != "" || in.Class.Class.NodeTemplate != nil || len(machine.Validate(in.Machine)) > 0
 			require.True(t, in.Class.Looked && unusable, "seed %d", seed)
 		default:

@@ -3,7 +3,12 @@
 package machine
 
 import (
+	"encoding/json"
+	"reflect"
+	"strings"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/line"
@@ -14,9 +19,9 @@ import (
 type Decision struct {
 	// Action is the one next effect, or nil. The caller carries it out, observes its result, and
 	// decides again at once. Each action may be repeated and may be lost. The actions are
-	// [machinist.Delete] of the machine or its Node, [machinist.Refresh] of the Node, and the types
-	// of this package. Before the deletion of a Node, the caller removes its finalizer with
-	// [ReleaseNode].
+	// [machinist.Update] of the machine or its Node, [machinist.Delete] of these or of a bootstrap
+	// token, [machinist.Refresh] of the Node, and the types of this package. Before the deletion of a
+	// Node, the caller removes its finalizer with [ReleaseNode].
 	Action machinist.Action
 	// Reason is why.
 	Reason machinist.Reason
@@ -38,107 +43,176 @@ func (d Decision) String() string {
 	return line.Decision(actions, d.Reason, d.Message, d.Holds)
 }
 
-// The reasons of decisions and holds.
+// The reasons of decisions and holds on which callers branch. The page docs/machine.md has all of them.
 const (
 	// ReasonNotObserved means that the object, or something that the step depends on, was not read.
 	ReasonNotObserved machinist.Reason = "NotObserved"
 	// ReasonFrozen means that an API server does not answer: see [Observation.Freeze].
 	ReasonFrozen machinist.Reason = "Frozen"
-	// ReasonNew means that the machine has no finalizer yet.
-	ReasonNew machinist.Reason = "New"
-	// ReasonInvalid means that fields of the object are invalid.
-	ReasonInvalid machinist.Reason = "Invalid"
-	// ReasonClassMissing means that the class does not exist, or was not read.
-	ReasonClassMissing machinist.Reason = "ClassMissing"
-	// ReasonClassUnusable means that the class or its secrets are invalid, or that its finalizer is
-	// missing.
-	ReasonClassUnusable machinist.Reason = "ClassUnusable"
-	// ReasonLookFirst means that the VM or the Node is read before the next step.
-	ReasonLookFirst machinist.Reason = "LookFirst"
-	// ReasonNoVM means that there is no VM.
-	ReasonNoVM machinist.Reason = "NoVM"
-	// ReasonVMKnown means that the identity of the VM is known and is recorded.
-	ReasonVMKnown machinist.Reason = "VMKnown"
-	// ReasonProviderIDShared means that another machine has the same provider ID, or that this is
-	// not known.
-	ReasonProviderIDShared machinist.Reason = "ProviderIDShared"
-	// ReasonVMUninitialized means that the VM is not initialized.
-	ReasonVMUninitialized machinist.Reason = "VMUninitialized"
-	// ReasonVMCreated means that the VM exists and its Node has to join.
-	ReasonVMCreated machinist.Reason = "VMCreated"
-	// ReasonStaleNode means that the Node with the name of the VM is that of another VM.
-	ReasonStaleNode machinist.Reason = "StaleNode"
-	// ReasonNodeUnproven means that the Node which the machine names is not that of the machine, or
-	// that the provider has not confirmed it yet.
-	ReasonNodeUnproven machinist.Reason = "NodeUnproven"
-	// ReasonToken means that a bootstrap token is needed, or is no longer needed.
-	ReasonToken machinist.Reason = "BootstrapToken"
-	// ReasonStatusInvalid means that the status of the machine is impossible and is corrected.
-	ReasonStatusInvalid machinist.Reason = "StatusInvalid"
-	// ReasonPartlyIgnored means that a part of the node template, or the name of the Node, is
-	// invalid and is ignored.
-	ReasonPartlyIgnored machinist.Reason = "PartlyIgnored"
-	// ReasonPreserved means that the machine is preserved.
-	ReasonPreserved machinist.Reason = "Preserved"
-	// ReasonPreservationStopped means that the machine is no longer preserved.
-	ReasonPreservationStopped machinist.Reason = "PreservationStopped"
-	// ReasonInPlaceUpdate means that the Node takes part in an in-place update.
-	ReasonInPlaceUpdate machinist.Reason = "InPlaceUpdate"
-	// ReasonUpdateSucceeded means that the label of the Node says that it is updated.
-	ReasonUpdateSucceeded machinist.Reason = "UpdateSucceeded"
-	// ReasonUpdateFailed means that the label of the Node says that its update has failed.
-	ReasonUpdateFailed machinist.Reason = "UpdateFailed"
-	// ReasonUpdateTimeout means that the in-place update took too long.
-	ReasonUpdateTimeout machinist.Reason = "UpdateTimeout"
-	// ReasonDetaching means that volumes are attached to the Node.
-	ReasonDetaching machinist.Reason = "Detaching"
-	// ReasonPermit means that a permit to replace the machine is taken or returned.
-	ReasonPermit machinist.Reason = "Permit"
-	// ReasonVMVanished means that the provider does not find a VM that it had.
-	ReasonVMVanished machinist.Reason = "VMVanished"
-	// ReasonVMNotSettled means that the provider has no VM, and may not list a new VM yet.
-	ReasonVMNotSettled machinist.Reason = "VMNotSettled"
-	// ReasonProviderFailed means that a driver call failed and is retried later.
-	ReasonProviderFailed machinist.Reason = "ProviderFailed"
-	// ReasonCallAbandoned means that a driver call for the machine has not ended although its time is
-	// over. No other call is made for the machine until it ends.
-	ReasonCallAbandoned machinist.Reason = "CallAbandoned"
-	// ReasonCreationTimeout means that the Node of the machine took too long to join.
-	ReasonCreationTimeout machinist.Reason = "CreationTimeout"
-	// ReasonWaitingForNode means that the Node has not joined yet.
-	ReasonWaitingForNode machinist.Reason = "WaitingForNode"
-	// ReasonTargetUnreachable means that the API server of the Nodes does not answer.
-	ReasonTargetUnreachable machinist.Reason = "TargetUnreachable"
-	// ReasonNodeOutOfSync means that the Node differs from the template of the machine.
-	ReasonNodeOutOfSync machinist.Reason = "NodeOutOfSync"
-	// ReasonNodeReady means that the Node is healthy.
-	ReasonNodeReady machinist.Reason = "NodeReady"
-	// ReasonNodeUnhealthy means that the Node is unhealthy.
-	ReasonNodeUnhealthy machinist.Reason = "NodeUnhealthy"
-	// ReasonNodeGone means that the Node does not exist.
-	ReasonNodeGone machinist.Reason = "NodeGone"
-	// ReasonCriticalComponents means that critical components of the Node are not ready.
-	ReasonCriticalComponents machinist.Reason = "CriticalComponentsNotReady"
-	// ReasonConditionsChanged means that the conditions of the Node have changed and are copied.
-	ReasonConditionsChanged machinist.Reason = "ConditionsChanged"
-	// ReasonHealthTimeout means that the machine was unhealthy for too long.
-	ReasonHealthTimeout machinist.Reason = "HealthTimeout"
-	// ReasonReplacementLimit means that too many machines of the group are being replaced.
-	ReasonReplacementLimit machinist.Reason = "ReplacementLimit"
-	// ReasonFailed means that the machine waits for its MachineSet to replace it.
-	ReasonFailed machinist.Reason = "Failed"
-	// ReasonAvailable means that the VM exists, and that there is no target cluster.
-	ReasonAvailable machinist.Reason = "Available"
-	// ReasonDeleting means that the machine or its Node is being deleted.
-	ReasonDeleting machinist.Reason = "Deleting"
-	// ReasonDraining means that the Node is being drained.
-	ReasonDraining machinist.Reason = "Draining"
-	// ReasonDrained means that the drain has ended.
-	ReasonDrained machinist.Reason = "Drained"
-	// ReasonVMGone means that the VM is deleted.
-	ReasonVMGone machinist.Reason = "VMGone"
-	// ReasonReleased means that the object is not needed, and its finalizer is removed.
-	ReasonReleased machinist.Reason = "Released"
-	// ReasonReferenced means that another object refers to the object.
-	ReasonReferenced machinist.Reason = "Referenced"
 )
+
+// The other reasons of decisions and holds.
+const (
+	// reasonNew means that the machine has no finalizer yet.
+	reasonNew machinist.Reason = "New"
+	// reasonInvalid means that fields of the object are invalid.
+	reasonInvalid machinist.Reason = "Invalid"
+	// reasonClassMissing means that the class does not exist, or was not read.
+	reasonClassMissing machinist.Reason = "ClassMissing"
+	// reasonClassUnusable means that the class or its secrets are invalid, or that its finalizer is
+	// missing.
+	reasonClassUnusable machinist.Reason = "ClassUnusable"
+	// reasonLookFirst means that the VM or the Node is read before the next step.
+	reasonLookFirst machinist.Reason = "LookFirst"
+	// reasonNoVM means that there is no VM.
+	reasonNoVM machinist.Reason = "NoVM"
+	// reasonVMKnown means that the identity of the VM is known and is recorded.
+	reasonVMKnown machinist.Reason = "VMKnown"
+	// reasonProviderIDShared means that another machine has the same provider ID, or that this is
+	// not known.
+	reasonProviderIDShared machinist.Reason = "ProviderIDShared"
+	// reasonVMUninitialized means that the VM is not initialized.
+	reasonVMUninitialized machinist.Reason = "VMUninitialized"
+	// reasonVMCreated means that the VM exists and its Node has to join.
+	reasonVMCreated machinist.Reason = "VMCreated"
+	// reasonStaleNode means that the Node with the name of the VM is that of another VM.
+	reasonStaleNode machinist.Reason = "StaleNode"
+	// reasonNodeUnproven means that the Node which the machine names is not that of the machine, or
+	// that the provider has not confirmed it yet.
+	reasonNodeUnproven machinist.Reason = "NodeUnproven"
+	// reasonToken means that a bootstrap token is needed, or is no longer needed.
+	reasonToken machinist.Reason = "BootstrapToken"
+	// reasonStatusInvalid means that the status of the machine is impossible and is corrected.
+	reasonStatusInvalid machinist.Reason = "StatusInvalid"
+	// reasonPartlyIgnored means that a part of the node template, or the name of the Node, is
+	// invalid and is ignored.
+	reasonPartlyIgnored machinist.Reason = "PartlyIgnored"
+	// reasonPreserved means that the machine is preserved.
+	reasonPreserved machinist.Reason = "Preserved"
+	// reasonPreservationStopped means that the machine is no longer preserved.
+	reasonPreservationStopped machinist.Reason = "PreservationStopped"
+	// reasonInPlaceUpdate means that the Node takes part in an in-place update.
+	reasonInPlaceUpdate machinist.Reason = "InPlaceUpdate"
+	// reasonUpdateSucceeded means that the label of the Node says that it is updated.
+	reasonUpdateSucceeded machinist.Reason = "UpdateSucceeded"
+	// reasonUpdateFailed means that the label of the Node says that its update has failed.
+	reasonUpdateFailed machinist.Reason = "UpdateFailed"
+	// reasonUpdateTimeout means that the in-place update took too long.
+	reasonUpdateTimeout machinist.Reason = "UpdateTimeout"
+	// reasonDetaching means that volumes are attached to the Node.
+	reasonDetaching machinist.Reason = "Detaching"
+	// reasonPermit means that a permit to replace the machine is taken or returned.
+	reasonPermit machinist.Reason = "Permit"
+	// reasonVMVanished means that the provider does not find a VM that it had.
+	reasonVMVanished machinist.Reason = "VMVanished"
+	// reasonVMNotSettled means that the provider has no VM, and may not list a new VM yet.
+	reasonVMNotSettled machinist.Reason = "VMNotSettled"
+	// reasonProviderFailed means that a driver call failed and is retried later.
+	reasonProviderFailed machinist.Reason = "ProviderFailed"
+	// reasonCallAbandoned means that a driver call for the machine has not ended although its time is
+	// over. No other call is made for the machine until it ends.
+	reasonCallAbandoned machinist.Reason = "CallAbandoned"
+	// reasonCreationTimeout means that the Node of the machine took too long to join.
+	reasonCreationTimeout machinist.Reason = "CreationTimeout"
+	// reasonWaitingForNode means that the Node has not joined yet.
+	reasonWaitingForNode machinist.Reason = "WaitingForNode"
+	// reasonTargetUnreachable means that the API server of the Nodes does not answer.
+	reasonTargetUnreachable machinist.Reason = "TargetUnreachable"
+	// reasonNodeOutOfSync means that the Node differs from the template of the machine.
+	reasonNodeOutOfSync machinist.Reason = "NodeOutOfSync"
+	// reasonNodeReady means that the Node is healthy.
+	reasonNodeReady machinist.Reason = "NodeReady"
+	// reasonNodeUnhealthy means that the Node is unhealthy.
+	reasonNodeUnhealthy machinist.Reason = "NodeUnhealthy"
+	// reasonNodeGone means that the Node does not exist.
+	reasonNodeGone machinist.Reason = "NodeGone"
+	// reasonCriticalComponents means that critical components of the Node are not ready.
+	reasonCriticalComponents machinist.Reason = "CriticalComponentsNotReady"
+	// reasonConditionsChanged means that the conditions of the Node have changed and are copied.
+	reasonConditionsChanged machinist.Reason = "ConditionsChanged"
+	// reasonHealthTimeout means that the machine was unhealthy for too long.
+	reasonHealthTimeout machinist.Reason = "HealthTimeout"
+	// reasonReplacementLimit means that too many machines of the group are being replaced.
+	reasonReplacementLimit machinist.Reason = "ReplacementLimit"
+	// reasonFailed means that the machine waits for its MachineSet to replace it.
+	reasonFailed machinist.Reason = "Failed"
+	// reasonAvailable means that the VM exists, and that there is no target cluster.
+	reasonAvailable machinist.Reason = "Available"
+	// reasonDeleting means that the machine or its Node is being deleted.
+	reasonDeleting machinist.Reason = "Deleting"
+	// reasonDraining means that the Node is being drained.
+	reasonDraining machinist.Reason = "Draining"
+	// reasonDrained means that the drain has ended.
+	reasonDrained machinist.Reason = "Drained"
+	// reasonVMGone means that the VM is deleted.
+	reasonVMGone machinist.Reason = "VMGone"
+	// reasonReleased means that the object is not needed, and its finalizer is removed.
+	reasonReleased machinist.Reason = "Released"
+	// reasonReferenced means that another object refers to the object.
+	reasonReferenced machinist.Reason = "Referenced"
+)
+
+// decisionJSON is a [Decision] as JSON. It names objects and does not contain them.
+type decisionJSON struct {
+	Action    *actionJSON      `json:"action,omitempty"`
+	Reason    machinist.Reason `json:"reason,omitempty"`
+	Message   string           `json:"message,omitempty"`
+	Holds     []machinist.Hold `json:"holds,omitempty"`
+	NextCheck time.Time        `json:"nextCheck,omitzero"`
+}
+
+// actionJSON is an action as JSON. Text is its String. An action about the VM has no subject.
+type actionJSON struct {
+	Type    string `json:"type"`
+	Subject string `json:"subject,omitempty"`
+	Text    string `json:"text"`
+}
+
+// MarshalJSON returns the decision as JSON. The action has a type, such as "DrainNode", the subject
+// that it writes or reads, such as "node/a", and its text for people. The page docs/machine.md has
+// the fields.
+func (d Decision) MarshalJSON() ([]byte, error) {
+	out := decisionJSON{Reason: d.Reason, Message: d.Message, Holds: d.Holds, NextCheck: d.NextCheck}
+	if d.Action != nil {
+		out.Action = &actionJSON{Type: reflect.TypeOf(d.Action).Name(), Subject: actionSubject(d.Action), Text: d.Action.String()}
+	}
+	return json.Marshal(out)
+}
+
+// actionSubject returns the object that an action writes or reads. It is empty for a VM, and for an
+// object without a name.
+func actionSubject(a machinist.Action) string {
+	switch a := a.(type) {
+	case machinist.Update:
+		return subjectOf(a.Object)
+	case machinist.Delete:
+		return subjectOf(a.Object)
+	case machinist.Refresh:
+		return subject(a.Kind, a.Name)
+	case DrainNode:
+		return subject("Node", a.NodeName)
+	default:
+		return ""
+	}
+}
+
+// subjectOf returns the kind and the name of an object, and the namespace of a Secret. It is empty
+// for nil.
+func subjectOf(o machinist.Object) string {
+	if o == nil || reflect.ValueOf(o).IsNil() {
+		return ""
+	}
+	name := o.GetName()
+	if _, secret := o.(*corev1.Secret); secret {
+		name = o.GetNamespace() + "/" + name
+	}
+	return subject(kindOf(o), name)
+}
+
+// subject returns a kind in lower case with a name, or "" without a name.
+func subject(kind, name string) string {
+	if name == "" {
+		return ""
+	}
+	return strings.ToLower(kind) + "/" + name
+}

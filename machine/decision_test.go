@@ -45,11 +45,11 @@ func TestDecision_JSON_EachAction_TypeSubjectText(t *testing.T) {
 	m, node := &v1alpha1.Machine{ObjectMeta: meta}, &corev1.Node{ObjectMeta: meta}
 	secret := &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"token-secret": []byte("hidden")}}
 	for want, actions := range map[string][]machinist.Action{
-		"":               {machine.CallDriver{Operation: driver.OpGetMachineStatus}, machine.CallDriver{Operation: driver.OpCreateMachine}, machine.CallDriver{Operation: driver.OpInitializeMachine}, machine.CallDriver{Operation: driver.OpDeleteMachine, ByName: true}, machine.CreateToken{}, machine.DeleteToken{Name: "hidden"}, machine.TakePermit{}, machine.ReturnPermit{}, machine.DeleteAttachments{}, machinist.Refresh{Kind: "Node"}, machine.UpdateStatus{}, machine.UpdateNode{}, machine.UpdateSecret{}, machine.UpdateClass{}},
-		"machine/a":      {machine.UpdateMachine{Machine: m, What: "finalizer"}, machine.UpdateStatus{Machine: m}, machinist.Delete{Object: m}},
-		"node/a":         {machinist.Refresh{Kind: "Node", Name: "a"}, machine.UpdateNode{Node: node}, machine.UpdateNodeCapacity{Node: node}, machine.SetNodeCondition{NodeName: "a"}, machine.DrainNode{NodeName: "a"}, machinist.Delete{Object: node}},
-		"machineclass/a": {machine.UpdateClass{Class: &v1alpha1.MachineClass{ObjectMeta: meta}}},
-		"secret/shop/a":  {machine.UpdateSecret{Secret: secret, What: "finalizer"}},
+		"":               {machine.CallDriver{Operation: driver.OpGetMachineStatus}, machine.CallDriver{Operation: driver.OpCreateMachine}, machine.CallDriver{Operation: driver.OpInitializeMachine}, machine.CallDriver{Operation: driver.OpDeleteMachine, ByName: true}, machine.CreateToken{}, machine.TakePermit{}, machine.ReturnPermit{}, machine.DeleteAttachments{}, machinist.Refresh{Kind: "Node"}, machinist.Update{}, machinist.Update{Object: (*corev1.Node)(nil)}, machinist.Delete{}},
+		"machine/a":      {machinist.Update{Before: m, Object: m, Changes: []string{"finalizer"}}, machinist.Delete{Object: m}},
+		"node/a":         {machinist.Refresh{Kind: "Node", Name: "a"}, machinist.Update{Object: node, Subresource: "status"}, machine.DrainNode{NodeName: "a"}, machinist.Delete{Object: node}},
+		"machineclass/a": {machinist.Update{Object: &v1alpha1.MachineClass{ObjectMeta: meta}}},
+		"secret/shop/a":  {machinist.Update{Before: secret, Object: secret, Changes: []string{"finalizer"}}, machinist.Delete{Object: secret}},
 	} {
 		for _, a := range actions {
 			data, err := json.Marshal(machine.Decision{Action: a})

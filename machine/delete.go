@@ -3,11 +3,15 @@
 package machine
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -19,7 +23,7 @@ import (
 // A machine without the finalizer needs nothing.
 func (l *logic) deletion() Decision {
 	if !hasFinalizer(l.m, v1alpha1.MCMFinalizerName) {
-		return settled(ReasonReleased)
+		return settled(reasonReleased)
 	}
 	if d := l.dropTokens(); d.Action != nil && !l.forcedTooLong() {
 		return d
@@ -50,18 +54,18 @@ func (l *logic) deletionStep() Decision {
 	}
 	node := l.ownNode()
 	if node != nil && !l.hasTerminating(node) {
-		return l.do(SetNodeCondition{NodeName: node.Name, Condition: l.terminating()}, ReasonDeleting, "")
+		return l.writeCondition(l.terminating(), reasonDeleting)
 	}
 	if l.phase() != v1alpha1.MachineTerminating {
 		return l.beginDeletion(l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus))
 	}
 	if _, known := l.deletionNoticed(); !known {
-		return l.resetPhaseTime(ReasonDeleting)
+		return l.resetPhaseTime(reasonDeleting)
 	}
 	if d := l.firstAction(l.reportStrangeNode, func() Decision { return l.markNode(node) }); d.Action != nil {
 		return d
 	}
-	if node != nil && l.in.VM.Presence != Deleted && !l.vmGone() {
+	if node != nil && l.in.VM.Presence != deleted && !l.vmGone() {
 		if d, waits := l.emptyNode(node); waits {
 			return d
 		}
@@ -70,9 +74,9 @@ func (l *logic) deletionStep() Decision {
 		return d
 	}
 	if node != nil && (node.DeletionTimestamp.IsZero() || hasFinalizer(node, v1alpha1.NodeFinalizerName)) {
-		why := ReasonVMGone
+		why := reasonVMGone
 		if !l.in.VM.deleteAnswered() {
-			why = ReasonClassMissing
+			why = reasonClassMissing
 		}
 		return l.do(machinist.Delete{Object: node}, why, "")
 	}
@@ -93,7 +97,7 @@ func (l *logic) readNode() (Decision, bool) {
 	case view.Unanswered:
 		return Decision{}, false
 	default:
-		return l.do(machinist.Refresh{Kind: "Node", Name: l.nodeName()}, ReasonLookFirst, "before the deletion continues without it"), true
+		return l.do(machinist.Refresh{Kind: "Node", Name: l.nodeName()}, reasonLookFirst, "before the deletion continues without it"), true
 	}
 }
 
@@ -112,10 +116,10 @@ func (l *logic) deletionNoticed() (time.Time, bool) {
 // beginDeletion records the phase Terminating, and that no VM was requested, which the phase showed.
 // It ends the preservation.
 func (l *logic) beginDeletion(op v1alpha1.LastOperation) Decision {
-	return l.move(ReasonDeleting, op, func(s *v1alpha1.MachineStatus) {
+	return l.move(reasonDeleting, op, func(s *v1alpha1.MachineStatus) {
 		s.CurrentStatus.PreserveExpiryTime = nil
 		if l.notStarted() {
-			stating(l.request(corev1.ConditionFalse, ReasonDeleting, ""))(s)
+			stating(l.request(corev1.ConditionFalse, reasonDeleting, ""))(s)
 		}
 	})
 }
@@ -129,7 +133,7 @@ func (l *logic) removeFinalizer() Decision {
 	}
 	m := l.m.DeepCopy()
 	m.Finalizers = withoutFinalizer(m.Finalizers, v1alpha1.MCMFinalizerName)
-	return l.do(UpdateMachine{Machine: m, What: "no finalizer"}, ReasonReleased, "")
+	return l.write(m, "no finalizer", reasonReleased)
 }
 
 // holdForSharedID holds a deletion while it is not known which machine owns the VM. A forced
@@ -137,7 +141,7 @@ func (l *logic) removeFinalizer() Decision {
 func (l *logic) holdForSharedID() (Decision, bool) {
 	if l.m.Spec.ProviderID != "" && !l.in.ProviderID.Compared {
 		return hold(machinist.Hold{
-			Subject: "machine/" + l.m.Name, Reason: ReasonProviderIDShared, Until: l.now.Add(recheckAfter),
+			Subject: "machine/" + l.m.Name, Reason: reasonProviderIDShared, Until: l.now.Add(recheckAfter),
 			Message: "its provider ID was not compared with those of the other machines",
 		}), true
 	}
@@ -151,6 +155,113 @@ func (l *logic) holdForSharedID() (Decision, bool) {
 		return d, true
 	}
 	return hold(machinist.Hold{
-		Subject: "machine/" + l.sameIDMachines()[0], Reason: ReasonProviderIDShared, Message: l.sharedText(), Until: l.now.Add(time.Minute),
+		Subject: "machine/" + l.sameIDMachines()[0], Reason: reasonProviderIDShared, Message: l.sharedText(), Until: l.now.Add(time.Minute),
+	}), true
+}
+
+// hasTerminating reports whether the Node has the condition Terminating. In a forced deletion the
+// condition is not waited for longer than a minute.
+func (l *logic) hasTerminating(node *corev1.Node) bool {
+	if c := facts.ConditionOf(node.Status.Conditions, v1alpha1.NodeTerminationCondition); c != nil && c.Status == corev1.ConditionTrue {
+		return true
+	}
+	return l.forcedTooLong()
+}
+
+// forcedTooLong reports whether the deletion has been forced for a minute. Steps that failed until
+// then are skipped.
+func (l *logic) forcedTooLong() bool {
+	end := l.forcedFrom()
+	return !end.IsZero() && !l.now.Before(end)
+}
+
+// forcedFrom returns when the deletion has been forced for a minute. Zero means never.
+func (l *logic) forcedFrom() time.Time {
+	since, _ := l.deletionNoticed()
+	force := l.deletionDrain(nil).forceAt()
+	if force.IsZero() {
+		return time.Time{}
+	}
+	return later(force, since.Add(forcedDrain))
+}
+
+// later returns the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// terminating returns the condition Terminating of the Node. It is set before the phase
+// Terminating, because its reason follows from the phase.
+func (l *logic) terminating() corev1.NodeCondition {
+	reason, message := v1alpha1.NodeScaledDown, "Machine Controller is scaling down machine"
+	if l.phase() == v1alpha1.MachineFailed {
+		reason, message = v1alpha1.NodeUnhealthy, "Machine Controller is terminating failed machine"
+	}
+	return facts.Condition(v1alpha1.NodeTerminationCondition, corev1.ConditionTrue, reason, message, l.now)
+}
+
+// emptyNode drains the Node and detaches its volumes. A forced drain deletes the VolumeAttachments
+// instead. It returns false when both have ended, also under another controller before.
+func (l *logic) emptyNode(node *corev1.Node) (Decision, bool) {
+	a, before := l.deletionDrain(node), takeOver(l.m, node, l.now)
+	since, over := l.in.Drain.of(a).endedAt(a, l.now)
+	if before.drained {
+		since, over = l.m.Status.LastOperation.LastUpdateTime.Time, true
+	}
+	switch {
+	case !over:
+		return l.deletionPass(node, a), true
+	case !before.detached && (before.forced || a.unreachable() || a.forced(l.now)):
+		return l.detach(node, since)
+	default:
+		return Decision{}, false
+	}
+}
+
+// deletionPass makes a pass of the drain for a deletion, or waits.
+func (l *logic) deletionPass(node *corev1.Node, a DrainNode) Decision {
+	d := l.drain(node, a, "", func(waits string) v1alpha1.LastOperation {
+		return l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.InitiateDrain+"; "+waits)
+	})
+	if d.Action == nil {
+		d.NextCheck = machinist.Earliest(d.NextCheck, l.in.Drain.of(a).forceEnds(a, l.now))
+	}
+	return d
+}
+
+// liveAttachments returns the attachments of a Node without a deletion timestamp, sorted by name.
+// Nil attachments are skipped.
+func liveAttachments(node string, attachments []*storagev1.VolumeAttachment) []*storagev1.VolumeAttachment {
+	var live []*storagev1.VolumeAttachment
+	for _, va := range attachments {
+		if va != nil && va.Spec.NodeName == node && va.DeletionTimestamp.IsZero() {
+			live = append(live, va.DeepCopy())
+		}
+	}
+	slices.SortStableFunc(live, func(a, b *storagev1.VolumeAttachment) int { return cmp.Compare(a.Name, b.Name) })
+	return live
+}
+
+// detach deletes the VolumeAttachments of a Node after a forced drain, because no kubelet unmounts
+// the volumes. It does not wait until they are detached. It returns false when no attachment is
+// left, or after a minute.
+func (l *logic) detach(node *corev1.Node, since time.Time) (Decision, bool) {
+	view := l.in.Attachments
+	if view.Looked {
+		since = view.AskedAt
+	}
+	end, live := since.Add(forcedDrain), liveAttachments(node.Name, view.Attachments)
+	switch {
+	case (!view.Looked || !since.IsZero()) && !l.now.Before(end), view.Looked && len(live) == 0:
+		return Decision{}, false
+	case view.Looked:
+		return l.do(DeleteAttachments{Attachments: live}, reasonDetaching, ""), true
+	}
+	return hold(machinist.Hold{
+		Subject: "node/" + node.Name, Reason: reasonDetaching, Message: "its VolumeAttachments were not read",
+		Until: machinist.Earliest(l.now.Add(recheckAfter), end),
 	}), true
 }

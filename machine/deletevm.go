@@ -13,9 +13,116 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
+// findNodeName looks for the VM of a machine without the label node, and records the name of its
+// Node. The Node may have joined, and has to be drained before a deletion. After a few failures of
+// the provider the deletion continues without the name. A Node with the name of the machine needs
+// no call.
+func (l *logic) findNodeName() (Decision, bool) {
+	vm, name := l.in.VM, ""
+	switch node := l.ownNode(); {
+	case l.in.Node.NoTarget || l.nodeName() != "":
+		return Decision{}, false
+	case node != nil && node.Labels[v1alpha1.MachineNameLabelKey] == l.m.Name:
+		name = node.Name
+	case vm.Presence == uninitialized, vm.Presence == present:
+		name = vm.NodeName
+	case vm.Presence == notLooked, l.lookedBeforeDeletion():
+		return l.lookForNodeName()
+	}
+	if name == "" {
+		return Decision{}, false
+	}
+	m := l.m.DeepCopy()
+	m.Labels = withKey(m.Labels, v1alpha1.NodeLabelKey, name)
+	return l.write(m, "node "+name, reasonVMKnown), true
+}
+
+// lookAttempts is how often the provider may fail to return the name of a Node before a deletion
+// continues without it.
+const lookAttempts = 3
+
+// lookedBeforeDeletion reports whether the provider found no VM before the deletion was recorded. A
+// VM that was being created then may exist now, and its Node may have joined.
+func (l *logic) lookedBeforeDeletion() bool {
+	vm := l.in.VM
+	if l.m.DeletionTimestamp.IsZero() || l.phase() != v1alpha1.MachineTerminating {
+		return false
+	}
+	since, known := l.deletionNoticed()
+	return known && vm.Presence == absent && vm.Asked == driver.OpGetMachineStatus && vm.SeenAt.Before(since)
+}
+
+// lookForNodeName looks for the VM to learn the name of its Node, or waits for a retry. It returns
+// false if the provider cannot be asked.
+func (l *logic) lookForNodeName() (Decision, bool) {
+	if !l.in.Class.usable() {
+		return Decision{}, false
+	}
+	switch f := l.in.VM.Failure; {
+	case f.Abandoned != "": // the VM is looked for before its deletion
+		return Decision{}, false
+	case f.Code == codes.OK || f.Operation == driver.OpCreateMachine:
+	case f.Operation != driver.OpGetMachineStatus || f.Attempts >= lookAttempts:
+		return Decision{}, false
+	default:
+		if d, waits := l.lookFailed(f); waits {
+			return d, true
+		}
+	}
+	return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, ""), true
+}
+
+// lookFailed records that the lookup of the VM failed, and waits for its retry. It returns false
+// when the retry is due.
+func (l *logic) lookFailed(f CallFailure) (Decision, bool) {
+	if !l.m.DeletionTimestamp.IsZero() {
+		op := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, fmt.Sprintf(
+			"Getting VM status failed due to - %s. However, will re-try in the next resync. %s", f.Message, v1alpha1.GetVMStatus))
+		switch {
+		case l.phase() != v1alpha1.MachineTerminating:
+			return l.beginDeletion(op), true
+		case !sameOperation(op, l.m.Status.LastOperation):
+			return l.recordOperation(reasonProviderFailed, op), true
+		}
+	}
+	return l.backOff(f)
+}
+
+// awaitCreation waits for the end of an abandoned CreateMachine before the phase Terminating is
+// recorded. After that no VM is created, also not by a call that ends with its process: see
+// [logic.settledAt]. It returns false if there is no such call.
+func (l *logic) awaitCreation() (Decision, bool) {
+	if l.in.VM.Failure.Abandoned != driver.OpCreateMachine || l.phase() == v1alpha1.MachineTerminating {
+		return Decision{}, false
+	}
+	return l.awaitCall()
+}
+
+// awaitCall waits for the end of an abandoned call of a machine that is being deleted. A lookup tells
+// it. awaitCall returns false if there is no such call, or if the VM cannot be looked up.
+func (l *logic) awaitCall() (Decision, bool) {
+	f := l.in.VM.Failure
+	if f.Abandoned == "" || !l.in.Class.usable() {
+		return Decision{}, false
+	}
+	what, step := "Getting VM status", v1alpha1.GetVMStatus
+	if f.Abandoned == driver.OpDeleteMachine {
+		what, step = "VM deletion", v1alpha1.InitiateVMDeletion
+	}
+	op := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, fmt.Sprintf(
+		"%s failed due to - %s. However, will re-try in the next resync. %s", what, f.Message, step))
+	if !sameOperation(op, l.m.Status.LastOperation) {
+		return l.recordOperation(reasonCallAbandoned, op), true
+	}
+	if d, waits := l.backOff(f); waits {
+		return d, true
+	}
+	return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, ""), true
+}
+
 // deleteAnswered reports whether the last call was DeleteMachine, and no VM is left.
 func (v VMView) deleteAnswered() bool {
-	return v.Asked == driver.OpDeleteMachine && v.Failure.Code == codes.OK && (v.Presence == Deleted || v.Presence == Absent)
+	return v.Asked == driver.OpDeleteMachine && v.Failure.Code == codes.OK && (v.Presence == deleted || v.Presence == absent)
 }
 
 // vmGone reports whether the VM is known to be deleted. A VM that was not found too early may be
@@ -23,7 +130,7 @@ func (v VMView) deleteAnswered() bool {
 func (l *logic) vmGone() bool {
 	vm := l.in.VM
 	return vm.deleteAnswered() && !vm.SeenAt.After(l.now) &&
-		(takeOver(l.m, nil, l.now).vmDeleted || vm.Presence == Deleted && l.m.Spec.ProviderID != "" || !vm.SeenAt.Before(l.settledAt()))
+		(takeOver(l.m, nil, l.now).vmDeleted || vm.Presence == deleted && l.m.Spec.ProviderID != "" || !vm.SeenAt.Before(l.settledAt()))
 }
 
 // deleteVM deletes the VM. It returns false when the VM is deleted.
@@ -56,15 +163,15 @@ func (l *logic) deleteVM() (Decision, bool) {
 		}
 	}
 	if vm.Asked == driver.OpDeleteMachine && !l.in.Node.NoTarget && l.nodeName() == "" && l.in.Class.usable() {
-		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, ReasonLookFirst, ""), true // meanwhile its Node may have joined
+		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, ""), true // meanwhile its Node may have joined
 	}
-	return l.do(CallDriver{Operation: driver.OpDeleteMachine, ByName: l.deletesByName()}, ReasonDrained, ""), true
+	return l.do(CallDriver{Operation: driver.OpDeleteMachine, ByName: l.deletesByName()}, reasonDrained, ""), true
 }
 
 // notSettled waits until the provider lists all VMs of the machine.
 func (*logic) notSettled(until time.Time) Decision {
 	return hold(machinist.Hold{
-		Subject: "provider", Reason: ReasonVMNotSettled, Until: until,
+		Subject: "provider", Reason: reasonVMNotSettled, Until: until,
 		Message: "the provider may not list a VM that was created just before the deletion",
 	})
 }
@@ -87,7 +194,7 @@ const classGrace = time.Minute
 // deletion records after a minute that the VM may be left. withoutClass then returns false, and the
 // deletion continues.
 func (l *logic) withoutClass() (Decision, bool) {
-	h := machinist.Hold{Subject: l.classSubject(), Reason: ReasonClassMissing, Until: l.now.Add(classGrace)}
+	h := machinist.Hold{Subject: l.classSubject(), Reason: reasonClassMissing, Until: l.now.Add(classGrace)}
 	if !l.in.Class.Looked {
 		h.Message, h.Until = "the class was not read", l.now.Add(recheckAfter)
 		return hold(h), true
@@ -123,11 +230,11 @@ func (l *logic) deletionFailed(f CallFailure) (Decision, bool) {
 	op := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, fmt.Sprintf(
 		"VM deletion failed due to - %s. However, will re-try in the next resync. %s", why, v1alpha1.InitiateVMDeletion))
 	if !sameOperation(op, l.m.Status.LastOperation) || l.newState() {
-		return l.recordOperation(ReasonProviderFailed, op), true
+		return l.recordOperation(reasonProviderFailed, op), true
 	}
 	d, waiting := l.backOff(f)
 	if problem := l.in.Class.Problem; waiting && problem != "" {
-		d.Holds = append(d.Holds, machinist.Hold{Subject: l.classSubject(), Reason: ReasonClassUnusable, Message: problem, Until: d.NextCheck})
+		d.Holds = append(d.Holds, machinist.Hold{Subject: l.classSubject(), Reason: reasonClassUnusable, Message: problem, Until: d.NextCheck})
 	}
 	return d, waiting
 }

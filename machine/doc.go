@@ -18,7 +18,7 @@
 //		m.Name, m.UID = "worker-1", "1"
 //		m.Spec.Class = v1alpha1.ClassSpec{Kind: "MachineClass", Name: "small"}
 //		d := machine.Decide(machine.Observation{Machine: m}, machine.DefaultPolicy(), time.Now())
-//		fmt.Println(d) // update machine: finalizer (New)
+//		fmt.Println(d) // update machine worker-1: finalizer (New)
 //	}
 //
 // A controller carries the action out, observes its result, and decides again, until

@@ -3,14 +3,17 @@
 package machine
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -47,7 +50,7 @@ func (l *logic) deletionDrain(node *corev1.Node) DrainNode {
 // machine.
 func (l *logic) updateDrain(node *corev1.Node) DrainNode {
 	started := l.now
-	c := conditionOf(node.Status.Conditions, v1alpha1.NodeInPlaceUpdate)
+	c := facts.ConditionOf(node.Status.Conditions, v1alpha1.NodeInPlaceUpdate)
 	if c != nil && c.Reason == v1alpha1.SelectedForUpdate && recorded.Known(c.LastTransitionTime.Time, l.now) {
 		started = c.LastTransitionTime.Time
 	}
@@ -201,11 +204,60 @@ func (l *logic) passDue(node *corev1.Node, a DrainNode) (bool, time.Time) {
 	return !recorded.Known(round.Round, l.now) || unforced || !next.IsZero() && !l.now.Before(next), next
 }
 
+// drain makes a pass of a drain, or waits for the holds of the last pass. news returns the
+// operation for these holds.
+func (l *logic) drain(node *corev1.Node, a DrainNode, message string, news func(waits string) v1alpha1.LastOperation) Decision {
+	due, next := l.passDue(node, a)
+	if due {
+		return l.do(a, reasonDraining, message)
+	}
+	if holds := l.in.Drain.of(a).Holds; len(holds) > 0 {
+		op := news(waitsFor(holds))
+		at := l.reportDue(op, a.Started)
+		if !at.IsZero() && !l.now.Before(at) {
+			return l.recordOperation(reasonDraining, op)
+		}
+		next = machinist.Earliest(next, at)
+	}
+	return l.drainWaits(a, next)
+}
+
+// reportAfter is the minimum time between two reports of a drain in the last operation. A drain
+// that takes less time causes no write.
+const reportAfter = 30 * time.Second
+
+// reportDue returns when to record an operation of a drain that began at started. Zero means that
+// it is recorded.
+func (l *logic) reportDue(op v1alpha1.LastOperation, started time.Time) time.Time {
+	last := l.m.Status.LastOperation
+	if sameOperation(op, last) {
+		return time.Time{}
+	}
+	if at := last.LastUpdateTime.Time; at.After(started) && recorded.Known(at, l.now) {
+		started = at
+	}
+	return started.Add(reportAfter)
+}
+
+// waitsFor returns a text with the first holds and the number of the others.
+func waitsFor(holds []machinist.Hold) string {
+	const shown = 3
+	var names []string
+	for _, h := range holds[:min(shown, len(holds))] {
+		names = append(names, h.String())
+	}
+	text := "waits for " + strings.Join(names, "; ")
+	if more := len(holds) - shown; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
+}
+
 // drainWaits returns a decision with the holds of the last pass.
 func (l *logic) drainWaits(a DrainNode, next time.Time) Decision {
-	d := Decision{Reason: ReasonDraining, Holds: slices.Clone(l.in.Drain.of(a).Holds), NextCheck: next}
+	d := Decision{Reason: reasonDraining, Holds: slices.Clone(l.in.Drain.of(a).Holds), NextCheck: next}
 	if len(d.Holds) == 0 {
-		d.Holds = []machinist.Hold{{Subject: "node/" + a.NodeName, Reason: ReasonDraining, Until: next}}
+		d.Holds = []machinist.Hold{{Subject: "node/" + a.NodeName, Reason: reasonDraining, Until: next}}
 	}
 	return d
 }
@@ -226,7 +278,7 @@ func Drains(m *v1alpha1.Machine, node *corev1.Node) bool {
 		return true
 	case node == nil:
 		return false
-	case updateStep(node) == v1alpha1.SelectedForUpdate:
+	case facts.UpdateStep(node) == v1alpha1.SelectedForUpdate:
 		return true
 	default:
 		status := m.Status.CurrentStatus

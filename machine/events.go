@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -37,7 +38,7 @@ func Events(before, after *v1alpha1.Machine) []machinist.Event {
 		failed = coded // without a code, the Event of the phase has the operation
 	}
 	invalid, news := validEvent(was.Conditions, after.Status.Conditions)
-	if failed && !(news && shorten(op.Description) == invalid.Message) { // the Events would be equal
+	if failed && !(news && facts.Shorten(op.Description) == invalid.Message) { // the Events would be equal
 		events = append(events, failureEvent(op))
 	}
 	if news {
@@ -49,19 +50,19 @@ func Events(before, after *v1alpha1.Machine) []machinist.Event {
 // validEvent returns the Event for a new condition Valid that is False. It returns false if there
 // is none.
 func validEvent(was, is []corev1.NodeCondition) (machinist.Event, bool) {
-	c, before := conditionOf(is, v1alpha1.MachineValid), conditionOf(was, v1alpha1.MachineValid)
+	c, before := facts.ConditionOf(is, v1alpha1.MachineValid), facts.ConditionOf(was, v1alpha1.MachineValid)
 	if c == nil || c.Status != corev1.ConditionFalse ||
 		before != nil && before.Status == c.Status && before.Reason == c.Reason && before.Message == c.Message {
 		return machinist.Event{}, false
 	}
-	return machinist.Event{Type: corev1.EventTypeWarning, Reason: word(c.Reason, ReasonInvalid), Message: shorten(c.Message)}, true
+	return machinist.Event{Type: corev1.EventTypeWarning, Reason: word(c.Reason, reasonInvalid), Message: facts.Shorten(c.Message)}, true
 }
 
 // phaseEvent returns the Event for a new phase. With operation its message includes the last
 // operation.
 func phaseEvent(was v1alpha1.MachinePhase, m *v1alpha1.Machine, operation bool) machinist.Event {
 	phase, kind := m.Status.CurrentStatus.Phase, corev1.EventTypeNormal
-	if TraitsOf(phase).Trouble {
+	if facts.TraitsOf(phase).Trouble {
 		kind = corev1.EventTypeWarning
 	}
 	message := fmt.Sprintf("Phase is %q", phase)
@@ -76,17 +77,17 @@ func phaseEvent(was v1alpha1.MachinePhase, m *v1alpha1.Machine, operation bool) 
 	case operation && m.Status.LastOperation.Description != "":
 		message += ": " + m.Status.LastOperation.Description
 	}
-	return machinist.Event{Type: kind, Reason: word(string(phase), "PhaseChanged"), Message: shorten(message)}
+	return machinist.Event{Type: kind, Reason: word(string(phase), "PhaseChanged"), Message: facts.Shorten(message)}
 }
 
 // failureEvent returns the Event for a failed operation.
 func failureEvent(op v1alpha1.LastOperation) machinist.Event {
-	reason := word(op.ErrorCode, word(string(op.Type)+"Failed", ReasonProviderFailed))
+	reason := word(op.ErrorCode, word(string(op.Type)+"Failed", reasonProviderFailed))
 	message := op.Description
 	if op.Type != "" {
 		message = string(op.Type) + " failed: " + op.Description
 	}
-	return machinist.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: shorten(message)}
+	return machinist.Event{Type: corev1.EventTypeWarning, Reason: reason, Message: facts.Shorten(message)}
 }
 
 // eventReason is the form of a reason: a CamelCase word.

@@ -62,20 +62,19 @@ func (c *controller) reconcile(ctx context.Context) {
 func (c *controller) apply(ctx context.Context, action machinist.Action) error {
 	seen, now := &c.seen, c.clock.Now()
 	switch a := action.(type) {
-	case machine.UpdateMachine:
-		seen.Machine = a.Machine
-	case machine.UpdateStatus:
-		seen.Machine = a.Machine
+	case machinist.Update:
+		switch o := a.Object.(type) {
+		case *v1alpha1.Machine:
+			seen.Machine = o
+		case *corev1.Node:
+			seen.Node.Node = o
+		}
 	case machine.CallDriver:
 		result, err := machine.Call(ctx, c.cloud, a, seen.Machine, seen.Class.Class, c.cloud.Secret("shop", "small"))
 		if err != nil {
 			return err
 		}
 		seen.VM = seen.VM.After(result, now, 0)
-	case machine.UpdateNode:
-		seen.Node.Node = a.Node
-	case machine.SetNodeCondition:
-		seen.Node.Node.Status.Conditions = append(seen.Node.Node.Status.Conditions, a.Condition)
 	case machine.DrainNode: // use package drain/runner; this Node has no pods and no volumes
 		seen.Drain = seen.Drain.After(a, drain.State{}, drain.Decision{Outcome: drain.Drained}, now)
 		seen.Attachments.Looked = true
@@ -102,24 +101,24 @@ func Example() {
 	c.seen.Machine.DeletionTimestamp = &metav1.Time{Time: c.clock.Now()}
 	c.reconcile(ctx)
 	// Output:
-	// update machine: finalizer (New)
+	// update machine m-1: finalizer (New)
 	// look for the VM (LookFirst)
-	// record phase "", Create Processing (NoVM: Creating machine on cloud provider)
+	// update status of machine m-1: phase "", Create Processing (NoVM: Creating machine on cloud provider)
 	// create the VM (NoVM)
-	// update machine: provider ID simulated:///shop/m-1/1 (VMKnown)
+	// update machine m-1: provider ID simulated:///shop/m-1/1 (VMKnown)
 	// initialize the VM (VMUninitialized)
-	// record phase "Pending", Create Processing (VMCreated: Creating machine on cloud provider)
+	// update status of machine m-1: phase "Pending", Create Processing (VMCreated: Creating machine on cloud provider)
 	// nothing (WaitingForNode: the node has not joined yet); waits for node/m-1: WaitingForNode: the node has not joined yet
 	// -- the node joins
-	// update node: machine name (NodeOutOfSync)
-	// record phase "Running", Create Successful (NodeReady: Machine m-1 successfully joined the cluster in 1m30s)
+	// update node m-1: machine name (NodeOutOfSync)
+	// update status of machine m-1: phase "Running", Create Successful (NodeReady: Machine m-1 successfully joined the cluster in 1m30s)
 	// nothing (NodeReady)
 	// -- the machine is deleted
-	// set condition Terminating=True (ScaleDown) on node m-1 (Deleting)
-	// record phase "Terminating", Delete Processing (Deleting: Set machine status to termination. Now, getting VM Status)
+	// update status of node m-1: condition Terminating=True (ScaleDown) (Deleting)
+	// update status of machine m-1: phase "Terminating", Delete Processing (Deleting: Set machine status to termination. Now, getting VM Status)
 	// drain node m-1, by force from 2026-03-01T14:01:30Z (Draining)
 	// delete the VM (Drained)
 	// delete node m-1 (VMGone)
-	// update machine: no finalizer (Released)
+	// update machine m-1: no finalizer (Released)
 	// nothing (Released)
 }

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -47,14 +47,14 @@ func ExampleDecideClass() {
 
 	d := machine.DecideClass(machine.ClassObservation{Class: class, Users: []metav1.Object{m}}, now)
 	fmt.Println(d)
-	class = d.Action.(machine.UpdateClass).Class
+	class = d.Action.(machinist.Update).Object.(*v1alpha1.MachineClass)
 
 	fmt.Println(machine.DecideClass(machine.ClassObservation{Class: class}, now))
 	fmt.Println(machine.DecideClass(machine.ClassObservation{Class: class, Complete: true}, now))
 	// Output:
-	// update class: finalizer (Referenced: machine/m-1)
+	// update machineclass small: finalizer (Referenced: machine/m-1)
 	// nothing (NotObserved: the list of objects that may refer to it is incomplete); waits for machineclass/small: NotObserved: the list of objects that may refer to it is incomplete
-	// update class: no finalizer (Released)
+	// update machineclass small: no finalizer (Released)
 }
 
 // For [machine.CreateToken] a controller creates this Secret in the target cluster. The next
@@ -80,43 +80,4 @@ func ExampleValidate() {
 	}
 	// Output:
 	// spec.class.kind: Required value: Kind is required
-}
-
-// The annotation of the Node overrides that of the machine.
-func ExamplePreserveValue() {
-	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
-		Name:        "m-1",
-		Labels:      map[string]string{v1alpha1.NodeLabelKey: "n-1"},
-		Annotations: map[string]string{v1alpha1.PreserveMachineAnnotationKey: "now"},
-	}}
-	node := &corev1.Node{}
-	fmt.Println(machine.PreserveValue(m, machine.NodeView{}))
-	fmt.Println(machine.PreserveValue(m, machine.NodeView{Looked: true, Node: node}))
-	node.Annotations = map[string]string{v1alpha1.PreserveMachineAnnotationKey: "false"}
-	fmt.Println(machine.PreserveValue(m, machine.NodeView{Looked: true, Node: node}))
-	// Output:
-	// false
-	// now true
-	// false true
-}
-
-// A controller copies the progress of an in-place update from the labels of a Node to its
-// condition InPlaceUpdate.
-func ExampleUpdateCondition() {
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{}}}
-	for _, label := range []string{
-		v1alpha1.LabelKeyNodeCandidateForUpdate, v1alpha1.LabelKeyNodeSelectedForUpdate,
-	} {
-		node.Labels[label] = "true"
-		c, due := machine.UpdateCondition(node, now)
-		fmt.Println(due, c.Reason)
-		node.Status.Conditions = []corev1.NodeCondition{c}
-	}
-	_, due := machine.UpdateCondition(node, now)
-	fmt.Println(due)
-	// Output:
-	// true CandidateForUpdate
-	// true SelectedForUpdate
-	// false
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Transition is a row of the table of transitions, without its guard.
+// Transition is a row of the table of transitions, without its condition.
 type Transition struct {
 	From []v1alpha1.MachinePhase
 	Why  machinist.Reason
@@ -34,10 +34,9 @@ func (v DrainView) AfterRound(a DrainNode, round DrainView, now time.Time) Drain
 
 // Unexported functions that tests call.
 var (
-	JudgePreservation = judgePreservation
-	RenderUserData    = renderUserData
-	TokenOf           = tokenOf
-	ErrNoUserData     = errNoUserData
+	RenderUserData = renderUserData
+	TokenOf        = tokenOf
+	ErrNoUserData  = errNoUserData
 )
 
 // Ignored returns the errors for the entries of the node template of a machine that are invalid on
@@ -45,3 +44,47 @@ var (
 func Ignored(m *v1alpha1.Machine) field.ErrorList {
 	return ignoredTemplate(&m.Spec.NodeTemplateSpec, nil)
 }
+
+// Presence is whether the VM of a machine exists.
+type Presence = presence
+
+// The presences of a VM.
+const (
+	NotLooked     = notLooked
+	Absent        = absent
+	Uninitialized = uninitialized
+	Present       = present
+	Deleted       = deleted
+)
+
+// Reasons that only tests tell apart.
+const (
+	ReasonAvailable         = reasonAvailable
+	ReasonCallAbandoned     = reasonCallAbandoned
+	ReasonClassMissing      = reasonClassMissing
+	ReasonConditionsChanged = reasonConditionsChanged
+	ReasonCreationTimeout   = reasonCreationTimeout
+	ReasonDeleting          = reasonDeleting
+	ReasonDetaching         = reasonDetaching
+	ReasonDrained           = reasonDrained
+	ReasonDraining          = reasonDraining
+	ReasonFailed            = reasonFailed
+	ReasonHealthTimeout     = reasonHealthTimeout
+	ReasonInvalid           = reasonInvalid
+	ReasonNoVM              = reasonNoVM
+	ReasonNodeGone          = reasonNodeGone
+	ReasonNodeReady         = reasonNodeReady
+	ReasonNodeUnhealthy     = reasonNodeUnhealthy
+	ReasonPartlyIgnored     = reasonPartlyIgnored
+	ReasonProviderFailed    = reasonProviderFailed
+	ReasonProviderIDShared  = reasonProviderIDShared
+	ReasonReferenced        = reasonReferenced
+	ReasonReleased          = reasonReleased
+	ReasonReplacementLimit  = reasonReplacementLimit
+	ReasonStaleNode         = reasonStaleNode
+	ReasonStatusInvalid     = reasonStatusInvalid
+	ReasonUpdateFailed      = reasonUpdateFailed
+	ReasonUpdateSucceeded   = reasonUpdateSucceeded
+	ReasonUpdateTimeout     = reasonUpdateTimeout
+	ReasonVMCreated         = reasonVMCreated
+)

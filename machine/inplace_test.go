@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -93,11 +94,11 @@ func TestUpdateCondition_LabelsAndStep_NextStep(t *testing.T) {
 		{"candidate selected failed", v1alpha1.UpdateFailed, none},
 	} {
 		n := after(withID, healthy, labeled(tc.labels), updates(tc.step)).Node.Node
-		c, due := machine.UpdateCondition(n, now)
+		c, due := facts.UpdateCondition(n, now)
 		require.Equal(t, tc.want != none, due, "%+v", tc)
 		require.Equal(t, tc.want, c.Reason, "%+v", tc)
 	}
-	_, due := machine.UpdateCondition(nil, now)
+	_, due := facts.UpdateCondition(nil, now)
 	require.False(t, due)
 }
 
@@ -124,22 +125,22 @@ func TestInPlaceUpdate_Steps_InOrder(t *testing.T) {
 		"candidate: waits to be selected":                     {of(running, "candidate", v1alpha1.CandidateForUpdate), "nothing (InPlaceUpdate: it waits to be selected for its in-place update); waits for node/n: InPlaceUpdate: it waits to be selected for its in-place update"},
 		"selected: drained":                                   {of(running, selected, v1alpha1.SelectedForUpdate), drain},
 		"draining for less than 30s: waits":                   {of(running, selected, v1alpha1.SelectedForUpdate, waits, onNode(func(n *corev1.Node) { n.Status.Conditions[1].LastTransitionTime = metav1.NewTime(now) })), "nothing (Draining); waits for pod/a/b: Budget"},
-		"draining for 30s: holds are recorded":                {of(running, selected, v1alpha1.SelectedForUpdate, waits), `record phase "Running", DrainNode Processing (Draining: ` + news + ")"},
+		"draining for 30s: holds are recorded":                {of(running, selected, v1alpha1.SelectedForUpdate, waits), `update status of machine m: phase "Running", DrainNode Processing (Draining: ` + news + ")"},
 		"drain of another start: drained again":               {of(running, selected, v1alpha1.SelectedForUpdate, func(in *machine.Observation) { in.Drain = machine.DrainView{Started: now, Round: now, Done: true} }), drain},
-		"drained: phase InPlaceUpdating":                      {of(running, selected, v1alpha1.SelectedForUpdate, done), `record phase "InPlaceUpdating", InPlaceUpdate Processing (Drained: Machine m is undergoing an in-place update)`},
-		"drained, InPlaceUpdating: condition DrainSuccessful": {of(updating, selected, v1alpha1.SelectedForUpdate, done), "set condition InPlaceUpdate=True (DrainSuccessful) on node n (InPlaceUpdate)"},
+		"drained: phase InPlaceUpdating":                      {of(running, selected, v1alpha1.SelectedForUpdate, done), `update status of machine m: phase "InPlaceUpdating", InPlaceUpdate Processing (Drained: Machine m is undergoing an in-place update)`},
+		"drained, InPlaceUpdating: condition DrainSuccessful": {of(updating, selected, v1alpha1.SelectedForUpdate, done), "update status of node n: condition InPlaceUpdate=True (DrainSuccessful) (InPlaceUpdate)"},
 		"InPlaceUpdating, drain state lost: drained again":    {of(updating, selected, v1alpha1.SelectedForUpdate), drain},
-		"DrainSuccessful: condition ReadyForUpdate":           {of(updating, selected, v1alpha1.DrainSuccessful), "set condition InPlaceUpdate=True (ReadyForUpdate) on node n (InPlaceUpdate)"},
+		"DrainSuccessful: condition ReadyForUpdate":           {of(updating, selected, v1alpha1.DrainSuccessful), "update status of node n: condition InPlaceUpdate=True (ReadyForUpdate) (InPlaceUpdate)"},
 		"ReadyForUpdate: waits for the agent":                 {of(updating, selected, v1alpha1.ReadyForUpdate), ready},
 		"UpdateFailed without labels: waits":                  {of(updating, "", v1alpha1.UpdateFailed), open},
-		"ReadyForUpdate, preserve annotation: preserved":      {of(updating, selected, v1alpha1.ReadyForUpdate, asks("now", "-", "-")), `record phase "InPlaceUpdating",   (Preserved: until 2026-03-05T12:00:00Z)`},
-		"successful after a failure: InPlaceUpdateSuccessful": {of(failed, "candidate selected successful", v1alpha1.UpdateSuccessful), `record phase "InPlaceUpdateSuccessful", InPlaceUpdate Successful (UpdateSucceeded: Machine m successfully updated dependencies)`},
-		"successful: condition before phase":                  {of(updating, "candidate selected successful", v1alpha1.ReadyForUpdate), "set condition InPlaceUpdate=True (UpdateSuccessful) on node n (InPlaceUpdate)"},
+		"ReadyForUpdate, preserve annotation: preserved":      {of(updating, selected, v1alpha1.ReadyForUpdate, asks("now", "-", "-")), `update status of machine m: phase "InPlaceUpdating",   (Preserved: until 2026-03-05T12:00:00Z)`},
+		"successful after a failure: InPlaceUpdateSuccessful": {of(failed, "candidate selected successful", v1alpha1.UpdateSuccessful), `update status of machine m: phase "InPlaceUpdateSuccessful", InPlaceUpdate Successful (UpdateSucceeded: Machine m successfully updated dependencies)`},
+		"successful: condition before phase":                  {of(updating, "candidate selected successful", v1alpha1.ReadyForUpdate), "update status of node n: condition InPlaceUpdate=True (UpdateSuccessful) (InPlaceUpdate)"},
 		"failed and recorded: waits":                          {of(failed, "candidate selected failed", v1alpha1.UpdateFailed), "nothing (UpdateFailed: the in-place update has failed); waits for node/n: UpdateFailed: the in-place update has failed"},
-		"timeout: InPlaceUpdateFailed":                        {of(updating, selected, v1alpha1.ReadyForUpdate, since(20*time.Minute)), `record phase "InPlaceUpdateFailed", InPlaceUpdate Failed (UpdateTimeout: Machine m failed to in-place update in 20m0s.)`},
-		"timeout without labels: InPlaceUpdateFailed":         {of(updating, "", v1alpha1.UpdateFailed, since(time.Hour)), `record phase "InPlaceUpdateFailed", InPlaceUpdate Failed (UpdateTimeout: Machine m failed to in-place update in 20m0s.)`},
-		"phase without time: begins now":                      {of(updating, "", v1alpha1.UpdateFailed, spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.Time{} })), `record phase "InPlaceUpdating",   (InPlaceUpdate)`},
-		"Node of another machine: Unknown":                    {of(v1alpha1.MachineRunning, selected, v1alpha1.SelectedForUpdate, ofAnother), `record phase "Unknown", HealthCheck Processing (NodeGone: Node object went missing. Machine m is unhealthy - changing MachinePhase to Unknown)`},
+		"timeout: InPlaceUpdateFailed":                        {of(updating, selected, v1alpha1.ReadyForUpdate, since(20*time.Minute)), `update status of machine m: phase "InPlaceUpdateFailed", InPlaceUpdate Failed (UpdateTimeout: Machine m failed to in-place update in 20m0s.)`},
+		"timeout without labels: InPlaceUpdateFailed":         {of(updating, "", v1alpha1.UpdateFailed, since(time.Hour)), `update status of machine m: phase "InPlaceUpdateFailed", InPlaceUpdate Failed (UpdateTimeout: Machine m failed to in-place update in 20m0s.)`},
+		"phase without time: begins now":                      {of(updating, "", v1alpha1.UpdateFailed, spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.Time{} })), `update status of machine m: phase "InPlaceUpdating",   (InPlaceUpdate)`},
+		"Node of another machine: Unknown":                    {of(v1alpha1.MachineRunning, selected, v1alpha1.SelectedForUpdate, ofAnother), `update status of machine m: phase "Unknown", HealthCheck Processing (NodeGone: Node object went missing. Machine m is unhealthy - changing MachinePhase to Unknown)`},
 	})
 	in := of(updating, selected, v1alpha1.ReadyForUpdate)
 	require.Equal(t, now.Add(19*time.Minute), lawful(t, in, machine.DefaultPolicy()).NextCheck)
@@ -190,40 +191,40 @@ func update(t *testing.T, r *world, result string) string {
 
 const updatedLife = `
 -- the Node becomes a candidate
-set condition InPlaceUpdate=True (CandidateForUpdate) on node n: Node is a candidate for in-place update
-record phase "Running",  
+update status of node n: condition InPlaceUpdate=True (CandidateForUpdate): Node is a candidate for in-place update
+update status of machine m: phase "Running",  
 waits for node/n (InPlaceUpdate)
 -- the Node is selected
-set condition InPlaceUpdate=True (SelectedForUpdate) on node n: Node is selected for in-place update
+update status of node n: condition InPlaceUpdate=True (SelectedForUpdate): Node is selected for in-place update
 drain node n, by force from 2026-03-01T14:00:00Z
-record phase "Running",  
+update status of machine m: phase "Running",  
 waits for pod/a/b (Budget)
 -- the pods are evicted
 drain node n, by force from 2026-03-01T14:00:00Z
-record phase "InPlaceUpdating", InPlaceUpdate Processing
-set condition InPlaceUpdate=True (DrainSuccessful) on node n: Node draining successful
-set condition InPlaceUpdate=True (ReadyForUpdate) on node n: Node is ready for in-place update
-record phase "InPlaceUpdating", InPlaceUpdate Processing
+update status of machine m: phase "InPlaceUpdating", InPlaceUpdate Processing
+update status of node n: condition InPlaceUpdate=True (DrainSuccessful): Node draining successful
+update status of node n: condition InPlaceUpdate=True (ReadyForUpdate): Node is ready for in-place update
+update status of machine m: phase "InPlaceUpdating", InPlaceUpdate Processing
 waits for node/n (InPlaceUpdate)
 `
 
 const updateSucceeds = `-- the agent reports: successful
-set condition InPlaceUpdate=True (UpdateSuccessful) on node n: Node in-place update successful
-record phase "InPlaceUpdateSuccessful", InPlaceUpdate Successful
-record phase "Running", HealthCheck Successful
+update status of node n: condition InPlaceUpdate=True (UpdateSuccessful): Node in-place update successful
+update status of machine m: phase "InPlaceUpdateSuccessful", InPlaceUpdate Successful
+update status of machine m: phase "Running", HealthCheck Successful
 waits for nothing
 -- the labels are removed
 waits for nothing
 `
 
 const updateFailsFirst = `-- the agent reports: failed
-set condition InPlaceUpdate=True (UpdateFailed) on node n: Node in-place update failed: 
-record phase "InPlaceUpdateFailed", InPlaceUpdate Failed
+update status of node n: condition InPlaceUpdate=True (UpdateFailed): Node in-place update failed: 
+update status of machine m: phase "InPlaceUpdateFailed", InPlaceUpdate Failed
 waits for node/n (UpdateFailed)
 -- a retry succeeds
-set condition InPlaceUpdate=True (UpdateSuccessful) on node n: Node in-place update successful
-record phase "InPlaceUpdateSuccessful", InPlaceUpdate Successful
-record phase "Running", HealthCheck Successful
+update status of node n: condition InPlaceUpdate=True (UpdateSuccessful): Node in-place update successful
+update status of machine m: phase "InPlaceUpdateSuccessful", InPlaceUpdate Successful
+update status of machine m: phase "Running", HealthCheck Successful
 waits for nothing
 -- the labels are removed
 waits for nothing

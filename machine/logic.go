@@ -4,10 +4,9 @@ package machine
 
 import (
 	"cmp"
-	"slices"
+	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
@@ -52,7 +51,25 @@ func (l *logic) record(r machinist.Reason, message string, change func(*v1alpha1
 	m := l.m.DeepCopy()
 	m.Status.LastKnownState = cmp.Or(l.in.VM.LastKnownState, m.Status.LastKnownState)
 	change(&m.Status)
-	return l.do(UpdateStatus{Machine: m}, r, message)
+	what := fmt.Sprintf("phase %q, %s %s", m.Status.CurrentStatus.Phase, m.Status.LastOperation.Type, m.Status.LastOperation.State)
+	return l.do(machinist.Update{Before: l.m, Object: m, Subresource: status, Unchanged: true, Changes: []string{what}}, r, message)
+}
+
+// status is the subresource of the status.
+const status = "status"
+
+// statusOf returns the machine whose status an action writes, or nil.
+func statusOf(a machinist.Action) *v1alpha1.Machine {
+	u, _ := a.(machinist.Update)
+	if m, ok := u.Object.(*v1alpha1.Machine); ok && u.Subresource == status {
+		return m
+	}
+	return nil
+}
+
+// write returns a decision that writes metadata and spec of the machine.
+func (l *logic) write(m *v1alpha1.Machine, what string, r machinist.Reason) Decision {
+	return l.do(machinist.Update{Before: l.m, Object: m, Unchanged: true, Changes: []string{what}}, r, "")
 }
 
 // recordOperation returns a decision that writes the last operation.
@@ -63,12 +80,6 @@ func (l *logic) recordOperation(r machinist.Reason, op v1alpha1.LastOperation) D
 // operation returns a last operation with the time now.
 func (l *logic) operation(t v1alpha1.MachineOperationType, s v1alpha1.MachineState, description string) v1alpha1.LastOperation {
 	return v1alpha1.LastOperation{Type: t, State: s, Description: description, LastUpdateTime: metav1.NewTime(l.now)}
-}
-
-// condition returns a condition with the time now.
-func condition(t corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string, now time.Time) corev1.NodeCondition {
-	at := metav1.NewTime(now)
-	return corev1.NodeCondition{Type: t, Status: status, Reason: reason, Message: message, LastHeartbeatTime: at, LastTransitionTime: at}
 }
 
 // phase returns the recorded phase.
@@ -92,10 +103,6 @@ func sameOperation(a, b v1alpha1.LastOperation) bool {
 	return a.Type == b.Type && a.State == b.State && a.ErrorCode == b.ErrorCode && a.Description == b.Description
 }
 
-func hasFinalizer(o metav1.Object, name string) bool {
-	return slices.Contains(o.GetFinalizers(), name)
-}
-
 // withKey sets a key of a map. The map may be nil.
 func withKey(m map[string]string, key, value string) map[string]string {
 	if m == nil {
@@ -103,11 +110,6 @@ func withKey(m map[string]string, key, value string) map[string]string {
 	}
 	m[key] = value
 	return m
-}
-
-// withoutFinalizer returns the finalizers without name, in the same order.
-func withoutFinalizer(finalizers []string, name string) []string {
-	return slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return f == name })
 }
 
 // firstAction returns the first decision with an action. Without one it returns the holds of all

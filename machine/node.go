@@ -5,12 +5,17 @@ package machine
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -26,8 +31,8 @@ func (l *logic) syncNode() Decision {
 		}
 	}
 	named := l.namesNode()
-	guarded := hasFinalizer(node, v1alpha1.NodeFinalizerName) || !node.DeletionTimestamp.IsZero()
-	if change.Node == nil && named && guarded {
+	kept := hasFinalizer(node, v1alpha1.NodeFinalizerName) || !node.DeletionTimestamp.IsZero()
+	if change.Node == nil && named && kept {
 		return l.syncCapacity() // a missing mark alone is no reason to write: it would cost a call and a write for each machine
 	}
 	what := change.Text
@@ -37,10 +42,10 @@ func (l *logic) syncNode() Decision {
 	if !named {
 		node.Labels, what = withKey(node.Labels, v1alpha1.MachineNameLabelKey, l.m.Name), cmp.Or(what, "machine name")
 	}
-	if !guarded {
+	if !kept {
 		node.Finalizers, what = append(node.Finalizers, v1alpha1.NodeFinalizerName), cmp.Or(what, "finalizer")
 	}
-	return l.do(UpdateNode{Node: withMark(node, l.m), What: what}, ReasonNodeOutOfSync, "")
+	return l.writeNode(withMark(node, l.m), what, reasonNodeOutOfSync)
 }
 
 // withMark adds the mark of the machine to a Node, and returns the Node.
@@ -54,10 +59,10 @@ func withMark(node *corev1.Node, m *v1alpha1.Machine) *corev1.Node {
 // markNode marks the Node of a machine that is being deleted. Another process can then continue,
 // although the provider does not name a deleted VM.
 func (l *logic) markNode(node *corev1.Node) Decision {
-	if node == nil || l.m.UID == "" || marked(l.m, node) {
+	if node == nil || l.m.UID == "" || facts.Marked(l.m, node) {
 		return Decision{}
 	}
-	return l.do(UpdateNode{Node: withMark(node.DeepCopy(), l.m), What: "UID of the machine"}, ReasonDeleting, "")
+	return l.writeNode(withMark(node.DeepCopy(), l.m), "UID of the machine", reasonDeleting)
 }
 
 // hasTemplate reports whether a Node has all of a template, and whether this is recorded on it.
@@ -70,7 +75,7 @@ func hasTemplate(node *corev1.Node, desired nodeops.Template) bool {
 // recordUnreadable waits until the record of the applied template on the Node is repaired.
 func (l *logic) recordUnreadable(err error) Decision {
 	return hold(machinist.Hold{
-		Subject: l.nodeSubject(), Reason: ReasonNodeOutOfSync, Message: err.Error(), Until: l.now.Add(time.Minute),
+		Subject: l.nodeSubject(), Reason: reasonNodeOutOfSync, Message: err.Error(), Until: l.now.Add(time.Minute),
 	})
 }
 
@@ -87,7 +92,30 @@ func (l *logic) syncCapacity() Decision {
 	if change.Node == nil {
 		return Decision{}
 	}
-	return l.do(UpdateNodeCapacity{Node: change.Node}, ReasonNodeOutOfSync, change.Text)
+	return l.do(machinist.Update{
+		Before: l.in.Node.Node, Object: change.Node, Subresource: status, Changes: []string{"virtual capacity"},
+	}, reasonNodeOutOfSync, change.Text)
+}
+
+// writeNode returns a decision that writes metadata and spec of the Node. Taints are one list, and a
+// write replaces all of them. It is then made only if the Node is unchanged.
+func (l *logic) writeNode(node *corev1.Node, what string, r machinist.Reason) Decision {
+	before := l.in.Node.Node
+	return l.do(machinist.Update{
+		Before: before, Object: node, Changes: []string{what},
+		Unchanged: !slices.EqualFunc(before.Spec.Taints, node.Spec.Taints, sameTaint),
+	}, r, "")
+}
+
+// writeCondition returns a decision that writes a condition of the Node. The condition of an update in
+// place is written only if the Node is unchanged, so that a finished update does not begin again.
+func (l *logic) writeCondition(c corev1.NodeCondition, r machinist.Reason) Decision {
+	node := l.in.Node.Node.DeepCopy()
+	node.Status.Conditions = nodeops.CloneAndAddCondition(node.Status.Conditions, c)
+	return l.do(machinist.Update{
+		Before: l.in.Node.Node, Object: node, Subresource: status, Unchanged: c.Type == v1alpha1.NodeInPlaceUpdate,
+		Changes: []string{fmt.Sprintf("condition %s=%s (%s)", c.Type, c.Status, c.Reason)},
+	}, r, "")
 }
 
 // nodeTemplate returns the template of the Node. It has neither the name nor the UID of the machine,
@@ -129,4 +157,81 @@ func ReleaseNode(node *corev1.Node) (patch []byte, needed bool) {
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": metadata})
 	return patch, err == nil // the error is always nil for texts
+}
+
+// NodeNameOf returns the name of the Node of a machine: the value of the label node, or, without
+// the label, a name of the provider that is not a valid label value. A Node name may have 253
+// characters, and a label value 63. Empty means that the name is not known, and the Node may be
+// found by the provider ID. It is empty for a nil machine.
+//
+// MCM writes each name into the label. The API server then refuses the write, and the provider ID
+// in it is lost, too.
+func NodeNameOf(m *v1alpha1.Machine, vm VMView) string {
+	if m == nil {
+		return ""
+	}
+	if name := m.Labels[v1alpha1.NodeLabelKey]; name != "" {
+		return name
+	}
+	if !labelValue(vm.NodeName) {
+		return vm.NodeName
+	}
+	return ""
+}
+
+// NodeToDelete returns the Node to delete together with a machine, unless [Decide] finds that it is
+// not that of the machine: the Node that the machine names, or, if that is missing or not that of the
+// machine, the Node with the provider ID of the machine. A nil Node does not exist. It returns nil if
+// no Node is left to delete.
+func NodeToDelete(m *v1alpha1.Machine, vm VMView, named, sameID *corev1.Node, now time.Time) *corev1.Node {
+	strange := func(node *corev1.Node) bool {
+		p, _ := proofOf(m, node, vm.Named, now)
+		return p == foreign || p == unproven
+	}
+	if m != nil && sameID != nil && !strange(sameID) && (named == nil || strange(named)) {
+		return sameID
+	}
+	return named
+}
+
+// nodeName returns the name of the Node. Empty means that it is not known.
+func (l *logic) nodeName() string {
+	name := NodeNameOf(l.m, l.in.VM)
+	if node := l.in.Node.Node; name == "" && node != nil && !labelValue(node.Name) {
+		return node.Name
+	}
+	return name
+}
+
+// nodeLooked reports whether the Node was read by its name.
+func (l *logic) nodeLooked() bool {
+	view, label := l.in.Node, l.m.Labels[v1alpha1.NodeLabelKey]
+	return view.Looked && (view.Node != nil || label != "" || view.Name == l.nodeName())
+}
+
+// ignoredNodeName returns the error for a Node name that is not a valid label value. It is reported
+// after the provider ID is recorded.
+func (l *logic) ignoredNodeName() field.ErrorList {
+	name := l.nodeName()
+	if l.in.Node.NoTarget || l.m.Spec.ProviderID == "" || labelValue(name) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", "labels").Key(v1alpha1.NodeLabelKey), facts.Excerpt(name), fmt.Sprintf(
+		"the name of the Node has %d characters and cannot be the value of a label, which has at most %d: the label stays empty, and the Node is found by its provider ID",
+		len(name), content.LabelValueMaxLength))}
+}
+
+// namesNode reports whether the Node has the label with the name of the machine. It is true for a
+// name that is not a valid label value.
+func (l *logic) namesNode() bool {
+	return !labelValue(l.m.Name) || l.in.Node.Node.Labels[v1alpha1.MachineNameLabelKey] == l.m.Name
+}
+
+// nodeSubject returns the subject of the Node, or that of the machine if the name of the Node is
+// not known.
+func (l *logic) nodeSubject() string {
+	if name := l.nodeName(); name != "" {
+		return "node/" + name
+	}
+	return "machine/" + l.m.Name
 }

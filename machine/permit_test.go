@@ -50,9 +50,9 @@ func TestTakePermit_AnyTimeout_BeforeFailing(t *testing.T) {
 			require.Equal(t, machine.TakePermit{Holder: "uid-m", Why: tc.why, VMGone: false}, asks)
 
 			d = lawful(t, in, machine.DefaultPolicy())
-			u, ok := d.Action.(machine.UpdateStatus)
-			require.True(t, ok, d.String())
-			require.Equal(t, v1alpha1.MachineFailed, u.Machine.Status.CurrentStatus.Phase, d.String())
+			m := statusOf(d.Action)
+			require.NotNil(t, m, d.String())
+			require.Equal(t, v1alpha1.MachineFailed, m.Status.CurrentStatus.Phase, d.String())
 		})
 	}
 }
@@ -67,10 +67,10 @@ func TestTakePermit_Refused_NothingFails(t *testing.T) {
 			d, acted := machine.Decision{}, 0
 			for range 12 {
 				d = lawfulOnce(t, in, machine.DefaultPolicy())
-				if u, ok := d.Action.(machine.UpdateStatus); ok {
-					require.NotEqual(t, v1alpha1.MachineFailed, u.Machine.Status.CurrentStatus.Phase, d.String())
+				if m := statusOf(d.Action); m != nil {
+					require.NotEqual(t, v1alpha1.MachineFailed, m.Status.CurrentStatus.Phase, d.String())
 				}
-				if !carriedOut(&in, d.Action, now) {
+				if !carriedOut(&in, d.Action) {
 					break
 				}
 				acted++

@@ -3,78 +3,22 @@
 package machine
 
 import (
+	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// PhaseTraits are the properties of a phase that decisions use. A new phase needs a row in the
-// table of traits, and rows in the table of transitions.
-type PhaseTraits struct {
-	// Rank is the order of scale-down: machines with the lowest rank are deleted first.
-	Rank int
-	// Available means that the VM runs, and that its Node is healthy if there is a target cluster.
-	Available bool
-	// Updating means that the Node takes part in an in-place update that has not failed.
-	Updating bool
-	// Trouble means that the machine needs attention.
-	Trouble bool
-
-	// serving means that the machine does not count as being replaced.
-	serving bool
-	// mayFail means that the cache may not show yet that the machine failed.
-	mayFail bool
-	// searched means that the VM is looked up while its Node is missing or not ready.
-	searched bool
-}
-
-// highestRank is the rank of the phases whose machines serve, and of unknown phases.
-const highestRank = 9
-
-// phaseTraits is the table of phases. A new machine has the empty phase. The order is that of MCM,
-// except for the empty phase and the phases of in-place updates, which have rank 0 in MCM.
-var phaseTraits = map[v1alpha1.MachinePhase]PhaseTraits{
-	v1alpha1.MachineTerminating:             {Rank: 0},
-	v1alpha1.MachineFailed:                  {Rank: 1, Trouble: true},
-	v1alpha1.MachineInPlaceUpdateFailed:     {Rank: 2, Trouble: true, mayFail: true},
-	v1alpha1.MachineCrashLoopBackOff:        {Rank: 3, Trouble: true},
-	v1alpha1.MachineUnknown:                 {Rank: 4, Trouble: true, serving: true, mayFail: true, searched: true},
-	"":                                      {Rank: 5},
-	v1alpha1.MachinePending:                 {Rank: 6, searched: true},
-	v1alpha1.MachineInPlaceUpdating:         {Rank: 7, Updating: true},
-	v1alpha1.MachineAvailable:               {Rank: 8, Available: true},
-	v1alpha1.MachineRunning:                 {Rank: highestRank, Available: true, serving: true, mayFail: true},
-	v1alpha1.MachineInPlaceUpdateSuccessful: {Rank: highestRank, Updating: true},
-}
-
-// TraitsOf returns the traits of a phase. An unknown phase has the highest rank and no other trait.
-func TraitsOf(phase v1alpha1.MachinePhase) PhaseTraits {
-	if traits, exists := phaseTraits[phase]; exists {
-		return traits
-	}
-	return PhaseTraits{Rank: highestRank}
-}
-
-// PhaseRank returns the rank of a machine for scale-down by its phase: see [PhaseTraits]. It is 0
-// with a deletion timestamp. A nil machine has the highest rank.
-func PhaseRank(m *v1alpha1.Machine) int {
-	switch {
-	case m == nil:
-		return highestRank
-	case m.DeletionTimestamp != nil:
-		return 0
-	default:
-		return TraitsOf(m.Status.CurrentStatus.Phase).Rank
-	}
-}
-
-// guard is a condition of a row in the table of transitions. It is not a function, because
+// when is the condition of a row in the table of transitions. It is not a function, because
 // functions in the table would keep each decision on the heap.
-type guard uint8
+type when uint8
 
 const (
-	always guard = iota
+	always when = iota
 	ifHasTarget
 	ifIntended
 	ifComponentsReady
@@ -91,8 +35,8 @@ type transition struct {
 	from []v1alpha1.MachinePhase
 	// why is the reason of the decision.
 	why machinist.Reason
-	// guard is the condition of the row.
-	guard guard
+	// when is the condition of the row.
+	when when
 	// to is the next phase.
 	to v1alpha1.MachinePhase
 }
@@ -111,31 +55,31 @@ var (
 // transitions is the table of transitions. Each change of phase is one of its rows. Of several rows
 // that apply, the first counts.
 var transitions = []transition{
-	{creating, ReasonVMCreated, ifHasTarget, v1alpha1.MachinePending},
-	{creating, ReasonVMCreated, always, v1alpha1.MachineAvailable},
-	{nil, ReasonProviderFailed, always, v1alpha1.MachineCrashLoopBackOff},
-	{nil, ReasonInvalid, ifIntended, v1alpha1.MachineCrashLoopBackOff},
-	{nil, ReasonCreationTimeout, always, v1alpha1.MachineFailed},
-	{joining, ReasonStaleNode, always, v1alpha1.MachineFailed},
-	{[]v1alpha1.MachinePhase{v1alpha1.MachinePending}, ReasonNodeReady, ifComponentsReady, v1alpha1.MachineRunning},
-	{recovering, ReasonNodeReady, always, v1alpha1.MachineRunning},
-	{[]v1alpha1.MachinePhase{v1alpha1.MachineFailed}, ReasonNodeReady, ifPreserved, v1alpha1.MachineRunning},
-	{[]v1alpha1.MachinePhase{v1alpha1.MachineFailed}, ReasonNodeReady, ifReadyAgain, v1alpha1.MachineRunning},
-	{healthyPhases, ReasonNodeUnhealthy, always, v1alpha1.MachineUnknown},
-	{healthyPhases, ReasonNodeGone, always, v1alpha1.MachineUnknown},
-	{unhealthyPhases, ReasonHealthTimeout, ifReplaceable, v1alpha1.MachineFailed},
-	{nil, ReasonDrained, always, v1alpha1.MachineInPlaceUpdating},
-	{updated, ReasonUpdateSucceeded, always, v1alpha1.MachineInPlaceUpdateSuccessful},
-	{updating, ReasonUpdateFailed, always, v1alpha1.MachineInPlaceUpdateFailed},
-	{updating, ReasonUpdateTimeout, always, v1alpha1.MachineInPlaceUpdateFailed},
-	{nil, ReasonDeleting, always, v1alpha1.MachineTerminating},
-	{nil, ReasonStatusInvalid, ifWithoutTarget, v1alpha1.MachineAvailable},
-	{updated, ReasonStatusInvalid, always, v1alpha1.MachineUnknown},
-	{nil, ReasonStatusInvalid, ifHasNode, v1alpha1.MachineUnknown},
-	{nil, ReasonStatusInvalid, always, v1alpha1.MachineCrashLoopBackOff},
+	{creating, reasonVMCreated, ifHasTarget, v1alpha1.MachinePending},
+	{creating, reasonVMCreated, always, v1alpha1.MachineAvailable},
+	{nil, reasonProviderFailed, always, v1alpha1.MachineCrashLoopBackOff},
+	{nil, reasonInvalid, ifIntended, v1alpha1.MachineCrashLoopBackOff},
+	{nil, reasonCreationTimeout, always, v1alpha1.MachineFailed},
+	{joining, reasonStaleNode, always, v1alpha1.MachineFailed},
+	{[]v1alpha1.MachinePhase{v1alpha1.MachinePending}, reasonNodeReady, ifComponentsReady, v1alpha1.MachineRunning},
+	{recovering, reasonNodeReady, always, v1alpha1.MachineRunning},
+	{[]v1alpha1.MachinePhase{v1alpha1.MachineFailed}, reasonNodeReady, ifPreserved, v1alpha1.MachineRunning},
+	{[]v1alpha1.MachinePhase{v1alpha1.MachineFailed}, reasonNodeReady, ifReadyAgain, v1alpha1.MachineRunning},
+	{healthyPhases, reasonNodeUnhealthy, always, v1alpha1.MachineUnknown},
+	{healthyPhases, reasonNodeGone, always, v1alpha1.MachineUnknown},
+	{unhealthyPhases, reasonHealthTimeout, ifReplaceable, v1alpha1.MachineFailed},
+	{nil, reasonDrained, always, v1alpha1.MachineInPlaceUpdating},
+	{updated, reasonUpdateSucceeded, always, v1alpha1.MachineInPlaceUpdateSuccessful},
+	{updating, reasonUpdateFailed, always, v1alpha1.MachineInPlaceUpdateFailed},
+	{updating, reasonUpdateTimeout, always, v1alpha1.MachineInPlaceUpdateFailed},
+	{nil, reasonDeleting, always, v1alpha1.MachineTerminating},
+	{nil, reasonStatusInvalid, ifWithoutTarget, v1alpha1.MachineAvailable},
+	{updated, reasonStatusInvalid, always, v1alpha1.MachineUnknown},
+	{nil, reasonStatusInvalid, ifHasNode, v1alpha1.MachineUnknown},
+	{nil, reasonStatusInvalid, always, v1alpha1.MachineCrashLoopBackOff},
 }
 
-// leads reports whether the table has a row for the phase and the reason, whatever its guard.
+// leads reports whether the table has a row for the phase and the reason, whatever its condition.
 func leads(phase v1alpha1.MachinePhase, why machinist.Reason) bool {
 	for i := range transitions {
 		if row := &transitions[i]; row.why == why && slices.Contains(row.from, phase) {
@@ -143,4 +87,124 @@ func leads(phase v1alpha1.MachinePhase, why machinist.Reason) bool {
 		}
 	}
 	return false
+}
+
+// next returns the next phase for a reason. It returns false if the phase stays.
+func (l *logic) next(why machinist.Reason) (v1alpha1.MachinePhase, bool) {
+	for i := range transitions {
+		row := &transitions[i]
+		if row.why == why && (row.from == nil || slices.Contains(row.from, l.phase())) && l.holds(row.when) {
+			return row.to, true
+		}
+	}
+	return "", false
+}
+
+// moves reports whether the phase changes for a reason.
+func (l *logic) moves(why machinist.Reason) bool {
+	_, ok := l.next(why)
+	return ok
+}
+
+// move returns a decision that writes the change of phase for a reason, the operation, and other
+// changes of the status. If the phase stays, its time stays, too, because timeouts count from it.
+func (l *logic) move(why machinist.Reason, op v1alpha1.LastOperation, changes ...func(*v1alpha1.MachineStatus)) Decision {
+	to, ok := l.next(why)
+	return l.record(why, op.Description, func(s *v1alpha1.MachineStatus) {
+		s.LastOperation = op
+		for _, change := range changes {
+			change(s)
+		}
+		if ok && (to != s.CurrentStatus.Phase || s.CurrentStatus.LastUpdateTime.IsZero()) {
+			l.enter(s, to)
+		}
+	})
+}
+
+// holds reports whether a condition is true for the machine.
+func (l *logic) holds(w when) bool {
+	switch w {
+	case ifHasTarget:
+		return !l.in.Node.NoTarget
+	case ifIntended:
+		return l.intended()
+	case ifComponentsReady:
+		return l.in.Node.Node != nil && !criticalTaint(l.in.Node.Node)
+	case ifPreserved:
+		return l.m.Status.CurrentStatus.PreserveExpiryTime != nil
+	case ifReadyAgain:
+		return l.readyAgain()
+	case ifReplaceable:
+		_, waits := l.replacement()
+		return !waits
+	case ifHasNode:
+		return l.ownNode() != nil
+	case ifWithoutTarget:
+		return l.in.Node.NoTarget && l.m.Spec.ProviderID != ""
+	default:
+		return true
+	}
+}
+
+// impossible reports whether no machine without a deletion timestamp has the recorded phase: the phase
+// does not exist, or it is Terminating. A restored backup has such a phase, or a status that was
+// written by hand.
+func (l *logic) impossible() bool {
+	return !facts.Exists(l.phase()) || l.phase() == v1alpha1.MachineTerminating
+}
+
+// correctPhase replaces a phase that contradicts what is observed. A machine with a Node is then judged
+// by its Node, and one that joins no cluster is Available. For other machines the creation is
+// resumed: the VM is looked up, and no second VM is created.
+func (l *logic) correctPhase() Decision {
+	why := "does not match its VM and"
+	switch {
+	case !l.in.Node.NoTarget && l.nodeName() != "" && !l.nodeLooked():
+		return l.notObserved(l.nodeSubject(), "")
+	case l.phase() == v1alpha1.MachineTerminating:
+		why = "without a deletion timestamp"
+	case l.impossible():
+		why = "does not exist and"
+	}
+	return l.move(reasonStatusInvalid, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing,
+		fmt.Sprintf("The phase %q of machine %s %s is corrected", l.phase(), l.m.Name, why)))
+}
+
+// untargeted returns the decision for a machine with a VM that joins no cluster. Its phase is
+// Available while it has a VM, whatever phase it had in a cluster.
+func (l *logic) untargeted() Decision {
+	identified := l.m.Spec.ProviderID != ""
+	switch {
+	case l.phase() == v1alpha1.MachineFailed:
+		return l.waitForReplacement()
+	case identified && l.phase() != v1alpha1.MachineAvailable, !identified && l.in.VM.notFound():
+		return l.correctPhase()
+	default:
+		return settled(reasonAvailable)
+	}
+}
+
+// notFound reports whether the provider did not find the VM at the last look.
+func (v VMView) notFound() bool { return v.Presence == absent && !v.Blind }
+
+// correctUpdatePhase replaces the phase InPlaceUpdating or InPlaceUpdateFailed of a machine whose
+// Node takes part in no in-place update: the Node has no label of one, and its condition is not
+// that of an update under way or failed. It returns false for other machines.
+func (l *logic) correctUpdatePhase(node *corev1.Node) (Decision, bool) {
+	if !leads(l.phase(), reasonStatusInvalid) {
+		return Decision{}, false
+	}
+	switch facts.UpdateStep(node) {
+	case v1alpha1.SelectedForUpdate, v1alpha1.DrainSuccessful, v1alpha1.ReadyForUpdate, v1alpha1.UpdateFailed:
+		return Decision{}, false
+	}
+	for _, label := range []string{
+		v1alpha1.LabelKeyNodeCandidateForUpdate, v1alpha1.LabelKeyNodeSelectedForUpdate, v1alpha1.LabelKeyNodeUpdateResult,
+	} {
+		if _, found := node.Labels[label]; found {
+			return Decision{}, false
+		}
+	}
+	return l.move(reasonStatusInvalid, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
+		"The phase %q of machine %s is corrected: node %s takes part in no in-place update", l.phase(), l.m.Name, node.Name))), true
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -57,15 +58,15 @@ func nextPhase(t *testing.T, seed uint64, in machine.Observation, p machine.Poli
 	t.Helper()
 	for range 12 {
 		d, was := machine.Decide(in, p, now), in.Machine.Status.CurrentStatus
-		if u, ok := d.Action.(machine.UpdateStatus); ok {
-			is := u.Machine.Status.CurrentStatus
+		if m := statusOf(d.Action); m != nil {
+			is := m.Status.CurrentStatus
 			if is.Phase != was.Phase {
-				return phaseChange{was.Phase, is.Phase}, d, u.Machine
+				return phaseChange{was.Phase, is.Phase}, d, m
 			}
 			require.True(t, was.LastUpdateTime.IsZero() || was.LastUpdateTime.After(now) || was.LastUpdateTime.Equal(&is.LastUpdateTime),
 				"seed %d: %s moves what timeouts are counted from", seed, d)
 		}
-		if !carriedOut(&in, d.Action, now) {
+		if !carriedOut(&in, d.Action) {
 			break
 		}
 	}
@@ -102,12 +103,12 @@ func TestPhaseRank_ByPhase_IsByWhatIsLost(t *testing.T) {
 		"Terminating", "Failed", "InPlaceUpdateFailed", "CrashLoopBackOff", "Unknown", "",
 		"Pending", "InPlaceUpdating", "Available", "Running",
 	} {
-		require.Equal(t, i, machine.PhaseRank(in(phase)), "%q", phase)
+		require.Equal(t, i, facts.Rank(in(phase)), "%q", phase)
 	}
-	require.Equal(t, 9, machine.PhaseRank(in("InPlaceUpdateSuccessful")))
-	require.Equal(t, 9, machine.PhaseRank(in("Strange")))
-	require.Equal(t, 9, machine.PhaseRank(nil))
+	require.Equal(t, 9, facts.Rank(in("InPlaceUpdateSuccessful")))
+	require.Equal(t, 9, facts.Rank(in("Strange")))
+	require.Equal(t, 9, facts.Rank(nil))
 	deleted := in("Running")
 	deleted.DeletionTimestamp = &metav1.Time{Time: now}
-	require.Zero(t, machine.PhaseRank(deleted))
+	require.Zero(t, facts.Rank(deleted))
 }

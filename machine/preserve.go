@@ -3,14 +3,19 @@
 package machine
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
+	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/nodeops"
 )
 
 // preservation returns the next step of a machine that a user preserves, with or without a Node,
@@ -21,11 +26,11 @@ import (
 // a crash at any point has the same result. The recorded end does not change while the preservation
 // lasts.
 func (l *logic) preservation() Decision {
-	value, known := PreserveValue(l.m, l.in.Node)
+	value, known := facts.PreserveValue(l.m, l.in.Node.Node, l.in.Node.Looked, l.in.Node.NoTarget)
 	if !known {
 		return l.preservationUnknown()
 	}
-	keep, forget := judgePreservation(value, l.phase(), l.preservedUntil(), l.now)
+	keep, forget := facts.JudgePreservation(value, l.phase(), l.preservedUntil(), l.now)
 	if keep {
 		return l.preserve(value)
 	}
@@ -43,8 +48,8 @@ func (l *logic) preservedUntil() time.Time {
 // preservationUnknown waits for the Node, whose annotations may preserve the machine, if the
 // machine has a record of a preservation.
 func (l *logic) preservationUnknown() Decision {
-	if l.m.Status.CurrentStatus.PreserveExpiryTime == nil && lastApplied(l.m) == "" &&
-		!preserveValue(l.m.Annotations[v1alpha1.PreserveMachineAnnotationKey]) {
+	if l.m.Status.CurrentStatus.PreserveExpiryTime == nil && facts.LastApplied(l.m) == "" &&
+		!facts.IsPreserveValue(l.m.Annotations[v1alpha1.PreserveMachineAnnotationKey]) {
 		return Decision{}
 	}
 	if l.m.Labels[v1alpha1.NodeLabelKey] == "" {
@@ -60,7 +65,7 @@ func (l *logic) preservationUnknown() Decision {
 func (l *logic) preserve(value string) Decision {
 	if l.m.Status.CurrentStatus.PreserveExpiryTime == nil {
 		end := preserveEnd(l.now, l.p.PreserveTimeout)
-		return l.record(ReasonPreserved, "until "+end.UTC().Format(time.RFC3339), func(s *v1alpha1.MachineStatus) {
+		return l.record(reasonPreserved, "until "+end.UTC().Format(time.RFC3339), func(s *v1alpha1.MachineStatus) {
 			s.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: end}
 		})
 	}
@@ -72,7 +77,7 @@ func (l *logic) preserve(value string) Decision {
 		return l.keepPreserved()
 	}
 	if changed := l.preservedNode(node); changed != nil {
-		return l.do(UpdateNode{Node: changed, What: "preserved"}, ReasonPreserved, "")
+		return l.writeNode(changed, "preserved", reasonPreserved)
 	}
 	return l.showPreserved(node, value)
 }
@@ -89,12 +94,12 @@ func (l *logic) namedNode() *corev1.Node {
 // if the machine is Failed.
 func (l *logic) aboutToRun(node *corev1.Node) bool {
 	healthy, _ := judgeHealth(node.Status.Conditions, l.p.HealthConditions)
-	return healthy && l.moves(ReasonNodeReady)
+	return healthy && l.moves(reasonNodeReady)
 }
 
 // keepPreserved waits for the end of the preservation.
 func (l *logic) keepPreserved() Decision {
-	h := machinist.Hold{Subject: "machine/" + l.m.Name, Reason: ReasonPreserved, Message: "without end"}
+	h := machinist.Hold{Subject: "machine/" + l.m.Name, Reason: reasonPreserved, Message: "without end"}
 	if end := l.preservedUntil(); end.Before(noEnd) {
 		h.Message, h.Until = "until "+end.UTC().Format(time.RFC3339), end
 	}
@@ -109,13 +114,13 @@ func (l *logic) stopPreserving(forget bool) Decision {
 	if node := l.namedNode(); node != nil {
 		stale := staleCondition(node, active)
 		if active && stale {
-			return l.do(SetNodeCondition{NodeName: node.Name, Condition: l.stoppedCondition()}, ReasonPreservationStopped, "")
+			return l.writeCondition(l.stoppedCondition(), reasonPreservationStopped)
 		}
 		if changed := l.releasedNode(node, forget, active || stale); changed != nil {
-			return l.do(UpdateNode{Node: changed, What: "no longer preserved"}, ReasonPreservationStopped, "")
+			return l.writeNode(changed, "no longer preserved", reasonPreservationStopped)
 		}
 		if stale {
-			return l.do(SetNodeCondition{NodeName: node.Name, Condition: l.stoppedCondition()}, ReasonPreservationStopped, "")
+			return l.writeCondition(l.stoppedCondition(), reasonPreservationStopped)
 		}
 	}
 	if d := l.copyPreserveValue(forget); d.Action != nil {
@@ -124,7 +129,7 @@ func (l *logic) stopPreserving(forget bool) Decision {
 	if !active {
 		return Decision{}
 	}
-	return l.record(ReasonPreservationStopped, "", func(s *v1alpha1.MachineStatus) { s.CurrentStatus.PreserveExpiryTime = nil })
+	return l.record(reasonPreservationStopped, "", func(s *v1alpha1.MachineStatus) { s.CurrentStatus.PreserveExpiryTime = nil })
 }
 
 // copyPreserveValue copies the value of the annotation on the Node to the machine, where it
@@ -139,22 +144,209 @@ func (l *logic) copyPreserveValue(forget bool) Decision {
 			return Decision{}
 		}
 		var found bool
-		if says, found = nodePreserveValue(l.in.Node); !found && lastApplied(l.m) == "" {
+		if says, found = facts.NodePreserveValue(node); !found && facts.LastApplied(l.m) == "" {
 			drop = []string{applied} // its value is empty
 		}
 	}
 	has := func(key string) bool { _, found := l.m.Annotations[key]; return found }
-	if says == "" && !slices.ContainsFunc(drop, has) || says != "" && lastApplied(l.m) == says && !has(request) {
+	if says == "" && !slices.ContainsFunc(drop, has) || says != "" && facts.LastApplied(l.m) == says && !has(request) {
 		return Decision{}
 	}
 	m := l.m.DeepCopy()
 	for _, key := range drop {
 		delete(m.Annotations, key)
 	}
-	d := l.do(UpdateMachine{Machine: m, What: "no preserve annotation"}, ReasonPreservationStopped, "")
-	if says != "" {
-		m.Annotations = withKey(m.Annotations, applied, says)
-		d.Action, d.Reason = UpdateMachine{Machine: m, What: "preserve annotation of the node: " + says}, ReasonPreserved
+	if says == "" {
+		return l.write(m, "no preserve annotation", reasonPreservationStopped)
 	}
+	m.Annotations = withKey(m.Annotations, applied, says)
+	return l.write(m, "preserve annotation of the node: "+says, reasonPreserved)
+}
+
+// noEnd is the recorded end of a preservation without an end: the last second of the year 9999, the
+// latest that all clients can read.
+var noEnd = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
+
+// preserveEnd returns the end of a preservation that begins at start, in whole seconds, as the API
+// server stores it. Zero or less means [noEnd].
+func preserveEnd(start time.Time, lasts time.Duration) time.Time {
+	if lasts <= 0 {
+		return noEnd
+	}
+	return start.Add(lasts).Truncate(time.Second)
+}
+
+// preservedTaint is the taint that keeps pods off the Node of a preserved Failed machine.
+var preservedTaint = corev1.Taint{Key: v1alpha1.TaintNodePreserved, Effect: corev1.TaintEffectNoSchedule}
+
+// The annotations that keep the autoscaler from removing a Node.
+const (
+	scaleDownDisabled = v1alpha1.ClusterAutoscalerScaleDownDisabledAnnotationKey
+	scaleDownByMCM    = v1alpha1.ClusterAutoscalerScaleDownDisabledByMCMAnnotationKey
+)
+
+// preservedNode returns the Node with the marks of a preservation, or nil if it has them. The
+// annotations keep the autoscaler from removing it. The Node of a Failed machine has the taint,
+// before its drain. The Node of a Running machine does not. Values of the node template stay.
+func (l *logic) preservedNode(node *corev1.Node) *corev1.Node {
+	want, retaint := node.DeepCopy(), false
+	switch phase := l.phase(); {
+	case phase == v1alpha1.MachineFailed:
+		t := preservedTaint
+		t.TimeAdded = &metav1.Time{Time: l.now}
+		want.Spec.Taints, retaint = nodeops.SetTaint(want.Spec.Taints, t)
+	case phase == v1alpha1.MachineRunning && !l.templatedTaint():
+		want.Spec.Taints, retaint = nodeops.RemoveTaint(want.Spec.Taints, preservedTaint)
+	}
+	if node.Annotations[scaleDownDisabled] != "true" && !l.templated(scaleDownDisabled) {
+		want.Annotations = withKey(withKey(want.Annotations, scaleDownDisabled, "true"), scaleDownByMCM, "true")
+	} else if !retaint {
+		return nil
+	}
+	return want
+}
+
+// releasedNode returns the Node without the marks of a preservation, or nil if it has none. With
+// forget the annotation that asks for a preservation is removed, too. The annotations for the
+// autoscaler may be those of a rollout. They are removed only if was, or if the taint shows a
+// preservation.
+func (l *logic) releasedNode(node *corev1.Node, forget, was bool) *corev1.Node {
+	var drop []string
+	untaint := nodeops.HasTaint(node.Spec.Taints, preservedTaint) && !l.templatedTaint()
+	if (was || untaint) && node.Annotations[scaleDownByMCM] == "true" && !l.templated(scaleDownByMCM) {
+		drop = []string{scaleDownByMCM, scaleDownDisabled}
+	}
+	if value := node.Annotations[v1alpha1.PreserveMachineAnnotationKey]; forget && facts.IsPreserveValue(value) &&
+		!l.templated(v1alpha1.PreserveMachineAnnotationKey) {
+		drop = append(drop, v1alpha1.PreserveMachineAnnotationKey)
+	}
+	if len(drop) == 0 && !untaint {
+		return nil
+	}
+	node = node.DeepCopy()
+	for _, key := range drop {
+		delete(node.Annotations, key)
+	}
+	if untaint {
+		node.Spec.Taints, _ = nodeops.RemoveTaint(node.Spec.Taints, preservedTaint)
+	}
+	return node
+}
+
+// templated reports whether the node template sets an annotation.
+func (l *logic) templated(key string) bool {
+	_, found := l.m.Spec.NodeTemplateSpec.Annotations[key]
+	return found
+}
+
+// templatedTaint reports whether the node template sets the taint of preserved Nodes.
+func (l *logic) templatedTaint() bool {
+	return nodeops.HasTaint(l.m.Spec.NodeTemplateSpec.Spec.Taints, preservedTaint)
+}
+
+// showPreserved sets the condition Preserved of the Node. The Node of a Failed machine is drained
+// first. If the drain takes long, the condition says so.
+func (l *logic) showPreserved(node *corev1.Node, value string) Decision {
+	want, rest := l.preservedCondition(value), l.keepPreserved()
+	if l.phase() == v1alpha1.MachineFailed {
+		a := l.preservationDrain(node)
+		switch d := l.drainPreserved(node, a); {
+		case d.Action != nil:
+			return d
+		case d.Reason == "":
+			want.Message = v1alpha1.PreservedNodeDrainSuccessful + " " + want.Message
+		default:
+			rest.Reason, rest.Message = d.Reason, d.Message
+			rest.Holds, rest.NextCheck = append(d.Holds, rest.Holds...), machinist.Earliest(rest.NextCheck, d.NextCheck)
+			if l.now.Before(a.Started.Add(reportAfter)) {
+				return rest
+			}
+			want.Status, want.Message = corev1.ConditionFalse, v1alpha1.PreservedNodeDrainUnsuccessful+" "+want.Message
+		}
+	}
+	have := facts.ConditionOf(node.Status.Conditions, v1alpha1.NodePreserved)
+	if have != nil && have.Status == want.Status && have.Reason == want.Reason && have.Message == want.Message {
+		return rest
+	}
+	d := l.writeCondition(want, reasonPreserved)
+	d.Message = want.Message
 	return d
+}
+
+// preservedCondition returns the condition of a Node that is preserved.
+func (l *logic) preservedCondition(value string) corev1.NodeCondition {
+	reason := v1alpha1.PreservedByUser
+	if value == v1alpha1.PreserveMachineAnnotationValuePreservedByMCM {
+		reason = v1alpha1.PreservedByMCM
+	}
+	return facts.Condition(v1alpha1.NodePreserved, corev1.ConditionTrue, reason, fmt.Sprintf("Machine preserved until %s.", l.preservedUntil().UTC()), l.now)
+}
+
+// stoppedCondition returns the condition of a Node that is no longer preserved.
+func (l *logic) stoppedCondition() corev1.NodeCondition {
+	return facts.Condition(v1alpha1.NodePreserved, corev1.ConditionFalse, v1alpha1.PreservationStopped, "", l.now)
+}
+
+// staleCondition reports whether the condition of a Node that is not preserved has to be written.
+// active means that the preservation is recorded. A Node that was not preserved needs no condition.
+func staleCondition(node *corev1.Node, active bool) bool {
+	c := facts.ConditionOf(node.Status.Conditions, v1alpha1.NodePreserved)
+	if c == nil {
+		return active
+	}
+	return c.Status != corev1.ConditionFalse || c.Reason != v1alpha1.PreservationStopped
+}
+
+// preservedAndDrained reports whether the condition Preserved of a Node, written by this package or
+// MCM, says that the Node was drained. It is false for nil.
+func preservedAndDrained(node *corev1.Node) bool {
+	if node == nil {
+		return false
+	}
+	c := facts.ConditionOf(node.Status.Conditions, v1alpha1.NodePreserved)
+	return c != nil && strings.HasPrefix(c.Message, v1alpha1.PreservedNodeDrainSuccessful)
+}
+
+// drainPreserved drains the Node of a preserved Failed machine. It returns the next pass, the holds
+// of the last one, or the zero Decision when the drain has ended.
+func (l *logic) drainPreserved(node *corev1.Node, a DrainNode) Decision {
+	if preservedAndDrained(node) || l.in.Drain.of(a).Done {
+		return Decision{}
+	}
+	if preservationDrainStarted(l.m, node, l.now).IsZero() { // the drain begins now
+		return l.resetPhaseTime(reasonPreserved)
+	}
+	long := a.Started.Add(reportAfter) // when the condition says that the drain takes long
+	if !l.now.Before(long) {
+		long = time.Time{}
+	}
+	if facts.UpdateStep(node) == v1alpha1.SelectedForUpdate { // two drains of one Node would alternate without end
+		d := hold(machinist.Hold{Subject: "node/" + node.Name, Reason: reasonInPlaceUpdate, Message: "it is drained for its in-place update first"})
+		d.NextCheck = long
+		return d
+	}
+	due, next := l.passDue(node, a)
+	if due {
+		return l.do(a, reasonDraining, "for its preservation")
+	}
+	return l.drainWaits(a, machinist.Earliest(next, long))
+}
+
+// preservationDrainStarted returns when the drain of a preserved Failed machine began: the later of
+// the change to phase Failed and the time of the taint. Both are written once. Times in the future
+// are ignored. Zero means that neither is known.
+func preservationDrainStarted(m *v1alpha1.Machine, node *corev1.Node, now time.Time) time.Time {
+	times := []*metav1.Time{&m.Status.CurrentStatus.LastUpdateTime}
+	for _, t := range node.Spec.Taints {
+		if t.MatchTaint(&preservedTaint) {
+			times = append(times, t.TimeAdded)
+		}
+	}
+	var started time.Time
+	for _, t := range times {
+		if t != nil && t.After(started) && recorded.Known(t.Time, now) {
+			started = t.Time
+		}
+	}
+	return started
 }

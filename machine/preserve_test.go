@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -81,42 +82,42 @@ const preservedLife = `
 -- nothing is asked for
 waits for nothing
 -- the Node says now
-record phase "Running",  
-update machine: preserve annotation of the node: now
-update node: preserved
-set condition Preserved=True (Preserved by user.) on node n: Machine preserved until 2026-03-05 12:00:00 +0000 UTC.
-record phase "Running",  
+update status of machine m: phase "Running",  
+update machine m: preserve annotation of the node: now
+update node n: preserved
+update status of node n: condition Preserved=True (Preserved by user.): Machine preserved until 2026-03-05 12:00:00 +0000 UTC.
+update status of machine m: phase "Running",  
 waits for machine/m (Preserved)
 -- the Node gets sick
-record phase "Unknown", HealthCheck Processing
+update status of machine m: phase "Unknown", HealthCheck Processing
 waits for machine/m (Preserved), node/n (NodeUnhealthy)
 -- and stays so
 ask whether machine uid-m may be failed: HealthTimeout
-record phase "Failed", HealthCheck Failed
-update node: preserved
+update status of machine m: phase "Failed", HealthCheck Failed
+update node n: preserved
 drain node n, which is unreachable
 waits for pod/a/b (Budget), machine/m (Preserved), machine/m (Failed)
 -- pods stay for half a minute
 drain node n, which is unreachable
-set condition Preserved=False (Preserved by user.) on node n: Preserved node could not be drained. Machine preserved until 2026-03-05 12:00:00 +0000 UTC.
-record phase "Failed", HealthCheck Failed
+update status of node n: condition Preserved=False (Preserved by user.): Preserved node could not be drained. Machine preserved until 2026-03-05 12:00:00 +0000 UTC.
+update status of machine m: phase "Failed", HealthCheck Failed
 waits for pod/a/b (Budget), machine/m (Preserved), machine/m (Failed)
 -- then they go
 drain node n, which is unreachable
-set condition Preserved=True (Preserved by user.) on node n: Preserved node drained successfully. Machine preserved until 2026-03-05 12:00:00 +0000 UTC.
-record phase "Failed", HealthCheck Failed
+update status of node n: condition Preserved=True (Preserved by user.): Preserved node drained successfully. Machine preserved until 2026-03-05 12:00:00 +0000 UTC.
+update status of machine m: phase "Failed", HealthCheck Failed
 waits for machine/m (Preserved), machine/m (Failed)
 -- the Node gets well
-record phase "Running", HealthCheck Successful
-update node: preserved
-set condition Preserved=True (Preserved by user.) on node n: Machine preserved until 2026-03-05 12:00:00 +0000 UTC.
+update status of machine m: phase "Running", HealthCheck Successful
+update node n: preserved
+update status of node n: condition Preserved=True (Preserved by user.): Machine preserved until 2026-03-05 12:00:00 +0000 UTC.
 waits for machine/m (Preserved)
 -- the time is over
-set condition Preserved=False (Preservation stopped.) on node n
-update node: no longer preserved
-update machine: no preserve annotation
-record phase "Running", HealthCheck Successful
-record phase "Running", HealthCheck Successful
+update status of node n: condition Preserved=False (Preservation stopped.)
+update node n: no longer preserved
+update machine m: no preserve annotation
+update status of machine m: phase "Running", HealthCheck Successful
+update status of machine m: phase "Running", HealthCheck Successful
 waits for nothing`
 
 func TestPreservation_FailedMachine_NodeIsDrained(t *testing.T) {
@@ -237,8 +238,8 @@ func TestPreservation_NodeNotRead_Waits(t *testing.T) {
 			living(v1alpha1.MachineRunning, lost, looked, asks("-", "-", "now"), ending(time.Hour), vm(machine.VMView{Presence: machine.Present, Asked: "GetMachineStatus", SeenAt: now})),
 			"nothing (NotObserved: the name of the node, which may have the preserve annotation, is not known); waits for machine/m: NotObserved: the name of the node, which may have the preserve annotation, is not known; waits for machine/m: NotObserved: the name of its node is not known",
 		},
-		"a machine on its way is preserved too": {after(intended, asks("now", "-", "-")), `record phase "", Create Processing (Preserved: until 2026-03-05T12:00:00Z)`},
-		"a deletion goes first (DM-29)":         {living(v1alpha1.MachineFailed, leaving, node(), asks("now", "-", "-")), "set condition Terminating=True (Unhealthy) on node n (Deleting)"},
+		"a machine on its way is preserved too": {after(intended, asks("now", "-", "-")), `update status of machine m: phase "", Create Processing (Preserved: until 2026-03-05T12:00:00Z)`},
+		"a deletion goes first (DM-29)":         {living(v1alpha1.MachineFailed, leaving, node(), asks("now", "-", "-")), "update status of node n: condition Terminating=True (Unhealthy) (Deleting)"},
 	})
 }
 
@@ -362,7 +363,7 @@ func TestPreservation_AnnotationsOfARollout_Stay(t *testing.T) {
 // atRest returns what is not as it should be when nothing is to be done.
 func (w *world) atRest() error {
 	m, n := w.in.Machine, w.in.Node.Node
-	value, known := machine.PreserveValue(m, w.in.Node)
+	value, known := preserveValue(m, w.in.Node)
 	phase, kept := m.Status.CurrentStatus.Phase, w.end() != nil
 	if !known {
 		return nil
@@ -371,7 +372,7 @@ func (w *world) atRest() error {
 	if kept {
 		end = *w.end()
 	}
-	keep, forget := machine.JudgePreservation(value, phase, end, w.now)
+	keep, forget := facts.JudgePreservation(value, phase, end, w.now)
 	switch {
 	case kept != keep:
 		return fmt.Errorf("preserved is %t, and should be %t", kept, keep)
@@ -396,6 +397,10 @@ func (w *world) atRest() error {
 		return fmt.Errorf("a Node that tells that it is preserved")
 	}
 	return nil
+}
+
+func preserveValue(m *v1alpha1.Machine, node machine.NodeView) (string, bool) {
+	return facts.PreserveValue(m, node.Node, node.Looked, node.NoTarget)
 }
 
 // TestPreserveValue_SetAndMachine_Agree asserts that set and machine decide about a Failed machine
@@ -443,7 +448,7 @@ func agree(t *testing.T, in machine.Observation, name string) {
 	kept := func() bool { return machineset.Preserved(r.in.Machine, r.now) } // what has expired keeps no machine
 	goes, why := set(in)
 	require.False(t, goes && kept(), "the set lets it go (%s), the machine keeps it: %s", why, name)
-	if _, known := machine.PreserveValue(r.in.Machine, r.in.Node); known && goes {
+	if _, known := preserveValue(r.in.Machine, r.in.Node); known && goes {
 		require.Nil(t, r.end(), "the set lets it go (%s), the machine has an end recorded: %s", why, name)
 	}
 	goes, why = set(r.in)

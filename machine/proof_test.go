@@ -109,8 +109,8 @@ func TestProof_NodeOfOthers_IsNeverWritten(t *testing.T) {
 				for range 60 {
 					goesOn := w.next(t)
 					switch w.last.Action.(type) {
-					case machine.UpdateNode, machine.UpdateNodeCapacity, machine.SetNodeCondition, machine.DrainNode, machinist.Delete, machine.DeleteAttachments:
-						require.Failf(t, "the Node is written", "%s, phase %q, deleting %v: %q", name, p, deleting, w.did)
+					case machinist.Update, machine.DrainNode, machinist.Delete, machine.DeleteAttachments:
+						require.Truef(t, isMachine(w.last.Action), "the Node is written: %s, phase %q, deleting %v: %q", name, p, deleting, w.did)
 					}
 					if !goesOn {
 						break
@@ -156,9 +156,9 @@ func TestProof_OwnNode_OneCallInTheLifeOfAProcess(t *testing.T) {
 	}{
 		"a record and the same ID":             {[]change{withNodeID("simulated:///1")}, 0, whole},
 		"another form of the ID":               {[]change{withNodeID("simulated:///zone/1")}, 0, whole},
-		"no record":                            {[]change{unmarkedNode, withNodeID("simulated:///1")}, 1, append([]string{"look for the VM"}, stepMark, stepBegin, "update node: UID of the machine", stepDrain, stepVM, stepNode, stepRelease)},
-		"no record and no ID":                  {[]change{unmarkedNode}, 1, append([]string{"look for the VM"}, stepMark, stepBegin, "update node: UID of the machine", stepDrain, stepVM, stepNode, stepRelease)},
-		"a record of before a restored backup": {[]change{onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.MachineUIDAnnotation] = "uid-before" }), withNodeID("simulated:///1")}, 1, append([]string{"look for the VM"}, stepMark, stepBegin, "update node: UID of the machine", stepDrain, stepVM, stepNode, stepRelease)},
+		"no record":                            {[]change{unmarkedNode, withNodeID("simulated:///1")}, 1, append([]string{"look for the VM"}, stepMark, stepBegin, "update node n: UID of the machine", stepDrain, stepVM, stepNode, stepRelease)},
+		"no record and no ID":                  {[]change{unmarkedNode}, 1, append([]string{"look for the VM"}, stepMark, stepBegin, "update node n: UID of the machine", stepDrain, stepVM, stepNode, stepRelease)},
+		"a record of before a restored backup": {[]change{onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.MachineUIDAnnotation] = "uid-before" }), withNodeID("simulated:///1")}, 1, append([]string{"look for the VM"}, stepMark, stepBegin, "update node n: UID of the machine", stepDrain, stepVM, stepNode, stepRelease)},
 		"a user changed the provider ID":       {[]change{withNodeID("simulated:///1"), spec(func(m *v1alpha1.Machine) { m.Spec.ProviderID = "simulated:///9" })}, 1, append([]string{"look for the VM"}, stepMark, stepBegin, stepDrain, "delete the VM that has the name of the machine", stepNode, stepRelease)},
 	} {
 		in := after(append([]change{withID, leaving, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), attached(), forget}, tc.changes...)...)

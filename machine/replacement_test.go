@@ -41,7 +41,7 @@ func TestReplacementLimit_Permit_IsTaken(t *testing.T) {
 	waits := func(why string) string {
 		return "nothing (ReplacementLimit: " + why + "); waits for machinedeployment/pool: ReplacementLimit: " + why
 	}
-	fails := `record phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [Ready=Unknown (Kubelet)])`
+	fails := `update status of machine m: phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [Ready=Unknown (Kubelet)])`
 	keeps := permit(machine.PermitView{Held: true})
 	refused := func(until time.Duration) change {
 		return permit(machine.PermitView{Asked: true, Within: 1, Refused: machinist.Hold{Until: now.Add(until)}})
@@ -89,14 +89,20 @@ func TestReplacementLimit_RefusedPermit_IsAskedForAgain(t *testing.T) {
 	require.Equal(t, 5*time.Second, next(now.Add(-time.Second)))
 }
 
+// permitOver reports whether the permit of a machine in the cache can be returned.
+func permitOver(m *v1alpha1.Machine) bool {
+	_, permit := machine.FreesReplacement(m, m)
+	return permit
+}
+
 func TestPermitOver_ByPhase(t *testing.T) {
-	require.True(t, machine.PermitOver(nil), "the cache has lost it")
+	require.True(t, permitOver(nil), "the cache has lost it")
 	for _, p := range allPhases {
 		m := newMachine("m")
 		m.Status.CurrentStatus.Phase = p
 		want := p != v1alpha1.MachineRunning && p != v1alpha1.MachineUnknown && p != v1alpha1.MachineInPlaceUpdateFailed
-		require.Equal(t, want, machine.PermitOver(m), p)
-		if machine.PermitOver(m) {
+		require.Equal(t, want, permitOver(m), p)
+		if permitOver(m) {
 			in := living(v1alpha1.MachineUnknown, longUnknown, sick, copied, inPool)
 			in.Siblings = machine.Siblings{Complete: true, Machines: []*v1alpha1.Machine{nil, m}}
 			m.UID = "other"
@@ -147,10 +153,10 @@ func (f *fleet) step(i int) {
 	case machine.ReturnPermit:
 		f.ledger.Release(a.Key, a.Holder, f.now)
 		in.Permit.Held = false
-	case machine.UpdateStatus:
+	case machinist.Update:
 		f.busy[i] = nil
-		if f.stored[i].ResourceVersion == a.Machine.ResourceVersion { // or else it conflicts
-			f.stored[i] = a.Machine.DeepCopy()
+		if m := statusOf(a); f.stored[i].ResourceVersion == m.ResourceVersion { // or else it conflicts
+			f.stored[i] = m.DeepCopy()
 			f.stored[i].ResourceVersion += "+"
 		}
 		f.count()
@@ -167,7 +173,7 @@ func (f *fleet) look(in *machine.Observation) {
 // that is over.
 func (f *fleet) show(i int) {
 	f.cached[i] = f.stored[i]
-	if machine.PermitOver(f.cached[i]) {
+	if permitOver(f.cached[i]) {
 		f.ledger.Release("shoot/pool", string(f.cached[i].UID), f.now)
 	}
 }

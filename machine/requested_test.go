@@ -187,7 +187,7 @@ func TestSharedCause_Deleted_NoVMWasRequested_GoneAtOnce(t *testing.T) {
 				w.lasts(t, time.Minute, func() {})
 				require.True(t, w.released, w.log())
 				if after > 0 && !cause.asked {
-					require.Equal(t, []string{"update machine: no finalizer"}, w.did)
+					require.Equal(t, []string{"update machine m: no finalizer"}, w.did)
 				}
 			})
 		}

@@ -113,13 +113,13 @@ func TestSharedProviderID_BothMachines_ConditionAndEvent(t *testing.T) {
 	in.ProviderID.Others = []*v1alpha1.Machine{sharer("b"), sharer("a")}
 	d := lawful(t, in, machine.DefaultPolicy())
 	require.Equal(t, machine.ReasonProviderIDShared, d.Reason)
-	w, ok := d.Action.(machine.UpdateStatus)
-	require.True(t, ok)
-	events := machine.Events(in.Machine, w.Machine)
+	m := statusOf(d.Action)
+	require.NotNil(t, m)
+	events := machine.Events(in.Machine, m)
 	require.Len(t, events, 1)
 	require.EqualValues(t, "ProviderIDShared", events[0].Reason)
 	require.Contains(t, events[0].Message, "it is also the provider ID of machine a, b")
-	in.Machine = w.Machine
+	in.Machine = m
 	require.Equal(t, machine.ReasonNodeReady, lawful(t, in, machine.DefaultPolicy()).Reason, "else it lives as before")
 	in.ProviderID.Others = nil
 	require.Equal(t, machine.ReasonConditionsChanged, lawful(t, in, machine.DefaultPolicy()).Reason, "it is over")

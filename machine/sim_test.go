@@ -432,10 +432,12 @@ func (s *sim) act(m *v1alpha1.Machine, kept *memory, do machinist.Action, b inci
 	}
 	after, err := m, error(nil)
 	switch a := do.(type) {
-	case machine.UpdateMachine:
-		after, err = s.write(a.Machine, do)
-	case machine.UpdateStatus:
-		after, err = s.write(a.Machine, do)
+	case machinist.Update:
+		if m, ok := a.Object.(*v1alpha1.Machine); ok {
+			after, err = s.write(m, do)
+		} else {
+			s.writeNode(a.Object.GetName(), do)
+		}
 	case machinist.Delete:
 		after = s.delete(m, a.Object)
 	case machinist.Refresh: // the next observation has the Node
@@ -444,16 +446,8 @@ func (s *sim) act(m *v1alpha1.Machine, kept *memory, do machinist.Action, b inci
 		kept.drain = kept.drain.AfterRound(a, s.round(kept, a), s.clock.Now())
 	case machine.CreateToken:
 		err = s.createToken(m, a.Expires)
-	case machine.DeleteToken:
-		delete(s.tokens, a.Name)
 	case machine.DeleteAttachments:
 		s.deleteAttachments(m, a)
-	case machine.UpdateNode:
-		s.writeNode(a.Node.Name, do)
-	case machine.UpdateNodeCapacity:
-		s.writeNode(a.Node.Name, do)
-	case machine.SetNodeCondition:
-		s.writeNode(a.NodeName, do)
 	default:
 		s.fault("%T is decided", do)
 	}
@@ -650,7 +644,7 @@ func (s *sim) write(m *v1alpha1.Machine, do machinist.Action) (*v1alpha1.Machine
 		return nil, conflict(m.Name)
 	}
 	in := machine.Observation{Machine: have}
-	carriedOut(&in, do, s.now())
+	carriedOut(&in, do)
 	m = in.Machine
 	if errs := metav1validation.ValidateLabels(m.Labels, field.NewPath("metadata", "labels")); len(errs) > 0 {
 		return nil, errs.ToAggregate()
@@ -717,7 +711,7 @@ func (s *sim) node(name string) *corev1.Node { return s.nodes[name].DeepCopy() }
 // writeNode carries out a write of a Node, if that is there.
 func (s *sim) writeNode(name string, do machinist.Action) {
 	in := machine.Observation{Node: machine.NodeView{Node: s.node(name)}}
-	if in.Node.Node != nil && carriedOut(&in, do, s.clock.Now()) {
+	if in.Node.Node != nil && carriedOut(&in, do) {
 		s.putNode(in.Node.Node)
 	}
 }
@@ -728,9 +722,13 @@ func (s *sim) putNode(node *corev1.Node) {
 	s.concerned(node.Name)
 }
 
-// delete deletes the machine m or its Node, and returns the machine.
+// delete deletes the machine m, its Node or its bootstrap token, and returns the machine.
 func (s *sim) delete(m *v1alpha1.Machine, o machinist.Object) *v1alpha1.Machine {
 	name := o.GetName()
+	if _, token := o.(*corev1.Secret); token {
+		delete(s.tokens, name)
+		return m
+	}
 	node, ok := o.(*corev1.Node)
 	if !ok {
 		s.remove(name)

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -85,7 +86,7 @@ func takeOver(m *v1alpha1.Machine, node *corev1.Node, now time.Time) takenOver {
 	if node == nil || op.LastUpdateTime.After(now) {
 		return takenOver{}
 	}
-	marked := conditionOf(node.Status.Conditions, v1alpha1.NodeTerminationCondition)
+	marked := facts.ConditionOf(node.Status.Conditions, v1alpha1.NodeTerminationCondition)
 	if marked == nil || !marked.LastTransitionTime.Before(&op.LastUpdateTime) {
 		return takenOver{}
 	}

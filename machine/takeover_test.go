@@ -32,8 +32,8 @@ func takenOver(changes ...change) progress {
 		got.drained = true
 	}
 	// A deletion that found nothing is believed at once only if it was known before.
-	_, released := decide(justNow, answered(machine.Absent, 0)).(machine.UpdateMachine)
-	got.vmDeleted = released
+	u, _ := decide(justNow, answered(machine.Absent, 0)).(machinist.Update)
+	got.vmDeleted = isMachine(u) && u.Subresource == ""
 	return got
 }
 

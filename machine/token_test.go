@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
@@ -172,8 +173,8 @@ func TestBootstrapToken_TextAndJSON_OnlyTheID(t *testing.T) {
 		"token": token, "pointer": &token, "in a field": hidden{token}, "in a list": []machine.BootstrapToken{token},
 		"as a key": map[machine.BootstrapToken]bool{token: true},
 		"action":   d.Action, "decision": d, "pointer to a decision": &d, "observation": in, "pointer to an observation": &in, "tokens": in.Tokens,
-		"an action that writes": machine.UpdateSecret{Secret: secret, What: "x"},
-		"an action on a token":  machine.DeleteToken{Namespace: secret.Namespace, Name: secret.Name, UID: secret.UID},
+		"an action that writes": machinist.Update{Before: secret, Object: secret},
+		"an action on a token":  machinist.Delete{Object: secret},
 		"no token":              machine.BootstrapToken{},
 	} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
@@ -202,7 +203,9 @@ func TestBootstrapToken_Creation_BeforeTheVM(t *testing.T) {
 	good := newToken(1, now.Add(15*time.Minute)) // the creation timeout is over then
 	create := "create the VM (NoVM)"
 	made := "create a bootstrap token until 2026-03-01T12:20:01Z (BootstrapToken)"
-	drop := "delete the bootstrap token (BootstrapToken: it is expired or invalid)"
+	drop := func(s *corev1.Secret) string {
+		return "delete secret " + s.Name + " (BootstrapToken: it is expired or invalid)"
+	}
 	unread := "nothing (BootstrapToken: the bootstrap tokens were not read); waits for secrets/kube-system: BootstrapToken: the bootstrap tokens were not read"
 	table := map[string]decisionCase{
 		"without one, it is made":                                             {creating(tokens()), made},
@@ -210,8 +213,8 @@ func TestBootstrapToken_Creation_BeforeTheVM(t *testing.T) {
 		"the tokens were not read":                                            {creating(), unread},
 		"a class without a place for one needs none":                          {after(intended, absent), create},
 		"not before the VM has been looked for":                               {after(intended, needsToken, tokens()), "look for the VM (LookFirst)"},
-		"not for one that exists (DM-40)":                                     {creating(tokens(), seen(machine.Uninitialized)), "update machine: provider ID simulated:///1 (VMKnown)"},
-		"one that has expired goes":                                           {creating(tokens(newToken(1, now))), drop},
+		"not for one that exists (DM-40)":                                     {creating(tokens(), seen(machine.Uninitialized)), "update machine m: provider ID simulated:///1 (VMKnown)"},
+		"one that has expired goes":                                           {creating(tokens(newToken(1, now))), drop(newToken(1, now))},
 		"one that ends before the machine has to join is kept, and not taken": {creating(tokens(newToken(1, now.Add(15*time.Minute-time.Second)))), made},
 		"that of another machine is not ours (DM-27)":                         {creating(tokens(newToken(1, now.Add(time.Hour), owned("uid-other")))), made},
 		"one without an owner does not count":                                 {creating(tokens(nil, newToken(1, now.Add(time.Hour), owned("")))), made},
@@ -226,14 +229,15 @@ func TestBootstrapToken_Creation_BeforeTheVM(t *testing.T) {
 		})), "create a bootstrap token until 2026-03-01T12:21:01Z (BootstrapToken)"},
 	}
 	for name, change := range malformed {
-		table["one with "+name+" goes"] = decisionCase{creating(tokens(newToken(1, now.Add(time.Hour), change))), drop}
+		token := newToken(1, now.Add(time.Hour), change)
+		table["one with "+name+" goes"] = decisionCase{creating(tokens(token)), drop(token)}
 	}
 	check(t, machine.DefaultPolicy(), table)
 
 	d := lawful(t, creating(tokens(newToken(2, now), good, newToken(3, now.Add(time.Hour)))), machine.DefaultPolicy())
 	require.Equal(t, tokenOf(newToken(3, now.Add(time.Hour))).ID(), d.Action.(machine.CallDriver).Token.ID(), "the one that lasts")
 	d = lawful(t, creating(tokens(newToken(1, now))), machine.DefaultPolicy())
-	require.Equal(t, machine.DeleteToken{Namespace: "kube-system", Name: newToken(1, now).Name, UID: "token-uid-1"}, d.Action)
+	require.Equal(t, machinist.Delete{Object: newToken(1, now)}, d.Action)
 }
 
 func owned(uid string) func(*corev1.Secret) {
@@ -242,7 +246,7 @@ func owned(uid string) func(*corev1.Secret) {
 
 func TestBootstrapToken_NotNeeded_IsDeleted(t *testing.T) {
 	mine := tokens(newToken(1, now.Add(time.Hour)))
-	gone := "delete the bootstrap token (BootstrapToken: the machine does not need it)"
+	gone := "delete secret bootstrap-token-nlthqp (BootstrapToken: the machine does not need it)"
 	table := map[string]decisionCase{
 		"a Pending machine has to join with it":       {living(v1alpha1.MachinePending, mine), "nothing (WaitingForNode: the node has not joined yet); waits for node/n: WaitingForNode: the node has not joined yet"},
 		"one that crashed needs it again":             {after(append(crashed, mine, failure(driver.OpCreateMachine, codes.ResourceExhausted, 0, machine.NotLooked))...), "nothing (ProviderFailed: no quota); waits for provider: ProviderFailed: no quota"},
@@ -285,8 +289,8 @@ func TestBootstrapToken_RandomTokens_EndInAValidOne(t *testing.T) {
 			goesOn, err := w.step()
 			require.NoError(t, err)
 			require.True(t, goesOn, "seed %d: %s", seed, w.last)
-			if a, ok := w.last.Action.(machine.DeleteToken); ok {
-				i := slices.IndexFunc(secrets, func(s *corev1.Secret) bool { return s.Name == a.Name && s.UID == a.UID })
+			if a, ok := w.last.Action.(machinist.Delete); ok {
+				i := slices.IndexFunc(secrets, func(s *corev1.Secret) bool { return s == a.Object })
 				require.Equal(t, types.UID("uid-m"), machine.TokenOwner(secrets[max(i, 0)]))
 				require.Equal(t, corev1.SecretTypeBootstrapToken, secrets[max(i, 0)].Type)
 			}

@@ -3,30 +3,35 @@
 package machine
 
 import (
+	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/nodeops"
 )
 
 // validCondition returns the condition Valid of the machine, or nil if the object is valid. For a
 // machine that is being deleted only the provider ID and the Node are checked.
 func (l *logic) validCondition() *corev1.NodeCondition {
 	var errs field.ErrorList
-	reason, stays := ReasonPartlyIgnored, l.m.DeletionTimestamp.IsZero()
+	reason, stays := reasonPartlyIgnored, l.m.DeletionTimestamp.IsZero()
 	if stays {
 		if errs = Validate(l.m); len(errs) > 0 {
-			reason = ReasonInvalid
+			reason = reasonInvalid
 		}
 	}
 	if strange := l.strangeNode(); len(strange) > 0 {
-		errs, reason = append(errs, strange...), ReasonNodeUnproven
+		errs, reason = append(errs, strange...), reasonNodeUnproven
 	}
 	if shared := l.sharedErrors(); len(shared) > 0 {
-		errs, reason = append(errs, shared...), ReasonProviderIDShared
+		errs, reason = append(errs, shared...), reasonProviderIDShared
 	}
 	if stays {
 		errs = append(errs, l.ignoredNodeName()...)
@@ -37,7 +42,7 @@ func (l *logic) validCondition() *corev1.NodeCondition {
 	if len(errs) == 0 {
 		return nil
 	}
-	c := condition(v1alpha1.MachineValid, corev1.ConditionFalse, string(reason), fieldErrors(errs), l.now)
+	c := facts.Condition(v1alpha1.MachineValid, corev1.ConditionFalse, string(reason), fieldErrors(errs), l.now)
 	return &c
 }
 
@@ -48,8 +53,8 @@ func (l *logic) withValidity(d Decision) Decision {
 	if due.Action == nil {
 		return d
 	}
-	if w, ok := d.Action.(UpdateStatus); ok {
-		w.Machine.Status.Conditions = withValid(w.Machine.Status.Conditions, want)
+	if m := statusOf(d.Action); m != nil {
+		m.Status.Conditions = withValid(m.Status.Conditions, want)
 		return d
 	}
 	return due
@@ -57,8 +62,8 @@ func (l *logic) withValidity(d Decision) Decision {
 
 // validDue returns the condition Valid, and the decision that writes it if it has changed.
 func (l *logic) validDue() (*corev1.NodeCondition, Decision) {
-	want, have := l.validCondition(), conditionOf(l.m.Status.Conditions, v1alpha1.MachineValid)
-	reason, message := ReasonConditionsChanged, ""
+	want, have := l.validCondition(), facts.ConditionOf(l.m.Status.Conditions, v1alpha1.MachineValid)
+	reason, message := reasonConditionsChanged, ""
 	switch {
 	case want == nil && have == nil:
 		return nil, Decision{}
@@ -94,7 +99,7 @@ func ownCondition(c corev1.NodeCondition) bool { return slices.Contains(ownCondi
 func withNodeConditions(node, recorded []corev1.NodeCondition) []corev1.NodeCondition {
 	conditions := slices.DeleteFunc(slices.Clone(node), ownCondition)
 	for _, t := range ownConditions {
-		if c := conditionOf(recorded, t); c != nil {
+		if c := facts.ConditionOf(recorded, t); c != nil {
 			conditions = append(conditions, *c)
 		}
 	}
@@ -109,3 +114,97 @@ func withoutOwn(conditions []corev1.NodeCondition) []corev1.NodeCondition {
 	}
 	return slices.DeleteFunc(slices.Clone(conditions), ownCondition)
 }
+
+// Validate returns the errors that keep the VM of a machine from being created: its class must have a
+// name, and the kind MachineClass. They have no effect on a machine with a VM. A nil machine is invalid.
+func Validate(m *v1alpha1.Machine) field.ErrorList {
+	if m == nil {
+		return field.ErrorList{field.Required(field.NewPath("spec"), "Machine is required")}
+	}
+	if c := m.Spec.Class; c.Kind == v1alpha1.MachineClassKind && c.Name != "" { // the usual case, without an allocation
+		return nil
+	}
+	return facts.ValidateClassReference(m.Spec.Class, field.NewPath("spec", "class"))
+}
+
+// validateClass returns the errors that keep VMs of a class from being created: a node template
+// must have the capacities cpu, gpu and memory, the instance type, the region and the zone. They
+// have no effect on deletions.
+func validateClass(c *v1alpha1.MachineClass) field.ErrorList {
+	if c == nil || c.NodeTemplate == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	path := field.NewPath("nodeTemplate")
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, "gpu", corev1.ResourceMemory} {
+		if _, ok := c.NodeTemplate.Capacity[name]; !ok {
+			errs = append(errs, field.Required(path.Child("capacity").Key(string(name)), "Capacity is required"))
+		}
+	}
+	for _, text := range []struct{ name, value string }{
+		{"instanceType", c.NodeTemplate.InstanceType}, {"region", c.NodeTemplate.Region}, {"zone", c.NodeTemplate.Zone},
+	} {
+		if text.value == "" {
+			errs = append(errs, field.Required(path.Child(text.name), "is required in a node template"))
+		}
+	}
+	return errs
+}
+
+// fieldErrors returns the errors as one text of limited length.
+func fieldErrors(errs field.ErrorList) string { return facts.Shorten(errs.ToAggregate().Error()) }
+
+// acceptable returns a node template without the entries that are invalid on a Node. The API server
+// would refuse each write of the Node with them.
+func acceptable(t nodeops.Template) nodeops.Template {
+	t.Labels, t.Annotations, t.Taints = maps.Clone(t.Labels), maps.Clone(t.Annotations), slices.Clone(t.Taints)
+	maps.DeleteFunc(t.Labels, func(key, value string) bool { return !labelKey(key) || !labelValue(value) })
+	maps.DeleteFunc(t.Annotations, func(key, _ string) bool { return !annotationKey(key) })
+	t.Taints = slices.DeleteFunc(t.Taints, func(taint corev1.Taint) bool { return taintProblem(&taint) != "" })
+	return t
+}
+
+// ignoredTemplate appends the errors for the entries that [acceptable] removes.
+func ignoredTemplate(t *v1alpha1.NodeTemplateSpec, errs field.ErrorList) field.ErrorList {
+	path := field.NewPath("spec", "nodeTemplate")
+	for _, key := range slices.Sorted(maps.Keys(t.Labels)) {
+		if value := t.Labels[key]; !labelKey(key) || !labelValue(value) {
+			errs = append(errs, field.Invalid(path.Child("metadata", "labels").Key(facts.Excerpt(key)), facts.Excerpt(value), "is not a valid label of a Node"))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(t.Annotations)) {
+		if !annotationKey(key) {
+			at, value := path.Child("metadata", "annotations").Key(facts.Excerpt(key)), facts.Excerpt(t.Annotations[key])
+			errs = append(errs, field.Invalid(at, value, "is not a valid annotation of a Node"))
+		}
+	}
+	for i := range t.Spec.Taints {
+		if problem := taintProblem(&t.Spec.Taints[i]); problem != "" {
+			errs = append(errs, field.Invalid(path.Child("spec", "taints").Index(i), facts.Excerpt(t.Spec.Taints[i].ToString()), problem))
+		}
+	}
+	return errs
+}
+
+// taintProblem returns why a taint is invalid, or "".
+func taintProblem(t *corev1.Taint) string {
+	effects := []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}
+	switch {
+	case !labelKey(t.Key):
+		return "has no valid key"
+	case !labelValue(t.Value):
+		return "has no valid value"
+	case !slices.Contains(effects, t.Effect):
+		return "has no valid effect"
+	default:
+		return ""
+	}
+}
+
+// The following functions check labels and annotations as the API server does.
+
+func labelKey(key string) bool { return len(content.IsLabelKey(key)) == 0 }
+
+func labelValue(value string) bool { return len(content.IsLabelValue(value)) == 0 }
+
+func annotationKey(key string) bool { return labelKey(strings.ToLower(key)) }

@@ -58,8 +58,8 @@ func TestValidateClass_NodeTemplate_Errors(t *testing.T) {
 	)
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"a complete one is taken":           {after(with(complete)), "look for the VM (LookFirst)"},
-		"no VM is made of an empty one":     {after(with(&v1alpha1.NodeTemplate{})), `record phase "", Create Failed (ClassUnusable: ` + empty + ")"},
-		"no VM is made of one without zone": {after(with(noZone)), `record phase "", Create Failed (ClassUnusable: nodeTemplate.zone: ` + it + ")"},
+		"no VM is made of an empty one":     {after(with(&v1alpha1.NodeTemplate{})), `update status of machine m: phase "", Create Failed (ClassUnusable: ` + empty + ")"},
+		"no VM is made of one without zone": {after(with(noZone)), `update status of machine m: phase "", Create Failed (ClassUnusable: nodeTemplate.zone: ` + it + ")"},
 		"one that runs does":                {living(v1alpha1.MachineRunning, healthy, copied, with(noZone)), "nothing (NodeReady)"},
 	})
 }
@@ -78,8 +78,8 @@ func verdict(m *v1alpha1.Machine) *corev1.NodeCondition {
 func write(t *testing.T, in *machine.Observation) machine.Decision {
 	t.Helper()
 	d := lawful(t, *in, machine.DefaultPolicy())
-	require.IsType(t, machine.UpdateStatus{}, d.Action, "%s", d)
-	in.Machine = d.Action.(machine.UpdateStatus).Machine
+	require.NotNil(t, statusOf(d.Action), "%s", d)
+	in.Machine = written(d.Action)
 	return d
 }
 
@@ -197,15 +197,15 @@ func FuzzValidation(f *testing.F) {
 		var last *corev1.NodeCondition
 		for range 10 {
 			d := lawful(t, in, machine.DefaultPolicy())
-			switch a := d.Action.(type) {
-			case machine.UpdateStatus:
-				if c := verdict(a.Machine); c != nil && last != nil {
+			if m := statusOf(d.Action); m != nil {
+				if c := verdict(m); c != nil && last != nil {
 					require.Equal(t, last, c, "it is told once")
 				}
-				in.Machine = a.Machine
-				last = verdict(a.Machine)
-			case machine.UpdateNode:
-				in.Node.Node = a.Node
+				in.Machine = m
+				last = verdict(m)
+			}
+			if node, ok := objectOf[*corev1.Node](d.Action); ok {
+				in.Node.Node = node
 			}
 		}
 		c := verdict(in.Machine)
@@ -238,8 +238,8 @@ func FuzzPolicy_CreationTimeout(f *testing.F) {
 func until(p machine.Policy, changes ...change) time.Duration {
 	in := living(v1alpha1.MachinePending, append([]change{noClass, spec(func(m *v1alpha1.Machine) { m.CreationTimestamp = metav1.NewTime(now) })}, changes...)...)
 	d := machine.Decide(in, p, now)
-	if u, ok := d.Action.(machine.UpdateStatus); ok { // that something is wrong is told first
-		in.Machine = u.Machine
+	if m := statusOf(d.Action); m != nil { // that something is wrong is told first
+		in.Machine = m
 		d = machine.Decide(in, p, now)
 	}
 	if d.NextCheck.IsZero() {

@@ -5,51 +5,56 @@ package machine
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/recorded"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Presence is whether the VM of a machine exists, as the provider has returned it.
-type Presence uint8
+// presence is whether the VM of a machine exists, as the provider has returned it.
+type presence uint8
 
 // Presences of a VM.
 const (
-	// NotLooked means that the provider was not asked, or that its response is in doubt.
-	NotLooked Presence = iota
-	// Absent means that the provider has no VM of the machine.
-	Absent
-	// Uninitialized means that the VM exists and is not initialized.
-	Uninitialized
-	// Present means that the VM exists and is initialized.
-	Present
-	// Deleted means that the provider has confirmed the deletion.
-	Deleted
+	// notLooked means that the provider was not asked, or that its response is in doubt.
+	notLooked presence = iota
+	// absent means that the provider has no VM of the machine.
+	absent
+	// uninitialized means that the VM exists and is not initialized.
+	uninitialized
+	// present means that the VM exists and is initialized.
+	present
+	// deleted means that the provider has confirmed the deletion.
+	deleted
 )
 
 // VMView is what the provider has returned about the VM of one machine: a plain value that the
 // caller keeps between decisions, by the UID of the machine. Losing it costs a driver call, never
 // safety.
 type VMView struct {
-	// Presence is whether the VM exists.
-	Presence Presence
+	// Presence is whether the VM exists. Zero means that the provider was not asked, or that its
+	// response is in doubt.
+	Presence presence
 	// ProviderID and NodeName are the last returned ones. A VM that was returned once is not
 	// created again.
 	ProviderID, NodeName string
 	// Named is the VM that the provider has for the name of the machine. It proves which Node is that
-	// of the machine: see [NodeProven].
+	// of the machine.
 	Named NamedVM
 	// Addresses are the returned addresses.
 	Addresses []corev1.NodeAddress
 	// LastKnownState is the opaque text of the driver.
 	LastKnownState string
-	// Blind means that the provider does not know whether there is a VM, so that Absent has no
-	// meaning.
+	// Blind means that the provider does not know whether there is a VM, so that the
+	// absence of the VM has no meaning.
 	Blind bool
 	// Initialized means that InitializeMachine has succeeded, or that the provider does not have
 	// it.
@@ -121,13 +126,13 @@ type CallResult struct {
 }
 
 // presences are the presences by operation and code. Every other code is a failure.
-var presences = map[driver.Operation]map[codes.Code]Presence{
+var presences = map[driver.Operation]map[codes.Code]presence{
 	driver.OpGetMachineStatus: {
-		codes.OK: Present, codes.NotFound: Absent, codes.Unimplemented: Absent, codes.Uninitialized: Uninitialized,
+		codes.OK: present, codes.NotFound: absent, codes.Unimplemented: absent, codes.Uninitialized: uninitialized,
 	},
-	driver.OpCreateMachine:     {codes.OK: Uninitialized},
-	driver.OpInitializeMachine: {codes.OK: Present, codes.Unimplemented: Present},
-	driver.OpDeleteMachine:     {codes.OK: Deleted, codes.NotFound: Absent},
+	driver.OpCreateMachine:     {codes.OK: uninitialized},
+	driver.OpInitializeMachine: {codes.OK: present, codes.Unimplemented: present},
+	driver.OpDeleteMachine:     {codes.OK: deleted, codes.NotFound: absent},
 }
 
 // After returns the view after the result of a call at now. chance is a random number in [0, 1)
@@ -149,7 +154,7 @@ func (v VMView) After(a CallResult, now time.Time, chance float64) VMView {
 	}
 	next.Addresses = mergeAddresses(v.Addresses, a.Addresses)
 	next.LastKnownState = cmp.Or(a.LastKnownState, v.LastKnownState)
-	presence, answered := said[code]
+	vm, answered := said[code]
 	if !answered {
 		return next.failed(a, code, now, chance)
 	}
@@ -161,13 +166,13 @@ func (v VMView) After(a CallResult, now time.Time, chance float64) VMView {
 		next.Initialized = false
 	case driver.OpInitializeMachine:
 		next.Initialized = true
-		if code == codes.Unimplemented && v.Presence == Absent { // says nothing about the VM
-			presence = Absent
+		if code == codes.Unimplemented && v.Presence == absent { // says nothing about the VM
+			vm = absent
 		}
 	case driver.OpDeleteMachine:
 		next.DeleteFailures = 0
 	}
-	if next.Presence = presence; presence != Absent {
+	if next.Presence = vm; vm != absent {
 		next.CreateFailures = 0
 	}
 	next.ProviderID, next.NodeName = cmp.Or(a.ProviderID, v.ProviderID), cmp.Or(a.NodeName, v.NodeName)
@@ -208,12 +213,12 @@ func (v VMView) failed(a CallResult, code codes.Code, now time.Time, chance floa
 	switch a.Operation {
 	case driver.OpCreateMachine:
 		v.CreateFailures++
-		f.Attempts, v.Presence = v.CreateFailures, NotLooked
+		f.Attempts, v.Presence = v.CreateFailures, notLooked
 	case driver.OpDeleteMachine:
 		v.DeleteFailures++
 		f.Attempts = v.DeleteFailures
 	case driver.OpGetMachineStatus:
-		v.Presence = NotLooked
+		v.Presence = notLooked
 	}
 	v.Failure = f
 	return v
@@ -244,4 +249,99 @@ func mergeAddresses(a, b []corev1.NodeAddress) []corev1.NodeAddress {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Address, b.Address))
 	})
 	return slices.Compact(merged)
+}
+
+// lookInterval is how often the VM of a machine is looked up while its Node is missing or not
+// ready.
+const lookInterval = 5 * time.Minute
+
+// checkVM looks for the VM of a machine while d waits for its Node, and records that the VM has
+// vanished, or that the call has not ended. That neither fails the machine before its timeouts nor
+// creates another VM, because a response of the provider may be wrong. MCM does not look.
+func (l *logic) checkVM(d Decision) Decision {
+	if d.Action != nil || !facts.TraitsOf(l.phase()).Searched {
+		return d
+	}
+	next := time.Time{}
+	if l.in.Class.usable() && !l.in.VM.Blind {
+		if next = l.nextLook(); !l.now.Before(next) {
+			return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, d.Reason, d.Message)
+		}
+	}
+	if l.vmText() != "" {
+		h := machinist.Hold{Subject: "provider", Reason: reasonVMVanished, Until: next, Message: fmt.Sprintf("the VM %s is not found", l.m.Spec.ProviderID)}
+		if !l.vanished() {
+			h = l.in.VM.Failure.hold(next)
+		}
+		if op := l.vmOperation(); !l.drainsForUpdate() && !sameOperation(op, l.m.Status.LastOperation) {
+			return l.recordOperation(h.Reason, op)
+		}
+		d.Holds = append(d.Holds, h)
+	}
+	d.NextCheck = machinist.Earliest(d.NextCheck, next)
+	return d
+}
+
+// drainsForUpdate reports whether the Node is drained for an in-place update. The last operation
+// then describes the drain.
+func (l *logic) drainsForUpdate() bool {
+	node := l.ownNode()
+	return node != nil && facts.UpdateStep(node) == v1alpha1.SelectedForUpdate
+}
+
+// nextLook returns when to look for the VM next: when the machine becomes Unknown, and then every
+// [lookInterval]. The VM of a Pending machine was found just before.
+func (l *logic) nextLook() time.Time {
+	entered, seen := l.m.Status.CurrentStatus.LastUpdateTime.Time, l.in.VM.SeenAt
+	if !recorded.Known(entered, l.now) {
+		entered = time.Time{}
+	}
+	if !recorded.Known(seen, l.now) {
+		seen = time.Time{}
+	}
+	if seen.Before(entered) {
+		if l.phase() == v1alpha1.MachineUnknown {
+			return entered
+		}
+		seen = entered
+	}
+	next := seen.Add(lookInterval)
+	if f := l.in.VM.Failure; f.Code != codes.OK && f.Operation == driver.OpGetMachineStatus {
+		if until := l.retryAt(f); until.After(next) {
+			next = until
+		}
+	}
+	return next
+}
+
+func (l *logic) vanished() bool { return l.in.VM.Vanished(l.m) }
+
+// Vanished reports whether the provider does not find the VM of a machine, which it had.
+func (v VMView) Vanished(m *v1alpha1.Machine) bool {
+	return m != nil && v.notFound() && m.Spec.ProviderID != ""
+}
+
+// vanishedText returns the text for a VM that has vanished, or "".
+func (l *logic) vanishedText() string {
+	if !l.vanished() {
+		return ""
+	}
+	return fmt.Sprintf(". The VM %s is not found at the provider", l.m.Spec.ProviderID)
+}
+
+// vmText returns the text for a VM that has vanished, or for a lookup that has not ended, or "".
+func (l *logic) vmText() string {
+	if f := l.in.VM.Failure; f.Abandoned != "" {
+		return ". " + f.Message
+	}
+	return l.vanishedText()
+}
+
+// vmOperation returns the last operation for a machine with a [logic.vmText].
+func (l *logic) vmOperation() v1alpha1.LastOperation {
+	if l.phase() == v1alpha1.MachinePending {
+		return l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine+l.vmText())
+	}
+	return l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing,
+		fmt.Sprintf("Machine %s is unhealthy%s", l.m.Name, l.vmText()))
 }

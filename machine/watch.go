@@ -4,6 +4,8 @@ package machine
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +13,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -31,7 +34,7 @@ func (l *logic) watchNode() Decision {
 	case node == nil && l.in.Node.Node != nil:
 		return l.nodeOfOther()
 	case node == nil:
-		return l.nodeMissing(ReasonNodeGone, "the node does not exist")
+		return l.nodeMissing(reasonNodeGone, "the node does not exist")
 	case deletionRequested(node):
 		return l.deleteMachine()
 	}
@@ -55,13 +58,13 @@ func (l *logic) nodeUnnamed() Decision {
 	if d.Action != nil {
 		return d
 	}
-	if l.in.Node.Looked && l.in.VM.notFound() && leads(l.phase(), ReasonNodeGone) {
-		return l.nodeMissing(ReasonNodeGone, d.Message)
+	if l.in.Node.Looked && l.in.VM.notFound() && leads(l.phase(), reasonNodeGone) {
+		return l.nodeMissing(reasonNodeGone, d.Message)
 	}
 	if l.phase() == v1alpha1.MachinePending {
 		d.NextCheck = machinist.Earliest(d.NextCheck, l.creationDeadline())
 	}
-	if timed := leads(l.phase(), ReasonHealthTimeout) || leads(l.phase(), ReasonUpdateTimeout); !timed || !l.in.Node.Looked {
+	if timed := leads(l.phase(), reasonHealthTimeout) || leads(l.phase(), reasonUpdateTimeout); !timed || !l.in.Node.Looked {
 		return d
 	}
 	return l.firstAction(func() Decision { return d }, func() Decision { return l.nodeMissing(ReasonNotObserved, d.Message) })
@@ -79,7 +82,7 @@ func (l *logic) lookAgain(subject, message string) Decision {
 		h.Until = vm.SeenAt.Add(time.Minute)
 	}
 	if !l.now.Before(h.Until) {
-		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, ReasonLookFirst, "")
+		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, "")
 	}
 	return hold(h)
 }
@@ -92,7 +95,7 @@ func (l *logic) findProviderID() Decision {
 	}
 	if l.in.VM.ProviderID != "" {
 		m, _ := l.withIdentity()
-		return l.do(UpdateMachine{Machine: m, What: "provider ID " + m.Spec.ProviderID}, ReasonVMKnown, "")
+		return l.write(m, "provider ID "+m.Spec.ProviderID, reasonVMKnown)
 	}
 	return l.lookAgain("machine/"+l.m.Name, "its provider ID is not known")
 }
@@ -102,35 +105,35 @@ func (l *logic) findProviderID() Decision {
 // join with this name.
 func (l *logic) nodeOfOther() Decision {
 	p, why := l.nodeProof()
-	if p == foreign && l.moves(ReasonStaleNode) {
+	if p == foreign && l.moves(reasonStaleNode) {
 		return l.staleNode()
 	}
-	return l.nodeMissing(ReasonNodeUnproven, "the node is not that of the machine: "+why)
+	return l.nodeMissing(reasonNodeUnproven, "the node is not that of the machine: "+why)
 }
 
 // staleNode fails a machine whose Node would have the name of the Node of another machine.
 func (l *logic) staleNode() Decision {
-	return l.move(ReasonStaleNode, l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, "VM using old node obj"))
+	return l.move(reasonStaleNode, l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, "VM using old node obj"))
 }
 
 // nodeMissing returns the decision for a machine without a Node.
 func (l *logic) nodeMissing(r machinist.Reason, message string) Decision {
-	unfinished := l.in.VM.Presence == Uninitialized && l.ownNode() == nil // its creation did not end
+	unfinished := l.in.VM.Presence == uninitialized && l.ownNode() == nil // its creation did not end
 	switch phase := l.phase(); {
 	case unfinished && (phase == v1alpha1.MachineUnknown || phase == v1alpha1.MachinePending):
 		return l.correctPhase()
-	case leads(phase, ReasonNodeGone):
-		return l.move(ReasonNodeGone, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
+	case leads(phase, reasonNodeGone):
+		return l.move(reasonNodeGone, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
 			"Node object went missing. Machine %s is unhealthy - changing MachinePhase to Unknown", l.m.Name)))
-	case leads(phase, ReasonHealthTimeout):
+	case leads(phase, reasonHealthTimeout):
 		return l.unhealthy(r, message, nil)
-	case leads(phase, ReasonUpdateTimeout):
+	case leads(phase, reasonUpdateTimeout):
 		return l.updateTimeout(machinist.Hold{Subject: l.nodeSubject(), Reason: r, Message: message})
 	case phase == v1alpha1.MachineFailed:
 		return l.waitForReplacement()
 	default:
-		if r == ReasonNodeGone {
-			r, message = ReasonWaitingForNode, "the node has not joined yet"
+		if r == reasonNodeGone {
+			r, message = reasonWaitingForNode, "the node has not joined yet"
 		}
 		return l.waitToJoin(r, message)
 	}
@@ -146,11 +149,11 @@ func (l *logic) health() Decision {
 // judgeNode returns the decision from the health of the Node.
 func (l *logic) judgeNode(node *corev1.Node, healthy bool, bad []corev1.NodeCondition) Decision {
 	switch phase := l.phase(); {
-	case leads(phase, ReasonUpdateTimeout): // judged when the update is over
-		return settled(ReasonNodeReady)
+	case leads(phase, reasonUpdateTimeout): // judged when the update is over
+		return settled(reasonNodeReady)
 	case phase == v1alpha1.MachineInPlaceUpdateFailed:
-		return l.unhealthy(ReasonUpdateFailed, "the in-place update has failed", node.Status.Conditions)
-	case healthy && l.moves(ReasonNodeReady):
+		return l.unhealthy(reasonUpdateFailed, "the in-place update has failed", node.Status.Conditions)
+	case healthy && l.moves(reasonNodeReady):
 		if p, _ := l.nodeProof(); p == unasked {
 			return l.askForProof() // only a proven Node makes the machine Running
 		}
@@ -158,15 +161,15 @@ func (l *logic) judgeNode(node *corev1.Node, healthy bool, bad []corev1.NodeCond
 	case phase == v1alpha1.MachineFailed:
 		return l.waitForReplacement()
 	case healthy && phase == v1alpha1.MachinePending:
-		return l.waitToJoin(ReasonCriticalComponents, "critical components are not ready")
+		return l.waitToJoin(reasonCriticalComponents, "critical components are not ready")
 	case healthy:
-		return settled(ReasonNodeReady)
-	case l.moves(ReasonNodeUnhealthy):
+		return settled(reasonNodeReady)
+	case l.moves(reasonNodeUnhealthy):
 		return l.becomeUnknown(node, bad)
-	case leads(phase, ReasonHealthTimeout):
-		return l.unhealthy(ReasonNodeUnhealthy, "the node is unhealthy: "+conditionList(bad), bad)
+	case leads(phase, reasonHealthTimeout):
+		return l.unhealthy(reasonNodeUnhealthy, "the node is unhealthy: "+conditionList(bad), bad)
 	default:
-		return l.waitToJoin(ReasonWaitingForNode, "the node is not ready: "+conditionList(bad))
+		return l.waitToJoin(reasonWaitingForNode, "the node is not ready: "+conditionList(bad))
 	}
 }
 
@@ -177,14 +180,15 @@ func (l *logic) copyConditions(node *corev1.Node, otherwise Decision) Decision {
 	if !conditionsChanged(withoutOwn(l.m.Status.Conditions), withoutOwn(node.Status.Conditions)) {
 		return otherwise
 	}
-	switch do := otherwise.Action.(type) {
-	case UpdateStatus:
-		l.conditionsOf(node)(&do.Machine.Status)
+	if m := statusOf(otherwise.Action); m != nil {
+		l.conditionsOf(node)(&m.Status)
 		return otherwise
+	}
+	switch otherwise.Action.(type) {
 	case TakePermit, machinist.Refresh: // what they are for will record them
 		return otherwise
 	default:
-		return l.record(ReasonConditionsChanged, "", l.conditionsOf(node))
+		return l.record(reasonConditionsChanged, "", l.conditionsOf(node))
 	}
 }
 
@@ -203,12 +207,12 @@ func (l *logic) becomeRunning(node *corev1.Node) Decision {
 		op.Type, op.Description = v1alpha1.MachineOperationCreate, fmt.Sprintf(
 			"Machine %s successfully joined the cluster in %s", l.m.Name, max(0, l.now.Sub(l.creationStart()).Round(time.Second)))
 	}
-	return l.move(ReasonNodeReady, op, l.conditionsOf(node), stating(nil))
+	return l.move(reasonNodeReady, op, l.conditionsOf(node), stating(nil))
 }
 
 // becomeUnknown records that a machine in phase Running is unhealthy.
 func (l *logic) becomeUnknown(node *corev1.Node, bad []corev1.NodeCondition) Decision {
-	return l.move(ReasonNodeUnhealthy, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
+	return l.move(reasonNodeUnhealthy, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
 		"Machine %s is unhealthy - changing MachinePhase to Unknown. Node conditions: %s", l.m.Name, conditionList(bad))), l.conditionsOf(node))
 }
 
@@ -222,7 +226,7 @@ func (l *logic) waitToJoin(r machinist.Reason, message string) Decision {
 		return l.failToJoin()
 	}
 	h.Until = l.creationDeadline()
-	if r == ReasonCriticalComponents {
+	if r == reasonCriticalComponents {
 		return hold(h)
 	}
 	return l.checkVM(hold(h))
@@ -257,7 +261,137 @@ func (l *logic) unhealthy(r machinist.Reason, message string, bad []corev1.NodeC
 	if waits {
 		return d
 	}
-	return l.move(ReasonHealthTimeout, l.operation(l.m.Status.LastOperation.Type, v1alpha1.MachineStateFailed, fmt.Sprintf(
+	return l.move(reasonHealthTimeout, l.operation(l.m.Status.LastOperation.Type, v1alpha1.MachineStateFailed, fmt.Sprintf(
 		"Machine %s health checks failing since last %s. Updating machine phase to Failed. Node Conditions: %s%s",
 		l.m.Name, l.p.HealthTimeout, conditionList(bad), l.vanishedText())))
+}
+
+// ParseHealthConditions returns the types in a comma-separated list of Node conditions, as in
+// spec.nodeConditions of a machine. It ignores spaces, empty entries and duplicates.
+func ParseHealthConditions(list string) []corev1.NodeConditionType {
+	var types []corev1.NodeConditionType
+	for entry := range strings.SplitSeq(list, ",") {
+		t := corev1.NodeConditionType(strings.TrimSpace(entry))
+		if t != "" && !slices.Contains(types, t) {
+			types = append(types, t)
+		}
+	}
+	return types
+}
+
+// judgeHealth reports whether a Node is healthy, and returns the bad conditions. Ready must be
+// True. Conditions of the listed types must be False or missing. Unlike in MCM, a Node without
+// Ready is unhealthy.
+func judgeHealth(conditions []corev1.NodeCondition, types []corev1.NodeConditionType) (healthy bool, bad []corev1.NodeCondition) {
+	for _, c := range conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue ||
+			c.Type != corev1.NodeReady && c.Status != corev1.ConditionFalse && slices.Contains(types, c.Type) {
+			bad = append(bad, c)
+		}
+	}
+	return len(bad) == 0 && facts.ConditionOf(conditions, corev1.NodeReady) != nil, bad
+}
+
+// conditionsChanged reports whether the recorded conditions of a Node are out of date: a type is
+// new or missing, a status differs, or the reason of InPlaceUpdate differs. Heartbeats, messages
+// and other reasons do not count.
+func conditionsChanged(recorded, observed []corev1.NodeCondition) bool {
+	if slices.EqualFunc(recorded, observed, sameHealth) { // the usual case
+		return false
+	}
+	return len(recorded) != len(observed) || slices.ContainsFunc(observed, func(o corev1.NodeCondition) bool {
+		r := facts.ConditionOf(recorded, o.Type)
+		return r == nil || !sameHealth(*r, o)
+	})
+}
+
+// sameHealth reports whether two conditions are equal for [conditionsChanged].
+func sameHealth(a, b corev1.NodeCondition) bool {
+	return a.Type == b.Type && a.Status == b.Status && (a.Type != v1alpha1.NodeInPlaceUpdate || a.Reason == b.Reason)
+}
+
+// conditionList returns the conditions as a text for people.
+func conditionList(conditions []corev1.NodeCondition) string {
+	if len(conditions) == 0 {
+		return "[no Ready condition]"
+	}
+	parts := make([]string, len(conditions))
+	for i, c := range conditions {
+		parts[i] = fmt.Sprintf("%s=%s", c.Type, c.Status)
+		if c.Reason != "" {
+			parts[i] += " (" + c.Reason + ")"
+		}
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+// criticalTaint reports whether critical components of the Node are not ready.
+func criticalTaint(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == v1alpha1.TaintNodeCriticalComponentsNotReady && t.Effect == corev1.TaintEffectNoSchedule
+	})
+}
+
+// targetRetry is the wait after the API server of the Nodes did not answer.
+const targetRetry = 10 * time.Second
+
+// confirmNode reads the Node from the API server before a machine fails because of a timeout that
+// ended at end. A cache may be older without a sign of it. It returns false if the view of the Node
+// is not older than end. While the API server does not answer, the machine does not fail.
+func (l *logic) confirmNode(end time.Time) (Decision, bool) {
+	switch view := l.in.Node; {
+	case view.NoTarget, view.Looked && !view.AsOf.IsZero() && !view.AsOf.Before(end):
+		return Decision{}, false
+	case view.Unanswered:
+		return hold(machinist.Hold{
+			Subject: "target-cluster", Reason: reasonTargetUnreachable, Until: l.now.Add(targetRetry),
+			Message: fmt.Sprintf("the API server does not answer, so the state of %s is not known: the machine does not fail", l.nodeSubject()),
+		}), true
+	default:
+		return l.do(machinist.Refresh{Kind: "Node", Name: l.nodeName()}, reasonLookFirst, "before the machine fails"), true
+	}
+}
+
+// ReadyAgain returns when the Node of a Failed machine became Ready after the machine failed.
+// [Decide] makes such a machine Running again, and its MachineSet waits a moment for that before it
+// deletes the machine. The result is zero in these cases:
+//
+//   - The machine is nil, is not Failed, or is being deleted.
+//   - The Node is missing, was not read, or is that of another VM or machine.
+//   - Ready is not True, or became True before the machine failed. The Node of a VM that has
+//     vanished stays Ready for a while.
+//   - The phase has no time, or one after now.
+//   - The Node takes part in an in-place update.
+//
+// The result may be after now, because kubelets have clocks of their own.
+func ReadyAgain(m *v1alpha1.Machine, node NodeView, now time.Time) time.Time {
+	if m == nil || m.Status.CurrentStatus.Phase != v1alpha1.MachineFailed || !m.DeletionTimestamp.IsZero() {
+		return time.Time{}
+	}
+	if node.NoTarget || !node.Looked || node.Node == nil || facts.Contradicts(m, node.Node) {
+		return time.Time{}
+	}
+	failed, ready := m.Status.CurrentStatus.LastUpdateTime, facts.ConditionOf(node.Node.Status.Conditions, corev1.NodeReady)
+	if !recorded.Known(failed.Time, now) || ready == nil || ready.Status != corev1.ConditionTrue ||
+		!ready.LastTransitionTime.After(failed.Time) || facts.ConditionOf(node.Node.Status.Conditions, v1alpha1.NodeInPlaceUpdate) != nil {
+		return time.Time{}
+	}
+	return ready.LastTransitionTime.Time
+}
+
+// readyAgain reports whether a Failed machine becomes Running: its Node became Ready after the
+// machine failed, and its critical components are ready.
+func (l *logic) readyAgain() bool {
+	node := l.ownNode()
+	return node != nil && !criticalTaint(node) && recorded.Known(ReadyAgain(l.m, l.in.Node, l.now), l.now)
+}
+
+// readySoon returns the next check of a Failed machine whose Node became Ready at a time up to a
+// minute after now. Zero means none.
+func (l *logic) readySoon() time.Time {
+	at := ReadyAgain(l.m, l.in.Node, l.now)
+	if !at.After(l.now) || at.After(l.now.Add(time.Minute)) {
+		return time.Time{}
+	}
+	return at
 }

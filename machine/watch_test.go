@@ -65,13 +65,13 @@ func TestWatch_EachState_Decision(t *testing.T) {
 		unknown = v1alpha1.MachineUnknown
 		failed  = v1alpha1.MachineFailed
 	)
-	toFailed := `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"
+	toFailed := `update status of machine m: phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"
 	waitsForOwner := "nothing (Failed: waits until its MachineSet replaces it); waits for machine/m: Failed: waits until its MachineSet replaces it"
-	rejoined := `record phase "Running", HealthCheck Successful (NodeReady: Machine m successfully re-joined the cluster)`
+	rejoined := `update status of machine m: phase "Running", HealthCheck Successful (NodeReady: Machine m successfully re-joined the cluster)`
 	sickText := "the node is unhealthy: [Ready=Unknown (Kubelet)]"
-	health := `record phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [Ready=Unknown (Kubelet)])`
+	health := `update status of machine m: phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [Ready=Unknown (Kubelet)])`
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"a machine whose finalizer was removed gets it again":        {living(running, unguarded, healthy), "update machine: finalizer (New)"},
+		"a machine whose finalizer was removed gets it again":        {living(running, unguarded, healthy), "update machine m: finalizer (New)"},
 		"without a cluster there is nothing to watch":                {living(v1alpha1.MachineAvailable, noTarget), "nothing (Available)"},
 		"but a failed machine waits for its owner":                   {living(failed, noTarget), waitsForOwner},
 		"an incomplete view proves nothing":                          {living(running, unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
@@ -81,13 +81,13 @@ func TestWatch_EachState_Decision(t *testing.T) {
 		"a Node without Ready too (DM-30)":                           {living(pending, node()), "nothing (WaitingForNode: the node is not ready: [no Ready condition]); waits for node/n: WaitingForNode: the node is not ready: [no Ready condition]"},
 		"changed conditions do not put off a timeout (DM-34)":        {living(pending, old, sick), toFailed},
 		"a healthy running machine rests":                            {living(running, healthy, copied), "nothing (NodeReady)"},
-		"changed conditions are copied":                              {living(running, node(ready(corev1.ConditionTrue), corev1.NodeCondition{Type: "A", Status: "True"})), `record phase "Running",   (ConditionsChanged)`},
+		"changed conditions are copied":                              {living(running, node(ready(corev1.ConditionTrue), corev1.NodeCondition{Type: "A", Status: "True"})), `update status of machine m: phase "Running",   (ConditionsChanged)`},
 		"it has time for that":                                       {living(unknown, sick, copied, looked), "nothing (NodeUnhealthy: " + sickText + "); waits for node/n: NodeUnhealthy: " + sickText},
 		"also without Node":                                          {living(unknown, looked), "nothing (NodeGone: the node does not exist); waits for node/n: NodeGone: the node does not exist"},
-		"without a time when it began, it begins now":                {living(unknown, sick, copied, spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.Time{} })), `record phase "Unknown",   (NodeUnhealthy)`},
+		"without a time when it began, it begins now":                {living(unknown, sick, copied, spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.Time{} })), `update status of machine m: phase "Unknown",   (NodeUnhealthy)`},
 		"then it fails":                                              {living(unknown, longUnknown, sick, copied), health},
 		"a failed machine waits for its owner":                       {living(failed, sick, copied), waitsForOwner},
-		"one that had no cluster before is judged by its Node":       {living(v1alpha1.MachineAvailable, old, sick, copied), `record phase "Unknown", HealthCheck Processing (NodeUnhealthy: Machine m is unhealthy - changing MachinePhase to Unknown. Node conditions: [Ready=Unknown (Kubelet)])`},
+		"one that had no cluster before is judged by its Node":       {living(v1alpha1.MachineAvailable, old, sick, copied), `update status of machine m: phase "Unknown", HealthCheck Processing (NodeUnhealthy: Machine m is unhealthy - changing MachinePhase to Unknown. Node conditions: [Ready=Unknown (Kubelet)])`},
 		"an annotated Node deletes the machine":                      {living(running, healthy, onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.TriggerDeletionByMCM] = "true" })), "delete machine m (Deleting)"},
 		"a Node that others delete without us is watched until then": {living(running, healthy, copied, onNode(func(n *corev1.Node) { n.DeletionTimestamp, n.Finalizers = &metav1.Time{Time: now}, []string{"other"} })), "nothing (NodeReady)"},
 	})
@@ -117,17 +117,17 @@ func TestNodeName_Lost_IsFoundAgain(t *testing.T) {
 	fails := func(ago time.Duration) change {
 		return failure(driver.OpGetMachineStatus, codes.Internal, ago, machine.NotLooked)
 	}
-	gone := `record phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [no Ready condition]. The VM simulated:///1 is not found at the provider)`
+	gone := `update status of machine m: phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [no Ready condition]. The VM simulated:///1 is not found at the provider)`
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"the VM is asked":                      {living(v1alpha1.MachineRunning, lost), "look for the VM (LookFirst)"},
-		"and the name is written down":         {living(v1alpha1.MachineRunning, lost, seen(machine.Present)), "update machine: node n (VMKnown)"},
+		"and the name is written down":         {living(v1alpha1.MachineRunning, lost, seen(machine.Present)), "update machine m: node n (VMKnown)"},
 		"a provider that fails is waited for":  {living(v1alpha1.MachineRunning, lost, fails(time.Minute)), "nothing (ProviderFailed: no quota); waits for provider: ProviderFailed: no quota"},
 		"also one that fails for long":         {living(v1alpha1.MachineRunning, lost, fails(time.Minute), func(in *machine.Observation) { in.VM.Failure.Attempts = 3 }), blind},
 		"which is asked all the same":          {living(v1alpha1.MachineRunning, lost, fails(time.Hour), func(in *machine.Observation) { in.VM.Failure.Attempts = 3 }), "look for the VM (LookFirst)"},
 		"but a timeout that runs goes on":      {living(v1alpha1.MachineUnknown, longUnknown, lost, absent(time.Second)), gone},
 		"which is asked again too":             {living(v1alpha1.MachineUnknown, lost, absent(time.Minute)), "look for the VM (LookFirst)"},
 		"without a class there is no call":     {living(v1alpha1.MachineRunning, lost, noClass), blind},
-		"a Pending machine fails in the end":   {living(v1alpha1.MachinePending, old, lost, seen(machine.Present)), `record phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
+		"a Pending machine fails in the end":   {living(v1alpha1.MachinePending, old, lost, seen(machine.Present)), `update status of machine m: phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
 		"a Pending machine has until its time": {living(v1alpha1.MachinePending, lost, noClass), blind},
 	})
 }
@@ -139,18 +139,18 @@ func TestNode_OutOfSync_IsWritten(t *testing.T) {
 		in.Class.Class.NodeTemplate = &v1alpha1.NodeTemplate{VirtualCapacity: corev1.ResourceList{"x.io/gpu": resource.MustParse("2")}}
 	}
 	check(t, machine.Policy{}, map[string]decisionCase{
-		"a finalizer that is missing is added":    {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { n.Finalizers = nil })), "update node: finalizer (NodeOutOfSync)"},
-		"before the machine runs":                 {living(v1alpha1.MachinePending, healthy, copied, onNode(func(n *corev1.Node) { n.Finalizers = nil })), "update node: finalizer (NodeOutOfSync)"},
+		"a finalizer that is missing is added":    {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { n.Finalizers = nil })), "update node n: finalizer (NodeOutOfSync)"},
+		"before the machine runs":                 {living(v1alpha1.MachinePending, healthy, copied, onNode(func(n *corev1.Node) { n.Finalizers = nil })), "update node n: finalizer (NodeOutOfSync)"},
 		"not to a Node that is deleted":           {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { n.Finalizers, n.DeletionTimestamp = nil, &metav1.Time{Time: now} })), "nothing (NodeReady)"},
-		"so is the name of the machine":           {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { delete(n.Labels, v1alpha1.MachineNameLabelKey) })), "update node: machine name (NodeOutOfSync)"},
-		"and a label of the template":             {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { delete(n.Labels, "pool") })), "update node: set labels pool (NodeOutOfSync)"},
-		"what was applied is recorded (DM-23)":    {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { delete(n.Annotations, v1alpha1.LastAppliedALTAnnotation) })), "update node: record what was applied (NodeOutOfSync)"},
+		"so is the name of the machine":           {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { delete(n.Labels, v1alpha1.MachineNameLabelKey) })), "update node n: machine name (NodeOutOfSync)"},
+		"and a label of the template":             {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { delete(n.Labels, "pool") })), "update node n: set labels pool (NodeOutOfSync)"},
+		"what was applied is recorded (DM-23)":    {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { delete(n.Annotations, v1alpha1.LastAppliedALTAnnotation) })), "update node n: record what was applied (NodeOutOfSync)"},
 		"a record that cannot be read stops it":   {living(v1alpha1.MachineRunning, healthy, copied, bad), "nothing (NodeOutOfSync: annotation node.machine.sapcloud.io/last-applied-anno-labels-taints cannot be read: unexpected end of JSON input); waits for node/n: NodeOutOfSync: annotation node.machine.sapcloud.io/last-applied-anno-labels-taints cannot be read: unexpected end of JSON input"},
-		"the class may add capacity (DM-21)":      {living(v1alpha1.MachineRunning, healthy, copied, capacity), "update node: virtual capacity (NodeOutOfSync: set x.io/gpu=2; record what was applied)"},
+		"the class may add capacity (DM-21)":      {living(v1alpha1.MachineRunning, healthy, copied, capacity), "update status of node n: virtual capacity (NodeOutOfSync: set x.io/gpu=2; record what was applied)"},
 		"a record of that may be unreadable too":  {living(v1alpha1.MachineRunning, healthy, copied, capacity, badCapacity), "nothing (NodeOutOfSync: annotation node.machine.sapcloud.io/last-applied-virtual-capacity cannot be read: unexpected end of JSON input); waits for node/n: NodeOutOfSync: annotation node.machine.sapcloud.io/last-applied-virtual-capacity cannot be read: unexpected end of JSON input"},
 		"a class without template has no opinion": {living(v1alpha1.MachineRunning, healthy, copied, badCapacity), "nothing (NodeReady)"},
 		"nor has a class that is missing":         {living(v1alpha1.MachineRunning, healthy, copied, noClass), "nothing (NodeReady)"},
-		"a failed machine's Node is kept as well": {living(v1alpha1.MachineFailed, healthy, onNode(func(n *corev1.Node) { delete(n.Labels, "pool") })), "update node: set labels pool (NodeOutOfSync)"},
+		"a failed machine's Node is kept as well": {living(v1alpha1.MachineFailed, healthy, onNode(func(n *corev1.Node) { delete(n.Labels, "pool") })), "update node n: set labels pool (NodeOutOfSync)"},
 	})
 }
 
@@ -195,20 +195,20 @@ func TestVM_Vanished_IsRecordedOnly(t *testing.T) {
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"a machine that is doubted has its VM looked for":     {living(unknown), "look for the VM (NodeGone: the node does not exist)"},
 		"one that is there changes nothing":                   {living(unknown, looked), gone},
-		"one that is not is told":                             {living(unknown, notFound(0)), `record phase "Unknown", HealthCheck Processing (VMVanished: ` + text + ")"},
+		"one that is not is told":                             {living(unknown, notFound(0)), `update status of machine m: phase "Unknown", HealthCheck Processing (VMVanished: ` + text + ")"},
 		"once":                                                {living(unknown, notFound(0), told), gone + provider},
 		"and looked for again after a while":                  {living(unknown, longUnknown, notFound(5*time.Minute), told, patient), "look for the VM (NodeGone: the node does not exist)"},
-		"it fails when its time is over, and tells why":       {living(unknown, longUnknown, notFound(time.Minute), told), `record phase "Failed", HealthCheck Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [no Ready condition]. The VM simulated:///1 is not found at the provider)`},
+		"it fails when its time is over, and tells why":       {living(unknown, longUnknown, notFound(time.Minute), told), `update status of machine m: phase "Failed", HealthCheck Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [no Ready condition]. The VM simulated:///1 is not found at the provider)`},
 		"and is looked for after a while":                     {living(pending, longPending), "look for the VM (WaitingForNode: the node has not joined yet)"},
-		"it is told of, and nothing is made in its place":     {living(pending, notFound(0)), `record phase "Pending", Create Processing (VMVanished: ` + pendingText + ")"},
+		"it is told of, and nothing is made in its place":     {living(pending, notFound(0)), `update status of machine m: phase "Pending", Create Processing (VMVanished: ` + pendingText + ")"},
 		"that is told once as well":                           {living(pending, notFound(0), pendingTold), joins + provider},
 		"who waits for components is not looked for":          {living(pending, longPending, healthy, taint, copied), "nothing (CriticalComponentsNotReady: critical components are not ready); waits for node/n: CriticalComponentsNotReady: critical components are not ready"},
 		"nor one of a provider that cannot tell":              {living(unknown, vm(machine.VMView{Presence: machine.Absent, Blind: true, SeenAt: now.Add(-time.Hour)})), gone},
 		"nor one without a known class":                       {living(unknown, noClass), gone},
 		"a provider that fails is asked no more often":        {living(unknown, failure(driver.OpGetMachineStatus, codes.Internal, time.Second, machine.NotLooked)), gone},
 		"one that failed long ago is":                         {living(unknown, patient, longUnknown, failure(driver.OpGetMachineStatus, codes.Internal, 6*time.Minute, machine.NotLooked)), "look for the VM (NodeGone: the node does not exist)"},
-		"the timeout does not wait for it":                    {living(unknown, longUnknown), `record phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [no Ready condition])`},
-		"conditions are recorded first, in their own write":   {living(unknown, sick), `record phase "Unknown",   (ConditionsChanged)`},
+		"the timeout does not wait for it":                    {living(unknown, longUnknown), `update status of machine m: phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [no Ready condition])`},
+		"conditions are recorded first, in their own write":   {living(unknown, sick), `update status of machine m: phase "Unknown",   (ConditionsChanged)`},
 		"a vanished VM of an updated machine is not asked of": {living(v1alpha1.MachineInPlaceUpdateFailed), "nothing (NodeGone: the node does not exist); waits for node/n: NodeGone: the node does not exist"},
 	})
 }
@@ -223,9 +223,9 @@ func TestNode_OfAnotherMachine_CountsAsMissing(t *testing.T) {
 	labeled := func(name string) change {
 		return onNode(func(n *corev1.Node) { n.Labels[v1alpha1.MachineNameLabelKey] = name })
 	}
-	failed := `record phase "Failed", Create Failed (StaleNode: VM using old node obj)`
+	failed := `update status of machine m: phase "Failed", Create Failed (StaleNode: VM using old node obj)`
 	tells := func(p v1alpha1.MachinePhase) string {
-		return fmt.Sprintf(`record phase %q,   (NodeUnproven: metadata.labels[node]: Invalid value: "n": the Node is not that of the machine, `+
+		return fmt.Sprintf(`update status of machine m: phase %q,   (NodeUnproven: metadata.labels[node]: Invalid value: "n": the Node is not that of the machine, `+
 			`and is neither changed nor drained nor deleted: its label node.gardener.cloud/machine-name is "other")`, p)
 	}
 	asks := "look for the VM (LookFirst: before node/n is written)"
@@ -261,13 +261,13 @@ func TestNodeName_AnyName_LabelsAreValid(t *testing.T) {
 		in := after(intended, phase(""), seen(machine.Uninitialized))
 		in.VM.NodeName = name
 		d := lawful(t, in, machine.DefaultPolicy())
-		w, ok := d.Action.(machine.UpdateMachine)
+		m, ok := objectOf[*v1alpha1.Machine](d.Action)
 		require.True(t, ok, "%q: %s", name, d)
-		require.NotEmpty(t, w.Machine.Spec.ProviderID)
-		for key, value := range w.Machine.Labels {
+		require.NotEmpty(t, m.Spec.ProviderID)
+		for key, value := range m.Labels {
 			require.Empty(t, validation.IsValidLabelValue(value), key)
 		}
-		require.Equal(t, len(validation.IsValidLabelValue(name)) == 0, w.Machine.Labels[v1alpha1.NodeLabelKey] == name, name)
+		require.Equal(t, len(validation.IsValidLabelValue(name)) == 0, m.Labels[v1alpha1.NodeLabelKey] == name, name)
 	}
 }
 
@@ -357,15 +357,15 @@ func TestEvidence_OlderThanTheTimeout_FailsNoMachine(t *testing.T) {
 	}{
 		"unknown, and the age is not known":      {unknown(ageless), reads},
 		"unknown, and nothing was heard since":   {unknown(asOf(5*time.Minute + time.Second)), reads},
-		"unknown, heard just then":               {unknown(asOf(5 * time.Minute)), `record phase "Failed",  Failed`},
+		"unknown, heard just then":               {unknown(asOf(5 * time.Minute)), `update status of machine m: phase "Failed",  Failed`},
 		"one of a deployment, before its permit": {unknown(ageless, inPool, siblings(true)), reads},
 		"and not without room for it":            {unknown(ageless, inPool, siblings(true, v1alpha1.MachineFailed)), ""},
 		"unknown, and no answer":                 {unknown(silent), ""},
 		"pending, and nothing was heard since":   {pending(asOf(5*time.Minute + time.Second)), reads},
-		"pending, heard just then":               {pending(asOf(5 * time.Minute)), `record phase "Failed", Create Failed`},
+		"pending, heard just then":               {pending(asOf(5 * time.Minute)), `update status of machine m: phase "Failed", Create Failed`},
 		"pending, and no answer":                 {pending(silent), ""},
 		"pending, the label lost":                {pending(ageless, unlabeled), "list each node from the API server"},
-		"one that has recovered meanwhile runs":  {unknown(asOf(0), healthy), `record phase "Running", HealthCheck Successful`},
+		"one that has recovered meanwhile runs":  {unknown(asOf(0), healthy), `update status of machine m: phase "Running", HealthCheck Successful`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := lawful(t, tc.in, machine.DefaultPolicy())

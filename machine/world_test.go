@@ -178,8 +178,8 @@ func (w *world) run(t *testing.T) *world {
 }
 
 func (w *world) act(do machinist.Action) error {
-	if update, ok := do.(machine.UpdateStatus); ok {
-		w.told = append(w.told, update.Machine.Status.LastOperation.Description)
+	if m := statusOf(do); m != nil {
+		w.told = append(w.told, m.Status.LastOperation.Description)
 	}
 	in := &w.in
 	switch w.writes++; a := do.(type) {
@@ -201,22 +201,23 @@ func (w *world) act(do machinist.Action) error {
 			}
 		}
 	case machinist.Delete:
-		if _, node := a.Object.(*corev1.Node); node {
+		switch o := a.Object.(type) {
+		case *corev1.Node:
 			in.Node.Node = nil
-			return nil
+		case *corev1.Secret:
+			in.Tokens.Secrets = slices.DeleteFunc(slices.Clone(in.Tokens.Secrets), func(s *corev1.Secret) bool { return s != nil && s.Name == o.Name && s.UID == o.UID })
+		default:
+			in.Machine = in.Machine.DeepCopy()
+			in.Machine.DeletionTimestamp = &metav1.Time{Time: w.now}
 		}
-		in.Machine = in.Machine.DeepCopy()
-		in.Machine.DeletionTimestamp = &metav1.Time{Time: w.now}
 	case machine.CreateToken:
 		in.Tokens.Secrets = append(slices.Clone(in.Tokens.Secrets), newToken(uint64(1000+w.writes), a.Expires))
-	case machine.DeleteToken:
-		in.Tokens.Secrets = slices.DeleteFunc(slices.Clone(in.Tokens.Secrets), func(s *corev1.Secret) bool { return s != nil && s.Name == a.Name && s.UID == a.UID })
 	case machine.TakePermit:
 		in.Permit = machine.PermitView{Asked: true, Held: true, Within: a.Within}
 	case machine.ReturnPermit:
 		in.Permit.Held = false
 	default:
-		if !carriedOut(in, do, w.now) {
+		if !carriedOut(in, do) {
 			return fmt.Errorf("%T is decided:\n%s", do, w.log())
 		}
 		w.released = !in.Machine.DeletionTimestamp.IsZero() && len(in.Machine.Finalizers) == 0
@@ -249,42 +250,91 @@ func (w *world) answer(op driver.Operation) machine.CallResult {
 
 // carriedOut carries out a write of the machine or the Node as the API server does,
 // and returns false if it is something else.
-func carriedOut(in *machine.Observation, do machinist.Action, at time.Time) bool {
+func carriedOut(in *machine.Observation, do machinist.Action) bool {
 	switch a := do.(type) {
 	case machine.TakePermit: // with none to take, the answer is yes
 		if a.Within > 0 {
 			return false
 		}
 		in.Permit = machine.PermitView{Asked: true, Held: true}
-	case machine.UpdateMachine:
-		status := in.Machine.Status
-		in.Machine = a.Machine.DeepCopy()
-		in.Machine.Status = status
-	case machine.UpdateStatus:
-		in.Machine = in.Machine.DeepCopy()
-		in.Machine.Status = *a.Machine.Status.DeepCopy()
+	case machinist.Update:
+		if node, ok := a.Object.(*corev1.Node); ok {
+			in.Node.Node = writtenNode(in.Node.Node, node, a)
+			return true
+		}
+		before, after := in.Machine, written(a)
+		in.Machine = before.DeepCopy()
+		if a.Subresource == "" {
+			in.Machine = after.DeepCopy()
+			in.Machine.Status = before.Status
+			return true
+		}
+		in.Machine.Status = *after.Status.DeepCopy()
 		s := &in.Machine.Status
 		for _, t := range []*metav1.Time{&s.LastOperation.LastUpdateTime, &s.CurrentStatus.LastUpdateTime} {
 			*t = t.Rfc3339Copy()
 		}
-	case machine.UpdateNode:
-		status := in.Node.Node.Status
-		in.Node.Node = a.Node.DeepCopy()
-		in.Node.Node.Status = status
-	case machine.UpdateNodeCapacity:
-		spec := in.Node.Node.Spec
-		in.Node.Node = a.Node.DeepCopy()
-		in.Node.Node.Spec = spec
-	case machine.SetNodeCondition:
-		c := a.Condition
-		c.LastHeartbeatTime, c.LastTransitionTime = metav1.NewTime(at), metav1.NewTime(at)
-		in.Node.Node = in.Node.Node.DeepCopy()
-		s := &in.Node.Node.Status
-		s.Conditions = nodeops.CloneAndAddCondition(s.Conditions, c)
 	default:
 		return false
 	}
 	return true
+}
+
+// writtenNode returns a Node after an update. A condition is written alone.
+func writtenNode(have, want *corev1.Node, u machinist.Update) *corev1.Node {
+	next := want.DeepCopy()
+	if u.Subresource == "" {
+		next.Status = have.Status
+		return next
+	}
+	next.Spec = have.Spec
+	if set := changedConditions(u); len(set) > 0 {
+		next = have.DeepCopy()
+		next.Status.Conditions = nodeops.CloneAndAddCondition(next.Status.Conditions, set[0])
+	}
+	return next
+}
+
+// objectOf returns the object of type T that an action writes, and false for another action.
+func objectOf[T machinist.Object](do machinist.Action) (T, bool) {
+	u, _ := do.(machinist.Update)
+	o, ok := u.Object.(T)
+	return o, ok
+}
+
+// written returns the machine that an action writes. It panics for another action.
+func written(do machinist.Action) *v1alpha1.Machine {
+	return do.(machinist.Update).Object.(*v1alpha1.Machine)
+}
+
+// isMachine reports whether an action writes the machine.
+func isMachine(do machinist.Action) bool {
+	_, ok := objectOf[*v1alpha1.Machine](do)
+	return ok
+}
+
+// statusOf returns the machine whose status an action writes, or nil.
+func statusOf(do machinist.Action) *v1alpha1.Machine {
+	if u, _ := do.(machinist.Update); u.Subresource == "status" && isMachine(u) {
+		return written(u)
+	}
+	return nil
+}
+
+// changedConditions returns the conditions of a Node that an action writes.
+func changedConditions(do machinist.Action) []corev1.NodeCondition {
+	u, _ := do.(machinist.Update)
+	node, ok := u.Object.(*corev1.Node)
+	if !ok {
+		return nil
+	}
+	var set []corev1.NodeCondition
+	for _, c := range node.Status.Conditions {
+		if !slices.Contains(u.Before.(*corev1.Node).Status.Conditions, c) {
+			set = append(set, c)
+		}
+	}
+	return set
 }
 
 // round is what a round of draining comes to.
@@ -360,14 +410,14 @@ func markedAgo(ago time.Duration) corev1.NodeCondition {
 
 // The steps of a deletion.
 const (
-	stepMark    = "set condition Terminating=True (ScaleDown) on node n"
+	stepMark    = "update status of node n: condition Terminating=True (ScaleDown)"
 	stepDrain   = "drain node n"
-	stepBegin   = `record phase "Terminating"`
+	stepBegin   = `update status of machine m: phase "Terminating"`
 	stepVM      = "delete the VM"
 	stepNode    = "delete node n"
-	stepRelease = "update machine: no finalizer"
+	stepRelease = "update machine m: no finalizer"
 	stepLook    = "look for the VM"
-	stepName    = "update machine: node n"
+	stepName    = "update machine m: node n"
 	stepDetach  = "delete volume attachments csi-1"
 )
 
@@ -393,8 +443,8 @@ func (w *world) chapter(t *testing.T, what string, happens func()) string {
 			break
 		}
 		line := w.last.Action.String()
-		if set, ok := w.last.Action.(machine.SetNodeCondition); ok && set.Condition.Message != "" {
-			line += ": " + set.Condition.Message
+		if set := changedConditions(w.last.Action); len(set) > 0 && set[0].Message != "" {
+			line += ": " + set[0].Message
 		}
 		lines = append(lines, line)
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// AvailableSince returns since when a machine is available, and false if it is not: see
-// [machine.PhaseTraits]. It is available since its Node is ready, by the conditions of the machine,
-// or else since it has its phase. If neither is recorded, it returns the zero time.
+// AvailableSince returns since when a machine is available, by its phase, and false if it is not. It
+// is available since its Node is ready, by the conditions of the machine, or else since it has its
+// phase. If neither is recorded, it returns the zero time.
 func AvailableSince(m *v1alpha1.Machine) (time.Time, bool) {
 	if !available(m) {
 		return time.Time{}, false

@@ -5,7 +5,7 @@ package machineset
 import (
 	"time"
 
-	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -18,7 +18,7 @@ func Leaving(m *v1alpha1.Machine) bool {
 // available reports whether the phase of a machine is Running, or Available, its phase without a
 // target cluster. A nil machine is not available.
 func available(m *v1alpha1.Machine) bool {
-	return m != nil && machine.TraitsOf(m.Status.CurrentStatus.Phase).Available
+	return m != nil && facts.TraitsOf(m.Status.CurrentStatus.Phase).Available
 }
 
 // Failed reports whether the phase of a machine is Failed. A nil machine is not failed.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -16,7 +17,7 @@ import (
 //  1. It is preserved: it stays ([ReasonPreserved]).
 //  2. Its preservation has expired: it is deleted ([ReasonPreservationOver]).
 //  3. Its Node was not read: it stays ([ReasonNodeUnknown]).
-//  4. The machine controller will preserve it, by [machine.WillPreserve]: it stays
+//  4. The machine controller will preserve it, by its annotations: it stays
 //     ([ReasonPreservationAsked]).
 //  5. Its Node became Ready after the machine failed, by [machine.ReadyAgain]: it stays for a
 //     minute ([ReasonNodeReadyAgain]), because the machine controller is about to make it Running.
@@ -37,7 +38,7 @@ func ReplaceFailed(m *v1alpha1.Machine, node machine.NodeView, read, now time.Ti
 		return true, ReasonPreservationOver
 	case nodeUnknown(m, node):
 		return false, ReasonNodeUnknown
-	case machine.WillPreserve(m, node, now):
+	case facts.WillPreserve(m, node.Node, node.Looked, node.NoTarget, now):
 		return false, ReasonPreservationAsked
 	case now.Before(mayRecoverUntil(m, node, read, now)):
 		return false, ReasonNodeReadyAgain

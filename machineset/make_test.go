@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -51,7 +52,7 @@ func TestNewMachine_Any_HasFinalizerAndPriority(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{v1alpha1.MCMFinalizerName}, born.Finalizers)
 	require.Equal(t, "3", born.Annotations[v1alpha1.MachinePriority])
-	require.NotEqual(t, machine.ReasonNew, machine.Decide(machine.Observation{Machine: born}, machine.Policy{}, time.Time{}).Reason, "nothing is left to guard")
+	require.NotEqual(t, machinist.Reason("New"), machine.Decide(machine.Observation{Machine: born}, machine.Policy{}, time.Time{}).Reason, "nothing is left to guard")
 
 	set.Spec.Template.Finalizers = []string{v1alpha1.MCMFinalizerName}
 	set.Spec.Template.Annotations = map[string]string{v1alpha1.MachinePriority: "1"}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -43,7 +43,7 @@ type Order []Criterion
 // DeletionOrder returns the order in which a set deletes machines at now: preserved machines last,
 // of them those preserved by a user after those preserved by a set, and those whose preservation
 // expires later after others; then by lowest priority, earliest mark of an autoscaler, lowest
-// [machine.PhaseRank], and greatest age. MCM has other ranks of phases, and does not compare names.
+// rank of the phase, and greatest age. MCM has other ranks of phases, and does not compare names.
 func DeletionOrder(now time.Time) Order {
 	return Order{
 		{"Preservation", func(m *v1alpha1.Machine) int64 { return last(Preserved(m, now)) }},
@@ -61,7 +61,7 @@ func DeletionOrder(now time.Time) Order {
 			}
 			return math.MaxInt64
 		}},
-		{ByHealth, func(m *v1alpha1.Machine) int64 { return int64(machine.PhaseRank(m)) }},
+		{ByHealth, func(m *v1alpha1.Machine) int64 { return int64(facts.Rank(m)) }},
 		{"Age", func(m *v1alpha1.Machine) int64 { return m.CreationTimestamp.UnixMicro() }},
 	}
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -62,6 +63,6 @@ func mayBeGranted(m *v1alpha1.Machine, node machine.NodeView) bool {
 	granted := *m
 	granted.Annotations = maps.Clone(m.Annotations)
 	metav1.SetMetaDataAnnotation(&granted.ObjectMeta, v1alpha1.PreserveMachineAnnotationKey, v1alpha1.PreserveMachineAnnotationValuePreservedByMCM)
-	value, known := machine.PreserveValue(&granted, node)
+	value, known := facts.PreserveValue(&granted, node.Node, node.Looked, node.NoTarget)
 	return known && value == v1alpha1.PreserveMachineAnnotationValuePreservedByMCM
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -35,7 +35,7 @@ func Validate(set *v1alpha1.MachineSet) field.ErrorList {
 		errs = append(errs, field.Required(spec.Child("replicas"), "Replicas has to be a whole number"))
 	}
 	errs = append(errs, validateSelector(set.Spec.Selector, set.Spec.Template.Labels, spec.Child("selector"))...)
-	return append(errs, machine.ValidateClassReference(set.Spec.Template.Spec.Class, spec.Child("template", "spec", "class"))...)
+	return append(errs, facts.ValidateClassReference(set.Spec.Template.Spec.Class, spec.Child("template", "spec", "class"))...)
 }
 
 func validateSelector(s *metav1.LabelSelector, template map[string]string, path *field.Path) field.ErrorList {

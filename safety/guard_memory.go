@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -145,7 +146,7 @@ func (g *GuardMemory) Resume(m GuardMember, message string) *machinist.Event {
 // replace one that failed before.
 func NewGuardMember(m *v1alpha1.Machine, set *v1alpha1.MachineSet, policy machine.Policy, began, now time.Time) GuardMember {
 	status, deleted := m.Status.CurrentStatus, m.DeletionTimestamp != nil
-	traits := machine.TraitsOf(status.Phase)
+	traits := facts.TraitsOf(status.Phase)
 	member := GuardMember{
 		ID: string(m.UID), Available: !deleted && (traits.Available || traits.Updating), FailingSince: machine.FailingSince(m, policy, now),
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/line"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -202,7 +203,7 @@ func (u *unmanaged) judge(node *corev1.Node) {
 	match := u.index.Match(node)
 	switch {
 	case match.Found():
-		if name := match.Names[0]; marked && (node.Labels[v1alpha1.MachineNameLabelKey] == name || machine.NodeProven(u.names[name], node)) {
+		if name := match.Names[0]; marked && (node.Labels[v1alpha1.MachineNameLabelKey] == name || facts.Proven(u.names[name], node)) {
 			u.write(Unmark, node, "it belongs to machine "+name)
 		}
 	case match.Reason != nodeops.NoMatch:

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -24,7 +24,7 @@ func (w *World) updateInPlace(name string) {
 		w.writeNode(n, metadataAndSpec, func(n *corev1.Node) { n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, critical) })
 	}
 	for {
-		c, due := machine.UpdateCondition(w.Node(m), w.now)
+		c, due := facts.UpdateCondition(w.Node(m), w.now)
 		if !due {
 			break
 		}

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/deployment"
-	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -61,7 +60,8 @@ func (l *machineHistory) alive() bool { return l.gone == nil && l.m.DeletionTime
 
 // available reports whether the machine is alive and available.
 func (l *machineHistory) available() bool {
-	return l.alive() && machine.TraitsOf(l.m.Status.CurrentStatus.Phase).Available
+	phase := l.m.Status.CurrentStatus.Phase
+	return l.alive() && (phase == v1alpha1.MachineRunning || phase == v1alpha1.MachineAvailable)
 }
 
 // join moves the machine to a deployment.

@@ -153,22 +153,15 @@ func (r *guards[T]) pass(ctx context.Context, key cache.ObjectName) (time.Time, 
 	if d.Action == nil {
 		return d.NextCheck, nil
 	}
-	written, err := r.write(ctx, d.Action)
+	u, ok := d.Action.(machinist.Update)
+	if !ok {
+		return time.Time{}, fmt.Errorf("unknown action %T", d.Action)
+	}
+	written, err := clients{machines: r.cfg.Machines, core: r.cfg.Control}.update(ctx, u)
 	if o, ok := written.(T); ok && err == nil {
 		r.written.put(o)
 	}
 	return time.Time{}, ignoreNotFound(err)
-}
-
-func (r *guards[T]) write(ctx context.Context, do machinist.Action) (metav1.Object, error) {
-	switch a := do.(type) {
-	case machine.UpdateClass:
-		return r.cfg.Machines.MachineV1alpha1().MachineClasses(a.Class.Namespace).Update(ctx, a.Class, metav1.UpdateOptions{})
-	case machine.UpdateSecret:
-		return r.cfg.Control.CoreV1().Secrets(a.Secret.Namespace).Update(ctx, a.Secret, metav1.UpdateOptions{})
-	default:
-		return nil, fmt.Errorf("unknown action %T", do)
-	}
 }
 
 // classNeeded returns the key of the class that a machine, set or deployment needs. It is empty without

@@ -5,52 +5,38 @@ package controllers
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/nodeops"
 )
 
 // apply carries out one action and adds its result to the observation.
 func (r *machineReconciler) apply(ctx context.Context, in *machine.Observation, kept *memory, do machinist.Action) error {
 	switch a := do.(type) {
-	case machine.UpdateMachine:
-		return r.confirm(kept, r.afterWrite(ctx, in))(r.cfg.Machines.MachineV1alpha1().Machines(a.Machine.Namespace).Update(ctx, a.Machine, metav1.UpdateOptions{}))
-	case machine.UpdateStatus:
-		return r.confirm(kept, r.afterWrite(ctx, in))(r.cfg.Machines.MachineV1alpha1().Machines(a.Machine.Namespace).UpdateStatus(ctx, a.Machine, metav1.UpdateOptions{}))
+	case machinist.Update:
+		return r.update(ctx, in, kept, a)
 	case machinist.Delete:
-		return r.delete(ctx, in, a)
-	case machine.CallDriver:
-		return r.call(ctx, in, kept, a)
+		return r.delete(ctx, in, kept, a)
 	case machinist.Refresh:
 		return r.lookForNode(ctx, in, a)
-	case machine.UpdateNode:
-		return r.patchNode(ctx, in, a.Node, taintsDiffer(in.Node.Node, a.Node))
-	case machine.UpdateNodeCapacity:
-		return r.patchNode(ctx, in, a.Node, false, "status")
-	case machine.SetNodeCondition:
-		return r.setNodeCondition(ctx, in, a)
+	case machine.CallDriver:
+		return r.call(ctx, in, kept, a)
 	case machine.DrainNode:
 		return r.drain(ctx, in, kept, a)
 	case machine.DeleteAttachments:
 		return r.deleteAttachments(ctx, in, a)
 	case machine.CreateToken:
 		return r.createToken(ctx, in, kept, a)
-	case machine.DeleteToken:
-		return r.deleteToken(ctx, in, kept, a)
 	case machine.TakePermit:
 		return r.takePermit(ctx, in, a)
 	case machine.ReturnPermit:
@@ -61,6 +47,35 @@ func (r *machineReconciler) apply(ctx context.Context, in *machine.Observation, 
 	default:
 		return fmt.Errorf("unknown action %T", do)
 	}
+}
+
+// clients returns the clients of the machines, and of the objects in the target cluster.
+func (r *machineReconciler) clients() clients {
+	return clients{machines: r.cfg.Machines, core: r.cfg.Target}
+}
+
+// update writes the machine or its Node.
+func (r *machineReconciler) update(ctx context.Context, in *machine.Observation, kept *memory, u machinist.Update) error {
+	if _, ok := u.Object.(*corev1.Node); ok {
+		return r.updateNode(ctx, in, u)
+	}
+	asked := r.cfg.Clock.Now()
+	written, err := r.clients().update(ctx, u)
+	if err == nil {
+		kept.confirmed = asked
+	}
+	m, _ := written.(*v1alpha1.Machine)
+	return r.afterWrite(ctx, in)(m, err)
+}
+
+// updateNode writes the Node. After a conflict the next decision uses the newer Node.
+func (r *machineReconciler) updateNode(ctx context.Context, in *machine.Observation, u machinist.Update) error {
+	written, err := r.clients().update(ctx, u)
+	node, _ := written.(*corev1.Node)
+	if apierrors.IsConflict(err) {
+		node, err = r.cfg.Target.CoreV1().Nodes().Get(ctx, u.Object.GetName(), metav1.GetOptions{})
+	}
+	return r.observed(in)(node, err)
 }
 
 // afterWrite returns a function that puts the machine which a write returned into the observation.
@@ -118,58 +133,27 @@ func (r *machineReconciler) putNodeDeleted(in *machine.Observation) {
 	in.Node.Node = nil
 }
 
-// patchNode writes what differs between the observed Node and after, so that the frequent writes to a
-// Node that joins are no conflicts, and what the cache leaves out stays. With unchanged it writes
-// only if the Node is unchanged. Otherwise the next decision uses the newer Node.
-func (r *machineReconciler) patchNode(ctx context.Context, in *machine.Observation, after *corev1.Node, unchanged bool, subresources ...string) error {
-	before := in.Node.Node.DeepCopy()
-	before.UID = "" // the patch has the UID, and no other Node accepts it
-	if unchanged {
-		before.ResourceVersion = ""
+// delete deletes the machine, its Node or its bootstrap token.
+func (r *machineReconciler) delete(ctx context.Context, in *machine.Observation, kept *memory, a machinist.Delete) error {
+	if node, ok := a.Object.(*corev1.Node); ok {
+		return r.deleteNode(ctx, in, node)
 	}
-	old, err := json.Marshal(before)
-	if err != nil {
+	if err := r.clients().remove(ctx, a); ignoreNotFound(err) != nil {
 		return err
 	}
-	changed, err := json.Marshal(after)
-	if err != nil {
-		return err
-	}
-	patch, err := strategicpatch.CreateTwoWayMergePatch(old, changed, before)
-	if err != nil {
-		return fmt.Errorf("patch of node %q: %w", after.Name, err)
-	}
-	nodes := r.cfg.Target.CoreV1().Nodes()
-	written, err := nodes.Patch(ctx, after.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, subresources...)
-	if apierrors.IsConflict(err) {
-		written, err = nodes.Get(ctx, after.Name, metav1.GetOptions{})
-	}
-	return r.observed(in)(written, err)
-}
-
-// taintsDiffer reports whether a patch replaces the taints, which are one list.
-func taintsDiffer(a, b *corev1.Node) bool {
-	return !equality.Semantic.DeepEqual(a.Spec.Taints, b.Spec.Taints)
-}
-
-// setNodeCondition sets a condition of a Node. That of an update in place is set only if the Node is
-// unchanged, so that a finished update does not begin again.
-func (r *machineReconciler) setNodeCondition(ctx context.Context, in *machine.Observation, a machine.SetNodeCondition) error {
-	after := in.Node.Node.DeepCopy()
-	after.Status.Conditions = nodeops.CloneAndAddCondition(after.Status.Conditions, a.Condition)
-	return r.patchNode(ctx, in, after, a.Condition.Type == v1alpha1.NodeInPlaceUpdate, "status")
-}
-
-// delete deletes the machine or its Node.
-func (r *machineReconciler) delete(ctx context.Context, in *machine.Observation, a machinist.Delete) error {
-	node, ok := a.Object.(*corev1.Node)
-	if !ok {
-		send := clients{machines: r.cfg.Machines, core: r.cfg.Target}
-		if err := send.remove(ctx, a); ignoreNotFound(err) != nil {
-			return err
+	if token, ok := a.Object.(*corev1.Secret); ok {
+		if kept.token != nil && kept.token.UID == token.UID {
+			kept.token = nil
 		}
-		return r.afterWrite(ctx, in)(r.cfg.Machines.MachineV1alpha1().Machines(a.Object.GetNamespace()).Get(ctx, a.Object.GetName(), metav1.GetOptions{}))
+		r.writtenToken.putDeleted(token.UID)
+		in.Tokens = r.observeTokens(in.Machine, kept)
+		return nil
 	}
+	return r.afterWrite(ctx, in)(r.cfg.Machines.MachineV1alpha1().Machines(a.Object.GetNamespace()).Get(ctx, a.Object.GetName(), metav1.GetOptions{}))
+}
+
+// deleteNode deletes the Node of a machine.
+func (r *machineReconciler) deleteNode(ctx context.Context, in *machine.Observation, node *corev1.Node) error {
 	node, err := deleteNode(ctx, r.cfg.Target, node)
 	if node == nil && err == nil { // it had no finalizers
 		r.putNodeDeleted(in)
@@ -214,8 +198,7 @@ func (r *machineReconciler) deleteAttachments(ctx context.Context, in *machine.O
 	}
 	deleted := map[types.UID]bool{}
 	for _, va := range a.Attachments {
-		options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(va.UID))}
-		if err := r.cfg.Target.StorageV1().VolumeAttachments().Delete(ctx, va.Name, options); ignoreNotFound(err) != nil {
+		if err := r.clients().remove(ctx, machinist.Delete{Object: va}); ignoreNotFound(err) != nil {
 			return err
 		}
 		deleted[va.UID] = true
@@ -239,20 +222,6 @@ func (r *machineReconciler) createToken(ctx context.Context, in *machine.Observa
 		kept.token = nil
 		return err
 	}
-	in.Tokens = r.observeTokens(in.Machine, kept)
-	return nil
-}
-
-// deleteToken deletes a bootstrap token.
-func (r *machineReconciler) deleteToken(ctx context.Context, in *machine.Observation, kept *memory, a machine.DeleteToken) error {
-	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(a.UID))}
-	if err := r.cfg.Target.CoreV1().Secrets(a.Namespace).Delete(ctx, a.Name, options); ignoreNotFound(err) != nil {
-		return err
-	}
-	if kept.token != nil && kept.token.UID == a.UID {
-		kept.token = nil
-	}
-	r.writtenToken.putDeleted(a.UID)
 	in.Tokens = r.observeTokens(in.Machine, kept)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
@@ -47,17 +48,6 @@ func (r *machineReconciler) call(ctx context.Context, in *machine.Observation, k
 // the time after which another process can have the lease.
 const confirmedFor = time.Second
 
-// confirm returns a function that records when a write has confirmed the version of the machine.
-func (r *machineReconciler) confirm(kept *memory, after func(*v1alpha1.Machine, error) error) func(*v1alpha1.Machine, error) error {
-	asked := r.cfg.Clock.Now()
-	return func(m *v1alpha1.Machine, err error) error {
-		if err == nil {
-			kept.confirmed = asked
-		}
-		return after(m, err)
-	}
-}
-
 // unchanged reports whether the API server has the same version of the machine, and otherwise puts
 // the newer version into the observation. The first lists of a new process may be older than the
 // writes of the process before it. Tokens and VMs are created only for a machine that is unchanged.
@@ -89,12 +79,11 @@ const recordTimeout = 5 * time.Second
 // canceled, so that the next pass starts from it.
 func (r *machineReconciler) recordResult(ctx context.Context, in *machine.Observation) error {
 	d := machine.Decide(*in, r.cfg.Policy, r.cfg.Clock.Now())
-	switch d.Action.(type) {
-	case machine.UpdateMachine, machine.UpdateStatus:
-	default:
+	u, _ := d.Action.(machinist.Update)
+	if _, ok := u.Object.(*v1alpha1.Machine); !ok {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	return r.apply(ctx, in, &memory{}, d.Action)
+	return r.update(ctx, in, &memory{}, u)
 }

@@ -3,6 +3,8 @@
 package controllers
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,7 +42,8 @@ func (r *machineReconciler) changed(before, after *v1alpha1.Machine) {
 	if machine.Changed(before, after) {
 		each(func(m *v1alpha1.Machine) { r.add(m) })(before, after)
 	}
-	if machine.FreesReplacement(before, after) {
+	group, permit := machine.FreesReplacement(before, after)
+	if group {
 		each(func(m *v1alpha1.Machine) { r.addAll(r.groups.waitingWith(m)) })(before, after)
 	}
 	if before == nil || after == nil || before.Spec.ProviderID != after.Spec.ProviderID {
@@ -50,12 +53,12 @@ func (r *machineReconciler) changed(before, after *v1alpha1.Machine) {
 			}
 		})(before, after)
 	}
-	switch {
-	case after == nil:
-		r.permits.Release(r.groups.of(before).String(), string(before.UID), r.cfg.Clock.Now())
+	if permit {
+		m := cmp.Or(after, before)
+		r.permits.Release(r.groups.of(m).String(), string(m.UID), r.cfg.Clock.Now())
+	}
+	if after == nil {
 		r.forget(before.UID)
-	case machine.PermitOver(after):
-		r.permits.Release(r.groups.of(after).String(), string(after.UID), r.cfg.Clock.Now())
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -44,14 +45,14 @@ func TestPatchNode_NodeChangedByOthers_TheirChangesStay(t *testing.T) {
 	r, in := staleNode(t)
 	after := in.Node.Node.DeepCopy()
 	after.Labels["ours"] = "1"
-	require.NoError(t, r.apply(t.Context(), in, nil, machine.UpdateNode{Node: after}))
+	require.NoError(t, r.apply(t.Context(), in, nil, machinist.Update{Before: in.Node.Node, Object: after}))
 	require.Equal(t, map[string]string{"first": "1", "theirs": "1", "ours": "1"}, in.Node.Node.Labels)
 	require.Equal(t, "theirs", in.Node.Node.Spec.Taints[0].Key)
 
 	after = in.Node.Node.DeepCopy()
 	after.Status.Images, in.Node.Node.Status.Images = nil, nil // as in the cache
 	after.Status.Capacity = corev1.ResourceList{"example.com/gpu": *after.Status.Capacity.Cpu()}
-	require.NoError(t, r.apply(t.Context(), in, nil, machine.UpdateNodeCapacity{Node: after}))
+	require.NoError(t, r.apply(t.Context(), in, nil, machinist.Update{Before: in.Node.Node, Object: after, Subresource: "status"}))
 	require.Contains(t, in.Node.Node.Status.Capacity, corev1.ResourceName("example.com/gpu"))
 	require.Len(t, in.Node.Node.Status.Images, 1)
 }
@@ -60,22 +61,24 @@ func TestPatchNode_TaintsOfAChangedNode_AreNotReplaced(t *testing.T) {
 	r, in := staleNode(t)
 	after := in.Node.Node.DeepCopy()
 	after.Spec.Taints = append(after.Spec.Taints, corev1.Taint{Key: "ours", Effect: corev1.TaintEffectNoSchedule})
-	require.NoError(t, r.apply(t.Context(), in, nil, machine.UpdateNode{Node: after}))
+	require.NoError(t, r.apply(t.Context(), in, nil, machinist.Update{Before: in.Node.Node, Object: after, Unchanged: true}))
 	require.Len(t, in.Node.Node.Spec.Taints, 1)
 	require.Equal(t, "theirs", in.Node.Node.Spec.Taints[0].Key, "the next decision uses the newer Node")
 
 	after = in.Node.Node.DeepCopy()
 	after.Spec.Taints = append(after.Spec.Taints, corev1.Taint{Key: "ours", Effect: corev1.TaintEffectNoSchedule})
-	require.NoError(t, r.apply(t.Context(), in, nil, machine.UpdateNode{Node: after}))
+	require.NoError(t, r.apply(t.Context(), in, nil, machinist.Update{Before: in.Node.Node, Object: after, Unchanged: true}))
 	require.Len(t, in.Node.Node.Spec.Taints, 2)
 }
 
-func TestPatchNode_ConditionOfAChangedNode_OnlyThatOfAnUpdateWaits(t *testing.T) {
-	for of, set := range map[corev1.NodeConditionType]bool{v1alpha1.NodeTerminationCondition: true, v1alpha1.NodeInPlaceUpdate: false} {
+func TestPatchNode_ConditionOfAChangedNode_WrittenUnlessItHasToBeUnchanged(t *testing.T) {
+	for _, unchanged := range []bool{false, true} {
 		r, in := staleNode(t)
-		do := machine.SetNodeCondition{NodeName: "n", Condition: corev1.NodeCondition{Type: of, Status: corev1.ConditionTrue}}
+		after := in.Node.Node.DeepCopy()
+		after.Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.NodeTerminationCondition, Status: corev1.ConditionTrue}}
+		do := machinist.Update{Before: in.Node.Node, Object: after, Subresource: "status", Unchanged: unchanged}
 		require.NoError(t, r.apply(t.Context(), in, nil, do))
-		require.Len(t, in.Node.Node.Status.Conditions, map[bool]int{true: 1}[set], of)
+		require.Len(t, in.Node.Node.Status.Conditions, map[bool]int{false: 1}[unchanged])
 		require.Contains(t, in.Node.Node.Labels, "theirs")
 	}
 }
@@ -88,7 +91,7 @@ func TestPatchNode_OtherNodeOfTheName_IsNotChanged(t *testing.T) {
 	require.NoError(t, err)
 	after := in.Node.Node.DeepCopy()
 	after.Labels["ours"] = "1"
-	require.True(t, apierrors.IsInvalid(r.apply(t.Context(), in, nil, machine.UpdateNode{Node: after})), "its UID is another")
+	require.True(t, apierrors.IsInvalid(r.apply(t.Context(), in, nil, machinist.Update{Before: in.Node.Node, Object: after})), "its UID is another")
 	live, err := nodes.Get(t.Context(), "n", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.NotContains(t, live.Labels, "ours")

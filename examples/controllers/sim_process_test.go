@@ -195,6 +195,6 @@ func waits(last Note, again time.Time, now bool) error {
 // arrived are the reasons of machines without further actions. watched are the kinds of
 // subjects whose changes enqueue a machine.
 var (
-	arrived = []machinist.Reason{machine.ReasonNodeReady, machine.ReasonAvailable, machine.ReasonReleased, machine.ReasonNotObserved}
+	arrived = []machinist.Reason{"NodeReady", "Available", "Released", machine.ReasonNotObserved}
 	watched = []string{"machine/", "machineclass/", "node/", "pod/", "volumeattachment/"}
 )

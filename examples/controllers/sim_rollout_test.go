@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/machinist-dev/machinist/deployment"
-	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -191,8 +190,13 @@ func (w *world) living(set types.UID) (out []*v1alpha1.Machine) {
 // available returns the available machines that are not being deleted.
 func (w *world) available() []*v1alpha1.Machine {
 	return slices.DeleteFunc(all[*v1alpha1.Machine](w.control, "machines"), func(m *v1alpha1.Machine) bool {
-		return !machine.TraitsOf(m.Status.CurrentStatus.Phase).Available || m.DeletionTimestamp != nil
+		return !availablePhase(m) || m.DeletionTimestamp != nil
 	})
+}
+
+// availablePhase reports whether the phase of a machine is Running or Available.
+func availablePhase(m *v1alpha1.Machine) bool {
+	return m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning || m.Status.CurrentStatus.Phase == v1alpha1.MachineAvailable
 }
 
 // setOf returns the set that controls a machine, or nil.
@@ -263,7 +267,7 @@ func (w *world) assessDeletion(d *v1alpha1.MachineDeployment, m *v1alpha1.Machin
 		w.violate("set %s deleted %s: %d machines of %d", set.Name, m.Name, n, set.Spec.Replicas)
 	}
 	p := w.judge.promise
-	if !p.complete || !machine.TraitsOf(m.Status.CurrentStatus.Phase).Available || d.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType {
+	if !p.complete || !availablePhase(m) || d.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType {
 		return
 	}
 	available := len(w.available()) - 1

@@ -66,7 +66,7 @@ func TestDemo_Verbose_PrintsDecisionsAndReasons(t *testing.T) {
 	t.Parallel()
 	out := output(t, "-v", "-replicas", "1")
 	for _, says := range []string{
-		"record phase \"\", Create Processing (NoVM", "create the VM (NoVM)", "drain node ", "delete the VM (Drained)",
+		"phase \"\", Create Processing (NoVM", "create the VM (NoVM)", "drain node ", "delete the VM (Drained)",
 		"create 1 machine", "(Referenced: machineclass/small)",
 	} {
 		require.Contains(t, out, says)

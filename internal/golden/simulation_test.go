@@ -10,7 +10,7 @@ import (
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
-	sdkmachine "github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -114,7 +114,7 @@ func (s *simulation) round(ofDeployment, ofSets int) traceStep {
 	for _, m := range s.Machines() {
 		if m.DeletionTimestamp == nil {
 			step.MachinesAlive++
-			step.MachinesAvailable += int(one(sdkmachine.TraitsOf(m.Status.CurrentStatus.Phase).Available))
+			step.MachinesAvailable += int(one(facts.TraitsOf(m.Status.CurrentStatus.Phase).Available))
 		}
 	}
 	s.let(0, 0, changes)

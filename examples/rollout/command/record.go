@@ -9,7 +9,6 @@ import (
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
-	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -78,14 +77,14 @@ func (s *simulation) measure(f *Frame, sizes []deploymenttest.Size) {
 func machinesIn(s deploymenttest.Size) Machines {
 	m := Machines{Available: s.Counts.Available}
 	for phase, n := range s.Phases {
-		switch traits := machine.TraitsOf(phase); {
-		case traits.Available:
+		switch phase {
+		case v1alpha1.MachineRunning, v1alpha1.MachineAvailable:
 			m.Ready += n
-		case traits.Updating:
+		case v1alpha1.MachineInPlaceUpdating, v1alpha1.MachineInPlaceUpdateSuccessful:
 			m.Updating += n
-		case phase == v1alpha1.MachineTerminating:
+		case v1alpha1.MachineTerminating:
 			m.Terminating += n
-		case traits.Trouble:
+		case v1alpha1.MachineFailed, v1alpha1.MachineUnknown, v1alpha1.MachineCrashLoopBackOff, v1alpha1.MachineInPlaceUpdateFailed:
 			m.Failed += n
 		default:
 			m.Pending += n

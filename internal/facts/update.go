@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machine
+package facts
 
 import (
 	"time"
@@ -31,35 +31,36 @@ func UpdateCondition(node *corev1.Node, now time.Time) (corev1.NodeCondition, bo
 	if !candidate || value == v1alpha1.LabelValueNodeCandidateForReplacement {
 		return corev1.NodeCondition{}, false
 	}
-	step := updateStep(node)
+	step := UpdateStep(node)
 	_, selected := node.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate]
 	result, concluded := node.Labels[v1alpha1.LabelKeyNodeUpdateResult]
 	switch {
-	case conditionOf(node.Status.Conditions, v1alpha1.NodeInPlaceUpdate) == nil, step == v1alpha1.UpdateSuccessful && !concluded:
-		return updateCondition(v1alpha1.CandidateForUpdate, "Node is a candidate for in-place update", now), true
+	case ConditionOf(node.Status.Conditions, v1alpha1.NodeInPlaceUpdate) == nil, step == v1alpha1.UpdateSuccessful && !concluded:
+		return StepCondition(v1alpha1.CandidateForUpdate, "Node is a candidate for in-place update", now), true
 	case selected && step == v1alpha1.CandidateForUpdate:
-		return updateCondition(v1alpha1.SelectedForUpdate, "Node is selected for in-place update", now), true
+		return StepCondition(v1alpha1.SelectedForUpdate, "Node is selected for in-place update", now), true
 	case selected && step == v1alpha1.SelectedForUpdate:
 		return corev1.NodeCondition{}, false
 	case result == v1alpha1.LabelValueNodeUpdateSuccessful && step != v1alpha1.UpdateSuccessful:
-		return updateCondition(v1alpha1.UpdateSuccessful, "Node in-place update successful", now), true
+		return StepCondition(v1alpha1.UpdateSuccessful, "Node in-place update successful", now), true
 	case result == v1alpha1.LabelValueNodeUpdateFailed && step != v1alpha1.UpdateFailed:
-		return updateCondition(v1alpha1.UpdateFailed,
+		return StepCondition(v1alpha1.UpdateFailed,
 			"Node in-place update failed: "+node.Annotations[v1alpha1.AnnotationKeyMachineUpdateFailedReason], now), true
 	default:
 		return corev1.NodeCondition{}, false
 	}
 }
 
-// updateStep returns the step of the in-place update of a Node: the reason of its condition. Empty
+// UpdateStep returns the step of the in-place update of a Node: the reason of its condition. Empty
 // means that there is no condition.
-func updateStep(node *corev1.Node) string {
-	if c := conditionOf(node.Status.Conditions, v1alpha1.NodeInPlaceUpdate); c != nil {
+func UpdateStep(node *corev1.Node) string {
+	if c := ConditionOf(node.Status.Conditions, v1alpha1.NodeInPlaceUpdate); c != nil {
 		return c.Reason
 	}
 	return ""
 }
 
-func updateCondition(step, message string, now time.Time) corev1.NodeCondition {
-	return condition(v1alpha1.NodeInPlaceUpdate, corev1.ConditionTrue, step, message, now)
+// StepCondition returns the condition InPlaceUpdate for a step, with the times now.
+func StepCondition(step, message string, now time.Time) corev1.NodeCondition {
+	return Condition(v1alpha1.NodeInPlaceUpdate, corev1.ConditionTrue, step, message, now)
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -22,28 +23,24 @@ import (
 // later one.
 func (l *logic) inPlaceUpdate() Decision {
 	node := l.in.Node.Node
-	if c, due := UpdateCondition(node, l.now); due {
-		return l.setNodeCondition(node, c)
+	if c, due := facts.UpdateCondition(node, l.now); due {
+		return l.writeCondition(c, reasonInPlaceUpdate)
 	}
 	if d, corrects := l.correctUpdatePhase(node); corrects {
 		return d
 	}
-	switch step := updateStep(node); step {
+	switch step := facts.UpdateStep(node); step {
 	case v1alpha1.SelectedForUpdate:
-		since := conditionOf(node.Status.Conditions, v1alpha1.NodeInPlaceUpdate).LastTransitionTime
+		since := facts.ConditionOf(node.Status.Conditions, v1alpha1.NodeInPlaceUpdate).LastTransitionTime
 		if !recorded.Known(since.Time, l.now) { // the drain begins now
-			return l.setNodeCondition(node, updateCondition(step, "Node is selected for in-place update", l.now))
+			return l.writeCondition(facts.StepCondition(step, "Node is selected for in-place update", l.now), reasonInPlaceUpdate)
 		}
 		return l.drainForUpdate(node)
 	case v1alpha1.DrainSuccessful:
-		return l.setNodeCondition(node, updateCondition(v1alpha1.ReadyForUpdate, "Node is ready for in-place update", l.now))
+		return l.writeCondition(facts.StepCondition(v1alpha1.ReadyForUpdate, "Node is ready for in-place update", l.now), reasonInPlaceUpdate)
 	default:
 		return l.watchUpdate(node, step)
 	}
-}
-
-func (l *logic) setNodeCondition(node *corev1.Node, c corev1.NodeCondition) Decision {
-	return l.do(SetNodeCondition{NodeName: node.Name, Condition: c}, ReasonInPlaceUpdate, "")
 }
 
 // drainForUpdate drains a selected Node. The phase is written before the condition, because the
@@ -52,9 +49,9 @@ func (l *logic) drainForUpdate(node *corev1.Node) Decision {
 	a := l.updateDrain(node)
 	if l.in.Drain.of(a).Done {
 		if l.phase() == v1alpha1.MachineInPlaceUpdating {
-			return l.setNodeCondition(node, updateCondition(v1alpha1.DrainSuccessful, "Node draining successful", l.now))
+			return l.writeCondition(facts.StepCondition(v1alpha1.DrainSuccessful, "Node draining successful", l.now), reasonInPlaceUpdate)
 		}
-		return l.recordUpdateStep(node, ReasonDrained, v1alpha1.MachineStateProcessing, "is undergoing an in-place update")
+		return l.recordUpdateStep(node, reasonDrained, v1alpha1.MachineStateProcessing, "is undergoing an in-place update")
 	}
 	return l.drain(node, a, "for its in-place update", func(waits string) v1alpha1.LastOperation {
 		return l.operation(v1alpha1.MachineOperationDrainNode, v1alpha1.MachineStateProcessing, fmt.Sprintf(
@@ -70,17 +67,17 @@ func (l *logic) recordUpdateStep(node *corev1.Node, why machinist.Reason, state 
 // watchUpdate waits for the result of an in-place update, or for its timeout.
 func (l *logic) watchUpdate(node *corev1.Node, step string) Decision {
 	switch result := node.Labels[v1alpha1.LabelKeyNodeUpdateResult]; {
-	case result == v1alpha1.LabelValueNodeUpdateSuccessful && l.moves(ReasonUpdateSucceeded):
-		return l.recordUpdateStep(node, ReasonUpdateSucceeded, v1alpha1.MachineStateSuccessful, "successfully updated dependencies")
-	case result == v1alpha1.LabelValueNodeUpdateFailed && l.moves(ReasonUpdateFailed):
-		return l.recordUpdateStep(node, ReasonUpdateFailed, v1alpha1.MachineStateFailed,
+	case result == v1alpha1.LabelValueNodeUpdateSuccessful && l.moves(reasonUpdateSucceeded):
+		return l.recordUpdateStep(node, reasonUpdateSucceeded, v1alpha1.MachineStateSuccessful, "successfully updated dependencies")
+	case result == v1alpha1.LabelValueNodeUpdateFailed && l.moves(reasonUpdateFailed):
+		return l.recordUpdateStep(node, reasonUpdateFailed, v1alpha1.MachineStateFailed,
 			"failed to update dependencies: "+node.Annotations[v1alpha1.AnnotationKeyMachineUpdateFailedReason])
 	}
-	message, begun := updateWaits[step], l.moves(ReasonUpdateTimeout)
+	message, begun := updateWaits[step], l.moves(reasonUpdateTimeout)
 	if !begun && message == "" {
 		return Decision{}
 	}
-	h := machinist.Hold{Subject: "node/" + node.Name, Reason: ReasonInPlaceUpdate, Message: cmp.Or(message, "its in-place update is in progress")}
+	h := machinist.Hold{Subject: "node/" + node.Name, Reason: reasonInPlaceUpdate, Message: cmp.Or(message, "its in-place update is in progress")}
 	if !begun {
 		return hold(h)
 	}
@@ -99,6 +96,6 @@ func (l *logic) updateTimeout(h machinist.Hold, changes ...func(*v1alpha1.Machin
 	if d, waits := l.timeout(h, l.p.InPlaceTimeout); waits {
 		return d
 	}
-	return l.move(ReasonUpdateTimeout, l.operation(v1alpha1.MachineOperationInPlaceUpdate, v1alpha1.MachineStateFailed, fmt.Sprintf(
+	return l.move(reasonUpdateTimeout, l.operation(v1alpha1.MachineOperationInPlaceUpdate, v1alpha1.MachineStateFailed, fmt.Sprintf(
 		"Machine %s failed to in-place update in %s.", l.m.Name, l.p.InPlaceTimeout)), changes...)
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machine
+package facts
 
 import (
 	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -23,29 +25,29 @@ import (
 //
 // Other values count as no annotation: they neither begin a preservation nor continue one. In MCM
 // such a value on the Node, and an empty one, keep the state forever. The value of a nil machine is
-// not known.
-func PreserveValue(m *v1alpha1.Machine, node NodeView) (value string, known bool) {
+// not known. looked means that the Node was read, and noTarget that there is no target cluster.
+func PreserveValue(m *v1alpha1.Machine, node *corev1.Node, looked, noTarget bool) (value string, known bool) {
 	if m == nil {
 		return "", false
 	}
-	own, applied := m.Annotations[v1alpha1.PreserveMachineAnnotationKey], lastApplied(m)
-	if !preserveValue(own) {
+	own, applied := m.Annotations[v1alpha1.PreserveMachineAnnotationKey], LastApplied(m)
+	if !IsPreserveValue(own) {
 		own = ""
 	}
 	named := m.Labels[v1alpha1.NodeLabelKey] != ""
 	switch {
-	case node.NoTarget:
+	case noTarget:
 		return own, true
 	case !named && applied != "":
 		return "", false
 	case !named:
 		return own, true
-	case !node.Looked:
+	case !looked:
 		return "", false
-	case node.Node == nil || foreignNode(m, node.Node):
+	case node == nil || Contradicts(m, node):
 		return own, true
 	}
-	if value, says := nodePreserveValue(node); says {
+	if value, says := NodePreserveValue(node); says {
 		return value, true
 	}
 	if applied != "" {
@@ -54,16 +56,16 @@ func PreserveValue(m *v1alpha1.Machine, node NodeView) (value string, known bool
 	return own, true
 }
 
-// lastApplied returns the last value of the Node that was applied.
-func lastApplied(m *v1alpha1.Machine) string {
+// LastApplied returns the last value of the Node that was applied.
+func LastApplied(m *v1alpha1.Machine) string {
 	return m.Annotations[v1alpha1.LastAppliedNodePreserveValueAnnotationKey]
 }
 
-// nodePreserveValue returns the value of the annotation on the Node. It returns false if the Node
+// NodePreserveValue returns the value of the annotation on the Node. It returns false if the Node
 // has none, or an unknown one.
-func nodePreserveValue(node NodeView) (string, bool) {
-	value, found := node.Node.Annotations[v1alpha1.PreserveMachineAnnotationKey]
-	if value != "" && !preserveValue(value) {
+func NodePreserveValue(node *corev1.Node) (string, bool) {
+	value, found := node.Annotations[v1alpha1.PreserveMachineAnnotationKey]
+	if value != "" && !IsPreserveValue(value) {
 		return "", false
 	}
 	return value, found
@@ -75,17 +77,18 @@ var preserveValues = []string{
 	v1alpha1.PreserveMachineAnnotationValuePreservedByMCM, v1alpha1.PreserveMachineAnnotationValueFalse,
 }
 
-func preserveValue(value string) bool { return slices.Contains(preserveValues, value) }
+// IsPreserveValue reports whether a value of the annotation is known.
+func IsPreserveValue(value string) bool { return slices.Contains(preserveValues, value) }
 
-// WillPreserve reports whether [Decide] begins a preservation of a Failed machine, by its
+// WillPreserve reports whether package machine begins a preservation of a Failed machine, by its
 // annotations and those of its Node. It is false if the Node was not read.
-func WillPreserve(m *v1alpha1.Machine, node NodeView, now time.Time) bool {
-	value, known := PreserveValue(m, node)
-	keep, _ := judgePreservation(value, v1alpha1.MachineFailed, time.Time{}, now)
+func WillPreserve(m *v1alpha1.Machine, node *corev1.Node, looked, noTarget bool, now time.Time) bool {
+	value, known := PreserveValue(m, node, looked, noTarget)
+	keep, _ := JudgePreservation(value, v1alpha1.MachineFailed, time.Time{}, now)
 	return known && keep
 }
 
-// judgePreservation reports whether a preservation begins or continues. If it ends, forget reports
+// JudgePreservation reports whether a preservation begins or continues. If it ends, forget reports
 // whether its annotation is removed, so that it does not begin again. value is that of the
 // annotation. A preservation ends at end. Zero means that none is recorded.
 //
@@ -94,27 +97,14 @@ func WillPreserve(m *v1alpha1.Machine, node NodeView, now time.Time) bool {
 //	when-failed    | stop            | keep   | stop and forget
 //	auto-preserved | stop and forget | keep   | stop and forget
 //	false, others  | stop            | stop   | stop
-func judgePreservation(value string, phase v1alpha1.MachinePhase, end, now time.Time) (keep, forget bool) {
+func JudgePreservation(value string, phase v1alpha1.MachinePhase, end, now time.Time) (keep, forget bool) {
 	over, failed := !end.IsZero() && !now.Before(end), phase == v1alpha1.MachineFailed
 	switch {
-	case value == v1alpha1.PreserveMachineAnnotationValueFalse, !preserveValue(value):
+	case value == v1alpha1.PreserveMachineAnnotationValueFalse, !IsPreserveValue(value):
 		return false, false
 	case over, value == v1alpha1.PreserveMachineAnnotationValuePreservedByMCM && !failed:
 		return false, true
 	default:
 		return failed || value == v1alpha1.PreserveMachineAnnotationValueNow, false
 	}
-}
-
-// noEnd is the recorded end of a preservation without an end: the last second of the year 9999, the
-// latest that all clients can read.
-var noEnd = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
-
-// preserveEnd returns the end of a preservation that begins at start, in whole seconds, as the API
-// server stores it. Zero or less means [noEnd].
-func preserveEnd(start time.Time, lasts time.Duration) time.Time {
-	if lasts <= 0 {
-		return noEnd
-	}
-	return start.Add(lasts).Truncate(time.Second)
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +15,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
@@ -42,7 +44,7 @@ func (l *logic) nodeProof() (proof, string) {
 	switch {
 	case p == unproven && l.vmWasDeleted(node):
 		p, why = proven, ""
-	case p != proven || marked(l.m, node):
+	case p != proven || facts.Marked(l.m, node):
 		return p, why
 	}
 	if other := l.betterClaim(node.Name, node.Spec.ProviderID); other != nil {
@@ -64,7 +66,7 @@ func (l *logic) named() NamedVM {
 // rule that applies counts:
 //
 //  1. The provider has named a VM, and the Node has a provider ID: the two are compared.
-//  2. The Node contradicts the machine: see [foreignNode].
+//  2. The Node contradicts the machine: see [facts.Contradicts].
 //  3. The Node has a record of the machine: proven.
 //  4. The provider has named a Node: the name is compared.
 //  5. The provider has not answered since the Node exists: unasked. Otherwise: unproven.
@@ -74,72 +76,34 @@ func proofOf(m *v1alpha1.Machine, node *corev1.Node, named NamedVM, now time.Tim
 	case named.ProviderID != "" && id != "" && nodeops.SameInstance(named.ProviderID, id):
 		return proven, ""
 	case named.ProviderID != "" && id != "":
-		return foreign, fmt.Sprintf("its provider ID is %q, and the provider has the VM %q for the machine", excerpt(id), excerpt(named.ProviderID))
-	case foreignNode(m, node):
+		return foreign, fmt.Sprintf("its provider ID is %q, and the provider has the VM %q for the machine", facts.Excerpt(id), facts.Excerpt(named.ProviderID))
+	case facts.Contradicts(m, node):
 		return foreign, foreignText(m, node)
-	case marked(m, node), named.ProviderID != "" && named.NodeName == node.Name:
+	case facts.Marked(m, node), named.ProviderID != "" && named.NodeName == node.Name:
 		return proven, ""
 	case named.NodeName != "":
-		return foreign, fmt.Sprintf("the provider has the Node %q for the machine", excerpt(named.NodeName))
+		return foreign, fmt.Sprintf("the provider has the Node %q for the machine", facts.Excerpt(named.NodeName))
 	case named.AskedAt.IsZero(), recorded.Known(node.CreationTimestamp.Time, now) && named.AskedAt.Before(node.CreationTimestamp.Time):
 		return unasked, "" // before the Node joined, the provider may not have listed the VM yet
 	case named.ProviderID != "":
-		return unproven, fmt.Sprintf("it has no provider ID, and the provider has not returned the name of the Node of the VM %q", excerpt(named.ProviderID))
+		return unproven, fmt.Sprintf("it has no provider ID, and the provider has not returned the name of the Node of the VM %q", facts.Excerpt(named.ProviderID))
 	default:
-		return unproven, fmt.Sprintf("the provider has no VM for the machine name %q", excerpt(m.Name))
+		return unproven, fmt.Sprintf("the provider has no VM for the machine name %q", facts.Excerpt(m.Name))
 	}
-}
-
-// foreignNode reports whether a Node contradicts a machine, which needs no call of the provider. It
-// has another provider ID, whatever its age, or no ID to compare, no record of the machine, and the
-// name of another machine. It is false for a nil machine or Node.
-//
-// In MCM each Node that exists before the VM belongs to another machine, unless it has the name of
-// the machine.
-func foreignNode(m *v1alpha1.Machine, node *corev1.Node) bool {
-	if m == nil || node == nil {
-		return false
-	}
-	if m.Spec.ProviderID != "" && node.Spec.ProviderID != "" {
-		return !nodeops.SameInstance(m.Spec.ProviderID, node.Spec.ProviderID)
-	}
-	name := node.Labels[v1alpha1.MachineNameLabelKey]
-	return name != "" && name != m.Name && !marked(m, node)
 }
 
 // foreignText returns why a Node contradicts a machine.
 func foreignText(m *v1alpha1.Machine, node *corev1.Node) string {
 	if id := node.Spec.ProviderID; id != "" && m.Spec.ProviderID != "" {
-		return fmt.Sprintf("its provider ID is %q, and that of the machine is %q", excerpt(id), excerpt(m.Spec.ProviderID))
+		return fmt.Sprintf("its provider ID is %q, and that of the machine is %q", facts.Excerpt(id), facts.Excerpt(m.Spec.ProviderID))
 	}
 	return fmt.Sprintf("its label %s is %q", v1alpha1.MachineNameLabelKey, node.Labels[v1alpha1.MachineNameLabelKey])
-}
-
-// marked reports whether a Node has the record that it is proven to be that of a machine. Users
-// without rights on Nodes cannot write it.
-func marked(m *v1alpha1.Machine, node *corev1.Node) bool {
-	return m.UID != "" && node.Annotations[v1alpha1.MachineUIDAnnotation] == string(m.UID)
-}
-
-// NodeProven reports whether a Node has a record that it is proven to be that of a machine: the UID
-// of the machine, or, on a Node that joined under another controller, the name of a machine that was
-// Running, without another provider ID. A Node without such a record may be that of the machine, too.
-// It is false for a nil machine or Node.
-func NodeProven(m *v1alpha1.Machine, node *corev1.Node) bool {
-	if m == nil || node == nil {
-		return false
-	}
-	if _, found := node.Annotations[v1alpha1.MachineUIDAnnotation]; found {
-		return marked(m, node)
-	}
-	traits := TraitsOf(m.Status.CurrentStatus.Phase) // a user who may write Machines may not write their status
-	return !foreignNode(m, node) && node.Labels[v1alpha1.MachineNameLabelKey] == m.Name && (traits.mayFail || traits.Updating)
 }
 
 // vmWasDeleted reports whether another controller has recorded that the VM of a machine was deleted,
 // and its Node has the name and no other provider ID. The provider cannot name such a VM.
 func (l *logic) vmWasDeleted(node *corev1.Node) bool {
-	return takeOver(l.m, nil, l.now).vmDeleted && node.Labels[v1alpha1.MachineNameLabelKey] == l.m.Name && !foreignNode(l.m, node)
+	return takeOver(l.m, nil, l.now).vmDeleted && node.Labels[v1alpha1.MachineNameLabelKey] == l.m.Name && !facts.Contradicts(l.m, node)
 }
 
 // betterClaim returns the machine with the better claim on a VM or Node that the provider has named
@@ -174,21 +138,20 @@ func (l *logic) ownNode() *corev1.Node {
 // withProof returns the decision if it writes no Node, or if the Node is proven. Otherwise it
 // returns a decision that asks the provider for the VM of the machine, or that waits for it.
 func (l *logic) withProof(d Decision) Decision {
-	switch d.Action.(type) {
-	case UpdateNode, UpdateNodeCapacity, SetNodeCondition, DrainNode:
-	default:
-		return d
+	_, writes := d.Action.(DrainNode)
+	if u, ok := d.Action.(machinist.Update); ok {
+		_, writes = u.Object.(*corev1.Node)
 	}
-	if p, _ := l.nodeProof(); p != unasked {
-		return d
+	if p, _ := l.nodeProof(); writes && p == unasked {
+		return l.askForProof()
 	}
-	return l.askForProof()
+	return d
 }
 
 // askForProof asks the provider for the VM with the name of the machine, or waits for a retry.
 func (l *logic) askForProof() Decision {
 	h := machinist.Hold{
-		Subject: l.nodeSubject(), Reason: ReasonNodeUnproven,
+		Subject: l.nodeSubject(), Reason: reasonNodeUnproven,
 		Message: "it is not written before the provider has named the VM of the machine",
 	}
 	switch f := l.in.VM.Failure; {
@@ -203,9 +166,9 @@ func (l *logic) askForProof() Decision {
 		return hold(h)
 	}
 	if l.in.Node.Node == nil {
-		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, ReasonLookFirst, "before the VM is deleted")
+		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, "before the VM is deleted")
 	}
-	return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, ReasonLookFirst, "before "+l.nodeSubject()+" is written")
+	return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, "before "+l.nodeSubject()+" is written")
 }
 
 // proveDeletion asks the provider for the VM of a machine that is being deleted, if the machine has
@@ -232,7 +195,7 @@ func (l *logic) proveDeletion() (Decision, bool) {
 	case f.Code == codes.OK || f.Operation != driver.OpGetMachineStatus:
 		return l.askForProof(), true
 	case known && f.At.Before(since), forced && f.At.Before(l.forcedFrom()): // the deletion, and its last attempt, wait for no back-off
-		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, ReasonLookFirst, ""), true
+		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, ""), true
 	case forced, !node && f.Attempts >= lookAttempts:
 		return Decision{}, false
 	}
@@ -269,6 +232,104 @@ func (l *logic) strangeNode() field.ErrorList {
 	if l.in.Node.NoTarget || p != foreign && p != unproven {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("metadata", "labels").Key(v1alpha1.NodeLabelKey), excerpt(l.in.Node.Node.Name),
+	return field.ErrorList{field.Invalid(field.NewPath("metadata", "labels").Key(v1alpha1.NodeLabelKey), facts.Excerpt(l.in.Node.Node.Name),
 		"the Node is not that of the machine, and is neither changed nor drained nor deleted: "+why)}
+}
+
+// ownership is which machine owns the VM with the recorded provider ID.
+type ownership uint8
+
+const (
+	ownVM     ownership = iota // this machine: the provider has named the VM, or there is no ID
+	unknownVM                  // the provider has not answered
+	sharedVM                   // the provider cannot answer, and several machines have the ID
+	foreignVM                  // another machine or none: the provider has no VM with this ID for the name of the machine
+	rivalVM                    // the machine with the better claim on the VM that the provider has for this name
+)
+
+// sameIDMachines returns the names of the other machines with the same provider ID, sorted. The
+// name of a machine in another namespace has the namespace before it.
+func (l *logic) sameIDMachines() []string {
+	if len(l.in.ProviderID.Others) == 0 || l.m.Spec.ProviderID == "" {
+		return nil
+	}
+	id := nodeops.NormalizeProviderID(l.m.Spec.ProviderID)
+	var names []string
+	for _, other := range l.in.ProviderID.Others {
+		if other == nil || sameMachine(other, l.m) || nodeops.NormalizeProviderID(other.Spec.ProviderID) != id {
+			continue
+		}
+		name := other.Name
+		if other.Namespace != l.m.Namespace {
+			name = other.Namespace + "/" + name
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// ownership returns which machine owns the VM with the recorded provider ID. The provider says so,
+// or a record of an earlier proof on the Node with the ID.
+func (l *logic) ownership() ownership {
+	id, named, node := l.m.Spec.ProviderID, l.named(), l.in.Node.Node
+	switch {
+	case named.ProviderID != "" && l.betterClaim("", named.ProviderID) != nil:
+		return rivalVM
+	case id == "", nodeops.SameInstance(id, named.ProviderID):
+		return ownVM
+	case named.ProviderID != "":
+		return foreignVM
+	case node != nil && facts.Marked(l.m, node) && nodeops.SameInstance(id, node.Spec.ProviderID):
+		return ownVM
+	case named.AskedAt.IsZero():
+		return unknownVM
+	case !l.in.VM.Blind:
+		return foreignVM
+	case len(l.sameIDMachines()) > 0:
+		return sharedVM
+	default:
+		return ownVM
+	}
+}
+
+// deletesByName reports whether the VM is deleted only by the name of the machine, because the VM
+// with the recorded provider ID belongs, or may belong, to another machine.
+func (l *logic) deletesByName() bool { return l.ownership() != ownVM }
+
+// nameTaken waits until the creation timeout, because the provider has the VM of another machine for the
+// name of this machine.
+func (l *logic) nameTaken(other *v1alpha1.Machine) Decision {
+	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, fmt.Sprintf(
+		"the VM %s, which the provider has for the name of the machine, belongs to machine %s/%s", l.in.VM.Named.ProviderID, other.Namespace, other.Name))
+	switch {
+	case l.expired():
+		return l.failCreation("")
+	case !sameOperation(op, l.m.Status.LastOperation):
+		return l.recordOperation(reasonProviderIDShared, op)
+	}
+	return l.holdToJoin(machinist.Hold{
+		Subject: "machine/" + other.Name, Reason: reasonProviderIDShared, Message: op.Description, Until: l.now.Add(time.Minute),
+	})
+}
+
+// sharedText returns the message for a shared provider ID: the other machines, and what to do.
+func (l *logic) sharedText() string {
+	const most = 3
+	names := l.sameIDMachines()
+	more := ""
+	if len(names) > most {
+		names, more = names[:most], fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return fmt.Sprintf("it is also the provider ID of machine %s%s: a deletion waits while the owner of the VM is not known; "+
+		"remove the ID from the machine that does not own the VM, or label that machine %s=true",
+		strings.Join(names, ", "), more, v1alpha1.LabelKeyForceDeletion)
+}
+
+// sharedErrors returns the error for a shared provider ID, for the condition Valid.
+func (l *logic) sharedErrors() field.ErrorList {
+	if len(l.sameIDMachines()) == 0 {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("spec", "providerID"), facts.Excerpt(l.m.Spec.ProviderID), l.sharedText())}
 }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/nodeops"
+)
+
+// Contradicts reports whether a Node contradicts a machine, which needs no call of the provider. It
+// has another provider ID, whatever its age, or no ID to compare, no record of the machine, and the
+// name of another machine. It is false for a nil machine or Node.
+//
+// In MCM each Node that exists before the VM belongs to another machine, unless it has the name of
+// the machine.
+func Contradicts(m *v1alpha1.Machine, node *corev1.Node) bool {
+	if m == nil || node == nil {
+		return false
+	}
+	if m.Spec.ProviderID != "" && node.Spec.ProviderID != "" {
+		return !nodeops.SameInstance(m.Spec.ProviderID, node.Spec.ProviderID)
+	}
+	name := node.Labels[v1alpha1.MachineNameLabelKey]
+	return name != "" && name != m.Name && !Marked(m, node)
+}
+
+// Marked reports whether a Node has the record that it is proven to be that of a machine. Users
+// without rights on Nodes cannot write it.
+func Marked(m *v1alpha1.Machine, node *corev1.Node) bool {
+	return m.UID != "" && node.Annotations[v1alpha1.MachineUIDAnnotation] == string(m.UID)
+}
+
+// Proven reports whether a Node has a record that it is proven to be that of a machine: the UID
+// of the machine, or, on a Node that joined under another controller, the name of a machine that was
+// Running, without another provider ID. A Node without such a record may be that of the machine, too.
+// It is false for a nil machine or Node.
+func Proven(m *v1alpha1.Machine, node *corev1.Node) bool {
+	if m == nil || node == nil {
+		return false
+	}
+	if _, found := node.Annotations[v1alpha1.MachineUIDAnnotation]; found {
+		return Marked(m, node)
+	}
+	traits := TraitsOf(m.Status.CurrentStatus.Phase) // a user who may write Machines may not write their status
+	return !Contradicts(m, node) && node.Labels[v1alpha1.MachineNameLabelKey] == m.Name && (traits.MayFail || traits.Updating)
+}

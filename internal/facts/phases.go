@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// Traits are the properties of a phase that decisions use. A new phase needs a row in the
+// table of traits, and rows in the table of transitions.
+type Traits struct {
+	// Rank is the order of scale-down: machines with the lowest rank are deleted first.
+	Rank int
+	// Available means that the VM runs, and that its Node is healthy if there is a target cluster.
+	Available bool
+	// Updating means that the Node takes part in an in-place update that has not failed.
+	Updating bool
+	// Trouble means that the machine needs attention.
+	Trouble bool
+
+	// Serving means that the machine does not count as being replaced.
+	Serving bool
+	// MayFail means that the cache may not show yet that the machine failed.
+	MayFail bool
+	// Searched means that the VM is looked up while its Node is missing or not ready.
+	Searched bool
+}
+
+// highestRank is the rank of the phases whose machines serve, and of unknown phases.
+const highestRank = 9
+
+// Exists reports whether a phase is one of the API, or the empty phase of a new machine.
+func Exists(phase v1alpha1.MachinePhase) bool {
+	_, exists := traits[phase]
+	return exists
+}
+
+// traits is the table of phases. A new machine has the empty phase. The order is that of MCM,
+// except for the empty phase and the phases of in-place updates, which have rank 0 in MCM.
+var traits = map[v1alpha1.MachinePhase]Traits{
+	v1alpha1.MachineTerminating:             {Rank: 0},
+	v1alpha1.MachineFailed:                  {Rank: 1, Trouble: true},
+	v1alpha1.MachineInPlaceUpdateFailed:     {Rank: 2, Trouble: true, MayFail: true},
+	v1alpha1.MachineCrashLoopBackOff:        {Rank: 3, Trouble: true},
+	v1alpha1.MachineUnknown:                 {Rank: 4, Trouble: true, Serving: true, MayFail: true, Searched: true},
+	"":                                      {Rank: 5},
+	v1alpha1.MachinePending:                 {Rank: 6, Searched: true},
+	v1alpha1.MachineInPlaceUpdating:         {Rank: 7, Updating: true},
+	v1alpha1.MachineAvailable:               {Rank: 8, Available: true},
+	v1alpha1.MachineRunning:                 {Rank: highestRank, Available: true, Serving: true, MayFail: true},
+	v1alpha1.MachineInPlaceUpdateSuccessful: {Rank: highestRank, Updating: true},
+}
+
+// TraitsOf returns the traits of a phase. An unknown phase has the highest rank and no other trait.
+func TraitsOf(phase v1alpha1.MachinePhase) Traits {
+	if t, exists := traits[phase]; exists {
+		return t
+	}
+	return Traits{Rank: highestRank}
+}
+
+// Rank returns the rank of a machine for scale-down by its phase: see [Traits.Rank]. It is 0
+// with a deletion timestamp. A nil machine has the highest rank.
+func Rank(m *v1alpha1.Machine) int {
+	switch {
+	case m == nil:
+		return highestRank
+	case m.DeletionTimestamp != nil:
+		return 0
+	default:
+		return TraitsOf(m.Status.CurrentStatus.Phase).Rank
+	}
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
+	"github.com/machinist-dev/machinist/internal/recorded"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// replacing counts the machines of a group that are being replaced. A machine counts if it is
+// neither Running nor Unknown and is not preserved. A Terminating machine counts twice, for the
+// time between its deletion and its replacement. The candidate for the next replacement does not
+// count. If its in-place update has failed, other machines whose update has failed do not count
+// either, because they would wait for each other without end. A nil candidate excludes none.
+//
+// MCM counts the candidate, so that a machine whose update has failed is never replaced.
+func replacing(siblings []*v1alpha1.Machine, candidate *v1alpha1.Machine) int {
+	n := 0
+	for _, s := range siblings {
+		if s == nil || sameMachine(s, candidate) || bothUpdatesFailed(s, candidate) {
+			continue
+		}
+		n += replacements(s)
+	}
+	return n
+}
+
+// replacements returns how often a machine counts.
+func replacements(m *v1alpha1.Machine) int {
+	n, status := 0, m.Status.CurrentStatus
+	if status.Phase == v1alpha1.MachineTerminating {
+		n++
+	}
+	if status.PreserveExpiryTime == nil && !facts.TraitsOf(status.Phase).Serving {
+		n++
+	}
+	return n
+}
+
+func sameMachine(a, b *v1alpha1.Machine) bool {
+	return a == b || a != nil && b != nil && a.UID != "" && a.UID == b.UID
+}
+
+func bothUpdatesFailed(a, b *v1alpha1.Machine) bool {
+	return b != nil && a.Status.CurrentStatus.Phase == v1alpha1.MachineInPlaceUpdateFailed &&
+		b.Status.CurrentStatus.Phase == v1alpha1.MachineInPlaceUpdateFailed
+}
+
+// replacement returns the hold of the replacement limit for a machine at the end of its health
+// timeout, or false if the machine may fail. A machine without a [Group] is not limited, as in MCM,
+// but takes a permit without a limit: see [TakePermit]. Unlike in MCM, missing machines of the
+// group count, too. Otherwise another machine could fail before a deleted one is replaced.
+//
+// The siblings are counted in a cache, which may be stale. Two machines could fail at a time, and
+// neither would see the other. A permit counts for a machine whose failure the cache does not show.
+// It is taken within the limit that the count leaves, and the siblings are counted again with the
+// permit held. Each failed sibling was either counted, or still had its permit, because a permit is
+// returned after the cache shows the failure (see [FreesReplacement]). Together they do not exceed the
+// limit. A machine that the cache shows and that still has its permit counts twice for a moment.
+func (l *logic) replacement() (Decision, bool) {
+	group := l.group()
+	if group == (Group{}) {
+		return l.takePermit(reasonHealthTimeout, 0)
+	}
+	h := machinist.Hold{Subject: group.subject(), Reason: reasonReplacementLimit, Until: l.now.Add(recheckAfter)}
+	if !l.in.Siblings.Complete {
+		h.Message = "the other machines of the group were not read"
+		return hold(h), true
+	}
+	n := replacing(l.in.Siblings.Machines, l.m) + max(0, l.in.Siblings.Missing)
+	room := l.p.MaxReplacements - n
+	if room <= 0 {
+		h.Message = fmt.Sprintf("machines being replaced: %d, limit: %d", n, l.p.MaxReplacements)
+		return hold(h), true
+	}
+	if d, waits := l.takePermit(reasonHealthTimeout, room); waits {
+		return d, true
+	}
+	h.Message = "more machines are being replaced since the permit was taken"
+	return hold(h), l.in.Permit.Within > room
+}
+
+// group returns the group of the machine.
+func (l *logic) group() Group {
+	if g := l.in.Siblings.Group; g != (Group{}) {
+		return g
+	}
+	return GroupOf(l.m, nil)
+}
+
+// withoutPermit returns a permit that is not used, before a decision that waits. The permit of a
+// failed machine is returned by the caller: see [FreesReplacement].
+func (l *logic) withoutPermit(d Decision) Decision {
+	if d.Action != nil || !l.in.Permit.Held || permitOver(l.m) || l.group() == (Group{}) {
+		return d
+	}
+	return l.do(ReturnPermit{Key: l.group().String(), Holder: string(l.m.UID)}, reasonPermit, d.Message)
+}
+
+// permitOver reports whether a machine has failed or is being deleted, and counts as such. One that is
+// Running or Unknown, or whose in-place update has failed, may have failed without the cache showing it.
+func permitOver(m *v1alpha1.Machine) bool {
+	return m == nil || !facts.TraitsOf(m.Status.CurrentStatus.Phase).MayFail
+}
+
+// FreesReplacement reports what a change of a machine in the cache allows. group means that another
+// machine of its [Group] may fail now: the machine counts less towards the replacement limit, leaves
+// the group, or is deleted. permit means that the permit which [TakePermit] took for the machine can
+// be returned: the cache shows that the machine has failed or is being deleted, or no longer has it.
+// If a machine has recovered instead, [Decide] returns the permit that [Observation.Permit] holds.
+func FreesReplacement(before, after *v1alpha1.Machine) (group, permit bool) {
+	permit = permitOver(after)
+	switch {
+	case before == nil || before == after:
+		return false, permit
+	case after == nil || before.UID != after.UID:
+		return true, permit
+	default:
+		return replacements(after) < replacements(before) ||
+			before.Labels[v1alpha1.LabelKeyMachineDeploymentName] != after.Labels[v1alpha1.LabelKeyMachineDeploymentName] ||
+			!slices.EqualFunc(before.OwnerReferences, after.OwnerReferences, sameOwner), permit
+	}
+}
+
+// takePermit takes a permit to fail the machine, once in a pass. It returns false if the permit is
+// held. within is the limit of permits of the group. Zero takes none.
+func (l *logic) takePermit(why machinist.Reason, within int) (Decision, bool) {
+	switch p := l.in.Permit; {
+	case !p.Asked:
+		a := TakePermit{Key: l.group().String(), Holder: string(l.m.UID), Within: within, Why: why, VMGone: l.vanished()}
+		return l.do(a, reasonPermit, ""), true
+	case !p.Held:
+		h := l.refusal()
+		d := hold(h)
+		d.NextCheck = machinist.Earliest(h.Until, l.now.Add(time.Minute))
+		return d, true
+	default:
+		return Decision{}, false
+	}
+}
+
+// refusal returns the hold for a refused permit.
+func (l *logic) refusal() machinist.Hold {
+	h, soon := l.in.Permit.Refused, l.now.Add(recheckAfter)
+	if h.Reason != "" {
+		if !h.Until.After(l.now) {
+			h.Until = soon
+		}
+		return h
+	}
+	limit := machinist.Hold{Subject: "machine/" + l.m.Name, Reason: reasonReplacementLimit, Message: "no permit is free", Until: soon}
+	if g := l.group(); g != (Group{}) {
+		limit.Subject = g.subject()
+	}
+	if h.Until.After(l.now) {
+		limit.Until = machinist.Earliest(soon, h.Until)
+	}
+	return limit
+}
+
+// extended returns the end of the creation timeout. After the end it returns the time until which a
+// refused permit keeps the machine from failing. The machine continues to be created until then.
+func (l *logic) extended(end time.Time) time.Time {
+	if h := l.in.Permit.Refused; l.refused() && h.Until.After(l.now) && !end.After(l.now) {
+		return h.Until
+	}
+	return end
+}
+
+// refused reports whether the controller refused the permit with a reason.
+func (l *logic) refused() bool {
+	p := l.in.Permit
+	return p.Asked && !p.Held && p.Refused.Reason != ""
+}
+
+// withRefusal adds the hold of a refused permit to a decision that waits for a machine to join.
+func (l *logic) withRefusal(d Decision) Decision {
+	if d.Action != nil || !l.refused() || !leads(l.phase(), reasonStaleNode) || slices.Contains(d.Holds, l.refusal()) {
+		return d
+	}
+	refused, _ := l.takePermit(reasonCreationTimeout, 0)
+	return l.firstAction(func() Decision { return refused }, func() Decision { return d })
+}
+
+// FailingSince returns since when a machine fails to serve. Zero means that it serves, that its
+// creation timeout has not ended, or that it was deleted while it served. It is zero for nil.
+//
+// For a machine that is Unknown or Failed, or whose in-place update has failed, it is when its Node
+// stopped being Ready. If that is not recorded, or is later, it is when the machine entered its
+// phase. For a machine that has not joined in time, it is the end of the creation timeout of p.
+func FailingSince(m *v1alpha1.Machine, p Policy, now time.Time) time.Time {
+	if m == nil {
+		return time.Time{}
+	}
+	switch status := &m.Status; {
+	case m.DeletionTimestamp != nil:
+		return notReadySince(status, m.DeletionTimestamp.Time, time.Time{})
+	case facts.TraitsOf(status.CurrentStatus.Phase).MayFail && status.CurrentStatus.Phase != v1alpha1.MachineRunning, status.CurrentStatus.Phase == v1alpha1.MachineFailed:
+		entered := status.CurrentStatus.LastUpdateTime.Time
+		return notReadySince(status, entered, entered)
+	case leads(status.CurrentStatus.Phase, reasonStaleNode): // it is to join
+		l := logic{m: m, p: p.forMachine(m), now: now}
+		if l.expired() {
+			return l.creationDeadline()
+		}
+	}
+	return time.Time{}
+}
+
+// notReadySince returns when the Node of a machine stopped being Ready. If that is not recorded, or
+// is after latest, it returns the other time.
+func notReadySince(s *v1alpha1.MachineStatus, latest, otherwise time.Time) time.Time {
+	ready := facts.ConditionOf(s.Conditions, corev1.NodeReady)
+	if ready == nil || ready.Status == corev1.ConditionTrue || !recorded.Known(ready.LastTransitionTime.Time, latest) {
+		return otherwise
+	}
+	return ready.LastTransitionTime.Time
+}
+
+// Group is the machines among which replacements are limited: those of one MachineDeployment, or of
+// one MachineSet without a deployment. A machine with the zero Group is not limited.
+type Group struct {
+	// Namespace is the namespace of the machines.
+	Namespace string
+	// Deployment is the name of the MachineDeployment. It is empty for a MachineSet
+	// without a deployment.
+	Deployment string
+	// Set is the name of the MachineSet, if there is no Deployment.
+	Set string
+}
+
+// GroupOf returns the group of a machine. set is the MachineSet that controls the machine, or nil
+// if it is not known or does not exist. A set with another UID than the owner reference is ignored.
+//
+// The group is that of the MachineDeployment in the owner reference of the set, or else in the
+// label "name" of the machine, as in MCM. Without both it is that of the MachineSet in the owner
+// reference of the machine. MCM reads only the label, and does not limit a machine without it. A
+// nil machine has no group.
+func GroupOf(m *v1alpha1.Machine, set *v1alpha1.MachineSet) Group {
+	if m == nil {
+		return Group{}
+	}
+	owner := setOf(m)
+	if owner != nil && set != nil && set.UID == owner.UID {
+		if d := metav1.GetControllerOfNoCopy(set); d != nil && d.Kind == "MachineDeployment" {
+			return Group{Namespace: m.Namespace, Deployment: d.Name}
+		}
+	}
+	switch label := m.Labels[v1alpha1.LabelKeyMachineDeploymentName]; {
+	case label != "":
+		return Group{Namespace: m.Namespace, Deployment: label}
+	case owner != nil:
+		return Group{Namespace: m.Namespace, Set: owner.Name}
+	default:
+		return Group{}
+	}
+}
+
+// NeedsSiblings reports whether [Decide] may read the siblings of a machine: in the phases in which
+// a machine can fail because of its health. It is false for nil.
+func NeedsSiblings(m *v1alpha1.Machine) bool {
+	return m != nil && m.DeletionTimestamp.IsZero() && leads(m.Status.CurrentStatus.Phase, reasonHealthTimeout)
+}
+
+// setOf returns the reference to the MachineSet that controls a machine, or nil.
+func setOf(m *v1alpha1.Machine) *metav1.OwnerReference {
+	if owner := metav1.GetControllerOfNoCopy(m); owner != nil && owner.Kind == "MachineSet" {
+		return owner
+	}
+	return nil
+}
+
+// String returns a text that differs for each group. It is empty for the zero Group.
+func (g Group) String() string {
+	switch {
+	case g == Group{}:
+		return ""
+	case g.Deployment != "":
+		return g.Namespace + "/" + g.Deployment
+	default:
+		return strings.Join([]string{g.Namespace, "machineset", g.Set}, "/")
+	}
+}
+
+// subject returns the subject of holds about the group.
+func (g Group) subject() string {
+	if g.Deployment != "" {
+		return "machinedeployment/" + g.Deployment
+	}
+	return "machineset/" + g.Set
+}
