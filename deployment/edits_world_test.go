@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -93,12 +94,9 @@ func (l *laws) configured(in deployment.Observation, d deployment.Decision) {
 func (l *laws) setConfigured(in machineset.Observation, d machineset.Decision) {
 	synced := map[string]*v1alpha1.Machine{}
 	for _, a := range d.Actions {
-		if a, ok := a.(machineset.Sync); ok {
-			for _, m := range in.Machines {
-				if m != nil && m.Name == a.Name && m.UID == a.UID {
-					synced[m.Name] = a.Apply(m)
-				}
-			}
+		u, _ := a.(machinist.Update)
+		if m, ok := u.Object.(*v1alpha1.Machine); ok {
+			synced[m.Name] = m
 		}
 	}
 	for _, m := range in.Machines {

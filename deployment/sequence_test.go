@@ -166,16 +166,18 @@ func setWords(s deploymenttest.SetDecision) []string {
 	var out grouped
 	for _, a := range s.Decision.Actions {
 		switch a := a.(type) {
-		case machineset.Create:
+		case machinist.Create:
 			out.add(fmt.Sprintf("%s creates %d", s.Name, a.Count), "")
-		case machineset.Delete:
-			why := a.By
+		case machinist.Delete:
+			why := strings.TrimPrefix(a.Message, "chosen by ")
 			if a.Reason != machineset.ReasonTooMany && a.Reason != machineset.ReasonMarked {
 				why = string(a.Reason)
 			}
-			out.add(s.Name+" deletes by "+why, a.Name)
-		case machineset.Sync:
-			out.add(s.Name+" syncs", a.Name)
+			out.add(s.Name+" deletes by "+why, a.Object.GetName())
+		case machinist.Update:
+			if m, ok := a.Object.(*v1alpha1.Machine); ok {
+				out.add(s.Name+" syncs", m.Name)
+			}
 		}
 	}
 	return out.lines()

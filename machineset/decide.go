@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -30,16 +31,16 @@ import (
 //     [Policy.Order]. Failed machines are deleted if [ReplaceFailed] says so. A machine whose
 //     deletion was requested is not chosen again, and counts as present for creations until the
 //     deletion is observed.
-//   - Before anything is created or deleted for the first time in the life of a process, a [List] is
-//     requested: see [Observation].Proven.
+//   - Before anything is created or deleted for the first time in the life of a process, a live list
+//     is requested: see [Observation].Proven.
 //   - A set that is being deleted deletes all its machines. Its finalizer is removed when there is
 //     no machine and no creation in flight.
 //
 // Machines that move to another set after an update in place ([Transferred]) count as present and
 // are not chosen, except if their set is being deleted.
 //
-// The result does not depend on the order of the machines, and shares no memory with the
-// observation.
+// The result does not depend on the order of the machines. It shares no memory with the observation,
+// except the objects that its actions name as observed.
 func Decide(in Observation, p Policy, now time.Time) Decision {
 	d := &draft{now: now}
 	if in.Set == nil {
@@ -71,7 +72,7 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 // keepSet decides about a set that is not being deleted.
 func (d *draft) keepSet(in Observation, machines []*v1alpha1.Machine, p Policy) {
 	if !slices.Contains(in.Set.Finalizers, v1alpha1.MCMFinalizerName) {
-		d.do(setFinalizer(in.Set))
+		d.do(addFinalizer(in.Set))
 	}
 	if d.incomplete(in) {
 		d.sync(in.Set, machines, nil)
@@ -94,7 +95,7 @@ func (d *draft) keepSet(in Observation, machines []*v1alpha1.Machine, p Policy) 
 		if d.unproven(in) {
 			return
 		}
-		d.do(Create{Count: min(missing, p.burst())})
+		d.do(machinist.Create{Object: newMachine(in.Set), Count: min(missing, p.burst())})
 		d.bounded(in.Set, missing, p.burst(), "created")
 		return
 	}
@@ -124,7 +125,7 @@ func (d *draft) unproven(in Observation) bool {
 	if in.Proven || !slices.Contains(in.Set.Finalizers, v1alpha1.MCMFinalizerName) {
 		return false
 	}
-	d.do(List{Name: in.Set.Name})
+	d.do(allMachines)
 	d.hold(subjectOf(in.Set), ReasonIncomplete, "the list of machines may be older than the last write of an earlier process", d.now.Add(time.Second))
 	return true
 }
@@ -143,9 +144,9 @@ func (d *draft) deleteSet(in Observation, machines []*v1alpha1.Machine, p Policy
 	}
 	eligible, holds := deletable(machines, deleting(in.Expectations))
 	d.Holds = append(d.Holds, holds...)
-	var victims []Delete
+	var victims []machinist.Delete
 	for _, v := range p.order(d.now).First(eligible, len(eligible)) {
-		victims = append(victims, Delete{Name: v.Machine.Name, UID: v.Machine.UID, Reason: ReasonSetDeleting})
+		victims = append(victims, deletion(v.Machine, ReasonSetDeleting, ""))
 	}
 	if len(victims) > 0 && d.unproven(in) {
 		return
@@ -159,12 +160,12 @@ func (d *draft) deleteSet(in Observation, machines []*v1alpha1.Machine, p Policy
 // sync updates machines to the template and to the preservation, with one write per machine.
 func (d *draft) sync(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, preserve map[types.UID]string) {
 	for _, m := range machines {
-		a, changed := syncFromTemplate(set, m)
+		u := syncFromTemplate(set, m)
 		if value, found := preserve[m.UID]; found {
-			a.Preserve, changed = new(value), true
+			setPreserve(&u, m, value)
 		}
-		if changed {
-			d.do(a)
+		if len(u.Changes) > 0 {
+			d.do(u)
 		}
 	}
 }
@@ -178,7 +179,7 @@ func (d *draft) look(e machine.Expectations, burst int) {
 			d.wake(due)
 		} else if old < burst {
 			old++
-			d.do(Look{Name: x.Name, UID: x.UID})
+			d.do(machinist.Refresh{Kind: machine.KindMachine, Name: x.Name})
 		}
 	}
 	if len(pending) > 0 {
@@ -201,7 +202,7 @@ func (d *draft) settling(in Observation, machines []*v1alpha1.Machine, n int) {
 	}
 }
 
-func (d *draft) deleteAll(set *v1alpha1.MachineSet, victims []Delete, burst int) {
+func (d *draft) deleteAll(set *v1alpha1.MachineSet, victims []machinist.Delete, burst int) {
 	for _, v := range victims[:min(len(victims), burst)] {
 		d.do(v)
 	}

@@ -28,10 +28,9 @@
 //	}
 //
 // A controller reads the set, calls [Claim] to find its machines, and writes adoptions and
-// releases. It then calls Decide, and carries out each [Action]: [SetFinalizers], [Sync],
-// [Look], [Delete] and [Create]. It records creations and deletions in [machine.Expectations]
-// before the requests. At the end it writes the status, and decides again at
-// [Decision.NextCheck] or when an object changes.
+// releases. It then calls Decide, and carries out the actions. It records creations and deletions
+// in [machine.Expectations] before the requests. At the end it writes the status, and decides again
+// at [Decision.NextCheck] or when an object changes.
 //
 // # What is guaranteed
 //

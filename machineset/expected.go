@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -41,12 +42,14 @@ func deleting(e machine.Expectations) map[types.UID]bool {
 // stored as JSON. Losing it costs creations that fail.
 type NeverJoined map[types.UID]time.Time
 
-// Deleting returns a copy with the machine of a deletion, if its Node never joined, and without
-// entries older than 10 minutes.
-func (n NeverJoined) Deleting(d Delete, at time.Time) NeverJoined {
+// Deleting returns a copy with the machine of a deletion, if it is replaced because it failed before
+// its Node joined, and without entries older than 10 minutes.
+func (n NeverJoined) Deleting(d machinist.Delete, at time.Time) NeverJoined {
 	next := n.recent(at)
-	if d.NeverJoined {
-		next[d.UID] = at
+	m, ok := d.Object.(*v1alpha1.Machine)
+	replaced := d.Reason == ReasonFailed || d.Reason == ReasonPreservationOver
+	if ok && replaced && m.Status.LastOperation.Type == v1alpha1.MachineOperationCreate {
+		next[m.UID] = at
 	}
 	return next
 }

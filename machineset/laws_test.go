@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -48,7 +49,7 @@ func TestDecide_Incomplete_NoCreationNoDeletion(t *testing.T) {
 		in.Complete = false
 		for _, a := range machineset.Decide(in, machineset.Policy{}, now).Actions {
 			switch a.(type) {
-			case machineset.Create, machineset.Delete:
+			case machinist.Create, machinist.Delete:
 				t.Errorf("%s", a)
 			}
 		}
@@ -121,7 +122,7 @@ func TestDecide_SameViewAgain_AddsNothing(t *testing.T) {
 		if in.Set.DeletionTimestamp == nil && len(machineset.Validate(in.Set)) == 0 {
 			looks := 0
 			for _, a := range d.Actions {
-				if _, ok := a.(machineset.Look); ok {
+				if r, ok := a.(machinist.Refresh); ok && r.Name != "" {
 					looks++
 				}
 			}
@@ -206,14 +207,14 @@ func TestDecide_Random_NeverMoreThanDesired(t *testing.T) {
 func TestDecide_Deletions_HaveTheObservedUID(t *testing.T) {
 	forAll(t, func(t *testing.T, _ *rand.Rand, in machineset.Observation) {
 		for _, a := range machineset.Decide(in, machineset.Policy{}, now).Actions {
-			del, ok := a.(machineset.Delete)
+			del, ok := a.(machinist.Delete)
 			if !ok {
 				continue
 			}
-			require.NotEmpty(t, del.UID)
-			i := slices.IndexFunc(in.Machines, func(m *v1alpha1.Machine) bool { return m.UID == del.UID })
-			require.GreaterOrEqual(t, i, 0)
-			m := in.Machines[i]
+			m := del.Object.(*v1alpha1.Machine)
+			require.NotEmpty(t, m.UID)
+			require.Contains(t, in.Machines, m)
+			require.Equal(t, del.Reason == machineset.ReasonFailed, del.Unchanged)
 			require.False(t, machineset.Leaving(m))
 			require.EqualValues(t, "uid-ms", m.OwnerReferences[0].UID)
 			if in.Set.DeletionTimestamp == nil {

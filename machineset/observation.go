@@ -21,8 +21,8 @@ type Observation struct {
 	// has to be adopted or released ([Claims.Settled]). Otherwise nothing is created or deleted.
 	Complete bool
 	// Proven means that Machines are no older than the last write of an earlier process for the set:
-	// since a [List], or because this process has added the finalizer of the set. Otherwise nothing
-	// is created or deleted for a set with the finalizer, and a List is requested instead.
+	// since a live list, or because this process has added the finalizer of the set. Otherwise
+	// nothing is created or deleted for a set with the finalizer, and a live list is requested.
 	Proven bool
 	// Released are the machines without a controller that this set released because they lost their
 	// labels ([Claims.Released]). While they exist, at most 3 of them are replaced.

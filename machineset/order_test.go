@@ -151,7 +151,7 @@ func TestFirst_Victim_SaysCriterion(t *testing.T) {
 	in := observed(6, machines...)
 	in.Set.Spec.AutoPreserveFailedMachineMax = 1
 	d := machineset.Decide(in, machineset.Policy{}, now)
-	require.Equal(t, "delete machine cheap: TooManyMachines, chosen by Priority; delete machine marked: TooManyMachines, chosen by Mark; "+
-		"delete machine marked late: TooManyMachines, chosen by Mark; delete machine pending: TooManyMachines, chosen by Health; "+
-		"delete machine a: TooManyMachines, chosen by Name (TooManyMachines)", d.String())
+	require.Equal(t, "delete machine cheap: TooManyMachines: chosen by Priority; delete machine marked: TooManyMachines: chosen by Mark; "+
+		"delete machine marked late: TooManyMachines: chosen by Mark; delete machine pending: TooManyMachines: chosen by Health; "+
+		"delete machine a: TooManyMachines: chosen by Name (TooManyMachines)", d.String())
 }

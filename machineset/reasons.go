@@ -6,21 +6,21 @@ import "github.com/machinist-dev/machinist"
 
 // Reasons of actions.
 const (
-	// ReasonTooFew is the reason of a [Create]: there are fewer machines than desired.
+	// ReasonTooFew is the reason of a creation: there are fewer machines than desired.
 	ReasonTooFew machinist.Reason = "TooFewMachines"
-	// ReasonTooMany is the reason of a [Delete]: there are more machines than desired.
+	// ReasonTooMany is the reason of a deletion: there are more machines than desired.
 	ReasonTooMany machinist.Reason = "TooManyMachines"
-	// ReasonMarked is the reason of a [Delete]: an autoscaler named the machine.
+	// ReasonMarked is the reason of a deletion: an autoscaler named the machine.
 	ReasonMarked machinist.Reason = "MarkedForDeletion"
-	// ReasonFailed is the reason of a [Delete]: the machine is Failed and is replaced.
+	// ReasonFailed is the reason of a deletion: the machine is Failed and is replaced.
 	ReasonFailed machinist.Reason = "MachineFailed"
-	// ReasonPreservationOver is the reason of a [Delete]: the machine is Failed, and its
+	// ReasonPreservationOver is the reason of a deletion: the machine is Failed, and its
 	// preservation has expired.
 	ReasonPreservationOver machinist.Reason = "PreservationExpired"
-	// ReasonSetDeleting is the reason of a [Delete], of a removed finalizer and of a hold: the set
+	// ReasonSetDeleting is the reason of a deletion, of a removed finalizer and of a hold: the set
 	// is being deleted.
 	ReasonSetDeleting machinist.Reason = "MachineSetDeleting"
-	// ReasonOutOfSync is the reason of a [Sync].
+	// ReasonOutOfSync is the reason of an update of a machine to the template.
 	ReasonOutOfSync machinist.Reason = "OutOfSync"
 	// reasonNoFinalizer is the reason of an added finalizer.
 	reasonNoFinalizer machinist.Reason = "FinalizerMissing"
@@ -40,7 +40,7 @@ const (
 	// deleted early or lost their labels.
 	ReasonLimited machinist.Reason = "Limited"
 	// ReasonNotSeen means that a creation or deletion is not observed yet. It is also the reason of
-	// a [Look].
+	// a live read of the machine.
 	ReasonNotSeen machinist.Reason = "NotSeen"
 	// ReasonPreserved means that a Failed machine is preserved.
 	ReasonPreserved machinist.Reason = "Preserved"

@@ -20,8 +20,8 @@ type Failure struct {
 	Create error
 	// Delete is the first error of a deletion. It is reported only if no creation failed.
 	Delete error
-	// Unfinished means that the error of another action, such as a [Sync], kept the set from trying
-	// to create or delete machines. The generation is then not observed.
+	// Unfinished means that the error of another action, such as an update of a machine, kept the set
+	// from trying to create or delete machines. The generation is then not observed.
 	Unfinished bool
 }
 

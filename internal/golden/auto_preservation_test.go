@@ -3,6 +3,7 @@
 package golden_test
 
 import (
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -28,13 +29,14 @@ func autoPreservation(in autoPreservationIn, out autoPreservationOut) ([]string,
 		}
 	}
 	for _, a := range d.Actions {
-		sync, ok := a.(machineset.Sync)
-		switch {
-		case !ok || sync.Preserve == nil:
-		case *sync.Preserve == "":
-			delete(got.PreserveAnnotations, sync.Name)
-		default:
-			got.PreserveAnnotations[sync.Name] = *sync.Preserve
+		u, _ := a.(machinist.Update)
+		m, ok := u.Object.(*v1alpha1.Machine)
+		if !ok {
+			continue
+		}
+		delete(got.PreserveAnnotations, m.Name)
+		if value, found := m.Annotations[v1alpha1.PreserveMachineAnnotationKey]; found {
+			got.PreserveAnnotations[m.Name] = value
 		}
 	}
 	return nil, same("annotations", out, got)
