@@ -16,6 +16,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -133,11 +134,11 @@ func (l *laws) unavailableFirst(in deployment.Observation, d deployment.Decision
 			if m == nil || controllerOf(m) != s.UID {
 				continue
 			}
-			if priority, marked := m.Annotations[v1alpha1.MachinePriority]; machineset.Leaving(m) || marked && priority != strconv.Itoa(v1alpha1.DefaultMachinePriority) {
+			if priority, marked := m.Annotations[v1alpha1.MachinePriority]; members.Leaving(m) || marked && priority != strconv.Itoa(v1alpha1.DefaultMachinePriority) {
 				return
 			}
 			n++
-			switch ready := machineset.AvailableFor(m, time.Duration(s.Spec.MinReadySeconds)*time.Second, l.r.w.Now()); {
+			switch ready := members.AvailableFor(m, time.Duration(s.Spec.MinReadySeconds)*time.Second, l.r.w.Now()); {
 			case ready && lost[m.UID]:
 				available = m.Name
 			case !ready && !lost[m.UID]:

@@ -22,7 +22,6 @@ import (
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -170,7 +169,7 @@ func setWords(s deploymenttest.SetDecision) []string {
 			out.add(fmt.Sprintf("%s creates %d", s.Name, a.Count), "")
 		case machinist.Delete:
 			why := strings.TrimPrefix(a.Message, "chosen by ")
-			if a.Reason != machineset.ReasonTooMany && a.Reason != machineset.ReasonMarked {
+			if a.Reason != "TooManyMachines" && a.Reason != "MarkedForDeletion" {
 				why = string(a.Reason)
 			}
 			out.add(s.Name+" deletes by "+why, a.Object.GetName())

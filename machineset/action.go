@@ -29,7 +29,7 @@ func removeFinalizer(set *v1alpha1.MachineSet) machinist.Update {
 // deletion returns the deletion of a machine. by is why it was chosen and not another: see [Victim].
 // A machine that was deleted because it is Failed may have recovered, so that it has to be unchanged.
 func deletion(m *v1alpha1.Machine, reason machinist.Reason, by string) machinist.Delete {
-	d := machinist.Delete{Object: m, Reason: reason, Unchanged: reason == ReasonFailed}
+	d := machinist.Delete{Object: m, Reason: reason, Unchanged: reason == reasonFailed}
 	if by != "" {
 		d.Message = "chosen by " + by
 	}
@@ -40,21 +40,21 @@ func deletion(m *v1alpha1.Machine, reason machinist.Reason, by string) machinist
 func reasonOf(a machinist.Action) machinist.Reason {
 	switch a := a.(type) {
 	case machinist.Create:
-		return ReasonTooFew
+		return reasonTooFew
 	case machinist.Delete:
 		return a.Reason
 	case machinist.Refresh:
 		if a == allMachines {
-			return ReasonIncomplete
+			return reasonIncomplete
 		}
-		return ReasonNotSeen
+		return reasonNotSeen
 	case machinist.Update:
 		set, ok := a.Before.(*v1alpha1.MachineSet)
 		switch {
 		case !ok:
-			return ReasonOutOfSync
+			return reasonOutOfSync
 		case set.DeletionTimestamp != nil:
-			return ReasonSetDeleting
+			return reasonSetDeleting
 		default:
 			return reasonNoFinalizer
 		}
@@ -72,7 +72,7 @@ func ResponseEvent(request machinist.Action, name string, err error) machinist.E
 	_, deletes := request.(machinist.Delete)
 	switch {
 	case deletes && err != nil:
-		return machinist.Event{Type: corev1.EventTypeWarning, Reason: "FailedDelete", Message: "Error deleting: " + err.Error()}
+		return machinist.Event{Type: corev1.EventTypeWarning, Reason: "FailedDelete", Message: "Error members.Deleting: " + err.Error()}
 	case deletes:
 		return machinist.Event{Type: corev1.EventTypeNormal, Reason: "SuccessfulDelete", Message: "Deleted machine: " + name}
 	case err != nil:

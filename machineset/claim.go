@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -192,10 +193,10 @@ func wasReleased(o Owner, object metav1.Object) bool {
 func releasedBy(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine) []*v1alpha1.Machine {
 	var released []*v1alpha1.Machine
 	for _, m := range machines {
-		if m != nil && !Leaving(m) && wasReleased(OwnerSet(set), m) {
+		if m != nil && !members.Leaving(m) && wasReleased(OwnerSet(set), m) {
 			released = append(released, m)
 		}
 	}
-	slices.SortFunc(released, compareNames)
+	slices.SortFunc(released, members.CompareNames)
 	return slices.CompactFunc(released, func(a, b *v1alpha1.Machine) bool { return a.UID == b.UID && a.Name == b.Name })
 }

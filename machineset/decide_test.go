@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -173,7 +174,7 @@ func TestDecide_Set_Table(t *testing.T) {
 		{"a named machine whose deletion is in flight is not replaced by another", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", v1alpha1.MachinePending)
 			w.add("b", running)
-			machineset.NameVictims(w.Set, []string{"b"})
+			members.NameVictims(w.Set, []string{"b"})
 			w.Expectations = w.Expectations.Deleting(machine.KindMachine, "b", "uid-b", now)
 		}, nil, []string{"machine/b: NotSeen: not observed yet: creations 0, deletions 1"}},
 		{"the caller's order counts", 1, machineset.Policy{Order: machineset.Order{{Name: "Youngest", Rank: func(m *v1alpha1.Machine) int64 { return -m.CreationTimestamp.Unix() }}}}, func(w *world) {
@@ -282,11 +283,11 @@ func TestDecide_NextCheck_IsTheEarliestHold(t *testing.T) {
 }
 
 func TestCounts_MissingAndSurplus_NotNegative(t *testing.T) {
-	require.Zero(t, machineset.Counts{Desired: -3, Present: 2, Eligible: -1}.Missing())
-	require.Zero(t, machineset.Counts{Desired: 5, Present: 2, InFlight: 4}.Missing())
-	require.Equal(t, 5, machineset.Counts{Desired: 5, Present: -2, InFlight: -4}.Missing())
-	require.Zero(t, machineset.Counts{Desired: 5, Eligible: 4}.Surplus())
-	require.Equal(t, 4, machineset.Counts{Desired: -5, Eligible: 4}.Surplus())
+	require.Zero(t, members.Counts{Desired: -3, Present: 2, Eligible: -1}.Missing())
+	require.Zero(t, members.Counts{Desired: 5, Present: 2, InFlight: 4}.Missing())
+	require.Equal(t, 5, members.Counts{Desired: 5, Present: -2, InFlight: -4}.Missing())
+	require.Zero(t, members.Counts{Desired: 5, Eligible: 4}.Surplus())
+	require.Equal(t, 4, members.Counts{Desired: -5, Eligible: 4}.Surplus())
 }
 
 func TestBatches_Sizes_Double(t *testing.T) {
@@ -296,15 +297,15 @@ func TestBatches_Sizes_Double(t *testing.T) {
 }
 
 func TestPredicates_Nil_False(t *testing.T) {
-	require.True(t, machineset.Leaving(nil))
-	for _, is := range []func(*v1alpha1.Machine) bool{machineset.Failed, machineset.Transferred} {
+	require.True(t, members.Leaving(nil))
+	for _, is := range []func(*v1alpha1.Machine) bool{members.Failed, members.Transferred} {
 		require.False(t, is(nil))
 	}
-	require.False(t, machineset.Preserved(nil, now))
-	require.False(t, machineset.Frozen(nil))
-	require.False(t, machineset.ScaleUpDisabled(nil))
-	require.False(t, machineset.NamedByAutoscaler(nil, newMachine("m", "Running")))
-	require.False(t, machineset.NamedByAutoscaler(newSet(1), nil))
+	require.False(t, members.Preserved(nil, now))
+	require.False(t, members.Frozen(nil))
+	require.False(t, members.ScaleUpDisabled(nil))
+	require.False(t, members.NamedByAutoscaler(nil, newMachine("m", "Running")))
+	require.False(t, members.NamedByAutoscaler(newSet(1), nil))
 	replace, reason := machineset.ReplaceFailed(nil, machine.NodeView{}, now, now)
 	require.False(t, replace)
 	require.Empty(t, reason)

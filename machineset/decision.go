@@ -33,7 +33,7 @@ type Decision struct {
 	// Events are reported after the status of [Status] is stored.
 	Events []machinist.Event
 	// Reason is that of the first Delete or Create, else of the first action, else of the first
-	// hold, else [ReasonSettled].
+	// hold, else [reasonSettled].
 	Reason machinist.Reason
 	// NextCheck is when to decide again, after now. Zero means when an object changes. It is not
 	// zero for a decision with actions or holds.
@@ -106,6 +106,6 @@ func (d *draft) summary() machinist.Reason {
 	case len(d.Holds) > 0:
 		return d.Holds[0].Reason
 	default:
-		return ReasonSettled
+		return reasonSettled
 	}
 }

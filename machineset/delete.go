@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -18,7 +19,7 @@ func deletable(machines []*v1alpha1.Machine, asked map[types.UID]bool) (out []*v
 	out = make([]*v1alpha1.Machine, 0, len(machines))
 	for _, m := range machines {
 		switch {
-		case Leaving(m) || asked[m.UID]:
+		case members.Leaving(m) || asked[m.UID]:
 		case m.UID == "":
 			holds = append(holds, machinist.Hold{Subject: machineSubject(m.Name), Reason: ReasonInvalid, Message: "it has no UID, which the API server sets: set metadata.uid in tests"})
 		default:
@@ -32,10 +33,10 @@ func deletable(machines []*v1alpha1.Machine, asked map[types.UID]bool) (out []*v
 // machines.
 func surplus(set *v1alpha1.MachineSet, eligible []*v1alpha1.Machine, o Order) []machinist.Delete {
 	var victims []machinist.Delete
-	for _, v := range Choose(set, eligible, int(set.Spec.Replicas), o) {
-		reason := ReasonTooMany
-		if v.By == ByDemand {
-			reason = ReasonMarked
+	for _, v := range members.Choose(set, eligible, int(set.Spec.Replicas), o) {
+		reason := reasonTooMany
+		if v.By == members.ByDemand {
+			reason = reasonMarked
 		}
 		victims = append(victims, deletion(v.Machine, reason, v.By))
 	}
@@ -46,7 +47,7 @@ func surplus(set *v1alpha1.MachineSet, eligible []*v1alpha1.Machine, o Order) []
 // preserve has the new preserve annotations.
 func failed(machines []*v1alpha1.Machine, preserve map[types.UID]string, nodes map[string]machine.NodeView, now time.Time) (goes []machinist.Delete, holds []machinist.Hold) {
 	for _, m := range machines {
-		if !Failed(m) {
+		if !members.Failed(m) {
 			continue
 		}
 		node := nodes[m.Labels[v1alpha1.NodeLabelKey]]
@@ -58,7 +59,7 @@ func failed(machines []*v1alpha1.Machine, preserve map[types.UID]string, nodes m
 			goes = append(goes, deletion(m, reason, ""))
 			continue
 		}
-		holds = append(holds, machinist.Hold{Subject: machineSubject(m.Name), Reason: reason, Message: "it is Failed and stays", Until: staysUntil(m, node, reason, now)})
+		holds = append(holds, machinist.Hold{Subject: machineSubject(m.Name), Reason: reason, Message: "it is members.Failed and stays", Until: staysUntil(m, node, reason, now)})
 	}
 	return goes, holds
 }
@@ -69,7 +70,7 @@ func staysUntil(m *v1alpha1.Machine, node machine.NodeView, reason machinist.Rea
 	switch reason {
 	case ReasonPreserved:
 		return m.Status.CurrentStatus.PreserveExpiryTime.Time
-	case ReasonNodeReadyAgain:
+	case reasonNodeReadyAgain:
 		return mayRecoverUntil(m, node, time.Time{}, now)
 	default:
 		return time.Time{}

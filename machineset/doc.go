@@ -40,10 +40,9 @@
 // scale-down by k deletes k machines, besides Failed ones that are replaced. On an incomplete
 // list nothing is created or deleted.
 //
-// # Counting and choosing
+// # Choosing
 //
-// [Count] is the only function that counts machines, and [Choose] the only one that chooses
-// those to delete: machines that an autoscaler named, then machines that the set names
-// ([NameVictims]), then the first in an [Order]. Package deployment calls the same functions,
-// so it knows what its sets will do.
+// A scale-down deletes the machines that an autoscaler named, then those that the annotation
+// machinist.dev/delete-first names, then the first by [Policy.Order]. Package deployment counts and
+// chooses by the same rules, so it knows what its sets will do.
 package machineset

@@ -106,7 +106,7 @@ func ExampleClaim() {
 }
 
 // One write of a set has the new size and the names of the machines to delete.
-func ExampleNameVictims() {
+func ExampleDecide_namedMachines() {
 	in := machineset.Observation{
 		Set: exampleSet(3), Complete: true, Proven: true,
 		Machines: []*v1alpha1.Machine{
@@ -116,7 +116,7 @@ func ExampleNameVictims() {
 	in.Set.Spec.Replicas = 2
 	fmt.Println(machineset.Decide(in, machineset.Policy{}, time.Now()).Actions)
 
-	machineset.NameVictims(in.Set, []string{"b"})
+	in.Set.Annotations = map[string]string{"machinist.dev/delete-first": "b"}
 	fmt.Println(machineset.Decide(in, machineset.Policy{}, time.Now()).Actions)
 
 	in.Machines = []*v1alpha1.Machine{in.Machines[0], in.Machines[2]} // b is gone
@@ -125,22 +125,4 @@ func ExampleNameVictims() {
 	// [delete machine c: TooManyMachines: chosen by Health]
 	// [delete machine b: TooManyMachines: chosen by NamedByPlan]
 	// Settled
-}
-
-func ExampleCount() {
-	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	set := exampleSet(4)
-	set.Spec.MinReadySeconds = 60
-	young := exampleMachine("young", v1alpha1.MachineRunning)
-	young.Status.CurrentStatus.LastUpdateTime.Time = now.Add(-10 * time.Second)
-	machines := []*v1alpha1.Machine{
-		young, exampleMachine("old", v1alpha1.MachineRunning), exampleMachine("gone", v1alpha1.MachineTerminating),
-	}
-	c := machineset.Count(set, machines, machine.Expectations{}.Creating(machine.KindMachine, "new", now), now)
-	fmt.Println(c.Machines, "machines,", c.Present, "present,", c.Available, "available,", c.Missing(), "missing")
-	m, at := machineset.NextAvailable(machines, time.Minute, now)
-	fmt.Println(m.Name, "is available in", at.Sub(now))
-	// Output:
-	// 3 machines, 2 present, 1 available, 1 missing
-	// young is available in 50s
 }

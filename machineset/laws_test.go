@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -186,15 +187,15 @@ func TestDecide_Random_NeverMoreThanDesired(t *testing.T) {
 	forAll(t, func(t *testing.T, _ *rand.Rand, in machineset.Observation) {
 		const limit = 3
 		if n := created(machineset.Decide(in, machineset.Policy{}, now)); n > 0 {
-			c := machineset.Count(in.Set, in.Machines, in.Expectations.Observe(named(in.Machines), true), now)
+			c := members.Count(in.Set, in.Machines, in.Expectations.Observe(named(in.Machines), true), now)
 			foreign, released := 0, 0
 			for _, m := range in.Machines {
-				if !machineset.Leaving(m) && m.OwnerReferences[0].UID != in.Set.UID {
+				if !members.Leaving(m) && m.OwnerReferences[0].UID != in.Set.UID {
 					foreign++
 				}
 			}
 			for _, m := range in.Released {
-				if !machineset.Leaving(m) {
+				if !members.Leaving(m) {
 					released++
 				}
 			}
@@ -215,10 +216,10 @@ func TestDecide_Deletions_HaveTheObservedUID(t *testing.T) {
 			require.NotEmpty(t, m.UID)
 			require.Contains(t, in.Machines, m)
 			require.Equal(t, del.Reason == machineset.ReasonFailed, del.Unchanged)
-			require.False(t, machineset.Leaving(m))
+			require.False(t, members.Leaving(m))
 			require.EqualValues(t, "uid-ms", m.OwnerReferences[0].UID)
 			if in.Set.DeletionTimestamp == nil {
-				require.False(t, machineset.Transferred(m))
+				require.False(t, members.Transferred(m))
 			}
 		}
 	})

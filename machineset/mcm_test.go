@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -34,7 +35,7 @@ func TestDecide_NamedVictims_AreDeleted(t *testing.T) {
 	in := observed(1, broken, cheap)
 	require.Equal(t, []string{"cheap"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "left to itself")
 
-	machineset.NameVictims(in.Set, []string{"broken"})
+	members.NameVictims(in.Set, []string{"broken"})
 	require.Equal(t, []machinist.Delete{
 		{Object: broken, Reason: machineset.ReasonTooMany, Message: "chosen by NamedByPlan"},
 	}, deletes(machineset.Decide(in, machineset.Policy{}, now)))

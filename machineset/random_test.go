@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -109,7 +110,7 @@ func randomObservation(r *rand.Rand) machineset.Observation {
 		set.Spec.MinReadySeconds = int32(r.IntN(100)) //nolint:gosec // small
 	}
 	if r.IntN(3) == 0 {
-		machineset.NameVictims(set, []string{"m3", "absent", "m1", "m0"})
+		members.NameVictims(set, []string{"m3", "absent", "m1", "m0"})
 	}
 	for i := range max(0, r.IntN(8)-2) {
 		m := randomMachine(r, fmt.Sprintf("released%d", i))

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -96,7 +97,7 @@ func (s *sim) deliver(name string) {
 func (s *sim) live() int {
 	n := 0
 	for _, m := range s.api {
-		if !machineset.Leaving(m) {
+		if !members.Leaving(m) {
 			n++
 		}
 	}
@@ -107,7 +108,7 @@ func (s *sim) live() int {
 func (s *sim) owned() int {
 	n := 0
 	for _, m := range s.api {
-		if !machineset.Leaving(m) && metav1.IsControlledBy(m, s.set) {
+		if !members.Leaving(m) && metav1.IsControlledBy(m, s.set) {
 			n++
 		}
 	}
@@ -260,7 +261,7 @@ func (s *sim) delete(a machinist.Delete) {
 	seen := a.Object.(*v1alpha1.Machine)
 	s.expected, s.unjoined = s.expected.Deleting(machine.KindMachine, seen.Name, seen.UID, s.now), s.unjoined.Deleting(a, s.now)
 	m, found := s.api[seen.Name]
-	if !found || m.UID != seen.UID || machineset.Leaving(m) {
+	if !found || m.UID != seen.UID || members.Leaving(m) {
 		return
 	}
 	if a.Unchanged && m.ResourceVersion != seen.ResourceVersion {
@@ -294,10 +295,10 @@ func (s *sim) machineController(name string) {
 	m = m.DeepCopy()
 	phase := &m.Status.CurrentStatus.Phase
 	switch {
-	case machineset.Leaving(m) && (!s.chaos || *phase == v1alpha1.MachineTerminating):
+	case members.Leaving(m) && (!s.chaos || *phase == v1alpha1.MachineTerminating):
 		s.write(name, nil)
 		return
-	case machineset.Leaving(m):
+	case members.Leaving(m):
 		*phase = v1alpha1.MachineTerminating
 	case *phase == "":
 		*phase = v1alpha1.MachinePending
@@ -314,7 +315,7 @@ func (s *sim) machineController(name string) {
 // scaleDownByName is an autoscaler that names one machine, then takes one off.
 func (s *sim) scaleDownByName(name string) {
 	m, found := s.api[name]
-	if !found || s.set.Spec.Replicas == 0 || machineset.Leaving(m) {
+	if !found || s.set.Spec.Replicas == 0 || members.Leaving(m) {
 		return
 	}
 	m = m.DeepCopy()
@@ -339,7 +340,7 @@ func (s *sim) cut(names []string) {
 	s.r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	k := s.r.IntN(min(len(names), int(s.set.Spec.Replicas)) + 1)
 	s.set.Spec.Replicas -= int32(k) //nolint:gosec // small
-	machineset.NameVictims(s.set, names[:s.r.IntN(k+1)])
+	members.NameVictims(s.set, names[:s.r.IntN(k+1)])
 }
 
 // relabel takes away the labels of a machine, or gives them back.
@@ -443,7 +444,7 @@ func (s *sim) settle() {
 		var moving []string
 		for name, m := range s.api {
 			phase := m.Status.CurrentStatus.Phase
-			if machineset.Leaving(m) || phase == "" || phase == v1alpha1.MachinePending {
+			if members.Leaving(m) || phase == "" || phase == v1alpha1.MachinePending {
 				moving = append(moving, name)
 			}
 		}
@@ -489,7 +490,7 @@ func TestSimulation_StaleCachesAndLostCalls_KeepBounds(t *testing.T) {
 		require.Empty(t, s.expected, "seed %d", seed)
 		require.Contains(t, s.set.Finalizers, v1alpha1.MCMFinalizerName, "seed %d", seed)
 		for _, m := range s.api {
-			require.False(t, machineset.Failed(m), "seed %d", seed)
+			require.False(t, members.Failed(m), "seed %d", seed)
 			require.Equal(t, s.set.Spec.Template.Spec.NodeTemplateSpec.Labels, m.Spec.NodeTemplateSpec.Labels, "seed %d", seed)
 		}
 		require.Equal(t, s.live(), s.owned(), "seed %d", seed)

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -84,7 +85,7 @@ func (w *World) observeSet(s *setLoop, live *v1alpha1.MachineSet) (machineset.Ob
 		Set: live, Machines: claims.Owned, Complete: claims.Settled(), Proven: !s.unproven, Released: claims.Released, Expectations: s.expected, NeverJoined: s.unjoined,
 	}
 	for _, m := range claims.Owned {
-		if !machineset.Failed(m) {
+		if !members.Failed(m) {
 			continue
 		}
 		if n, known := c.nodes[nodeName(m)]; known || w.model.NoCluster {

@@ -145,7 +145,7 @@ func (r *machineSetReconciler) nodes(machines []*api.Machine) map[string]machine
 	views := map[string]machine.NodeView{}
 	for _, m := range machines {
 		name := m.Labels[api.NodeLabelKey]
-		if name == "" || !machineset.Failed(m) {
+		if name == "" || m.Status.CurrentStatus.Phase != api.MachineFailed {
 			continue
 		}
 		if r.node == nil {

@@ -4,6 +4,7 @@ package golden_test
 
 import (
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -20,7 +21,7 @@ func autoPreservation(in autoPreservationIn, out autoPreservationOut) ([]string,
 	got, set := autoPreservationOut{map[string]string{}}, (&machineSet{Name: "ms"}).object()
 	set.Spec.Replicas = int32(len(machines)) //nolint:gosec // small
 	// The SDK counts what is preserved, and does not read the status.
-	counted := machineset.Count(nil, machines, nil, now).AutoPreserved
+	counted := members.Count(nil, machines, nil, now).AutoPreserved
 	set.Spec.AutoPreserveFailedMachineMax = int32(in.AutoPreserveFailedMachineMax - in.StatusAutoPreserveCount + counted) //nolint:gosec // small
 	d := machineset.Decide(machineset.Observation{Set: set, Machines: machines, Complete: true, Proven: true}, machineset.Policy{}, now)
 	for _, m := range machines {

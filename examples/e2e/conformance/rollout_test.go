@@ -47,7 +47,7 @@ func setsOfARollOut(w *world) {
 	stale := old.DeepCopy()
 	cut := old.DeepCopy()
 	cut.Spec.Replicas = 1
-	machineset.NameVictims(cut, []string{"a", "b"})
+	cut.Annotations = map[string]string{"machinist.dev/delete-first": "a,b"}
 	cut, err = w.setAPI().Update(w.ctx(), cut, metav1.UpdateOptions{})
 	w.got("size and names in one write", cut, err, "spec/replicas", "metadata/annotations", "metadata/generation")
 	stale.Spec.Replicas = 5
