@@ -88,14 +88,17 @@ var importRules = []importRule{
 	{"machine", []string{
 		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/codes", sdk + "/codes/status", sdk + "/drain", sdk + "/driver", sdk + "/internal/facts", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
 	}, underAPI, "decisions, without a client"},
+	{"internal/members", []string{
+		api, apimachinery, sdk + "/internal/facts", sdk + "/machine", sdk + "/machine/v1alpha1",
+	}, underAPI, "what a set and its deployment count and choose alike"},
 	{"machineset", []string{
-		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/codes", sdk + "/machine", sdk + "/internal/facts", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
+		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
 	}, underAPI, "decisions, without a client"},
 	{"deployment", []string{
-		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/codes", sdk + "/machine", sdk + "/internal/facts", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
+		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
 	}, underAPI, "decisions, without a client"},
 	{"deployment/deploymenttest", []string{
-		api, apimachinery, sdk, sdk + "/codes", sdk + "/deployment", sdk + "/machine", sdk + "/internal/facts", sdk + "/machine/v1alpha1", sdk + "/machineset",
+		api, apimachinery, sdk, sdk + "/codes", sdk + "/deployment", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset",
 	}, underAPI, "a world that the planners of sets and deployments drive"},
 	{"drain", []string{
 		api, apimachinery, sdk, sdk + "/internal/claims", sdk + "/internal/recorded", sdk + "/nodeops",
@@ -110,7 +113,7 @@ var importRules = []importRule{
 		api, apimachinery, clientGo, clock,
 	}, underFakes, "the cluster in memory is a fake typed client"},
 	{"safety", []string{
-		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/codes", sdk + "/deployment", sdk + "/driver", sdk + "/machine", sdk + "/internal/facts", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops", sdk + "/permits",
+		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/codes", sdk + "/deployment", sdk + "/driver", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops", sdk + "/permits",
 	}, underAPI, "decisions, without a client"},
 	{"internal/apisurface/...", nil, nil, "tests only"},
 	{"internal/claims", []string{api}, underAPI, "the claims of pods, for drain and its runner"},

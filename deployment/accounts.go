@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -20,7 +21,7 @@ type account struct {
 	next     *v1alpha1.MachineSet // the new state
 	now      time.Time
 	machines []*v1alpha1.Machine // all of them, by name
-	counts   machineset.Counts   // of the machines
+	counts   members.Counts      // of the machines
 	updating map[*v1alpha1.Machine]bool
 	minReady time.Duration // from minReadySeconds
 
@@ -53,7 +54,7 @@ func openAccounts(in Observation, d *v1alpha1.MachineDeployment, newSet *v1alpha
 		a := &account{
 			set: s, next: s.DeepCopy(), now: now, machines: by[s.UID], isNew: s == newSet,
 			reported: observed(s), deleting: s.DeletionTimestamp != nil,
-			scaleUpDisabled: machineset.ScaleUpDisabled(s) && s != newSet,
+			scaleUpDisabled: members.ScaleUpDisabled(s) && s != newSet,
 			spec:            int64(max(0, s.Spec.Replicas)),
 		}
 		asks := *s
@@ -61,14 +62,14 @@ func openAccounts(in Observation, d *v1alpha1.MachineDeployment, newSet *v1alpha
 			asks.Spec.MinReadySeconds = max(asks.Spec.MinReadySeconds, d.Spec.MinReadySeconds)
 		}
 		a.minReady = time.Duration(asks.Spec.MinReadySeconds) * time.Second
-		a.counts = machineset.Count(&asks, a.machines, nil, now)
+		a.counts = members.Count(&asks, a.machines, nil, now)
 		a.replicas = max(int64(s.Status.Replicas), int64(a.counts.Machines))
 		a.leaving = int64(a.counts.Leaving)
 		a.unseen = a.replicas - int64(a.counts.Machines)
 		if !a.scaleUpDisabled {
 			a.unseen = max(a.unseen, a.spec-int64(a.counts.Present))
 		}
-		if a.isNew && machineset.ScaleUpDisabled(s) {
+		if a.isNew && members.ScaleUpDisabled(s) {
 			a.spec = min(a.spec, int64(a.counts.Present)) // it starts with its present machines
 		}
 		if updatesInPlace(d) {
@@ -98,20 +99,20 @@ func byController(machines []*v1alpha1.Machine) map[types.UID][]*v1alpha1.Machin
 		}
 	}
 	for uid, list := range by {
-		by[uid] = machineset.Distinct(list)
+		by[uid] = members.Distinct(list)
 	}
 	return by
 }
 
 // predict sets the machines that the set deletes for its observed size, and those that stay.
 func (a *account) predict(order machineset.Order) {
-	a.stay = machineset.Eligible(a.machines, nil)
+	a.stay = members.Eligible(a.machines, nil)
 	var possible []machineset.Victim
 	a.outgoing, possible = outgoing(a.set, a.stay, a.spec, a.unseen, order, a.now)
 	a.victims = a.outgoing
 	a.available = int64(a.counts.Available)
 	for m := range a.updating { // the counts contain them
-		if !machineset.Leaving(m) && machineset.AvailableFor(m, a.minReady, a.now) {
+		if !members.Leaving(m) && members.AvailableFor(m, a.minReady, a.now) {
 			a.available--
 		}
 	}
@@ -125,16 +126,16 @@ func (a *account) predict(order machineset.Order) {
 
 // outgoing returns the eligible machines that a set deletes to keep a number of machines, and those
 // that it may delete in addition because of unobserved machines. The latter come before a new
-// machine in the order. The set must select machines as [machineset.Choose] does, with the same
+// machine in the order. The set must select machines as [members.Choose] does, with the same
 // order.
 func outgoing(s *v1alpha1.MachineSet, eligible []*v1alpha1.Machine, keep, unseen int64, order machineset.Order, now time.Time) (certain, possible []machineset.Victim) {
-	certain = machineset.Choose(s, eligible, int(keep), order)
+	certain = members.Choose(s, eligible, int(keep), order)
 	if unseen == 0 || int64(len(eligible))+unseen <= keep {
 		return certain, nil
 	}
 	fresh := newMachine(now)
-	for _, v := range machineset.Choose(s, eligible, int(max(0, keep-unseen)), order)[len(certain):] {
-		if v.By != machineset.ByPlan && !deletedBefore(order, v.Machine, fresh) {
+	for _, v := range members.Choose(s, eligible, int(max(0, keep-unseen)), order)[len(certain):] {
+		if v.By != members.ByPlan && !deletedBefore(order, v.Machine, fresh) {
 			break
 		}
 		possible = append(possible, v)
@@ -173,7 +174,7 @@ func deletedBefore(order machineset.Order, a, b *v1alpha1.Machine) bool {
 // isAvailable reports whether a machine counts as available: it is not terminating, its in-place
 // update has not begun, and it has been available for minReadySeconds.
 func (a *account) isAvailable(m *v1alpha1.Machine) bool {
-	return !machineset.Leaving(m) && machineset.AvailableFor(m, a.minReady, a.now) && !a.updating[m]
+	return !members.Leaving(m) && members.AvailableFor(m, a.minReady, a.now) && !a.updating[m]
 }
 
 // differs reports whether the set has to be written. Each edit of next adds to the changes.

@@ -14,10 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // Decide returns what to do for a deployment now: for its deletion, for a change of its replicas,
@@ -143,7 +143,7 @@ func (c *pass) proceed() {
 	bounds, _ := BoundsOf(c.d) // the spec has been validated
 	c.ledger = &ledger{Bounds: bounds, accounts: openAccounts(c.in, c.d, c.newSet, c.order, c.now)}
 	for _, a := range c.ledger.accounts {
-		_, at := machineset.NextAvailable(a.machines, a.minReady, c.now)
+		_, at := members.NextAvailable(a.machines, a.minReady, c.now)
 		c.look(at)
 	}
 	c.d.Status.Conditions = withoutFuture(withoutRefusal(c.d.Status), c.now)
@@ -234,7 +234,7 @@ func (c *pass) scaleAny() {
 // fill up to its former size.
 func (c *pass) beginAgain() {
 	a := c.ledger.of(c.newSet)
-	if a == nil || a.deleting || !machineset.ScaleUpDisabled(a.set) || machineset.ScaleUpDisabled(a.next) {
+	if a == nil || a.deleting || !members.ScaleUpDisabled(a.set) || members.ScaleUpDisabled(a.next) {
 		return
 	}
 	if narrow(a.spec) != a.next.Spec.Replicas {

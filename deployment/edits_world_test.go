@@ -13,8 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -93,12 +95,9 @@ func (l *laws) configured(in deployment.Observation, d deployment.Decision) {
 func (l *laws) setConfigured(in machineset.Observation, d machineset.Decision) {
 	synced := map[string]*v1alpha1.Machine{}
 	for _, a := range d.Actions {
-		if a, ok := a.(machineset.Sync); ok {
-			for _, m := range in.Machines {
-				if m != nil && m.Name == a.Name && m.UID == a.UID {
-					synced[m.Name] = a.Apply(m)
-				}
-			}
+		u, _ := a.(machinist.Update)
+		if m, ok := u.Object.(*v1alpha1.Machine); ok {
+			synced[m.Name] = m
 		}
 	}
 	for _, m := range in.Machines {
@@ -135,11 +134,11 @@ func (l *laws) unavailableFirst(in deployment.Observation, d deployment.Decision
 			if m == nil || controllerOf(m) != s.UID {
 				continue
 			}
-			if priority, marked := m.Annotations[v1alpha1.MachinePriority]; machineset.Leaving(m) || marked && priority != strconv.Itoa(v1alpha1.DefaultMachinePriority) {
+			if priority, marked := m.Annotations[v1alpha1.MachinePriority]; members.Leaving(m) || marked && priority != strconv.Itoa(v1alpha1.DefaultMachinePriority) {
 				return
 			}
 			n++
-			switch ready := machineset.AvailableFor(m, time.Duration(s.Spec.MinReadySeconds)*time.Second, l.r.w.Now()); {
+			switch ready := members.AvailableFor(m, time.Duration(s.Spec.MinReadySeconds)*time.Second, l.r.w.Now()); {
 			case ready && lost[m.UID]:
 				available = m.Name
 			case !ready && !lost[m.UID]:

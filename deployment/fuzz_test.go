@@ -21,6 +21,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -239,7 +240,7 @@ func checkTargets(t require.TestingT, in deployment.Observation, dec deployment.
 	}
 	var was, will int64
 	grown := func(s *v1alpha1.MachineSet, size int32) int32 {
-		if machineset.ScaleUpDisabled(s) {
+		if members.ScaleUpDisabled(s) {
 			return 0
 		}
 		return size
@@ -270,7 +271,7 @@ func checkTargets(t require.TestingT, in deployment.Observation, dec deployment.
 		will += int64(max(seen, grown(after, target.To), s.Status.Replicas))
 		for _, v := range target.Victims {
 			require.True(t, metav1.IsControlledBy(v.Machine, s))
-			require.False(t, machineset.Leaving(v.Machine))
+			require.False(t, members.Leaving(v.Machine))
 		}
 	}
 	for _, s := range creates(dec) {
@@ -317,7 +318,7 @@ func checkNames(t require.TestingT, dec deployment.Decision, target deployment.T
 				m = next
 			}
 		}
-		require.True(t, slices.Contains(machineset.Victims(s), m.Name) || machineset.NamedByAutoscaler(s, m), "%s is not named: %s", m.Name, target)
+		require.True(t, slices.Contains(members.Victims(s), m.Name) || members.NamedByAutoscaler(s, m), "%s is not named: %s", m.Name, target)
 	}
 }
 

@@ -5,8 +5,8 @@ package deployment
 import (
 	"fmt"
 
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // updateInPlace does the next step of an in-place update. It returns the new set if it creates
@@ -66,7 +66,7 @@ func (c *pass) scaleInPlace() {
 // write, so that it does not replace them.
 func (c *pass) allowGrowth() {
 	a := c.ledger.of(c.newSet)
-	if a == nil || a.deleting || !machineset.ScaleUpDisabled(a.next) {
+	if a == nil || a.deleting || !members.ScaleUpDisabled(a.next) {
 		return
 	}
 	asks, present := int64(a.set.Spec.Replicas), int64(a.counts.Present)

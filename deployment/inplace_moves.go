@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -20,12 +21,12 @@ import (
 func (u *updates) move() bool {
 	room, moved := u.l.Desired-u.has(), false
 	for _, o := range u.units {
-		if o.stage != updateDone || !o.old() || machineset.Failed(o.machine) || room <= 0 {
+		if o.stage != updateDone || !o.old() || members.Failed(o.machine) || room <= 0 {
 			continue
 		}
 		next := movedMachine(o.machine, o.of.set, u.to.set)
 		switch {
-		case !machineset.ScaleUpDisabled(o.of.set):
+		case !members.ScaleUpDisabled(o.of.set):
 			u.c.hold("machineset/"+o.of.set.Name, reasonUpdating, fmt.Sprintf("%s is updated; it moves when its set can no longer replace it", o.machine.Name))
 		case !selects(u.to.set, next.Labels):
 			u.c.hold("machine/"+o.machine.Name, reasonUpdating, fmt.Sprintf("it is updated, but the selector of set %s does not match its new labels", u.to.set.Name))
@@ -101,12 +102,12 @@ func selects(s *v1alpha1.MachineSet, have map[string]string) bool {
 func (u *updates) followMoves() {
 	waits := false
 	for _, a := range u.c.ledger.accounts {
-		if a.isNew && !a.deleting && machineset.ScaleUpDisabled(a.next) && int64(a.next.Spec.Replicas) > a.spec {
+		if a.isNew && !a.deleting && members.ScaleUpDisabled(a.next) && int64(a.next.Spec.Replicas) > a.spec {
 			waits = true // allowGrowth holds it
 			continue
 		}
 		present := int64(a.counts.Present)
-		left, moved := !a.isNew && present < a.spec && machineset.ScaleUpDisabled(a.set), present > a.spec && a.counts.Moving > 0
+		left, moved := !a.isNew && present < a.spec && members.ScaleUpDisabled(a.set), present > a.spec && a.counts.Moving > 0
 		switch {
 		case a.deleting || !left && !moved:
 		case !a.seesAll():
@@ -171,7 +172,7 @@ func (u *updates) unmarkNew() {
 // machine that left it.
 func (u *updates) keepOldFromGrowing() {
 	for _, a := range u.c.ledger.accounts {
-		if a.isNew || a.deleting || machineset.ScaleUpDisabled(a.next) || a.spec == 0 && a.counts.Machines == 0 {
+		if a.isNew || a.deleting || members.ScaleUpDisabled(a.next) || a.spec == 0 && a.counts.Machines == 0 {
 			continue
 		}
 		metav1.SetMetaDataLabel(&a.next.ObjectMeta, v1alpha1.LabelKeyMachineSetScaleUpDisabled, labelTrue)
@@ -218,7 +219,7 @@ func (u *updates) cutNamed(tooMany int64, why string) int64 {
 		}
 	}
 	for _, o := range u.units {
-		if o.available && machineset.NamedByAutoscaler(o.of.next, u.c.edited(o.machine)) {
+		if o.available && members.NamedByAutoscaler(o.of.next, u.c.edited(o.machine)) {
 			o.of.lost++
 		}
 	}
@@ -252,7 +253,7 @@ func (u *updates) oldMachines() (asked, have int64) {
 	for _, a := range u.l.accounts {
 		switch {
 		case a.isNew:
-		case machineset.ScaleUpDisabled(a.set):
+		case members.ScaleUpDisabled(a.set):
 			asked, have = asked+a.spec, have+min(a.spec, int64(a.counts.Present))
 		default:
 			asked, have = asked+a.spec, have+a.spec

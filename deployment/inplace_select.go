@@ -12,8 +12,8 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/facts"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // nominate makes the Nodes of old machines candidates, up to the maximum of writes of a pass.
@@ -24,7 +24,7 @@ func (u *updates) nominate() {
 		if left <= 0 {
 			return
 		}
-		if !o.old() || o.node == nil || o.stage == updateMoved || machineset.Failed(o.machine) || hasLabel(o.node, v1alpha1.LabelKeyNodeCandidateForUpdate) {
+		if !o.old() || o.node == nil || o.stage == updateMoved || members.Failed(o.machine) || hasLabel(o.node, v1alpha1.LabelKeyNodeCandidateForUpdate) {
 			continue
 		}
 		u.c.labelNode(o.node, v1alpha1.LabelKeyNodeCandidateForUpdate, "candidate for an update in place")
@@ -61,7 +61,7 @@ func (u *updates) selectNodes() {
 // failed nor about to become available.
 func (o *updated) candidate() bool {
 	return o.old() && o.stage == updateCandidate && !selected(o.node) &&
-		!machineset.Failed(o.machine) && (o.available || !joining(o.machine))
+		!members.Failed(o.machine) && (o.available || !joining(o.machine))
 }
 
 // joining reports whether a machine is about to become available.

@@ -7,8 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
@@ -42,7 +42,7 @@ func stageOf(m *v1alpha1.Machine, node *corev1.Node) updateStage {
 	}
 	successful := result == v1alpha1.LabelValueNodeUpdateSuccessful
 	switch {
-	case machineset.Transferred(m):
+	case members.Transferred(m):
 		return updateMoved
 	case successful && step == v1alpha1.UpdateSuccessful && phase != v1alpha1.MachineInPlaceUpdating:
 		return updateDone

@@ -6,8 +6,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // updates are the machines of a deployment during an in-place update, each once.
@@ -45,7 +45,7 @@ func (c *pass) openUpdates() *updates {
 			going[v.Machine.UID] = true
 		}
 		for _, m := range a.machines {
-			if machineset.Leaving(m) || m.UID == "" || going[m.UID] {
+			if members.Leaving(m) || m.UID == "" || going[m.UID] {
 				continue
 			}
 			o := &all[len(u.units)]

@@ -18,6 +18,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -81,7 +82,7 @@ func (l *laws) machinesThereAre() int64 {
 	var n int64
 	inPlace := l.r.kind.strategy == kindInPlace
 	for _, s := range l.sets() {
-		c := machineset.Count(s, l.r.w.MachinesOf(s), nil, l.r.w.Now())
+		c := members.Count(s, l.r.w.MachinesOf(s), nil, l.r.w.Now())
 		switch {
 		case s.DeletionTimestamp != nil: // it makes no more
 			n += int64(c.Machines)
@@ -111,7 +112,7 @@ func (l *laws) availableWithout(not types.UID) int64 {
 
 func (l *laws) available(s *v1alpha1.MachineSet, m *v1alpha1.Machine) bool {
 	settle := time.Duration(s.Spec.MinReadySeconds) * time.Second
-	return !beingUpdated(l.r.w.Node(m)) && !machineset.Leaving(m) && machineset.AvailableFor(m, settle, l.r.w.Now())
+	return !beingUpdated(l.r.w.Node(m)) && !members.Leaving(m) && members.AvailableFor(m, settle, l.r.w.Now())
 }
 
 // beingUpdated reports whether a Node is selected for an update that has not succeeded
@@ -179,7 +180,7 @@ func (l *laws) wroteSet(c deploymenttest.Change, s *v1alpha1.MachineSet, before 
 // makesMore reports whether a set asks for machines that it does not have. A size that
 // follows machines which have moved to the set makes none: they were there before.
 func (l *laws) makesMore(s *v1alpha1.MachineSet) bool {
-	return machineset.Count(s, l.r.w.MachinesOf(s), nil, l.r.w.Now()).Present < int(s.Spec.Replicas)
+	return members.Count(s, l.r.w.MachinesOf(s), nil, l.r.w.Now()).Present < int(s.Spec.Replicas)
 }
 
 // onlyOneSet: no set is made for a template that has one.
@@ -213,7 +214,7 @@ func (l *laws) wroteMachine(c deploymenttest.Change, m *v1alpha1.Machine) {
 	was, existed := c.Before.(*v1alpha1.Machine)
 	switch {
 	case !existed:
-		n := machineset.Count(s, l.r.w.MachinesOf(s), nil, l.r.w.Now())
+		n := members.Count(s, l.r.w.MachinesOf(s), nil, l.r.w.Now())
 		if back := l.r.happened[machineContradicts] > 0; n.Present-n.Moving > n.Desired && !back { // one that seemed to leave comes back
 			// Those that have moved in are given their place by the deployment.
 			l.r.failf("%s has %d machines, and %d have moved to it, of %d", s.Name, n.Present, n.Moving, n.Desired)
@@ -270,7 +271,7 @@ func (l *laws) wroteNode(c deploymenttest.Change, n *corev1.Node) {
 
 // setPlanned: same input, same plan, and a reason for what is not done.
 func (l *laws) setPlanned(in machineset.Observation, d machineset.Decision) {
-	l.r.logf("    set %s, which names %v: %s", in.Set.Name, machineset.Victims(in.Set), d)
+	l.r.logf("    set %s, which names %v: %s", in.Set.Name, members.Victims(in.Set), d)
 	l.setConfigured(in, d)
 	if !d.NextCheck.IsZero() && !d.NextCheck.After(l.r.w.Now()) {
 		l.r.failf("next check %s of %s is not after now", d.NextCheck, in.Set.Name)
@@ -366,7 +367,7 @@ func (l *laws) enoughInView(in deployment.Observation, d deployment.Decision) {
 	}
 	var left, lost int64
 	for _, m := range in.Machines {
-		if m == nil || machineset.Leaving(m) {
+		if m == nil || members.Leaving(m) {
 			continue
 		}
 		owner := metav1.GetControllerOfNoCopy(m)
@@ -374,7 +375,7 @@ func (l *laws) enoughInView(in deployment.Observation, d deployment.Decision) {
 			continue
 		}
 		s := sets[owner.UID]
-		if beingUpdated(in.Nodes[m.Labels[v1alpha1.NodeLabelKey]]) || !machineset.AvailableFor(m, time.Duration(s.Spec.MinReadySeconds)*time.Second, l.r.w.Now()) {
+		if beingUpdated(in.Nodes[m.Labels[v1alpha1.NodeLabelKey]]) || !members.AvailableFor(m, time.Duration(s.Spec.MinReadySeconds)*time.Second, l.r.w.Now()) {
 			continue
 		}
 		t, _ := d.Target(s.UID)
@@ -396,13 +397,13 @@ func (l *laws) enoughInView(in deployment.Observation, d deployment.Decision) {
 func (l *laws) choose(in deployment.Observation, s *v1alpha1.MachineSet, m *v1alpha1.Machine) {
 	if _, known := l.chosen[m.UID]; !known {
 		l.chosen[m.UID] = beingUpdated(in.Nodes[m.Labels[v1alpha1.NodeLabelKey]]) ||
-			!machineset.AvailableFor(m, time.Duration(s.Spec.MinReadySeconds)*time.Second, l.r.w.Now())
+			!members.AvailableFor(m, time.Duration(s.Spec.MinReadySeconds)*time.Second, l.r.w.Now())
 	}
 }
 
 // namedBefore reports whether a machine goes already for the size the set has.
 func namedBefore(s *v1alpha1.MachineSet, m *v1alpha1.Machine) bool {
-	return slices.Contains(machineset.Victims(s), m.Name)
+	return slices.Contains(members.Victims(s), m.Name)
 }
 
 // samePlan: the same input in another order makes the same plan.
@@ -434,10 +435,10 @@ func (l *laws) onlyItsOwn(c deploymenttest.Change, s *v1alpha1.MachineSet, m *v1
 		return
 	case by != s:
 		l.r.failf("%s deletes %s, which is of %s", by.Name, m.Name, s.Name)
-	case l.harmed(), l.r.kind.deletes, l.demanded[m.Name], machineset.Failed(was):
+	case l.harmed(), l.r.kind.deletes, l.demanded[m.Name], members.Failed(was):
 		return // others take some as well, or they are replaced
 	}
-	if n := machineset.Count(s, l.r.w.MachinesOf(s), nil, l.r.w.Now()); n.Present < n.Desired {
+	if n := members.Count(s, l.r.w.MachinesOf(s), nil, l.r.w.Now()); n.Present < n.Desired {
 		l.r.failf("%s deletes %s, and is left with %d machines of %d", s.Name, m.Name, n.Present, n.Desired)
 	}
 }
@@ -492,7 +493,7 @@ func (l *laws) sawTaken(in deployment.Observation) {
 		doomed[s.UID] = s.DeletionTimestamp != nil
 	}
 	for _, m := range in.Machines {
-		if m != nil && l.taken[m.UID] && !machineset.Leaving(m) && !doomed[controllerOf(m)] {
+		if m != nil && l.taken[m.UID] && !members.Leaving(m) && !doomed[controllerOf(m)] {
 			return
 		}
 	}
@@ -503,9 +504,9 @@ func (l *laws) sawTaken(in deployment.Observation) {
 func (l *laws) beingCarriedOut() bool {
 	for _, s := range l.sets() {
 		machines := l.r.w.MachinesOf(s)
-		named := func(m *v1alpha1.Machine) bool { return !machineset.Leaving(m) && namedBefore(s, m) }
+		named := func(m *v1alpha1.Machine) bool { return !members.Leaving(m) && namedBefore(s, m) }
 		if slices.ContainsFunc(machines, named) ||
-			s.DeletionTimestamp == nil && machineset.Count(s, machines, nil, l.r.w.Now()).Present > int(s.Spec.Replicas) {
+			s.DeletionTimestamp == nil && members.Count(s, machines, nil, l.r.w.Now()).Present > int(s.Spec.Replicas) {
 			return true
 		}
 	}

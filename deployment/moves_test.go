@@ -17,8 +17,8 @@ import (
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // movesRoom is how many pods a Node has room for; movesUsed are how many there are for each
@@ -56,7 +56,7 @@ func (s *movesScheduler) nodes() map[string]*movesNode {
 	nodes := map[string]*movesNode{}
 	for _, m := range s.Machines() {
 		n := s.Node(m)
-		if n == nil || machineset.Leaving(m) {
+		if n == nil || members.Leaving(m) {
 			continue
 		}
 		nodes[n.Name] = &movesNode{n.Name, len(n.Spec.Taints), 0, taintOf(n) == corev1.TaintEffectNoSchedule}

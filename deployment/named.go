@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -182,7 +183,7 @@ func (c *pass) sortNamed(asked map[string]time.Time) map[string]bool {
 			met[m.Name] = true
 			switch {
 			case m.DeletionTimestamp != nil:
-			case machineset.Failed(m):
+			case members.Failed(m):
 				c.hold("machine/"+m.Name, reasonNotRemoved, "it is named for deletion and has failed; its set replaces it")
 			default:
 				kept[m.Name] = true
@@ -196,7 +197,7 @@ func (c *pass) sortNamed(asked map[string]time.Time) map[string]bool {
 	others := slices.DeleteFunc(slices.Clone(c.in.Machines), func(m *v1alpha1.Machine) bool {
 		return m == nil || met[m.Name] || m.DeletionTimestamp != nil
 	})
-	for _, m := range machineset.Distinct(others) {
+	for _, m := range members.Distinct(others) {
 		if _, named := asked[m.Name]; !named {
 			continue
 		}
@@ -212,7 +213,7 @@ func (c *pass) markMachine(m *v1alpha1.Machine, at time.Time) {
 	if m.UID != "" {
 		c.ledger.named[m.UID] = true
 	}
-	_, timed := machineset.MarkedAt(m)
+	_, timed := members.MarkedAt(m)
 	if timed && m.Annotations[v1alpha1.MachinePriority] == namedPriority {
 		return
 	}
@@ -229,7 +230,7 @@ func (c *pass) markMachine(m *v1alpha1.Machine, at time.Time) {
 // unmarkMachine removes the marks of markMachine from a machine that is no longer named.
 func (c *pass) unmarkMachine(m *v1alpha1.Machine) {
 	before, named := m.Annotations[namedAnnotation]
-	if !named || machineset.Leaving(m) || machineset.Failed(m) {
+	if !named || members.Leaving(m) || members.Failed(m) {
 		return
 	}
 	next := c.editMachine(m, "the deployment no longer names it for deletion")
@@ -253,7 +254,7 @@ func (c *pass) forgetCounted(unfinished map[string]bool) {
 	}
 	going := map[string]bool{}
 	for _, m := range c.in.Machines {
-		if m != nil && (unfinished[m.Name] || machineset.Leaving(m) || machineset.Failed(m)) {
+		if m != nil && (unfinished[m.Name] || members.Leaving(m) || members.Failed(m)) {
 			going[m.Name] = true
 		}
 	}
@@ -276,14 +277,14 @@ func (c *pass) countDemand() {
 		if len(c.ledger.named) == 0 && a.next.Annotations[key] == a.set.Annotations[key] {
 			continue
 		}
-		demanded := func(m *v1alpha1.Machine) bool { return machineset.NamedByAutoscaler(a.next, c.edited(m)) }
+		demanded := func(m *v1alpha1.Machine) bool { return members.NamedByAutoscaler(a.next, c.edited(m)) }
 		stay := make([]*v1alpha1.Machine, 0, len(a.stay))
 		for _, m := range a.stay {
 			if !demanded(m) {
 				stay = append(stay, m)
 				continue
 			}
-			a.outgoing = append(a.outgoing, machineset.Victim{Machine: m, By: machineset.ByDemand})
+			a.outgoing = append(a.outgoing, machineset.Victim{Machine: m, By: members.ByDemand})
 			if a.isAvailable(m) {
 				a.available--
 			}
@@ -296,7 +297,7 @@ func (c *pass) countDemand() {
 // demanded returns how many machines the set deletes for an autoscaler at any size, while its size
 // does not account for them yet.
 func (a *account) demanded() int64 {
-	n := count(a.outgoing, func(v machineset.Victim) bool { return v.By == machineset.ByDemand })
+	n := count(a.outgoing, func(v machineset.Victim) bool { return v.By == members.ByDemand })
 	return min(n, max(0, a.spec-a.unseen-int64(len(a.stay))))
 }
 

@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
@@ -40,7 +40,7 @@ func (c *pass) markNodes() {
 	for _, a := range c.ledger.accounts {
 		c.markSet(a)
 		for _, m := range a.machines {
-			if machineset.Leaving(m) {
+			if members.Leaving(m) {
 				continue
 			}
 			w := marks{isNew: metav1.IsControlledBy(c.edited(m), c.newSet), unlabel: !updatesInPlace(c.d), hold: hold, release: release}
@@ -105,7 +105,7 @@ func (c *pass) unmark(a *account) {
 	}
 	a.unmark()
 	for _, m := range a.machines {
-		if !machineset.Leaving(m) {
+		if !members.Leaving(m) {
 			c.markNode(m, marks{isNew: true, unlabel: !updatesInPlace(c.d)})
 		}
 	}
@@ -182,7 +182,7 @@ func (w marks) edits(n *corev1.Node, m *v1alpha1.Machine) (due nodeEdits) {
 		due[0] = taintNode
 	}
 	// A machine that is being updated in place keeps the labels until that has ended.
-	if w.unlabel && (hasLabel(n, v1alpha1.LabelKeyNodeCandidateForUpdate) || w.isNew && selected(n)) && m.Status.CurrentStatus.Phase != v1alpha1.MachineInPlaceUpdating && !machineset.Transferred(m) {
+	if w.unlabel && (hasLabel(n, v1alpha1.LabelKeyNodeCandidateForUpdate) || w.isNew && selected(n)) && m.Status.CurrentStatus.Phase != v1alpha1.MachineInPlaceUpdating && !members.Transferred(m) {
 		due[1] = unlabelNode
 	}
 	_, disabled := n.Annotations[scaleDownOff]

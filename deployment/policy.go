@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -21,9 +22,9 @@ type Policy struct {
 	// writes the others. Zero or less means 100.
 	Burst int
 	// Order is the order in which machines are deleted, after the named ones. Unavailable machines
-	// are before others of the same rank in all criteria before [machineset.ByHealth]. It must be
-	// the order of the sets ([machineset.Policy.Order]), which use it too. Nil means
-	// [machineset.DeletionOrder].
+	// are before others of the same rank in all criteria before the one with the name "Health". It
+	// must be the order of the sets ([machineset.Policy.Order]), which use it too. Nil means the
+	// default of the sets.
 	Order machineset.Order
 	// Gates are asked about each machine that is to be replaced or updated. All have to allow it.
 	// They are not asked about machines that are deleted because of a lower number of replicas.
@@ -114,7 +115,7 @@ func (p Policy) burst() int {
 
 func (p Policy) order(now time.Time) machineset.Order {
 	if p.Order == nil {
-		return machineset.DeletionOrder(now)
+		return members.DeletionOrder(now)
 	}
 	return p.Order
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -49,8 +50,8 @@ func TestScale_PriorityBeforeHealth_AsFromASetAlone(t *testing.T) {
 			in := machineset.Observation{Set: alone, Machines: s.in.Machines, Complete: true, Proven: true}
 			var deleted []string
 			for _, a := range machineset.Decide(in, machineset.Policy{}, rollNow).Actions {
-				if a, ok := a.(machineset.Delete); ok {
-					deleted = append(deleted, a.Name)
+				if a, ok := a.(machinist.Delete); ok {
+					deleted = append(deleted, a.Object.GetName())
 				}
 			}
 			require.Equal(t, []string{c.want}, deleted)

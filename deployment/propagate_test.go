@@ -15,7 +15,6 @@ import (
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 func TestPropagate_Edits_ReachTheNewSetInOneWrite(t *testing.T) {
@@ -50,7 +49,7 @@ func TestPropagate_Edits_ReachTheNewSetInOneWrite(t *testing.T) {
 func TestNewSetAnnotations_OfOneObject_StayThere(t *testing.T) {
 	d := rolling(1, 1, 0)
 	d.Annotations = map[string]string{
-		"cause": "x", "machinist.dev/delete-first": "m", machineset.ReleasedAnnotation: "s", deployment.NamedAnnotation: "7",
+		"cause": "x", "machinist.dev/delete-first": "m", "machinist.dev/released-by": "s", deployment.NamedAnnotation: "7",
 		namesKey: "m", v1alpha1.UnfreezeAnnotation: "", v1alpha1.PreferNoScheduleKey: "True", scaledKey: "t", v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: "1h",
 	}
 	got, changed := deployment.NewSetAnnotations(d, &v1alpha1.MachineSet{}, "1", true)

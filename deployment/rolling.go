@@ -8,8 +8,8 @@ import (
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/internal/facts"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // roll does the next step of a rolling update. It changes the new set, or if that does not change,
@@ -64,7 +64,7 @@ func (c *pass) reduceWith(n int64, rule cutRule) {
 // capacity.
 func lacksCapacity(m *v1alpha1.Machine) bool {
 	op := m.Status.LastOperation
-	return !machineset.Leaving(m) && !facts.TraitsOf(m.Status.CurrentStatus.Phase).Available && op.Type == v1alpha1.MachineOperationCreate &&
+	return !members.Leaving(m) && !facts.TraitsOf(m.Status.CurrentStatus.Phase).Available && op.Type == v1alpha1.MachineOperationCreate &&
 		op.State == v1alpha1.MachineStateFailed && op.ErrorCode == codes.ResourceExhausted.String()
 }
 

@@ -14,8 +14,8 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // denies is a gate that keeps the machines of these names.
@@ -210,7 +210,7 @@ func TestCut_ManyMachines_LimitedNames(t *testing.T) {
 		return target
 	}
 	require.Equal(t, int32(500), cut().To)
-	require.Len(t, cut().Victims, machineset.MaxVictims)
+	require.Len(t, cut().Victims, members.MaxVictims)
 	require.Contains(t, reasons(deployment.Decide(in, rollPolicy, rollNow)), machinist.Reason("BurstLimit"))
 
 	d.Spec.Strategy = recreating(1000).Spec.Strategy
@@ -219,7 +219,7 @@ func TestCut_ManyMachines_LimitedNames(t *testing.T) {
 	in.Machines = in.Machines[1:] // nor if one was not seen
 	require.Zero(t, cut().To)
 	for _, set := range writes[*v1alpha1.MachineSet](deployment.Decide(in, rollPolicy, rollNow)) {
-		require.Empty(t, machineset.Victims(set))
+		require.Empty(t, members.Victims(set))
 	}
 	_, err := deployment.Decide(in, rollPolicy, rollNow).Target("other")
 	require.ErrorContains(t, err, "no target for the set with UID ")

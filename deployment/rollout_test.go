@@ -18,8 +18,8 @@ import (
 	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // A rollout is a world whose machines of class c1 are up, at the moment at which another
@@ -70,7 +70,7 @@ func (r *rollout) wrote(c deploymenttest.Change) {
 	available := 0
 	for _, m := range r.Machines() {
 		settle := time.Duration(r.Deployment().Spec.MinReadySeconds) * time.Second
-		if !machineset.Leaving(m) && !beingUpdated(r.Node(m)) && machineset.AvailableFor(m, settle, r.Now()) {
+		if !members.Leaving(m) && !beingUpdated(r.Node(m)) && members.AvailableFor(m, settle, r.Now()) {
 			available++
 		}
 	}
@@ -434,7 +434,7 @@ func TestUpdateInPlace_ChangeInTheMiddle_Completes(t *testing.T) {
 			r.until(name, func() bool {
 				return r.phases(v1alpha1.MachineInPlaceUpdating) == c.updating && r.set("c2").Spec.Replicas >= c.moved
 			})
-			require.True(t, machineset.ScaleUpDisabled(r.set("c1")))
+			require.True(t, members.ScaleUpDisabled(r.set("c1")))
 			c.change(r)
 			r.complete()
 			r.scale(6) // also a set that could not grow

@@ -20,8 +20,8 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // rollNow is the time of every decision about a scene, and ago one before it.
@@ -306,7 +306,7 @@ func (s *scenario) set(i int, words []string) *v1alpha1.MachineSet {
 		case "scaled":
 			set.Annotations[scaledKey] = ago
 		case "names":
-			machineset.NameVictims(set, strings.Split(value, ","))
+			members.NameVictims(set, strings.Split(value, ","))
 		case "ready":
 			set.Spec.MinReadySeconds = s.number(value)
 		case "revision":
@@ -460,7 +460,7 @@ func noteUpdate(done map[string][]string, u machinist.Update) {
 	case *v1alpha1.MachineSet:
 		noteSet(done, u.Before.(*v1alpha1.MachineSet), next)
 	case *v1alpha1.Machine:
-		if was, is := machineset.Transferred(u.Before.(*v1alpha1.Machine)), machineset.Transferred(next); was != is {
+		if was, is := members.Transferred(u.Before.(*v1alpha1.Machine)), members.Transferred(next); was != is {
 			note(done, "moves", "acknowledges", was, is, next.Name)
 			return
 		}
@@ -471,13 +471,13 @@ func noteUpdate(done map[string][]string, u machinist.Update) {
 }
 
 func noteSet(done map[string][]string, before, next *v1alpha1.MachineSet) {
-	if names := machineset.Victims(next); !slices.Equal(names, machineset.Victims(before)) {
+	if names := members.Victims(next); !slices.Equal(names, members.Victims(before)) {
 		done["names"] = append(done["names"], fmt.Sprintf("%s%v", next.Name, names))
 	}
 	_, was := before.Annotations[v1alpha1.PreferNoScheduleKey]
 	_, is := next.Annotations[v1alpha1.PreferNoScheduleKey]
 	note(done, "discourages", "welcomes", was, is, next.Name)
-	note(done, "fixes", "frees", machineset.ScaleUpDisabled(before), machineset.ScaleUpDisabled(next), next.Name)
+	note(done, "fixes", "frees", members.ScaleUpDisabled(before), members.ScaleUpDisabled(next), next.Name)
 }
 
 func noteNode(done map[string][]string, before, next *corev1.Node) {

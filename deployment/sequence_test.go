@@ -22,7 +22,6 @@ import (
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -166,16 +165,18 @@ func setWords(s deploymenttest.SetDecision) []string {
 	var out grouped
 	for _, a := range s.Decision.Actions {
 		switch a := a.(type) {
-		case machineset.Create:
+		case machinist.Create:
 			out.add(fmt.Sprintf("%s creates %d", s.Name, a.Count), "")
-		case machineset.Delete:
-			why := a.By
-			if a.Reason != machineset.ReasonTooMany && a.Reason != machineset.ReasonMarked {
+		case machinist.Delete:
+			why := strings.TrimPrefix(a.Message, "chosen by ")
+			if a.Reason != "TooManyMachines" && a.Reason != "MarkedForDeletion" {
 				why = string(a.Reason)
 			}
-			out.add(s.Name+" deletes by "+why, a.Name)
-		case machineset.Sync:
-			out.add(s.Name+" syncs", a.Name)
+			out.add(s.Name+" deletes by "+why, a.Object.GetName())
+		case machinist.Update:
+			if m, ok := a.Object.(*v1alpha1.Machine); ok {
+				out.add(s.Name+" syncs", m.Name)
+			}
 		}
 	}
 	return out.lines()

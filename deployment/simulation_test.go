@@ -16,6 +16,7 @@ import (
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
 	"github.com/machinist-dev/machinist/internal/facts"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -245,8 +246,8 @@ func unfinished(w *deploymenttest.World) string {
 		if s == newSet {
 			want = d.Spec.Replicas
 		}
-		c := machineset.Count(s, w.MachinesOf(s), nil, w.Now())
-		if s.Spec.Replicas != want || c.Machines != int(want) || c.Available != int(want) || s == newSet && machineset.ScaleUpDisabled(s) {
+		c := members.Count(s, w.MachinesOf(s), nil, w.Now())
+		if s.Spec.Replicas != want || c.Machines != int(want) || c.Available != int(want) || s == newSet && members.ScaleUpDisabled(s) {
 			return fmt.Sprintf("%s has size %d, labels %v and %+v", s.Name, s.Spec.Replicas, s.Labels, c)
 		}
 		for _, m := range w.MachinesOf(s) {
@@ -255,7 +256,7 @@ func unfinished(w *deploymenttest.World) string {
 				return fmt.Sprintf("%s of set %s has class %v, and the set has %v", m.Name, s.Name, m.Spec.Class, s.Spec.Template.Spec.Class)
 			}
 			marked := n != nil && (n.Labels[candKey]+n.Labels[selKey]+n.Labels[resultKey] != "" || len(n.Spec.Taints) > 0 || len(n.Annotations) > 1 || n.Spec.Unschedulable)
-			if marked || machineset.Transferred(m) {
+			if marked || members.Transferred(m) {
 				return fmt.Sprintf("marks are left on %s: %v, %v", m.Name, m.Labels, n)
 			}
 		}

@@ -9,8 +9,8 @@ import (
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // resize plans a size, and reports whether the set changes.
@@ -74,7 +74,7 @@ func (c *pass) grow(a *account, size int64) bool {
 	l := c.ledger
 	room, total := l.mayGrow(), l.total()
 	switch silent := l.unreported(); {
-	case machineset.Frozen(a.set):
+	case members.Frozen(a.set):
 		c.hold("machineset/"+a.set.Name, ReasonFrozen, fmt.Sprintf("label freeze=True: the set stays at %d replicas", a.spec))
 	case silent != nil:
 		c.hold("machineset/"+silent.set.Name, reasonSetNotReported, fmt.Sprintf("%s; set %s does not grow until then", notReported(silent.set), a.set.Name))
@@ -83,7 +83,7 @@ func (c *pass) grow(a *account, size int64) bool {
 	case room == 0:
 		c.hold("machineset/"+a.set.Name, reasonSurgeUsedUp, fmt.Sprintf("%s >= %s", machines(total), l.limit()))
 	default:
-		if machineset.ScaleUpDisabled(a.next) {
+		if members.ScaleUpDisabled(a.next) {
 			delete(a.next.Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
 			a.changes = append(a.changes, "it may create machines again")
 		}

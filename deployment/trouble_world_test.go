@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // A failure is something that goes wrong in a random world, or that a user does
@@ -105,7 +105,7 @@ func (l *laws) betterFirst(s *v1alpha1.MachineSet, was *v1alpha1.Machine) {
 		return
 	}
 	for _, m := range l.r.w.MachinesOf(s) {
-		if m.UID != was.UID && !machineset.Leaving(m) && !l.available(s, m) {
+		if m.UID != was.UID && !members.Leaving(m) && !l.available(s, m) {
 			l.r.happened[betterWentFirst]++
 			return
 		}

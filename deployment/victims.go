@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -48,14 +49,14 @@ var (
 // compared just before the health, so that a machine of lower priority goes before an unavailable
 // one, as from a set alone. An order without health is asked before the cost.
 func (c *pass) choice(a *account) machineset.Order {
-	named := machineset.Criterion{Name: machineset.ByDemand, Rank: func(m *v1alpha1.Machine) int64 {
+	named := members.Criterion{Name: members.ByDemand, Rank: func(m *v1alpha1.Machine) int64 {
 		if c.ledger.named[m.UID] {
 			return 0
 		}
 		return 1
 	}}
-	cost := machineset.Criterion{Name: "Availability", Rank: func(m *v1alpha1.Machine) int64 { return c.cost(a, m) }}
-	at := slices.IndexFunc(c.order, func(o machineset.Criterion) bool { return o.Name == machineset.ByHealth })
+	cost := members.Criterion{Name: "Availability", Rank: func(m *v1alpha1.Machine) int64 { return c.cost(a, m) }}
+	at := slices.IndexFunc(c.order, func(o members.Criterion) bool { return o.Name == members.ByHealth })
 	if at < 0 {
 		at = len(c.order)
 	}
@@ -75,8 +76,8 @@ func (c *pass) cost(a *account, m *v1alpha1.Machine) int64 {
 
 // preserved reports whether a machine is preserved, or will be.
 func preserved(in Observation, m *v1alpha1.Machine, now time.Time) bool {
-	if machineset.Preserved(m, now) || !machineset.Failed(m) {
-		return machineset.Preserved(m, now)
+	if members.Preserved(m, now) || !members.Failed(m) {
+		return members.Preserved(m, now)
 	}
 	node, looked := in.nodeOf(m)
 	_, reason := machineset.ReplaceFailed(m, machine.NodeView{Looked: looked, Node: node, NoTarget: in.NoCluster}, time.Time{}, now)
@@ -153,7 +154,7 @@ func (c *pass) takeMissing(a *account, want int64, rule cutRule) int64 {
 func (c *pass) takeSeen(a *account, want, size int64, rule cutRule) int64 {
 	chosen := c.choose(a, a.stay, want, c.ledger.mayLose(), rule, false)
 	if int64(len(chosen)) < size {
-		names := max(0, machineset.MaxVictims-len(a.outgoing)-len(a.chosen))
+		names := max(0, members.MaxVictims-len(a.outgoing)-len(a.chosen))
 		if len(chosen) > names {
 			c.hold("machineset/"+a.set.Name, reasonBurst, "no more machines can be named for deletion in one decision")
 			chosen = chosen[:names]
@@ -171,27 +172,27 @@ func (c *pass) name(a *account, to int64) int {
 	switch {
 	case to == 0:
 		a.victims = slices.Concat(a.outgoing, a.chosen, c.choice(a).First(a.stay, len(a.stay)))
-		machineset.NameVictims(a.next, nil)
+		members.NameVictims(a.next, nil)
 		return 0
 	case to > int64(a.set.Spec.Replicas):
-		a.victims, _ = outgoing(a.set, machineset.Eligible(a.machines, nil), to, a.unseen, c.order, c.now)
+		a.victims, _ = outgoing(a.set, members.Eligible(a.machines, nil), to, a.unseen, c.order, c.now)
 	default:
 		a.victims = append(slices.Clip(a.outgoing), a.chosen...)
 	}
 	names := make([]string, 0, len(a.victims))
 	for i, v := range a.victims {
-		if i >= len(a.outgoing) || v.By != machineset.ByDemand || c.ledger.named[v.Machine.UID] { // the set deletes the others by itself
+		if i >= len(a.outgoing) || v.By != members.ByDemand || c.ledger.named[v.Machine.UID] { // the set deletes the others by itself
 			names = append(names, v.Machine.Name)
 		}
 	}
-	return max(0, len(names)-machineset.NameVictims(a.next, a.withLeaving(names)))
+	return max(0, len(names)-members.NameVictims(a.next, a.withLeaving(names)))
 }
 
 // withLeaving adds the terminating machines to the names. A set that has not observed their
 // deletion would delete others.
 func (a *account) withLeaving(names []string) []string {
 	for _, m := range a.machines {
-		if machineset.Leaving(m) {
+		if members.Leaving(m) {
 			names = append(names, m.Name)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // waiting holds the unavailable machines of the new set. Without such machines it holds the sets
@@ -49,7 +49,7 @@ const maxNewMachines = 5
 func (c *pass) newMachines(a *account) {
 	var list []*v1alpha1.Machine
 	for _, m := range a.machines {
-		if !machineset.Leaving(m) && !a.isAvailable(m) && !lacksCapacity(m) { // withoutCapacity holds the others
+		if !members.Leaving(m) && !a.isAvailable(m) && !lacksCapacity(m) { // withoutCapacity holds the others
 			list = append(list, m)
 		}
 	}
@@ -59,7 +59,7 @@ func (c *pass) newMachines(a *account) {
 			c.hold("machineset/"+a.set.Name, ReasonNewUnavailable, plural(int64(len(list)-i), "%d more machine is not available", "%d more machines are not available"))
 			return
 		}
-		_, at := machineset.NextAvailable([]*v1alpha1.Machine{m}, a.minReady, c.now) // zero if not known
+		_, at := members.NextAvailable([]*v1alpha1.Machine{m}, a.minReady, c.now) // zero if not known
 		c.holdUntil(at, "machine/"+m.Name, ReasonNewUnavailable, condition(m))
 	}
 }
@@ -70,7 +70,7 @@ func trouble(m *v1alpha1.Machine) int {
 	switch {
 	case m.Status.LastOperation.State == v1alpha1.MachineStateFailed:
 		return 2
-	case machineset.Failed(m):
+	case members.Failed(m):
 		return 1
 	default:
 		return 0

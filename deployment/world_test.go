@@ -313,7 +313,7 @@ func (r *randomWorld) endFailures() {
 		}
 	}
 	for _, m := range r.w.Machines() { // and so are machines
-		if metav1.GetControllerOfNoCopy(m) == nil && m.Annotations[machineset.ReleasedAnnotation] != "" {
+		if metav1.GetControllerOfNoCopy(m) == nil && m.Annotations["machinist.dev/released-by"] != "" {
 			r.must(r.w.DeleteMachine(m.Name))
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/facts"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -445,7 +446,7 @@ func agree(t *testing.T, in machine.Observation, name string) {
 	}
 	r := newWorld(in)
 	r.mustRest(t)
-	kept := func() bool { return machineset.Preserved(r.in.Machine, r.now) } // what has expired keeps no machine
+	kept := func() bool { return members.Preserved(r.in.Machine, r.now) } // what has expired keeps no machine
 	goes, why := set(in)
 	require.False(t, goes && kept(), "the set lets it go (%s), the machine keeps it: %s", why, name)
 	if _, known := preserveValue(r.in.Machine, r.in.Node); known && goes {

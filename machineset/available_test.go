@@ -10,8 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 func readySince(at time.Time) []corev1.NodeCondition {
@@ -25,26 +25,26 @@ func TestAvailableSince_Conditions_NodeReadyElsePhase(t *testing.T) {
 	phase, ready := now.Add(-time.Minute), now.Add(-time.Hour)
 	m := newMachine("m", v1alpha1.MachineRunning)
 	m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(phase)
-	since, ok := machineset.AvailableSince(m)
+	since, ok := members.AvailableSince(m)
 	require.True(t, ok)
 	require.Equal(t, phase, since)
 	m.Status.Conditions = readySince(ready)
-	since, _ = machineset.AvailableSince(m)
+	since, _ = members.AvailableSince(m)
 	require.Equal(t, ready, since)
 	m.Status.Conditions[1].Status = corev1.ConditionFalse
-	since, _ = machineset.AvailableSince(m)
+	since, _ = members.AvailableSince(m)
 	require.Equal(t, phase, since)
 	m.Status.Conditions = readySince(time.Time{})
-	since, _ = machineset.AvailableSince(m)
+	since, _ = members.AvailableSince(m)
 	require.Equal(t, phase, since)
 
 	m.Status.CurrentStatus.Phase = v1alpha1.MachineUnknown
-	_, ok = machineset.AvailableSince(m)
+	_, ok = members.AvailableSince(m)
 	require.False(t, ok)
-	_, ok = machineset.AvailableSince(nil)
+	_, ok = members.AvailableSince(nil)
 	require.False(t, ok)
-	require.False(t, machineset.AvailableFor(m, -time.Hour, now))
-	require.True(t, machineset.AvailableFor(newMachine("m", v1alpha1.MachineRunning), time.Hour, now), "no time is recorded")
+	require.False(t, members.AvailableFor(m, -time.Hour, now))
+	require.True(t, members.AvailableFor(newMachine("m", v1alpha1.MachineRunning), time.Hour, now), "no time is recorded")
 }
 
 func TestNextAvailable_SeveralSettling_LongestWait(t *testing.T) {
@@ -59,10 +59,10 @@ func TestNextAvailable_SeveralSettling_LongestWait(t *testing.T) {
 		nil, leaving, since("b", time.Minute), since("e", 30*time.Second), since("d", 30*time.Second), since("c", time.Second),
 		newMachine("f", v1alpha1.MachinePending),
 	}
-	m, at := machineset.NextAvailable(machines, time.Minute, now)
+	m, at := members.NextAvailable(machines, time.Minute, now)
 	require.Equal(t, "d", m.Name)
 	require.Equal(t, now.Add(30*time.Second), at)
-	m, at = machineset.NextAvailable(machines, 0, now)
+	m, at = members.NextAvailable(machines, 0, now)
 	require.Nil(t, m)
 	require.Zero(t, at)
 }

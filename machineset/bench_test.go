@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -59,7 +60,7 @@ func BenchmarkOrder(b *testing.B) {
 	for _, n := range []int{500, 5_000, 50_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			machines := manyMachines(n)
-			o := machineset.DeletionOrder(now)
+			o := members.DeletionOrder(now)
 			require.Len(b, o.First(machines, n), n)
 			b.ReportAllocs()
 			for b.Loop() {
@@ -72,13 +73,13 @@ func BenchmarkOrder(b *testing.B) {
 func BenchmarkChoose(b *testing.B) {
 	set, machines := newSet(0), manyMachines(50_000)
 	var names []string
-	for _, m := range machines[:machineset.MaxVictims] {
+	for _, m := range machines[:members.MaxVictims] {
 		names = append(names, m.Name)
 	}
-	machineset.NameVictims(set, names)
+	members.NameVictims(set, names)
 	b.ReportAllocs()
 	for b.Loop() {
-		machineset.Choose(set, machines, 49_000, machineset.DeletionOrder(now))
+		members.Choose(set, machines, 49_000, members.DeletionOrder(now))
 	}
 }
 
@@ -86,6 +87,6 @@ func BenchmarkCount(b *testing.B) {
 	set, machines := newSet(0), manyMachines(5_000)
 	b.ReportAllocs()
 	for b.Loop() {
-		machineset.Count(set, machines, machine.Expectations{}, now)
+		members.Count(set, machines, machine.Expectations{}, now)
 	}
 }

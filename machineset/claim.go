@@ -9,11 +9,19 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
+
+// releasedAnnotation has the UID of the owner that released an object because its selector did not
+// match. Another owner that adopts the object removes it. It bounds the machines that are created
+// if another client removes the labels of each new machine.
+const releasedAnnotation = "machinist.dev/released-by"
 
 // Owner is the object that claims others: a set claims machines, a deployment claims sets. An Owner
 // without a UID owns and adopts nothing.
@@ -82,18 +90,15 @@ type Claims[T metav1.Object] struct {
 	// Owned are the objects of the owner, in the order of the argument.
 	Owned []T
 	// Released are the objects that the owner released earlier, that no other owner controls, and
-	// that are not leaving: see [ReleasedAnnotation].
+	// that are not leaving: see [Claim].
 	Released []T
-	// Adopt are the objects to adopt. Before the first write, read the owner from the API server
-	// and call [Owner.MayAdopt].
-	Adopt []OwnersEdit
-	// Release are the objects to release. NotFound and Invalid errors of the write mean that the
-	// object is gone or was replaced, and can be ignored.
-	Release []OwnersEdit
+	// Adopt are the updates of the objects to adopt. Before the first write, read the owner from the
+	// API server and call [Owner.MayAdopt].
+	Adopt []machinist.Update
+	// Release are the updates of the objects to release. The error NotFound of a write can be
+	// ignored.
+	Release []machinist.Update
 }
-
-// NeedsLiveOwner reports whether [Owner.MayAdopt] has to be called before Adopt is written.
-func (c Claims[T]) NeedsLiveOwner() bool { return len(c.Adopt) > 0 }
 
 // Settled reports whether nothing is adopted or released. Until then Owned is not complete: see
 // [Observation].Complete.
@@ -122,7 +127,10 @@ func ClaimSelector(set *v1alpha1.MachineSet) *metav1.LabelSelector {
 // A selector that is nil, empty or invalid matches nothing, so nothing is adopted. Nothing is
 // released either, and objects that refer to the owner stay owned. (MCM adopts every object in the
 // namespace.) Nil objects and objects without a UID are skipped.
-func Claim[T metav1.Object](o Owner, s *metav1.LabelSelector, objects []T) Claims[T] {
+func Claim[T interface {
+	metav1.Object
+	runtime.Object
+}](o Owner, s *metav1.LabelSelector, objects []T) Claims[T] {
 	selector, err := selectorOf(s)
 	usable := err == nil && !selector.Empty()
 	var c Claims[T]
@@ -136,10 +144,21 @@ func Claim[T metav1.Object](o Owner, s *metav1.LabelSelector, objects []T) Claim
 		case controller != nil && (selected || !usable):
 			c.Owned = append(c.Owned, object)
 		case controller != nil && !o.Deleting:
-			c.Release = append(c.Release, release(o, object))
+			next := object.DeepCopyObject().(T) //nolint:forcetypeassert // a copy has the same type
+			next.SetOwnerReferences(foreignOwners(o, next))
+			annotations := next.GetAnnotations()
+			if annotations == nil {
+				annotations = map[string]string{}
+			}
+			annotations[releasedAnnotation] = string(o.UID)
+			next.SetAnnotations(annotations)
+			c.Release = append(c.Release, machinist.Update{Before: object, Object: next, Unchanged: true, Changes: []string{"released by " + o.Name}})
 		case controller != nil: // it is no longer selected
 		case selected && !o.Deleting && object.GetDeletionTimestamp() == nil:
-			c.Adopt = append(c.Adopt, adoption(o, object))
+			next := object.DeepCopyObject().(T) //nolint:forcetypeassert // as above
+			next.SetOwnerReferences(append(foreignOwners(o, next), o.Reference()))
+			delete(next.GetAnnotations(), releasedAnnotation)
+			c.Adopt = append(c.Adopt, machinist.Update{Before: object, Object: next, Unchanged: true, Changes: []string{"adopted by " + o.Name}})
 		case wasReleased(o, object):
 			c.Released = append(c.Released, object)
 		}
@@ -147,35 +166,9 @@ func Claim[T metav1.Object](o Owner, s *metav1.LabelSelector, objects []T) Claim
 	return c
 }
 
-func adoption(o Owner, object metav1.Object) OwnersEdit {
-	edit := ownersEdit(object, append(foreignOwners(o, object), o.Reference()))
-	if _, found := object.GetAnnotations()[ReleasedAnnotation]; found {
-		edit.ReleasedBy = new("")
-	}
-	return edit
-}
-
-func release(o Owner, object metav1.Object) OwnersEdit {
-	edit := ownersEdit(object, foreignOwners(o, object))
-	edit.ReleasedBy = new(string(o.UID))
-	return edit
-}
-
+// foreignOwners returns the owner references of an object to others than this owner.
 func foreignOwners(o Owner, object metav1.Object) []metav1.OwnerReference {
-	refs := make([]metav1.OwnerReference, 0, len(object.GetOwnerReferences())+1)
-	for _, ref := range object.GetOwnerReferences() {
-		if ref.UID != o.UID {
-			refs = append(refs, *ref.DeepCopy())
-		}
-	}
-	return refs
-}
-
-func ownersEdit(object metav1.Object, refs []metav1.OwnerReference) OwnersEdit {
-	return OwnersEdit{
-		Name: object.GetName(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
-		OwnerReferences: refs,
-	}
+	return slices.DeleteFunc(object.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == o.UID })
 }
 
 // isNil reports whether an interface is nil or has a nil pointer.
@@ -191,7 +184,7 @@ func isNil(object metav1.Object) bool {
 // it since.
 func wasReleased(o Owner, object metav1.Object) bool {
 	return o.UID != "" && object.GetNamespace() == o.Namespace &&
-		object.GetAnnotations()[ReleasedAnnotation] == string(o.UID) &&
+		object.GetAnnotations()[releasedAnnotation] == string(o.UID) &&
 		object.GetDeletionTimestamp() == nil && metav1.GetControllerOfNoCopy(object) == nil
 }
 
@@ -200,10 +193,10 @@ func wasReleased(o Owner, object metav1.Object) bool {
 func releasedBy(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine) []*v1alpha1.Machine {
 	var released []*v1alpha1.Machine
 	for _, m := range machines {
-		if m != nil && !Leaving(m) && wasReleased(OwnerSet(set), m) {
+		if m != nil && !members.Leaving(m) && wasReleased(OwnerSet(set), m) {
 			released = append(released, m)
 		}
 	}
-	slices.SortFunc(released, compareNames)
+	slices.SortFunc(released, members.CompareNames)
 	return slices.CompactFunc(released, func(a, b *v1alpha1.Machine) bool { return a.UID == b.UID && a.Name == b.Name })
 }

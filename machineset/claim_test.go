@@ -3,13 +3,12 @@
 package machineset_test
 
 import (
-	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -37,25 +36,24 @@ func TestClaim_AdoptAndRelease_KeepForeignOwners(t *testing.T) {
 	claims := machineset.Claim(machineset.OwnerSet(set), set.Spec.Selector, []*v1alpha1.Machine{orphan, nil, drifted})
 	require.Empty(t, claims.Owned)
 	require.False(t, claims.Settled())
-	require.True(t, claims.NeedsLiveOwner())
 	require.Len(t, claims.Adopt, 1)
 	require.Len(t, claims.Release, 1)
 
-	require.Equal(t, []metav1.OwnerReference{foreign, self}, claims.Adopt[0].OwnerReferences)
-	patch, err := claims.Adopt[0].Patch()
-	require.NoError(t, err)
-	var decoded v1alpha1.Machine
-	require.NoError(t, json.Unmarshal(patch, &decoded))
-	require.Equal(t, types.UID("uid-orphan"), decoded.UID)
-	require.Equal(t, "7", decoded.ResourceVersion)
-	require.Equal(t, claims.Adopt[0].OwnerReferences, decoded.OwnerReferences)
-
-	require.Equal(t, []metav1.OwnerReference{foreign}, claims.Release[0].OwnerReferences)
-	drifted.OwnerReferences = drifted.OwnerReferences[:1]
+	adopt, release := claims.Adopt[0], claims.Release[0]
+	require.Equal(t, []metav1.OwnerReference{foreign, self}, machineOf(adopt).OwnerReferences)
+	require.Equal(t, []metav1.OwnerReference{foreign}, machineOf(release).OwnerReferences)
+	require.Equal(t, "uid-ms", machineOf(release).Annotations[releasedAnnotation])
+	require.Equal(t, []metav1.OwnerReference{self, foreign}, drifted.OwnerReferences, "the observed object stays")
+	require.NotContains(t, drifted.Annotations, releasedAnnotation)
+	for seen, u := range map[*v1alpha1.Machine]machinist.Update{orphan: adopt, drifted: release} {
+		require.True(t, u.Unchanged)
+		require.Same(t, seen, u.Before)
+		require.Equal(t, seen.ResourceVersion, machineOf(u).ResourceVersion)
+	}
+	drifted.OwnerReferences, drifted.Annotations = drifted.OwnerReferences[:1], nil
 	claims = machineset.Claim(machineset.OwnerSet(set), set.Spec.Selector, []*v1alpha1.Machine{drifted})
-	patch, err = claims.Release[0].Patch()
-	require.NoError(t, err)
-	require.JSONEq(t, `{"metadata":{"uid":"uid-drifted","ownerReferences":[],"annotations":{"machinist.dev/released-by":"uid-ms"}}}`, string(patch))
+	require.Empty(t, machineOf(claims.Release[0]).OwnerReferences)
+	require.Equal(t, map[string]string{releasedAnnotation: "uid-ms"}, machineOf(claims.Release[0]).Annotations)
 }
 
 func TestClaim_EmptySelector_NoAdoptionNoRelease(t *testing.T) {
@@ -106,8 +104,9 @@ func TestClaim_Deployment_OwnsSets(t *testing.T) {
 	orphan.Labels = map[string]string{"app": "w"}
 	claims := machineset.Claim(machineset.OwnerDeployment(d), orphan.Spec.Selector, []*v1alpha1.MachineSet{orphan, nil})
 	require.Len(t, claims.Adopt, 1)
-	require.Equal(t, "MachineDeployment", claims.Adopt[0].OwnerReferences[0].Kind)
-	require.Equal(t, "machine.sapcloud.io/v1alpha1", claims.Adopt[0].OwnerReferences[0].APIVersion)
+	owner := claims.Adopt[0].Object.(*v1alpha1.MachineSet).OwnerReferences[0]
+	require.Equal(t, "MachineDeployment", owner.Kind)
+	require.Equal(t, "machine.sapcloud.io/v1alpha1", owner.APIVersion)
 	require.Equal(t, machineset.Owner{}, machineset.OwnerDeployment(nil))
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -19,64 +20,64 @@ import (
 func TestCount_EachMachine_Table(t *testing.T) {
 	for name, c := range map[string]struct {
 		bend func(m *v1alpha1.Machine)
-		want machineset.Counts
+		want members.Counts
 	}{
 		"running": {
 			func(*v1alpha1.Machine) {},
-			machineset.Counts{Present: 1, Eligible: 1, Ready: 1, Available: 1},
+			members.Counts{Present: 1, Eligible: 1, Ready: 1, Available: 1},
 		},
 		"without a cluster to join": {
 			func(m *v1alpha1.Machine) { m.Status.CurrentStatus.Phase = v1alpha1.MachineAvailable },
-			machineset.Counts{Present: 1, Eligible: 1, Available: 1},
+			members.Counts{Present: 1, Eligible: 1, Available: 1},
 		},
 		"running for too short a time": {
 			func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now) },
-			machineset.Counts{Present: 1, Eligible: 1, Ready: 1, Settling: 1},
+			members.Counts{Present: 1, Eligible: 1, Ready: 1, Settling: 1},
 		},
 		"about to leave": {
 			func(m *v1alpha1.Machine) { m.UID = "uid-going" },
-			machineset.Counts{Present: 1, Going: 1},
+			members.Counts{Present: 1, Going: 1},
 		},
 		"about to leave, failed and preserved": {
 			func(m *v1alpha1.Machine) {
 				m.UID, m.Status.CurrentStatus.Phase = "uid-going", v1alpha1.MachineFailed
 				preserved(m).Annotations[v1alpha1.PreserveMachineAnnotationKey] = "auto-preserved"
 			},
-			machineset.Counts{Present: 1, Going: 1, Failed: 1, PreservedFailed: 1, AutoPreserved: 1},
+			members.Counts{Present: 1, Going: 1, Failed: 1, PreservedFailed: 1, AutoPreserved: 1},
 		},
 		"leaving by its timestamp": {
 			func(m *v1alpha1.Machine) { m.DeletionTimestamp = deletedNow() },
-			machineset.Counts{Leaving: 1, ShortLived: 1},
+			members.Counts{Leaving: 1, ShortLived: 1},
 		},
 		"leaving after a life that was long enough": {
 			func(m *v1alpha1.Machine) {
 				m.DeletionTimestamp = deletedNow()
 				m.CreationTimestamp = metav1.NewTime(m.DeletionTimestamp.Add(-shortLife))
 			},
-			machineset.Counts{Leaving: 1},
+			members.Counts{Leaving: 1},
 		},
 		"leaving, and preserved by the set": {
 			func(m *v1alpha1.Machine) {
 				m.Status.CurrentStatus.Phase = v1alpha1.MachineTerminating
 				m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = "auto-preserved"
 			},
-			machineset.Counts{Leaving: 1, AutoPreservedLeaving: 1},
+			members.Counts{Leaving: 1, AutoPreservedLeaving: 1},
 		},
 		"moving from another set": {
 			func(m *v1alpha1.Machine) { m.Labels[v1alpha1.LabelKeyNodeUpdateResult] = "successful" },
-			machineset.Counts{Present: 1, Moving: 1, Ready: 1, Available: 1},
+			members.Counts{Present: 1, Moving: 1, Ready: 1, Available: 1},
 		},
 		"being updated in place": {
 			func(m *v1alpha1.Machine) { m.Status.CurrentStatus.Phase = v1alpha1.MachineInPlaceUpdating },
-			machineset.Counts{Present: 1, Eligible: 1, Updating: 1},
+			members.Counts{Present: 1, Eligible: 1, Updating: 1},
 		},
 		"failed, and preserved": {
 			func(m *v1alpha1.Machine) { preserved(m).Status.CurrentStatus.Phase = v1alpha1.MachineFailed },
-			machineset.Counts{Present: 1, Eligible: 1, Failed: 1, PreservedFailed: 1},
+			members.Counts{Present: 1, Eligible: 1, Failed: 1, PreservedFailed: 1},
 		},
 		"running, and without a UID": {
 			func(m *v1alpha1.Machine) { m.UID = "" },
-			machineset.Counts{Present: 1, Ready: 1, Available: 1},
+			members.Counts{Present: 1, Ready: 1, Available: 1},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,10 +86,10 @@ func TestCount_EachMachine_Table(t *testing.T) {
 			c.bend(m)
 			f := machine.Expectations{}.Creating(machine.KindMachine, "x", now).Deleting(machine.KindMachine, "going", "uid-going", now)
 			c.want.Desired, c.want.InFlight, c.want.Machines = 3, 1, 1
-			require.Empty(t, cmp.Diff(c.want, machineset.Count(set, []*v1alpha1.Machine{nil, m}, f, now)))
+			require.Empty(t, cmp.Diff(c.want, members.Count(set, []*v1alpha1.Machine{nil, m}, f, now)))
 		})
 	}
-	require.Equal(t, machineset.Counts{}, machineset.Count(nil, nil, nil, now))
+	require.Equal(t, members.Counts{}, members.Count(nil, nil, nil, now))
 }
 
 func TestCount_Random_AddsUpAndAgreesWithDecideAndStatus(t *testing.T) {
@@ -101,10 +102,10 @@ func TestCount_Random_AddsUpAndAgreesWithDecideAndStatus(t *testing.T) {
 			}
 		}
 		in.Expectations = in.Expectations.Observe(named(in.Machines), in.Complete)
-		c := machineset.Count(in.Set, mine, in.Expectations, now)
+		c := members.Count(in.Set, mine, in.Expectations, now)
 		require.Equal(t, c.Machines, c.Present+c.Leaving)
 		require.GreaterOrEqual(t, c.Present, c.Going+c.Moving+c.Eligible)
-		require.Len(t, machineset.Eligible(mine, in.Expectations), c.Eligible)
+		require.Len(t, members.Eligible(mine, in.Expectations), c.Eligible)
 		require.GreaterOrEqual(t, c.Available+c.Settling, c.Ready)
 		require.GreaterOrEqual(t, c.Failed, c.PreservedFailed)
 
@@ -128,8 +129,8 @@ func TestCount_Random_AddsUpAndAgreesWithDecideAndStatus(t *testing.T) {
 		}
 		if len(deletes(d)) > 0 && in.Set.DeletionTimestamp == nil {
 			demanded := 0
-			for _, m := range machineset.Eligible(mine, in.Expectations) {
-				if machineset.NamedByAutoscaler(in.Set, m) {
+			for _, m := range members.Eligible(mine, in.Expectations) {
+				if members.NamedByAutoscaler(in.Set, m) {
 					demanded++
 				}
 			}
@@ -143,7 +144,7 @@ func TestCount_Random_AddsUpAndAgreesWithDecideAndStatus(t *testing.T) {
 func TestPreserved_AllFunctions_Agree(t *testing.T) {
 	kept, good := preserved(newMachine("kept", v1alpha1.MachineFailed)), newMachine("good", v1alpha1.MachineRunning)
 	in := observed(2, kept, good)
-	c := machineset.Count(in.Set, in.Machines, in.Expectations, now)
+	c := members.Count(in.Set, in.Machines, in.Expectations, now)
 	require.Equal(t, 2, c.Present, "it counts as a replica: none is created in its place")
 	require.Equal(t, 1, c.Available)
 	require.Equal(t, 1, c.PreservedFailed)
@@ -157,7 +158,7 @@ func TestPreserved_AllFunctions_Agree(t *testing.T) {
 
 	in.Set.Spec.Replicas = 1
 	require.Equal(t, []string{"good"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "it goes last")
-	machineset.NameVictims(in.Set, []string{"kept"})
+	members.NameVictims(in.Set, []string{"kept"})
 	require.Equal(t, []string{"kept"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "unless it is named")
 	in.Set.Annotations, in.Set.Spec.Replicas = nil, 0
 	require.Equal(t, []string{"good", "kept"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "or nothing is to stay")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -16,7 +17,7 @@ import (
 const replaced = 3
 
 // creations returns how many machines are created, and holds for the missing ones that are not.
-func creations(in Observation, machines []*v1alpha1.Machine, c Counts, now time.Time) (int, []machinist.Hold) {
+func creations(in Observation, machines []*v1alpha1.Machine, c members.Counts, now time.Time) (int, []machinist.Hold) {
 	set, missing := in.Set, c.Missing()
 	stop := machinist.Hold{Subject: subjectOf(set)}
 	switch {
@@ -24,11 +25,11 @@ func creations(in Observation, machines []*v1alpha1.Machine, c Counts, now time.
 		return 0, nil
 	case in.Freeze.Frozen:
 		return 0, []machinist.Hold{in.Freeze.Hold(now)}
-	case Frozen(set):
-		stop.Reason, stop.Message = ReasonFrozen, fmt.Sprintf("missing machines: %d; the label %s forbids to create them", missing, v1alpha1.FreezeLabelKey)
+	case members.Frozen(set):
+		stop.Reason, stop.Message = reasonFrozen, fmt.Sprintf("missing machines: %d; the label %s forbids to create them", missing, v1alpha1.FreezeLabelKey)
 		return 0, []machinist.Hold{stop}
-	case ScaleUpDisabled(set):
-		stop.Reason, stop.Message = ReasonScaleUpDisabled, fmt.Sprintf("missing machines: %d; the label %s forbids to create them", missing, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
+	case members.ScaleUpDisabled(set):
+		stop.Reason, stop.Message = reasonScaleUpDisabled, fmt.Sprintf("missing machines: %d; the label %s forbids to create them", missing, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
 		return 0, []machinist.Hold{stop}
 	}
 	allowed, holds := replaceable(set, in.Released, missing)
@@ -45,7 +46,7 @@ func replaceable(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, missing
 		return allowed, nil
 	}
 	return allowed, []machinist.Hold{{
-		Subject: machineSubject(released[0].Name), Reason: ReasonLimited,
+		Subject: machineSubject(released[0].Name), Reason: reasonLimited,
 		Message: fmt.Sprintf("%d of %d missing machines are not created: %d released machines still exist, of which at most %d are replaced",
 			missing-allowed, missing, len(released), replaced),
 	}}
@@ -56,9 +57,9 @@ func replaceable(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, missing
 // accumulate. Their number is at most that of the desired machines, or replaced if that is larger.
 // Machines that were deleted before their Nodes joined count for shortLife after their deletion.
 // MCM has no such bound.
-func worthwhile(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, gone NeverJoined, c Counts, missing int) (int, []machinist.Hold) {
+func worthwhile(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, gone NeverJoined, c members.Counts, missing int) (int, []machinist.Hold) {
 	for _, m := range machines { // these are counted in Counts
-		if !Leaving(m) || shortLived(m) {
+		if !members.Leaving(m) || members.ShortLived(m) {
 			delete(gone, m.UID)
 		}
 	}
@@ -67,16 +68,16 @@ func worthwhile(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, gone Nev
 	if allowed == missing {
 		return allowed, nil
 	}
-	h := machinist.Hold{Subject: subjectOf(set), Reason: ReasonLimited, Message: fmt.Sprintf("%d of %d missing machines are not created", missing-allowed, missing)}
-	if at := slices.IndexFunc(machines, shortLived); at >= 0 {
+	h := machinist.Hold{Subject: subjectOf(set), Reason: reasonLimited, Message: fmt.Sprintf("%d of %d missing machines are not created", missing-allowed, missing)}
+	if at := slices.IndexFunc(machines, members.ShortLived); at >= 0 {
 		h.Subject = machineSubject(machines[at].Name)
-		h.Message += fmt.Sprintf(": %d machines that were deleted within %s of their creation still exist", c.ShortLived, shortLife)
+		h.Message += fmt.Sprintf(": %d machines that were deleted within %s of their creation still exist", c.ShortLived, members.ShortLife)
 	}
 	for _, at := range gone {
-		h.Until = machinist.Earliest(h.Until, at.Add(shortLife))
+		h.Until = machinist.Earliest(h.Until, at.Add(members.ShortLife))
 	}
 	if len(gone) > 0 {
-		h.Message += fmt.Sprintf(": %d machines that never joined were deleted within the last %s", len(gone), shortLife)
+		h.Message += fmt.Sprintf(": %d machines that never joined were deleted within the last %s", len(gone), members.ShortLife)
 	}
 	return allowed, []machinist.Hold{h}
 }

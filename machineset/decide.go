@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -25,21 +27,20 @@ import (
 //   - A set that is frozen, or whose scale-up is disabled, creates none and continues with the next
 //     rule. While the API servers do not answer ([Observation.Freeze]), no machine is created and
 //     no Failed machine is replaced.
-//   - Otherwise surplus machines are deleted, as [Choose] says: all that an autoscaler named
-//     ([NamedByAutoscaler]), then those that the set names ([NameVictims]), then others by
-//     [Policy.Order]. Failed machines are deleted if [ReplaceFailed] says so. A machine whose
-//     deletion was requested is not chosen again, and counts as present for creations until the
-//     deletion is observed.
-//   - Before anything is created or deleted for the first time in the life of a process, a [List] is
-//     requested: see [Observation].Proven.
+//   - Otherwise surplus machines are deleted: all that an autoscaler named, then those that the
+//     annotation machinist.dev/delete-first names, then others by [Policy.Order]. Failed machines
+//     are deleted if [ReplaceFailed] says so. A machine whose deletion was requested is not chosen
+//     again, and counts as present for creations until the deletion is observed.
+//   - Before anything is created or deleted for the first time in the life of a process, a live list
+//     is requested: see [Observation].Proven.
 //   - A set that is being deleted deletes all its machines. Its finalizer is removed when there is
 //     no machine and no creation in flight.
 //
-// Machines that move to another set after an update in place ([Transferred]) count as present and
-// are not chosen, except if their set is being deleted.
+// Machines that move to another set after an update in place count as present and are not chosen,
+// except if their set is being deleted.
 //
-// The result does not depend on the order of the machines, and shares no memory with the
-// observation.
+// The result does not depend on the order of the machines. It shares no memory with the observation,
+// except the objects that its actions name as observed.
 func Decide(in Observation, p Policy, now time.Time) Decision {
 	d := &draft{now: now}
 	if in.Set == nil {
@@ -71,16 +72,16 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 // keepSet decides about a set that is not being deleted.
 func (d *draft) keepSet(in Observation, machines []*v1alpha1.Machine, p Policy) {
 	if !slices.Contains(in.Set.Finalizers, v1alpha1.MCMFinalizerName) {
-		d.do(setFinalizer(in.Set))
+		d.do(addFinalizer(in.Set))
 	}
 	if d.incomplete(in) {
 		d.sync(in.Set, machines, nil)
 		d.look(in.Expectations, p.burst())
 		return
 	}
-	counts := Count(in.Set, machines, in.Expectations, d.now)
-	eligible, holds := deletable(machines, deleting(in.Expectations))
-	eligible = slices.DeleteFunc(eligible, Transferred)
+	counts := members.Count(in.Set, machines, in.Expectations, d.now)
+	eligible, holds := deletable(machines, members.Deleting(in.Expectations))
+	eligible = slices.DeleteFunc(eligible, members.Transferred)
 	victims := surplus(in.Set, eligible, p.order(d.now))
 	others := without(eligible, victims)
 	preserved := preserve(int(in.Set.Spec.AutoPreserveFailedMachineMax)-counts.AutoPreserved, machines, others, in.Nodes)
@@ -94,7 +95,7 @@ func (d *draft) keepSet(in Observation, machines []*v1alpha1.Machine, p Policy) 
 		if d.unproven(in) {
 			return
 		}
-		d.do(Create{Count: min(missing, p.burst())})
+		d.do(machinist.Create{Object: newMachine(in.Set), Count: min(missing, p.burst())})
 		d.bounded(in.Set, missing, p.burst(), "created")
 		return
 	}
@@ -113,7 +114,7 @@ func (d *draft) keepSet(in Observation, machines []*v1alpha1.Machine, p Policy) 
 // of a live list, and adds a hold for the first.
 func (d *draft) incomplete(in Observation) bool {
 	if !in.Complete {
-		d.hold(subjectOf(in.Set), ReasonIncomplete, "the list of machines may be incomplete", time.Time{})
+		d.hold(subjectOf(in.Set), reasonIncomplete, "the list of machines may be incomplete", time.Time{})
 	}
 	return !in.Complete || len(in.Expectations.Updates()) > 0
 }
@@ -124,8 +125,8 @@ func (d *draft) unproven(in Observation) bool {
 	if in.Proven || !slices.Contains(in.Set.Finalizers, v1alpha1.MCMFinalizerName) {
 		return false
 	}
-	d.do(List{Name: in.Set.Name})
-	d.hold(subjectOf(in.Set), ReasonIncomplete, "the list of machines may be older than the last write of an earlier process", d.now.Add(time.Second))
+	d.do(allMachines)
+	d.hold(subjectOf(in.Set), reasonIncomplete, "the list of machines may be older than the last write of an earlier process", d.now.Add(time.Second))
 	return true
 }
 
@@ -141,30 +142,30 @@ func (d *draft) deleteSet(in Observation, machines []*v1alpha1.Machine, p Policy
 		}
 		return
 	}
-	eligible, holds := deletable(machines, deleting(in.Expectations))
+	eligible, holds := deletable(machines, members.Deleting(in.Expectations))
 	d.Holds = append(d.Holds, holds...)
-	var victims []Delete
+	var victims []machinist.Delete
 	for _, v := range p.order(d.now).First(eligible, len(eligible)) {
-		victims = append(victims, Delete{Name: v.Machine.Name, UID: v.Machine.UID, Reason: ReasonSetDeleting})
+		victims = append(victims, deletion(v.Machine, reasonSetDeleting, ""))
 	}
 	if len(victims) > 0 && d.unproven(in) {
 		return
 	}
 	d.deleteAll(in.Set, victims, p.burst())
 	if len(machines) > 0 {
-		d.hold(machineSubject(machines[0].Name), ReasonSetDeleting, fmt.Sprintf("machines left: %d", len(machines)), time.Time{})
+		d.hold(machineSubject(machines[0].Name), reasonSetDeleting, fmt.Sprintf("machines left: %d", len(machines)), time.Time{})
 	}
 }
 
 // sync updates machines to the template and to the preservation, with one write per machine.
 func (d *draft) sync(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, preserve map[types.UID]string) {
 	for _, m := range machines {
-		a, changed := syncFromTemplate(set, m)
+		u := syncFromTemplate(set, m)
 		if value, found := preserve[m.UID]; found {
-			a.Preserve, changed = new(value), true
+			setPreserve(&u, m, value)
 		}
-		if changed {
-			d.do(a)
+		if len(u.Changes) > 0 {
+			d.do(u)
 		}
 	}
 }
@@ -178,7 +179,7 @@ func (d *draft) look(e machine.Expectations, burst int) {
 			d.wake(due)
 		} else if old < burst {
 			old++
-			d.do(Look{Name: x.Name, UID: x.UID})
+			d.do(machinist.Refresh{Kind: machine.KindMachine, Name: x.Name})
 		}
 	}
 	if len(pending) > 0 {
@@ -186,7 +187,7 @@ func (d *draft) look(e machine.Expectations, burst int) {
 		if len(updates) > 0 {
 			text += fmt.Sprintf(", updates %d", len(updates))
 		}
-		d.hold(machineSubject(pending[0].Name), ReasonNotSeen, text, d.pending)
+		d.hold(machineSubject(pending[0].Name), reasonNotSeen, text, d.pending)
 	}
 }
 
@@ -196,12 +197,12 @@ func (d *draft) settling(in Observation, machines []*v1alpha1.Machine, n int) {
 	if n == 0 {
 		return
 	}
-	if m, at := NextAvailable(present(machines, in.Expectations), settleTime(in.Set), d.now); m != nil {
-		d.hold(machineSubject(m.Name), ReasonSettling, fmt.Sprintf("available for less than minReadySeconds: %d", n), at)
+	if m, at := members.NextAvailable(members.Present(machines, in.Expectations), members.SettleTime(in.Set), d.now); m != nil {
+		d.hold(machineSubject(m.Name), reasonSettling, fmt.Sprintf("available for less than minReadySeconds: %d", n), at)
 	}
 }
 
-func (d *draft) deleteAll(set *v1alpha1.MachineSet, victims []Delete, burst int) {
+func (d *draft) deleteAll(set *v1alpha1.MachineSet, victims []machinist.Delete, burst int) {
 	for _, v := range victims[:min(len(victims), burst)] {
 		d.do(v)
 	}
@@ -210,6 +211,6 @@ func (d *draft) deleteAll(set *v1alpha1.MachineSet, victims []Delete, burst int)
 
 func (d *draft) bounded(set *v1alpha1.MachineSet, n, burst int, what string) {
 	if n > burst {
-		d.hold(subjectOf(set), ReasonLimited, fmt.Sprintf("%d of %d machines are %s in one pass", burst, n, what), time.Time{})
+		d.hold(subjectOf(set), reasonLimited, fmt.Sprintf("%d of %d machines are %s in one pass", burst, n, what), time.Time{})
 	}
 }

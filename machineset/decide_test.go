@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -47,7 +48,7 @@ func TestDecide_Set_Table(t *testing.T) {
 		}, nil, []string{"machine/b: NotSeen: not observed yet: creations 1, deletions 0"}},
 		{"a creation in flight for too long is looked up, and not repeated", 1, machineset.Policy{}, func(w *world) {
 			w.Expectations = w.Expectations.Creating(machine.KindMachine, "b", now.Add(-time.Hour))
-		}, []string{"look for machine b"}, []string{"machine/b: NotSeen: not observed yet: creations 1, deletions 0"}},
+		}, []string{"read machine b from the API server"}, []string{"machine/b: NotSeen: not observed yet: creations 1, deletions 0"}},
 		{"a machine that has only a deletion timestamp does not count, and no other is deleted", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", running).DeletionTimestamp = deletedNow()
 			w.add("b", running)
@@ -62,7 +63,7 @@ func TestDecide_Set_Table(t *testing.T) {
 			w.add("a", failed)
 			marked(w.add("b", running))
 			w.add("c", running)
-		}, []string{"delete machine b: MarkedForDeletion, chosen by NamedByAutoscaler", "delete machine a: MachineFailed"}, []string{"machineset/ms: Frozen: missing machines: 2; the label freeze forbids to create them"}},
+		}, []string{"delete machine b: MarkedForDeletion: chosen by NamedByAutoscaler", "delete machine a: MachineFailed"}, []string{"machineset/ms: Frozen: missing machines: 2; the label freeze forbids to create them"}},
 		{"a set whose scale-up is disabled creates none", 5, machineset.Policy{}, func(w *world) {
 			w.Set.Labels = disabled
 			w.add("a", failed)
@@ -77,13 +78,13 @@ func TestDecide_Set_Table(t *testing.T) {
 		{"a named machine is deleted even if the set is not too large", 2, machineset.Policy{}, func(w *world) {
 			marked(w.add("a", running))
 			w.add("b", running)
-		}, []string{"delete machine a: MarkedForDeletion, chosen by NamedByAutoscaler"}, nil},
+		}, []string{"delete machine a: MarkedForDeletion: chosen by NamedByAutoscaler"}, nil},
 		{"a named machine is deleted instead of another, even if it is preserved", 1, machineset.Policy{}, func(w *world) {
 			m := w.add("a", running)
 			marked(m)
 			m.Status.CurrentStatus.PreserveExpiryTime = expiry(new(60))
 			w.add("b", v1alpha1.MachinePending)
-		}, []string{"delete machine a: MarkedForDeletion, chosen by NamedByAutoscaler"}, nil},
+		}, []string{"delete machine a: MarkedForDeletion: chosen by NamedByAutoscaler"}, nil},
 		{"a mark after the last change of size is for a change to come", 2, machineset.Policy{}, func(w *world) {
 			m := w.add("a", running)
 			marked(m)
@@ -112,7 +113,7 @@ func TestDecide_Set_Table(t *testing.T) {
 			w.add("b", failed)
 			w.add("c", failed).CreationTimestamp = metav1.NewTime(now)
 			w.add("d", running)
-		}, []string{"update preservation of machine c", "delete machine b: MachineFailed"}, []string{
+		}, []string{"update machine c: preservation", "delete machine b: MachineFailed"}, []string{
 			"machine/a: PreservationPending: it is Failed and stays", "machine/c: PreservationPending: it is Failed and stays",
 		}},
 		{"a Failed machine whose Node forbids it, or is unknown, is not preserved", 2, machineset.Policy{}, func(w *world) {
@@ -127,20 +128,20 @@ func TestDecide_Set_Table(t *testing.T) {
 			m := w.add("b", running)
 			m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = "auto-preserved"
 			m.CreationTimestamp = metav1.NewTime(now)
-		}, []string{"update preservation of machine a"}, nil},
+		}, []string{"update machine a: preservation"}, nil},
 		{"a preserved machine that is leaving makes room for another", 1, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.AutoPreserveFailedMachineMax = 1
 			m := w.add("a", failed)
 			m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = "auto-preserved"
 			m.DeletionTimestamp = deletedNow()
 			w.add("b", failed)
-		}, []string{"update preservation of machine b"}, []string{"machine/b: PreservationPending: it is Failed and stays"}},
+		}, []string{"update machine b: preservation"}, []string{"machine/b: PreservationPending: it is Failed and stays"}},
 		{"a machine that goes anyway is not preserved first", 1, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.AutoPreserveFailedMachineMax = 1
 			w.add("a", failed).CreationTimestamp = metav1.NewTime(now)
 			marked(w.Machines[0])
 			w.add("b", failed)
-		}, []string{"update preservation of machine b", "delete machine a: MarkedForDeletion, chosen by NamedByAutoscaler"}, []string{"machine/b: PreservationPending: it is Failed and stays"}},
+		}, []string{"update machine b: preservation", "delete machine a: MarkedForDeletion: chosen by NamedByAutoscaler"}, []string{"machine/b: PreservationPending: it is Failed and stays"}},
 		{"a machine whose preservation is over is not preserved again", 1, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.AutoPreserveFailedMachineMax = 1
 			w.add("a", failed).Status.CurrentStatus.PreserveExpiryTime = expiry(new(-60))
@@ -151,7 +152,7 @@ func TestDecide_Set_Table(t *testing.T) {
 		}, []string{"create 1 machine"}, nil},
 		{"no more than the burst is looked for in a pass", 2, machineset.Policy{Burst: 1}, func(w *world) {
 			w.Expectations = w.Expectations.Creating(machine.KindMachine, "a", epoch).Creating(machine.KindMachine, "b", epoch)
-		}, []string{"look for machine a"}, []string{"machine/a: NotSeen: not observed yet: creations 2, deletions 0"}},
+		}, []string{"read machine a from the API server"}, []string{"machine/a: NotSeen: not observed yet: creations 2, deletions 0"}},
 		{"a machine that moves to another set counts and is not chosen", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", failed).Labels[v1alpha1.LabelKeyNodeUpdateResult] = "successful"
 		}, nil, nil},
@@ -165,21 +166,21 @@ func TestDecide_Set_Table(t *testing.T) {
 		{"an update freshly done outweighs an Unknown machine", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", v1alpha1.MachineInPlaceUpdateSuccessful)
 			w.add("b", v1alpha1.MachineUnknown)
-		}, []string{"delete machine b: TooManyMachines, chosen by Health"}, nil},
+		}, []string{"delete machine b: TooManyMachines: chosen by Health"}, nil},
 		{"a new machine outweighs a Failed machine", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", "")
 			w.add("b", v1alpha1.MachineFailed)
-		}, []string{"delete machine b: TooManyMachines, chosen by Health"}, nil},
+		}, []string{"delete machine b: TooManyMachines: chosen by Health"}, nil},
 		{"a named machine whose deletion is in flight is not replaced by another", 1, machineset.Policy{}, func(w *world) {
 			w.add("a", v1alpha1.MachinePending)
 			w.add("b", running)
-			machineset.NameVictims(w.Set, []string{"b"})
+			members.NameVictims(w.Set, []string{"b"})
 			w.Expectations = w.Expectations.Deleting(machine.KindMachine, "b", "uid-b", now)
 		}, nil, []string{"machine/b: NotSeen: not observed yet: creations 0, deletions 1"}},
 		{"the caller's order counts", 1, machineset.Policy{Order: machineset.Order{{Name: "Youngest", Rank: func(m *v1alpha1.Machine) int64 { return -m.CreationTimestamp.Unix() }}}}, func(w *world) {
 			w.add("a", v1alpha1.MachinePending)
 			w.add("b", running).CreationTimestamp = metav1.NewTime(now)
-		}, []string{"delete machine b: TooManyMachines, chosen by Youngest"}, nil},
+		}, []string{"delete machine b: TooManyMachines: chosen by Youngest"}, nil},
 		{"a machine that has not been Running for long is waited for", 1, machineset.Policy{}, func(w *world) {
 			w.Set.Spec.MinReadySeconds = 60
 			w.add("a", running).Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-time.Second))
@@ -194,12 +195,12 @@ func TestDecide_Set_Table(t *testing.T) {
 		}, nil, []string{`machineset/ms: Invalid: spec.template.spec.class.kind: Unsupported value: "AWSMachineClass": supported values: "MachineClass"`}},
 		{"the finalizer comes before the first machine", 1, machineset.Policy{}, func(w *world) {
 			w.Set.Finalizers = nil
-		}, []string{"add finalizer to set ms", "create 1 machine"}, nil},
+		}, []string{"update machineset ms: finalizer added", "create 1 machine"}, nil},
 		{"an incomplete view holds everything but what is harmless", 1, machineset.Policy{}, func(w *world) {
 			w.Complete = false
 			w.add("a", failed).Spec.Class.Kind = "Old"
 			w.add("b", running).Spec.Class.Kind = "Old"
-		}, []string{"update class of machine a", "update class of machine b"},
+		}, []string{"update machine a: class", "update machine b: class"},
 			[]string{"machineset/ms: IncompleteView: the list of machines may be incomplete"}},
 		{"a deleted set deletes its machines, no more than the burst", 5, machineset.Policy{Burst: 2}, func(w *world) {
 			w.Set.DeletionTimestamp = deletedNow()
@@ -216,7 +217,7 @@ func TestDecide_Set_Table(t *testing.T) {
 		}, []string{"delete machine a: MachineSetDeleting"}, []string{"machine/a: MachineSetDeleting: machines left: 1"}},
 		{"a deleted set goes when no machine is left", 5, machineset.Policy{}, func(w *world) {
 			w.Set.DeletionTimestamp = deletedNow()
-		}, []string{"remove finalizer from set ms"}, nil},
+		}, []string{"update machineset ms: finalizer removed"}, nil},
 		{"a deleted set waits for creations in flight", 5, machineset.Policy{}, func(w *world) {
 			w.Set.DeletionTimestamp = deletedNow()
 			w.Expectations = w.Expectations.Creating(machine.KindMachine, "a", now)
@@ -282,11 +283,11 @@ func TestDecide_NextCheck_IsTheEarliestHold(t *testing.T) {
 }
 
 func TestCounts_MissingAndSurplus_NotNegative(t *testing.T) {
-	require.Zero(t, machineset.Counts{Desired: -3, Present: 2, Eligible: -1}.Missing())
-	require.Zero(t, machineset.Counts{Desired: 5, Present: 2, InFlight: 4}.Missing())
-	require.Equal(t, 5, machineset.Counts{Desired: 5, Present: -2, InFlight: -4}.Missing())
-	require.Zero(t, machineset.Counts{Desired: 5, Eligible: 4}.Surplus())
-	require.Equal(t, 4, machineset.Counts{Desired: -5, Eligible: 4}.Surplus())
+	require.Zero(t, members.Counts{Desired: -3, Present: 2, Eligible: -1}.Missing())
+	require.Zero(t, members.Counts{Desired: 5, Present: 2, InFlight: 4}.Missing())
+	require.Equal(t, 5, members.Counts{Desired: 5, Present: -2, InFlight: -4}.Missing())
+	require.Zero(t, members.Counts{Desired: 5, Eligible: 4}.Surplus())
+	require.Equal(t, 4, members.Counts{Desired: -5, Eligible: 4}.Surplus())
 }
 
 func TestBatches_Sizes_Double(t *testing.T) {
@@ -296,15 +297,15 @@ func TestBatches_Sizes_Double(t *testing.T) {
 }
 
 func TestPredicates_Nil_False(t *testing.T) {
-	require.True(t, machineset.Leaving(nil))
-	for _, is := range []func(*v1alpha1.Machine) bool{machineset.Failed, machineset.Transferred} {
+	require.True(t, members.Leaving(nil))
+	for _, is := range []func(*v1alpha1.Machine) bool{members.Failed, members.Transferred} {
 		require.False(t, is(nil))
 	}
-	require.False(t, machineset.Preserved(nil, now))
-	require.False(t, machineset.Frozen(nil))
-	require.False(t, machineset.ScaleUpDisabled(nil))
-	require.False(t, machineset.NamedByAutoscaler(nil, newMachine("m", "Running")))
-	require.False(t, machineset.NamedByAutoscaler(newSet(1), nil))
+	require.False(t, members.Preserved(nil, now))
+	require.False(t, members.Frozen(nil))
+	require.False(t, members.ScaleUpDisabled(nil))
+	require.False(t, members.NamedByAutoscaler(nil, newMachine("m", "Running")))
+	require.False(t, members.NamedByAutoscaler(newSet(1), nil))
 	replace, reason := machineset.ReplaceFailed(nil, machine.NodeView{}, now, now)
 	require.False(t, replace)
 	require.Empty(t, reason)

@@ -13,16 +13,27 @@ import (
 
 // Decision is what to do for one set, what it waits for, and when to decide again.
 type Decision struct {
-	// Actions are in the order in which to carry them out: finalizer, Syncs, Looks, then Deletes,
-	// one Create, or a List. If the finalizer cannot be written, skip the others. Otherwise they do not depend
-	// on each other.
-	Actions []Action
+	// Actions are the requests, in the order in which to carry them out. If the set cannot be
+	// written, skip the others. Otherwise they do not depend on each other:
+	//   - [machinist.Update] of the set: its finalizer. [machinist.Update] of a machine: the template
+	//     of the set and the preserve annotation.
+	//   - [machinist.Refresh] of one machine: give the result to [machine.Expectations.Looked].
+	//   - [machinist.Delete] of a machine. Record it with [machine.Expectations.Deleting] and
+	//     [NeverJoined.Deleting] before the request. A machine that has to be unchanged is Failed and
+	//     may recover: before the request, read its Node from the API server and call
+	//     [ReplaceFailed] again.
+	//   - [machinist.Create] of machines: see [NewMachine] and [Batches]. Record each with
+	//     [machine.Expectations.Creating] before its request.
+	//   - [machinist.Refresh] of the machines without a name: list those that the selector of the set
+	//     matches. Give those of the set to [machine.Listed], set [Observation].Proven for the rest of
+	//     the process, and decide again.
+	Actions []machinist.Action
 	// Holds are what is not done, and why.
 	Holds []machinist.Hold
 	// Events are reported after the status of [Status] is stored.
 	Events []machinist.Event
 	// Reason is that of the first Delete or Create, else of the first action, else of the first
-	// hold, else [ReasonSettled].
+	// hold, else [reasonSettled].
 	Reason machinist.Reason
 	// NextCheck is when to decide again, after now. Zero means when an object changes. It is not
 	// zero for a decision with actions or holds.
@@ -53,7 +64,7 @@ func subjectOf(set *v1alpha1.MachineSet) string { return "machineset/" + set.Nam
 // machineSubject returns a machine as the subject of a hold.
 func machineSubject(name string) string { return "machine/" + name }
 
-func (d *draft) do(a Action) { d.Actions = append(d.Actions, a) }
+func (d *draft) do(a machinist.Action) { d.Actions = append(d.Actions, a) }
 
 func (d *draft) hold(subject string, reason machinist.Reason, message string, until time.Time) {
 	d.Holds = append(d.Holds, machinist.Hold{Subject: subject, Reason: reason, Message: message, Until: until})
@@ -84,20 +95,17 @@ func (d *draft) done() Decision {
 
 func (d *draft) summary() machinist.Reason {
 	for _, a := range d.Actions {
-		switch a := a.(type) {
-		case Delete:
-			return a.Reason
-		case Create:
-			return ReasonTooFew
-		case SetFinalizers, Sync, List, Look: // they count only if nothing is created or deleted
+		switch a.(type) {
+		case machinist.Delete, machinist.Create:
+			return reasonOf(a)
 		}
 	}
 	switch {
 	case len(d.Actions) > 0:
-		return d.Actions[0].reason()
+		return reasonOf(d.Actions[0])
 	case len(d.Holds) > 0:
 		return d.Holds[0].Reason
 	default:
-		return ReasonSettled
+		return reasonSettled
 	}
 }

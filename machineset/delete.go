@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -18,7 +19,7 @@ func deletable(machines []*v1alpha1.Machine, asked map[types.UID]bool) (out []*v
 	out = make([]*v1alpha1.Machine, 0, len(machines))
 	for _, m := range machines {
 		switch {
-		case Leaving(m) || asked[m.UID]:
+		case members.Leaving(m) || asked[m.UID]:
 		case m.UID == "":
 			holds = append(holds, machinist.Hold{Subject: machineSubject(m.Name), Reason: ReasonInvalid, Message: "it has no UID, which the API server sets: set metadata.uid in tests"})
 		default:
@@ -30,23 +31,23 @@ func deletable(machines []*v1alpha1.Machine, asked map[types.UID]bool) (out []*v
 
 // surplus returns the deletions because of the size of the set or because an autoscaler named
 // machines.
-func surplus(set *v1alpha1.MachineSet, eligible []*v1alpha1.Machine, o Order) []Delete {
-	var victims []Delete
-	for _, v := range Choose(set, eligible, int(set.Spec.Replicas), o) {
-		reason := ReasonTooMany
-		if v.By == ByDemand {
-			reason = ReasonMarked
+func surplus(set *v1alpha1.MachineSet, eligible []*v1alpha1.Machine, o Order) []machinist.Delete {
+	var victims []machinist.Delete
+	for _, v := range members.Choose(set, eligible, int(set.Spec.Replicas), o) {
+		reason := reasonTooMany
+		if v.By == members.ByDemand {
+			reason = reasonMarked
 		}
-		victims = append(victims, Delete{Name: v.Machine.Name, UID: v.Machine.UID, Reason: reason, By: v.By})
+		victims = append(victims, deletion(v.Machine, reason, v.By))
 	}
 	return victims
 }
 
 // failed returns the deletions of Failed machines, and holds for the Failed machines that stay.
 // preserve has the new preserve annotations.
-func failed(machines []*v1alpha1.Machine, preserve map[types.UID]string, nodes map[string]machine.NodeView, now time.Time) (goes []Delete, holds []machinist.Hold) {
+func failed(machines []*v1alpha1.Machine, preserve map[types.UID]string, nodes map[string]machine.NodeView, now time.Time) (goes []machinist.Delete, holds []machinist.Hold) {
 	for _, m := range machines {
-		if !Failed(m) {
+		if !members.Failed(m) {
 			continue
 		}
 		node := nodes[m.Labels[v1alpha1.NodeLabelKey]]
@@ -55,12 +56,10 @@ func failed(machines []*v1alpha1.Machine, preserve map[types.UID]string, nodes m
 			gone, reason = false, ReasonPreservationAsked
 		}
 		if gone {
-			// The last operation is the creation: its Node never joined.
-			neverJoined := m.Status.LastOperation.Type == v1alpha1.MachineOperationCreate
-			goes = append(goes, Delete{Name: m.Name, UID: m.UID, Reason: reason, NeverJoined: neverJoined})
+			goes = append(goes, deletion(m, reason, ""))
 			continue
 		}
-		holds = append(holds, machinist.Hold{Subject: machineSubject(m.Name), Reason: reason, Message: "it is Failed and stays", Until: staysUntil(m, node, reason, now)})
+		holds = append(holds, machinist.Hold{Subject: machineSubject(m.Name), Reason: reason, Message: "it is members.Failed and stays", Until: staysUntil(m, node, reason, now)})
 	}
 	return goes, holds
 }
@@ -71,7 +70,7 @@ func staysUntil(m *v1alpha1.Machine, node machine.NodeView, reason machinist.Rea
 	switch reason {
 	case ReasonPreserved:
 		return m.Status.CurrentStatus.PreserveExpiryTime.Time
-	case ReasonNodeReadyAgain:
+	case reasonNodeReadyAgain:
 		return mayRecoverUntil(m, node, time.Time{}, now)
 	default:
 		return time.Time{}
@@ -79,14 +78,14 @@ func staysUntil(m *v1alpha1.Machine, node machine.NodeView, reason machinist.Rea
 }
 
 // without returns the machines that are not chosen.
-func without(machines []*v1alpha1.Machine, chosen []Delete) []*v1alpha1.Machine {
-	uids := make(map[types.UID]bool, len(chosen))
+func without(machines []*v1alpha1.Machine, chosen []machinist.Delete) []*v1alpha1.Machine {
+	gone := make(map[machinist.Object]bool, len(chosen))
 	for _, d := range chosen {
-		uids[d.UID] = true
+		gone[d.Object] = true
 	}
 	out := make([]*v1alpha1.Machine, 0, len(machines))
 	for _, m := range machines {
-		if !uids[m.UID] {
+		if !gone[m] {
 			out = append(out, m)
 		}
 	}

@@ -28,10 +28,9 @@
 //	}
 //
 // A controller reads the set, calls [Claim] to find its machines, and writes adoptions and
-// releases. It then calls Decide, and carries out each [Action]: [SetFinalizers], [Sync],
-// [Look], [Delete] and [Create]. It records creations and deletions in [machine.Expectations]
-// before the requests. At the end it writes the status, and decides again at
-// [Decision.NextCheck] or when an object changes.
+// releases. It then calls Decide, and carries out the actions. It records creations and deletions
+// in [machine.Expectations] before the requests. At the end it writes the status, and decides again
+// at [Decision.NextCheck] or when an object changes.
 //
 // # What is guaranteed
 //
@@ -41,10 +40,9 @@
 // scale-down by k deletes k machines, besides Failed ones that are replaced. On an incomplete
 // list nothing is created or deleted.
 //
-// # Counting and choosing
+// # Choosing
 //
-// [Count] is the only function that counts machines, and [Choose] the only one that chooses
-// those to delete: machines that an autoscaler named, then machines that the set names
-// ([NameVictims]), then the first in an [Order]. Package deployment calls the same functions,
-// so it knows what its sets will do.
+// A scale-down deletes the machines that an autoscaler named, then those that the annotation
+// machinist.dev/delete-first names, then the first by [Policy.Order]. Package deployment counts and
+// chooses by the same rules, so it knows what its sets will do.
 package machineset

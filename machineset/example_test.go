@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -58,18 +59,19 @@ func ExampleDecide() {
 	fmt.Println(d.Actions, d.Holds)
 	// Output:
 	// [] [machineset/workers-7d4f9: IncompleteView: the list of machines may be incomplete]
-	// [delete machine b: TooManyMachines, chosen by Health] []
+	// [delete machine b: TooManyMachines: chosen by Health] []
 }
 
 // A requested machine counts from its request, even if the cache is stale and the response is lost.
 func ExampleObservation_expectations() {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	in := machineset.Observation{Set: exampleSet(1), Complete: true, Proven: true}
-	fmt.Println(machineset.Decide(in, machineset.Policy{}, now).Actions)
-
-	m, _ := machineset.NewMachine(in.Set, "x8k2p")
-	in.Expectations = in.Expectations.Creating(machine.KindMachine, m.Name, now) // before the call
 	d := machineset.Decide(in, machineset.Policy{}, now)
+	fmt.Println(d.Actions)
+
+	m, _ := machineset.NewMachine(d.Actions[0].(machinist.Create), "x8k2p")
+	in.Expectations = in.Expectations.Creating(machine.KindMachine, m.Name, now) // before the call
+	d = machineset.Decide(in, machineset.Policy{}, now)
 	fmt.Println(d.Actions, d.Holds[0].Reason, d.NextCheck.Sub(now))
 
 	now = d.NextCheck
@@ -80,7 +82,7 @@ func ExampleObservation_expectations() {
 	// Output:
 	// [create 1 machine]
 	// [] NotSeen 2m0s
-	// [look for machine workers-7d4f9-x8k2p]
+	// [read machine workers-7d4f9-x8k2p from the API server]
 	// [create 1 machine]
 }
 
@@ -95,17 +97,16 @@ func ExampleClaim() {
 		fmt.Println(err)
 	}
 	for _, edit := range claims.Adopt {
-		patch, _ := edit.Patch()
-		fmt.Println("adopt", edit.Name, len(patch) > 0)
+		fmt.Println(edit)
 	}
 	fmt.Println(claims.Settled())
 	// Output:
-	// adopt orphan true
+	// update machine orphan: adopted by workers-7d4f9
 	// false
 }
 
 // One write of a set has the new size and the names of the machines to delete.
-func ExampleNameVictims() {
+func ExampleDecide_namedMachines() {
 	in := machineset.Observation{
 		Set: exampleSet(3), Complete: true, Proven: true,
 		Machines: []*v1alpha1.Machine{
@@ -115,31 +116,13 @@ func ExampleNameVictims() {
 	in.Set.Spec.Replicas = 2
 	fmt.Println(machineset.Decide(in, machineset.Policy{}, time.Now()).Actions)
 
-	machineset.NameVictims(in.Set, []string{"b"})
+	in.Set.Annotations = map[string]string{"machinist.dev/delete-first": "b"}
 	fmt.Println(machineset.Decide(in, machineset.Policy{}, time.Now()).Actions)
 
 	in.Machines = []*v1alpha1.Machine{in.Machines[0], in.Machines[2]} // b is gone
 	fmt.Println(machineset.Decide(in, machineset.Policy{}, time.Now()).Reason)
 	// Output:
-	// [delete machine c: TooManyMachines, chosen by Health]
-	// [delete machine b: TooManyMachines, chosen by NamedByPlan]
+	// [delete machine c: TooManyMachines: chosen by Health]
+	// [delete machine b: TooManyMachines: chosen by NamedByPlan]
 	// Settled
-}
-
-func ExampleCount() {
-	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	set := exampleSet(4)
-	set.Spec.MinReadySeconds = 60
-	young := exampleMachine("young", v1alpha1.MachineRunning)
-	young.Status.CurrentStatus.LastUpdateTime.Time = now.Add(-10 * time.Second)
-	machines := []*v1alpha1.Machine{
-		young, exampleMachine("old", v1alpha1.MachineRunning), exampleMachine("gone", v1alpha1.MachineTerminating),
-	}
-	c := machineset.Count(set, machines, machine.Expectations{}.Creating(machine.KindMachine, "new", now), now)
-	fmt.Println(c.Machines, "machines,", c.Present, "present,", c.Available, "available,", c.Missing(), "missing")
-	m, at := machineset.NextAvailable(machines, time.Minute, now)
-	fmt.Println(m.Name, "is available in", at.Sub(now))
-	// Output:
-	// 3 machines, 2 present, 1 available, 1 missing
-	// young is available in 50s
 }

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -27,26 +29,19 @@ func expected(e machine.Expectations, machines []*v1alpha1.Machine, complete boo
 	return e.Observe(func(_, name string) metav1.Object { return named[name] }, complete)
 }
 
-// deleting returns the UIDs of machines whose deletion was requested and is not observed yet.
-func deleting(e machine.Expectations) map[types.UID]bool {
-	uids := map[types.UID]bool{}
-	for _, x := range e.Deletes() {
-		uids[x.UID] = true
-	}
-	return uids
-}
-
 // NeverJoined has the times at which this process deleted machines of one set that failed before
 // their Nodes joined, by UID. Each reduces creations for 10 minutes. It is a value and may be
 // stored as JSON. Losing it costs creations that fail.
 type NeverJoined map[types.UID]time.Time
 
-// Deleting returns a copy with the machine of a deletion, if its Node never joined, and without
-// entries older than 10 minutes.
-func (n NeverJoined) Deleting(d Delete, at time.Time) NeverJoined {
+// Deleting returns a copy with the machine of a deletion, if it is replaced because it failed before
+// its Node joined, and without entries older than 10 minutes.
+func (n NeverJoined) Deleting(d machinist.Delete, at time.Time) NeverJoined {
 	next := n.recent(at)
-	if d.NeverJoined {
-		next[d.UID] = at
+	m, ok := d.Object.(*v1alpha1.Machine)
+	replaced := d.Reason == reasonFailed || d.Reason == reasonPreservationOver
+	if ok && replaced && m.Status.LastOperation.Type == v1alpha1.MachineOperationCreate {
+		next[m.UID] = at
 	}
 	return next
 }
@@ -55,7 +50,7 @@ func (n NeverJoined) Deleting(d Delete, at time.Time) NeverJoined {
 func (n NeverJoined) recent(now time.Time) NeverJoined {
 	next := NeverJoined{}
 	for uid, at := range n {
-		if recorded.Known(at, now) && now.Sub(at) < shortLife {
+		if recorded.Known(at, now) && now.Sub(at) < members.ShortLife {
 			next[uid] = at
 		}
 	}

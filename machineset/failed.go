@@ -7,6 +7,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/facts"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -15,35 +16,35 @@ import (
 // node is the Node that the label of the machine names. The rules, in this order:
 //
 //  1. It is preserved: it stays ([ReasonPreserved]).
-//  2. Its preservation has expired: it is deleted ([ReasonPreservationOver]).
-//  3. Its Node was not read: it stays ([ReasonNodeUnknown]).
+//  2. Its preservation has expired: it is deleted ("PreservationExpired").
+//  3. Its Node was not read: it stays ("NodeNotLookedAt").
 //  4. The machine controller will preserve it, by its annotations: it stays
 //     ([ReasonPreservationAsked]).
 //  5. Its Node became Ready after the machine failed, by [machine.ReadyAgain]: it stays for a
-//     minute ([ReasonNodeReadyAgain]), because the machine controller is about to make it Running.
+//     minute ("NodeReadyAgain"), because the machine controller is about to make it Running.
 //     The minute begins at read, when the caller first read that. If read is zero, it begins when
 //     the Node became Ready.
-//  6. It is deleted ([ReasonFailed]).
+//  6. It is deleted ("MachineFailed").
 //
 // A machine without a Node of its own stays if its own annotation asks for preservation. (MCM
 // deletes it.) For a machine that is nil or not Failed it returns false and no reason.
 func ReplaceFailed(m *v1alpha1.Machine, node machine.NodeView, read, now time.Time) (bool, machinist.Reason) {
-	if !Failed(m) {
+	if !members.Failed(m) {
 		return false, ""
 	}
 	switch {
-	case Preserved(m, now):
+	case members.Preserved(m, now):
 		return false, ReasonPreserved
-	case preservedFailed(m):
-		return true, ReasonPreservationOver
+	case members.PreservedFailed(m):
+		return true, reasonPreservationOver
 	case nodeUnknown(m, node):
-		return false, ReasonNodeUnknown
+		return false, reasonNodeUnknown
 	case facts.WillPreserve(m, node.Node, node.Looked, node.NoTarget, now):
 		return false, ReasonPreservationAsked
 	case now.Before(mayRecoverUntil(m, node, read, now)):
-		return false, ReasonNodeReadyAgain
+		return false, reasonNodeReadyAgain
 	default:
-		return true, ReasonFailed
+		return true, reasonFailed
 	}
 }
 

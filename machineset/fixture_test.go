@@ -3,6 +3,7 @@
 package machineset_test
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -80,17 +82,17 @@ func expiry(seconds *int) *metav1.Time {
 func created(d machineset.Decision) int {
 	n := 0
 	for _, a := range d.Actions {
-		if c, ok := a.(machineset.Create); ok {
+		if c, ok := a.(machinist.Create); ok {
 			n += c.Count
 		}
 	}
 	return n
 }
 
-func deletes(d machineset.Decision) []machineset.Delete {
-	var list []machineset.Delete
+func deletes(d machineset.Decision) []machinist.Delete {
+	var list []machinist.Delete
 	for _, a := range d.Actions {
-		if del, ok := a.(machineset.Delete); ok {
+		if del, ok := a.(machinist.Delete); ok {
 			list = append(list, del)
 		}
 	}
@@ -100,7 +102,7 @@ func deletes(d machineset.Decision) []machineset.Delete {
 func deleted(d machineset.Decision) []string {
 	var names []string
 	for _, del := range deletes(d) {
-		names = append(names, del.Name)
+		names = append(names, del.Object.GetName())
 	}
 	return names
 }
@@ -142,12 +144,26 @@ func named(machines []*v1alpha1.Machine) func(kind, name string) metav1.Object {
 // victimsAnnotation is the annotation of a set that names the machines that go first.
 const victimsAnnotation = "machinist.dev/delete-first"
 
-// syncOf returns what a set changes of its machine to follow the template, if anything.
-func syncOf(set *v1alpha1.MachineSet, m *v1alpha1.Machine) (machineset.Sync, bool) {
+// syncOf returns the update of a machine of a set, and whether there is one.
+func syncOf(set *v1alpha1.MachineSet, m *v1alpha1.Machine) (machinist.Update, bool) {
 	for _, a := range machineset.Decide(machineset.Observation{Set: set, Machines: []*v1alpha1.Machine{m}}, machineset.Policy{}, now).Actions {
-		if sync, ok := a.(machineset.Sync); ok {
-			return sync, true
+		if u, ok := a.(machinist.Update); ok && u.Before == machinist.Object(m) {
+			return u, true
 		}
 	}
-	return machineset.Sync{}, false
+	return machinist.Update{}, false
+}
+
+// machineOf returns the new machine of an update.
+func machineOf(u machinist.Update) *v1alpha1.Machine { return u.Object.(*v1alpha1.Machine) }
+
+// madeFor returns a machine with this suffix that a set creates.
+func madeFor(set *v1alpha1.MachineSet, suffix string) (*v1alpha1.Machine, error) {
+	d := machineset.Decide(machineset.Observation{Set: set, Complete: true, Proven: true}, machineset.Policy{}, now)
+	for _, a := range d.Actions {
+		if c, ok := a.(machinist.Create); ok {
+			return machineset.NewMachine(c, suffix)
+		}
+	}
+	return nil, errors.New(d.String())
 }

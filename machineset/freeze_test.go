@@ -29,23 +29,23 @@ func TestDecide_Freeze_NoCreationNoReplacement(t *testing.T) {
 		held := slices.Contains(d.Holds, in.Freeze.Hold(now))
 		for _, a := range without.Actions {
 			switch a := a.(type) {
-			case machineset.Create:
+			case machinist.Create:
 				creations++
 				require.True(t, held, "%s", d)
-			case machineset.Delete:
+			case machinist.Delete:
 				if replacements[a.Reason] {
 					replaced++
 					require.True(t, held, "%s", d)
 					continue
 				}
-				require.Contains(t, d.Actions, machineset.Action(a))
+				require.Contains(t, d.Actions, machinist.Action(a))
 			}
 		}
 		for _, a := range d.Actions {
 			switch a := a.(type) {
-			case machineset.Create:
+			case machinist.Create:
 				t.Errorf("%s", a)
-			case machineset.Delete:
+			case machinist.Delete:
 				require.False(t, replacements[a.Reason], "%s", a)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -37,7 +38,7 @@ func FuzzDecide(f *testing.F) {
 		}
 		m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(time.Duration(age)))
 		released := newMachine("n", v1alpha1.MachineRunning)
-		released.OwnerReferences, released.Annotations[machineset.ReleasedAnnotation] = nil, victims
+		released.OwnerReferences, released.Annotations[releasedAnnotation] = nil, victims
 		in := machineset.Observation{
 			Set: set, Machines: []*v1alpha1.Machine{m, nil, newMachine("o", v1alpha1.MachineRunning)}, Complete: true, Proven: true,
 			Released:     []*v1alpha1.Machine{nil, released},
@@ -53,9 +54,8 @@ func FuzzDecide(f *testing.F) {
 			require.LessOrEqual(t, s.AvailableReplicas, s.Replicas)
 		}
 		for _, a := range d.Actions {
-			if s, ok := a.(machineset.Sync); ok && s.Name == m.Name {
-				next := s.Apply(m)
-				_, again := syncOf(set, next)
+			if u, ok := a.(machinist.Update); ok && u.Object.GetName() == m.Name {
+				_, again := syncOf(set, machineOf(u))
 				require.False(t, again, "one write is enough")
 			}
 		}

@@ -4,11 +4,14 @@ package machineset
 
 import (
 	"encoding/json"
+	"reflect"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // decisionJSON is a [Decision] as JSON. It names objects and does not contain them.
@@ -20,7 +23,7 @@ type decisionJSON struct {
 	NextCheck time.Time         `json:"nextCheck,omitzero"`
 }
 
-// actionJSON is an [Action] as JSON. Text is its String. A Create has a count and no subject.
+// actionJSON is an action as JSON. Text is its String. A Create has a count and no subject.
 type actionJSON struct {
 	Type    string           `json:"type"`
 	Subject string           `json:"subject,omitempty"`
@@ -40,24 +43,30 @@ func (d Decision) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-func actionToJSON(a Action) actionJSON {
+func actionToJSON(a machinist.Action) actionJSON {
 	if a == nil {
 		return actionJSON{}
 	}
-	out := actionJSON{Reason: a.reason(), Text: a.String()}
+	out := actionJSON{Type: reflect.TypeOf(a).Name(), Reason: reasonOf(a), Text: a.String()}
 	switch a := a.(type) {
-	case SetFinalizers:
-		out.Type, out.Subject, out.UID = "SetFinalizers", "machineset/"+a.Name, a.UID
-	case Sync:
-		out.Type, out.Subject, out.UID = "Sync", machineSubject(a.Name), a.UID
-	case List:
-		out.Type, out.Subject = "List", "machineset/"+a.Name
-	case Look:
-		out.Type, out.Subject, out.UID = "Look", machineSubject(a.Name), a.UID
-	case Delete:
-		out.Type, out.Subject, out.UID = "Delete", machineSubject(a.Name), a.UID
-	case Create:
-		out.Type, out.Count = "Create", a.Count
+	case machinist.Update:
+		out.of(a.Object)
+	case machinist.Delete:
+		out.of(a.Object)
+	case machinist.Create:
+		out.Count = a.Count
+	case machinist.Refresh:
+		out.Subject = strings.TrimSuffix(machineSubject(a.Name), "/")
 	}
 	return out
+}
+
+// of sets the object that an action writes.
+func (a *actionJSON) of(o machinist.Object) {
+	switch o := o.(type) {
+	case *v1alpha1.MachineSet:
+		a.Subject, a.UID = subjectOf(o), o.UID
+	case *v1alpha1.Machine:
+		a.Subject, a.UID = machineSubject(o.Name), o.UID
+	}
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -48,7 +50,7 @@ func TestDecide_Incomplete_NoCreationNoDeletion(t *testing.T) {
 		in.Complete = false
 		for _, a := range machineset.Decide(in, machineset.Policy{}, now).Actions {
 			switch a.(type) {
-			case machineset.Create, machineset.Delete:
+			case machinist.Create, machinist.Delete:
 				t.Errorf("%s", a)
 			}
 		}
@@ -121,7 +123,7 @@ func TestDecide_SameViewAgain_AddsNothing(t *testing.T) {
 		if in.Set.DeletionTimestamp == nil && len(machineset.Validate(in.Set)) == 0 {
 			looks := 0
 			for _, a := range d.Actions {
-				if _, ok := a.(machineset.Look); ok {
+				if r, ok := a.(machinist.Refresh); ok && r.Name != "" {
 					looks++
 				}
 			}
@@ -185,15 +187,15 @@ func TestDecide_Random_NeverMoreThanDesired(t *testing.T) {
 	forAll(t, func(t *testing.T, _ *rand.Rand, in machineset.Observation) {
 		const limit = 3
 		if n := created(machineset.Decide(in, machineset.Policy{}, now)); n > 0 {
-			c := machineset.Count(in.Set, in.Machines, in.Expectations.Observe(named(in.Machines), true), now)
+			c := members.Count(in.Set, in.Machines, in.Expectations.Observe(named(in.Machines), true), now)
 			foreign, released := 0, 0
 			for _, m := range in.Machines {
-				if !machineset.Leaving(m) && m.OwnerReferences[0].UID != in.Set.UID {
+				if !members.Leaving(m) && m.OwnerReferences[0].UID != in.Set.UID {
 					foreign++
 				}
 			}
 			for _, m := range in.Released {
-				if !machineset.Leaving(m) {
+				if !members.Leaving(m) {
 					released++
 				}
 			}
@@ -206,18 +208,18 @@ func TestDecide_Random_NeverMoreThanDesired(t *testing.T) {
 func TestDecide_Deletions_HaveTheObservedUID(t *testing.T) {
 	forAll(t, func(t *testing.T, _ *rand.Rand, in machineset.Observation) {
 		for _, a := range machineset.Decide(in, machineset.Policy{}, now).Actions {
-			del, ok := a.(machineset.Delete)
+			del, ok := a.(machinist.Delete)
 			if !ok {
 				continue
 			}
-			require.NotEmpty(t, del.UID)
-			i := slices.IndexFunc(in.Machines, func(m *v1alpha1.Machine) bool { return m.UID == del.UID })
-			require.GreaterOrEqual(t, i, 0)
-			m := in.Machines[i]
-			require.False(t, machineset.Leaving(m))
+			m := del.Object.(*v1alpha1.Machine)
+			require.NotEmpty(t, m.UID)
+			require.Contains(t, in.Machines, m)
+			require.Equal(t, del.Reason == machineset.ReasonFailed, del.Unchanged)
+			require.False(t, members.Leaving(m))
 			require.EqualValues(t, "uid-ms", m.OwnerReferences[0].UID)
 			if in.Set.DeletionTimestamp == nil {
-				require.False(t, machineset.Transferred(m))
+				require.False(t, members.Transferred(m))
 			}
 		}
 	})

@@ -28,7 +28,7 @@ func TestNewMachine_Template_IsCopied(t *testing.T) {
 	set.Spec.Template.Annotations = map[string]string{"a": "b"}
 	set.Spec.Template.Finalizers = []string{"f"}
 	set.Spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{"n": "1"}
-	m, err := machineset.NewMachine(set, "abcde")
+	m, err := madeFor(set, "abcde")
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(&v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
@@ -48,7 +48,7 @@ func TestNewMachine_Template_IsCopied(t *testing.T) {
 
 func TestNewMachine_Any_HasFinalizerAndPriority(t *testing.T) {
 	set := newSet(1)
-	born, err := machineset.NewMachine(set, "m")
+	born, err := madeFor(set, "m")
 	require.NoError(t, err)
 	require.Equal(t, []string{v1alpha1.MCMFinalizerName}, born.Finalizers)
 	require.Equal(t, "3", born.Annotations[v1alpha1.MachinePriority])
@@ -56,7 +56,7 @@ func TestNewMachine_Any_HasFinalizerAndPriority(t *testing.T) {
 
 	set.Spec.Template.Finalizers = []string{v1alpha1.MCMFinalizerName}
 	set.Spec.Template.Annotations = map[string]string{v1alpha1.MachinePriority: "1"}
-	born, err = machineset.NewMachine(set, "m")
+	born, err = madeFor(set, "m")
 	require.NoError(t, err)
 	require.Equal(t, []string{v1alpha1.MCMFinalizerName}, born.Finalizers, "once is enough")
 	require.Equal(t, "1", born.Annotations[v1alpha1.MachinePriority], "the template knows better")
@@ -65,7 +65,7 @@ func TestNewMachine_Any_HasFinalizerAndPriority(t *testing.T) {
 func TestNewMachine_EffectiveCreationTimeout_IsKept(t *testing.T) {
 	set := newSet(1)
 	set.Annotations = map[string]string{v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: "42m"}
-	m, err := machineset.NewMachine(set, "m")
+	m, err := madeFor(set, "m")
 	require.NoError(t, err)
 	require.Equal(t, "42m", m.Annotations[v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout])
 	require.Equal(t, 42*time.Minute, m.Spec.MachineCreationTimeout.Duration)
@@ -74,7 +74,7 @@ func TestNewMachine_EffectiveCreationTimeout_IsKept(t *testing.T) {
 	require.False(t, changed)
 
 	set.Annotations[v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout] = "soon"
-	m, err = machineset.NewMachine(set, "m")
+	m, err = madeFor(set, "m")
 	require.NoError(t, err)
 	require.Equal(t, "soon", m.Annotations[v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout])
 	require.Nil(t, m.Spec.MachineConfiguration)
@@ -91,13 +91,13 @@ func TestNewMachine_InvalidSet_Error(t *testing.T) {
 	} {
 		set := newSet(1)
 		bend(set)
-		_, err := machineset.NewMachine(set, "m")
+		_, err := madeFor(set, "m")
 		require.Error(t, err, name)
 	}
-	_, err := machineset.NewMachine(nil, "m")
+	_, err := machineset.NewMachine(machinist.Create{}, "m")
 	require.Error(t, err)
 	for _, suffix := range []string{"", "A", "-a", "a.b", strings.Repeat("a", 40)} {
-		_, err = machineset.NewMachine(newSet(1), suffix)
+		_, err = madeFor(newSet(1), suffix)
 		require.Error(t, err, suffix)
 	}
 }
@@ -109,7 +109,7 @@ func FuzzName(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, suffix string) {
 		set := newSet(1)
 		set.Name = name
-		m, err := machineset.NewMachine(set, suffix)
+		m, err := madeFor(set, suffix)
 		if err != nil {
 			return
 		}
@@ -134,9 +134,9 @@ func TestSync_TemplateChanges_Table(t *testing.T) {
 	m := outdated(v1alpha1.MachineRunning)
 	s, changed := syncOf(set, m)
 	require.True(t, changed)
-	require.Equal(t, "update node template, configuration, class of machine m", s.String())
+	require.Equal(t, "update machine m: node template; configuration; class", s.String())
 	before := m.DeepCopy()
-	next := s.Apply(m)
+	next := machineOf(s)
 	require.Empty(t, cmp.Diff(before, m))
 	require.Equal(t, v1alpha1.MachineClassKind, next.Spec.Class.Kind)
 	require.Equal(t, "c1", next.Spec.Class.Name, "the name of the class belongs to a roll-out")
@@ -145,14 +145,14 @@ func TestSync_TemplateChanges_Table(t *testing.T) {
 	require.False(t, changed)
 	*next.Spec.MaxEvictRetries, next.Spec.NodeTemplateSpec.Labels["n"] = 9, "9"
 	require.EqualValues(t, 3, *set.Spec.Template.Spec.MaxEvictRetries, "it shares something with the set")
-	require.EqualValues(t, 3, *s.Configuration.MaxEvictRetries)
 
 	for _, phase := range []v1alpha1.MachinePhase{v1alpha1.MachineFailed, v1alpha1.MachineTerminating} {
 		s, changed = syncOf(set, outdated(phase))
 		require.True(t, changed)
-		require.Nil(t, s.NodeTemplate)
-		require.Equal(t, set.Spec.Template.Spec.MachineConfiguration, s.Configuration)
-		require.Equal(t, v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "c1"}, *s.Class)
+		require.Equal(t, []string{"configuration", "class"}, s.Changes)
+		require.Empty(t, machineOf(s).Spec.NodeTemplateSpec)
+		require.Equal(t, set.Spec.Template.Spec.MachineConfiguration, machineOf(s).Spec.MachineConfiguration)
+		require.Equal(t, v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "c1"}, machineOf(s).Spec.Class)
 	}
 
 	// An override that is withdrawn from the template leaves the machine, and one
@@ -165,17 +165,27 @@ func TestSync_TemplateChanges_Table(t *testing.T) {
 	m.Spec.MaxEvictRetries = new(int32(3))
 	s, changed = syncOf(set, m)
 	require.True(t, changed)
-	require.Nil(t, s.Apply(m).Spec.MachineConfiguration)
+	require.Nil(t, machineOf(s).Spec.MachineConfiguration)
+}
 
-	kept := machineset.Sync{Name: "m", UID: "uid-m", Preserve: new("auto-preserved")}.Apply(&v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "uid-m"}})
+// TestSync_Preservation_OneUpdateWithTheTemplate asserts that the preserve annotation and the template
+// are one write.
+func TestSync_Preservation_OneUpdateWithTheTemplate(t *testing.T) {
+	in := observed(1, newMachine("m", v1alpha1.MachineFailed))
+	in.Set.Spec.AutoPreserveFailedMachineMax = 1
+	in.Set.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MaxEvictRetries: new(int32(3))}
+	actions := machineset.Decide(in, machineset.Policy{}, now).Actions
+	require.Len(t, actions, 1)
+	require.Equal(t, "update machine m: configuration; preservation", actions[0].String())
+	kept := machineOf(actions[0].(machinist.Update))
 	require.Equal(t, "auto-preserved", kept.Annotations[v1alpha1.PreserveMachineAnnotationKey])
-	let := machineset.Sync{Name: "m", UID: "uid-m", Preserve: new("")}.Apply(kept)
-	require.NotContains(t, let.Annotations, v1alpha1.PreserveMachineAnnotationKey)
-	require.Len(t, kept.Annotations, 1)
+	require.NotContains(t, in.Machines[0].Annotations, v1alpha1.PreserveMachineAnnotationKey)
 
-	require.Nil(t, s.Apply(nil))
-	m.UID = "uid-new"
-	require.Nil(t, s.Apply(m), "another machine of that name")
+	in.Machines[0], in.Set.Spec.AutoPreserveFailedMachineMax = kept, 0
+	actions = machineset.Decide(in, machineset.Policy{}, now).Actions
+	require.Equal(t, "update machine m: preservation", actions[0].String())
+	require.NotContains(t, machineOf(actions[0].(machinist.Update)).Annotations, v1alpha1.PreserveMachineAnnotationKey)
+	require.Contains(t, kept.Annotations, v1alpha1.PreserveMachineAnnotationKey)
 }
 
 // TestSync_WriteFails_IsDecidedAgain asserts that a machine that could not be written is written by the next
@@ -187,7 +197,7 @@ func TestSync_WriteFails_IsDecidedAgain(t *testing.T) {
 	for range 3 {
 		actions := machineset.Decide(w.Observation, machineset.Policy{}, now).Actions
 		require.Len(t, actions, 1)
-		require.Equal(t, "update configuration of machine m", actions[0].String())
+		require.Equal(t, "update machine m: configuration", actions[0].String())
 		require.Nil(t, w.Machines[0].Spec.MachineConfiguration)
 	}
 }
@@ -274,31 +284,30 @@ func TestValidate_EachError_Table(t *testing.T) {
 	require.Len(t, machineset.Validate(broken), 1)
 }
 
-func TestSetFinalizers_FinalizersOfOthers_Stay(t *testing.T) {
+func TestDecide_FinalizersOfOthers_Stay(t *testing.T) {
 	set := newSet(0)
 	set.Finalizers, set.ResourceVersion = []string{"z", "a"}, "5"
-	edit := machineset.Decide(machineset.Observation{Set: set}, machineset.Policy{}, now).Actions[0].(machineset.SetFinalizers)
-	require.Equal(t, []string{"z", "a", v1alpha1.MCMFinalizerName}, edit.Finalizers)
-	patch, err := edit.Patch()
-	require.NoError(t, err)
-	require.JSONEq(t, `{"metadata":{"uid":"uid-ms","resourceVersion":"5","finalizers":["z","a","`+v1alpha1.MCMFinalizerName+`"]}}`, string(patch))
+	update := machineset.Decide(machineset.Observation{Set: set}, machineset.Policy{}, now).Actions[0].(machinist.Update)
+	next := update.Object.(*v1alpha1.MachineSet)
+	require.Equal(t, []string{"z", "a", v1alpha1.MCMFinalizerName}, next.Finalizers)
+	require.True(t, update.Unchanged)
+	require.Equal(t, "5", next.ResourceVersion)
+	require.Same(t, set, update.Before)
 	require.Equal(t, []string{"z", "a"}, set.Finalizers)
 
-	set.Finalizers, set.DeletionTimestamp = edit.Finalizers, deletedNow()
-	edit = machineset.Decide(machineset.Observation{Set: set, Complete: true, Proven: true}, machineset.Policy{}, now).Actions[0].(machineset.SetFinalizers)
-	require.Equal(t, []string{"z", "a"}, edit.Finalizers)
+	set.Finalizers, set.DeletionTimestamp = next.Finalizers, deletedNow()
+	update = machineset.Decide(machineset.Observation{Set: set, Complete: true, Proven: true}, machineset.Policy{}, now).Actions[0].(machinist.Update)
+	require.Equal(t, []string{"z", "a"}, update.Object.(*v1alpha1.MachineSet).Finalizers)
+	require.True(t, update.Unchanged)
 	require.Len(t, set.Finalizers, 3)
-	patch, err = machineset.SetFinalizers{}.Patch()
-	require.NoError(t, err)
-	require.JSONEq(t, `{"metadata":{"finalizers":[]}}`, string(patch))
 }
 
 func TestActions_Response_HasEvent(t *testing.T) {
 	boom := errors.New("boom")
-	require.Equal(t, "Normal SuccessfulCreate Created Machine: m", machineset.Create{}.Event("m", nil).String())
-	require.Equal(t, "Warning FailedCreate Error creating: boom", machineset.Create{}.Event("m", boom).String())
-	require.Equal(t, "Normal SuccessfulDelete Deleted machine: m", machineset.Delete{Name: "m"}.Event(nil).String())
-	require.Equal(t, "Warning FailedDelete Error deleting: boom", machineset.Delete{Name: "m"}.Event(boom).String())
+	require.Equal(t, "Normal SuccessfulCreate Created Machine: m", machineset.ResponseEvent(machinist.Create{}, "m", nil).String())
+	require.Equal(t, "Warning FailedCreate Error creating: boom", machineset.ResponseEvent(machinist.Create{}, "m", boom).String())
+	require.Equal(t, "Normal SuccessfulDelete Deleted machine: m", machineset.ResponseEvent(machinist.Delete{}, "m", nil).String())
+	require.Equal(t, "Warning FailedDelete Error deleting: boom", machineset.ResponseEvent(machinist.Delete{}, "m", boom).String())
 }
 
 func TestStatus_Failure_ReasonAndRenewedMessage(t *testing.T) {
@@ -378,7 +387,7 @@ func TestSuffix_AnyRandom_IsValid(t *testing.T) {
 	for _, r := range []float64{0, 0.5, 0.999, 1, -1, 1e300, math.NaN(), math.Inf(1)} {
 		suffix := machineset.Suffix(func() float64 { return r })
 		require.Len(t, suffix, 5)
-		_, err := machineset.NewMachine(newSet(1), suffix)
+		_, err := madeFor(newSet(1), suffix)
 		require.NoError(t, err, suffix)
 	}
 	require.Equal(t, machineset.Suffix(func() float64 { return 0 }), machineset.Suffix(nil))

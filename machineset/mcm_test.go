@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -33,9 +35,9 @@ func TestDecide_NamedVictims_AreDeleted(t *testing.T) {
 	in := observed(1, broken, cheap)
 	require.Equal(t, []string{"cheap"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "left to itself")
 
-	machineset.NameVictims(in.Set, []string{"broken"})
-	require.Equal(t, []machineset.Delete{
-		{Name: "broken", UID: "uid-broken", Reason: machineset.ReasonTooMany, By: machineset.ByPlan},
+	members.NameVictims(in.Set, []string{"broken"})
+	require.Equal(t, []machinist.Delete{
+		{Object: broken, Reason: machineset.ReasonTooMany, Message: "chosen by NamedByPlan"},
 	}, deletes(machineset.Decide(in, machineset.Policy{}, now)))
 }
 
@@ -76,7 +78,7 @@ func TestDecide_NoSelector_IsHeld(t *testing.T) {
 	require.NotPanics(t, func() { machineset.Status(in, machineset.Failure{}, now) })
 	claims := machineset.Claim(machineset.OwnerSet(in.Set), nil, in.Machines)
 	require.Len(t, claims.Owned, 1)
-	_, err := machineset.NewMachine(in.Set, "m")
+	_, err := madeFor(in.Set, "m")
 	require.Error(t, err)
 }
 

@@ -10,9 +10,9 @@ import (
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -34,73 +34,56 @@ func Suffix(random func() float64) string {
 	return string(s[:])
 }
 
-// NewMachine returns a machine from the template of a set. Its name is the name of the set, a dash
-// and the suffix; the name of the set is cut if the result has more than 63 characters. A suffix
-// that is used again after a crash makes a creation idempotent.
+// NewMachine returns a machine of a creation with a name: the name of the set, a dash and the
+// suffix. The name of the set is cut if the result has more than 63 characters. A suffix that is used
+// again after a crash makes a creation idempotent. The result shares no memory with its argument.
+//
+// It returns an error if the suffix is invalid, if the set has no valid name, if its template has no
+// labels, or if the creation is not of machines of a set.
+func NewMachine(c machinist.Create, suffix string) (*v1alpha1.Machine, error) {
+	m, ok := c.Object.(*v1alpha1.Machine)
+	if !ok || m == nil || len(m.Labels) == 0 || len(m.OwnerReferences) == 0 {
+		return nil, errors.New("there is no machine with labels and an owner")
+	}
+	if problems := validation.IsDNS1123Label(suffix); len(problems) > 0 || len(suffix) > maxNameLength/2 {
+		return nil, fmt.Errorf("suffix %q is not usable", suffix)
+	}
+	base := m.OwnerReferences[0].Name + "-"
+	name := base[:min(len(base), maxNameLength-len(suffix))] + suffix
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return nil, fmt.Errorf("name %q is not usable: %s", name, problems[0])
+	}
+	m = m.DeepCopy()
+	m.Name = name
+	return m, nil
+}
+
+// newMachine returns a machine without a name from the template of a set.
 //
 // Labels, annotations, finalizers and spec are copies, and the set is the controller. The machine
 // has the finalizer and the priority from the beginning, which saves a write. The
 // effective-creation-timeout annotation of the set is copied and, if it is readable, becomes the
 // creation timeout. The result shares no memory with the set.
-//
-// It returns an error if the set has no name or UID, if the selector does not match the labels of
-// the template, or if the name or the suffix is invalid.
-func NewMachine(set *v1alpha1.MachineSet, suffix string) (*v1alpha1.Machine, error) {
-	if err := canCreate(set); err != nil {
-		return nil, err
-	}
-	name, err := nameOf(set, suffix)
-	if err != nil {
-		return nil, err
-	}
-	template := &set.Spec.Template
+func newMachine(set *v1alpha1.MachineSet) *v1alpha1.Machine {
+	template := set.Spec.Template.DeepCopy()
 	annotations := map[string]string{v1alpha1.MachinePriority: strconv.Itoa(v1alpha1.DefaultMachinePriority)}
 	maps.Copy(annotations, template.Annotations)
 	if timeout, found := set.Annotations[v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout]; found {
 		annotations[v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout] = timeout
 	}
-	finalizers := slices.Clone(template.Finalizers)
+	finalizers := template.Finalizers
 	if !slices.Contains(finalizers, v1alpha1.MCMFinalizerName) {
 		finalizers = append(finalizers, v1alpha1.MCMFinalizerName)
 	}
 	m := &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Namespace: set.Namespace,
-			Labels: maps.Clone(template.Labels), Annotations: annotations,
-			Finalizers:      finalizers,
+			Namespace: set.Namespace, Labels: template.Labels, Annotations: annotations, Finalizers: finalizers,
 			OwnerReferences: []metav1.OwnerReference{OwnerSet(set).Reference()},
 		},
-		Spec: *template.Spec.DeepCopy(),
+		Spec: template.Spec,
 	}
-	m.Spec.MachineConfiguration = noneIfEmpty(configurationFor(template.Spec.MachineConfiguration, annotations))
-	return m, nil
-}
-
-// nameOf returns the name of a new machine.
-func nameOf(set *v1alpha1.MachineSet, suffix string) (string, error) {
-	if problems := validation.IsDNS1123Label(suffix); len(problems) > 0 || len(suffix) > maxNameLength/2 {
-		return "", fmt.Errorf("suffix %q is not usable", suffix)
-	}
-	base := set.Name + "-"
-	name := base[:min(len(base), maxNameLength-len(suffix))] + suffix
-	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return "", fmt.Errorf("name %q is not usable: %s", name, problems[0])
-	}
-	return name, nil
-}
-
-func canCreate(set *v1alpha1.MachineSet) error {
-	switch {
-	case set == nil || set.Name == "":
-		return errors.New("there is no MachineSet, or it has no name")
-	case set.UID == "":
-		return fmt.Errorf("MachineSet %s has no UID", set.Name)
-	}
-	selector, err := selectorOf(set.Spec.Selector)
-	if template := labels.Set(set.Spec.Template.Labels); err != nil || selector.Empty() || len(template) == 0 || !selector.Matches(template) {
-		return fmt.Errorf("MachineSet %s: the selector does not match the labels of the template", set.Name)
-	}
-	return nil
+	m.Spec.MachineConfiguration = noneIfEmpty(configurationFor(m.Spec.MachineConfiguration, annotations))
+	return m
 }
 
 // Batches splits n creations into batches of 1, 2, 4, 8, … requests. The requests of one batch may

@@ -5,6 +5,7 @@ package machineset
 import (
 	"time"
 
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -21,8 +22,8 @@ type Observation struct {
 	// has to be adopted or released ([Claims.Settled]). Otherwise nothing is created or deleted.
 	Complete bool
 	// Proven means that Machines are no older than the last write of an earlier process for the set:
-	// since a [List], or because this process has added the finalizer of the set. Otherwise nothing
-	// is created or deleted for a set with the finalizer, and a List is requested instead.
+	// since a live list, or because this process has added the finalizer of the set. Otherwise
+	// nothing is created or deleted for a set with the finalizer, and a live list is requested.
 	Proven bool
 	// Released are the machines without a controller that this set released because they lost their
 	// labels ([Claims.Released]). While they exist, at most 3 of them are replaced.
@@ -39,12 +40,23 @@ type Observation struct {
 	Freeze machine.Freeze
 }
 
+// Order is the order in which machines are deleted: a list of criteria, each with a Name and the Rank
+// of a machine. Machines with lower ranks are deleted earlier. The first criterion that ranks two
+// machines differently decides, then their names, then their UIDs. The nil Order is by name.
+type Order = members.Order
+
+// Victim is a chosen Machine. By is the name of the criterion that ranks it before the first machine
+// that stays, "NamedByAutoscaler" or "NamedByPlan". It is empty if no machine stays.
+type Victim = members.Victim
+
 // Policy bounds one decision. The zero Policy has the defaults.
 type Policy struct {
 	// Burst is how many machines a decision creates or deletes at most. Below 1 means 100, as in
 	// MCM.
 	Burst int
-	// Order is the order in which surplus machines are deleted. Nil means [DeletionOrder].
+	// Order is the order in which surplus machines are deleted. Nil means: preserved machines last,
+	// then the lowest priority, the earliest mark of an autoscaler, the worst health, the greatest
+	// age.
 	Order Order
 }
 
@@ -60,5 +72,5 @@ func (p Policy) order(now time.Time) Order {
 	if p.Order != nil {
 		return p.Order
 	}
-	return DeletionOrder(now)
+	return members.DeletionOrder(now)
 }

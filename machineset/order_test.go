@@ -12,15 +12,16 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
 
 // criteria are those of the deletion order, one that a caller made, and one that is empty.
-func criteria() []machineset.Criterion {
-	return append(machineset.DeletionOrder(now),
-		machineset.Criterion{Name: "Length", Rank: func(m *v1alpha1.Machine) int64 { return int64(len(m.Annotations)) }},
-		machineset.Criterion{Name: "Nothing"},
+func criteria() []members.Criterion {
+	return append(members.DeletionOrder(now),
+		members.Criterion{Name: "Length", Rank: func(m *v1alpha1.Machine) int64 { return int64(len(m.Annotations)) }},
+		members.Criterion{Name: "Nothing"},
 	)
 }
 
@@ -106,7 +107,7 @@ func TestOrder_Random_IsTotal(t *testing.T) {
 			t.Fatalf("seed %d", seed)
 		}
 	}
-	o := machineset.DeletionOrder(now)
+	o := members.DeletionOrder(now)
 	n, _ := o.Compare(nil, nil)
 	require.Zero(t, n)
 	require.Empty(t, o.First([]*v1alpha1.Machine{nil}, 5))
@@ -140,7 +141,7 @@ func TestFirst_Victim_SaysCriterion(t *testing.T) {
 	}
 	var text []string
 	for k := 1; k <= len(machines); k++ {
-		v := machineset.DeletionOrder(now).First(machines, k)[k-1]
+		v := members.DeletionOrder(now).First(machines, k)[k-1]
 		text = append(text, fmt.Sprintf("%s by %s", v.Machine.Name, v.By))
 	}
 	require.Equal(t, []string{
@@ -151,7 +152,7 @@ func TestFirst_Victim_SaysCriterion(t *testing.T) {
 	in := observed(6, machines...)
 	in.Set.Spec.AutoPreserveFailedMachineMax = 1
 	d := machineset.Decide(in, machineset.Policy{}, now)
-	require.Equal(t, "delete machine cheap: TooManyMachines, chosen by Priority; delete machine marked: TooManyMachines, chosen by Mark; "+
-		"delete machine marked late: TooManyMachines, chosen by Mark; delete machine pending: TooManyMachines, chosen by Health; "+
-		"delete machine a: TooManyMachines, chosen by Name (TooManyMachines)", d.String())
+	require.Equal(t, "delete machine cheap: TooManyMachines: chosen by Priority; delete machine marked: TooManyMachines: chosen by Mark; "+
+		"delete machine marked late: TooManyMachines: chosen by Mark; delete machine pending: TooManyMachines: chosen by Health; "+
+		"delete machine a: TooManyMachines: chosen by Name (TooManyMachines)", d.String())
 }

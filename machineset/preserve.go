@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/internal/facts"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -34,13 +35,13 @@ func preserve(capacity int, all, staying []*v1alpha1.Machine, nodes map[string]m
 	var fit []*v1alpha1.Machine
 	for _, m := range from {
 		switch {
-		case m.UID == "" || Leaving(m):
-		case capacity > 0 && mayBeGranted(m, nodes[m.Labels[v1alpha1.NodeLabelKey]]), capacity < 0 && autoPreserved(m):
+		case m.UID == "" || members.Leaving(m):
+		case capacity > 0 && mayBeGranted(m, nodes[m.Labels[v1alpha1.NodeLabelKey]]), capacity < 0 && members.AutoPreserved(m):
 			fit = append(fit, m)
 		}
 	}
 	slices.SortFunc(fit, func(a, b *v1alpha1.Machine) int {
-		return cmp.Or(first*a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time), compareNames(a, b))
+		return cmp.Or(first*a.CreationTimestamp.Time.Compare(b.CreationTimestamp.Time), members.CompareNames(a, b))
 	})
 	values := map[types.UID]string{}
 	for _, m := range fit[:min(len(fit), max(capacity, -capacity))] {
@@ -57,7 +58,7 @@ func mayBeGranted(m *v1alpha1.Machine, node machine.NodeView) bool {
 		v1alpha1.PreserveMachineAnnotationValuePreservedByMCM, v1alpha1.PreserveMachineAnnotationValueFalse:
 		return false
 	}
-	if !Failed(m) || preservedFailed(m) || nodeUnknown(m, node) {
+	if !members.Failed(m) || members.PreservedFailed(m) || nodeUnknown(m, node) {
 		return false
 	}
 	granted := *m

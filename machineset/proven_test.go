@@ -10,18 +10,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
 
 // touches reports whether an action creates or deletes something.
-func touches(a machineset.Action) bool {
+func touches(a machinist.Action) bool {
 	switch a := a.(type) {
-	case machineset.Create, machineset.Delete:
+	case machinist.Create, machinist.Delete:
 		return true
-	case machineset.SetFinalizers:
-		return a.Reason == machineset.ReasonSetDeleting
+	case machinist.Update:
+		set, ok := a.Object.(*v1alpha1.MachineSet)
+		return ok && set.DeletionTimestamp != nil
 	default:
 		return false
 	}
@@ -41,7 +43,7 @@ func TestDecide_FirstListIsOld_NothingIsCreated(t *testing.T) {
 	}
 	in := machineset.Observation{Set: set, Machines: live[:10], Complete: true}
 	d := machineset.Decide(in, machineset.Policy{}, now)
-	require.Equal(t, "list the machines of set ms (IncompleteView); waits for machineset/ms: IncompleteView: the list of machines may be older than the last write of an earlier process", d.String())
+	require.Equal(t, "list each machine from the API server (IncompleteView); waits for machineset/ms: IncompleteView: the list of machines may be older than the last write of an earlier process", d.String())
 
 	in.Proven, in.Expectations = true, machine.Listed(nil, live, in.Machines, now)
 	d = machineset.Decide(in, machineset.Policy{}, now)
@@ -67,7 +69,7 @@ func TestDecide_FirstListIsOld_NothingIsDeleted(t *testing.T) {
 	written.ResourceVersion = "7"
 	live := []*v1alpha1.Machine{leaving, written, cached[3]}
 	in := machineset.Observation{Set: newSet(2), Machines: cached, Complete: true}
-	require.Equal(t, []machineset.Action{machineset.List{Name: "ms"}}, machineset.Decide(in, machineset.Policy{}, now).Actions)
+	require.Equal(t, []machinist.Action{machinist.Refresh{Kind: "Machine"}}, machineset.Decide(in, machineset.Policy{}, now).Actions)
 
 	in.Proven, in.Expectations = true, machine.Listed(nil, live, cached, now)
 	d := machineset.Decide(in, machineset.Policy{}, now)
@@ -90,7 +92,7 @@ func TestDecide_Unproven_Law(t *testing.T) {
 			continue
 		}
 		require.False(t, slices.ContainsFunc(d.Actions, touches), "seed %d: %s", seed, d)
-		asks := slices.ContainsFunc(d.Actions, func(a machineset.Action) bool { _, list := a.(machineset.List); return list })
+		asks := slices.ContainsFunc(d.Actions, func(a machinist.Action) bool { r, ok := a.(machinist.Refresh); return ok && r.Name == "" })
 		require.Equal(t, slices.ContainsFunc(proven.Actions, touches), asks, "seed %d: %s", seed, d)
 		if asks {
 			lists++

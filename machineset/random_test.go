@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -95,7 +97,7 @@ func randomObservation(r *rand.Rand) machineset.Observation {
 			in.Nodes["node-"+name] = pick(r, machine.NodeView{Looked: true}, nodeSaying(pick(r, "", "now", "false")))
 		}
 		if r.IntN(10) == 0 {
-			in.NeverJoined = in.NeverJoined.Deleting(machineset.Delete{UID: types.UID("uid-" + name), NeverJoined: true}, now.Add(-time.Duration(r.IntN(900))*time.Second))
+			in.NeverJoined = in.NeverJoined.Deleting(unjoinedDeletion(name), now.Add(-time.Duration(r.IntN(900))*time.Second))
 		}
 		if r.IntN(10) == 0 {
 			in.Expectations = in.Expectations.Deleting(machine.KindMachine, name, types.UID("uid-"+name), now.Add(-time.Duration(r.IntN(300))*time.Second))
@@ -108,11 +110,11 @@ func randomObservation(r *rand.Rand) machineset.Observation {
 		set.Spec.MinReadySeconds = int32(r.IntN(100)) //nolint:gosec // small
 	}
 	if r.IntN(3) == 0 {
-		machineset.NameVictims(set, []string{"m3", "absent", "m1", "m0"})
+		members.NameVictims(set, []string{"m3", "absent", "m1", "m0"})
 	}
 	for i := range max(0, r.IntN(8)-2) {
 		m := randomMachine(r, fmt.Sprintf("released%d", i))
-		m.OwnerReferences, m.Annotations[machineset.ReleasedAnnotation] = nil, "uid-ms"
+		m.OwnerReferences, m.Annotations[releasedAnnotation] = nil, "uid-ms"
 		in.Released = append(in.Released, m)
 	}
 	return in
@@ -135,12 +137,12 @@ func copyOf(in machineset.Observation) machineset.Observation {
 func carryOut(f machine.Expectations, d machineset.Decision, at time.Time) machine.Expectations {
 	for i, a := range d.Actions {
 		switch a := a.(type) {
-		case machineset.Create:
+		case machinist.Create:
 			for j := range a.Count {
 				f = f.Creating(machine.KindMachine, fmt.Sprintf("made-%d-%d-%d", at.UnixNano(), i, j), at)
 			}
-		case machineset.Delete:
-			f = f.Deleting(machine.KindMachine, a.Name, a.UID, at)
+		case machinist.Delete:
+			f = f.Deleting(machine.KindMachine, a.Object.GetName(), a.Object.(*v1alpha1.Machine).UID, at)
 		}
 	}
 	return f

@@ -3,7 +3,6 @@
 package machineset_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -15,30 +14,8 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// carryOutEdit does to a machine what an API server does.
-func carryOutEdit(t *testing.T, m *v1alpha1.Machine, edit machineset.OwnersEdit) {
-	t.Helper()
-	data, err := edit.Patch()
-	require.NoError(t, err)
-	var patch struct {
-		Metadata struct {
-			Annotations map[string]*string `json:"annotations"`
-		} `json:"metadata"`
-	}
-	require.NoError(t, json.Unmarshal(data, &patch))
-	require.Equal(t, edit.UID, m.UID)
-	m.OwnerReferences = edit.OwnerReferences
-	if m.Annotations == nil {
-		m.Annotations = map[string]string{}
-	}
-	for key, value := range patch.Metadata.Annotations {
-		if value == nil {
-			delete(m.Annotations, key)
-		} else {
-			m.Annotations[key] = *value
-		}
-	}
-}
+// releasedAnnotation has the UID of the owner that released an object.
+const releasedAnnotation = "machinist.dev/released-by"
 
 // TestDecide_LabelsRemovedAgainAndAgain_BoundedCreations has a client that removes the labels of
 // every new machine. There are never more machines than the replicas and three.
@@ -57,13 +34,13 @@ func TestDecide_LabelsRemovedAgainAndAgain_BoundedCreations(t *testing.T) {
 				require.Zero(t, created(last), "nothing is created on a view with machines that are owned and not selected")
 			}
 			for j := range created(last) {
-				m, err := machineset.NewMachine(set, fmt.Sprintf("%d-%d", i, j))
+				m, err := madeFor(set, fmt.Sprintf("%d-%d", i, j))
 				require.NoError(t, err)
 				m.UID = types.UID("uid-" + m.Name)
 				machines = append(machines, m)
 			}
 			for _, edit := range append(claims.Release, claims.Adopt...) {
-				carryOutEdit(t, machines[slices.IndexFunc(machines, func(m *v1alpha1.Machine) bool { return m.Name == edit.Name })], edit)
+				machines[slices.Index(machines, edit.Before.(*v1alpha1.Machine))] = machineOf(edit)
 			}
 			for _, m := range machines {
 				m.Labels = map[string]string{"app": "hijacked"}
@@ -79,8 +56,8 @@ func TestDecide_LabelsRemovedAgainAndAgain_BoundedCreations(t *testing.T) {
 		machines[0].Labels = map[string]string{"app": "w"}
 		claims := machineset.Claim(owner, set.Spec.Selector, machines)
 		require.Len(t, claims.Adopt, 1)
-		carryOutEdit(t, machines[0], claims.Adopt[0])
-		require.NotContains(t, machines[0].Annotations, machineset.ReleasedAnnotation)
+		machines[0] = machineOf(claims.Adopt[0])
+		require.NotContains(t, machines[0].Annotations, releasedAnnotation)
 		claims = machineset.Claim(owner, set.Spec.Selector, machines)
 		require.Len(t, claims.Owned, 1)
 		require.Len(t, claims.Released, most-1)
@@ -91,7 +68,7 @@ func TestDecide_ReleasedMachines_CountWhileUnowned(t *testing.T) {
 	released := func(name string) *v1alpha1.Machine {
 		m := newMachine(name, v1alpha1.MachineRunning)
 		m.Labels, m.OwnerReferences = nil, nil
-		m.Annotations[machineset.ReleasedAnnotation] = "uid-ms"
+		m.Annotations[releasedAnnotation] = "uid-ms"
 		return m
 	}
 	leaving, taken, elsewhere, others := released("leaving"), released("taken"), released("elsewhere"), released("others")
@@ -99,7 +76,7 @@ func TestDecide_ReleasedMachines_CountWhileUnowned(t *testing.T) {
 	taken.OwnerReferences = newMachine("m", "").OwnerReferences
 	taken.OwnerReferences[0].UID = "uid-another"
 	elsewhere.Namespace = "elsewhere"
-	others.Annotations[machineset.ReleasedAnnotation] = "uid-another"
+	others.Annotations[releasedAnnotation] = "uid-another"
 	set := newSet(1)
 	all := []*v1alpha1.Machine{released("b"), leaving, taken, elsewhere, others, nil, released("a")}
 	claims := machineset.Claim(machineset.OwnerSet(set), set.Spec.Selector, all)

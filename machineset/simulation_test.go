@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -95,7 +97,7 @@ func (s *sim) deliver(name string) {
 func (s *sim) live() int {
 	n := 0
 	for _, m := range s.api {
-		if !machineset.Leaving(m) {
+		if !members.Leaving(m) {
 			n++
 		}
 	}
@@ -106,7 +108,7 @@ func (s *sim) live() int {
 func (s *sim) owned() int {
 	n := 0
 	for _, m := range s.api {
-		if !machineset.Leaving(m) && metav1.IsControlledBy(m, s.set) {
+		if !members.Leaving(m) && metav1.IsControlledBy(m, s.set) {
 			n++
 		}
 	}
@@ -153,16 +155,15 @@ func (s *sim) reconcile() machineset.Decision {
 
 // claim writes adoptions and releases of objects that no other client has written since.
 func (s *sim) claim(claims machineset.Claims[*v1alpha1.Machine]) {
-	for _, edit := range append(claims.Release, claims.Adopt...) {
-		m, found := s.api[edit.Name]
+	for i, u := range append(claims.Release, claims.Adopt...) {
+		before, next := u.Before.(*v1alpha1.Machine), machineOf(u)
+		m, found := s.api[before.Name]
 		lost := s.chaos && s.r.IntN(6) == 0
-		if !found || lost || m.UID != edit.UID || m.ResourceVersion != edit.ResourceVersion {
+		if !found || lost || m.UID != before.UID || m.ResourceVersion != before.ResourceVersion {
 			continue
 		}
-		m = m.DeepCopy()
-		carryOutEdit(s.t, m, edit)
-		s.write(m.Name, m)
-		if edit.ReleasedBy != nil && *edit.ReleasedBy != "" {
+		s.write(m.Name, next)
+		if i < len(claims.Release) {
 			s.releases++
 		}
 	}
@@ -175,34 +176,39 @@ func cmpNames(a, b *v1alpha1.Machine) int {
 	return 1
 }
 
-func (s *sim) act(a machineset.Action) {
+func (s *sim) act(a machinist.Action) {
 	switch a := a.(type) {
-	case machineset.SetFinalizers:
-		s.set.Finalizers, s.proven = a.Finalizers, true
-		if s.gone = a.Reason == machineset.ReasonSetDeleting; s.gone {
+	case machinist.Update:
+		next, ok := a.Object.(*v1alpha1.MachineSet)
+		if !ok {
+			if m, found := s.api[a.Object.GetName()]; found && m.ResourceVersion == a.Before.(*v1alpha1.Machine).ResourceVersion {
+				s.write(m.Name, machineOf(a))
+			}
+			return
+		}
+		s.set.Finalizers, s.proven = next.Finalizers, true
+		if s.gone = next.DeletionTimestamp != nil; s.gone {
 			for _, m := range s.api {
 				require.False(s.t, metav1.IsControlledBy(m, s.set), "the set was let go before its machines were gone")
 			}
 		}
-	case machineset.Sync:
-		if m, found := s.api[a.Name]; found {
-			s.write(a.Name, a.Apply(m))
+	case machinist.Refresh:
+		if a.Name != "" {
+			s.expected = s.expected.Looked(machine.KindMachine, a.Name, s.api[a.Name], s.now)
+			return
 		}
-	case machineset.List:
 		owned := func(all map[string]*v1alpha1.Machine) []*v1alpha1.Machine {
 			return slices.DeleteFunc(slices.SortedFunc(maps.Values(all), cmpNames), func(m *v1alpha1.Machine) bool { return !metav1.IsControlledBy(m, s.set) })
 		}
 		s.expected, s.proven = machine.Listed(s.expected, owned(s.api), owned(s.cache), s.now), true
 		s.lists++
-	case machineset.Look:
-		s.expected = s.expected.Looked(machine.KindMachine, a.Name, s.api[a.Name], s.now)
-	case machineset.Delete:
+	case machinist.Delete:
 		s.delete(a)
-	case machineset.Create:
+	case machinist.Create:
 		for _, batch := range machineset.Batches(a.Count) {
 			failed := false
 			for range batch {
-				failed = s.create() != nil || failed
+				failed = s.create(a) != nil || failed
 			}
 			if failed {
 				return
@@ -213,9 +219,9 @@ func (s *sim) act(a machineset.Action) {
 	}
 }
 
-func (s *sim) create() error {
+func (s *sim) create(a machinist.Create) error {
 	s.serial++
-	m, err := machineset.NewMachine(s.set, fmt.Sprintf("%05d", s.serial))
+	m, err := machineset.NewMachine(a, fmt.Sprintf("%05d", s.serial))
 	require.NoError(s.t, err)
 	name := m.Name
 	m.UID = types.UID(fmt.Sprintf("uid-%d", s.serial))
@@ -251,10 +257,15 @@ func (s *sim) answered(name string, err error) {
 	}
 }
 
-func (s *sim) delete(a machineset.Delete) {
-	s.expected, s.unjoined = s.expected.Deleting(machine.KindMachine, a.Name, a.UID, s.now), s.unjoined.Deleting(a, s.now)
-	m, found := s.api[a.Name]
-	if !found || m.UID != a.UID || machineset.Leaving(m) {
+func (s *sim) delete(a machinist.Delete) {
+	seen := a.Object.(*v1alpha1.Machine)
+	s.expected, s.unjoined = s.expected.Deleting(machine.KindMachine, seen.Name, seen.UID, s.now), s.unjoined.Deleting(a, s.now)
+	m, found := s.api[seen.Name]
+	if !found || m.UID != seen.UID || members.Leaving(m) {
+		return
+	}
+	if a.Unchanged && m.ResourceVersion != seen.ResourceVersion {
+		s.answered(m.Name, apierrors.NewConflict(schema.GroupResource{}, m.Name, errAPI))
 		return
 	}
 	if a.Reason == machineset.ReasonTooMany { // I-5
@@ -262,7 +273,7 @@ func (s *sim) delete(a machineset.Delete) {
 	}
 	if s.chaos && s.r.IntN(6) == 0 {
 		if s.r.IntN(2) == 0 {
-			s.answered(a.Name, apierrors.NewForbidden(schema.GroupResource{}, a.Name, errAPI))
+			s.answered(m.Name, apierrors.NewForbidden(schema.GroupResource{}, m.Name, errAPI))
 		}
 		return // the call, or the process that made it, got lost
 	}
@@ -284,10 +295,10 @@ func (s *sim) machineController(name string) {
 	m = m.DeepCopy()
 	phase := &m.Status.CurrentStatus.Phase
 	switch {
-	case machineset.Leaving(m) && (!s.chaos || *phase == v1alpha1.MachineTerminating):
+	case members.Leaving(m) && (!s.chaos || *phase == v1alpha1.MachineTerminating):
 		s.write(name, nil)
 		return
-	case machineset.Leaving(m):
+	case members.Leaving(m):
 		*phase = v1alpha1.MachineTerminating
 	case *phase == "":
 		*phase = v1alpha1.MachinePending
@@ -304,7 +315,7 @@ func (s *sim) machineController(name string) {
 // scaleDownByName is an autoscaler that names one machine, then takes one off.
 func (s *sim) scaleDownByName(name string) {
 	m, found := s.api[name]
-	if !found || s.set.Spec.Replicas == 0 || machineset.Leaving(m) {
+	if !found || s.set.Spec.Replicas == 0 || members.Leaving(m) {
 		return
 	}
 	m = m.DeepCopy()
@@ -329,7 +340,7 @@ func (s *sim) cut(names []string) {
 	s.r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	k := s.r.IntN(min(len(names), int(s.set.Spec.Replicas)) + 1)
 	s.set.Spec.Replicas -= int32(k) //nolint:gosec // small
-	machineset.NameVictims(s.set, names[:s.r.IntN(k+1)])
+	members.NameVictims(s.set, names[:s.r.IntN(k+1)])
 }
 
 // relabel takes away the labels of a machine, or gives them back.
@@ -433,7 +444,7 @@ func (s *sim) settle() {
 		var moving []string
 		for name, m := range s.api {
 			phase := m.Status.CurrentStatus.Phase
-			if machineset.Leaving(m) || phase == "" || phase == v1alpha1.MachinePending {
+			if members.Leaving(m) || phase == "" || phase == v1alpha1.MachinePending {
 				moving = append(moving, name)
 			}
 		}
@@ -479,7 +490,7 @@ func TestSimulation_StaleCachesAndLostCalls_KeepBounds(t *testing.T) {
 		require.Empty(t, s.expected, "seed %d", seed)
 		require.Contains(t, s.set.Finalizers, v1alpha1.MCMFinalizerName, "seed %d", seed)
 		for _, m := range s.api {
-			require.False(t, machineset.Failed(m), "seed %d", seed)
+			require.False(t, members.Failed(m), "seed %d", seed)
 			require.Equal(t, s.set.Spec.Template.Spec.NodeTemplateSpec.Labels, m.Spec.NodeTemplateSpec.Labels, "seed %d", seed)
 		}
 		require.Equal(t, s.live(), s.owned(), "seed %d", seed)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -20,8 +21,8 @@ type Failure struct {
 	Create error
 	// Delete is the first error of a deletion. It is reported only if no creation failed.
 	Delete error
-	// Unfinished means that the error of another action, such as a [Sync], kept the set from trying
-	// to create or delete machines. The generation is then not observed.
+	// Unfinished means that the error of another action, such as an update of a machine, kept the set
+	// from trying to create or delete machines. The generation is then not observed.
 	Unfinished bool
 }
 
@@ -43,7 +44,7 @@ const messageRefresh = time.Minute
 // failure, with reason FailedCreate or FailedDelete and the error as message, and is absent
 // otherwise. Other conditions are kept.
 //
-// The numbers are those of [Count]. A machine is available after minReadySeconds:
+// A machine is available after minReadySeconds:
 // [Decision.NextCheck] says when to call Status again. A machine that is leaving or whose deletion
 // was requested is neither ready nor available. Creations in flight count as existing machines, so
 // that a deployment does not grow another set too early.
@@ -77,7 +78,7 @@ func status(in Observation, f Failure, now time.Time) v1alpha1.MachineSetStatus 
 	if !f.Unfinished {
 		s.ObservedGeneration = in.Set.Generation
 	}
-	c := Count(in.Set, machines, expected(in.Expectations, in.Machines, true), now)
+	c := members.Count(in.Set, machines, expected(in.Expectations, in.Machines, true), now)
 	fill(&s, c)
 	s.FullyLabeledReplicas = number(fullyLabeled(machines, in.Set.Spec.Template.Labels) + c.InFlight)
 	s.FailedMachines = failedMachines(machines)
@@ -85,7 +86,7 @@ func status(in Observation, f Failure, now time.Time) v1alpha1.MachineSetStatus 
 	return s
 }
 
-func fill(s *v1alpha1.MachineSetStatus, c Counts) {
+func fill(s *v1alpha1.MachineSetStatus, c members.Counts) {
 	s.Replicas = number(c.Machines + c.InFlight)
 	s.ReadyReplicas = number(c.Ready)
 	s.AvailableReplicas = number(c.Available)
@@ -112,7 +113,7 @@ func number(n int) int32 {
 func failedMachines(machines []*v1alpha1.Machine) *[]v1alpha1.MachineSummary {
 	var failed []v1alpha1.MachineSummary
 	for _, m := range machines {
-		if preservedFailed(m) || m.Status.LastOperation.State != v1alpha1.MachineStateFailed {
+		if members.PreservedFailed(m) || m.Status.LastOperation.State != v1alpha1.MachineStateFailed {
 			continue
 		}
 		summary := v1alpha1.MachineSummary{

@@ -11,11 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// syncFromTemplate returns the update of a machine to the template of its set, and whether there is
-// one. The configuration and the kind of the class are updated in every phase, because a drain and a
+// syncFromTemplate returns the update of a machine to the template of its set, without changes if the
+// machine follows it. The configuration and the kind of the class are updated in every phase, because a drain and a
 // preservation read the configuration after the machine has failed or is being deleted. The node
 // template is updated unless the machine is Failed or Terminating. Labels, annotations, finalizers
 // and the provider ID stay, and so does the name of the class: the VM was made from it. Only a
@@ -23,16 +24,15 @@ import (
 //
 // A machine with a readable effective-creation-timeout annotation keeps that creation timeout. (MCM
 // writes it at the creation and reverts it in the next pass.)
-func syncFromTemplate(set *v1alpha1.MachineSet, m *v1alpha1.Machine) (Sync, bool) {
-	s := Sync{Name: m.Name, UID: m.UID}
+func syncFromTemplate(set *v1alpha1.MachineSet, m *v1alpha1.Machine) machinist.Update {
+	var u machinist.Update
 	template := &set.Spec.Template.Spec
-	if phase := m.Status.CurrentStatus.Phase; phase != v1alpha1.MachineFailed && phase != v1alpha1.MachineTerminating {
-		if !sameNodeTemplate(&m.Spec.NodeTemplateSpec, &template.NodeTemplateSpec) {
-			s.NodeTemplate = template.NodeTemplateSpec.DeepCopy()
-		}
+	phase := m.Status.CurrentStatus.Phase
+	if phase != v1alpha1.MachineFailed && phase != v1alpha1.MachineTerminating && !sameNodeTemplate(&m.Spec.NodeTemplateSpec, &template.NodeTemplateSpec) {
+		edit(&u, m, "node template").Spec.NodeTemplateSpec = *template.NodeTemplateSpec.DeepCopy()
 	}
 	if !followsConfiguration(m, template.MachineConfiguration) {
-		s.Configuration = configurationFor(template.MachineConfiguration, m.Annotations)
+		edit(&u, m, "configuration").Spec.MachineConfiguration = noneIfEmpty(configurationFor(template.MachineConfiguration, m.Annotations))
 	}
 	class := m.Spec.Class
 	class.Kind = template.Class.Kind
@@ -40,9 +40,28 @@ func syncFromTemplate(set *v1alpha1.MachineSet, m *v1alpha1.Machine) (Sync, bool
 		class = template.Class
 	}
 	if class != m.Spec.Class {
-		s.Class = &class
+		edit(&u, m, "class").Spec.Class = class
 	}
-	return s, s.NodeTemplate != nil || s.Configuration != nil || s.Class != nil
+	return u
+}
+
+// setPreserve adds the preserve annotation to the update of a machine. An empty value removes it.
+func setPreserve(u *machinist.Update, m *v1alpha1.Machine, value string) {
+	next := edit(u, m, "preservation")
+	metav1.SetMetaDataAnnotation(&next.ObjectMeta, v1alpha1.PreserveMachineAnnotationKey, value)
+	if value == "" {
+		delete(next.Annotations, v1alpha1.PreserveMachineAnnotationKey)
+	}
+}
+
+// edit adds a change to the update of a machine, and returns the machine to edit. The first change
+// copies the machine.
+func edit(u *machinist.Update, m *v1alpha1.Machine, change string) *v1alpha1.Machine {
+	if u.Object == nil {
+		*u = machinist.Update{Before: m, Object: m.DeepCopy(), Unchanged: true}
+	}
+	u.Changes = append(u.Changes, change)
+	return u.Object.(*v1alpha1.Machine) //nolint:forcetypeassert // it was set above
 }
 
 // updatedInPlace reports whether a machine may have come to its set by an update in place: a
@@ -54,32 +73,6 @@ func updatedInPlace(set *v1alpha1.MachineSet, m *v1alpha1.Machine) bool {
 	owner := metav1.GetControllerOfNoCopy(set)
 	return owner != nil && owner.Kind == "MachineDeployment" &&
 		slices.ContainsFunc(m.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.NodeInPlaceUpdate })
-}
-
-// Apply returns a copy of the machine with the update, which shares no memory with its arguments.
-// Write it with the resource version of the machine. It returns nil if the machine is nil or has
-// another UID.
-func (a Sync) Apply(m *v1alpha1.Machine) *v1alpha1.Machine {
-	if m == nil || m.UID != a.UID {
-		return nil
-	}
-	next := m.DeepCopy()
-	if a.NodeTemplate != nil {
-		a.NodeTemplate.DeepCopyInto(&next.Spec.NodeTemplateSpec)
-	}
-	if a.Configuration != nil {
-		next.Spec.MachineConfiguration = noneIfEmpty(a.Configuration.DeepCopy())
-	}
-	if a.Class != nil {
-		next.Spec.Class = *a.Class
-	}
-	if a.Preserve != nil {
-		metav1.SetMetaDataAnnotation(&next.ObjectMeta, v1alpha1.PreserveMachineAnnotationKey, *a.Preserve)
-		if *a.Preserve == "" {
-			delete(next.Annotations, v1alpha1.PreserveMachineAnnotationKey)
-		}
-	}
-	return next
 }
 
 // configurationFor returns the configuration of a machine with these annotations that is made from

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -35,7 +36,7 @@ func failingSet(t *testing.T, ahead, lasts time.Duration) (created, passes int) 
 		passes++
 		for _, a := range d.Actions {
 			switch a := a.(type) {
-			case machineset.Create:
+			case machinist.Create:
 				for range a.Count {
 					created++
 					m := newMachine(fmt.Sprintf("m%04d", created), v1alpha1.MachineFailed)
@@ -44,9 +45,10 @@ func failingSet(t *testing.T, ahead, lasts time.Duration) (created, passes int) 
 					expected = expected.Creating(machine.KindMachine, m.Name, at)
 					machines[m.Name] = m
 				}
-			case machineset.Delete:
-				expected, unjoined = expected.Deleting(machine.KindMachine, a.Name, a.UID, at), unjoined.Deleting(a, at)
-				delete(machines, a.Name)
+			case machinist.Delete:
+				m := a.Object.(*v1alpha1.Machine)
+				expected, unjoined = expected.Deleting(machine.KindMachine, m.Name, m.UID, at), unjoined.Deleting(a, at)
+				delete(machines, m.Name)
 			}
 		}
 		if len(d.Actions) > 0 {
@@ -75,17 +77,31 @@ func TestDecide_MachinesNeverJoin_BoundedCreations(t *testing.T) {
 func TestDecide_MachinesFailAfterJoin_AllReplaced(t *testing.T) {
 	var unjoined machineset.NeverJoined
 	for i := range 50 {
-		unjoined = unjoined.Deleting(machineset.Delete{Name: fmt.Sprint(i), UID: types.UID(fmt.Sprint(i))}, now)
+		unjoined = unjoined.Deleting(machinist.Delete{Object: newMachine(fmt.Sprint(i), v1alpha1.MachineFailed), Reason: machineset.ReasonFailed}, now)
 	}
 	d := machineset.Decide(machineset.Observation{Set: newSet(5), Complete: true, Proven: true, NeverJoined: unjoined}, machineset.Policy{}, now)
 	require.Equal(t, 5, created(d), d.String())
 }
 
+// unjoinedDeletion returns the deletion of a machine that failed before its Node joined.
+func unjoinedDeletion(name string) machinist.Delete {
+	m := newMachine(name, v1alpha1.MachineFailed)
+	m.Status.LastOperation.Type = v1alpha1.MachineOperationCreate
+	return machinist.Delete{Object: m, Reason: machineset.ReasonFailed}
+}
+
 func TestNeverJoined_Deleting_CopyWithoutOldEntries(t *testing.T) {
-	n := machineset.NeverJoined(nil).Deleting(machineset.Delete{UID: "a", NeverJoined: true}, now)
-	require.Equal(t, machineset.NeverJoined{"a": now}, n)
-	require.Equal(t, n, n.Deleting(machineset.Delete{UID: "b"}, now))
-	require.Empty(t, n.Deleting(machineset.Delete{UID: "b"}, now.Add(shortLife)))
+	n := machineset.NeverJoined(nil).Deleting(unjoinedDeletion("a"), now)
+	require.Equal(t, machineset.NeverJoined{"uid-a": now}, n)
+	expired, surplus, joined := unjoinedDeletion("b"), unjoinedDeletion("b"), unjoinedDeletion("b")
+	expired.Reason = machineset.ReasonPreservationOver
+	require.Len(t, n.Deleting(expired, now), 2)
+	surplus.Reason = machineset.ReasonTooMany
+	require.Equal(t, n, n.Deleting(surplus, now), "no machine replaces it")
+	joined.Object.(*v1alpha1.Machine).Status.LastOperation.Type = v1alpha1.MachineOperationHealthCheck
+	require.Equal(t, n, n.Deleting(joined, now))
+	require.Equal(t, n, n.Deleting(machinist.Delete{}, now))
+	require.Empty(t, n.Deleting(joined, now.Add(shortLife)))
 	require.Len(t, n, 1, "the receiver is a value")
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -24,14 +25,14 @@ func annotated(replicas int32, value string) *v1alpha1.MachineSet {
 
 func TestNameVictims_Names_ReadBack(t *testing.T) {
 	set := newSet(1)
-	require.Equal(t, 2, machineset.NameVictims(set, []string{"b", "a", "b", "", " a", "c,d", strings.Repeat("x", 254)}))
+	require.Equal(t, 2, members.NameVictims(set, []string{"b", "a", "b", "", " a", "c,d", strings.Repeat("x", 254)}))
 	require.Equal(t, "b,a", set.Annotations[victimsAnnotation])
-	require.Equal(t, []string{"b", "a"}, machineset.Victims(set))
-	require.Zero(t, machineset.NameVictims(set, nil))
+	require.Equal(t, []string{"b", "a"}, members.Victims(set))
+	require.Zero(t, members.NameVictims(set, nil))
 	require.NotContains(t, set.Annotations, victimsAnnotation)
-	require.Zero(t, machineset.NameVictims(nil, []string{"a"}))
-	require.Nil(t, machineset.Victims(nil))
-	require.Nil(t, machineset.Victims(newSet(1)))
+	require.Zero(t, members.NameVictims(nil, []string{"a"}))
+	require.Nil(t, members.Victims(nil))
+	require.Nil(t, members.Victims(newSet(1)))
 }
 
 func TestNameVictims_InvalidNames_AreSkipped(t *testing.T) {
@@ -47,7 +48,7 @@ func TestNameVictims_InvalidNames_AreSkipped(t *testing.T) {
 		"\xff\xfe":                        {"\xff\xfe"},
 		strings.Repeat(" ", 1000) + "a\n": {"a"},
 	} {
-		require.Equal(t, want, machineset.Victims(annotated(1, text)))
+		require.Equal(t, want, members.Victims(annotated(1, text)))
 	}
 	// As many different names as the API server would store.
 	var all strings.Builder
@@ -55,7 +56,7 @@ func TestNameVictims_InvalidNames_AreSkipped(t *testing.T) {
 		fmt.Fprintf(&all, "%x,", i)
 	}
 	set := annotated(1, all.String())
-	require.Len(t, machineset.Victims(set), 50_000)
+	require.Len(t, members.Victims(set), 50_000)
 	in := observed(1, newMachine("m", v1alpha1.MachineRunning), newMachine("n", v1alpha1.MachineRunning))
 	in.Set.Annotations = set.Annotations
 	require.Equal(t, []string{"m"}, deleted(machineset.Decide(in, machineset.Policy{}, now)))
@@ -78,14 +79,14 @@ func TestNameVictims_ManyNames_FitTheAPIServer(t *testing.T) {
 	for _, others := range []int{0, 100 << 10, 200 << 10, 256<<10 - 300, 256<<10 - 100, 300 << 10} {
 		set := newSet(1)
 		set.Annotations = map[string]string{"o": strings.Repeat("o", others)}
-		n := machineset.NameVictims(set, names)
-		require.LessOrEqual(t, n, machineset.MaxVictims)
-		require.Equal(t, names[:n], append([]string{}, machineset.Victims(set)...))
+		n := members.NameVictims(set, names)
+		require.LessOrEqual(t, n, members.MaxVictims)
+		require.Equal(t, names[:n], append([]string{}, members.Victims(set)...))
 		if n > 0 {
 			require.LessOrEqual(t, size(set), 256<<10)
 		}
 		if others <= 100<<10 {
-			require.Equal(t, machineset.MaxVictims, n)
+			require.Equal(t, members.MaxVictims, n)
 		}
 		if others >= 256<<10-100 {
 			require.Zero(t, n)
@@ -99,27 +100,27 @@ func TestChoose_TwoMachinesOfOneName_SameOne(t *testing.T) {
 	b.UID = "uid-a"
 	set := annotated(1, "m")
 	for _, machines := range [][]*v1alpha1.Machine{{a, b, c}, {c, b, a, nil}} {
-		got := machineset.Choose(set, machines, 2, machineset.DeletionOrder(now))
-		require.Equal(t, []machineset.Victim{{Machine: b, By: machineset.ByPlan}}, got)
+		got := members.Choose(set, machines, 2, members.DeletionOrder(now))
+		require.Equal(t, []machineset.Victim{{Machine: b, By: members.ByPlan}}, got)
 	}
-	require.Len(t, machineset.Choose(nil, []*v1alpha1.Machine{a, c}, -5, nil), 2)
+	require.Len(t, members.Choose(nil, []*v1alpha1.Machine{a, c}, -5, nil), 2)
 }
 
 // choose is what a set lets go, said another way: all that an autoscaler named;
 // then, until so many are left, the first that is named or else the first of all.
 func choose(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, keep int) []string {
 	left := slices.Clone(machines)
-	slices.SortFunc(left, func(a, b *v1alpha1.Machine) int { n, _ := machineset.DeletionOrder(now).Compare(a, b); return n })
+	slices.SortFunc(left, func(a, b *v1alpha1.Machine) int { n, _ := members.DeletionOrder(now).Compare(a, b); return n })
 	names := []string{}
 	take := func(i int) { names, left = append(names, left[i].Name), slices.Delete(left, i, i+1) }
 	for i := 0; i < len(left); {
-		if machineset.NamedByAutoscaler(set, left[i]) {
+		if members.NamedByAutoscaler(set, left[i]) {
 			take(i)
 		} else {
 			i++
 		}
 	}
-	for _, name := range machineset.Victims(set) {
+	for _, name := range members.Victims(set) {
 		if i := slices.IndexFunc(left, func(m *v1alpha1.Machine) bool { return m.Name == name }); i >= 0 && len(left) > keep {
 			take(i)
 		}
@@ -145,20 +146,20 @@ func TestChoose_Random_AgreesWithModel(t *testing.T) {
 			}
 		}
 		r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-		machineset.NameVictims(set, append(names, "absent"))
+		members.NameVictims(set, append(names, "absent"))
 		keep := r.IntN(12) - 1
-		victims := machineset.Choose(set, machines, keep, machineset.DeletionOrder(now))
+		victims := members.Choose(set, machines, keep, members.DeletionOrder(now))
 		require.Equal(t, choose(set, machines, keep), namesOf(victims), "seed %d", seed)
 		for _, v := range victims {
 			named := slices.Contains(names, v.Machine.Name)
-			require.Equal(t, machineset.NamedByAutoscaler(set, v.Machine), v.By == machineset.ByDemand, "seed %d", seed)
-			require.True(t, named || v.By != machineset.ByPlan, "seed %d", seed)
+			require.Equal(t, members.NamedByAutoscaler(set, v.Machine), v.By == members.ByDemand, "seed %d", seed)
+			require.True(t, named || v.By != members.ByPlan, "seed %d", seed)
 		}
 
 		// The chosen machines are deleted, in any order and number; no other is chosen instead.
 		gone := victims[:r.IntN(len(victims)+1)]
 		left := slices.DeleteFunc(slices.Clone(machines), func(m *v1alpha1.Machine) bool { return slices.Contains(namesOf(gone), m.Name) })
-		again := machineset.Choose(set, left, keep, machineset.DeletionOrder(now))
+		again := members.Choose(set, left, keep, members.DeletionOrder(now))
 		require.Equal(t, namesOf(victims[len(gone):]), namesOf(again), "seed %d", seed)
 	}
 }
@@ -181,7 +182,7 @@ func TestChoose_HealthFlaps_SameVictims(t *testing.T) {
 				m.Annotations[v1alpha1.MachinePriority] = pick(r, "1", "2", "3")
 			}
 			if r.IntN(3) == 0 {
-				machineset.NameVictims(in.Set, []string{pick(r, in.Machines...).Name})
+				members.NameVictims(in.Set, []string{pick(r, in.Machines...).Name})
 			}
 			at := now.Add(time.Duration(pass) * time.Second)
 			d := machineset.Decide(in, machineset.Policy{Burst: 1 + r.IntN(5)}, at)
@@ -200,18 +201,18 @@ func FuzzVictims(f *testing.F) {
 	f.Add("m3\n,m3,\x00", "", -1, 4)
 	f.Fuzz(func(t *testing.T, text, more string, keep, n int) {
 		set := annotated(1, text)
-		read := machineset.Victims(set)
+		read := members.Victims(set)
 		require.Equal(t, slices.Sorted(slices.Values(read)), slices.Compact(slices.Sorted(slices.Values(read))), "each once")
-		written := machineset.NameVictims(set, read)
-		require.Equal(t, read[:written], append(read[:0:0], machineset.Victims(set)...), "what is read is written as it was")
-		machineset.NameVictims(set, strings.Split(more, ";"))
+		written := members.NameVictims(set, read)
+		require.Equal(t, read[:written], append(read[:0:0], members.Victims(set)...), "what is read is written as it was")
+		members.NameVictims(set, strings.Split(more, ";"))
 
 		var machines []*v1alpha1.Machine
 		for i := range min(max(0, n), 20) {
 			machines = append(machines, newMachine(fmt.Sprintf("m%d", i), v1alpha1.MachineRunning), nil)
 		}
 		eligible := len(machines) / 2
-		victims := machineset.Choose(set, machines, keep, machineset.DeletionOrder(now))
+		victims := members.Choose(set, machines, keep, members.DeletionOrder(now))
 		require.Len(t, victims, max(0, eligible-max(0, keep)))
 		require.Len(t, slices.Compact(sorted(namesOf(victims))), len(victims), "one machine twice")
 	})

@@ -13,8 +13,8 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/line"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // OvershootObservation is the input of [StepOvershoot]. With the zero value nothing is done.
@@ -177,7 +177,7 @@ func (s *overshoot) index() {
 // judge decides whether a set is frozen or unfrozen.
 func (s *overshoot) judge(set *v1alpha1.MachineSet) {
 	parent, machines := s.parents[controllerOf(set)], s.machines[set.UID]
-	n := machineset.Count(set, machines, nil, s.now).Present
+	n := members.Count(set, machines, nil, s.now).Present
 	high, low := s.policy.thresholds(set.Spec.Replicas, parent)
 	labeled, told := isFrozen(set.Labels), setConditionFrozen(set)
 	unfreeze := asksUnfreeze(set) || parent != nil && asksUnfreeze(parent)

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 	"github.com/machinist-dev/machinist/safety"
 )
 
@@ -149,7 +149,7 @@ func (w *overWorld) writeSet(f safety.FreezeWrite, metadata bool) {
 	} else {
 		next.Status = f.Set.Status
 	}
-	switch was, frozen := machineset.Frozen(is), machineset.Frozen(next); {
+	switch was, frozen := members.Frozen(is), members.Frozen(next); {
 	case frozen && !was:
 		w.counts["frozen"]++
 		require.False(w.t, w.unfrozen[is.Name], "%s was unfrozen, has created nothing, and is frozen again", is.Name)
@@ -204,13 +204,13 @@ func TestOvershoot_Unfrozen_StaysSoUntilAnotherCreation(t *testing.T) {
 		require.Empty(t, w.pass(false).Actions, "seed %d: it does not come to rest", seed)
 		for _, d := range w.in.Deployments {
 			require.NotContains(t, d.Annotations, v1alpha1.UnfreezeAnnotation)
-			frozen := slices.ContainsFunc(w.in.Sets, func(s *v1alpha1.MachineSet) bool { return metav1.IsControlledBy(s, d) && machineset.Frozen(s) })
+			frozen := slices.ContainsFunc(w.in.Sets, func(s *v1alpha1.MachineSet) bool { return metav1.IsControlledBy(s, d) && members.Frozen(s) })
 			require.Equal(t, frozen, d.Labels[v1alpha1.FreezeLabelKey] == "True", "seed %d", seed)
 			require.Equal(t, frozen, len(d.Status.Conditions) == 1, "seed %d", seed)
 		}
 		for _, s := range w.in.Sets {
 			require.NotContains(t, s.Annotations, v1alpha1.UnfreezeAnnotation)
-			require.Equal(t, machineset.Frozen(s), len(s.Status.Conditions) == 1, "seed %d: label and condition differ", seed)
+			require.Equal(t, members.Frozen(s), len(s.Status.Conditions) == 1, "seed %d: label and condition differ", seed)
 		}
 		for what, n := range w.counts {
 			total[what] += n

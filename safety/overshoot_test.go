@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 	"github.com/machinist-dev/machinist/safety"
 )
 
@@ -192,7 +192,7 @@ func TestOvershoot_UnfreezeAnnotation_UnfreezesAllSetsThenTheDeployment(t *testi
 		"unfreeze machineset/shoot/b: annotation safety.machine.sapcloud.io/unfreeze is set; "+
 		"waits for machinedeployment/shoot/md: MachineDeploymentStateSync: MachineSet b is not unfrozen yet; the deployment is unfrozen after it", decision.String())
 	for _, w := range decision.Actions {
-		require.False(t, machineset.Frozen(w.Set))
+		require.False(t, members.Frozen(w.Set))
 		require.Empty(t, w.Set.Annotations)
 		require.Empty(t, w.Set.Status.Conditions)
 	}
@@ -249,7 +249,7 @@ func TestOvershoot_FreezeAndUnfreeze_RestoreTheObject(t *testing.T) {
 	require.Len(t, writes, 2)
 	frozen, held := writes[0], writes[1]
 	require.True(t, frozen.Frozen && held.Frozen)
-	require.True(t, machineset.Frozen(frozen.Set))
+	require.True(t, members.Frozen(frozen.Set))
 	require.Equal(t, "Normal FrozeMachineSet SafetyController: Froze MachineSet a due to replica overshooting", frozen.Event.String())
 	require.Equal(t, "True", held.Deployment.Labels[v1alpha1.FreezeLabelKey])
 	require.Len(t, held.Deployment.Status.Conditions, 1)
@@ -300,7 +300,7 @@ func TestOvershoot_AfterWrites_ComesToRest(t *testing.T) {
 		require.Empty(t, created(in, p).Actions, "seed %d", seed)
 		for _, d := range in.Deployments {
 			anyFrozen := slices.ContainsFunc(in.Sets, func(s *v1alpha1.MachineSet) bool {
-				return metav1.IsControlledBy(s, d) && machineset.Frozen(s)
+				return metav1.IsControlledBy(s, d) && members.Frozen(s)
 			})
 			require.Equal(t, anyFrozen, d.Labels[v1alpha1.FreezeLabelKey] == "True", "seed %d", seed)
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // TestWorld_OnlyStatusStored_SameDecisionAgain asserts that the world spares the decision
@@ -119,7 +119,7 @@ func counted(w *deploymenttest.World) []deploymenttest.Size {
 	for _, s := range w.Sets() {
 		machines, phases := w.MachinesOf(s), map[v1alpha1.MachinePhase]int{}
 		for _, m := range machines {
-			if machineset.Leaving(m) {
+			if members.Leaving(m) {
 				phases[v1alpha1.MachineTerminating]++
 			} else {
 				phases[m.Status.CurrentStatus.Phase]++
@@ -127,7 +127,7 @@ func counted(w *deploymenttest.World) []deploymenttest.Size {
 		}
 		sizes = append(sizes, deploymenttest.Size{
 			Name: s.Name, Class: s.Spec.Template.Spec.Class.Name, New: s == newSet, Spec: s.Spec.Replicas,
-			Counts: machineset.Count(s, machines, nil, w.Now()), Phases: phases,
+			Counts: members.Count(s, machines, nil, w.Now()), Phases: phases,
 		})
 	}
 	return sizes

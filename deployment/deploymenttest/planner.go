@@ -95,10 +95,9 @@ func (w *World) observe() (deployment.Observation, error) {
 	owner := machineset.OwnerDeployment(d)
 	claims := machineset.Claim(owner, deployment.ClaimSelector(d), c.sets.list())
 	for _, edit := range append(claims.Adopt, claims.Release...) {
-		next := *c.sets.get(edit.Name)
-		giveOwners(&next.ObjectMeta, edit)
+		next := edit.Object.(*v1alpha1.MachineSet) //nolint:forcetypeassert // a deployment claims sets
 		err := w.call(d.Name, "update", kindSet, next.Name, func() error {
-			_, err := w.sets.write(d.Name, &next, metadataAndSpec)
+			_, err := w.sets.write(d.Name, next, metadataAndSpec)
 			return err
 		})
 		if err == errCrash { //nolint:errorlint // never wrapped

@@ -4,14 +4,13 @@ package deploymenttest
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -78,13 +77,7 @@ func (w *World) observeSet(s *setLoop, live *v1alpha1.MachineSet) (machineset.Ob
 	owner := machineset.OwnerSet(live)
 	claims := machineset.Claim(owner, machineset.ClaimSelector(live), seen)
 	for _, edit := range append(claims.Adopt, claims.Release...) {
-		next := *c.machines.get(edit.Name)
-		giveOwners(&next.ObjectMeta, edit)
-		err := w.call(s.name, "update", kindMachine, next.Name, func() error {
-			_, err := w.machines.write(s.name, &next, metadataAndSpec)
-			return err
-		})
-		if err == errCrash { //nolint:errorlint // never wrapped
+		if err := w.updateMachine(s, edit); err == errCrash { //nolint:errorlint // never wrapped
 			return machineset.Observation{}, err
 		}
 	}
@@ -92,7 +85,7 @@ func (w *World) observeSet(s *setLoop, live *v1alpha1.MachineSet) (machineset.Ob
 		Set: live, Machines: claims.Owned, Complete: claims.Settled(), Proven: !s.unproven, Released: claims.Released, Expectations: s.expected, NeverJoined: s.unjoined,
 	}
 	for _, m := range claims.Owned {
-		if !machineset.Failed(m) {
+		if !members.Failed(m) {
 			continue
 		}
 		if n, known := c.nodes[nodeName(m)]; known || w.model.NoCluster {
@@ -107,26 +100,30 @@ func (w *World) observeSet(s *setLoop, live *v1alpha1.MachineSet) (machineset.Ob
 
 // actOnSet carries out the actions of a decision about a set, until the first error. The Failure
 // describes the error of a creation or deletion.
-func (w *World) actOnSet(s *setLoop, in *machineset.Observation, actions []machineset.Action) (machineset.Failure, error) {
+func (w *World) actOnSet(s *setLoop, in *machineset.Observation, actions []machinist.Action) (machineset.Failure, error) {
 	var failure machineset.Failure
 	for _, action := range actions {
 		var err error
 		switch a := action.(type) {
-		case machineset.SetFinalizers:
-			err = w.finalizers(s, in, a)
-		case machineset.Sync:
-			err = w.sync(s, in, a)
-		case machineset.List:
+		case machinist.Update:
+			if _, ok := a.Object.(*v1alpha1.MachineSet); ok {
+				err = w.updateSet(s, in, a)
+			} else {
+				err = ignoreNotFound(w.updateMachine(s, a))
+			}
+		case machinist.Refresh:
+			if a.Name != "" {
+				s.expected = s.expected.Looked(machine.KindMachine, a.Name, w.machines.get(a.Name), w.now)
+				continue
+			}
 			live := slices.DeleteFunc(w.truth.mayBelongTo(s.uid), func(m *v1alpha1.Machine) bool { return m == nil || ownerOf(m) != s.uid })
 			s.expected, s.unproven = machine.Listed(s.expected, live, in.Machines, w.now), false
 			s.by(w.now)
-		case machineset.Look:
-			s.expected = s.expected.Looked(machine.KindMachine, a.Name, w.machines.get(a.Name), w.now)
-		case machineset.Delete:
+		case machinist.Delete:
 			failure.Delete = w.deleteMachine(s, a)
 			err = failure.Delete
-		case machineset.Create:
-			failure.Create = w.createMachines(s, in.Set, a.Count)
+		case machinist.Create:
+			failure.Create = w.createMachines(s, a)
 			err = failure.Create
 		default:
 			err = fmt.Errorf("unknown action %T", action)
@@ -138,42 +135,48 @@ func (w *World) actOnSet(s *setLoop, in *machineset.Observation, actions []machi
 	return failure, nil
 }
 
-func (w *World) finalizers(s *setLoop, in *machineset.Observation, a machineset.SetFinalizers) error {
-	next := *in.Set
-	next.Finalizers, next.ResourceVersion = a.Finalizers, a.ResourceVersion
-	return w.call(s.name, "update", kindSet, a.Name, func() error {
-		written, err := w.sets.write(s.name, &next, metadataAndSpec)
-		if err == nil { // the status is written after this
+// updateSet writes metadata and spec of a set. The status is written after this.
+func (w *World) updateSet(s *setLoop, in *machineset.Observation, a machinist.Update) error {
+	next := a.Object.(*v1alpha1.MachineSet) //nolint:forcetypeassert // the caller has found it
+	return w.call(s.name, "update", kindSet, next.Name, func() error {
+		written, err := w.sets.write(s.name, next, metadataAndSpec)
+		if err == nil {
 			in.Set, s.unproven = written, false
 		}
 		return err
 	})
 }
 
-func (w *World) sync(s *setLoop, in *machineset.Observation, a machineset.Sync) error {
-	for _, m := range in.Machines {
-		if next := a.Apply(m); next != nil {
-			return w.call(s.name, "update", kindMachine, a.Name, func() error {
-				_, err := w.machines.write(s.name, next, metadataAndSpec)
-				return ignoreNotFound(err)
-			})
-		}
-	}
-	return nil
+// updateMachine writes metadata and spec of a machine.
+func (w *World) updateMachine(s *setLoop, a machinist.Update) error {
+	next := a.Object.(*v1alpha1.Machine) //nolint:forcetypeassert // the other updates of a set are of machines
+	return w.call(s.name, "update", kindMachine, next.Name, func() error {
+		_, err := w.machines.write(s.name, next, metadataAndSpec)
+		return err
+	})
 }
 
-func (w *World) deleteMachine(s *setLoop, a machineset.Delete) error {
-	s.expected, s.unjoined = s.expected.Deleting(machine.KindMachine, a.Name, a.UID, w.now), s.unjoined.Deleting(a, w.now)
-	err := w.call(s.name, "delete", kindMachine, a.Name, func() error { return w.machines.remove(s.name, a.Name, a.UID, "") })
-	return w.settle(s, a.Name, ignoreNotFound(err))
+func (w *World) deleteMachine(s *setLoop, a machinist.Delete) error {
+	m := a.Object.(*v1alpha1.Machine) //nolint:forcetypeassert // a set deletes machines
+	s.expected, s.unjoined = s.expected.Deleting(machine.KindMachine, m.Name, m.UID, w.now), s.unjoined.Deleting(a, w.now)
+	version := ""
+	if a.Unchanged {
+		version = m.ResourceVersion
+	}
+	err := w.call(s.name, "delete", kindMachine, m.Name, func() error { return w.machines.remove(s.name, m.Name, m.UID, version) })
+	if err = w.settle(s, m.Name, ignoreNotFound(err)); a.Unchanged && apierrors.IsConflict(err) {
+		s.by(w.now.Add(again)) // the machine has changed
+		return nil
+	}
+	return err
 }
 
 // createMachines creates machines in batches of doubling size, until the first batch with an error.
-func (w *World) createMachines(s *setLoop, set *v1alpha1.MachineSet, count int) error {
-	for _, batch := range machineset.Batches(count) {
+func (w *World) createMachines(s *setLoop, a machinist.Create) error {
+	for _, batch := range machineset.Batches(a.Count) {
 		var failed error
 		for range batch {
-			if err := w.createMachine(s, set); err != nil {
+			if err := w.createMachine(s, a); err != nil {
 				failed = err
 			}
 			if failed == errCrash { //nolint:errorlint // never wrapped
@@ -187,9 +190,9 @@ func (w *World) createMachines(s *setLoop, set *v1alpha1.MachineSet, count int) 
 	return nil
 }
 
-func (w *World) createMachine(s *setLoop, set *v1alpha1.MachineSet) error {
+func (w *World) createMachine(s *setLoop, a machinist.Create) error {
 	w.names++
-	m, err := machineset.NewMachine(set, fmt.Sprintf("%05d", w.names))
+	m, err := machineset.NewMachine(a, fmt.Sprintf("%05d", w.names))
 	if err != nil {
 		return err
 	}
@@ -236,14 +239,4 @@ func ignoreNotFound(err error) error {
 		return nil
 	}
 	return err
-}
-
-// giveOwners changes the owner references of an object. The changed references share no memory with
-// the old ones.
-func giveOwners(o *metav1.ObjectMeta, e machineset.OwnersEdit) {
-	o.OwnerReferences, o.ResourceVersion = e.OwnerReferences, e.ResourceVersion
-	o.Annotations = maps.Clone(o.Annotations)
-	if e.ReleasedBy != nil {
-		metav1.SetMetaDataAnnotation(o, machineset.ReleasedAnnotation, *e.ReleasedBy)
-	}
 }

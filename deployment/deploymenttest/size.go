@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // A Size has the numbers of machines of a set.
@@ -21,7 +21,7 @@ type Size struct {
 	// Spec is the desired number of machines.
 	Spec int32
 	// Counts are the numbers of its machines.
-	Counts machineset.Counts
+	Counts members.Counts
 	// Phases are the numbers of its machines by phase. Deleted machines count as Terminating.
 	Phases map[v1alpha1.MachinePhase]int
 }
@@ -66,12 +66,12 @@ func (w *World) sizeOf(s *v1alpha1.MachineSet) sizing {
 	}
 	next.size = Size{
 		Name: s.Name, Class: s.Spec.Template.Spec.Class.Name, Spec: s.Spec.Replicas,
-		Counts: machineset.Count(s, machines, nil, w.now), Phases: map[v1alpha1.MachinePhase]int{},
+		Counts: members.Count(s, machines, nil, w.now), Phases: map[v1alpha1.MachinePhase]int{},
 	}
 	for _, m := range machines {
 		switch {
 		case m == nil:
-		case machineset.Leaving(m):
+		case members.Leaving(m):
 			next.size.Phases[v1alpha1.MachineTerminating]++
 		default:
 			next.size.Phases[m.Status.CurrentStatus.Phase]++

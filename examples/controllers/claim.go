@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -25,7 +25,10 @@ func ownerKey[T metav1.Object](o T) []string {
 
 // claim finds the objects of an owner, and those to adopt and to release. of returns the objects with
 // an ownerKey. Objects of other shards are not adopted.
-func claim[T metav1.Object](owner machineset.Owner, object metav1.Object, selector *metav1.LabelSelector, of func(ownerKey string) []T) machineset.Claims[T] {
+func claim[T interface {
+	metav1.Object
+	runtime.Object
+}](owner machineset.Owner, object metav1.Object, selector *metav1.LabelSelector, of func(ownerKey string) []T) machineset.Claims[T] {
 	orphans := slices.DeleteFunc(of(owner.Namespace), func(o T) bool { return o.GetLabels()[ShardLabel] != object.GetLabels()[ShardLabel] })
 	return machineset.Claim(owner, selector, slices.Concat(of(string(owner.UID)), orphans))
 }
@@ -59,24 +62,21 @@ func listOptions(selector *metav1.LabelSelector) (options metav1.ListOptions) {
 	return options
 }
 
+// setClients returns the clients of sets and deployments.
+func (c *Config) setClients() clients {
+	return clients{machines: c.SetClient, core: c.Target}
+}
+
 // writeClaims adopts and releases objects for an owner. live is the owner, just read from the API
 // server.
-func writeClaims[T metav1.Object](
-	ctx context.Context, claims machineset.Claims[T], owner machineset.Owner, live metav1.Object,
-	patch func(ctx context.Context, name string, t types.PatchType, data []byte, o metav1.PatchOptions, subresources ...string) (T, error),
-) error {
-	if claims.NeedsLiveOwner() {
+func writeClaims[T metav1.Object](ctx context.Context, send clients, claims machineset.Claims[T], owner machineset.Owner, live metav1.Object) error {
+	if len(claims.Adopt) > 0 {
 		if err := owner.MayAdopt(live); err != nil {
 			return err
 		}
 	}
-	for _, edit := range slices.Concat(claims.Adopt, claims.Release) {
-		data, err := edit.Patch()
-		if err != nil {
-			return err
-		}
-		_, err = patch(ctx, edit.Name, types.MergePatchType, data, metav1.PatchOptions{})
-		if ignoreNotFound(err) != nil {
+	for _, u := range slices.Concat(claims.Adopt, claims.Release) {
+		if _, err := send.update(ctx, u); ignoreNotFound(err) != nil {
 			return err
 		}
 	}

@@ -125,7 +125,7 @@ func (r *machineDeploymentReconciler) pass(ctx context.Context, key cache.Object
 			in, claims = r.observe(live.DeepCopy())
 			plan = deployment.Decide(in, r.cfg.Deployments, r.cfg.Clock.Now())
 		}
-		if err := writeClaims(ctx, claims, machineset.OwnerDeployment(live), live, r.api().MachineSets(key.Namespace).Patch); err != nil {
+		if err := writeClaims(ctx, r.cfg.setClients(), claims, machineset.OwnerDeployment(live), live); err != nil {
 			return time.Time{}, err
 		}
 	}
@@ -292,7 +292,7 @@ func (r *machineDeploymentReconciler) apply(ctx context.Context, d *api.MachineD
 
 // applyOne carries out one action. A deleted object needs no write.
 func (r *machineDeploymentReconciler) applyOne(ctx context.Context, d *api.MachineDeployment, action machinist.Action) error {
-	send := clients{machines: r.cfg.SetClient, core: r.cfg.Target}
+	send := r.cfg.setClients()
 	switch a := action.(type) {
 	case machinist.Update:
 		written, err := send.update(ctx, a)

@@ -12,13 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
-	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/typed/machine/v1alpha1"
 	api "github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -103,7 +101,7 @@ func (r *machineSetReconciler) pass(ctx context.Context, key cache.ObjectName) (
 		if live.ResourceVersion != set.ResourceVersion {
 			in, claims, d = r.decide(live)
 		}
-		if err := writeClaims(ctx, claims, machineset.OwnerSet(live), live, r.cfg.SetClient.MachineV1alpha1().Machines(key.Namespace).Patch); err != nil {
+		if err := writeClaims(ctx, r.cfg.setClients(), claims, machineset.OwnerSet(live), live); err != nil {
 			return time.Time{}, err
 		}
 	}
@@ -147,7 +145,7 @@ func (r *machineSetReconciler) nodes(machines []*api.Machine) map[string]machine
 	views := map[string]machine.NodeView{}
 	for _, m := range machines {
 		name := m.Labels[api.NodeLabelKey]
-		if name == "" || !machineset.Failed(m) {
+		if name == "" || m.Status.CurrentStatus.Phase != api.MachineFailed {
 			continue
 		}
 		if r.node == nil {
@@ -174,24 +172,23 @@ func (r *machineSetReconciler) superseded(set *api.MachineSet) bool {
 
 // apply carries out the actions of a decision. The time is the next check of Failed machines that it
 // did not delete. Zero means none.
-func (r *machineSetReconciler) apply(ctx context.Context, in *machineset.Observation, actions []machineset.Action) (failure machineset.Failure, again time.Time, _ error) {
-	client := r.cfg.SetClient.MachineV1alpha1().Machines(in.Set.Namespace)
-	var deletions []machineset.Delete
+func (r *machineSetReconciler) apply(ctx context.Context, in *machineset.Observation, actions []machinist.Action) (failure machineset.Failure, again time.Time, _ error) {
+	var deletions []machinist.Delete
 	for _, action := range actions {
 		var err error
 		switch a := action.(type) {
-		case machineset.SetFinalizers:
-			err = r.finalizers(ctx, in, a)
-		case machineset.Sync:
-			err = r.sync(ctx, client, in.Machines, a)
-		case machineset.List:
-			err = r.list(ctx, in.Set)
-		case machineset.Look:
-			_, err = r.look(ctx, client, in.Set, a.Name)
-		case machineset.Delete:
+		case machinist.Update:
+			err = r.update(ctx, in, a)
+		case machinist.Refresh:
+			if a.Name == "" {
+				err = r.list(ctx, in.Set)
+			} else {
+				_, err = r.look(ctx, in.Set, a.Name)
+			}
+		case machinist.Delete:
 			deletions = append(deletions, a) // they are last
-		case machineset.Create:
-			failure.Create = r.create(ctx, client, in.Set, a.Count)
+		case machinist.Create:
+			failure.Create = r.create(ctx, in.Set, a)
 		default:
 			err = fmt.Errorf("unknown action %T", action)
 		}
@@ -199,7 +196,7 @@ func (r *machineSetReconciler) apply(ctx context.Context, in *machineset.Observa
 			return failure, again, fmt.Errorf("%s: %w", action, err)
 		}
 	}
-	again, failure.Delete = r.deleteAll(ctx, client, *in, deletions)
+	again, failure.Delete = r.deleteAll(ctx, in.Set, deletions)
 	return failure, again, nil
 }
 
@@ -226,10 +223,10 @@ func (r *machineSetReconciler) inBatches(ctx context.Context, set *api.MachineSe
 
 // deleteAll deletes machines in batches. A failure does not stop the next batch, because the set
 // would begin with the same machine again. The time is the next check of Failed machines that stay.
-func (r *machineSetReconciler) deleteAll(ctx context.Context, client v1alpha1.MachineInterface, in machineset.Observation, deletions []machineset.Delete) (again time.Time, err error) {
+func (r *machineSetReconciler) deleteAll(ctx context.Context, set *api.MachineSet, deletions []machinist.Delete) (again time.Time, err error) {
 	checks := make([]time.Time, len(deletions))
-	err = r.inBatches(ctx, in.Set, len(deletions), func(i int) (err error) {
-		checks[i], err = r.delete(ctx, client, in, deletions[i])
+	err = r.inBatches(ctx, set, len(deletions), func(i int) (err error) {
+		checks[i], err = r.delete(ctx, set, deletions[i])
 		return err
 	}, func(error) bool { return ctx.Err() == nil })
 	for _, at := range checks {
@@ -238,36 +235,22 @@ func (r *machineSetReconciler) deleteAll(ctx context.Context, client v1alpha1.Ma
 	return again, err
 }
 
-// finalizers writes the finalizers of the set, and puts the written set into the observation. The
-// observed set may be that of the cache, which must not change.
-func (r *machineSetReconciler) finalizers(ctx context.Context, in *machineset.Observation, a machineset.SetFinalizers) error {
-	patch, err := a.Patch()
-	if err != nil {
-		return err
-	}
-	written, err := r.cfg.SetClient.MachineV1alpha1().MachineSets(in.Set.Namespace).Patch(ctx, a.Name, types.MergePatchType, patch, metav1.PatchOptions{})
-	if err == nil {
-		in.Set = written
-		r.written.put(written)
-		r.memory.change(written.UID, func(m setMemory) setMemory { return setMemory{m.expected, m.unjoined, true} })
+// update writes the set or a machine. The written set replaces the observed one, because its status is
+// written after this.
+func (r *machineSetReconciler) update(ctx context.Context, in *machineset.Observation, u machinist.Update) error {
+	written, err := r.cfg.setClients().update(ctx, u)
+	if set, ok := written.(*api.MachineSet); ok {
+		in.Set = set
+		r.written.put(set)
+		r.memory.change(set.UID, func(m setMemory) setMemory { return setMemory{m.expected, m.unjoined, true} })
 	}
 	return ignoreNotFound(err)
 }
 
-func (r *machineSetReconciler) sync(ctx context.Context, client v1alpha1.MachineInterface, machines []*api.Machine, a machineset.Sync) error {
-	for _, m := range machines {
-		if next := a.Apply(m); next != nil {
-			_, err := client.Update(ctx, next, metav1.UpdateOptions{})
-			return ignoreNotFound(err)
-		}
-	}
-	return nil
-}
-
 // look reads a machine from the API server to settle an expectation. It returns nil if there is
 // none.
-func (r *machineSetReconciler) look(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet, name string) (*api.Machine, error) {
-	live, err := client.Get(ctx, name, metav1.GetOptions{})
+func (r *machineSetReconciler) look(ctx context.Context, set *api.MachineSet, name string) (*api.Machine, error) {
+	live, err := r.cfg.SetClient.MachineV1alpha1().Machines(set.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		live, err = nil, nil
 	}
@@ -281,41 +264,42 @@ func (r *machineSetReconciler) look(ctx context.Context, client v1alpha1.Machine
 
 // delete deletes a machine. A time that is not zero means that the machine stays until the next
 // check at that time.
-func (r *machineSetReconciler) delete(ctx context.Context, client v1alpha1.MachineInterface, in machineset.Observation, a machineset.Delete) (time.Time, error) {
-	set := in.Set
-	same, again := r.preconditions(ctx, in, a)
-	if same == nil {
-		return again, ctx.Err()
+func (r *machineSetReconciler) delete(ctx context.Context, set *api.MachineSet, a machinist.Delete) (time.Time, error) {
+	m := a.Object.(*api.Machine) //nolint:forcetypeassert // a set deletes machines
+	if a.Unchanged {             // it is Failed, and may recover
+		if again := r.staysUntil(ctx, set, m); !again.IsZero() {
+			return again, ctx.Err()
+		}
 	}
 	now := r.cfg.Clock.Now()
-	r.memory.change(set.UID, func(m setMemory) setMemory {
-		return setMemory{m.expected.Deleting(machine.KindMachine, a.Name, a.UID, now), m.unjoined.Deleting(a, now), m.proven}
+	r.memory.change(set.UID, func(memory setMemory) setMemory {
+		return setMemory{memory.expected.Deleting(machine.KindMachine, m.Name, m.UID, now), memory.unjoined.Deleting(a, now), memory.proven}
 	})
-	err := client.Delete(ctx, a.Name, metav1.DeleteOptions{Preconditions: same})
-	if same.ResourceVersion != nil && apierrors.IsConflict(err) {
-		return now, r.settle(ctx, client, set, a.Name, false, err)
+	err := r.cfg.setClients().remove(ctx, a)
+	if a.Unchanged && apierrors.IsConflict(err) {
+		return now, r.settle(ctx, set, m.Name, false, err)
 	}
-	r.report(ctx, set, a.Event(err), err)
-	return time.Time{}, r.settle(ctx, client, set, a.Name, false, ignoreNotFound(err))
+	r.report(ctx, set, machineset.ResponseEvent(a, m.Name, err), err)
+	return time.Time{}, r.settle(ctx, set, m.Name, false, ignoreNotFound(err))
 }
 
 // create creates machines in batches. A failure stops the next batch: a set whose machines cannot be
 // created learns it from one request.
-func (r *machineSetReconciler) create(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet, count int) error {
-	return r.inBatches(ctx, set, count, func(int) error { return r.createOne(ctx, client, set) }, func(err error) bool { return err == nil })
+func (r *machineSetReconciler) create(ctx context.Context, set *api.MachineSet, a machinist.Create) error {
+	return r.inBatches(ctx, set, a.Count, func(int) error { return r.createOne(ctx, set, a) }, func(err error) bool { return err == nil })
 }
 
-func (r *machineSetReconciler) createOne(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet) error {
-	m, err := machineset.NewMachine(set, machineset.Suffix(r.cfg.Random))
+func (r *machineSetReconciler) createOne(ctx context.Context, set *api.MachineSet, a machinist.Create) error {
+	m, err := machineset.NewMachine(a, machineset.Suffix(r.cfg.Random))
 	if err != nil {
 		return err
 	}
 	r.cfg.own(m)
 	name, now := m.Name, r.cfg.Clock.Now()
 	r.expect(set, func(e machine.Expectations) machine.Expectations { return e.Creating(machine.KindMachine, name, now) })
-	_, err = client.Create(ctx, m, metav1.CreateOptions{})
-	err = r.settle(ctx, client, set, name, true, err)
-	r.report(ctx, set, machineset.Create{}.Event(name, err), err)
+	_, err = r.cfg.setClients().create(ctx, m)
+	err = r.settle(ctx, set, name, true, err)
+	r.report(ctx, set, machineset.ResponseEvent(a, name, err), err)
 	return err
 }
 
@@ -328,7 +312,7 @@ func (r *machineSetReconciler) report(ctx context.Context, set *api.MachineSet, 
 
 // settle updates the expectations with the result of a request. It drops the error of a creation if
 // the machine exists and belongs to the set.
-func (r *machineSetReconciler) settle(ctx context.Context, client v1alpha1.MachineInterface, set *api.MachineSet, name string, creates bool, err error) error {
+func (r *machineSetReconciler) settle(ctx context.Context, set *api.MachineSet, name string, creates bool, err error) error {
 	look := false
 	r.expect(set, func(e machine.Expectations) machine.Expectations {
 		e, look = e.Failed(machine.KindMachine, name, err)
@@ -337,7 +321,7 @@ func (r *machineSetReconciler) settle(ctx context.Context, client v1alpha1.Machi
 	if !look {
 		return err
 	}
-	live, lookErr := r.look(ctx, client, set, name)
+	live, lookErr := r.look(ctx, set, name)
 	if creates && live != nil && metav1.IsControlledBy(live, set) {
 		return nil
 	}

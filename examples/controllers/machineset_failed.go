@@ -4,10 +4,7 @@ package controllers
 
 import (
 	"context"
-	"slices"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
@@ -34,28 +31,20 @@ func (r *machineSetReconciler) firstRead(m *api.Machine, view machine.NodeView, 
 	}).read
 }
 
-// preconditions returns the preconditions for the deletion of a machine. The deletion of a Failed
-// machine requires the same resource version, because the machine may recover. It also reads the
-// Node from the API server first. Nil means that the machine stays until the returned time.
-func (r *machineSetReconciler) preconditions(ctx context.Context, in machineset.Observation, a machineset.Delete) (*metav1.Preconditions, time.Time) {
-	same := metav1.NewUIDPreconditions(string(a.UID))
-	at := slices.IndexFunc(in.Machines, func(m *api.Machine) bool { return m.UID == a.UID })
-	if a.Reason != machineset.ReasonFailed || at < 0 {
-		return same, time.Time{}
-	}
-	m := in.Machines[at]
-	same.ResourceVersion = &m.ResourceVersion
+// staysUntil returns until when a Failed machine stays, because its Node may make it Running again. It
+// reads the Node from the API server. Zero means that the machine is to be deleted.
+func (r *machineSetReconciler) staysUntil(ctx context.Context, set *api.MachineSet, m *api.Machine) time.Time {
 	name := m.Labels[api.NodeLabelKey]
 	if r.node == nil || name == "" {
-		return same, time.Time{}
+		return time.Time{}
 	}
 	view, err := r.outage.node(ctx, r.cfg, m.Spec.ProviderID, name)
 	now := r.cfg.Clock.Now()
-	goes, reason := machineset.ReplaceFailed(m, view, r.firstRead(m, view, now), now)
-	if goes {
-		return same, time.Time{}
+	replace, reason := machineset.ReplaceFailed(m, view, r.firstRead(m, view, now), now)
+	if replace {
+		return time.Time{}
 	}
 	h := machinist.Hold{Subject: "machine/" + m.Name, Reason: reason}
-	r.cfg.note(Note{Kind: r.kind, Key: in.Set.Namespace + "/" + in.Set.Name, Text: h.String(), Reason: reason, Holds: []machinist.Hold{h}, Waits: true, Err: err})
-	return nil, now.Add(targetRetry)
+	r.cfg.note(Note{Kind: r.kind, Key: set.Namespace + "/" + set.Name, Text: h.String(), Reason: reason, Holds: []machinist.Hold{h}, Waits: true, Err: err})
+	return now.Add(targetRetry)
 }

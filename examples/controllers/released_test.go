@@ -13,7 +13,6 @@ import (
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/machinetest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // TestMachineDeployment_NewSetRelabeled_IsNotExpected relabels a set after its creation as another
@@ -48,7 +47,7 @@ func TestMachineDeployment_SetReleased_IsInObservation(t *testing.T) {
 	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "d", UID: "u"}}
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "w"}}
 	s := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "n", Name: "s", UID: "s", Annotations: map[string]string{machineset.ReleasedAnnotation: "u"},
+		Namespace: "n", Name: "s", UID: "s", Annotations: map[string]string{"machinist.dev/released-by": "u"},
 	}}
 	_, machines := machinetest.New(draintest.Options{})
 	r := &machineDeploymentReconciler{cfg: &Config{SetClient: machines}, setsOf: func(key string) []*v1alpha1.MachineSet {

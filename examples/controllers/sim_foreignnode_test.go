@@ -13,7 +13,6 @@ import (
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // TestMachineSet_FailedMachineWithThePreservedNodeOfAnother_IsReplaced has a machine whose label
@@ -39,7 +38,8 @@ func TestMachineSet_FailedMachineWithThePreservedNodeOfAnother_IsReplaced(t *tes
 	w.collect(others)
 	var preserved, replaced bool
 	w.later(preserveTime-time.Minute, func() {
-		preserved, replaced = machineset.Preserved(w.machine(other.Name), w.clock.Now()), w.machine(astray.Name) == nil
+		expiry := w.machine(other.Name).Status.CurrentStatus.PreserveExpiryTime
+		preserved, replaced = expiry != nil && expiry.After(w.clock.Now()), w.machine(astray.Name) == nil
 	})
 	w.run()
 

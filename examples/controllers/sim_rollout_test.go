@@ -18,7 +18,6 @@ import (
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // Rollouts of a deployment: changes by its user, and the bounds that must hold.
@@ -254,7 +253,7 @@ func (w *world) assessGrowth(d *v1alpha1.MachineDeployment, grown *v1alpha1.Mach
 // assessDeletion checks that a machine may be deleted. The machine is still stored.
 func (w *world) assessDeletion(d *v1alpha1.MachineDeployment, m *v1alpha1.Machine) {
 	set := w.setOf(m)
-	if machineset.Failed(m) || set == nil || set.DeletionTimestamp != nil {
+	if m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed || set == nil || set.DeletionTimestamp != nil {
 		return
 	}
 	lost := map[string]bool{} // deleted by others, and not in the cache yet

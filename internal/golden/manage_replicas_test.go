@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist"
 	sdkmachine "github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -37,10 +38,10 @@ func manageReplicas(in manageReplicasIn, out manageReplicasOut) ([]string, error
 	create, deleted := 0, []string{}
 	for _, a := range d.Actions {
 		switch a := a.(type) {
-		case machineset.Create:
+		case machinist.Create:
 			create += a.Count
-		case machineset.Delete:
-			deleted = append(deleted, a.Name)
+		case machinist.Delete:
+			deleted = append(deleted, a.Object.GetName())
 		}
 	}
 	out.Error = nil // the first of the errors, which the shell has

@@ -3,8 +3,8 @@
 package golden_test
 
 import (
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 type markedForDeletionIn struct {
@@ -21,7 +21,7 @@ func markedForDeletion(in markedForDeletionIn, out markedForDeletionOut) ([]stri
 	}
 	var got markedForDeletionOut
 	for _, m := range machinesOf(in.Machines) {
-		if machineset.NamedByAutoscaler(set, m) {
+		if members.NamedByAutoscaler(set, m) {
 			got.Marked = append(got.Marked, m.Name)
 		}
 	}

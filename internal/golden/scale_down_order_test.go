@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 type scaleDownOrderIn struct{ Machines []machine }
@@ -21,7 +21,7 @@ func scaleDownOrder(in scaleDownOrderIn, out scaleDownOrderOut) ([]string, error
 	machines := machinesOf(in.Machines)
 	model := func(m mended) scaleDownOrderOut { return orderModel(in, m) }
 	var order []string
-	for _, v := range machineset.DeletionOrder(now).First(machines, len(machines)) {
+	for _, v := range members.DeletionOrder(now).First(machines, len(machines)) {
 		order = append(order, v.Machine.Name)
 	}
 	all := model(without("DS-23", "DS-26"))
@@ -61,7 +61,7 @@ func pairwise(machines []*v1alpha1.Machine, groups [][]string) error {
 	for _, a := range machines {
 		for _, b := range machines {
 			want := cmp.Or(cmp.Compare(group[a.Name], group[b.Name]), strings.Compare(a.Name, b.Name))
-			got, by := machineset.DeletionOrder(now).Compare(a, b)
+			got, by := members.DeletionOrder(now).Compare(a, b)
 			if cmp.Compare(got, 0) != want || group[a.Name] == group[b.Name] && by != "Name" {
 				return fmt.Errorf("%s and %s: %d by %s, want %d", a.Name, b.Name, got, by, want)
 			}

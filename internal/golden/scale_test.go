@@ -14,8 +14,8 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 type scaledSet struct {
@@ -106,7 +106,7 @@ func scalePlan(in world, targets map[string]int32, list []deployment.Target) err
 		lowest := min(was, target, d.Spec.Replicas)
 		sum, least = sum+to.To, least+lowest
 		own := slices.DeleteFunc(slices.Clone(seen.Machines), func(m *v1alpha1.Machine) bool { return !metav1.IsControlledBy(m, s) })
-		c := machineset.Count(s, own, nil, now)
+		c := members.Count(s, own, nil, now)
 		lowest -= int32(c.Machines - c.Available)
 		if to.To < lowest || to.To > max(was, target) {
 			return fmt.Errorf("%s goes from %d to %d, and not towards %d", s.Name, was, to.To, target)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -46,7 +47,7 @@ func setsOfARollOut(w *world) {
 	stale := old.DeepCopy()
 	cut := old.DeepCopy()
 	cut.Spec.Replicas = 1
-	machineset.NameVictims(cut, []string{"a", "b"})
+	cut.Annotations = map[string]string{"machinist.dev/delete-first": "a,b"}
 	cut, err = w.setAPI().Update(w.ctx(), cut, metav1.UpdateOptions{})
 	w.got("size and names in one write", cut, err, "spec/replicas", "metadata/annotations", "metadata/generation")
 	stale.Spec.Replicas = 5
@@ -123,11 +124,9 @@ func setsThatAreTakenAndLetGo(w *world) {
 	set, err := w.setAPI().Update(w.ctx(), set, metav1.UpdateOptions{})
 	w.got("it has an owner, and no controller", set, err, "metadata/ownerReferences")
 
-	write := func(what string, changes []machineset.OwnersEdit) *v1alpha1.MachineSet {
+	write := func(what string, changes []machinist.Update) *v1alpha1.MachineSet {
 		require.Len(w.t, changes, 1)
-		patch, err := changes[0].Patch()
-		require.NoError(w.t, err)
-		got, err := w.setAPI().Patch(w.ctx(), "set", types.MergePatchType, patch, metav1.PatchOptions{})
+		got, err := w.setAPI().Update(w.ctx(), changes[0].Object.(*v1alpha1.MachineSet), metav1.UpdateOptions{})
 		w.got(what, got, err, "metadata/ownerReferences", "metadata/annotations", "metadata/generation")
 		return got
 	}

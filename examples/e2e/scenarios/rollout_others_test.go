@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // alongside runs another writer until the returned function is called.
@@ -56,7 +55,7 @@ func TestRoll_LabelsRemovedFromMachines_BoundedReplacements(t *testing.T) {
 	s.Wait(t, patience, "all that was let go is taken or gone", allRun(s, replicas))
 	s.Wait(t, patience, "rolled nevertheless", s.Complete("workers"))
 	allOf(t, s, setOf(t, s, "large"), replicas)
-	require.NotEmpty(t, firsts(s, func(m *v1alpha1.Machine) bool { return m.Annotations[machineset.ReleasedAnnotation] != "" }), "none was ever let go")
+	require.NotEmpty(t, firsts(s, func(m *v1alpha1.Machine) bool { return m.Annotations["machinist.dev/released-by"] != "" }), "none was ever let go")
 	removeAll(t, s)
 }
 

@@ -76,7 +76,7 @@ func TestOwners_MachineReleasedAndAdopted_OtherOwnersAreKept(t *testing.T) {
 
 	relabel(t, s, m.Name, "other")
 	s.Wait(t, patience, "it is let go", ownedBy(api.Get, m.Name, theirs))
-	require.Equal(t, string(ours.UID), machine(t, s, m.Name).Annotations[machineset.ReleasedAnnotation])
+	require.Equal(t, string(ours.UID), machine(t, s, m.Name).Annotations["machinist.dev/released-by"])
 	s.Wait(t, patience, "and replaced", allRun(s, 3))
 
 	annotate(t, s, all[1].Name, v1alpha1.MachinePriority, "1") // it is the one to go
@@ -85,7 +85,7 @@ func TestOwners_MachineReleasedAndAdopted_OtherOwnersAreKept(t *testing.T) {
 	s.Wait(t, patience, "another goes", gone(s, all[1].Name))
 	taken := machine(t, s, m.Name)
 	require.Equal(t, ours.UID, controller(taken))
-	require.NotContains(t, taken.Annotations, machineset.ReleasedAnnotation)
+	require.NotContains(t, taken.Annotations, "machinist.dev/released-by")
 	s.Wait(t, patience, "all is as before", allRun(s, 2))
 	s.Wait(t, patience, "and reported", s.Complete("workers"))
 	require.Len(t, arrivals(s), 3)

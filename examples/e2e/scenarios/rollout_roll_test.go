@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 func TestRoll_UnavailableMachines_ReplacedFirst(t *testing.T) {
@@ -94,8 +93,10 @@ func TestRoll_MinReadySeconds_DelaysAvailability(t *testing.T) {
 		switch {
 		case !ok:
 		case m.Spec.Class.Name == "large":
-			if since, ok := machineset.AvailableSince(m); ok {
-				ready[m.UID] = since
+			for _, condition := range m.Status.Conditions {
+				if m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning && condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue {
+					ready[m.UID] = condition.LastTransitionTime.Time
+				}
 			}
 		case m.DeletionTimestamp != nil:
 			going[m.UID] = true

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // applyChange makes the change of the scenario in a deployment.
@@ -82,7 +81,9 @@ const (
 
 // machine returns the machine with a name.
 func (s *simulation) machine(name string) (*v1alpha1.Machine, error) {
-	machines := slices.DeleteFunc(s.world.Machines(), machineset.Leaving)
+	machines := slices.DeleteFunc(s.world.Machines(), func(m *v1alpha1.Machine) bool {
+		return m.DeletionTimestamp != nil || m.Status.CurrentStatus.Phase == v1alpha1.MachineTerminating
+	})
 	switch {
 	case name != oldest && name != newest:
 		if m := s.world.Machine(name); m != nil {

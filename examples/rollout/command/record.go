@@ -6,11 +6,12 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
+	"strings"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // record adds a step to the frames. Steps at the same time become one frame. A step that changes
@@ -99,8 +100,9 @@ func deletionsOf(sets []deploymenttest.SetDecision) []Deletion {
 	var out []Deletion
 	for _, s := range sets {
 		for _, a := range s.Decision.Actions {
-			if del, ok := a.(machineset.Delete); ok {
-				out = append(out, Deletion{Machine: del.Name, Set: s.Name, By: cmp.Or(del.By, string(del.Reason))})
+			if del, ok := a.(machinist.Delete); ok {
+				by := strings.TrimPrefix(cmp.Or(del.Message, string(del.Reason)), "chosen by ")
+				out = append(out, Deletion{Machine: del.Object.GetName(), Set: s.Name, By: by})
 			}
 		}
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machineset
+package members
 
 import (
 	"cmp"
@@ -47,7 +47,7 @@ type Order []Criterion
 func DeletionOrder(now time.Time) Order {
 	return Order{
 		{"Preservation", func(m *v1alpha1.Machine) int64 { return last(Preserved(m, now)) }},
-		{"Preserver", func(m *v1alpha1.Machine) int64 { return last(Preserved(m, now) && !autoPreserved(m)) }},
+		{"Preserver", func(m *v1alpha1.Machine) int64 { return last(Preserved(m, now) && !AutoPreserved(m)) }},
 		{"PreservationEnd", func(m *v1alpha1.Machine) int64 {
 			if !Preserved(m, now) {
 				return 0
@@ -104,7 +104,7 @@ func (o Order) Compare(a, b *v1alpha1.Machine) (int, string) {
 			return n, c.Name
 		}
 	}
-	return compareNames(a, b), byName
+	return CompareNames(a, b), byName
 }
 
 // First returns the k machines that are deleted first, in that order. It calls each criterion once
@@ -183,6 +183,6 @@ func (t *table) compare(a, b *row) (int, string) {
 	return cmp.Compare(a.machine.UID, b.machine.UID), byName
 }
 
-func compareNames(a, b *v1alpha1.Machine) int {
+func CompareNames(a, b *v1alpha1.Machine) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machineset
+// Package members counts, orders and chooses the machines of a MachineSet. Packages machineset and
+// deployment use it, so that a deployment knows what its sets will do: [Count] is the only function
+// that counts machines, and [Choose] the only one that chooses those to delete.
+package members
 
 import (
 	"time"
@@ -15,9 +18,9 @@ func Leaving(m *v1alpha1.Machine) bool {
 	return m == nil || m.DeletionTimestamp != nil || m.Status.CurrentStatus.Phase == v1alpha1.MachineTerminating
 }
 
-// available reports whether the phase of a machine is Running, or Available, its phase without a
+// Available reports whether the phase of a machine is Running, or Available, its phase without a
 // target cluster. A nil machine is not available.
-func available(m *v1alpha1.Machine) bool {
+func Available(m *v1alpha1.Machine) bool {
 	return m != nil && facts.TraitsOf(m.Status.CurrentStatus.Phase).Available
 }
 
@@ -33,25 +36,25 @@ func Preserved(m *v1alpha1.Machine, now time.Time) bool {
 		now.Before(m.Status.CurrentStatus.PreserveExpiryTime.Time)
 }
 
-// preservedFailed reports whether a machine is Failed and has a preserve expiry time, which may be
+// PreservedFailed reports whether a machine is Failed and has a preserve expiry time, which may be
 // over.
-func preservedFailed(m *v1alpha1.Machine) bool {
+func PreservedFailed(m *v1alpha1.Machine) bool {
 	return Failed(m) && m.Status.CurrentStatus.PreserveExpiryTime != nil
 }
 
-// autoPreserved reports whether a machine has the preserve annotation that a set writes for Failed
+// AutoPreserved reports whether a machine has the preserve annotation that a set writes for Failed
 // machines.
-func autoPreserved(m *v1alpha1.Machine) bool {
+func AutoPreserved(m *v1alpha1.Machine) bool {
 	return m.Annotations[v1alpha1.PreserveMachineAnnotationKey] == v1alpha1.PreserveMachineAnnotationValuePreservedByMCM
 }
 
-// shortLife is the age under which a deleted machine counts as short-lived. It is shorter than the
+// ShortLife is the age under which a deleted machine counts as short-lived. It is shorter than the
 // creation and health timeouts, so it selects machines that fail for other reasons.
-const shortLife = 10 * time.Minute
+const ShortLife = 10 * time.Minute
 
-// shortLived reports whether a machine was deleted within shortLife of its creation.
-func shortLived(m *v1alpha1.Machine) bool {
-	return m.DeletionTimestamp != nil && m.DeletionTimestamp.Sub(m.CreationTimestamp.Time) < shortLife
+// ShortLived reports whether a machine was deleted within ShortLife of its creation.
+func ShortLived(m *v1alpha1.Machine) bool {
+	return m.DeletionTimestamp != nil && m.DeletionTimestamp.Sub(m.CreationTimestamp.Time) < ShortLife
 }
 
 // Transferred reports whether a machine was updated in place and moves to the set of the new

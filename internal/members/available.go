@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machineset
+package members
 
 import (
 	"time"
@@ -14,7 +14,7 @@ import (
 // is available since its Node is ready, by the conditions of the machine, or else since it has its
 // phase. If neither is recorded, it returns the zero time.
 func AvailableSince(m *v1alpha1.Machine) (time.Time, bool) {
-	if !available(m) {
+	if !Available(m) {
 		return time.Time{}, false
 	}
 	for _, c := range m.Status.Conditions {
@@ -29,7 +29,7 @@ func AvailableSince(m *v1alpha1.Machine) (time.Time, bool) {
 // is not positive, it reports whether the machine is available.
 func AvailableFor(m *v1alpha1.Machine, settle time.Duration, now time.Time) bool {
 	if settle <= 0 {
-		return available(m)
+		return Available(m)
 	}
 	since, ok := AvailableSince(m)
 	return ok && !since.Add(settle).After(now)
@@ -47,15 +47,15 @@ func NextAvailable(machines []*v1alpha1.Machine, settle time.Duration, now time.
 			continue
 		}
 		due := since.Add(settle)
-		if next == nil || due.Before(at) || due.Equal(at) && compareNames(m, next) < 0 {
+		if next == nil || due.Before(at) || due.Equal(at) && CompareNames(m, next) < 0 {
 			next, at = m, due
 		}
 	}
 	return next, at
 }
 
-// settleTime returns for how long a machine of the set has to be available before it counts.
-func settleTime(set *v1alpha1.MachineSet) time.Duration {
+// SettleTime returns for how long a machine of the set has to be available before it counts.
+func SettleTime(set *v1alpha1.MachineSet) time.Duration {
 	if set == nil {
 		return 0
 	}

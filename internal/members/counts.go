@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machineset
+package members
 
 import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/machine"
@@ -64,7 +63,7 @@ func Count(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, e machine.Exp
 	if set != nil {
 		c.Desired = int(max(0, set.Spec.Replicas))
 	}
-	settle, asked := settleTime(set), deleting(e)
+	settle, asked := SettleTime(set), Deleting(e)
 	for _, m := range machines {
 		if m == nil {
 			continue
@@ -82,24 +81,24 @@ func Count(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, e machine.Exp
 // leaving counts one machine that is being deleted.
 func (c *Counts) leaving(m *v1alpha1.Machine) {
 	c.Leaving++
-	if autoPreserved(m) {
+	if AutoPreserved(m) {
 		c.AutoPreservedLeaving++
 	}
-	if shortLived(m) {
+	if ShortLived(m) {
 		c.ShortLived++
 	}
 }
 
-// present counts one machine that is not being deleted.
+// Present counts one machine that is not being deleted.
 func (c *Counts) present(m *v1alpha1.Machine, going bool, settle time.Duration, now time.Time) {
 	c.Present++
 	if Failed(m) {
 		c.Failed++
 	}
-	if preservedFailed(m) {
+	if PreservedFailed(m) {
 		c.PreservedFailed++
 	}
-	if autoPreserved(m) {
+	if AutoPreserved(m) {
 		c.AutoPreserved++
 	}
 	if going {
@@ -120,7 +119,7 @@ func (c *Counts) present(m *v1alpha1.Machine, going bool, settle time.Duration, 
 	}
 	if AvailableFor(m, settle, now) {
 		c.Available++
-	} else if available(m) {
+	} else if Available(m) {
 		c.Settling++
 	}
 }
@@ -136,9 +135,9 @@ func (c Counts) Surplus() int {
 	return max(0, max(0, c.Eligible)-max(0, c.Desired))
 }
 
-// present returns the machines that are not leaving and whose deletion was not requested.
-func present(machines []*v1alpha1.Machine, e machine.Expectations) []*v1alpha1.Machine {
-	asked := deleting(e)
+// Present returns the machines that are not leaving and whose deletion was not requested.
+func Present(machines []*v1alpha1.Machine, e machine.Expectations) []*v1alpha1.Machine {
+	asked := Deleting(e)
 	out := make([]*v1alpha1.Machine, 0, len(machines))
 	for _, m := range machines {
 		if !Leaving(m) && !asked[m.UID] {
@@ -148,33 +147,17 @@ func present(machines []*v1alpha1.Machine, e machine.Expectations) []*v1alpha1.M
 	return out
 }
 
-// Missing returns how many machines the sets want and do not have, for [machine.Siblings]: between
-// the deletion of a machine and the creation of its replacement no object shows that it is being
-// replaced. Machines that are being deleted count as existing.
-//
-// The machines may include those of other sets. Sets that are being deleted or that may not create
-// machines ([ScaleUpDisabled]) do not count. Nil sets and machines are skipped.
-func Missing(sets []*v1alpha1.MachineSet, machines []*v1alpha1.Machine) int {
-	exist := map[types.UID]int{}
-	for _, m := range machines {
-		if m == nil {
-			continue
-		}
-		if owner := metav1.GetControllerOfNoCopy(m); owner != nil {
-			exist[owner.UID]++
-		}
-	}
-	n := 0
-	for _, s := range sets {
-		if s != nil && s.DeletionTimestamp == nil && !ScaleUpDisabled(s) {
-			n += max(0, int(s.Spec.Replicas)-exist[s.UID])
-		}
-	}
-	return n
-}
-
 // Eligible returns the machines among which a set may choose for deletion: present, not moving to
 // another set ([Transferred]), and with a UID. Nil machines are skipped.
 func Eligible(machines []*v1alpha1.Machine, e machine.Expectations) []*v1alpha1.Machine {
-	return slices.DeleteFunc(present(machines, e), func(m *v1alpha1.Machine) bool { return Transferred(m) || m.UID == "" })
+	return slices.DeleteFunc(Present(machines, e), func(m *v1alpha1.Machine) bool { return Transferred(m) || m.UID == "" })
+}
+
+// Deleting returns the UIDs of machines whose deletion was requested and is not observed yet.
+func Deleting(e machine.Expectations) map[types.UID]bool {
+	uids := map[types.UID]bool{}
+	for _, x := range e.Deletes() {
+		uids[x.UID] = true
+	}
+	return uids
 }

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineset
+
+// Reasons that only the tests compare.
+const (
+	ReasonTooMany          = reasonTooMany
+	ReasonMarked           = reasonMarked
+	ReasonFailed           = reasonFailed
+	ReasonPreservationOver = reasonPreservationOver
+	ReasonLimited          = reasonLimited
+	ReasonNotSeen          = reasonNotSeen
+	ReasonNodeReadyAgain   = reasonNodeReadyAgain
+	ReasonSettling         = reasonSettling
+	ReasonSettled          = reasonSettled
+)
