@@ -35,6 +35,9 @@ const (
 	nodeGrace = 30 * time.Second
 	// healthTimeout is how long a Node may be unknown until its machine is replaced.
 	healthTimeout = 10 * time.Second
+	// creationTimeout is how long a machine may take to join. It is shorter than patience: a Node that
+	// is killed before it joins is replaced only then.
+	creationTimeout = 3 * time.Minute
 	// quiet is how long a step waits for a change. After that the fault is injected anyway: the
 	// controllers may wait for the replacement of a dead Node.
 	quiet = 3 * time.Second
@@ -116,7 +119,9 @@ func (f *fleet) create(ctx context.Context) error {
 		return err
 	}
 	d := s.Deployment(deployment, class, size, 4, 2)
-	d.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineHealthTimeout: &metav1.Duration{Duration: healthTimeout}}
+	d.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{
+		MachineHealthTimeout: &metav1.Duration{Duration: healthTimeout}, MachineCreationTimeout: &metav1.Duration{Duration: creationTimeout},
+	}
 	if _, err := s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace).Create(ctx, d, metav1.CreateOptions{}); err != nil {
 		return err
 	}
