@@ -37,7 +37,7 @@ func Call(
 	}
 	switch do.Operation {
 	case driver.OpGetMachineStatus:
-		r, byName, err := findVM(ctx, d, driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret})
+		r, byName, err := askForVM(ctx, d, driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret})
 		return CallResult{
 			Operation: driver.OpGetMachineStatus, ProviderID: r.ProviderID, NodeName: r.NodeName, Addresses: r.Addresses, ByName: byName, Err: err,
 		}, nil
@@ -73,10 +73,10 @@ func Call(
 	}
 }
 
-// findVM looks for the VM of a machine by its name alone, because a user may have written the recorded
+// askForVM looks for the VM of a machine by its name alone, because a user may have written the recorded
 // provider ID. It reports whether the response is that for the name. A VM that has another name is
 // found by the ID. Some drivers find a VM by its name only in ListMachines.
-func findVM(ctx context.Context, d driver.Driver, req driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, bool, error) {
+func askForVM(ctx context.Context, d driver.Driver, req driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, bool, error) {
 	recorded := req
 	req.Machine = withoutID(req.Machine)
 	r, err := driver.Answer(d.GetMachineStatus(ctx, &req))

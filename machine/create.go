@@ -24,7 +24,7 @@ func (l *logic) creation() Decision {
 	if c := l.in.Class; c.Class == nil && !c.Looked {
 		return hold(machinist.Hold{Subject: l.classSubject(), Reason: reasonClassMissing, Message: "the class was not read", Until: l.now.Add(recheckAfter)})
 	}
-	if d, ok := l.classUnusable(); ok {
+	if d := l.classUnusable(); d.Reason != "" {
 		return d
 	}
 	if l.m.Spec.ProviderID == "" && l.expired() && l.in.VM.Failure.Abandoned == "" && !shared(l.in.VM.Failure.Operation, l.in.VM.Failure.Code) { // one that has a VM may have joined meanwhile
@@ -40,7 +40,7 @@ func (l *logic) waitForReplacement() Decision {
 
 // failCreation fails a machine at the end of the creation timeout, if a permit allows.
 func (l *logic) failCreation(errorCode string) Decision {
-	if d, waits := l.takePermit(reasonCreationTimeout, 0); waits {
+	if d := l.takePermit(reasonCreationTimeout, 0); d.Reason != "" {
 		return d
 	}
 	op := l.operation(cmp.Or(l.m.Status.LastOperation.Type, v1alpha1.MachineOperationCreate), v1alpha1.MachineStateFailed,
@@ -61,7 +61,7 @@ func (l *logic) lastErrorCode() string {
 func (l *logic) ensureVM() Decision {
 	vm := l.in.VM
 	if vm.Failure.Code != codes.OK {
-		if d, waiting := l.creationFailed(vm.Failure); waiting {
+		if d := l.creationFailed(vm.Failure); d.Reason != "" {
 			return d
 		}
 	}
@@ -76,7 +76,7 @@ func (l *logic) ensureVM() Decision {
 			return l.incompleteResponse()
 		}
 	default:
-		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, "")
+		return l.findVM("")
 	}
 	if other := l.betterClaim("", vm.Named.ProviderID); other != nil {
 		return l.nameTaken(other)
@@ -154,23 +154,23 @@ func (l *logic) addFinalizer() Decision {
 	return l.write(m, "finalizer", reasonNew)
 }
 
-// classUnusable returns the decision for a class with which no VM can be created. It returns false
-// if the class is usable.
-func (l *logic) classUnusable() (Decision, bool) {
+// classUnusable returns the decision for a class with which no VM can be created. It is zero for a
+// usable class.
+func (l *logic) classUnusable() Decision {
 	c := l.in.Class
 	switch {
 	case c.Class == nil:
-		return l.recordInvalid(reasonClassMissing, l.unusable()), true
+		return l.recordInvalid(reasonClassMissing, l.unusable())
 	case l.unusable() != "":
-		return l.recordInvalid(reasonClassUnusable, l.unusable()), true
+		return l.recordInvalid(reasonClassUnusable, l.unusable())
 	case hasFinalizer(c.Class, v1alpha1.MCMFinalizerName):
-		return Decision{}, false
+		return Decision{}
 	case l.expired(), !c.Class.DeletionTimestamp.IsZero(), l.blocked():
-		return l.recordInvalid(reasonClassUnusable, fmt.Sprintf("machine class %q has no finalizer", c.Class.Name)), true
+		return l.recordInvalid(reasonClassUnusable, fmt.Sprintf("machine class %q has no finalizer", c.Class.Name))
 	}
 	return l.holdToJoin(machinist.Hold{
 		Subject: l.classSubject(), Reason: reasonClassUnusable, Message: "waits for its finalizer", Until: l.now.Add(recheckAfter),
-	}), true
+	})
 }
 
 // classSubject returns the subject of the class, or that of the machine if it names no class.
@@ -198,27 +198,27 @@ func (l *logic) recordInvalid(r machinist.Reason, message string) Decision {
 	return l.holdToJoin(machinist.Hold{Subject: subject, Reason: r, Message: message, Until: l.now.Add(time.Minute)})
 }
 
-// creationFailed records a failed call and waits for its retry. It returns false when the retry is
+// creationFailed records a failed call and waits for its retry. The decision is zero when the retry is
 // due. A machine with an abandoned call does not fail: its deletion would wait for the call too, and
 // calls for its replacement may not end either.
-func (l *logic) creationFailed(f CallFailure) (Decision, bool) {
+func (l *logic) creationFailed(f CallFailure) Decision {
 	request := l.failedRequest(f.Message)
 	if shared(f.Operation, f.Code) {
 		request = l.refusedRequest(machinist.Reason(f.Code.String()), f.Message)
 	} else if l.expired() && f.Abandoned == "" {
-		return l.failCreation(f.Code.String()), true
+		return l.failCreation(f.Code.String())
 	}
 	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, creationFailureText(f))
 	op.ErrorCode = f.Code.String()
 	phase := l.phase()
 	if !sameOperation(op, l.m.Status.LastOperation) || phase != v1alpha1.MachineCrashLoopBackOff || l.newState() || !l.stated(request) {
-		return l.move(reasonProviderFailed, op, stating(request)), true
+		return l.move(reasonProviderFailed, op, stating(request))
 	}
-	d, waiting := l.backOff(f)
-	if waiting && !l.expired() {
+	d := l.backOff(f)
+	if d.Reason != "" && !l.expired() {
 		d.NextCheck = machinist.Earliest(d.NextCheck, l.creationDeadline())
 	}
-	return d, waiting
+	return d
 }
 
 // retryAt returns when to repeat a failed call. A call that failed because of the class or its
@@ -230,13 +230,13 @@ func (l *logic) retryAt(f CallFailure) time.Time {
 	return f.until(l.p.Backoff, l.now)
 }
 
-// backOff waits for the retry of a failed call. It returns false when the retry is due.
-func (l *logic) backOff(f CallFailure) (Decision, bool) {
+// backOff waits for the retry of a failed call. The decision is zero when the retry is due.
+func (l *logic) backOff(f CallFailure) Decision {
 	until := l.retryAt(f)
 	if !l.now.Before(until) {
-		return Decision{}, false
+		return Decision{}
 	}
-	return hold(f.hold(until)), true
+	return hold(f.hold(until))
 }
 
 // hold returns the hold of a failed call until a time.
@@ -259,16 +259,15 @@ func creationFailureText(f CallFailure) string {
 // recorded, and the VM is looked up again later.
 func (l *logic) incompleteResponse() Decision {
 	if l.in.VM.Failure.Code != codes.OK { // a later call failed, which was told, and its time is over
-		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, "")
+		return l.findVM("")
 	}
-	d, waiting := l.creationFailed(CallFailure{
+	if d := l.creationFailed(CallFailure{
 		Operation: driver.OpGetMachineStatus, Code: codes.Internal, At: l.in.VM.SeenAt, Attempts: 1,
 		Message: fmt.Sprintf("the response is incomplete: provider ID %q, node name %q", l.in.VM.ProviderID, l.in.VM.NodeName),
-	})
-	if waiting {
+	}); d.Reason != "" {
 		return d
 	}
-	return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, "")
+	return l.findVM("")
 }
 
 // withIdentity returns the machine with the identity of its VM, and whether that changes the

@@ -22,16 +22,16 @@ type Decision struct {
 	// [machinist.Update] of the machine or its Node, [machinist.Delete] of these or of a bootstrap
 	// token, [machinist.Refresh] of the Node, and the types of this package. Before the deletion of a
 	// Node, the caller removes its finalizer with [ReleaseNode].
-	Action machinist.Action
+	Action machinist.Action `json:"-"`
 	// Reason is why.
-	Reason machinist.Reason
+	Reason machinist.Reason `json:"reason,omitempty"`
 	// Message is why, for people. Its text may change.
-	Message string
+	Message string `json:"message,omitempty"`
 	// Holds are what is not done yet, and why.
-	Holds []machinist.Hold
+	Holds []machinist.Hold `json:"holds,omitempty"`
 	// NextCheck is when to decide again at the latest. Zero means when an observed object changes.
 	// It is not zero for a decision with an action.
-	NextCheck time.Time
+	NextCheck time.Time `json:"nextCheck,omitzero"`
 }
 
 // String returns the decision in one line.
@@ -152,15 +152,6 @@ const (
 	reasonReferenced machinist.Reason = "Referenced"
 )
 
-// decisionJSON is a [Decision] as JSON. It names objects and does not contain them.
-type decisionJSON struct {
-	Action    *actionJSON      `json:"action,omitempty"`
-	Reason    machinist.Reason `json:"reason,omitempty"`
-	Message   string           `json:"message,omitempty"`
-	Holds     []machinist.Hold `json:"holds,omitempty"`
-	NextCheck time.Time        `json:"nextCheck,omitzero"`
-}
-
 // actionJSON is an action as JSON. Text is its String. An action about the VM has no subject.
 type actionJSON struct {
 	Type    string `json:"type"`
@@ -172,7 +163,11 @@ type actionJSON struct {
 // that it writes or reads, such as "node/a", and its text for people. The page docs/machine.md has
 // the fields.
 func (d Decision) MarshalJSON() ([]byte, error) {
-	out := decisionJSON{Reason: d.Reason, Message: d.Message, Holds: d.Holds, NextCheck: d.NextCheck}
+	type fields Decision // without this method
+	out := struct {
+		Action *actionJSON `json:"action,omitempty"`
+		fields
+	}{fields: fields(d)}
 	if d.Action != nil {
 		out.Action = &actionJSON{Type: reflect.TypeOf(d.Action).Name(), Subject: actionSubject(d.Action), Text: d.Action.String()}
 	}

@@ -16,11 +16,9 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// deletion returns the next step for a machine that is being deleted. The Node is marked and
-// drained, its volumes are detached, the VM and the Node are deleted, and the finalizer is removed.
-// The next step follows from which of them exist.
-//
-// A machine without the finalizer needs nothing.
+// deletion returns the next step for a machine that is being deleted. The steps are the questions
+// below, in this order, and the next one follows from what is observed. A machine without the
+// finalizer needs nothing. A Node that is not that of the machine is treated as missing.
 func (l *logic) deletion() Decision {
 	if !hasFinalizer(l.m, v1alpha1.MCMFinalizerName) {
 		return settled(reasonReleased)
@@ -28,76 +26,58 @@ func (l *logic) deletion() Decision {
 	if d := l.dropTokens(); d.Action != nil && !l.forcedTooLong() {
 		return d
 	}
-	return l.deletionStep()
-}
-
-// deletionStep returns the next step of a deletion. A Node that is not that of the machine is treated
-// as missing.
-func (l *logic) deletionStep() Decision {
 	if l.notRequested() {
 		return l.removeFinalizer() // there is neither a VM nor a Node
 	}
-	if d, waits := l.readNode(); waits {
-		return d
-	}
-	if d, waits := l.awaitCreation(); waits {
-		return d
-	}
-	if d, out := l.findNodeName(); out {
-		return d
-	}
-	if d, waits := l.proveDeletion(); waits {
-		return d
-	}
-	if d, waits := l.holdForSharedID(); waits {
-		return d
-	}
+	return first(
+		l.readNode, l.awaitCreation, l.findNodeName, l.proveDeletion, l.holdForSharedID, l.announce,
+		l.validity, l.markNode, l.emptyNode, l.deleteVM, l.deleteNode, l.removeFinalizer,
+	)
+}
+
+// announce writes the condition Terminating of the Node, and then the phase Terminating.
+func (l *logic) announce() Decision {
 	node := l.ownNode()
-	if node != nil && !l.hasTerminating(node) {
+	_, known := l.deletionNoticed()
+	switch {
+	case node != nil && !l.hasTerminating(node):
 		return l.writeCondition(l.terminating(), reasonDeleting)
-	}
-	if l.phase() != v1alpha1.MachineTerminating {
+	case l.phase() != v1alpha1.MachineTerminating:
 		return l.beginDeletion(l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus))
-	}
-	if _, known := l.deletionNoticed(); !known {
+	case !known:
 		return l.resetPhaseTime(reasonDeleting)
+	default:
+		return Decision{}
 	}
-	if d := l.firstAction(l.reportStrangeNode, func() Decision { return l.markNode(node) }); d.Action != nil {
-		return d
+}
+
+// deleteNode deletes the Node after the VM.
+func (l *logic) deleteNode() Decision {
+	node, why := l.ownNode(), reasonVMGone
+	switch {
+	case node == nil || !node.DeletionTimestamp.IsZero() && !hasFinalizer(node, v1alpha1.NodeFinalizerName):
+		return Decision{}
+	case !l.in.VM.deleteAnswered():
+		why = reasonClassMissing
 	}
-	if node != nil && l.in.VM.Presence != deleted && !l.vmGone() {
-		if d, waits := l.emptyNode(node); waits {
-			return d
-		}
-	}
-	if d, waits := l.deleteVM(); waits {
-		return d
-	}
-	if node != nil && (node.DeletionTimestamp.IsZero() || hasFinalizer(node, v1alpha1.NodeFinalizerName)) {
-		why := reasonVMGone
-		if !l.in.VM.deleteAnswered() {
-			why = reasonClassMissing
-		}
-		return l.do(machinist.Delete{Object: node}, why, "")
-	}
-	return l.removeFinalizer()
+	return l.do(machinist.Delete{Object: node}, why, "")
 }
 
 // readNode waits until the Node was read. After the deletion has been forced for a minute, it reads
 // the Node from the API server. If that does not answer, the deletion continues without the Node.
-func (l *logic) readNode() (Decision, bool) {
+func (l *logic) readNode() Decision {
 	view := l.in.Node
 	switch {
 	case view.NoTarget, l.nodeLooked():
-		return Decision{}, false
+		return Decision{}
 	case !l.forcedTooLong():
 		d := l.notObserved(l.nodeSubject(), "")
 		d.NextCheck = machinist.Earliest(d.NextCheck, l.forcedFrom())
-		return d, true
+		return d
 	case view.Unanswered:
-		return Decision{}, false
+		return Decision{}
 	default:
-		return l.do(machinist.Refresh{Kind: "Node", Name: l.nodeName()}, reasonLookFirst, "before the deletion continues without it"), true
+		return l.do(machinist.Refresh{Kind: "Node", Name: l.nodeName()}, reasonLookFirst, "before the deletion continues without it")
 	}
 }
 
@@ -138,25 +118,25 @@ func (l *logic) removeFinalizer() Decision {
 
 // holdForSharedID holds a deletion while it is not known which machine owns the VM. A forced
 // deletion continues, and leaves the VM to the other machine.
-func (l *logic) holdForSharedID() (Decision, bool) {
+func (l *logic) holdForSharedID() Decision {
 	if l.m.Spec.ProviderID != "" && !l.in.ProviderID.Compared {
 		return hold(machinist.Hold{
 			Subject: "machine/" + l.m.Name, Reason: reasonProviderIDShared, Until: l.now.Add(recheckAfter),
 			Message: "its provider ID was not compared with those of the other machines",
-		}), true
+		})
 	}
 	switch {
 	case l.ownership() != sharedVM, deletionForced(l.m):
-		return Decision{}, false
+		return Decision{}
 	case l.phase() != v1alpha1.MachineTerminating:
-		return l.beginDeletion(l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus)), true
+		return l.beginDeletion(l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus))
 	}
-	if _, d := l.validDue(); d.Action != nil {
-		return d, true
+	if d := l.validity(); d.Action != nil {
+		return d
 	}
 	return hold(machinist.Hold{
 		Subject: "machine/" + l.sameIDMachines()[0], Reason: reasonProviderIDShared, Message: l.sharedText(), Until: l.now.Add(time.Minute),
-	}), true
+	})
 }
 
 // hasTerminating reports whether the Node has the condition Terminating. In a forced deletion the
@@ -204,8 +184,12 @@ func (l *logic) terminating() corev1.NodeCondition {
 }
 
 // emptyNode drains the Node and detaches its volumes. A forced drain deletes the VolumeAttachments
-// instead. It returns false when both have ended, also under another controller before.
-func (l *logic) emptyNode(node *corev1.Node) (Decision, bool) {
+// instead. Both may have ended under another controller before.
+func (l *logic) emptyNode() Decision {
+	node := l.ownNode()
+	if node == nil || l.in.VM.Presence == deleted || l.vmGone() {
+		return Decision{}
+	}
 	a, before := l.deletionDrain(node), takeOver(l.m, node, l.now)
 	since, over := l.in.Drain.of(a).endedAt(a, l.now)
 	if before.drained {
@@ -213,11 +197,11 @@ func (l *logic) emptyNode(node *corev1.Node) (Decision, bool) {
 	}
 	switch {
 	case !over:
-		return l.deletionPass(node, a), true
+		return l.deletionPass(node, a)
 	case !before.detached && (before.forced || a.unreachable() || a.forced(l.now)):
 		return l.detach(node, since)
 	default:
-		return Decision{}, false
+		return Decision{}
 	}
 }
 
@@ -246,9 +230,8 @@ func liveAttachments(node string, attachments []*storagev1.VolumeAttachment) []*
 }
 
 // detach deletes the VolumeAttachments of a Node after a forced drain, because no kubelet unmounts
-// the volumes. It does not wait until they are detached. It returns false when no attachment is
-// left, or after a minute.
-func (l *logic) detach(node *corev1.Node, since time.Time) (Decision, bool) {
+// the volumes. It does not wait until they are detached, and gives up after a minute.
+func (l *logic) detach(node *corev1.Node, since time.Time) Decision {
 	view := l.in.Attachments
 	if view.Looked {
 		since = view.AskedAt
@@ -256,12 +239,12 @@ func (l *logic) detach(node *corev1.Node, since time.Time) (Decision, bool) {
 	end, live := since.Add(forcedDrain), liveAttachments(node.Name, view.Attachments)
 	switch {
 	case (!view.Looked || !since.IsZero()) && !l.now.Before(end), view.Looked && len(live) == 0:
-		return Decision{}, false
+		return Decision{}
 	case view.Looked:
-		return l.do(DeleteAttachments{Attachments: live}, reasonDetaching, ""), true
+		return l.do(DeleteAttachments{Attachments: live}, reasonDetaching, "")
 	}
 	return hold(machinist.Hold{
 		Subject: "node/" + node.Name, Reason: reasonDetaching, Message: "its VolumeAttachments were not read",
 		Until: machinist.Earliest(l.now.Add(recheckAfter), end),
-	}), true
+	})
 }

@@ -17,11 +17,11 @@ import (
 // Node. The Node may have joined, and has to be drained before a deletion. After a few failures of
 // the provider the deletion continues without the name. A Node with the name of the machine needs
 // no call.
-func (l *logic) findNodeName() (Decision, bool) {
+func (l *logic) findNodeName() Decision {
 	vm, name := l.in.VM, ""
 	switch node := l.ownNode(); {
 	case l.in.Node.NoTarget || l.nodeName() != "":
-		return Decision{}, false
+		return Decision{}
 	case node != nil && node.Labels[v1alpha1.MachineNameLabelKey] == l.m.Name:
 		name = node.Name
 	case vm.Presence == uninitialized, vm.Presence == present:
@@ -30,11 +30,16 @@ func (l *logic) findNodeName() (Decision, bool) {
 		return l.lookForNodeName()
 	}
 	if name == "" {
-		return Decision{}, false
+		return Decision{}
 	}
 	m := l.m.DeepCopy()
 	m.Labels = withKey(m.Labels, v1alpha1.NodeLabelKey, name)
-	return l.write(m, "node "+name, reasonVMKnown), true
+	return l.write(m, "node "+name, reasonVMKnown)
+}
+
+// findVM looks for the VM. message is what that is for.
+func (l *logic) findVM(message string) Decision {
+	return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, message)
 }
 
 // lookAttempts is how often the provider may fail to return the name of a Node before a deletion
@@ -52,37 +57,37 @@ func (l *logic) lookedBeforeDeletion() bool {
 	return known && vm.Presence == absent && vm.Asked == driver.OpGetMachineStatus && vm.SeenAt.Before(since)
 }
 
-// lookForNodeName looks for the VM to learn the name of its Node, or waits for a retry. It returns
-// false if the provider cannot be asked.
-func (l *logic) lookForNodeName() (Decision, bool) {
+// lookForNodeName looks for the VM to learn the name of its Node, or waits for a retry. The decision
+// is zero if the provider cannot be asked.
+func (l *logic) lookForNodeName() Decision {
 	if !l.in.Class.usable() {
-		return Decision{}, false
+		return Decision{}
 	}
 	switch f := l.in.VM.Failure; {
 	case f.Abandoned != "": // the VM is looked for before its deletion
-		return Decision{}, false
+		return Decision{}
 	case f.Code == codes.OK || f.Operation == driver.OpCreateMachine:
 	case f.Operation != driver.OpGetMachineStatus || f.Attempts >= lookAttempts:
-		return Decision{}, false
+		return Decision{}
 	default:
-		if d, waits := l.lookFailed(f); waits {
-			return d, true
+		if d := l.lookFailed(f); d.Reason != "" {
+			return d
 		}
 	}
-	return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, ""), true
+	return l.findVM("")
 }
 
-// lookFailed records that the lookup of the VM failed, and waits for its retry. It returns false
-// when the retry is due.
-func (l *logic) lookFailed(f CallFailure) (Decision, bool) {
+// lookFailed records that the lookup of the VM failed, and waits for its retry. The decision is
+// zero when the retry is due.
+func (l *logic) lookFailed(f CallFailure) Decision {
 	if !l.m.DeletionTimestamp.IsZero() {
 		op := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, fmt.Sprintf(
 			"Getting VM status failed due to - %s. However, will re-try in the next resync. %s", f.Message, v1alpha1.GetVMStatus))
 		switch {
 		case l.phase() != v1alpha1.MachineTerminating:
-			return l.beginDeletion(op), true
+			return l.beginDeletion(op)
 		case !sameOperation(op, l.m.Status.LastOperation):
-			return l.recordOperation(reasonProviderFailed, op), true
+			return l.recordOperation(reasonProviderFailed, op)
 		}
 	}
 	return l.backOff(f)
@@ -90,20 +95,20 @@ func (l *logic) lookFailed(f CallFailure) (Decision, bool) {
 
 // awaitCreation waits for the end of an abandoned CreateMachine before the phase Terminating is
 // recorded. After that no VM is created, also not by a call that ends with its process: see
-// [logic.settledAt]. It returns false if there is no such call.
-func (l *logic) awaitCreation() (Decision, bool) {
+// [logic.settledAt].
+func (l *logic) awaitCreation() Decision {
 	if l.in.VM.Failure.Abandoned != driver.OpCreateMachine || l.phase() == v1alpha1.MachineTerminating {
-		return Decision{}, false
+		return Decision{}
 	}
 	return l.awaitCall()
 }
 
 // awaitCall waits for the end of an abandoned call of a machine that is being deleted. A lookup tells
-// it. awaitCall returns false if there is no such call, or if the VM cannot be looked up.
-func (l *logic) awaitCall() (Decision, bool) {
+// it. The decision is zero if there is no such call, or if the VM cannot be looked up.
+func (l *logic) awaitCall() Decision {
 	f := l.in.VM.Failure
 	if f.Abandoned == "" || !l.in.Class.usable() {
-		return Decision{}, false
+		return Decision{}
 	}
 	what, step := "Getting VM status", v1alpha1.GetVMStatus
 	if f.Abandoned == driver.OpDeleteMachine {
@@ -112,12 +117,12 @@ func (l *logic) awaitCall() (Decision, bool) {
 	op := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, fmt.Sprintf(
 		"%s failed due to - %s. However, will re-try in the next resync. %s", what, f.Message, step))
 	if !sameOperation(op, l.m.Status.LastOperation) {
-		return l.recordOperation(reasonCallAbandoned, op), true
+		return l.recordOperation(reasonCallAbandoned, op)
 	}
-	if d, waits := l.backOff(f); waits {
-		return d, true
+	if d := l.backOff(f); d.Reason != "" {
+		return d
 	}
-	return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, ""), true
+	return l.findVM("")
 }
 
 // deleteAnswered reports whether the last call was DeleteMachine, and no VM is left.
@@ -133,39 +138,39 @@ func (l *logic) vmGone() bool {
 		(takeOver(l.m, nil, l.now).vmDeleted || vm.Presence == deleted && l.m.Spec.ProviderID != "" || !vm.SeenAt.Before(l.settledAt()))
 }
 
-// deleteVM deletes the VM. It returns false when the VM is deleted.
+// deleteVM deletes the VM. The decision is zero when the VM is deleted.
 //
 // A confirmed deletion is believed at once if the provider ID was known, or if another controller
 // had the same response before. Otherwise the provider may not list a new VM yet, and the deletion
 // is repeated after [Policy.Settle].
-func (l *logic) deleteVM() (Decision, bool) {
+func (l *logic) deleteVM() Decision {
 	vm := l.in.VM
 	if l.ownership() == rivalVM {
-		return Decision{}, false
+		return Decision{}
 	}
 	if settled := l.settledAt(); vm.deleteAnswered() {
 		switch {
 		case l.vmGone():
-			return Decision{}, false
+			return Decision{}
 		case l.now.Before(settled):
-			return l.notSettled(settled), true
+			return l.notSettled(settled)
 		}
 	}
 	if !l.in.Class.callable() {
 		return l.withoutClass()
 	}
-	if d, waiting := l.awaitCall(); waiting {
-		return d, true
+	if d := l.awaitCall(); d.Reason != "" {
+		return d
 	}
 	if f := vm.Failure; f.Code != codes.OK && f.Operation == driver.OpDeleteMachine {
-		if d, waiting := l.deletionFailed(f); waiting {
-			return d, true
+		if d := l.deletionFailed(f); d.Reason != "" {
+			return d
 		}
 	}
 	if vm.Asked == driver.OpDeleteMachine && !l.in.Node.NoTarget && l.nodeName() == "" && l.in.Class.usable() {
-		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, ""), true // meanwhile its Node may have joined
+		return l.findVM("") // meanwhile its Node may have joined
 	}
-	return l.do(CallDriver{Operation: driver.OpDeleteMachine, ByName: l.deletesByName()}, reasonDrained, ""), true
+	return l.do(CallDriver{Operation: driver.OpDeleteMachine, ByName: l.deletesByName()}, reasonDrained, "")
 }
 
 // notSettled waits until the provider lists all VMs of the machine.
@@ -191,13 +196,13 @@ func (l *logic) settledAt() time.Time {
 const classGrace = time.Minute
 
 // withoutClass waits for a missing class, without which the driver cannot be called. A forced
-// deletion records after a minute that the VM may be left. withoutClass then returns false, and the
+// deletion records after a minute that the VM may be left. The decision is then zero, and the
 // deletion continues.
-func (l *logic) withoutClass() (Decision, bool) {
+func (l *logic) withoutClass() Decision {
 	h := machinist.Hold{Subject: l.classSubject(), Reason: reasonClassMissing, Until: l.now.Add(classGrace)}
 	if !l.in.Class.Looked {
 		h.Message, h.Until = "the class was not read", l.now.Add(recheckAfter)
-		return hold(h), true
+		return hold(h)
 	}
 	h.Message = "the VM cannot be deleted without it"
 	last := l.m.Status.LastOperation
@@ -209,20 +214,20 @@ func (l *logic) withoutClass() (Decision, bool) {
 	force := deletionForced(l.m)
 	switch end := last.LastUpdateTime.Add(classGrace); {
 	case force && last.Type == goes.Type && last.State == goes.State && last.ErrorCode == goes.ErrorCode:
-		return Decision{}, false // that is told
+		return Decision{} // that is told
 	case !sameOperation(waits, last), last.LastUpdateTime.After(l.now):
-		return l.recordOperation(h.Reason, waits), true
+		return l.recordOperation(h.Reason, waits)
 	case force && !l.now.Before(end):
-		return l.recordOperation(h.Reason, goes), true
+		return l.recordOperation(h.Reason, goes)
 	case force:
 		h.Until = end
 	}
-	return hold(h), true
+	return hold(h)
 }
 
-// deletionFailed records a failed deletion and waits for its retry. It returns false when the retry
+// deletionFailed records a failed deletion and waits for its retry. The decision is zero when the retry
 // is due. A problem of the class is named, because it may be the reason.
-func (l *logic) deletionFailed(f CallFailure) (Decision, bool) {
+func (l *logic) deletionFailed(f CallFailure) Decision {
 	why := f.Message
 	if problem := l.in.Class.Problem; problem != "" {
 		why += " (" + problem + ")"
@@ -230,11 +235,11 @@ func (l *logic) deletionFailed(f CallFailure) (Decision, bool) {
 	op := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, fmt.Sprintf(
 		"VM deletion failed due to - %s. However, will re-try in the next resync. %s", why, v1alpha1.InitiateVMDeletion))
 	if !sameOperation(op, l.m.Status.LastOperation) || l.newState() {
-		return l.recordOperation(reasonProviderFailed, op), true
+		return l.recordOperation(reasonProviderFailed, op)
 	}
-	d, waiting := l.backOff(f)
-	if problem := l.in.Class.Problem; waiting && problem != "" {
+	d := l.backOff(f)
+	if problem := l.in.Class.Problem; d.Reason != "" && problem != "" {
 		d.Holds = append(d.Holds, machinist.Hold{Subject: l.classSubject(), Reason: reasonClassUnusable, Message: problem, Until: d.NextCheck})
 	}
-	return d, waiting
+	return d
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package machine decides the next step for one machine: [Decide] returns a [Decision] with at
-// most one [Action] from an [Observation] and a [Policy].
+// most one [machinist.Action] from an [Observation] and a [Policy].
 //
 //	package main
 //
@@ -21,13 +21,10 @@
 //		fmt.Println(d) // update machine worker-1: finalizer (New)
 //	}
 //
-// A controller carries the action out, observes its result, and decides again, until
-// Action is nil. [Call] calls the driver for the actions about VMs. Then it waits for
-// [Decision.NextCheck] or a change: see [Changed] and [Drains]. It may stop at any point.
-// What must survive is in the Machine, and is written before anything depends on it.
+// A controller carries the action out, observes its result, and decides again, until Action is nil.
+// Updates and deletions are those of package machinist, and [Call] calls the driver. Then the
+// controller waits for [Decision.NextCheck] or a change: see [Changed] and [Drains]. It may stop at
+// any point: what must survive is in the Machine, and is written before anything depends on it.
 //
-// The steps are: finalizer, intent, look for the VM, bootstrap token, create, provider ID,
-// initialize; then the phases Pending, Running, Unknown and Failed by the health of the
-// Node; and for a deletion: drain, detach volumes, delete the VM, the Node, the finalizer.
-// The page docs/machine.md describes them with their timeouts.
+// The page docs/machine.md describes the steps, their reasons and timeouts.
 package machine

@@ -112,6 +112,17 @@ func withKey(m map[string]string, key, value string) map[string]string {
 	return m
 }
 
+// first returns the first decision that is not zero. A question returns the zero Decision if it has
+// no answer, and the next question follows.
+func first(questions ...func() Decision) Decision {
+	for _, ask := range questions {
+		if d := ask(); d.Reason != "" {
+			return d
+		}
+	}
+	return Decision{}
+}
+
 // firstAction returns the first decision with an action. Without one it returns the holds of all
 // decisions, with the reason of the first that waits. Zero Decisions are skipped. A Node is written
 // only if it is proven: see [logic.withProof].

@@ -58,7 +58,8 @@ func withMark(node *corev1.Node, m *v1alpha1.Machine) *corev1.Node {
 
 // markNode marks the Node of a machine that is being deleted. Another process can then continue,
 // although the provider does not name a deleted VM.
-func (l *logic) markNode(node *corev1.Node) Decision {
+func (l *logic) markNode() Decision {
+	node := l.ownNode()
 	if node == nil || l.m.UID == "" || facts.Marked(l.m, node) {
 		return Decision{}
 	}

@@ -166,63 +166,56 @@ func (l *logic) askForProof() Decision {
 		return hold(h)
 	}
 	if l.in.Node.Node == nil {
-		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, "before the VM is deleted")
+		return l.findVM("before the VM is deleted")
 	}
-	return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, "before "+l.nodeSubject()+" is written")
+	return l.findVM("before " + l.nodeSubject() + " is written")
 }
 
 // proveDeletion asks the provider for the VM of a machine that is being deleted, if the machine has
-// a Node or a provider ID that is not proven. It returns false when the answer is known, or when the
+// a Node or a provider ID that is not proven. The decision is zero when the answer is known, or when the
 // deletion continues without it: a minute after the drain timeout or after a user forced the deletion,
 // and without a Node after a few failures. Nothing is then done to the Node, and the VM is deleted by
 // its name. The provider is not asked after a deletion of the VM.
-func (l *logic) proveDeletion() (Decision, bool) {
+func (l *logic) proveDeletion() Decision {
 	f := l.in.VM.Failure
 	if l.vmGone() || f.Operation == driver.OpDeleteMachine && l.now.Before(l.retryAt(f)) {
-		return Decision{}, false // the provider names no deleted VM, and a failed deletion is retried later
+		return Decision{} // the provider names no deleted VM, and a failed deletion is retried later
 	}
 	p, _ := l.nodeProof()
 	node := l.in.Node.Node != nil && l.in.Node.Looked && !l.in.Node.NoTarget && p == unasked
 	if !node && l.ownership() != unknownVM || !l.in.Class.callable() {
-		return Decision{}, false
+		return Decision{}
 	}
-	if d, waits := l.settleProof(); waits {
-		return d, true
+	if d := l.settleProof(); d.Reason != "" {
+		return d
 	}
 	forced := l.forcedTooLong()
 	since, known := l.deletionNoticed()
 	switch {
 	case f.Code == codes.OK || f.Operation != driver.OpGetMachineStatus:
-		return l.askForProof(), true
+		return l.askForProof()
 	case known && f.At.Before(since), forced && f.At.Before(l.forcedFrom()): // the deletion, and its last attempt, wait for no back-off
-		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, ""), true
+		return l.findVM("")
 	case forced, !node && f.Attempts >= lookAttempts:
-		return Decision{}, false
+		return Decision{}
 	}
-	if d, waits := l.lookFailed(f); waits {
+	if d := l.lookFailed(f); d.Reason != "" {
 		d.NextCheck = machinist.Earliest(d.NextCheck, l.forcedFrom())
-		return d, true
+		return d
 	}
-	return l.askForProof(), true
+	return l.askForProof()
 }
 
 // settleProof waits until the provider lists all VMs, if it has none for the machine.
-func (l *logic) settleProof() (Decision, bool) {
+func (l *logic) settleProof() Decision {
 	settled := l.settledAt()
 	switch asked := l.in.VM.Named.AskedAt; {
 	case asked.IsZero(), l.in.VM.Failure.Code != codes.OK, !l.now.Before(settled):
-		return Decision{}, false
+		return Decision{}
 	case l.phase() != v1alpha1.MachineTerminating:
-		return l.beginDeletion(l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus)), true
+		return l.beginDeletion(l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus))
 	}
-	return l.notSettled(settled), true
-}
-
-// reportStrangeNode records in the condition Valid that the Node is not that of the machine, which
-// is being deleted.
-func (l *logic) reportStrangeNode() Decision {
-	_, due := l.validDue()
-	return due
+	return l.notSettled(settled)
 }
 
 // strangeNode returns the error for a Node that the machine names and that is not its own, for the

@@ -264,8 +264,7 @@ func (l *logic) showPreserved(node *corev1.Node, value string) Decision {
 			want.Status, want.Message = corev1.ConditionFalse, v1alpha1.PreservedNodeDrainUnsuccessful+" "+want.Message
 		}
 	}
-	have := facts.ConditionOf(node.Status.Conditions, v1alpha1.NodePreserved)
-	if have != nil && have.Status == want.Status && have.Reason == want.Reason && have.Message == want.Message {
+	if sameState(facts.ConditionOf(node.Status.Conditions, v1alpha1.NodePreserved), &want) {
 		return rest
 	}
 	d := l.writeCondition(want, reasonPreserved)

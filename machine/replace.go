@@ -57,7 +57,7 @@ func bothUpdatesFailed(a, b *v1alpha1.Machine) bool {
 }
 
 // replacement returns the hold of the replacement limit for a machine at the end of its health
-// timeout, or false if the machine may fail. A machine without a [Group] is not limited, as in MCM,
+// timeout, or the zero Decision if the machine may fail. A machine without a [Group] is not limited, as in MCM,
 // but takes a permit without a limit: see [TakePermit]. Unlike in MCM, missing machines of the
 // group count, too. Otherwise another machine could fail before a deleted one is replaced.
 //
@@ -67,7 +67,7 @@ func bothUpdatesFailed(a, b *v1alpha1.Machine) bool {
 // permit held. Each failed sibling was either counted, or still had its permit, because a permit is
 // returned after the cache shows the failure (see [FreesReplacement]). Together they do not exceed the
 // limit. A machine that the cache shows and that still has its permit counts twice for a moment.
-func (l *logic) replacement() (Decision, bool) {
+func (l *logic) replacement() Decision {
 	group := l.group()
 	if group == (Group{}) {
 		return l.takePermit(reasonHealthTimeout, 0)
@@ -75,19 +75,22 @@ func (l *logic) replacement() (Decision, bool) {
 	h := machinist.Hold{Subject: group.subject(), Reason: reasonReplacementLimit, Until: l.now.Add(recheckAfter)}
 	if !l.in.Siblings.Complete {
 		h.Message = "the other machines of the group were not read"
-		return hold(h), true
+		return hold(h)
 	}
 	n := replacing(l.in.Siblings.Machines, l.m) + max(0, l.in.Siblings.Missing)
 	room := l.p.MaxReplacements - n
 	if room <= 0 {
 		h.Message = fmt.Sprintf("machines being replaced: %d, limit: %d", n, l.p.MaxReplacements)
-		return hold(h), true
+		return hold(h)
 	}
-	if d, waits := l.takePermit(reasonHealthTimeout, room); waits {
-		return d, true
+	if d := l.takePermit(reasonHealthTimeout, room); d.Reason != "" {
+		return d
 	}
 	h.Message = "more machines are being replaced since the permit was taken"
-	return hold(h), l.in.Permit.Within > room
+	if l.in.Permit.Within > room {
+		return hold(h)
+	}
+	return Decision{}
 }
 
 // group returns the group of the machine.
@@ -132,20 +135,20 @@ func FreesReplacement(before, after *v1alpha1.Machine) (group, permit bool) {
 	}
 }
 
-// takePermit takes a permit to fail the machine, once in a pass. It returns false if the permit is
+// takePermit takes a permit to fail the machine, once in a pass. The decision is zero if the permit is
 // held. within is the limit of permits of the group. Zero takes none.
-func (l *logic) takePermit(why machinist.Reason, within int) (Decision, bool) {
+func (l *logic) takePermit(why machinist.Reason, within int) Decision {
 	switch p := l.in.Permit; {
 	case !p.Asked:
 		a := TakePermit{Key: l.group().String(), Holder: string(l.m.UID), Within: within, Why: why, VMGone: l.vanished()}
-		return l.do(a, reasonPermit, ""), true
+		return l.do(a, reasonPermit, "")
 	case !p.Held:
 		h := l.refusal()
 		d := hold(h)
 		d.NextCheck = machinist.Earliest(h.Until, l.now.Add(time.Minute))
-		return d, true
+		return d
 	default:
-		return Decision{}, false
+		return Decision{}
 	}
 }
 
@@ -188,8 +191,7 @@ func (l *logic) withRefusal(d Decision) Decision {
 	if d.Action != nil || !l.refused() || !leads(l.phase(), reasonStaleNode) || slices.Contains(d.Holds, l.refusal()) {
 		return d
 	}
-	refused, _ := l.takePermit(reasonCreationTimeout, 0)
-	return l.firstAction(func() Decision { return refused }, func() Decision { return d })
+	return l.firstAction(func() Decision { return l.takePermit(reasonCreationTimeout, 0) }, func() Decision { return d })
 }
 
 // FailingSince returns since when a machine fails to serve. Zero means that it serves, that its

@@ -4,7 +4,6 @@ package machine
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -102,10 +101,7 @@ func (l *logic) request(status corev1.ConditionStatus, r machinist.Reason, messa
 // stating returns a change of the status that records a condition VMRequested. Nil removes it.
 func stating(c *corev1.NodeCondition) func(*v1alpha1.MachineStatus) {
 	return func(s *v1alpha1.MachineStatus) {
-		s.Conditions = slices.DeleteFunc(s.Conditions, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.MachineVMRequested })
-		if c != nil {
-			s.Conditions = append(s.Conditions, *c)
-		}
+		s.Conditions = withCondition(s.Conditions, v1alpha1.MachineVMRequested, c)
 	}
 }
 

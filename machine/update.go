@@ -26,7 +26,7 @@ func (l *logic) inPlaceUpdate() Decision {
 	if c, due := facts.UpdateCondition(node, l.now); due {
 		return l.writeCondition(c, reasonInPlaceUpdate)
 	}
-	if d, corrects := l.correctUpdatePhase(node); corrects {
+	if d := l.correctUpdatePhase(node); d.Reason != "" {
 		return d
 	}
 	switch step := facts.UpdateStep(node); step {

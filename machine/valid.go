@@ -49,44 +49,55 @@ func (l *logic) validCondition() *corev1.NodeCondition {
 // withValidity adds the condition Valid to the status that the decision writes. If it writes none
 // and the condition has changed, it returns a decision that writes the condition first.
 func (l *logic) withValidity(d Decision) Decision {
-	want, due := l.validDue()
-	if due.Action == nil {
+	due := l.validity()
+	written, changed := statusOf(d.Action), statusOf(due.Action)
+	switch {
+	case changed == nil:
 		return d
+	case written == nil:
+		return due
 	}
-	if m := statusOf(d.Action); m != nil {
-		m.Status.Conditions = withValid(m.Status.Conditions, want)
-		return d
-	}
-	return due
+	valid := facts.ConditionOf(changed.Status.Conditions, v1alpha1.MachineValid)
+	written.Status.Conditions = withCondition(written.Status.Conditions, v1alpha1.MachineValid, valid)
+	return d
 }
 
-// validDue returns the condition Valid, and the decision that writes it if it has changed.
-func (l *logic) validDue() (*corev1.NodeCondition, Decision) {
+// validity returns the decision that writes the condition Valid, and the zero Decision if it has not
+// changed.
+func (l *logic) validity() Decision {
 	want, have := l.validCondition(), facts.ConditionOf(l.m.Status.Conditions, v1alpha1.MachineValid)
 	reason, message := reasonConditionsChanged, ""
 	switch {
 	case want == nil && have == nil:
-		return nil, Decision{}
+		return Decision{}
 	case want == nil:
-	case have != nil && want.Status == have.Status && want.Reason == have.Reason && want.Message == have.Message:
-		return want, Decision{}
+	case sameState(want, have):
+		return Decision{}
 	default:
 		reason, message = machinist.Reason(want.Reason), want.Message
 		if have != nil && want.Status == have.Status {
 			want.LastTransitionTime = have.LastTransitionTime
 		}
 	}
-	return want, l.record(reason, message, func(s *v1alpha1.MachineStatus) { s.Conditions = withValid(s.Conditions, want) })
+	return l.record(reason, message, func(s *v1alpha1.MachineStatus) {
+		s.Conditions = withCondition(s.Conditions, v1alpha1.MachineValid, want)
+	})
 }
 
-// withValid returns the conditions with own in place of each condition Valid. Nil removes them. It
-// changes conditions.
-func withValid(conditions []corev1.NodeCondition, own *corev1.NodeCondition) []corev1.NodeCondition {
-	conditions = slices.DeleteFunc(conditions, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.MachineValid })
-	if own != nil {
-		conditions = append(conditions, *own)
+// withCondition returns the conditions with c in place of each condition of a type. Nil removes them.
+// It changes conditions.
+func withCondition(conditions []corev1.NodeCondition, t corev1.NodeConditionType, c *corev1.NodeCondition) []corev1.NodeCondition {
+	conditions = slices.DeleteFunc(conditions, func(c corev1.NodeCondition) bool { return c.Type == t })
+	if c != nil {
+		conditions = append(conditions, *c)
 	}
 	return conditions
+}
+
+// sameState reports whether two conditions have the same status, reason and message. It is false for
+// nil.
+func sameState(a, b *corev1.NodeCondition) bool {
+	return a != nil && b != nil && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 }
 
 // ownConditions are the types of conditions of a Machine that are not conditions of its Node.

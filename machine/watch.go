@@ -12,7 +12,6 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
-	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -51,7 +50,7 @@ func (l *logic) nodeUnnamed() Decision {
 	case phase == v1alpha1.MachinePending && l.expired():
 		return l.failToJoin()
 	}
-	if d, out := l.findNodeName(); out {
+	if d := l.findNodeName(); d.Reason != "" {
 		return d
 	}
 	d := l.lookAgain(l.nodeSubject(), "the name of its node is not known")
@@ -82,7 +81,7 @@ func (l *logic) lookAgain(subject, message string) Decision {
 		h.Until = vm.SeenAt.Add(time.Minute)
 	}
 	if !l.now.Before(h.Until) {
-		return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, "")
+		return l.findVM("")
 	}
 	return hold(h)
 }
@@ -235,7 +234,7 @@ func (l *logic) waitToJoin(r machinist.Reason, message string) Decision {
 // failToJoin fails a machine at the end of the creation timeout. The Node is read after that time
 // first.
 func (l *logic) failToJoin() Decision {
-	if d, due := l.confirmNode(l.creationDeadline()); due {
+	if d := l.confirmNode(l.creationDeadline()); d.Reason != "" {
 		return d
 	}
 	return l.failCreation("")
@@ -248,17 +247,17 @@ func (l *logic) unhealthy(r machinist.Reason, message string, bad []corev1.NodeC
 	if waits {
 		return l.checkVM(waiting)
 	}
-	d, waits := l.replacement()
-	if _, takes := d.Action.(TakePermit); waits && !takes {
+	d := l.replacement()
+	if _, takes := d.Action.(TakePermit); d.Reason != "" && !takes {
 		if l.refused() { // a VM that is gone need not be held
 			d = l.checkVM(d)
 		}
 		return d
 	}
-	if look, due := l.confirmNode(waiting.NextCheck); due {
+	if look := l.confirmNode(waiting.NextCheck); look.Reason != "" {
 		return look
 	}
-	if waits {
+	if d.Reason != "" {
 		return d
 	}
 	return l.move(reasonHealthTimeout, l.operation(l.m.Status.LastOperation.Type, v1alpha1.MachineStateFailed, fmt.Sprintf(
@@ -336,19 +335,19 @@ func criticalTaint(node *corev1.Node) bool {
 const targetRetry = 10 * time.Second
 
 // confirmNode reads the Node from the API server before a machine fails because of a timeout that
-// ended at end. A cache may be older without a sign of it. It returns false if the view of the Node
-// is not older than end. While the API server does not answer, the machine does not fail.
-func (l *logic) confirmNode(end time.Time) (Decision, bool) {
+// ended at end. A cache may be older without a sign of it. The decision is zero if the view of the
+// Node is not older than end. While the API server does not answer, the machine does not fail.
+func (l *logic) confirmNode(end time.Time) Decision {
 	switch view := l.in.Node; {
 	case view.NoTarget, view.Looked && !view.AsOf.IsZero() && !view.AsOf.Before(end):
-		return Decision{}, false
+		return Decision{}
 	case view.Unanswered:
 		return hold(machinist.Hold{
 			Subject: "target-cluster", Reason: reasonTargetUnreachable, Until: l.now.Add(targetRetry),
 			Message: fmt.Sprintf("the API server does not answer, so the state of %s is not known: the machine does not fail", l.nodeSubject()),
-		}), true
+		})
 	default:
-		return l.do(machinist.Refresh{Kind: "Node", Name: l.nodeName()}, reasonLookFirst, "before the machine fails"), true
+		return l.do(machinist.Refresh{Kind: "Node", Name: l.nodeName()}, reasonLookFirst, "before the machine fails")
 	}
 }
 

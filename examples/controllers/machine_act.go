@@ -217,9 +217,8 @@ func (r *machineReconciler) createToken(ctx context.Context, in *machine.Observa
 	if err != nil {
 		return err
 	}
-	kept.token, err = r.cfg.Target.CoreV1().Secrets(token.Namespace).Create(ctx, token, metav1.CreateOptions{})
-	if err != nil {
-		kept.token = nil
+	created, err := r.clients().create(ctx, token)
+	if kept.token, _ = created.(*corev1.Secret); err != nil {
 		return err
 	}
 	in.Tokens = r.observeTokens(in.Machine, kept)

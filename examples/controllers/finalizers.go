@@ -21,10 +21,10 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// guards keeps a finalizer on the objects of a kind while other objects refer to them. The first lists
+// finalizers keeps a finalizer on the objects of a kind while other objects refer to them. The first lists
 // of a process may lack such objects, so that it lists them from the API server before a finalizer is
 // removed.
-type guards[T object] struct {
+type finalizers[T object] struct {
 	*loop
 	mine    func(o T) bool // reports whether the controller acts on o; nil means always
 	get     func(key cache.ObjectName) (T, error)
@@ -32,18 +32,18 @@ type guards[T object] struct {
 	written *written[T]
 }
 
-func newGuards[T object](cfg *Config, kind string, informer cache.SharedIndexInformer) *guards[T] {
-	r := &guards[T]{written: newWritten[T](shows[T](informer))}
+func newFinalizers[T object](cfg *Config, kind string, informer cache.SharedIndexInformer) *finalizers[T] {
+	r := &finalizers[T]{written: newWritten[T](shows[T](informer))}
 	r.loop = newLoop(cfg, kind, r.pass)
 	on(informer, each(func(o T) { r.add(o) }))
 	onDelete(informer, func(o T) { r.written.forget(o.GetUID()) })
 	return r
 }
 
-// newClasses returns the guards of the classes that machines, sets and deployments need.
-func newClasses(cfg *Config, c *caches) *guards[*v1alpha1.MachineClass] {
+// newClasses returns the finalizers of the classes that machines, sets and deployments need.
+func newClasses(cfg *Config, c *caches) *finalizers[*v1alpha1.MachineClass] {
 	api := c.machines.Machine().V1alpha1()
-	r := newGuards[*v1alpha1.MachineClass](cfg, "machineclass", api.MachineClasses().Informer())
+	r := newFinalizers[*v1alpha1.MachineClass](cfg, "machineclass", api.MachineClasses().Informer())
 	r.mine = func(class *v1alpha1.MachineClass) bool { return cfg.mine(class) }
 	r.get = func(key cache.ObjectName) (*v1alpha1.MachineClass, error) {
 		return api.MachineClasses().Lister().MachineClasses(key.Namespace).Get(key.Name)
@@ -107,10 +107,10 @@ func liveUsers(ctx context.Context, api versioned.Interface, namespace string, p
 	return users, errors.Join(err, add(of.MachineSets(namespace).List(ctx, all)), add(of.MachineDeployments(namespace).List(ctx, all)))
 }
 
-// newSecrets returns the guards of the Secrets that classes refer to.
-func newSecrets(cfg *Config, c *caches) *guards[*corev1.Secret] {
+// newSecrets returns the finalizers of the Secrets that classes refer to.
+func newSecrets(cfg *Config, c *caches) *finalizers[*corev1.Secret] {
 	classes, read := c.machines.Machine().V1alpha1().MachineClasses().Informer(), c.secret()
-	r := newGuards[*corev1.Secret](cfg, "secret", c.control.Core().V1().Secrets().Informer())
+	r := newFinalizers[*corev1.Secret](cfg, "secret", c.control.Core().V1().Secrets().Informer())
 	on(classes, each(func(class *v1alpha1.MachineClass) {
 		for _, key := range secretKeys(class) {
 			r.queue.Add(key)
@@ -131,7 +131,7 @@ func newSecrets(cfg *Config, c *caches) *guards[*corev1.Secret] {
 	return r
 }
 
-func (r *guards[T]) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
+func (r *finalizers[T]) pass(ctx context.Context, key cache.ObjectName) (time.Time, error) {
 	o, err := r.get(key)
 	if err != nil {
 		r.cfg.holds.forget(r.kind, key)
