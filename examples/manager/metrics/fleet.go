@@ -14,6 +14,7 @@ import (
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/examples/controllers"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -218,22 +219,12 @@ func (f *fleet) machines(set setter) {
 	}
 }
 
-// phaseValues are the values of MCM. Phases that share zero in MCM have their own values.
-var phaseValues = map[v1alpha1.MachinePhase]float64{
-	v1alpha1.MachineTerminating: -4, v1alpha1.MachineFailed: -3, v1alpha1.MachineCrashLoopBackOff: -2, v1alpha1.MachineUnknown: -1,
-	v1alpha1.MachinePending: 0, v1alpha1.MachineRunning: 1, v1alpha1.MachineAvailable: 2, v1alpha1.MachineInPlaceUpdating: 3,
-	v1alpha1.MachineInPlaceUpdateSuccessful: 4, v1alpha1.MachineInPlaceUpdateFailed: 5,
-}
-
-// otherPhase is the value of an unknown or empty phase.
-const otherPhase = 6
-
 // phaseLabel returns the phase, or "Other" for an unknown phase.
 func phaseLabel(phase v1alpha1.MachinePhase) string {
-	switch _, known := phaseValues[phase]; {
+	switch {
 	case phase == "":
 		return "None"
-	case known:
+	case facts.Exists(phase):
 		return string(phase)
 	default:
 		return "Other"
@@ -241,11 +232,7 @@ func phaseLabel(phase v1alpha1.MachinePhase) string {
 }
 
 func (f *fleet) machine(set setter, m *v1alpha1.Machine) {
-	value, known := phaseValues[m.Status.CurrentStatus.Phase]
-	if !known {
-		value = otherPhase
-	}
-	set(machinePhase, value, m.Name, m.Namespace)
+	set(machinePhase, float64(facts.TraitsOf(m.Status.CurrentStatus.Phase).Metric), m.Name, m.Namespace)
 	set(machineInfo, 1, m.Name, m.Namespace, created(m), m.Spec.ProviderID, m.Spec.Class.APIGroup, m.Spec.Class.Kind, m.Spec.Class.Name, m.Labels[v1alpha1.NodeLabelKey])
 	for _, c := range m.Status.Conditions {
 		set(machineCondition, truth(string(c.Status)), m.Name, m.Namespace, string(c.Type))
