@@ -3,6 +3,7 @@
 package machinist_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -34,5 +35,20 @@ func TestAction_String_NamesObjectAndReasons(t *testing.T) {
 		"list each node from the API server": machinist.Refresh{Kind: "Node"},
 	} {
 		require.Equal(t, want, a.String())
+	}
+}
+
+// TestAction_JSON_IsItsText asserts that JSON does not contain objects, such as the data of a Secret.
+func TestAction_JSON_IsItsText(t *testing.T) {
+	t.Parallel()
+	node := &Node{"a"}
+	for want, a := range map[string]machinist.Action{
+		`"update node a: label x"`: machinist.Update{Before: node, Object: node, Changes: []string{"label x"}},
+		`"create node a"`:          machinist.Create{Object: node},
+		`"delete node a"`:          machinist.Delete{Object: node},
+	} {
+		out, err := json.Marshal(a)
+		require.NoError(t, err)
+		require.Equal(t, want, string(out))
 	}
 }

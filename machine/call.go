@@ -18,8 +18,8 @@ import (
 )
 
 // Call calls the driver and returns the result of the call, which may have an error. m is the
-// observed machine, and secret has the merged data of the secrets of the class; a creation replaces its placeholders in a copy. A caller with a
-// clock sets [CallResult.AskedAt].
+// observed machine, and secret has the merged data of the secrets of the class; a creation replaces
+// its placeholders in a copy. A caller with a clock sets [CallResult.AskedAt].
 //
 // A nil response without an error is no answer, of any operation: see [driver.Answer]. The call has
 // failed with the code Internal, and is repeated.
@@ -27,8 +27,8 @@ import (
 // The bootstrap token is removed from the text of the error, because the text is stored in the
 // machine.
 //
-// The error of Call means that the driver was not called: the operation is another one, or an argument
-// or the user data is missing.
+// The error of Call means that the driver was not called: the operation is another one, or an
+// argument or the user data is missing.
 func Call(
 	ctx context.Context, d driver.Driver, do CallDriver, m *v1alpha1.Machine, class *v1alpha1.MachineClass, secret *corev1.Secret,
 ) (CallResult, error) {
@@ -73,9 +73,9 @@ func Call(
 	}
 }
 
-// askForVM looks for the VM of a machine by its name alone, because a user may have written the recorded
-// provider ID. It reports whether the response is that for the name. A VM that has another name is
-// found by the ID. Some drivers find a VM by its name only in ListMachines.
+// askForVM looks for the VM of a machine by its name alone, because a user may have written the
+// recorded provider ID. It reports whether the response is that for the name. A VM that has another
+// name is found by the ID. Some drivers find a VM by its name only in ListMachines.
 func askForVM(ctx context.Context, d driver.Driver, req driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, bool, error) {
 	recorded := req
 	req.Machine = withoutID(req.Machine)
@@ -100,8 +100,8 @@ func askForVM(ctx context.Context, d driver.Driver, req driver.GetMachineStatusR
 	return orEmpty(r), false, err
 }
 
-// listedID returns the provider ID that is listed for the name of a machine: the recorded one, or the
-// only one. It is empty if there is none.
+// listedID returns the provider ID that is listed for the name of a machine: the recorded one, or
+// the only one. It is empty if there is none.
 func listedID(list *driver.ListMachinesResponse, name, recorded string) string {
 	var ids []string
 	for id, listed := range list.MachineList {

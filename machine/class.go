@@ -15,8 +15,9 @@ import (
 )
 
 // ViewClass returns the view of a class that was read. c is nil if the class does not exist. secret
-// has the data of its secrets that were read, merged by [MergeSecrets], and their resource versions,
-// each after a slash. missing is the error for a secret that was not read. The view does not keep the data.
+// has the data of its secrets that were read, merged by [MergeSecrets], and their resource
+// versions, each after a slash. missing is the error for a secret that was not read. The view does
+// not keep the data.
 func ViewClass(c *v1alpha1.MachineClass, secret *corev1.Secret, missing error) ClassView {
 	view := ClassView{Looked: true, Class: c}
 	if c == nil {

@@ -198,9 +198,9 @@ func (l *logic) recordInvalid(r machinist.Reason, message string) Decision {
 	return l.holdToJoin(machinist.Hold{Subject: subject, Reason: r, Message: message, Until: l.now.Add(time.Minute)})
 }
 
-// creationFailed records a failed call and waits for its retry. The decision is zero when the retry is
-// due. A machine with an abandoned call does not fail: its deletion would wait for the call too, and
-// calls for its replacement may not end either.
+// creationFailed records a failed call and waits for its retry. The decision is zero when the retry
+// is due. A machine with an abandoned call does not fail: its deletion would wait for the call too,
+// and calls for its replacement may not end either.
 func (l *logic) creationFailed(f CallFailure) Decision {
 	request := l.failedRequest(f.Message)
 	if shared(f.Operation, f.Code) {

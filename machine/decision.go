@@ -20,8 +20,8 @@ type Decision struct {
 	// Action is the one next effect, or nil. The caller carries it out, observes its result, and
 	// decides again at once. Each action may be repeated and may be lost. The actions are
 	// [machinist.Update] of the machine or its Node, [machinist.Delete] of these or of a bootstrap
-	// token, [machinist.Refresh] of the Node, and the types of this package. Before the deletion of a
-	// Node, the caller removes its finalizer with [ReleaseNode].
+	// token, [machinist.Refresh] of the Node, and the types of this package. Before the deletion of
+	// a Node, the caller removes its finalizer with [ReleaseNode].
 	Action machinist.Action `json:"-"`
 	// Reason is why.
 	Reason machinist.Reason `json:"reason,omitempty"`
@@ -43,7 +43,8 @@ func (d Decision) String() string {
 	return line.Decision(actions, d.Reason, d.Message, d.Holds)
 }
 
-// The reasons of decisions and holds on which callers branch. The page docs/machine.md has all of them.
+// The reasons of decisions and holds on which callers branch. The page docs/machine.md has all of
+// them.
 const (
 	// ReasonNotObserved means that the object, or something that the step depends on, was not read.
 	ReasonNotObserved machinist.Reason = "NotObserved"
@@ -109,8 +110,8 @@ const (
 	reasonVMNotSettled machinist.Reason = "VMNotSettled"
 	// reasonProviderFailed means that a driver call failed and is retried later.
 	reasonProviderFailed machinist.Reason = "ProviderFailed"
-	// reasonCallAbandoned means that a driver call for the machine has not ended although its time is
-	// over. No other call is made for the machine until it ends.
+	// reasonCallAbandoned means that a driver call for the machine has not ended although its time
+	// is over. No other call is made for the machine until it ends.
 	reasonCallAbandoned machinist.Reason = "CallAbandoned"
 	// reasonCreationTimeout means that the Node of the machine took too long to join.
 	reasonCreationTimeout machinist.Reason = "CreationTimeout"

@@ -103,8 +103,8 @@ func (l *logic) awaitCreation() Decision {
 	return l.awaitCall()
 }
 
-// awaitCall waits for the end of an abandoned call of a machine that is being deleted. A lookup tells
-// it. The decision is zero if there is no such call, or if the VM cannot be looked up.
+// awaitCall waits for the end of an abandoned call of a machine that is being deleted. A lookup
+// tells it. The decision is zero if there is no such call, or if the VM cannot be looked up.
 func (l *logic) awaitCall() Decision {
 	f := l.in.VM.Failure
 	if f.Abandoned == "" || !l.in.Class.usable() {
@@ -225,8 +225,8 @@ func (l *logic) withoutClass() Decision {
 	return hold(h)
 }
 
-// deletionFailed records a failed deletion and waits for its retry. The decision is zero when the retry
-// is due. A problem of the class is named, because it may be the reason.
+// deletionFailed records a failed deletion and waits for its retry. The decision is zero when the
+// retry is due. A problem of the class is named, because it may be the reason.
 func (l *logic) deletionFailed(f CallFailure) Decision {
 	why := f.Message
 	if problem := l.in.Class.Problem; problem != "" {

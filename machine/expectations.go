@@ -225,8 +225,8 @@ func controllerOf(object metav1.Object) types.UID {
 
 // Listed returns expectations for everything that a live list shows and a cache does not show yet:
 // objects that are missing, objects of older versions, and objects that no longer exist. live and
-// cached are all objects of one owner; nil objects are skipped. After that, the cache is as new as the list once the
-// expectations are observed.
+// cached are all objects of one owner; nil objects are skipped. After that, the cache is as new as
+// the list once the expectations are observed.
 //
 // The first list of a new process may be older than the last writes of the process before it. So a
 // controller makes one live list before its first creation or deletion for an owner.

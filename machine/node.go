@@ -108,8 +108,9 @@ func (l *logic) writeNode(node *corev1.Node, what string, r machinist.Reason) De
 	}, r, "")
 }
 
-// writeCondition returns a decision that writes a condition of the Node. The condition of an update in
-// place is written only if the Node is unchanged, so that a finished update does not begin again.
+// writeCondition returns a decision that writes a condition of the Node. The condition of an update
+// in place is written only if the Node is unchanged, so that a finished update does not begin
+// again.
 func (l *logic) writeCondition(c corev1.NodeCondition, r machinist.Reason) Decision {
 	node := l.in.Node.Node.DeepCopy()
 	node.Status.Conditions = nodeops.CloneAndAddCondition(node.Status.Conditions, c)
@@ -181,9 +182,9 @@ func NodeNameOf(m *v1alpha1.Machine, vm VMView) string {
 }
 
 // NodeToDelete returns the Node to delete together with a machine, unless [Decide] finds that it is
-// not that of the machine: the Node that the machine names, or, if that is missing or not that of the
-// machine, the Node with the provider ID of the machine. A nil Node does not exist. It returns nil if
-// no Node is left to delete.
+// not that of the machine: the Node that the machine names, or, if that is missing or not that of
+// the machine, the Node with the provider ID of the machine. A nil Node does not exist. It returns
+// nil if no Node is left to delete.
 func NodeToDelete(m *v1alpha1.Machine, vm VMView, named, sameID *corev1.Node, now time.Time) *corev1.Node {
 	strange := func(node *corev1.Node) bool {
 		p, _ := proofOf(m, node, vm.Named, now)

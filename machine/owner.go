@@ -172,10 +172,10 @@ func (l *logic) askForProof() Decision {
 }
 
 // proveDeletion asks the provider for the VM of a machine that is being deleted, if the machine has
-// a Node or a provider ID that is not proven. The decision is zero when the answer is known, or when the
-// deletion continues without it: a minute after the drain timeout or after a user forced the deletion,
-// and without a Node after a few failures. Nothing is then done to the Node, and the VM is deleted by
-// its name. The provider is not asked after a deletion of the VM.
+// a Node or a provider ID that is not proven. The decision is zero when the answer is known, or
+// when the deletion continues without it: a minute after the drain timeout or after a user forced
+// the deletion, and without a Node after a few failures. Nothing is then done to the Node, and the
+// VM is deleted by its name. The provider is not asked after a deletion of the VM.
 func (l *logic) proveDeletion() Decision {
 	f := l.in.VM.Failure
 	if l.vmGone() || f.Operation == driver.OpDeleteMachine && l.now.Before(l.retryAt(f)) {
@@ -290,8 +290,8 @@ func (l *logic) ownership() ownership {
 // with the recorded provider ID belongs, or may belong, to another machine.
 func (l *logic) deletesByName() bool { return l.ownership() != ownVM }
 
-// nameTaken waits until the creation timeout, because the provider has the VM of another machine for the
-// name of this machine.
+// nameTaken waits until the creation timeout, because the provider has the VM of another machine
+// for the name of this machine.
 func (l *logic) nameTaken(other *v1alpha1.Machine) Decision {
 	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, fmt.Sprintf(
 		"the VM %s, which the provider has for the name of the machine, belongs to machine %s/%s", l.in.VM.Named.ProviderID, other.Namespace, other.Name))

@@ -145,16 +145,16 @@ func (l *logic) holds(w when) bool {
 	}
 }
 
-// impossible reports whether no machine without a deletion timestamp has the recorded phase: the phase
-// does not exist, or it is Terminating. A restored backup has such a phase, or a status that was
-// written by hand.
+// impossible reports whether no machine without a deletion timestamp has the recorded phase: the
+// phase does not exist, or it is Terminating. A restored backup has such a phase, or a status that
+// was written by hand.
 func (l *logic) impossible() bool {
 	return !facts.Exists(l.phase()) || l.phase() == v1alpha1.MachineTerminating
 }
 
-// correctPhase replaces a phase that contradicts what is observed. A machine with a Node is then judged
-// by its Node, and one that joins no cluster is Available. For other machines the creation is
-// resumed: the VM is looked up, and no second VM is created.
+// correctPhase replaces a phase that contradicts what is observed. A machine with a Node is then
+// judged by its Node, and one that joins no cluster is Available. For other machines the creation
+// is resumed: the VM is looked up, and no second VM is created.
 func (l *logic) correctPhase() Decision {
 	why := "does not match its VM and"
 	switch {

@@ -36,9 +36,9 @@ type Policy struct {
 	// DetachTimeout is how long a volume may take to be detached before the VM is deleted, counted
 	// from when no pod on the Node uses it. Zero means no limit.
 	DetachTimeout time.Duration
-	// ReattachTimeout is how long the drain of a machine that is deleted waits, for each volume of an
-	// evicted pod, until it is attached to another Node. Pods with volumes are then evicted one after
-	// the other. Zero means no wait.
+	// ReattachTimeout is how long the drain of a machine that is deleted waits, for each volume of
+	// an evicted pod, until it is attached to another Node. Pods with volumes are then evicted one
+	// after the other. Zero means no wait.
 	ReattachTimeout time.Duration
 	// HealthConditions are types of Node conditions that make a machine unhealthy unless they are
 	// False or missing. Ready always has to be True.

@@ -57,16 +57,18 @@ func bothUpdatesFailed(a, b *v1alpha1.Machine) bool {
 }
 
 // replacement returns the hold of the replacement limit for a machine at the end of its health
-// timeout, or the zero Decision if the machine may fail. A machine without a [Group] is not limited, as in MCM,
-// but takes a permit without a limit: see [TakePermit]. Unlike in MCM, missing machines of the
-// group count, too. Otherwise another machine could fail before a deleted one is replaced.
+// timeout, or the zero Decision if the machine may fail. A machine without a [Group] is not
+// limited, as in MCM, but takes a permit without a limit: see [TakePermit]. Unlike in MCM, missing
+// machines of the group count, too. Otherwise another machine could fail before a deleted one is
+// replaced.
 //
 // The siblings are counted in a cache, which may be stale. Two machines could fail at a time, and
 // neither would see the other. A permit counts for a machine whose failure the cache does not show.
 // It is taken within the limit that the count leaves, and the siblings are counted again with the
 // permit held. Each failed sibling was either counted, or still had its permit, because a permit is
-// returned after the cache shows the failure (see [FreesReplacement]). Together they do not exceed the
-// limit. A machine that the cache shows and that still has its permit counts twice for a moment.
+// returned after the cache shows the failure (see [FreesReplacement]). Together they do not exceed
+// the limit. A machine that the cache shows and that still has its permit counts twice for a
+// moment.
 func (l *logic) replacement() Decision {
 	group := l.group()
 	if group == (Group{}) {
@@ -110,8 +112,9 @@ func (l *logic) withoutPermit(d Decision) Decision {
 	return l.do(ReturnPermit{Key: l.group().String(), Holder: string(l.m.UID)}, reasonPermit, d.Message)
 }
 
-// permitOver reports whether a machine has failed or is being deleted, and counts as such. One that is
-// Running or Unknown, or whose in-place update has failed, may have failed without the cache showing it.
+// permitOver reports whether a machine has failed or is being deleted, and counts as such. One that
+// is Running or Unknown, or whose in-place update has failed, may have failed without the cache
+// showing it.
 func permitOver(m *v1alpha1.Machine) bool {
 	return m == nil || !facts.TraitsOf(m.Status.CurrentStatus.Phase).MayFail
 }
@@ -135,8 +138,8 @@ func FreesReplacement(before, after *v1alpha1.Machine) (group, permit bool) {
 	}
 }
 
-// takePermit takes a permit to fail the machine, once in a pass. The decision is zero if the permit is
-// held. within is the limit of permits of the group. Zero takes none.
+// takePermit takes a permit to fail the machine, once in a pass. The decision is zero if the permit
+// is held. within is the limit of permits of the group. Zero takes none.
 func (l *logic) takePermit(why machinist.Reason, within int) Decision {
 	switch p := l.in.Permit; {
 	case !p.Asked:

@@ -171,8 +171,8 @@ func (l *logic) creationDeadline() time.Time {
 	return l.extended(l.in.Freeze.start(l.creationStart(), l.now).Add(l.p.CreationTimeout))
 }
 
-// creationStart returns when the creation timeout begins: see [logic.observedStart], or later, if the
-// condition VMRequested says so.
+// creationStart returns when the creation timeout begins: see [logic.observedStart], or later, if
+// the condition VMRequested says so.
 func (l *logic) creationStart() time.Time {
 	begin := l.observedStart()
 	if c := l.requested(); c != nil && recorded.Known(c.LastTransitionTime.Time, l.now) && c.LastTransitionTime.After(begin) {

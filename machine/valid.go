@@ -84,8 +84,8 @@ func (l *logic) validity() Decision {
 	})
 }
 
-// withCondition returns the conditions with c in place of each condition of a type. Nil removes them.
-// It changes conditions.
+// withCondition returns the conditions with c in place of each condition of a type. Nil removes
+// them. It changes conditions.
 func withCondition(conditions []corev1.NodeCondition, t corev1.NodeConditionType, c *corev1.NodeCondition) []corev1.NodeCondition {
 	conditions = slices.DeleteFunc(conditions, func(c corev1.NodeCondition) bool { return c.Type == t })
 	if c != nil {
@@ -126,8 +126,9 @@ func withoutOwn(conditions []corev1.NodeCondition) []corev1.NodeCondition {
 	return slices.DeleteFunc(slices.Clone(conditions), ownCondition)
 }
 
-// Validate returns the errors that keep the VM of a machine from being created: its class must have a
-// name, and the kind MachineClass. They have no effect on a machine with a VM. A nil machine is invalid.
+// Validate returns the errors that keep the VM of a machine from being created: its class must have
+// a name, and the kind MachineClass. They have no effect on a machine with a VM. A nil machine is
+// invalid.
 func Validate(m *v1alpha1.Machine) field.ErrorList {
 	if m == nil {
 		return field.ErrorList{field.Required(field.NewPath("spec"), "Machine is required")}

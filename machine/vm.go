@@ -46,8 +46,8 @@ type VMView struct {
 	// ProviderID and NodeName are the last returned ones. A VM that was returned once is not
 	// created again.
 	ProviderID, NodeName string
-	// Named is the VM that the provider has for the name of the machine. It proves which Node is that
-	// of the machine.
+	// Named is the VM that the provider has for the name of the machine. It proves which Node is
+	// that of the machine.
 	Named NamedVM
 	// Addresses are the returned addresses.
 	Addresses []corev1.NodeAddress

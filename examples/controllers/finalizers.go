@@ -21,9 +21,9 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// finalizers keeps a finalizer on the objects of a kind while other objects refer to them. The first lists
-// of a process may lack such objects, so that it lists them from the API server before a finalizer is
-// removed.
+// finalizers keeps a finalizer on the objects of a kind while other objects refer to them. The
+// first lists of a process may lack such objects, so that it lists them from the API server before
+// a finalizer is removed.
 type finalizers[T object] struct {
 	*loop
 	mine    func(o T) bool // reports whether the controller acts on o; nil means always
@@ -164,8 +164,8 @@ func (r *finalizers[T]) pass(ctx context.Context, key cache.ObjectName) (time.Ti
 	return time.Time{}, ignoreNotFound(err)
 }
 
-// classNeeded returns the key of the class that a machine, set or deployment needs. It is empty without
-// an object.
+// classNeeded returns the key of the class that a machine, set or deployment needs. It is empty
+// without an object.
 func classNeeded(o metav1.Object) []cache.ObjectName {
 	if name, needed := machine.ClassNeeded(o); needed {
 		return []cache.ObjectName{cache.NewObjectName(o.GetNamespace(), name)}

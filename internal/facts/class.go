@@ -9,8 +9,8 @@ import (
 )
 
 // ValidateClassReference returns the errors in the reference of a machine or of a template to its
-// class, which is at the path: the class must have a name, and the kind MachineClass. What is invalid
-// for a machine is invalid for its set and deployment.
+// class, which is at the path: the class must have a name, and the kind MachineClass. What is
+// invalid for a machine is invalid for its set and deployment.
 func ValidateClassReference(ref v1alpha1.ClassSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch ref.Kind {

@@ -9,9 +9,9 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// Contradicts reports whether a Node contradicts a machine, which needs no call of the provider. It
-// has another provider ID, whatever its age, or no ID to compare, no record of the machine, and the
-// name of another machine. It is false for a nil machine or Node.
+// Contradicts reports whether a Node contradicts a machine, which needs no call of the provider. The
+// Node has another provider ID, whatever its age, or no ID to compare, no record of the machine, and
+// the name of another machine. It is false for a nil machine or Node.
 //
 // In MCM each Node that exists before the VM belongs to another machine, unless it has the name of
 // the machine.
@@ -32,10 +32,10 @@ func Marked(m *v1alpha1.Machine, node *corev1.Node) bool {
 	return m.UID != "" && node.Annotations[v1alpha1.MachineUIDAnnotation] == string(m.UID)
 }
 
-// Proven reports whether a Node has a record that it is proven to be that of a machine: the UID
-// of the machine, or, on a Node that joined under another controller, the name of a machine that was
-// Running, without another provider ID. A Node without such a record may be that of the machine, too.
-// It is false for a nil machine or Node.
+// Proven reports whether a Node has a record that it is proven to be that of a machine: the UID of
+// the machine, or, on a Node that joined under another controller, the name of a machine that was
+// Running, without another provider ID. A Node without such a record may be that of the machine,
+// too. It is false for a nil machine or Node.
 func Proven(m *v1alpha1.Machine, node *corev1.Node) bool {
 	if m == nil || node == nil {
 		return false
