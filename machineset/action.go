@@ -72,7 +72,7 @@ func ResponseEvent(request machinist.Action, name string, err error) machinist.E
 	_, deletes := request.(machinist.Delete)
 	switch {
 	case deletes && err != nil:
-		return machinist.Event{Type: corev1.EventTypeWarning, Reason: "FailedDelete", Message: "Error members.Deleting: " + err.Error()}
+		return machinist.Event{Type: corev1.EventTypeWarning, Reason: "FailedDelete", Message: "Error deleting: " + err.Error()}
 	case deletes:
 		return machinist.Event{Type: corev1.EventTypeNormal, Reason: "SuccessfulDelete", Message: "Deleted machine: " + name}
 	case err != nil:

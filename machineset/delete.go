@@ -59,7 +59,7 @@ func failed(machines []*v1alpha1.Machine, preserve map[types.UID]string, nodes m
 			goes = append(goes, deletion(m, reason, ""))
 			continue
 		}
-		holds = append(holds, machinist.Hold{Subject: machineSubject(m.Name), Reason: reason, Message: "it is members.Failed and stays", Until: staysUntil(m, node, reason, now)})
+		holds = append(holds, machinist.Hold{Subject: machineSubject(m.Name), Reason: reason, Message: "it is Failed and stays", Until: staysUntil(m, node, reason, now)})
 	}
 	return goes, holds
 }

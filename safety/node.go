@@ -53,7 +53,7 @@ func (s *step) reportNodes() {
 			index = indexOf(s.Machines.Items)
 		}
 		if index.Match(node).Reason == nodeops.NoMatch {
-			s.hold("node/"+node.Name, NodeWithoutVM, fmt.Sprintf("provider ID %s is in no machine and in none of %d listings; delete the Node if its VM does not exist",
+			s.hold("node/"+node.Name, nodeWithoutVM, fmt.Sprintf("provider ID %s is in no machine and in none of %d listings; delete the Node if its VM does not exist",
 				node.Spec.ProviderID, len(s.Classes)), s.now.Add(s.policy.Period))
 		}
 	}

@@ -44,9 +44,9 @@ func (p OvershootPolicy) thresholds(replicas int32, parent *v1alpha1.MachineDepl
 	return high, high - int(max(0, p.Down))
 }
 
-// Overshooting means that a set has too many machines. It is the reason of its hold and of
+// overshooting means that a set has too many machines. It is the reason of its hold and of
 // its Frozen condition.
-const Overshooting machinist.Reason = v1alpha1.OverShootingReplicaCount
+const overshooting machinist.Reason = v1alpha1.OverShootingReplicaCount
 
 // follows is the reason of the Frozen condition of a deployment with a frozen set.
 const follows machinist.Reason = v1alpha1.MachineDeploymentStateSync
@@ -71,7 +71,7 @@ func freezeSet(set *v1alpha1.MachineSet, f freezing, message string, now time.Ti
 	next := set.DeepCopy()
 	label(next, f)
 	next.Status.Conditions = slices.DeleteFunc(next.Status.Conditions, func(c v1alpha1.MachineSetCondition) bool {
-		said := f == begins && c.Status == v1alpha1.ConditionTrue && c.Reason == string(Overshooting)
+		said := f == begins && c.Status == v1alpha1.ConditionTrue && c.Reason == string(overshooting)
 		return aboutFreeze(c) && !said
 	})
 	if f == ends {
@@ -79,7 +79,7 @@ func freezeSet(set *v1alpha1.MachineSet, f freezing, message string, now time.Ti
 	}
 	if !setConditionFrozen(next) {
 		next.Status.Conditions = append(next.Status.Conditions, v1alpha1.MachineSetCondition{
-			Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionTrue, Reason: string(Overshooting), Message: message, LastTransitionTime: metav1.NewTime(now),
+			Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionTrue, Reason: string(overshooting), Message: message, LastTransitionTime: metav1.NewTime(now),
 		})
 	}
 	return next, &machinist.Event{Type: "Normal", Reason: "FrozeMachineSet", Message: "SafetyController: Froze MachineSet " + set.Name + " due to replica overshooting"}
