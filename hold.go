@@ -37,8 +37,11 @@ func (h Hold) String() string {
 	return fmt.Sprintf("%s: %s: %s", h.Subject, h.Reason, h.Message)
 }
 
-// Event is a Kubernetes Event to report on the object that a decision is about.
+// Event is a Kubernetes Event to report.
 type Event struct {
+	// Subject names the object, such as "machineclass/shop/small". Empty means the object that the
+	// decision is about.
+	Subject string `json:"subject,omitempty"`
 	// Type is "Normal" or "Warning".
 	Type string `json:"type"`
 	// Reason is why.

@@ -48,8 +48,10 @@ type Observation struct {
 type List[T any] struct {
 	// Items are in any order. Nil items and copies are allowed.
 	Items []T
-	// Complete means that Items are all objects.
+	// Complete means that Items are all objects: all pages were read, without an error.
 	Complete bool
+	// AsOf is a time at which the list was correct. Packages that need it say so; a drain does not.
+	AsOf time.Time
 }
 
 // All returns the complete list of items.

@@ -43,12 +43,14 @@ func (d Decision) String() string {
 	return line.Decision(actions, d.Reason, d.Message, d.Holds)
 }
 
-// The reasons of decisions and holds on which callers branch. The page docs/machine.md has all of
-// them.
+// The reasons of decisions and holds on which callers branch. The page docs/reasons.md has
+// all of them.
 const (
 	// ReasonNotObserved means that the object, or something that the step depends on, was not read.
 	ReasonNotObserved machinist.Reason = "NotObserved"
 	// ReasonFrozen means that an API server does not answer: see [Observation.Freeze].
+	//
+	// What helps: the API server has to answer.
 	ReasonFrozen machinist.Reason = "Frozen"
 )
 
@@ -57,11 +59,17 @@ const (
 	// reasonNew means that the machine has no finalizer yet.
 	reasonNew machinist.Reason = "New"
 	// reasonInvalid means that fields of the object are invalid.
+	//
+	// What helps: correct the fields that the message names.
 	reasonInvalid machinist.Reason = "Invalid"
 	// reasonClassMissing means that the class does not exist, or was not read.
+	//
+	// What helps: create the class.
 	reasonClassMissing machinist.Reason = "ClassMissing"
 	// reasonClassUnusable means that the class or its secrets are invalid, or that its finalizer is
 	// missing.
+	//
+	// What helps: correct the class or the Secret that the message names.
 	reasonClassUnusable machinist.Reason = "ClassUnusable"
 	// reasonLookFirst means that the VM or the Node is read before the next step.
 	reasonLookFirst machinist.Reason = "LookFirst"
@@ -71,15 +79,21 @@ const (
 	reasonVMKnown machinist.Reason = "VMKnown"
 	// reasonProviderIDShared means that another machine has the same provider ID, or that this is
 	// not known.
+	//
+	// What helps: remove the provider ID from one of the machines.
 	reasonProviderIDShared machinist.Reason = "ProviderIDShared"
 	// reasonVMUninitialized means that the VM is not initialized.
 	reasonVMUninitialized machinist.Reason = "VMUninitialized"
 	// reasonVMCreated means that the VM exists and its Node has to join.
 	reasonVMCreated machinist.Reason = "VMCreated"
 	// reasonStaleNode means that the Node with the name of the VM is that of another VM.
+	//
+	// What helps: the Node of the other VM is deleted, or its VM has to join under its own name.
 	reasonStaleNode machinist.Reason = "StaleNode"
 	// reasonNodeUnproven means that the Node which the machine names is not that of the machine, or
 	// that the provider has not confirmed it yet.
+	//
+	// What helps: remove the label or the provider ID if it is wrong.
 	reasonNodeUnproven machinist.Reason = "NodeUnproven"
 	// reasonToken means that a bootstrap token is needed, or is no longer needed.
 	reasonToken machinist.Reason = "BootstrapToken"
@@ -87,8 +101,12 @@ const (
 	reasonStatusInvalid machinist.Reason = "StatusInvalid"
 	// reasonPartlyIgnored means that a part of the node template, or the name of the Node, is
 	// invalid and is ignored.
+	//
+	// What helps: correct the fields that the message names.
 	reasonPartlyIgnored machinist.Reason = "PartlyIgnored"
 	// reasonPreserved means that the machine is preserved.
+	//
+	// What helps: remove the preserve annotation, or wait for the end of the preservation.
 	reasonPreserved machinist.Reason = "Preserved"
 	// reasonPreservationStopped means that the machine is no longer preserved.
 	reasonPreservationStopped machinist.Reason = "PreservationStopped"
@@ -97,10 +115,14 @@ const (
 	// reasonUpdateSucceeded means that the label of the Node says that it is updated.
 	reasonUpdateSucceeded machinist.Reason = "UpdateSucceeded"
 	// reasonUpdateFailed means that the label of the Node says that its update has failed.
+	//
+	// What helps: correct the Node, or delete the machine.
 	reasonUpdateFailed machinist.Reason = "UpdateFailed"
 	// reasonUpdateTimeout means that the in-place update took too long.
 	reasonUpdateTimeout machinist.Reason = "UpdateTimeout"
 	// reasonDetaching means that volumes are attached to the Node.
+	//
+	// What helps: the attach/detach controller or the CSI driver has to detach them.
 	reasonDetaching machinist.Reason = "Detaching"
 	// reasonPermit means that a permit to replace the machine is taken or returned.
 	reasonPermit machinist.Reason = "Permit"
@@ -109,31 +131,45 @@ const (
 	// reasonVMNotSettled means that the provider has no VM, and may not list a new VM yet.
 	reasonVMNotSettled machinist.Reason = "VMNotSettled"
 	// reasonProviderFailed means that a driver call failed and is retried later.
+	//
+	// What helps: the message has the code and the text of the provider.
 	reasonProviderFailed machinist.Reason = "ProviderFailed"
 	// reasonCallAbandoned means that a driver call for the machine has not ended although its time
 	// is over. No other call is made for the machine until it ends.
+	//
+	// What helps: restart the program if the driver does not return.
 	reasonCallAbandoned machinist.Reason = "CallAbandoned"
 	// reasonCreationTimeout means that the Node of the machine took too long to join.
 	reasonCreationTimeout machinist.Reason = "CreationTimeout"
 	// reasonWaitingForNode means that the Node has not joined yet.
+	//
+	// What helps: the kubelet of the VM has to register the Node.
 	reasonWaitingForNode machinist.Reason = "WaitingForNode"
 	// reasonTargetUnreachable means that the API server of the Nodes does not answer.
+	//
+	// What helps: the API server of the Nodes has to answer.
 	reasonTargetUnreachable machinist.Reason = "TargetUnreachable"
 	// reasonNodeOutOfSync means that the Node differs from the template of the machine.
 	reasonNodeOutOfSync machinist.Reason = "NodeOutOfSync"
 	// reasonNodeReady means that the Node is healthy.
 	reasonNodeReady machinist.Reason = "NodeReady"
 	// reasonNodeUnhealthy means that the Node is unhealthy.
+	//
+	// What helps: the Node has to become healthy before the health timeout.
 	reasonNodeUnhealthy machinist.Reason = "NodeUnhealthy"
 	// reasonNodeGone means that the Node does not exist.
 	reasonNodeGone machinist.Reason = "NodeGone"
 	// reasonCriticalComponents means that critical components of the Node are not ready.
+	//
+	// What helps: the critical components have to become ready, or their taint has to be removed.
 	reasonCriticalComponents machinist.Reason = "CriticalComponentsNotReady"
 	// reasonConditionsChanged means that the conditions of the Node have changed and are copied.
 	reasonConditionsChanged machinist.Reason = "ConditionsChanged"
 	// reasonHealthTimeout means that the machine was unhealthy for too long.
 	reasonHealthTimeout machinist.Reason = "HealthTimeout"
 	// reasonReplacementLimit means that too many machines of the group are being replaced.
+	//
+	// What helps: another machine of the group has to be replaced first.
 	reasonReplacementLimit machinist.Reason = "ReplacementLimit"
 	// reasonFailed means that the machine waits for its MachineSet to replace it.
 	reasonFailed machinist.Reason = "Failed"
@@ -142,6 +178,8 @@ const (
 	// reasonDeleting means that the machine or its Node is being deleted.
 	reasonDeleting machinist.Reason = "Deleting"
 	// reasonDraining means that the Node is being drained.
+	//
+	// What helps: the holds name what the drain waits for.
 	reasonDraining machinist.Reason = "Draining"
 	// reasonDrained means that the drain has ended.
 	reasonDrained machinist.Reason = "Drained"
@@ -150,6 +188,8 @@ const (
 	// reasonReleased means that the object is not needed, and its finalizer is removed.
 	reasonReleased machinist.Reason = "Released"
 	// reasonReferenced means that another object refers to the object.
+	//
+	// What helps: delete the objects that refer to it.
 	reasonReferenced machinist.Reason = "Referenced"
 )
 

@@ -72,12 +72,12 @@ func ResponseEvent(request machinist.Action, name string, err error) machinist.E
 	_, deletes := request.(machinist.Delete)
 	switch {
 	case deletes && err != nil:
-		return machinist.Event{Type: corev1.EventTypeWarning, Reason: "FailedDelete", Message: "Error deleting: " + err.Error()}
+		return machinist.Event{Type: corev1.EventTypeWarning, Reason: eventNotDeleted, Message: "Error deleting: " + err.Error()}
 	case deletes:
-		return machinist.Event{Type: corev1.EventTypeNormal, Reason: "SuccessfulDelete", Message: "Deleted machine: " + name}
+		return machinist.Event{Type: corev1.EventTypeNormal, Reason: eventDeleted, Message: "Deleted machine: " + name}
 	case err != nil:
-		return machinist.Event{Type: corev1.EventTypeWarning, Reason: "FailedCreate", Message: "Error creating: " + err.Error()}
+		return machinist.Event{Type: corev1.EventTypeWarning, Reason: eventNotCreated, Message: "Error creating: " + err.Error()}
 	default:
-		return machinist.Event{Type: corev1.EventTypeNormal, Reason: "SuccessfulCreate", Message: "Created Machine: " + name}
+		return machinist.Event{Type: corev1.EventTypeNormal, Reason: eventCreated, Message: "Created Machine: " + name}
 	}
 }

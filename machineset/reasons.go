@@ -9,8 +9,12 @@ import (
 // Reasons of holds. Callers distinguish the exported ones.
 const (
 	// ReasonInvalid means that [Validate] refuses the set, or that the set or a machine has no UID.
+	//
+	// What helps: correct the fields that the message names.
 	ReasonInvalid machinist.Reason = "Invalid"
 	// ReasonPreserved means that a Failed machine is preserved.
+	//
+	// What helps: remove the preserve annotation, or wait for the end of the preservation.
 	ReasonPreserved machinist.Reason = "Preserved"
 	// ReasonPreservationAsked means that a Failed machine is about to be preserved.
 	ReasonPreservationAsked machinist.Reason = "PreservationPending"
@@ -18,11 +22,17 @@ const (
 	// reasonIncomplete means that the list of machines may be incomplete.
 	reasonIncomplete machinist.Reason = "IncompleteView"
 	// reasonFrozen means that the freeze label keeps the set from creating machines.
+	//
+	// What helps: the set is unfrozen when it has fewer machines than its limit.
 	reasonFrozen machinist.Reason = "Frozen"
 	// reasonScaleUpDisabled means that a label keeps the set from creating machines.
+	//
+	// What helps: remove the label.
 	reasonScaleUpDisabled machinist.Reason = "ScaleUpDisabled"
 	// reasonLimited means that [Policy.Burst] is reached, or that too many new machines were
 	// deleted early or lost their labels.
+	//
+	// What helps: the other client that deletes new machines or removes their labels has to stop.
 	reasonLimited machinist.Reason = "Limited"
 	// reasonNotSeen means that a creation or deletion is not observed yet. It is also the reason of
 	// a live read of the machine.
@@ -33,6 +43,8 @@ const (
 	// reasonNodeUnknown means that the Node of a machine was not read.
 	reasonNodeUnknown machinist.Reason = "NodeNotLookedAt"
 	// reasonNotOurs means that another object controls a machine.
+	//
+	// What helps: the other owner has to release the machine.
 	reasonNotOurs machinist.Reason = "ControlledByAnother"
 	// reasonSettling means that a machine has not been available for minReadySeconds.
 	reasonSettling machinist.Reason = "MinReadySeconds"
@@ -40,24 +52,36 @@ const (
 
 // Reasons of actions.
 const (
-	// reasonTooFew is the reason of a creation: there are fewer machines than desired.
+	// reasonTooFew means that there are fewer machines than desired, and machines are created.
 	reasonTooFew machinist.Reason = "TooFewMachines"
-	// reasonTooMany is the reason of a deletion: there are more machines than desired.
+	// reasonTooMany means that there are more machines than desired, and machines are deleted.
 	reasonTooMany machinist.Reason = "TooManyMachines"
-	// reasonMarked is the reason of a deletion: an autoscaler named the machine.
+	// reasonMarked means that an autoscaler named the machine, and it is deleted.
 	reasonMarked machinist.Reason = "MarkedForDeletion"
-	// reasonFailed is the reason of a deletion: the machine is Failed and is replaced.
+	// reasonFailed means that the machine is Failed, and it is deleted and replaced.
 	reasonFailed machinist.Reason = "MachineFailed"
-	// reasonPreservationOver is the reason of a deletion: the machine is Failed, and its
-	// preservation has expired.
+	// reasonPreservationOver means that the machine is Failed, its preservation has expired, and it
+	// is deleted.
 	reasonPreservationOver machinist.Reason = "PreservationExpired"
-	// reasonSetDeleting is the reason of a deletion, of a removed finalizer and of a hold: the set
-	// is being deleted.
+	// reasonSetDeleting means that the set is being deleted: its machines are deleted, then its
+	// finalizer is removed.
 	reasonSetDeleting machinist.Reason = "MachineSetDeleting"
-	// reasonOutOfSync is the reason of an update of a machine to the template.
+	// reasonOutOfSync means that a machine differs from the template of the set and is updated.
 	reasonOutOfSync machinist.Reason = "OutOfSync"
-	// reasonNoFinalizer is the reason of an added finalizer.
+	// reasonNoFinalizer means that the set has no finalizer yet, and it is added.
 	reasonNoFinalizer machinist.Reason = "FinalizerMissing"
 	// reasonSettled means that there is nothing to do and nothing to wait for.
 	reasonSettled machinist.Reason = "Settled"
+)
+
+// Reasons of Events.
+const (
+	// eventDeleted means that a machine was deleted.
+	eventDeleted machinist.Reason = "SuccessfulDelete"
+	// eventNotDeleted means that the API server did not delete a machine.
+	eventNotDeleted machinist.Reason = "FailedDelete"
+	// eventCreated means that a machine was created.
+	eventCreated machinist.Reason = "SuccessfulCreate"
+	// eventNotCreated means that the API server did not create a machine.
+	eventNotCreated machinist.Reason = "FailedCreate"
 )

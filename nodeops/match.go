@@ -20,46 +20,45 @@ type Candidate struct {
 	ProviderID string
 }
 
-// MatchReason is how a match was found, or why there is none. The values are stable.
-type MatchReason string
-
+// Reasons of a [MatchResult].
 const (
-	// NoMatch means that no candidate has the name or the provider ID of the Node.
-	NoMatch MatchReason = "NoMatch"
-	// MatchedByNodeName means that exactly one candidate names the Node, without contradiction.
-	MatchedByNodeName MatchReason = "NodeName"
-	// MatchedByProviderID means that no candidate names the Node, and that exactly one has its
+	// noMatch means that no candidate has the name or the provider ID of the Node.
+	noMatch = "NoMatch"
+	// matchedByNodeName means that exactly one candidate names the Node, without contradiction.
+	matchedByNodeName = "NodeName"
+	// matchedByProviderID means that no candidate names the Node, and that exactly one has its
 	// provider ID and names no other Node.
-	MatchedByProviderID MatchReason = "ProviderID"
-	// Ambiguous means that several candidates name the Node, or that none names it and several
+	matchedByProviderID = "ProviderID"
+	// ambiguous means that several candidates name the Node, or that none names it and several
 	// have its provider ID.
-	Ambiguous MatchReason = "Ambiguous"
-	// Contradiction means that the name and the provider ID belong to different machines: the
+	ambiguous = "Ambiguous"
+	// contradiction means that the name and the provider ID belong to different machines: the
 	// candidate that names the Node has another provider ID, or another candidate has that of
 	// the Node, or the candidate with that of the Node names another Node.
-	Contradiction MatchReason = "Contradiction"
+	contradiction = "Contradiction"
 )
 
 // MatchResult is which machine a Node belongs to.
 type MatchResult struct {
-	// Reason is how the match was found, or why there is none.
-	Reason MatchReason
-	// Names are candidates, sorted: one for a match, those in conflict for [Ambiguous] and
-	// [Contradiction], none for [NoMatch].
+	// Reason is how the match was found, NodeName or ProviderID, or why there is none: NoMatch,
+	// Ambiguous for several candidates, or Contradiction.
+	Reason string
+	// Names are candidates, sorted: one for a match, those in conflict for Ambiguous and
+	// Contradiction, none without a candidate.
 	Names []string
 }
 
 // Found reports whether there is a match.
 func (r MatchResult) Found() bool {
-	return r.Reason == MatchedByNodeName || r.Reason == MatchedByProviderID
+	return r.Reason == matchedByNodeName || r.Reason == matchedByProviderID
 }
 
 // String returns the reason and the names.
 func (r MatchResult) String() string {
 	if len(r.Names) == 0 {
-		return string(r.Reason)
+		return r.Reason
 	}
-	return string(r.Reason) + ": " + strings.Join(r.Names, ", ")
+	return r.Reason + ": " + strings.Join(r.Names, ", ")
 }
 
 // Index finds the machine of a Node in constant time. Later changes of the machines do not change
@@ -102,38 +101,38 @@ func insert(m map[string][]int, key string, one []int) {
 }
 
 // Match returns the machine that names the Node, or else the machine with its provider ID,
-// compared by [NormalizeProviderID]. Several candidates are [Ambiguous], and evidence for
-// different machines is a [Contradiction]. An empty name or provider ID matches nothing. The
+// compared by [NormalizeProviderID]. Several candidates are Ambiguous, and evidence for
+// different machines is a Contradiction. An empty name or provider ID matches nothing. The
 // result does not depend on the order of the candidates.
 func (x *Index) Match(node *corev1.Node) MatchResult {
 	if x == nil || node == nil {
-		return MatchResult{Reason: NoMatch}
+		return MatchResult{Reason: noMatch}
 	}
 	id := NormalizeProviderID(node.Spec.ProviderID)
 	named, identified := x.byNodeName[node.Name], x.byID[id] // an empty name or id is under no key
 	switch {
 	case len(named) > 1:
-		return x.conflict(Ambiguous, named)
+		return x.conflict(ambiguous, named)
 	case len(named) == 1:
 		i := named[0]
 		claimed := NormalizeProviderID(x.candidates[i].ProviderID)
 		another := id != "" && claimed != "" && !sameInstance(claimed, id)
 		if another || slices.ContainsFunc(identified, func(k int) bool { return k != i }) {
-			return x.conflict(Contradiction, named, identified)
+			return x.conflict(contradiction, named, identified)
 		}
-		return MatchResult{Reason: MatchedByNodeName, Names: []string{x.candidates[i].Name}}
+		return MatchResult{Reason: matchedByNodeName, Names: []string{x.candidates[i].Name}}
 	case len(identified) > 1:
-		return x.conflict(Ambiguous, identified)
+		return x.conflict(ambiguous, identified)
 	case len(identified) == 1 && x.candidates[identified[0]].NodeName != "" && node.Name != "":
-		return x.conflict(Contradiction, identified)
+		return x.conflict(contradiction, identified)
 	case len(identified) == 1:
-		return MatchResult{Reason: MatchedByProviderID, Names: []string{x.candidates[identified[0]].Name}}
+		return MatchResult{Reason: matchedByProviderID, Names: []string{x.candidates[identified[0]].Name}}
 	}
-	return MatchResult{Reason: NoMatch}
+	return MatchResult{Reason: noMatch}
 }
 
 // conflict returns a result without a match, with the sorted names of the candidates involved.
-func (x *Index) conflict(reason MatchReason, groups ...[]int) MatchResult {
+func (x *Index) conflict(reason string, groups ...[]int) MatchResult {
 	numbers := slices.Concat(groups...)
 	slices.Sort(numbers)
 	numbers = slices.Compact(numbers)

@@ -3,6 +3,7 @@
 package safety
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -17,60 +18,6 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// Reasons to delete a VM.
-const (
-	// NoMachine means that no machine has the name of the VM.
-	NoMachine machinist.Reason = "NoMachine"
-	// SecondVM means that the machine with the name of the VM has another VM, which is
-	// listed too.
-	SecondVM machinist.Reason = "SecondVM"
-)
-
-// Leftover is the reason to delete a side resource. No machine and no listed VM has its
-// machine name or its provider ID.
-const Leftover machinist.Reason = "Leftover"
-
-// Reasons to hold one VM, side resource or Node.
-const (
-	// WaitingForGrace means that [Policy.Grace] is not over.
-	WaitingForGrace machinist.Reason = "WaitingForGrace"
-	// DeletionProposed means that the deletion was proposed, and the VM is still listed.
-	DeletionProposed machinist.Reason = "DeletionProposed"
-	// ReportOnly means that the policy deletes nothing, or that the driver cannot delete
-	// side resources.
-	ReportOnly machinist.Reason = "ReportOnly"
-	// RateLimited means that [Policy.MaxDeletions] is reached.
-	RateLimited machinist.Reason = "RateLimited"
-	// Unidentified means that the VM has no provider ID, no machine name, or several.
-	Unidentified machinist.Reason = "Unidentified"
-	// InDoubt means that the VM may belong to the machine with its name. That machine is in
-	// another namespace, has a similar provider ID, or has a VM that is not listed.
-	InDoubt machinist.Reason = "InDoubt"
-	// NodeWithoutVM means that a Node has no machine and no listed VM. Nothing is deleted.
-	NodeWithoutVM machinist.Reason = "NodeWithoutVM"
-)
-
-// Reasons to hold a whole class, or all classes.
-const (
-	// Unsupported means that the driver cannot list VMs.
-	Unsupported machinist.Reason = "Unsupported"
-	// ListingUnusable means that the listing is incomplete, older than 5 minutes, from the
-	// future, or not the only one of its class.
-	ListingUnusable machinist.Reason = "ListingUnusable"
-	// MachinesUnusable means that the list of machines is incomplete, older than 5 minutes,
-	// from the future, older than the VMs, or of another namespace.
-	MachinesUnusable machinist.Reason = "MachinesUnusable"
-	// Suspicious means that one of the lists is probably wrong. Too many VMs or side resources
-	// have no machine, no machine exists, or too many machines have no listed VM.
-	Suspicious machinist.Reason = "Suspicious"
-)
-
-// Action is one effect of a decision: [DeleteVM] or [DeleteSideResource].
-type Action interface {
-	fmt.Stringer
-	isAction()
-}
-
 // DeleteVM deletes a VM without a machine, and its side resources. It is safe to repeat. A
 // deletion that failed is proposed again after [Policy.Grace].
 type DeleteVM struct {
@@ -81,17 +28,15 @@ type DeleteVM struct {
 	// Namespace and Class name the MachineClass of the listing.
 	Namespace string `json:"namespace"`
 	Class     string `json:"class"`
-	// Reason is [NoMachine] or [SecondVM].
+	// Reason is "NoMachine", or "SecondVM" if the machine with its name has another VM.
 	Reason machinist.Reason `json:"reason"`
-	// OwnerUID and OwnerProviderID identify the machine with another VM, for SecondVM.
+	// OwnerUID and OwnerProviderID identify the machine with another VM, for "SecondVM".
 	OwnerUID        types.UID `json:"ownerUID,omitempty"`
 	OwnerProviderID string    `json:"ownerProviderID,omitempty"`
 	// Message names the evidence: the times of the listings, the share of VMs without a
 	// machine, and the number of machines and deletions. Its text may change.
 	Message string `json:"message"`
 }
-
-func (DeleteVM) isAction() {}
 
 // String returns the action in one line.
 func (a DeleteVM) String() string {
@@ -123,9 +68,9 @@ func (a DeleteVM) OwnsNode(node *corev1.Node) bool {
 // makes the deletion invalid, and the next [Step] decides again.
 func (a DeleteVM) StillValid(live *v1alpha1.Machine) bool {
 	switch a.Reason {
-	case NoMachine:
+	case noMachine:
 		return live == nil
-	case SecondVM:
+	case secondVM:
 		return live != nil && live.UID == a.OwnerUID && live.Spec.ProviderID == a.OwnerProviderID &&
 			nodeops.NormalizeProviderID(live.Spec.ProviderID) != "" &&
 			!nodeops.SameInstance(live.Spec.ProviderID, a.ProviderID)
@@ -142,13 +87,11 @@ type DeleteSideResource struct {
 	// Namespace and Class name the MachineClass of the listing.
 	Namespace string `json:"namespace"`
 	Class     string `json:"class"`
-	// Reason is [Leftover].
+	// Reason is "Leftover".
 	Reason machinist.Reason `json:"reason"`
 	// Message names the evidence, as in [DeleteVM].
 	Message string `json:"message"`
 }
-
-func (DeleteSideResource) isAction() {}
 
 // String returns the action in one line.
 func (a DeleteSideResource) String() string {
@@ -158,33 +101,56 @@ func (a DeleteSideResource) String() string {
 // StillValid reports whether the side resource may be deleted now. live is the machine with
 // its machine name, just read from the API server, or nil if it does not exist.
 func (a DeleteSideResource) StillValid(live *v1alpha1.Machine) bool {
-	return a.Reason == Leftover && live == nil
+	return a.Reason == leftover && live == nil
 }
 
-// ClassEvent is an Event to report on a class.
-type ClassEvent struct {
-	// Namespace and Class name the MachineClass.
-	Namespace string `json:"namespace"`
-	Class     string `json:"class"`
-	machinist.Event
-}
-
-// orphansHeld is the reason of the Event of a class that is held because of a [Suspicious] list.
-const orphansHeld machinist.Reason = "OrphansHeld"
-
-// Decision is the result of [Step].
-type Decision struct {
-	// Actions are independent of each other. New deletions come first, ordered by the time of
-	// the first listing.
-	Actions []Action `json:"actions,omitempty"`
-	// Holds are sorted by subject.
+// Decision is the result of [Step], [StepOvershoot], [StepUnmanaged] and [DecideGuard]. Each
+// documents its actions of type A. A zero field says nothing.
+type Decision[A machinist.Action] struct {
+	// Actions are carried out in their order. The next decision repeats failed ones.
+	Actions []A `json:"actions,omitempty"`
+	// Reason and Message are why, for a decision about one object. The text of Message may
+	// change.
+	Reason  machinist.Reason `json:"reason,omitempty"`
+	Message string           `json:"message,omitempty"`
+	// Holds are what is not done, and why, sorted by subject or name.
 	Holds []machinist.Hold `json:"holds,omitempty"`
-	// Events are sorted by class.
-	Events []ClassEvent `json:"events,omitempty"`
-	// NextCheck is when to list again, never before now. Zero means that nothing can be
-	// listed.
+	// Events have subjects, and are sorted by them.
+	Events []machinist.Event `json:"events,omitempty"`
+	// NextCheck is when to decide again. Zero means when an object changes.
 	NextCheck time.Time `json:"nextCheck,omitzero"`
 }
 
 // String returns the decision in one line.
-func (d Decision) String() string { return line.Decision(d.Actions, "", "", d.Holds) }
+func (d Decision[A]) String() string { return line.Decision(d.Actions, d.Reason, d.Message, d.Holds) }
+
+// MarshalJSON returns the decision as JSON. An update has a type, the subject that it writes, and its
+// text for people. It does not contain the object.
+func (d Decision[A]) MarshalJSON() ([]byte, error) {
+	type fields Decision[A]
+	out := struct {
+		fields
+		Actions []any `json:"actions,omitempty"`
+	}{fields: fields(d)}
+	for _, a := range d.Actions {
+		if u, ok := any(a).(machinist.Update); ok {
+			out.Actions = append(out.Actions, map[string]string{"type": "Update", "subject": updated(u), "text": u.String()})
+		} else {
+			out.Actions = append(out.Actions, a)
+		}
+	}
+	return json.Marshal(out)
+}
+
+// updated returns the subject that an update writes.
+func updated(u machinist.Update) string {
+	switch o := u.Object.(type) {
+	case *v1alpha1.MachineSet:
+		return setSubject(o)
+	case *v1alpha1.MachineDeployment:
+		return deploymentSubject(o)
+	case *corev1.Node:
+		return subject("node", o)
+	}
+	return ""
+}

@@ -15,6 +15,8 @@
 //
 //		"k8s.io/apimachinery/pkg/types"
 //
+//		"github.com/machinist-dev/machinist"
+//		"github.com/machinist-dev/machinist/drain"
 //		"github.com/machinist-dev/machinist/machine/v1alpha1"
 //		"github.com/machinist-dev/machinist/safety"
 //	)
@@ -26,10 +28,10 @@
 //		class := types.NamespacedName{Namespace: "shop", Name: "small"}
 //		var state safety.State
 //		for now := time.Now(); ; {
-//			var d safety.Decision
+//			var d safety.Decision[machinist.Action]
 //			state, d = safety.Step(state, safety.Observation{
 //				Listings:  []safety.Listing{safety.NewListing(class, vms, nil, now)},
-//				Machines:  safety.View[*v1alpha1.Machine]{Items: []*v1alpha1.Machine{web1}, AsOf: now, Complete: true},
+//				Machines:  drain.List[*v1alpha1.Machine]{Items: []*v1alpha1.Machine{web1}, AsOf: now, Complete: true},
 //				Namespace: safety.AllNamespaces,
 //			}, safety.DefaultPolicy(), now)
 //			fmt.Println(d) // first: web-2 waits; 10 minutes later: delete VM cloud:///2

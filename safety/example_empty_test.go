@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
@@ -18,7 +19,7 @@ func ExampleStep_noMachines() {
 	class := types.NamespacedName{Namespace: "shop", Name: "small"}
 	_, d := safety.Step(safety.State{}, safety.Observation{
 		Listings:  []safety.Listing{safety.NewListing(class, map[string]string{"cloud:///1": "web-1"}, nil, now)},
-		Machines:  safety.View[*v1alpha1.Machine]{AsOf: now, Complete: true},
+		Machines:  drain.List[*v1alpha1.Machine]{AsOf: now, Complete: true},
 		Namespace: safety.AllNamespaces,
 	}, safety.DefaultPolicy(), now)
 	fmt.Println(d)

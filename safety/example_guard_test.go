@@ -21,11 +21,11 @@ func ExampleDecideGuard() {
 		members = append(members, m)
 	}
 	d := safety.DecideGuard(safety.GuardObservation{Machine: members[0], Members: members, Complete: true}, safety.DefaultGuardPolicy(), now)
-	fmt.Println(d.Action, d.Reason)
+	fmt.Println(d.Reason)
 	fmt.Println("the machine may be failed:", len(d.Holds) == 0)
 	fmt.Println("decide again at", d.NextCheck.Format("15:04"))
 	// Output:
-	// ReplaceNone ReplacementsHeld
+	// ReplacementsHeld
 	// the machine may be failed: false
 	// decide again at 12:50
 }

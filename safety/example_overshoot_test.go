@@ -37,10 +37,8 @@ func ExampleStepOvershoot() {
 	in.Machines = exampleMachines(set, 9, now)
 	_, d := safety.StepOvershoot(state, in, safety.DefaultOvershootPolicy(), now)
 	fmt.Println(d)
-	for _, w := range d.Actions { // write the metadata and then the status of w.Set
-		fmt.Println(w.Set.Labels, w.Event)
-	}
+	fmt.Println(d.Actions[1].Report)
 	// Output:
-	// freeze machineset/shop/web: The number of machines backing MachineSet: web is 9 >= 8 which is the Max-ScaleUp-Limit
-	// map[freeze:True] Normal FrozeMachineSet SafetyController: Froze MachineSet web due to replica overshooting
+	// update machineset web: frozen in namespace shop; The number of machines backing MachineSet: web is 9 >= 8 which is the Max-ScaleUp-Limit; update status of machineset web: frozen
+	// Normal FrozeMachineSet SafetyController: Froze MachineSet web due to replica overshooting
 }

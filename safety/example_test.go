@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
@@ -20,7 +22,7 @@ func observe(at time.Time) safety.Observation {
 	web1.Namespace, web1.Name = "shop", "web-1"
 	return safety.Observation{
 		Listings:  []safety.Listing{safety.NewListing(class, vms, nil, at)},
-		Machines:  safety.View[*v1alpha1.Machine]{Items: []*v1alpha1.Machine{web1}, AsOf: at, Complete: true},
+		Machines:  drain.List[*v1alpha1.Machine]{Items: []*v1alpha1.Machine{web1}, AsOf: at, Complete: true},
 		Namespace: safety.AllNamespaces,
 	}
 }
@@ -30,7 +32,7 @@ func ExampleStep() {
 	var state safety.State
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for range 2 {
-		var d safety.Decision
+		var d safety.Decision[machinist.Action]
 		state, d = safety.Step(state, observe(now), safety.DefaultPolicy(), now)
 		fmt.Println(now.Format("15:04"), d)
 		now = d.NextCheck

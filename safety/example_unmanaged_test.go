@@ -26,10 +26,7 @@ func ExampleStepUnmanaged() {
 	fmt.Println(d)
 	_, d = safety.StepUnmanaged(state, in, policy, d.NextCheck)
 	fmt.Println(d)
-	_, patch, _ := d.Actions[0].Patch()
-	fmt.Println(string(patch))
 	// Output:
 	// nothing; waits for node/n1: NodeTooYoung: it has no machine and is marked at the age of 20m0s
-	// mark node/n1: it has had no machine for 20m0s
-	// {"metadata":{"annotations":{"node.machine.sapcloud.io/not-managed-by-mcm":"1"}}}
+	// update node n1: marked; it has had no machine for 20m0s
 }

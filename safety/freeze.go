@@ -44,14 +44,15 @@ func (p FreezePolicy) suspended() time.Duration { return 2*p.Period + p.Timeout 
 type Probe struct {
 	// Server names the API server, such as "control" or "target".
 	Server string
-	// Err is the error of the request. Nil means success. See [Answered].
+	// Err is the error of the request. Nil means success. NotFound, Forbidden and Unauthorized are
+	// answers, too.
 	Err error
 }
 
-// Answered reports whether an API server answered a request that returned err. Success,
+// answered reports whether an API server answered a request that returned err. Success,
 // NotFound, Forbidden and Unauthorized are answers. A deadline, a failed connection,
 // TooManyRequests and internal errors are not.
-func Answered(err error) bool {
+func answered(err error) bool {
 	return err == nil || apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }
 
@@ -131,12 +132,12 @@ func StepFreeze(state FreezeState, probes []Probe, policy FreezePolicy, now time
 // learn records the probes and returns a message for each server that does not answer.
 func (s FreezeState) learn(probes []Probe, now time.Time) (problems []string) {
 	for _, probe := range probes {
-		if Answered(probe.Err) {
+		if answered(probe.Err) {
 			delete(s.Down, probe.Server)
 		}
 	}
 	for _, probe := range probes { // a failure counts even if the same server answered another probe
-		if Answered(probe.Err) {
+		if answered(probe.Err) {
 			continue
 		}
 		since, known := s.Down[probe.Server]

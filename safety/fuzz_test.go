@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
@@ -51,7 +52,7 @@ func FuzzStep(f *testing.F) {
 				require.NotContains(t, again.Actions, a, "proposed twice at a time")
 			}
 		}
-		in.Machines = safety.View[*v1alpha1.Machine]{}
+		in.Machines = drain.List[*v1alpha1.Machine]{}
 		_, d = safety.Step(state, in, p, now)
 		require.Empty(t, d.Actions)
 	})

@@ -3,12 +3,12 @@
 package safety
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/machinist-dev/machinist"
-	"github.com/machinist-dev/machinist/internal/line"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -92,103 +92,67 @@ func (p GuardPolicy) withDefaults() GuardPolicy {
 	return p
 }
 
-// GuardAction is how many machines of a scope may be replaced.
-type GuardAction int
-
-// The actions, from the least strict to the strictest.
+// Reasons of decisions of the guard.
 const (
-	// ReplaceAll allows every replacement: the failures are independent of each other, or
-	// too few to tell.
-	ReplaceAll GuardAction = iota
-	// ReplaceSlowly allows SlowCount replacements within SlowWindow: many machines failed at
-	// the same time.
-	ReplaceSlowly
-	// ReplaceNone allows no replacement: most machines failed at the same time.
-	ReplaceNone
-)
-
-// String returns the name of the action.
-func (a GuardAction) String() string {
-	switch a {
-	case ReplaceAll:
-		return "ReplaceAll"
-	case ReplaceSlowly:
-		return "ReplaceSlowly"
-	case ReplaceNone:
-		return "ReplaceNone"
-	default:
-		return fmt.Sprintf("GuardAction(%d)", int(a))
-	}
-}
-
-// MarshalText implements [encoding.TextMarshaler] with String.
-func (a GuardAction) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
-
-const (
-	// ReplacementsHeld means that most machines of a scope failed at the same time.
+	// ReplacementsHeld means that most machines of a scope failed at the same time. No machine
+	// is replaced.
 	ReplacementsHeld machinist.Reason = "ReplacementsHeld"
-	// ReplacementsSlowed means that many machines of a scope failed at the same time, and
+	// replacementsSlowed means that many machines of a scope failed at the same time, and
 	// that SlowCount of them may be replaced within SlowWindow.
-	ReplacementsSlowed machinist.Reason = "ReplacementsSlowed"
+	replacementsSlowed machinist.Reason = "ReplacementsSlowed"
 )
 
-// GuardDecision is whether a machine may be failed now, and why. It may be failed if there
-// is no hold.
-type GuardDecision struct {
-	// Action of the strictest scope.
-	Action GuardAction `json:"action"`
-	// Reason is [ReplacementsHeld] or [ReplacementsSlowed]. Empty for ReplaceAll.
-	Reason machinist.Reason `json:"reason,omitempty"`
-	// Message names the scope, the numbers, and what ends the restriction. For ReplaceAll it
-	// is empty, unless the annotation or a missing VM allows the replacement.
-	Message string `json:"message,omitempty"`
-	// Holds has at most one element: why the machine is not failed now. Its Until is not zero.
-	Holds []machinist.Hold `json:"holds,omitempty"`
-	// NextCheck is when to decide again. Zero means that the machine may be failed now.
-	NextCheck time.Time `json:"nextCheck,omitzero"`
+// strictness orders the reasons. The empty reason allows every replacement: the failures are
+// independent of each other, or too few to tell.
+func strictness(r machinist.Reason) int {
+	return slices.Index([]machinist.Reason{"", replacementsSlowed, ReplacementsHeld}, r)
 }
 
-// String returns the decision in one line.
-func (d GuardDecision) String() string {
-	return line.Decision([]GuardAction{d.Action}, d.Reason, d.Message, d.Holds)
-}
+// guardDecision is whether a machine may be failed now, and why. It has no actions.
+type guardDecision = Decision[machinist.Action]
 
 // DecideGuard decides whether a machine may be failed because of a timeout. It may not if its
 // failure belongs to an event that hit many machines at the same time, such as a broken
 // network, a failed zone, or an outage of the provider. The machines of such an event
 // recover, and replacing them destroys work.
 //
+// The machine may be failed if there is no hold. There is at most one, and its Until is not zero.
+// Reason is [ReplacementsHeld], "ReplacementsSlowed", or empty if every machine may be replaced.
+// Message names the scope, the numbers, and what ends the restriction. Without a reason it is empty,
+// unless the annotation or a missing VM allows the replacement. The decision has no actions.
+//
 // The machines of the pool, of the zone and of the whole cluster are judged separately, and
-// the strictest action counts. The decision follows from the observation alone. A hold ends
+// the strictest reason counts. The decision follows from the observation alone. A hold ends
 // when enough machines are available again, when a user sets the annotation, and HoldFor
 // after the machine failed. The order of Members and the number of calls do not matter.
 //
 // A machine whose VM the provider does not find is not held, because there is nothing to destroy.
 // If more than AlwaysFew VMs are not found at once, the provider is not believed: it may have been
 // asked with the credentials of another project. Such machines are judged as all others.
-func DecideGuard(in GuardObservation, p GuardPolicy, now time.Time) GuardDecision {
+func DecideGuard(in GuardObservation, p GuardPolicy, now time.Time) Decision[machinist.Action] {
 	p = p.withDefaults()
 	if p.HoldPercent <= 0 && p.SlowPercent <= 0 {
-		return GuardDecision{}
+		return guardDecision{}
 	}
 	if in.Machine.VMGone && in.Complete && goneAtOnce(in, p, now) <= p.AlwaysFew {
-		return GuardDecision{Message: "the VM does not exist: there is nothing to destroy"}
+		return guardDecision{Message: "the VM does not exist: there is nothing to destroy"}
 	}
 	asked, problem := override(in.Override, now)
 	switch {
 	case asked:
-		return GuardDecision{Message: "a user allows replacements until " + in.Override}
+		return guardDecision{Message: "a user allows replacements until " + in.Override}
 	case !in.Complete:
-		return GuardDecision{Action: ReplaceNone, Reason: ReplacementsHeld, Message: guardIncomplete}.hold("machines", time.Time{}, now.Add(guardRetry))
+		return guardHold(ReplacementsHeld, guardIncomplete, "machines", time.Time{}, now.Add(guardRetry))
 	}
-	strictest := GuardDecision{}
+	var strictest guardDecision
 	g := newGuard(in, p, now)
 	for _, s := range g.scopes(in.Machine) {
-		if d := g.judge(s); d.Action > strictest.Action || d.Action == strictest.Action && d.NextCheck.After(strictest.NextCheck) {
+		d := g.judge(s)
+		if c := cmp.Compare(strictness(d.Reason), strictness(strictest.Reason)); c > 0 || c == 0 && d.NextCheck.After(strictest.NextCheck) {
 			strictest = d
 		}
 	}
-	if problem != "" && strictest.Action > ReplaceAll {
+	if problem != "" && strictest.Reason != "" {
 		strictest.Message += "; " + problem
 	}
 	for i := range strictest.Holds {
@@ -215,11 +179,12 @@ func goneAtOnce(in GuardObservation, p GuardPolicy, now time.Time) int {
 	return n
 }
 
-// hold returns the decision with a hold that ends at until.
-func (d GuardDecision) hold(subject string, since, until time.Time) GuardDecision {
-	d.Holds = []machinist.Hold{{Subject: subject, Reason: d.Reason, Message: d.Message, Since: since, Until: until}}
-	d.NextCheck = until
-	return d
+// guardHold returns the decision with a hold that ends at until.
+func guardHold(reason machinist.Reason, message, subject string, since, until time.Time) guardDecision {
+	return guardDecision{
+		Reason: reason, Message: message, NextCheck: until,
+		Holds: []machinist.Hold{{Subject: subject, Reason: reason, Message: message, Since: since, Until: until}},
+	}
 }
 
 const (
@@ -352,7 +317,7 @@ func bits(m, failed *GuardMember) uint8 {
 }
 
 // judge returns the decision for one scope.
-func (g *guard) judge(s scope) GuardDecision {
+func (g *guard) judge(s scope) guardDecision {
 	p, n, of := g.policy, g.burst(s.bit), g.machines[s.bit]
 	most := p.HoldPercent > 0 && n*100 >= of*p.HoldPercent
 	many := most || p.SlowPercent > 0 && n*100 >= of*p.SlowPercent
@@ -360,23 +325,16 @@ func (g *guard) judge(s scope) GuardDecision {
 	end := g.since.Add(p.HoldFor)
 	switch {
 	case n <= p.AlwaysFew || !many:
-		return GuardDecision{}
+		return guardDecision{}
 	case most && end.After(g.now):
-		return GuardDecision{
-			Action: ReplaceNone,
-			Reason: ReplacementsHeld,
-			Message: fmt.Sprintf("%s: none is replaced until fewer than %d %% fail, or until %s; to replace them nevertheless, set the annotation %s of their owner to a time",
-				event, p.HoldPercent, end.UTC().Format(time.RFC3339), v1alpha1.ReplaceUntilAnnotation),
-		}.hold(s.name, g.since, end)
+		return guardHold(ReplacementsHeld, fmt.Sprintf("%s: none is replaced until fewer than %d %% fail, or until %s; to replace them nevertheless, set the annotation %s of their owner to a time",
+			event, p.HoldPercent, end.UTC().Format(time.RFC3339), v1alpha1.ReplaceUntilAnnotation), s.name, g.since, end)
 	}
-	d := GuardDecision{
-		Action: ReplaceSlowly, Reason: ReplacementsSlowed,
-		Message: fmt.Sprintf("%s: at most %d replaced in %s", event, p.SlowCount, p.SlowWindow),
-	}
+	message := fmt.Sprintf("%s: at most %d replaced in %s", event, p.SlowCount, p.SlowWindow)
 	if last, full := g.lastReplaced(s.bit); full {
-		d = d.hold(s.name, g.since, g.now.Add(p.SlowWindow-last))
+		return guardHold(replacementsSlowed, message, s.name, g.since, g.now.Add(p.SlowWindow-last))
 	}
-	return d
+	return guardDecision{Reason: replacementsSlowed, Message: message}
 }
 
 // burst returns the largest number of machines of a scope that began to fail within Window.

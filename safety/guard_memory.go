@@ -18,12 +18,12 @@ import (
 
 // GuardMemory is what a caller of [DecideGuard] remembers between decisions: the replacements that
 // its list of machines does not show yet, the machines whose VM is not found, and the reported
-// actions. If it is lost, failures are counted late and reported again. The zero value is empty. It
+// reasons. If it is lost, failures are counted late and reported again. The zero value is empty. It
 // is not safe for several goroutines.
 type GuardMemory struct {
-	replaced map[string]GuardMember        // by ID
-	vmGone   map[string]time.Time          // when the VM of a machine was last not found, by ID
-	reported map[guardScope]reportedAction // actions other than ReplaceAll
+	replaced map[string]GuardMember // by ID
+	vmGone   map[string]time.Time   // when the VM of a machine was last not found, by ID
+	reported map[guardScope]report  // of decisions with a reason
 }
 
 // guardScope is the unit of reports: the machines of a pool in a zone.
@@ -31,9 +31,9 @@ type guardScope struct{ pool, zone string }
 
 func (m GuardMember) scope() guardScope { return guardScope{m.Pool, m.Zone} }
 
-// reportedAction is a reported action, and the time of its last confirmation.
-type reportedAction struct {
-	action GuardAction
+// report is a reported reason, and the time of its last confirmation.
+type report struct {
+	reason machinist.Reason
 	at     time.Time
 }
 
@@ -43,7 +43,7 @@ const (
 	replacedFor = time.Hour
 	// replacing is the longest time in which a set creates a replacement.
 	replacing = time.Minute
-	// reportPause is how long an action must be unconfirmed before a less strict one is reported.
+	// reportPause is how long a reason must be unconfirmed before a less strict one is reported.
 	// Held machines ask every minute, and some may be held longer than others.
 	reportPause = 2 * time.Minute
 )
@@ -104,20 +104,21 @@ func (g *GuardMemory) Settle(m GuardMember, failed bool, now time.Time) {
 	}
 }
 
-// Report returns an Event if the action for the pool and zone of a machine has changed, or nil.
-func (g *GuardMemory) Report(m GuardMember, d GuardDecision, now time.Time) *machinist.Event {
+// Report returns an Event if the reason for the pool and zone of a machine has changed, or nil. d is
+// the result of [DecideGuard].
+func (g *GuardMemory) Report(m GuardMember, d Decision[machinist.Action], now time.Time) *machinist.Event {
 	before := g.reported[m.scope()]
 	switch {
-	case d.Action < before.action && now.Sub(before.at) < reportPause, d.Action == ReplaceAll && !g.Reported(m):
+	case strictness(d.Reason) < strictness(before.reason) && now.Sub(before.at) < reportPause, d.Reason == "" && !g.Reported(m):
 		return nil
-	case d.Action == ReplaceAll:
+	case d.Reason == "":
 		return g.Resume(m, d.Message)
 	}
 	if g.reported == nil {
-		g.reported = map[guardScope]reportedAction{}
+		g.reported = map[guardScope]report{}
 	}
-	g.reported[m.scope()] = reportedAction{d.Action, now}
-	if d.Action == before.action {
+	g.reported[m.scope()] = report{d.Reason, now}
+	if d.Reason == before.reason {
 		return nil
 	}
 	return &machinist.Event{Type: corev1.EventTypeWarning, Reason: d.Reason, Message: d.Message}
@@ -130,7 +131,7 @@ func (g *GuardMemory) Reported(m GuardMember) bool {
 	return reported
 }
 
-// replacementsResumed is the reason of the Event that machines are replaced as usual.
+// replacementsResumed means that machines are replaced as usual again.
 const replacementsResumed machinist.Reason = "ReplacementsResumed"
 
 // Resume returns the Event that the machines in the pool and zone of a machine are replaced as usual.

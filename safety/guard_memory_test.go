@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	life "github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
@@ -73,29 +74,29 @@ func TestGuardMemory_Report_EventForEachChangeOfTheAction(t *testing.T) {
 	m := member("m")
 	for i, step := range []struct {
 		after  time.Duration
-		action safety.GuardAction
+		reason machinist.Reason
 		event  string
 	}{
-		{0, safety.ReplaceAll, ""},
-		{0, safety.ReplaceSlowly, "Warning Why slowly"},
-		{time.Minute, safety.ReplaceSlowly, ""},
-		{time.Minute, safety.ReplaceNone, "Warning Why none"},
-		{2 * time.Minute, safety.ReplaceSlowly, ""}, // another machine may still be held
-		{4 * time.Minute, safety.ReplaceSlowly, "Warning Why slowly"},
-		{7 * time.Minute, safety.ReplaceAll, "Normal ReplacementsResumed all; they are replaced as usual"},
-		{7 * time.Minute, safety.ReplaceAll, ""},
+		{0, machinist.Reason(""), ""},
+		{0, safety.ReplacementsSlowed, "Warning ReplacementsSlowed slowly"},
+		{time.Minute, safety.ReplacementsSlowed, ""},
+		{time.Minute, safety.ReplacementsHeld, "Warning ReplacementsHeld none"},
+		{2 * time.Minute, safety.ReplacementsSlowed, ""}, // another machine may still be held
+		{4 * time.Minute, safety.ReplacementsSlowed, "Warning ReplacementsSlowed slowly"},
+		{7 * time.Minute, machinist.Reason(""), "Normal ReplacementsResumed all; they are replaced as usual"},
+		{7 * time.Minute, machinist.Reason(""), ""},
 	} {
-		message := map[safety.GuardAction]string{safety.ReplaceAll: "all", safety.ReplaceSlowly: "slowly", safety.ReplaceNone: "none"}[step.action]
-		e := g.Report(m, safety.GuardDecision{Action: step.action, Reason: "Why", Message: message}, start.Add(step.after))
+		message := map[machinist.Reason]string{machinist.Reason(""): "all", safety.ReplacementsSlowed: "slowly", safety.ReplacementsHeld: "none"}[step.reason]
+		e := g.Report(m, safety.Decision[machinist.Action]{Reason: step.reason, Message: message}, start.Add(step.after))
 		if step.event == "" {
 			require.Nil(t, e, "step %d", i)
 			continue
 		}
 		require.NotNil(t, e, "step %d", i)
 		require.Equal(t, step.event, e.String())
-		require.Equal(t, step.action != safety.ReplaceAll, g.Reported(m))
+		require.Equal(t, step.reason != machinist.Reason(""), g.Reported(m))
 	}
-	g.Report(m, safety.GuardDecision{Action: safety.ReplaceNone, Reason: "Why"}, start)
+	g.Report(m, safety.Decision[machinist.Action]{Reason: safety.ReplacementsHeld}, start)
 	other := m
 	other.Zone = "b"
 	require.False(t, g.Reported(other), "another zone")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/safety"
 )
 
@@ -29,12 +30,12 @@ func guardPool(name, zone string, n int) []safety.GuardMember {
 func fail(m *safety.GuardMember, at time.Time) { m.Available, m.FailingSince = false, at }
 
 // assess decides whether one of the members may be failed.
-func assess(members []safety.GuardMember, i int, now time.Time) safety.GuardDecision {
+func assess(members []safety.GuardMember, i int, now time.Time) safety.Decision[machinist.Action] {
 	return safety.DecideGuard(safety.GuardObservation{Machine: members[i], Members: members, Complete: true}, safety.DefaultGuardPolicy(), now)
 }
 
 // allowed reports whether a machine may be failed.
-func allowed(a safety.GuardDecision) bool { return len(a.Holds) == 0 }
+func allowed(a safety.Decision[machinist.Action]) bool { return len(a.Holds) == 0 }
 
 func TestGuard_FailuresOverHours_AllReplaced(t *testing.T) {
 	const k = 10
@@ -43,7 +44,7 @@ func TestGuard_FailuresOverHours_AllReplaced(t *testing.T) {
 		at := guardNow.Add(time.Duration(i) * 20 * time.Minute)
 		fail(&members[i], at)
 		a := assess(members, i, at.Add(10*time.Minute))
-		require.Equal(t, safety.GuardDecision{}, a, "failure %d", i)
+		require.Equal(t, safety.Decision[machinist.Action]{}, a, "failure %d", i)
 	}
 }
 
@@ -55,7 +56,7 @@ func TestGuard_SameFailuresWithinAMinute_HeldUntilHalfRecovered(t *testing.T) {
 	}
 	for i := range k {
 		a := assess(members, i, now)
-		require.Equal(t, safety.ReplaceNone, a.Action)
+		require.Equal(t, safety.ReplacementsHeld, a.Reason)
 		require.Equal(t, safety.ReplacementsHeld, a.Holds[0].Reason)
 		require.Equal(t, members[i].FailingSince.Add(time.Hour), a.Holds[0].Until)
 		require.Equal(t, "pool/p", a.Holds[0].Subject)
@@ -76,26 +77,26 @@ func TestGuard_FewFailures_AreReplaced(t *testing.T) {
 		for i := range members {
 			fail(&members[i], guardNow)
 		}
-		require.Equal(t, safety.ReplaceAll, assess(members, 0, guardNow.Add(time.Minute)).Action, "%d of %d", n, n)
+		require.Equal(t, machinist.Reason(""), assess(members, 0, guardNow.Add(time.Minute)).Reason, "%d of %d", n, n)
 	}
 	members := guardPool("p", "z", 4)
 	for i := range members {
 		fail(&members[i], guardNow)
 	}
-	require.Equal(t, safety.ReplaceNone, assess(members, 0, guardNow.Add(time.Minute)).Action)
+	require.Equal(t, safety.ReplacementsHeld, assess(members, 0, guardNow.Add(time.Minute)).Reason)
 }
 
 // TestGuard_NumberOfFailures_SetsTheAction checks the action for each number of failures in a pool of 20.
 func TestGuard_NumberOfFailures_SetsTheAction(t *testing.T) {
-	for failed, want := range map[int]safety.GuardAction{
-		3: safety.ReplaceAll, 5: safety.ReplaceAll, 6: safety.ReplaceSlowly, 9: safety.ReplaceSlowly, 10: safety.ReplaceNone, 20: safety.ReplaceNone,
+	for failed, want := range map[int]machinist.Reason{
+		3: machinist.Reason(""), 5: machinist.Reason(""), 6: safety.ReplacementsSlowed, 9: safety.ReplacementsSlowed, 10: safety.ReplacementsHeld, 20: safety.ReplacementsHeld,
 	} {
 		members := guardPool("p", "z", 20)
 		for i := range failed {
 			fail(&members[i], guardNow)
 		}
 		members = append(members, safety.GuardMember{ID: "new", Pool: "p", Zone: "z"}, safety.GuardMember{ID: "newer", Pool: "p", Zone: "z"})
-		require.Equal(t, want, assess(members, 0, guardNow.Add(time.Minute)).Action, "%d of 20; new machines do not count", failed)
+		require.Equal(t, want, assess(members, 0, guardNow.Add(time.Minute)).Reason, "%d of 20; new machines do not count", failed)
 	}
 }
 
@@ -123,8 +124,8 @@ func TestGuard_WithoutGuardOrVM_NotHeld(t *testing.T) {
 		fail(&members[i], guardNow)
 	}
 	in := safety.GuardObservation{Machine: members[0], Members: members, Complete: true}
-	require.Equal(t, safety.GuardDecision{}, safety.DecideGuard(in, safety.GuardPolicy{}, guardNow))
-	require.Equal(t, safety.GuardDecision{}, safety.DecideGuard(safety.GuardObservation{}, safety.GuardPolicy{}, guardNow))
+	require.Equal(t, safety.Decision[machinist.Action]{}, safety.DecideGuard(in, safety.GuardPolicy{}, guardNow))
+	require.Equal(t, safety.Decision[machinist.Action]{}, safety.DecideGuard(safety.GuardObservation{}, safety.GuardPolicy{}, guardNow))
 
 	in.Complete = false
 	a := safety.DecideGuard(in, safety.DefaultGuardPolicy(), guardNow)
@@ -301,13 +302,13 @@ func anyGuardPolicy(r *rand.Rand) safety.GuardPolicy {
 // machine was replaced in between.
 func TestGuard_AnySchedule_EveryHoldEnds(t *testing.T) {
 	t.Parallel()
-	seen := map[safety.GuardAction]int{}
+	seen := map[machinist.Reason]int{}
 	for seed := range uint64(20000) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		p, members := anyGuardPolicy(r), anyMembers(r, guardNow)
 		in := safety.GuardObservation{Machine: members[r.IntN(len(members))], Members: members, Complete: true}
 		a := safety.DecideGuard(in, p, guardNow)
-		seen[a.Action]++
+		seen[a.Reason]++
 		for _, h := range a.Holds {
 			require.Equal(t, h.Until, a.NextCheck)
 			require.True(t, h.Until.After(guardNow), "seed %d: %+v", seed, h)
@@ -327,16 +328,16 @@ func TestGuard_AnySchedule_EveryHoldEnds(t *testing.T) {
 		}
 		require.Empty(t, a.Holds, "seed %d: it never ends", seed)
 	}
-	require.Greater(t, seen[safety.ReplaceSlowly], 500)
-	require.Greater(t, seen[safety.ReplaceNone], 500)
-	require.Greater(t, seen[safety.ReplaceAll], 500)
+	require.Greater(t, seen[safety.ReplacementsSlowed], 500)
+	require.Greater(t, seen[safety.ReplacementsHeld], 500)
+	require.Greater(t, seen[machinist.Reason("")], 500)
 }
 
 // TestGuard_Burst_IsTheMaximumWithinTheWindow compares the action with a count of all pairs.
 func TestGuard_Burst_IsTheMaximumWithinTheWindow(t *testing.T) {
 	t.Parallel()
 	p := safety.GuardPolicy{HoldPercent: 40, AlwaysFew: 2, Window: 10 * time.Minute, HoldFor: 1000 * time.Hour}
-	seen := map[safety.GuardAction]int{}
+	seen := map[machinist.Reason]int{}
 	for seed := range uint64(5000) {
 		r := rand.New(rand.NewPCG(seed, 6))
 		members := anyMembers(r, guardNow)
@@ -365,15 +366,15 @@ func TestGuard_Burst_IsTheMaximumWithinTheWindow(t *testing.T) {
 			}
 			most = max(most, n)
 		}
-		want := safety.ReplaceAll
+		want := machinist.Reason("")
 		if most > p.AlwaysFew && most*100 >= of*p.HoldPercent {
-			want = safety.ReplaceNone
+			want = safety.ReplacementsHeld
 		}
 		a := safety.DecideGuard(safety.GuardObservation{Machine: members[0], Members: members, Complete: true}, p, guardNow)
-		require.Equal(t, want, a.Action, "seed %d: %d of %d: %s", seed, most, of, a.Message)
+		require.Equal(t, want, a.Reason, "seed %d: %d of %d: %s", seed, most, of, a.Message)
 		seen[want]++
 	}
-	require.Greater(t, min(seen[safety.ReplaceAll], seen[safety.ReplaceNone]), 500)
+	require.Greater(t, min(seen[machinist.Reason("")], seen[safety.ReplacementsHeld]), 500)
 }
 
 // largeGuard is a cluster of 10,000 machines that all fail within minutes, in 50 pools and
@@ -391,7 +392,7 @@ func largeGuard() safety.GuardObservation {
 // machines.
 func TestGuard_Large_AllocatesForTheFailuresOnce(t *testing.T) {
 	in, p, now := largeGuard(), safety.DefaultGuardPolicy(), guardNow.Add(15*time.Minute)
-	require.Equal(t, safety.ReplaceNone, safety.DecideGuard(in, p, now).Action)
+	require.Equal(t, safety.ReplacementsHeld, safety.DecideGuard(in, p, now).Reason)
 	require.LessOrEqual(t, testing.AllocsPerRun(5, func() { safety.DecideGuard(in, p, now) }), 60.0)
 }
 

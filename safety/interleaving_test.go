@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
@@ -69,7 +70,7 @@ func (c *creation) collect(t testing.TB) {
 	}
 	policy := safety.DefaultPolicy()
 	policy.MaxPercent = 100 // nothing but the owner protects
-	var d safety.Decision
+	var d safety.Decision[machinist.Action]
 	c.state, d = safety.Step(c.state, world{vms: c.vms, machines: machines}.at(c.now), policy, c.now)
 	for _, action := range d.Actions {
 		a, ok := action.(safety.DeleteVM)

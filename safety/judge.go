@@ -34,16 +34,16 @@ func (s *step) judge(l Listing) {
 		switch v := machines.judge(vm, l.Class.Namespace); {
 		case v.unowned != "":
 			f.unowned[id] = v
-			if v.unowned == NoMachine { // the machine of a second VM exists
+			if v.unowned == noMachine { // the machine of a second VM exists
 				f.share.unowned++
 			}
 		case v.doubt != "":
-			s.hold("vm/"+vm.ProviderID, InDoubt, "machine "+vm.MachineName+v.doubt, s.now.Add(s.policy.Period))
+			s.hold("vm/"+vm.ProviderID, inDoubt, "machine "+vm.MachineName+v.doubt, s.now.Add(s.policy.Period))
 			f.share.unowned++
 		}
 	}
 	listed := func(id string) bool { return has(f.vms)(id) || machines.lists(s.owners.keys.of(id)) }
-	f.share.addDeleted(s.next.deletedOf(false, l.Class.Namespace), func(id string) bool { return f.unowned[id].unowned == NoMachine }, listed)
+	f.share.addDeleted(s.next.deletedOf(false, l.Class.Namespace), func(id string) bool { return f.unowned[id].unowned == noMachine }, listed)
 	delete(s.next.Held, l.Class.String())
 	if why := s.suspicious(l.Class, f.share, machines); why != "" {
 		s.holdClass(l.Class, f.share, why)
@@ -65,7 +65,7 @@ func (s *step) distinct(items []VM, machines *listedMachines) (vms map[string]VM
 	for _, vm := range items {
 		key := s.owners.keys.of(vm.ProviderID)
 		if key == "" {
-			s.hold("vm/", Unidentified, fmt.Sprintf("the VM of machine %q has no provider ID", vm.MachineName), until)
+			s.hold("vm/", unidentified, fmt.Sprintf("the VM of machine %q has no provider ID", vm.MachineName), until)
 			unclear++
 			continue
 		}
@@ -90,7 +90,7 @@ func (s *step) distinct(items []VM, machines *listedMachines) (vms map[string]VM
 		default:
 			continue
 		}
-		s.hold("vm/"+vm.ProviderID, Unidentified, why, until)
+		s.hold("vm/"+vm.ProviderID, unidentified, why, until)
 		unclear++
 		delete(s.next.Seen, id)
 		delete(vms, id)
@@ -119,13 +119,13 @@ func (s *step) suspicious(class types.NamespacedName, vms share, machines *liste
 // holdClass holds all orphans of a class. It adds an Event when the hold begins, and when more
 // VMs or side resources have no machine than in the last Event, once in a period.
 func (s *step) holdClass(class types.NamespacedName, of share, why string) {
-	s.hold(classSubject(class), Suspicious, why, s.now.Add(s.policy.Period))
+	s.hold(classSubject(class), suspicious, why, s.now.Add(s.policy.Period))
 	known, was := s.held[class.String()]
 	if !was || of.unowned > known.Unowned && s.now.Sub(known.Reported) >= s.policy.Period {
 		known = heldClass{Unowned: of.unowned, Reported: s.now}
-		s.events = append(s.events, ClassEvent{class.Namespace, class.Name, machinist.Event{
-			Type: corev1.EventTypeWarning, Reason: orphansHeld, Message: classSubject(class) + ": no orphan is deleted: " + why,
-		}})
+		s.events = append(s.events, machinist.Event{
+			Subject: classSubject(class), Type: corev1.EventTypeWarning, Reason: orphansHeld, Message: classSubject(class) + ": no orphan is deleted: " + why,
+		})
 	}
 	s.next.Held[class.String()] = known
 }

@@ -52,8 +52,8 @@ func (s *step) reportNodes() {
 		if index == nil {
 			index = indexOf(s.Machines.Items)
 		}
-		if index.Match(node).Reason == nodeops.NoMatch {
-			s.hold("node/"+node.Name, NodeWithoutVM, fmt.Sprintf("provider ID %s is in no machine and in none of %d listings; delete the Node if its VM does not exist",
+		if len(index.Match(node).Names) == 0 {
+			s.hold("node/"+node.Name, nodeWithoutVM, fmt.Sprintf("provider ID %s is in no machine and in none of %d listings; delete the Node if its VM does not exist",
 				node.Spec.ProviderID, len(s.Classes)), s.now.Add(s.policy.Period))
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/safety"
 )
 
@@ -35,7 +37,7 @@ func listedBy(at time.Time, node *corev1.Node, classes ...types.NamespacedName) 
 		in.Listings = append(in.Listings, listing)
 	}
 	in.Classes = []types.NamespacedName{small, large}
-	in.Nodes = safety.View[*corev1.Node]{Items: []*corev1.Node{node}, AsOf: at, Complete: true}
+	in.Nodes = drain.List[*corev1.Node]{Items: []*corev1.Node{node}, AsOf: at, Complete: true}
 	return in
 }
 
@@ -102,14 +104,14 @@ func TestStep_HeldClassGrows_OneEventForEachGrowthInAPeriod(t *testing.T) {
 		{81, 3, "3 of 13 VMs have no machine"}, // a new hold
 	} {
 		now := start.Add(time.Duration(step.minute) * time.Minute)
-		var d safety.Decision
+		var d safety.Decision[machinist.Action]
 		s, d = safety.Step(s, newWorld(lost(step.unowned)...).at(now), safety.DefaultPolicy(), now)
 		if step.event == "" {
 			require.Empty(t, d.Events, "step %d", i)
 			continue
 		}
 		require.Len(t, d.Events, 1, "step %d", i)
-		require.Equal(t, "shoot/small", d.Events[0].Namespace+"/"+d.Events[0].Class)
+		require.Equal(t, "machineclass/shoot/small", d.Events[0].Subject)
 		require.True(t, strings.HasPrefix(d.Events[0].String(), "Warning OrphansHeld machineclass/shoot/small: no orphan is deleted: "+step.event), d.Events[0])
 	}
 }
@@ -170,7 +172,7 @@ func TestStep_ListingsAtAnyTime_NodeIsReportedOnceAllLackIt(t *testing.T) {
 				at := last[class]
 				want = want && at.After(known) && at.After(created) && now.Sub(at) <= 2*p.Period
 			}
-			var d safety.Decision
+			var d safety.Decision[machinist.Action]
 			s, d = safety.Step(s, in, p, now)
 			require.Equal(t, want, slices.Contains(reasons(d), safety.NodeWithoutVM), "seed %d round %d: %s", seed, round, d)
 			if want {
@@ -197,7 +199,7 @@ func TestStep_HeldClass_AnyHistory_EventsLaws(t *testing.T) {
 			for i := range max(0, r.IntN(12)-2) {
 				lost = append(lost, vm(fmt.Sprint("lost-", i)))
 			}
-			var d safety.Decision
+			var d safety.Decision[machinist.Action]
 			s, d = safety.Step(s, newWorld(lost...).at(now), safety.Policy{MaxPercent: 20}, now)
 			is, at := slices.Contains(reasons(d), safety.Suspicious), fmt.Sprintf("seed %d round %d: %s", seed, round, d)
 			grown, due := len(lost) > most, now.Sub(told) >= 15*time.Minute

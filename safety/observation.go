@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -23,11 +24,12 @@ type Observation struct {
 	// listing nothing changes.
 	Listings []Listing
 	// Machines are all machines, including those being deleted. Read them after the VMs of
-	// every listing. A nil machine makes the view incomplete.
-	Machines View[*v1alpha1.Machine]
+	// every listing. AsOf is the time of the request: a cache that has synced once may be
+	// older than that. A nil machine makes the list incomplete.
+	Machines drain.List[*v1alpha1.Machine]
 	// Nodes of the target cluster. A Node without a machine and without a VM is reported.
-	// The zero View reports none.
-	Nodes View[*corev1.Node]
+	// The zero list reports none.
+	Nodes drain.List[*corev1.Node]
 	// Classes are all classes that are listed, in this step or in others. A Node is reported
 	// if the last listing of each lacks its VM, and is at most two [Policy.Period] old. Without
 	// classes none is reported.
@@ -43,16 +45,17 @@ type Listing struct {
 	// Class that was listed.
 	Class types.NamespacedName
 	// VMs in the scope of the class, including VMs of other classes of that scope. Two
-	// classes may list the same VM.
-	VMs View[VM]
-	// SideResources in the scope of the class. The zero View means that the driver lists none.
-	SideResources View[driver.SideResource]
+	// classes may list the same VM. AsOf is the time of the response. Complete means that all
+	// regions were read.
+	VMs drain.List[VM]
+	// SideResources in the scope of the class. The zero list means that the driver lists none.
+	SideResources drain.List[driver.SideResource]
 	// DeletesSideResources reports that the driver can delete side resources. If false, they
 	// are only reported.
 	DeletesSideResources bool
-	// Problem describes why the view is incomplete. It appears in messages only.
+	// Problem describes why the list is incomplete. It appears in messages only.
 	Problem string
-	// Unsupported reports that the driver cannot list VMs.
+	// unsupported reports that the driver cannot list VMs.
 	Unsupported bool
 }
 
@@ -69,7 +72,7 @@ type VM struct {
 // response. An error makes the listing incomplete; Problem has its code without its text.
 // The code Unimplemented makes it unsupported.
 func NewListing(class types.NamespacedName, vms map[string]string, err error, asOf time.Time) Listing {
-	l := Listing{Class: class, VMs: View[VM]{AsOf: asOf, Complete: err == nil}}
+	l := Listing{Class: class, VMs: drain.List[VM]{AsOf: asOf, Complete: err == nil}}
 	switch code := codes.Of(err); code {
 	case codes.OK:
 	case codes.Unimplemented:

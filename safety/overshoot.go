@@ -44,13 +44,6 @@ func (p OvershootPolicy) thresholds(replicas int32, parent *v1alpha1.MachineDepl
 	return high, high - int(max(0, p.Down))
 }
 
-// Overshooting means that a set has too many machines. It is the reason of its hold and of
-// its Frozen condition.
-const Overshooting machinist.Reason = v1alpha1.OverShootingReplicaCount
-
-// follows is the reason of the Frozen condition of a deployment with a frozen set.
-const follows machinist.Reason = v1alpha1.MachineDeploymentStateSync
-
 // freezing is the change of the freeze of an object.
 type freezing int
 
@@ -71,18 +64,18 @@ func freezeSet(set *v1alpha1.MachineSet, f freezing, message string, now time.Ti
 	next := set.DeepCopy()
 	label(next, f)
 	next.Status.Conditions = slices.DeleteFunc(next.Status.Conditions, func(c v1alpha1.MachineSetCondition) bool {
-		said := f == begins && c.Status == v1alpha1.ConditionTrue && c.Reason == string(Overshooting)
+		said := f == begins && c.Status == v1alpha1.ConditionTrue && c.Reason == string(overshooting)
 		return aboutFreeze(c) && !said
 	})
 	if f == ends {
-		return next, &machinist.Event{Type: "Normal", Reason: "UnfrozeMachineSet", Message: "SafetyController: Unfroze MachineSet " + set.Name}
+		return next, &machinist.Event{Type: "Normal", Reason: eventSetUnfrozen, Message: "SafetyController: Unfroze MachineSet " + set.Name}
 	}
 	if !setConditionFrozen(next) {
 		next.Status.Conditions = append(next.Status.Conditions, v1alpha1.MachineSetCondition{
-			Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionTrue, Reason: string(Overshooting), Message: message, LastTransitionTime: metav1.NewTime(now),
+			Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionTrue, Reason: string(overshooting), Message: message, LastTransitionTime: metav1.NewTime(now),
 		})
 	}
-	return next, &machinist.Event{Type: "Normal", Reason: "FrozeMachineSet", Message: "SafetyController: Froze MachineSet " + set.Name + " due to replica overshooting"}
+	return next, &machinist.Event{Type: "Normal", Reason: eventSetFrozen, Message: "SafetyController: Froze MachineSet " + set.Name + " due to replica overshooting"}
 }
 
 // freezeDeployment is freezeSet for a deployment.
@@ -94,7 +87,7 @@ func freezeDeployment(d *v1alpha1.MachineDeployment, f freezing, r machinist.Rea
 		return c.Type == v1alpha1.MachineDeploymentFrozen && !said
 	})
 	if f == ends {
-		return next, &machinist.Event{Type: "Normal", Reason: "UnfrozeMachineDeployment", Message: "SafetyController: Unfroze MachineDeployment " + d.Name}
+		return next, &machinist.Event{Type: "Normal", Reason: eventDeploymentUnfrozen, Message: "SafetyController: Unfroze MachineDeployment " + d.Name}
 	}
 	if !deploymentConditionFrozen(next) {
 		next.Status.Conditions = append(next.Status.Conditions, v1alpha1.MachineDeploymentCondition{
@@ -102,7 +95,7 @@ func freezeDeployment(d *v1alpha1.MachineDeployment, f freezing, r machinist.Rea
 			LastTransitionTime: metav1.NewTime(now), LastUpdateTime: metav1.NewTime(now),
 		})
 	}
-	return next, &machinist.Event{Type: "Normal", Reason: "FrozeMachineDeployment", Message: "SafetyController: Froze MachineDeployment " + d.Name + ": " + message}
+	return next, &machinist.Event{Type: "Normal", Reason: eventDeploymentFrozen, Message: "SafetyController: Froze MachineDeployment " + d.Name + ": " + message}
 }
 
 // label sets the freeze label, or removes it together with the unfreeze annotation.

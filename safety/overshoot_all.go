@@ -5,14 +5,15 @@ package safety
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
-	"github.com/machinist-dev/machinist/internal/line"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -27,33 +28,6 @@ type OvershootObservation struct {
 	Machines []*v1alpha1.Machine
 	// Complete reports that no object is missing. If false, nothing is done.
 	Complete bool
-}
-
-// FreezeWrite is one object to write, frozen or unfrozen. Metadata and status need two
-// requests. Write the metadata first to freeze, and the status first to unfreeze. It is safe
-// to repeat. If a request fails, the next call returns the write again.
-type FreezeWrite struct {
-	// Subject names the object, such as "machineset/shop/web-6f7d".
-	Subject string `json:"subject"`
-	// Set or Deployment is the changed copy with its resource version. The other one is nil.
-	// The caller owns it.
-	Set        *v1alpha1.MachineSet        `json:"-"`
-	Deployment *v1alpha1.MachineDeployment `json:"-"`
-	// Frozen reports that the object is frozen by this write. False means unfrozen.
-	Frozen bool `json:"frozen"`
-	// Message is the reason for people. Its text may change.
-	Message string `json:"message"`
-	// Event to report on the object after the write.
-	Event *machinist.Event `json:"event,omitempty"`
-}
-
-// String returns the write in one line.
-func (w FreezeWrite) String() string {
-	verb := "unfreeze"
-	if w.Frozen {
-		verb = "freeze"
-	}
-	return fmt.Sprintf("%s %s: %s", verb, w.Subject, w.Message)
 }
 
 // OvershootState is the memory of [StepOvershoot]: since when each set has its current limit.
@@ -76,20 +50,6 @@ type limitRecord struct {
 // machines.
 const settle = 10 * time.Second
 
-// OvershootDecision is the result of [StepOvershoot].
-type OvershootDecision struct {
-	// Actions are the sets, then the deployments, sorted by name.
-	Actions []FreezeWrite `json:"actions,omitempty"`
-	// Holds are the sets with too many machines, the sets that stay frozen, and the
-	// deployments that wait for their sets, sorted by name.
-	Holds []machinist.Hold `json:"holds,omitempty"`
-	// NextCheck is when to decide again. It is after now.
-	NextCheck time.Time `json:"nextCheck"`
-}
-
-// String returns the decision in one line.
-func (d OvershootDecision) String() string { return line.Decision(d.Actions, "", "", d.Holds) }
-
 // StepOvershoot freezes sets that create too many machines, and unfreezes them when they have
 // fewer. A frozen set creates no machines; it still deletes them. It protects against errors
 // in the decisions of package machineset.
@@ -104,13 +64,17 @@ func (d OvershootDecision) String() string { return line.Decision(d.Actions, "",
 //     its sets are unfrozen.
 //   - Sets and deployments that are being deleted or have no UID do not change.
 //
+// Each object has two updates, one after the other: metadata first to freeze, and status first to
+// unfreeze. The second needs the resource version that the first returned; skip it if the first
+// fails. Updates of sets come first, sorted by name, then those of deployments.
+//
 // Before it writes a freeze, a controller reads the set and its deployment from the API
 // server and decides again. A cache may show new machines before the new replicas.
-func StepOvershoot(state OvershootState, in OvershootObservation, p OvershootPolicy, now time.Time) (OvershootState, OvershootDecision) {
+func StepOvershoot(state OvershootState, in OvershootObservation, p OvershootPolicy, now time.Time) (OvershootState, Decision[machinist.Update]) {
 	s := overshoot{in: in, policy: p, now: now, before: state, next: map[types.UID]limitRecord{}, frozen: map[types.UID]cause{}, waits: map[types.UID]string{}}
 	s.d.NextCheck = now.Add(p.period())
 	if !in.Complete {
-		s.d.Holds = append(s.d.Holds, machinist.Hold{Subject: "machines", Reason: MachinesUnusable, Message: "the lists may be incomplete", Until: s.d.NextCheck})
+		s.d.Holds = append(s.d.Holds, machinist.Hold{Subject: "machines", Reason: machinesUnusable, Message: "the lists may be incomplete", Until: s.d.NextCheck})
 		return state, s.d
 	}
 	s.index()
@@ -152,7 +116,7 @@ type overshoot struct {
 	parents     map[types.UID]*v1alpha1.MachineDeployment
 	frozen      map[types.UID]cause  // by the UID of the deployment
 	waits       map[types.UID]string // the set to wait for, by the UID of the deployment
-	d           OvershootDecision
+	d           Decision[machinist.Update]
 }
 
 // index builds the maps of machines and deployments.
@@ -211,16 +175,16 @@ func (s *overshoot) write(set *v1alpha1.MachineSet, change freezing, message str
 	case stays:
 		return
 	case begins:
-		s.frozen[controllerOf(set)] = cmp.Or(s.frozen[controllerOf(set)], cause{Overshooting, message})
+		s.frozen[controllerOf(set)] = cmp.Or(s.frozen[controllerOf(set)], cause{overshooting, message})
 	case ends:
 		s.waits[controllerOf(set)] = set.Name
 	}
 	next, event := freezeSet(set, change, message, s.now)
-	s.d.Actions = append(s.d.Actions, FreezeWrite{Subject: setSubject(set), Set: next, Frozen: change == begins, Message: message, Event: event})
+	s.d.Actions = append(s.d.Actions, freezeUpdates(set, next, change, message, event)...)
 }
 
 func (s *overshoot) hold(set *v1alpha1.MachineSet, message string) {
-	s.d.Holds = append(s.d.Holds, machinist.Hold{Subject: setSubject(set), Reason: Overshooting, Message: message, Until: s.d.NextCheck})
+	s.d.Holds = append(s.d.Holds, machinist.Hold{Subject: setSubject(set), Reason: overshooting, Message: message, Until: s.d.NextCheck})
 }
 
 // created reports whether a machine of a set was created with its current limit, and records
@@ -257,7 +221,7 @@ func (s *overshoot) follow(d *v1alpha1.MachineDeployment) {
 	switch {
 	case frozen && (!labeled || !told):
 		next, event := freezeDeployment(d, begins, why.reason, why.message, s.now)
-		s.d.Actions = append(s.d.Actions, FreezeWrite{Subject: deploymentSubject(d), Deployment: next, Frozen: true, Message: why.message, Event: event})
+		s.d.Actions = append(s.d.Actions, freezeUpdates(d, next, begins, why.message, event)...)
 	case !frozen && s.waits[d.UID] != "" && asksUnfreeze(d):
 		s.d.Holds = append(s.d.Holds, machinist.Hold{
 			Subject: deploymentSubject(d), Reason: follows, Until: s.d.NextCheck,
@@ -265,8 +229,32 @@ func (s *overshoot) follow(d *v1alpha1.MachineDeployment) {
 		})
 	case !frozen && (labeled || told || asksUnfreeze(d)):
 		next, event := freezeDeployment(d, ends, "", "", s.now)
-		s.d.Actions = append(s.d.Actions, FreezeWrite{Subject: deploymentSubject(d), Deployment: next, Message: "none of its sets is frozen", Event: event})
+		s.d.Actions = append(s.d.Actions, freezeUpdates(d, next, ends, "none of its sets is frozen", event)...)
 	}
+}
+
+// freezeUpdates returns the two updates from an object to its new version.
+func freezeUpdates[T interface {
+	metav1.Object
+	runtime.Object
+}](before, next T, f freezing, message string, event *machinist.Event) []machinist.Update {
+	metadata, from, what := next, before, "unfrozen"
+	if f == begins {
+		metadata, from, what = before, next, "frozen"
+	}
+	between := metadata.DeepCopyObject().(T) //nolint:forcetypeassert // a copy has the same type
+	between.SetLabels(maps.Clone(from.GetLabels()))
+	between.SetAnnotations(maps.Clone(from.GetAnnotations()))
+	updates := []machinist.Update{
+		{Before: before, Object: between, Unchanged: true, Changes: []string{what + " in namespace " + next.GetNamespace(), message}},
+		{Before: between, Object: next, Unchanged: true, Changes: []string{what}, Report: event},
+	}
+	if f == begins {
+		updates[1].Subresource = "status"
+	} else {
+		updates[0].Subresource = "status"
+	}
+	return updates
 }
 
 // setSubject returns the subject of a set.

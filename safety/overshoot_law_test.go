@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
@@ -89,7 +91,7 @@ func (w *overWorld) putDeployment(d *v1alpha1.MachineDeployment) {
 }
 
 // pass decides from the present or an earlier view, and loses and repeats requests.
-func (w *overWorld) pass(troubles bool) safety.OvershootDecision {
+func (w *overWorld) pass(troubles bool) safety.Decision[machinist.Update] {
 	view := w.in
 	if troubles && len(w.before) > 0 && w.r.IntN(4) == 0 {
 		view.Sets, view.Deployments = w.before[w.r.IntN(len(w.before))].Sets, w.before[w.r.IntN(len(w.before))].Deployments
@@ -112,7 +114,7 @@ func (w *overWorld) pass(troubles bool) safety.OvershootDecision {
 	require.Equal(w.t, d, same, "the order of a list matters")
 	require.Equal(w.t, next, sameState)
 	w.state = next
-	for _, write := range d.Actions {
+	for _, write := range writesOf(d) {
 		for range 1 + w.r.IntN(2) {
 			w.write(write, troubles)
 		}
@@ -122,7 +124,7 @@ func (w *overWorld) pass(troubles bool) safety.OvershootDecision {
 
 // write stores a decision in two requests, of which each may be lost. A request of an
 // older version is refused.
-func (w *overWorld) write(f safety.FreezeWrite, troubles bool) {
+func (w *overWorld) write(f write, troubles bool) {
 	metadataFirst := f.Frozen
 	for i := range 2 {
 		if troubles && w.r.IntN(4) == 0 {
@@ -137,7 +139,7 @@ func (w *overWorld) write(f safety.FreezeWrite, troubles bool) {
 	}
 }
 
-func (w *overWorld) writeSet(f safety.FreezeWrite, metadata bool) {
+func (w *overWorld) writeSet(f write, metadata bool) {
 	is := w.in.Sets[slices.IndexFunc(w.in.Sets, func(o *v1alpha1.MachineSet) bool { return o.Name == f.Set.Name })]
 	if is.ResourceVersion != f.Set.ResourceVersion {
 		w.counts["refused"]++
@@ -161,7 +163,7 @@ func (w *overWorld) writeSet(f safety.FreezeWrite, metadata bool) {
 	f.Set.ResourceVersion = next.ResourceVersion
 }
 
-func (w *overWorld) writeDeployment(f safety.FreezeWrite, metadata bool) {
+func (w *overWorld) writeDeployment(f write, metadata bool) {
 	is := w.in.Deployments[slices.IndexFunc(w.in.Deployments, func(o *v1alpha1.MachineDeployment) bool { return o.Name == f.Deployment.Name })]
 	if is.ResourceVersion != f.Deployment.ResourceVersion {
 		return
@@ -271,16 +273,16 @@ func TestOvershoot_HalfWrittenSet_IsCompleted(t *testing.T) {
 	labeled.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
 	in := safety.OvershootObservation{Sets: []*v1alpha1.MachineSet{labeled}, Machines: overMachines("a", 9), Complete: true}
 	_, d := safety.StepOvershoot(safety.OvershootState{}, in, p, noon)
-	require.Equal(t, "freeze machineset/shoot/a: MachineSet a has 9 machines and stays frozen until it has 3", d.String())
-	require.Len(t, d.Actions[0].Set.Status.Conditions, 1)
+	require.Equal(t, "update machineset a: frozen in namespace shoot; MachineSet a has 9 machines and stays frozen until it has 3; update status of machineset a: frozen", d.String())
+	require.Len(t, writesOf(d)[0].Set.Status.Conditions, 1)
 
 	unlabeled := frozenSet(overSet("a", "", 1))
 	unlabeled.Labels = nil
 	in.Sets[0] = unlabeled
 	state, d := safety.StepOvershoot(safety.OvershootState{}, in, p, noon)
-	require.Equal(t, "unfreeze machineset/shoot/a: label freeze was removed", d.String())
+	require.Equal(t, "update status of machineset a: unfrozen in namespace shoot; label freeze was removed; update machineset a: unfrozen", d.String())
 
-	in.Sets[0] = d.Actions[0].Set
+	in.Sets[0] = writesOf(d)[0].Set
 	_, d = safety.StepOvershoot(state, in, p, noon.Add(time.Hour))
 	require.Empty(t, d.Actions, "a label taken off by hand was set again")
 
@@ -306,8 +308,8 @@ func TestOvershoot_FirstStep_WaitsForAnotherCreation(t *testing.T) {
 	in.Machines = slices.Concat(in.Machines, overMachines("a", 10)[9:])
 	in.Machines[9].CreationTimestamp = metav1.NewTime(noon.Add(time.Hour))
 	_, d = safety.StepOvershoot(state, in, p, noon.Add(time.Hour))
-	require.Len(t, d.Actions, 1)
-	require.True(t, d.Actions[0].Frozen)
+	require.Len(t, writesOf(d), 1)
+	require.True(t, writesOf(d)[0].Frozen)
 }
 
 // TestOvershoot_LimitChanged_WaitsForAnotherCreation changes the limit of a set that has too
@@ -334,7 +336,7 @@ func TestOvershoot_LimitChanged_WaitsForAnotherCreation(t *testing.T) {
 			in.Machines = overMachines("a", 9)
 			if change == nil {
 				_, decision := safety.StepOvershoot(state, in, p, noon)
-				require.True(t, decision.Actions[0].Frozen)
+				require.True(t, writesOf(decision)[0].Frozen)
 				return
 			}
 			change(set, d)
@@ -355,7 +357,46 @@ func TestOvershoot_LimitChanged_WaitsForAnotherCreation(t *testing.T) {
 }
 
 // freezes returns the objects that a decision freezes.
-func freezes(state safety.OvershootState, in safety.OvershootObservation, now time.Time) []safety.FreezeWrite {
+func freezes(state safety.OvershootState, in safety.OvershootObservation, now time.Time) []write {
 	_, d := safety.StepOvershoot(state, in, safety.DefaultOvershootPolicy(), now)
-	return slices.DeleteFunc(d.Actions, func(w safety.FreezeWrite) bool { return !w.Frozen })
+	return slices.DeleteFunc(writesOf(d), func(w write) bool { return !w.Frozen })
+}
+
+// write is the freeze of one object, or its end: two updates, of the metadata and of the status.
+type write struct {
+	Set        *v1alpha1.MachineSet
+	Deployment *v1alpha1.MachineDeployment
+	Frozen     bool
+	Event      *machinist.Event
+}
+
+// writesOf returns the writes of a decision. It panics if an update differs in more than it says.
+func writesOf(d safety.Decision[machinist.Update]) (out []write) {
+	for i := 0; i < len(d.Actions); i += 2 {
+		first, second := d.Actions[i], d.Actions[i+1]
+		w := write{Frozen: first.Subresource == "", Event: second.Report}
+		w.Set, _ = second.Object.(*v1alpha1.MachineSet)
+		w.Deployment, _ = second.Object.(*v1alpha1.MachineDeployment)
+		if first.Subresource == second.Subresource || first.Object != second.Before || !first.Unchanged || !second.Unchanged || first.Report != nil || second.Report == nil {
+			panic(d.String())
+		}
+		for _, u := range []machinist.Update{first, second} {
+			before, beforeStatus := partsOf(u.Before)
+			after, afterStatus := partsOf(u.Object)
+			if u.Subresource == "" && !equality.Semantic.DeepEqual(beforeStatus, afterStatus) || u.Subresource != "" && !equality.Semantic.DeepEqual(before, after) {
+				panic(u.String())
+			}
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// partsOf returns the metadata and the status of a set or deployment.
+func partsOf(o machinist.Object) (metadata metav1.ObjectMeta, status any) {
+	if set, ok := o.(*v1alpha1.MachineSet); ok {
+		return set.ObjectMeta, set.Status
+	}
+	d := o.(*v1alpha1.MachineDeployment)
+	return d.ObjectMeta, d.Status
 }

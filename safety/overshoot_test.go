@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
@@ -71,7 +72,7 @@ func frozenDeployment(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment
 }
 
 // created decides about machines that were created after the first step.
-func created(in safety.OvershootObservation, p safety.OvershootPolicy) safety.OvershootDecision {
+func created(in safety.OvershootObservation, p safety.OvershootPolicy) safety.Decision[machinist.Update] {
 	before := in
 	before.Machines = nil
 	state, _ := safety.StepOvershoot(safety.OvershootState{}, before, p, noon.Add(-time.Hour))
@@ -96,10 +97,10 @@ func TestOvershoot_NoSurge_IsChecked(t *testing.T) {
 	recreate := overDeployment("recreate", 3, 9)
 	recreate.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{Type: v1alpha1.RecreateMachineDeploymentStrategyType}
 	require.Equal(t, []string{
-		"freeze machineset/shoot/a: The number of machines backing MachineSet: a is 6 >= 5 which is the Max-ScaleUp-Limit",
-		"freeze machineset/shoot/b: The number of machines backing MachineSet: b is 9 >= 5 which is the Max-ScaleUp-Limit",
-		"freeze machinedeployment/shoot/recreate: The number of machines backing MachineSet: a is 6 >= 5 which is the Max-ScaleUp-Limit",
-		"freeze machinedeployment/shoot/rolling: The number of machines backing MachineSet: b is 9 >= 5 which is the Max-ScaleUp-Limit",
+		"update machineset a: frozen in namespace shoot; The number of machines backing MachineSet: a is 6 >= 5 which is the Max-ScaleUp-Limit", "update status of machineset a: frozen",
+		"update machineset b: frozen in namespace shoot; The number of machines backing MachineSet: b is 9 >= 5 which is the Max-ScaleUp-Limit", "update status of machineset b: frozen",
+		"update machinedeployment recreate: frozen in namespace shoot; The number of machines backing MachineSet: a is 6 >= 5 which is the Max-ScaleUp-Limit", "update status of machinedeployment recreate: frozen",
+		"update machinedeployment rolling: frozen in namespace shoot; The number of machines backing MachineSet: b is 9 >= 5 which is the Max-ScaleUp-Limit", "update status of machinedeployment rolling: frozen",
 	}, overshoot(safety.OvershootObservation{
 		Deployments: []*v1alpha1.MachineDeployment{overDeployment("rolling", 2, 1), recreate},
 		Sets:        []*v1alpha1.MachineSet{overSet("b", "rolling", 2), overSet("a", "recreate", 3)},
@@ -125,8 +126,8 @@ func TestOvershoot_AllSets_CountControlledMachinesOnly(t *testing.T) {
 	other := overDeployment("other", 100, 0)
 	other.Spec.Selector = &metav1.LabelSelector{MatchLabels: selected.Labels}
 	require.Equal(t, []string{
-		"freeze machineset/shoot/a: The number of machines backing MachineSet: a is 4 >= 4 which is the Max-ScaleUp-Limit",
-		"freeze machineset/shoot/d: The number of machines backing MachineSet: d is 5 >= 4 which is the Max-ScaleUp-Limit",
+		"update machineset a: frozen in namespace shoot; The number of machines backing MachineSet: a is 4 >= 4 which is the Max-ScaleUp-Limit", "update status of machineset a: frozen",
+		"update machineset d: frozen in namespace shoot; The number of machines backing MachineSet: d is 5 >= 4 which is the Max-ScaleUp-Limit", "update status of machineset d: frozen",
 	}, overshoot(safety.OvershootObservation{
 		Deployments: []*v1alpha1.MachineDeployment{other},
 		Sets:        []*v1alpha1.MachineSet{selected, overSet("c", "", 1), overSet("b", "", 1), overSet("a", "", 1)},
@@ -142,7 +143,7 @@ func TestOvershoot_Deployment_FollowsItsSets(t *testing.T) {
 		Machines:    overMachines("a", 6), Complete: true,
 	}
 	require.Equal(t, []string{
-		"freeze machinedeployment/shoot/md: MachineSet a is frozen",
+		"update machinedeployment md: frozen in namespace shoot; MachineSet a is frozen", "update status of machinedeployment md: frozen",
 		"nothing; waits for machineset/shoot/a: OverShootingReplicaCount: it has 6 machines and is unfrozen at 5",
 	}, overshoot(in))
 
@@ -151,8 +152,8 @@ func TestOvershoot_Deployment_FollowsItsSets(t *testing.T) {
 
 	in.Machines = in.Machines[:5]
 	require.Equal(t, []string{
-		"unfreeze machineset/shoot/a: it has 5 machines, at most 5",
-		"unfreeze machinedeployment/shoot/md: none of its sets is frozen",
+		"update status of machineset a: unfrozen in namespace shoot; it has 5 machines, at most 5", "update machineset a: unfrozen",
+		"update status of machinedeployment md: unfrozen in namespace shoot; none of its sets is frozen", "update machinedeployment md: unfrozen",
 	}, overshoot(in))
 }
 
@@ -162,14 +163,14 @@ func TestOvershoot_DeploymentHalfWritten_IsCompleted(t *testing.T) {
 	told.Status.Conditions = []v1alpha1.MachineDeploymentCondition{{Type: v1alpha1.MachineDeploymentFrozen, Status: v1alpha1.ConditionTrue}}
 	in := safety.OvershootObservation{Deployments: []*v1alpha1.MachineDeployment{labeled, told}, Complete: true}
 	require.Equal(t, []string{
-		"unfreeze machinedeployment/shoot/labeled: none of its sets is frozen",
-		"unfreeze machinedeployment/shoot/told: none of its sets is frozen",
+		"update status of machinedeployment labeled: unfrozen in namespace shoot; none of its sets is frozen", "update machinedeployment labeled: unfrozen",
+		"update status of machinedeployment told: unfrozen in namespace shoot; none of its sets is frozen", "update machinedeployment told: unfrozen",
 	}, overshoot(in))
 	in.Sets = []*v1alpha1.MachineSet{frozenSet(overSet("a", "labeled", 3)), frozenSet(overSet("b", "told", 3))}
 	in.Machines = slices.Concat(overMachines("a", 5), overMachines("b", 5))
 	require.Equal(t, []string{
-		"freeze machinedeployment/shoot/labeled: MachineSet a is frozen",
-		"freeze machinedeployment/shoot/told: MachineSet b is frozen",
+		"update machinedeployment labeled: frozen in namespace shoot; MachineSet a is frozen", "update status of machinedeployment labeled: frozen",
+		"update machinedeployment told: frozen in namespace shoot; MachineSet b is frozen", "update status of machinedeployment told: frozen",
 		"nothing; waits for machineset/shoot/a: OverShootingReplicaCount: it has 5 machines and is unfrozen at 4",
 		"nothing; waits for machineset/shoot/b: OverShootingReplicaCount: it has 5 machines and is unfrozen at 4",
 	}, overshoot(in))
@@ -187,20 +188,21 @@ func TestOvershoot_UnfreezeAnnotation_UnfreezesAllSetsThenTheDeployment(t *testi
 		Machines:    slices.Concat(overMachines("alone", 50), overMachines("a", 50), overMachines("b", 50)), Complete: true,
 	}
 	state, decision := safety.StepOvershoot(safety.OvershootState{}, in, safety.DefaultOvershootPolicy(), noon)
-	require.Equal(t, "unfreeze machineset/shoot/a: annotation safety.machine.sapcloud.io/unfreeze is set; "+
-		"unfreeze machineset/shoot/alone: annotation safety.machine.sapcloud.io/unfreeze is set; "+
-		"unfreeze machineset/shoot/b: annotation safety.machine.sapcloud.io/unfreeze is set; "+
+	require.Equal(t, "update status of machineset a: unfrozen in namespace shoot; annotation safety.machine.sapcloud.io/unfreeze is set; update machineset a: unfrozen; "+
+		"update status of machineset alone: unfrozen in namespace shoot; annotation safety.machine.sapcloud.io/unfreeze is set; update machineset alone: unfrozen; "+
+		"update status of machineset b: unfrozen in namespace shoot; annotation safety.machine.sapcloud.io/unfreeze is set; update machineset b: unfrozen; "+
 		"waits for machinedeployment/shoot/md: MachineDeploymentStateSync: MachineSet b is not unfrozen yet; the deployment is unfrozen after it", decision.String())
-	for _, w := range decision.Actions {
+	writes := writesOf(decision)
+	for _, w := range writes {
 		require.False(t, members.Frozen(w.Set))
 		require.Empty(t, w.Set.Annotations)
 		require.Empty(t, w.Set.Status.Conditions)
 	}
-	in.Sets = []*v1alpha1.MachineSet{decision.Actions[0].Set, decision.Actions[1].Set, decision.Actions[2].Set}
+	in.Sets = []*v1alpha1.MachineSet{writes[0].Set, writes[1].Set, writes[2].Set}
 	_, decision = safety.StepOvershoot(state, in, safety.DefaultOvershootPolicy(), noon.Add(time.Second))
-	require.Equal(t, "unfreeze machinedeployment/shoot/md: none of its sets is frozen; "+
+	require.Equal(t, "update status of machinedeployment md: unfrozen in namespace shoot; none of its sets is frozen; update machinedeployment md: unfrozen; "+
 		"waits for machineset/shoot/alone: OverShootingReplicaCount: it has 50 machines, at least 4; it is frozen if it creates another machine", decision.String())
-	freed := decision.Actions[0].Deployment
+	freed := writesOf(decision)[0].Deployment
 	require.Empty(t, freed.Annotations)
 	require.Empty(t, freed.Labels)
 	require.Empty(t, freed.Status.Conditions)
@@ -236,7 +238,6 @@ func TestOvershoot_DeletedOrWithoutUID_IsSkipped(t *testing.T) {
 		Sets:        []*v1alpha1.MachineSet{nil, deleted, nameless},
 		Machines:    slices.Concat(overMachines("a", 9), orphan, []*v1alpha1.Machine{nil}), Complete: true,
 	}))
-	require.NotEmpty(t, safety.FreezeWrite{}.String())
 }
 
 func TestOvershoot_FreezeAndUnfreeze_RestoreTheObject(t *testing.T) {
@@ -245,7 +246,7 @@ func TestOvershoot_FreezeAndUnfreeze_RestoreTheObject(t *testing.T) {
 	in := safety.OvershootObservation{
 		Deployments: []*v1alpha1.MachineDeployment{d}, Sets: []*v1alpha1.MachineSet{set}, Machines: overMachines("a", 9), Complete: true,
 	}
-	writes := created(in, safety.DefaultOvershootPolicy()).Actions
+	writes := writesOf(created(in, safety.DefaultOvershootPolicy()))
 	require.Len(t, writes, 2)
 	frozen, held := writes[0], writes[1]
 	require.True(t, frozen.Frozen && held.Frozen)
@@ -256,7 +257,7 @@ func TestOvershoot_FreezeAndUnfreeze_RestoreTheObject(t *testing.T) {
 	require.Nil(t, set.Labels, "the set was changed")
 
 	in.Sets[0], in.Deployments[0], in.Machines = frozen.Set, held.Deployment, nil
-	writes = created(in, safety.DefaultOvershootPolicy()).Actions
+	writes = writesOf(created(in, safety.DefaultOvershootPolicy()))
 	require.Len(t, writes, 2)
 	back, free := writes[0], writes[1]
 	require.Equal(t, "Normal UnfrozeMachineSet SafetyController: Unfroze MachineSet a", back.Event.String())
@@ -285,7 +286,7 @@ func TestOvershoot_AfterWrites_ComesToRest(t *testing.T) {
 		p := safety.OvershootPolicy{Up: r.Int32N(3), Down: 1 + r.Int32N(3)}
 		first := created(in, p)
 		require.Equal(t, first, created(in, p))
-		for _, w := range first.Actions {
+		for _, w := range writesOf(first) {
 			for i, s := range in.Sets {
 				if w.Set != nil && s.UID == w.Set.UID {
 					in.Sets[i] = w.Set
@@ -324,10 +325,11 @@ func FuzzOvershoot(f *testing.F) {
 			Sets:        []*v1alpha1.MachineSet{set}, Machines: overMachines("a", n), Complete: true,
 		}, safety.OvershootPolicy{Up: up, Down: down})
 		begins, ends := !frozen && n >= high && n > 0, frozen && n <= low
-		i := slices.IndexFunc(d.Actions, func(w safety.FreezeWrite) bool { return w.Set != nil })
+		writes := writesOf(d)
+		i := slices.IndexFunc(writes, func(w write) bool { return w.Set != nil })
 		require.Equal(t, begins || ends, i >= 0)
 		if i >= 0 {
-			require.Equal(t, begins, d.Actions[i].Frozen)
+			require.Equal(t, begins, writes[i].Frozen)
 		}
 	})
 }

@@ -132,7 +132,7 @@ func (l *listedMachines) judge(vm VM, namespace string) ownership {
 		}
 	}
 	if len(same) == 0 {
-		return ownership{unowned: NoMachine}
+		return ownership{unowned: noMachine}
 	}
 	var doubt string
 	for _, m := range same {
@@ -148,5 +148,5 @@ func (l *listedMachines) judge(vm VM, namespace string) ownership {
 	if doubt != "" {
 		return ownership{doubt: doubt}
 	}
-	return ownership{unowned: SecondVM, owner: same[0]}
+	return ownership{unowned: secondVM, owner: same[0]}
 }

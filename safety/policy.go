@@ -28,7 +28,7 @@ type Policy struct {
 	//
 	// VMs deleted within 24 hours in the namespace count as VMs without a machine. A State
 	// younger than 24 hours allows the part of MaxPercent that its age is of 24 hours. A
-	// [SecondVM] does not count. Below 0 means 0. At 100 or more there is no limit.
+	// "SecondVM" does not count. Below 0 means 0. At 100 or more there is no limit.
 	MaxPercent int
 }
 

@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
@@ -38,7 +40,7 @@ func randomObservation(r *rand.Rand, now time.Time) safety.Observation {
 	if r.IntN(20) == 0 {
 		in.Namespace = []string{"a", "b", ""}[r.IntN(3)]
 	}
-	in.Machines = safety.View[*v1alpha1.Machine]{AsOf: when(), Complete: r.IntN(20) > 0}
+	in.Machines = drain.List[*v1alpha1.Machine]{AsOf: when(), Complete: r.IntN(20) > 0}
 	for range r.IntN(5) {
 		in.Machines.Items = append(in.Machines.Items, machine(namespaces[r.IntN(2)], vmNames[r.IntN(3)], ids[r.IntN(len(ids))]))
 	}
@@ -47,7 +49,7 @@ func randomObservation(r *rand.Rand, now time.Time) safety.Observation {
 	}
 	for range r.IntN(4) {
 		class := types.NamespacedName{Namespace: namespaces[r.IntN(2)], Name: []string{"x", "y"}[r.IntN(2)]}
-		l := safety.Listing{Class: class, Unsupported: r.IntN(40) == 0, VMs: safety.View[safety.VM]{AsOf: when(), Complete: r.IntN(10) > 0}}
+		l := safety.Listing{Class: class, Unsupported: r.IntN(40) == 0, VMs: drain.List[safety.VM]{AsOf: when(), Complete: r.IntN(10) > 0}}
 		for i := range ids {
 			switch {
 			case r.IntN(20) == 0:
@@ -58,7 +60,7 @@ func randomObservation(r *rand.Rand, now time.Time) safety.Observation {
 		}
 		if r.IntN(3) > 0 {
 			l.DeletesSideResources = r.IntN(5) > 0
-			l.SideResources = safety.View[driver.SideResource]{AsOf: when(), Complete: r.IntN(10) > 0}
+			l.SideResources = drain.List[driver.SideResource]{AsOf: when(), Complete: r.IntN(10) > 0}
 			if r.IntN(6) > 0 {
 				l.SideResources.Items = append(l.SideResources.Items, driver.SideResource{Kind: "disk", ID: "1", MachineName: "s1"})
 			}
@@ -74,7 +76,7 @@ func randomObservation(r *rand.Rand, now time.Time) safety.Observation {
 			in.Classes = append(in.Classes, l.Class)
 		}
 	}
-	in.Nodes = safety.View[*corev1.Node]{AsOf: when(), Complete: r.IntN(4) > 0}
+	in.Nodes = drain.List[*corev1.Node]{AsOf: when(), Complete: r.IntN(4) > 0}
 	for i := range r.IntN(4) {
 		in.Nodes.Items = append(in.Nodes.Items, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i)}, Spec: corev1.NodeSpec{ProviderID: ids[r.IntN(len(ids))]}})
 	}
@@ -237,7 +239,7 @@ func TestStep_AnyHistory_Laws(t *testing.T) {
 
 // checkHolds asserts that every listed VM has a machine, is deleted, or is held, itself or with
 // its class.
-func checkHolds(t testing.TB, in safety.Observation, d safety.Decision, now time.Time) {
+func checkHolds(t testing.TB, in safety.Observation, d safety.Decision[machinist.Action], now time.Time) {
 	t.Helper()
 	about := map[string]bool{}
 	for _, h := range d.Holds {

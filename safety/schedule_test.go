@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
@@ -162,7 +164,7 @@ func (s *schedule) look() safety.Observation {
 	for _, id := range slices.Sorted(maps.Keys(s.vms)) {
 		l.VMs.Items = append(l.VMs.Items, s.vms[id])
 	}
-	l.SideResources = safety.View[driver.SideResource]{AsOf: s.now, Complete: true}
+	l.SideResources = drain.List[driver.SideResource]{AsOf: s.now, Complete: true}
 	l.DeletesSideResources = true
 	for _, id := range slices.Sorted(maps.Keys(s.disks)) {
 		l.SideResources.Items = append(l.SideResources.Items, s.disks[id])
@@ -191,7 +193,7 @@ func (s *schedule) look() safety.Observation {
 func (s *schedule) scan() {
 	in, before := s.look(), s.state
 	s.noteTrouble(in)
-	var d safety.Decision
+	var d safety.Decision[machinist.Action]
 	s.state, d = safety.Step(s.state, in, s.policy, s.now)
 	s.restartOrStore()
 	at := s.now

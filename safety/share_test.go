@@ -33,7 +33,7 @@ type collector struct {
 	state   safety.State
 	policy  safety.Policy
 	now     time.Time
-	last    safety.Decision
+	last    safety.Decision[machinist.Action]
 	deleted []time.Time // of VMs
 }
 

@@ -78,7 +78,7 @@ func (s *step) distinctSides(items []driver.SideResource) (resources map[string]
 	}
 	for key := range unclear {
 		delete(resources, key)
-		s.hold("sideresource/"+strings.Replace(key, " ", "/", 1), Unidentified, "it has no kind, no ID or no machine name, or is listed twice with differences", s.now.Add(s.policy.Period))
+		s.hold("sideresource/"+strings.Replace(key, " ", "/", 1), unidentified, "it has no kind, no ID or no machine name, or is listed twice with differences", s.now.Add(s.policy.Period))
 	}
 	return resources, unclear
 }
@@ -90,14 +90,14 @@ func has[V any](m map[string]V) func(string) bool {
 // unusableSides returns the hold of a listing of side resources that cannot be used, or a
 // hold without a reason.
 func (s *step) unusableSides(l Listing) machinist.Hold {
-	h := machinist.Hold{Subject: classSubject(l.Class), Reason: ListingUnusable, Until: s.now.Add(s.policy.retry())}
+	h := machinist.Hold{Subject: classSubject(l.Class), Reason: listingUnusable, Until: s.now.Add(s.policy.retry())}
 	switch at := l.SideResources.AsOf; {
 	case !l.SideResources.Complete:
 		h.Message = "the listing of side resources is incomplete"
 	case s.stale(at):
 		h.Message = s.age("listing of side resources", at)
 	case s.Machines.AsOf.Before(at):
-		h.Reason, h.Message = MachinesUnusable, fmt.Sprintf("the machines were read %s before the side resources", at.Sub(s.Machines.AsOf))
+		h.Reason, h.Message = machinesUnusable, fmt.Sprintf("the machines were read %s before the side resources", at.Sub(s.Machines.AsOf))
 	default:
 		return machinist.Hold{}
 	}
@@ -120,11 +120,11 @@ func (s *step) protects(r driver.SideResource) bool {
 
 // considerSide records a side resource without an owner and adds it to the candidates.
 func (s *step) considerSide(f sideFindings, key string, r driver.SideResource) {
-	g := s.next.see(key, unownedRecord{Class: f.class.String(), Kind: r.Kind, MachineName: r.MachineName, Reason: Leftover}, f.asOf)
+	g := s.next.see(key, unownedRecord{Class: f.class.String(), Kind: r.Kind, MachineName: r.MachineName, Reason: leftover}, f.asOf)
 	s.addCandidate(candidate{
 		unownedRecord: g, key: key, subject: sideSubject(r), share: f.share, namespace: f.class.Namespace, reportOnly: !f.deletable,
-		action: func(message string) Action {
-			return DeleteSideResource{Resource: r, Namespace: f.class.Namespace, Class: f.class.Name, Reason: Leftover, Message: message}
+		action: func(message string) machinist.Action {
+			return DeleteSideResource{Resource: r, Namespace: f.class.Namespace, Class: f.class.Name, Reason: leftover, Message: message}
 		},
 	})
 }

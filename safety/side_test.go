@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
@@ -27,7 +28,7 @@ func disk(name, providerID string) driver.SideResource {
 // withSides adds a complete listing of side resources of the machines and further ones.
 func withSides(in safety.Observation, more ...driver.SideResource) safety.Observation {
 	l := &in.Listings[0]
-	l.SideResources = safety.View[driver.SideResource]{AsOf: l.VMs.AsOf, Complete: true}
+	l.SideResources = drain.List[driver.SideResource]{AsOf: l.VMs.AsOf, Complete: true}
 	l.DeletesSideResources = true
 	for _, m := range in.Machines.Items {
 		l.SideResources.Items = append(l.SideResources.Items, disk(m.Name, m.Spec.ProviderID))
@@ -44,7 +45,7 @@ func TestStep_SideResourceWithoutMachineAndVM_IsDeletedAfterGrace(t *testing.T) 
 	require.Empty(t, d.Actions)
 	require.Equal(t, []machinist.Reason{safety.WaitingForGrace, safety.WaitingForGrace}, reasons(d))
 	s, d = safety.Step(s, withSides(w.at(late), disk("lost", ""), nic), safety.DefaultPolicy(), late)
-	require.Equal(t, []safety.Action{
+	require.Equal(t, []machinist.Action{
 		safety.DeleteSideResource{Resource: disk("lost", ""), Namespace: "shoot", Class: "small", Reason: safety.Leftover},
 		safety.DeleteSideResource{Resource: nic, Namespace: "shoot", Class: "small", Reason: safety.Leftover},
 	}, plain(d))
@@ -58,7 +59,7 @@ func TestStep_SideResourceWithoutMachineAndVM_IsDeletedAfterGrace(t *testing.T) 
 	require.Len(t, s.Seen, 1)
 }
 
-func subjects(d safety.Decision) (out []string) {
+func subjects(d safety.Decision[machinist.Action]) (out []string) {
 	for _, h := range d.Holds {
 		out = append(out, h.Subject)
 	}
@@ -100,7 +101,7 @@ func TestStep_SideResource_IsProtectedByMachineOrVM(t *testing.T) {
 			in.Listings[0].VMs.Items = append(in.Listings[0].VMs.Items, vm("lost"))
 		}, false, safety.WaitingForGrace},
 		"a listing of another class that failed": {func(in *safety.Observation) {
-			l := safety.Listing{Class: small, VMs: safety.View[safety.VM]{Items: []safety.VM{vm("lost")}}}
+			l := safety.Listing{Class: small, VMs: drain.List[safety.VM]{Items: []safety.VM{vm("lost")}}}
 			l.Class.Name = "large"
 			in.Listings = append(in.Listings, l)
 		}, false, safety.ListingUnusable},
@@ -153,7 +154,7 @@ func TestStep_ManySideResources_AtMostTheShareOfADay(t *testing.T) {
 		in.Listings[0].SideResources.Items = slices.DeleteFunc(in.Listings[0].SideResources.Items, func(r driver.SideResource) bool { return gone[r.MachineName] })
 		lost := int(now.Sub(start).Hours())
 		in.Machines.Items, in.Listings[0].VMs.Items = in.Machines.Items[lost:], in.Listings[0].VMs.Items[lost:]
-		var d safety.Decision
+		var d safety.Decision[machinist.Action]
 		state, d = safety.Step(state, in, safety.DefaultPolicy(), now)
 		for _, a := range d.Actions {
 			side, ok := a.(safety.DeleteSideResource)
@@ -212,7 +213,7 @@ func TestStep_NodeWithoutMachineAndVM_IsReported(t *testing.T) {
 			w.machines[5].Labels = map[string]string{v1alpha1.NodeLabelKey: "node-5"}
 			in := w.at(start)
 			in.Classes = []types.NamespacedName{in.Listings[0].Class}
-			in.Nodes = safety.View[*corev1.Node]{Items: []*corev1.Node{tc.node}, AsOf: start, Complete: true}
+			in.Nodes = drain.List[*corev1.Node]{Items: []*corev1.Node{tc.node}, AsOf: start, Complete: true}
 			if tc.change != nil {
 				tc.change(&in)
 			}
@@ -224,7 +225,7 @@ func TestStep_NodeWithoutMachineAndVM_IsReported(t *testing.T) {
 	w := pool(10)
 	in := w.at(start)
 	in.Classes = []types.NamespacedName{in.Listings[0].Class}
-	in.Nodes = safety.View[*corev1.Node]{Items: []*corev1.Node{left}, AsOf: start, Complete: true}
+	in.Nodes = drain.List[*corev1.Node]{Items: []*corev1.Node{left}, AsOf: start, Complete: true}
 	_, d := safety.Step(old, in, safety.DefaultPolicy(), start)
 	require.Equal(t, []machinist.Hold{{
 		Subject: "node/left", Reason: safety.NodeWithoutVM, Until: start.Add(15 * time.Minute),

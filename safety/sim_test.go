@@ -154,7 +154,7 @@ func (s *sim) collect() {
 			in.Machines.Items = append(in.Machines.Items, m)
 		}
 	}
-	var d safety.Decision
+	var d safety.Decision[machinist.Action]
 	s.state, d = safety.Step(s.state, in, s.policy, s.now())
 	s.next = d.NextCheck
 	require.True(s.t, s.next.After(s.now()))

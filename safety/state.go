@@ -30,7 +30,7 @@ type State struct {
 	// Nodes are the Nodes without a machine whose VM is missing in all listings since a time, by
 	// normalized provider ID.
 	Nodes map[string]time.Time `json:"nodes,omitempty"`
-	// Held are the [Suspicious] classes, as namespace/name.
+	// Held are the "Suspicious" classes, as namespace/name.
 	Held map[string]heldClass `json:"held,omitempty"`
 }
 
@@ -51,7 +51,7 @@ type unownedRecord struct {
 	Kind string `json:"kind,omitempty"`
 	// MachineName in the listing.
 	MachineName string `json:"machineName"`
-	// Reason is [NoMachine], [SecondVM] or [Leftover].
+	// Reason is "NoMachine", "SecondVM" or "Leftover".
 	Reason machinist.Reason `json:"reason"`
 	// First and Last are the times of the first and the latest listing that show it without
 	// an owner. All listings between them show the same.
@@ -148,10 +148,10 @@ func (s State) forget(sides bool, class types.NamespacedName, listed, unowned fu
 	})
 }
 
-// delete records that the deletion of a candidate is proposed. A [SecondVM] is not recorded,
+// delete records that the deletion of a candidate is proposed. A "SecondVM" is not recorded,
 // because its machine exists.
 func (s *State) delete(c candidate, now time.Time) {
-	if c.Reason == SecondVM {
+	if c.Reason == secondVM {
 		return
 	}
 	d := deletion{Key: c.key, Kind: c.Kind, Namespace: c.namespace, MachineName: c.MachineName, At: now}

@@ -20,14 +20,18 @@ import (
 //
 // A VM is protected by a machine with its provider ID, in any phase. It is also protected by
 // a machine with its name and no provider ID, which may be under creation. If the machine
-// with its name has another listed VM, it is a [SecondVM]. If that other VM is not listed,
-// it is held with [InDoubt]. [nodeops.NormalizeProviderID] compares provider IDs.
+// with its name has another listed VM, the VM is deleted as
+// "SecondVM". If that other VM is not listed, it is held with the reason "InDoubt". [nodeops.NormalizeProviderID] compares provider IDs.
 //
 // A side resource is protected by a machine with its machine name or provider ID, and by a
 // listed VM with that name or ID.
 //
+// The actions are [DeleteVM] and [DeleteSideResource]. They are independent of each other. New
+// deletions come first, ordered by the time of the first listing. Events are about classes.
+// NextCheck is when to list again; zero means that nothing can be listed.
+//
 // The order of listings, VMs and machines does not matter.
-func Step(state State, in Observation, policy Policy, now time.Time) (State, Decision) {
+func Step(state State, in Observation, policy Policy, now time.Time) (State, Decision[machinist.Action]) {
 	p := policy.withDefaults()
 	s := step{Observation: in, policy: p, now: now, before: state.Seen, next: state.at(p, now), candidates: map[string]candidate{}}
 	s.held = maps.Clone(s.next.Held)
@@ -63,7 +67,7 @@ func Step(state State, in Observation, policy Policy, now time.Time) (State, Dec
 		}
 	}
 	s.reportNodes()
-	d := Decision{Actions: s.propose(), Events: s.events}
+	d := Decision[machinist.Action]{Actions: s.propose(), Events: s.events}
 	d.Holds = sortHolds(s.holds)
 	for _, h := range d.Holds {
 		d.NextCheck = machinist.Earliest(d.NextCheck, h.Until)
@@ -89,7 +93,7 @@ type step struct {
 	candidates map[string]candidate // by the key in the State
 	holds      []machinist.Hold
 	held       map[string]heldClass // before this step
-	events     []ClassEvent
+	events     []machinist.Event
 }
 
 // candidate is a VM or side resource without an owner.
@@ -99,7 +103,7 @@ type candidate struct {
 	namespace    string
 	share        share
 	reportOnly   bool // the driver cannot delete it
-	action       func(message string) Action
+	action       func(message string) machinist.Action
 }
 
 // unusable returns the hold of a listing that cannot be used, or a hold without a reason. n
@@ -109,22 +113,22 @@ func (s *step) unusable(l Listing, n int) machinist.Hold {
 	machines := s.Machines
 	switch {
 	case n > 1:
-		h.Reason, h.Message = ListingUnusable, fmt.Sprintf("there are %d listings of the class; one is expected", n)
+		h.Reason, h.Message = listingUnusable, fmt.Sprintf("there are %d listings of the class; one is expected", n)
 	case l.Unsupported:
-		return machinist.Hold{Subject: h.Subject, Reason: Unsupported, Message: "the driver cannot list VMs"}
+		return machinist.Hold{Subject: h.Subject, Reason: unsupported, Message: "the driver cannot list VMs"}
 	case !l.VMs.Complete:
-		h.Reason, h.Message = ListingUnusable, cmp.Or(l.Problem, "the listing is incomplete")
+		h.Reason, h.Message = listingUnusable, cmp.Or(l.Problem, "the listing is incomplete")
 	case s.stale(l.VMs.AsOf):
-		h.Reason, h.Message = ListingUnusable, s.age("listing", l.VMs.AsOf)
+		h.Reason, h.Message = listingUnusable, s.age("listing", l.VMs.AsOf)
 	case s.incomplete:
-		h.Subject, h.Reason, h.Message = "machines", MachinesUnusable, "the list of machines is incomplete"
+		h.Subject, h.Reason, h.Message = "machines", machinesUnusable, "the list of machines is incomplete"
 	case s.stale(machines.AsOf):
-		h.Subject, h.Reason, h.Message = "machines", MachinesUnusable, s.age("list of machines", machines.AsOf)
+		h.Subject, h.Reason, h.Message = "machines", machinesUnusable, s.age("list of machines", machines.AsOf)
 	case machines.AsOf.Before(l.VMs.AsOf):
-		h.Reason = MachinesUnusable
+		h.Reason = machinesUnusable
 		h.Message = fmt.Sprintf("the machines were read %s before the VMs", l.VMs.AsOf.Sub(machines.AsOf))
 	case s.Namespace == "" || s.Namespace != AllNamespaces && s.Namespace != l.Class.Namespace:
-		h.Reason, h.Message = MachinesUnusable, fmt.Sprintf("only the machines of namespace %q were read", s.Namespace)
+		h.Reason, h.Message = machinesUnusable, fmt.Sprintf("only the machines of namespace %q were read", s.Namespace)
 	}
 	return h
 }
@@ -149,7 +153,7 @@ func (s *step) consider(f findings, id string, v ownership) {
 	s.addCandidate(candidate{
 		unownedRecord: s.next.see(id, unownedRecord{Class: f.class.String(), MachineName: vm.MachineName, Reason: v.unowned}, f.asOf),
 		key:           id, subject: "vm/" + vm.ProviderID, share: f.share, namespace: f.class.Namespace,
-		action: func(message string) Action { a.Message = message; return a },
+		action: func(message string) machinist.Action { a.Message = message; return a },
 	})
 }
 
@@ -164,8 +168,8 @@ func (s *step) addCandidate(c candidate) {
 
 // propose returns the actions for the candidates, the longest known first, and holds the
 // others.
-func (s *step) propose() []Action {
-	var actions []Action
+func (s *step) propose() []machinist.Action {
+	var actions []machinist.Action
 	candidates := slices.SortedFunc(maps.Values(s.candidates), func(a, b candidate) int {
 		return cmp.Or(a.Proposed.Compare(b.Proposed), a.First.Compare(b.First), cmp.Compare(a.key, b.key))
 	})
@@ -174,15 +178,15 @@ func (s *step) propose() []Action {
 		limit := s.policy.MaxDeletions
 		switch again := c.Proposed.Add(s.policy.Grace); {
 		case seen < s.policy.Grace || !s.before[c.key].First.Equal(c.First): // the machines were read once
-			s.hold(c.subject, WaitingForGrace, fmt.Sprintf("%s for %s; the grace is %s", c.Reason, seen, s.policy.Grace), c.First.Add(s.policy.Grace))
+			s.hold(c.subject, waitingForGrace, fmt.Sprintf("%s for %s; the grace is %s", c.Reason, seen, s.policy.Grace), c.First.Add(s.policy.Grace))
 		case !c.Proposed.IsZero() && s.now.Before(again):
-			s.hold(c.subject, DeletionProposed, fmt.Sprintf("%s; the deletion was proposed at %s and is repeated after %s", c.Reason, c.Proposed.UTC().Format(time.RFC3339), s.policy.Grace), again)
+			s.hold(c.subject, deletionProposed, fmt.Sprintf("%s; the deletion was proposed at %s and is repeated after %s", c.Reason, c.Proposed.UTC().Format(time.RFC3339), s.policy.Grace), again)
 		case limit == 0:
-			s.hold(c.subject, ReportOnly, fmt.Sprintf("%s; the policy deletes nothing", c.Reason), s.now.Add(s.policy.Period))
+			s.hold(c.subject, reportOnly, fmt.Sprintf("%s; the policy deletes nothing", c.Reason), s.now.Add(s.policy.Period))
 		case c.reportOnly:
-			s.hold(c.subject, ReportOnly, fmt.Sprintf("%s of machine %s; the driver cannot delete side resources", c.Reason, c.MachineName), s.now.Add(s.policy.Period))
+			s.hold(c.subject, reportOnly, fmt.Sprintf("%s of machine %s; the driver cannot delete side resources", c.Reason, c.MachineName), s.now.Add(s.policy.Period))
 		case len(s.next.Proposed) >= limit:
-			s.hold(c.subject, RateLimited, fmt.Sprintf("%s; at most %d deletions within %s are allowed", c.Reason, limit, s.policy.Period), s.next.Proposed[0].Add(s.policy.Period))
+			s.hold(c.subject, rateLimited, fmt.Sprintf("%s; at most %d deletions within %s are allowed", c.Reason, limit, s.policy.Period), s.next.Proposed[0].Add(s.policy.Period))
 		default:
 			s.next.Proposed = append(s.next.Proposed, s.now)
 			actions = append(actions, c.action(s.evidence(c)))

@@ -16,6 +16,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
+	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
@@ -31,7 +32,7 @@ func TestStep_VMWithoutMachine_DeletedAfterGrace(t *testing.T) {
 	require.Empty(t, again.Actions, "the same listing once more is no second one")
 
 	_, d = safety.Step(s, w.at(late), safety.DefaultPolicy(), late)
-	require.Equal(t, []safety.Action{safety.DeleteVM{
+	require.Equal(t, []machinist.Action{safety.DeleteVM{
 		ProviderID: id("lost"), MachineName: "lost", Namespace: "shoot", Class: "small", Reason: safety.NoMachine,
 	}}, plain(d))
 	require.False(t, d.NextCheck.IsZero())
@@ -101,7 +102,7 @@ func TestStep_MachineInAnyPhase_ProtectsItsVM(t *testing.T) {
 func TestStep_SecondVM_NamesTheOwner(t *testing.T) {
 	w := newWorld(safety.VM{ProviderID: id("twin"), MachineName: "m3"})
 	d := twice(w.at(start), w.at(late), safety.DefaultPolicy())
-	require.Equal(t, []safety.Action{safety.DeleteVM{
+	require.Equal(t, []machinist.Action{safety.DeleteVM{
 		ProviderID: id("twin"), MachineName: "m3", Namespace: "shoot", Class: "small", Reason: safety.SecondVM,
 		OwnerUID: "uid-shoot-m3", OwnerProviderID: id("m3"),
 	}}, plain(d))
@@ -134,7 +135,7 @@ var spoilers = map[string]struct {
 	"a driver that cannot list":            {func(o *safety.Observation) { o.Listings[0].Unsupported = true }, safety.Unsupported},
 	"machines that are not all there":      {func(o *safety.Observation) { o.Machines.Complete = false }, safety.MachinesUnusable},
 	"a machine that is nil":                {func(o *safety.Observation) { o.Machines.Items[4] = nil }, safety.MachinesUnusable},
-	"machines were not read":               {func(o *safety.Observation) { o.Machines = safety.View[*v1alpha1.Machine]{} }, safety.MachinesUnusable},
+	"machines were not read":               {func(o *safety.Observation) { o.Machines = drain.List[*v1alpha1.Machine]{} }, safety.MachinesUnusable},
 	"machines read long ago":               {func(o *safety.Observation) { o.Machines.AsOf = late.Add(-6 * time.Minute) }, safety.MachinesUnusable},
 	"machines from the future":             {func(o *safety.Observation) { o.Machines.AsOf = late.Add(1) }, safety.MachinesUnusable},
 	"machines read before the VMs":         {func(o *safety.Observation) { o.Machines.AsOf = late.Add(-1) }, safety.MachinesUnusable},
@@ -333,7 +334,7 @@ func TestStep_ZeroPolicy_OnlyReports(t *testing.T) {
 
 func TestStep_NoVMs_NoHolds(t *testing.T) {
 	d := twice(world{}.at(start), world{}.at(late), safety.DefaultPolicy())
-	require.Equal(t, safety.Decision{NextCheck: late.Add(15 * time.Minute)}, d)
+	require.Equal(t, safety.Decision[machinist.Action]{NextCheck: late.Add(15 * time.Minute)}, d)
 }
 
 func TestStep_ZeroObservation_DoesNothing(t *testing.T) {

@@ -3,19 +3,17 @@
 package safety
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/facts"
-	"github.com/machinist-dev/machinist/internal/line"
-	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -40,56 +38,6 @@ type UnmanagedPolicy struct {
 	Timeout time.Duration
 }
 
-// NodeEdit is the change of a [NodeWrite].
-type NodeEdit string
-
-// Edits of a Node.
-const (
-	// Mark adds the annotation [v1alpha1.NotManagedByMCM].
-	Mark NodeEdit = "Mark"
-	// Unmark removes that annotation.
-	Unmark NodeEdit = "Unmark"
-	// RemoveFinalizer removes the machine finalizer, so that the Node can be deleted.
-	RemoveFinalizer NodeEdit = "RemoveFinalizer"
-)
-
-// NodeWrite is one change of a Node. It is safe to repeat.
-type NodeWrite struct {
-	// Edit is the change.
-	Edit NodeEdit `json:"edit"`
-	// Subject names the Node, such as "node/n1".
-	Subject string `json:"subject"`
-	// Node as it was observed. It is read only.
-	Node *corev1.Node `json:"-"`
-	// Message is the reason for people. Its text may change.
-	Message string `json:"message"`
-}
-
-// Patch returns the patch for the Node. It changes nothing else, and the API server refuses
-// it for a new Node with the same name.
-func (w NodeWrite) Patch() (types.PatchType, []byte, error) {
-	if w.Edit == RemoveFinalizer {
-		patch, _ := machine.ReleaseNode(w.Node)
-		return types.StrategicMergePatchType, patch, nil
-	}
-	var value any
-	if w.Edit == Mark {
-		value = notManaged
-	}
-	metadata := map[string]any{"annotations": map[string]any{v1alpha1.NotManagedByMCM: value}}
-	if w.Node != nil && w.Node.UID != "" {
-		metadata["uid"] = w.Node.UID
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": metadata})
-	return types.MergePatchType, patch, err
-}
-
-// String returns the write in one line.
-func (w NodeWrite) String() string {
-	verb := map[NodeEdit]string{Mark: "mark", Unmark: "unmark", RemoveFinalizer: "remove the finalizer of"}[w.Edit]
-	return fmt.Sprintf("%s %s: %s", verb, w.Subject, w.Message)
-}
-
 const (
 	// notManaged is the value of the annotation.
 	notManaged = "1"
@@ -98,36 +46,11 @@ const (
 	objection = 5 * time.Minute
 )
 
-// Reasons to hold a Node without exactly one machine.
-const (
-	// NodeTooYoung means that [UnmanagedPolicy.Timeout] is not over.
-	NodeTooYoung machinist.Reason = "NodeTooYoung"
-	// NodeAmbiguous means that the Node matches several machines.
-	NodeAmbiguous machinist.Reason = "NodeAmbiguous"
-	// MarkRemoved means that another client removed the mark.
-	MarkRemoved machinist.Reason = "MarkRemoved"
-	// NodeMarked means that the Node is marked and keeps its finalizer.
-	NodeMarked machinist.Reason = "NodeMarked"
-)
-
 // UnmanagedState is the memory of [StepUnmanaged]: when it first saw each mark. It need not be
 // stored. After a loss a finalizer stays longer.
 type UnmanagedState struct {
 	marked map[types.UID]time.Time
 }
-
-// UnmanagedDecision is the result of [StepUnmanaged].
-type UnmanagedDecision struct {
-	// Actions are independent of each other, and sorted by the name of the Node.
-	Actions []NodeWrite `json:"actions,omitempty"`
-	// Holds are the Nodes without exactly one machine that do not change, sorted by name.
-	Holds []machinist.Hold `json:"holds,omitempty"`
-	// NextCheck is when to decide again. Zero means when a Node or a machine changes.
-	NextCheck time.Time `json:"nextCheck,omitzero"`
-}
-
-// String returns the decision in one line.
-func (d UnmanagedDecision) String() string { return line.Decision(d.Actions, "", "", d.Holds) }
 
 // StepUnmanaged marks Nodes without a machine, and removes the mark when a machine appears.
 // [nodeops.Index] finds the machine of a Node by its label "node" or by its provider ID. A
@@ -143,11 +66,14 @@ func (d UnmanagedDecision) String() string { return line.Decision(d.Actions, "",
 //   - A mark that another client removed is not set again. The Node may belong to a manager of
 //     another namespace.
 //
+// The actions are updates of Nodes, sorted by name and independent of each other. Each changes one
+// annotation or one finalizer. Write it as a patch, so that it does not conflict with other writes.
+//
 // The time is proportional to the number of Nodes and machines.
-func StepUnmanaged(state UnmanagedState, in UnmanagedObservation, p UnmanagedPolicy, now time.Time) (UnmanagedState, UnmanagedDecision) {
+func StepUnmanaged(state UnmanagedState, in UnmanagedObservation, p UnmanagedPolicy, now time.Time) (UnmanagedState, Decision[machinist.Update]) {
 	u := unmanaged{in: in, now: now, before: state, next: map[types.UID]time.Time{}}
 	if !in.Complete {
-		u.d.Holds = []machinist.Hold{{Subject: "nodes", Reason: MachinesUnusable, Message: "the lists may be incomplete"}}
+		u.d.Holds = []machinist.Hold{{Subject: "nodes", Reason: machinesUnusable, Message: "the lists may be incomplete"}}
 		return state, u.d
 	}
 	u.prepare(p)
@@ -168,7 +94,7 @@ type unmanaged struct {
 	next    map[types.UID]time.Time
 	index   *nodeops.Index
 	names   map[string]*v1alpha1.Machine
-	d       UnmanagedDecision
+	d       Decision[machinist.Update]
 }
 
 // prepare builds the index of machines and the timeout.
@@ -204,14 +130,14 @@ func (u *unmanaged) judge(node *corev1.Node) {
 	switch {
 	case match.Found():
 		if name := match.Names[0]; marked && (node.Labels[v1alpha1.MachineNameLabelKey] == name || facts.Proven(u.names[name], node)) {
-			u.write(Unmark, node, "it belongs to machine "+name)
+			u.write(node, "mark removed", "it belongs to machine "+name, func(n *corev1.Node) { delete(n.Annotations, v1alpha1.NotManagedByMCM) })
 		}
-	case match.Reason != nodeops.NoMatch:
+	case len(match.Names) > 0:
 		u.keep(node, marked)
-		u.hold(node, NodeAmbiguous, fmt.Sprintf("%d machines match: %s", len(match.Names), strings.Join(match.Names, ", ")), time.Time{})
+		u.hold(node, nodeAmbiguous, fmt.Sprintf("%d machines match: %s", len(match.Names), strings.Join(match.Names, ", ")), time.Time{})
 	case u.names[node.Labels[v1alpha1.MachineNameLabelKey]] != nil:
 		u.keep(node, marked)
-		u.hold(node, NodeAmbiguous, "its label names machine "+node.Labels[v1alpha1.MachineNameLabelKey]+", but that machine does not name this Node", time.Time{})
+		u.hold(node, nodeAmbiguous, "its label names machine "+node.Labels[v1alpha1.MachineNameLabelKey]+", but that machine does not name this Node", time.Time{})
 	case u.timeout <= 0:
 	case marked:
 		u.release(node)
@@ -227,12 +153,14 @@ func (u *unmanaged) mark(node *corev1.Node) {
 	switch {
 	case known:
 		u.keep(node, true)
-		u.hold(node, MarkRemoved, "it has no machine, but another client removed the annotation "+v1alpha1.NotManagedByMCM+"; it is not marked again", time.Time{})
+		u.hold(node, markRemoved, "it has no machine, but another client removed the annotation "+v1alpha1.NotManagedByMCM+"; it is not marked again", time.Time{})
 	case u.now.Before(due):
-		u.hold(node, NodeTooYoung, fmt.Sprintf("it has no machine and is marked at the age of %s", u.timeout), due)
+		u.hold(node, nodeTooYoung, fmt.Sprintf("it has no machine and is marked at the age of %s", u.timeout), due)
 	case u.in.Frozen:
 	default:
-		u.write(Mark, node, fmt.Sprintf("it has had no machine for %s", u.timeout))
+		u.write(node, "marked", fmt.Sprintf("it has had no machine for %s", u.timeout), func(n *corev1.Node) {
+			metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.NotManagedByMCM, notManaged)
+		})
 	}
 }
 
@@ -242,11 +170,13 @@ func (u *unmanaged) release(node *corev1.Node) {
 	switch {
 	case !slices.Contains(node.Finalizers, v1alpha1.NodeFinalizerName) || u.in.Frozen:
 	case u.now.Before(due):
-		u.hold(node, NodeMarked, fmt.Sprintf("its finalizer is removed %s after the mark", objection), due)
+		u.hold(node, nodeMarked, fmt.Sprintf("its finalizer is removed %s after the mark", objection), due)
 	case len(u.names) == 0:
-		u.hold(node, NodeMarked, "its finalizer stays because no machine exists; the list may be wrong", time.Time{})
+		u.hold(node, nodeMarked, "its finalizer stays because no machine exists; the list may be wrong", time.Time{})
 	default:
-		u.write(RemoveFinalizer, node, "it has no machine")
+		u.write(node, "finalizer removed", "it has no machine", func(n *corev1.Node) {
+			n.Finalizers = slices.DeleteFunc(n.Finalizers, func(f string) bool { return f == v1alpha1.NodeFinalizerName })
+		})
 	}
 }
 
@@ -263,8 +193,11 @@ func (u *unmanaged) keep(node *corev1.Node, marked bool) time.Time {
 	return since
 }
 
-func (u *unmanaged) write(edit NodeEdit, node *corev1.Node, message string) {
-	u.d.Actions = append(u.d.Actions, NodeWrite{Edit: edit, Subject: subject("node", node), Node: node, Message: message})
+// write adds the update of a Node.
+func (u *unmanaged) write(node *corev1.Node, what, why string, edit func(*corev1.Node)) {
+	next := node.DeepCopy()
+	edit(next)
+	u.d.Actions = append(u.d.Actions, machinist.Update{Before: node, Object: next, Changes: []string{what, why}})
 }
 
 func (u *unmanaged) hold(node *corev1.Node, reason machinist.Reason, message string, until time.Time) {

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
@@ -69,12 +70,12 @@ func TestUnmanaged_NodesAndMachines_WritesAndHolds(t *testing.T) {
 		machines []*v1alpha1.Machine
 		want     string
 	}{
-		{"none", joined("n", "sim:///n"), []*v1alpha1.Machine{of("m", "other", "sim:///other"), nil}, "mark node/n: it has had no machine for 20m0s"},
+		{"none", joined("n", "sim:///n"), []*v1alpha1.Machine{of("m", "other", "sim:///other"), nil}, "update node n: marked; it has had no machine for 20m0s"},
 		{"none, young", young, nil, "nothing; waits for node/n: NodeTooYoung: it has no machine and is marked at the age of 20m0s"},
 		{"none, marked", marked(joined("n", "")), nil, "nothing"},
 		{"one by name", joined("n", ""), []*v1alpha1.Machine{of("m", "n", "")}, "nothing"},
-		{"one by name, marked", marked(recorded("n", "")), []*v1alpha1.Machine{of("m", "n", "")}, "unmark node/n: it belongs to machine m"},
-		{"one by provider ID, marked", marked(recorded("n", "sim:///n")), []*v1alpha1.Machine{of("m", "", "sim:///n")}, "unmark node/n: it belongs to machine m"},
+		{"one by name, marked", marked(recorded("n", "")), []*v1alpha1.Machine{of("m", "n", "")}, "update node n: mark removed; it belongs to machine m"},
+		{"one by provider ID, marked", marked(recorded("n", "sim:///n")), []*v1alpha1.Machine{of("m", "", "sim:///n")}, "update node n: mark removed; it belongs to machine m"},
 		{"one that a user made to name the Node", marked(joined("n", "")), []*v1alpha1.Machine{of("m", "n", "")}, "nothing"},
 		{"one that a user gave the ID of the Node", marked(joined("n", "sim:///n")), []*v1alpha1.Machine{of("m", "", "sim:///n")}, "nothing"},
 		{"one by provider ID", joined("n", "sim:///n"), []*v1alpha1.Machine{of("m", "", "sim:///n")}, "nothing"},
@@ -92,7 +93,7 @@ func TestUnmanaged_NodesAndMachines_WritesAndHolds(t *testing.T) {
 			if strings.Contains(c.want, "NodeTooYoung") {
 				require.True(t, d.NextCheck.After(noon))
 				_, d = safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, d.NextCheck)
-				require.Equal(t, safety.Mark, d.Actions[0].Edit, "it is looked at when that is due")
+				require.Equal(t, "marked", d.Actions[0].Changes[0], "it is looked at when that is due")
 			}
 			in.Complete = false
 			_, d = safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, noon)
@@ -100,12 +101,12 @@ func TestUnmanaged_NodesAndMachines_WritesAndHolds(t *testing.T) {
 			in.Complete, in.Frozen = true, true
 			_, d = safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, noon.Add(24*time.Hour))
 			for _, w := range d.Actions {
-				require.Equal(t, safety.Unmark, w.Edit, "while an API server was away")
+				require.Equal(t, "mark removed", w.Changes[0], "while an API server was away")
 			}
 			in.Frozen = false
 			_, d = safety.StepUnmanaged(safety.UnmanagedState{}, in, safety.UnmanagedPolicy{}, noon)
 			for _, w := range d.Actions {
-				require.Equal(t, safety.Unmark, w.Edit, "the zero policy marks nothing")
+				require.Equal(t, "mark removed", w.Changes[0], "the zero policy marks nothing")
 			}
 		})
 	}
@@ -126,11 +127,11 @@ func TestUnmanaged_Marked_LosesTheFinalizerFiveMinutesLater(t *testing.T) {
 	_, d = safety.StepUnmanaged(state, empty, joinTime, noon.Add(5*time.Minute))
 	require.Equal(t, "nothing; waits for node/n: NodeMarked: its finalizer stays because no machine exists; the list may be wrong", d.String())
 	_, d = safety.StepUnmanaged(state, in, joinTime, noon.Add(5*time.Minute))
-	require.Equal(t, "remove the finalizer of node/n: it has no machine", d.String())
-	kind, patch, err := d.Actions[0].Patch()
-	require.NoError(t, err)
-	require.Equal(t, types.StrategicMergePatchType, kind)
-	require.JSONEq(t, `{"metadata":{"uid":"uid-n","$deleteFromPrimitiveList/finalizers":["`+v1alpha1.NodeFinalizerName+`"]}}`, string(patch))
+	require.Equal(t, "update node n: finalizer removed; it has no machine", d.String())
+	require.False(t, d.Actions[0].Unchanged)
+	next := in.Nodes[0].DeepCopy()
+	next.Finalizers = next.Finalizers[:1]
+	require.Equal(t, next, d.Actions[0].Object)
 }
 
 func TestUnmanaged_MarkRemovedByAnother_IsNotSetAgain(t *testing.T) {
@@ -138,7 +139,7 @@ func TestUnmanaged_MarkRemovedByAnother_IsNotSetAgain(t *testing.T) {
 	state, _ := safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, noon)
 	in.Nodes = []*corev1.Node{joined("n", "")}
 	for i := range 3 {
-		var d safety.UnmanagedDecision
+		var d safety.Decision[machinist.Update]
 		state, d = safety.StepUnmanaged(state, in, joinTime, noon.Add(time.Duration(i)*time.Hour))
 		require.Equal(t, "nothing; waits for node/n: MarkRemoved: it has no machine, but another client removed the annotation "+v1alpha1.NotManagedByMCM+"; it is not marked again", d.String())
 	}
@@ -147,29 +148,38 @@ func TestUnmanaged_MarkRemovedByAnother_IsNotSetAgain(t *testing.T) {
 	require.Equal(t, "nothing", d.String())
 	in.Machines = nil
 	_, d = safety.StepUnmanaged(state, in, joinTime, noon)
-	require.Equal(t, "mark node/n: it has had no machine for 20m0s", d.String())
+	require.Equal(t, "update node n: marked; it has had no machine for 20m0s", d.String())
 }
 
-func TestUnmanaged_Patch_TouchesOneKey(t *testing.T) {
-	for edit, want := range map[safety.NodeEdit]string{
-		safety.Mark:   `{"metadata":{"uid":"uid-n","annotations":{"node.machine.sapcloud.io/not-managed-by-mcm":"1"}}}`,
-		safety.Unmark: `{"metadata":{"uid":"uid-n","annotations":{"node.machine.sapcloud.io/not-managed-by-mcm":null}}}`,
+func TestUnmanaged_Update_TouchesOneKey(t *testing.T) {
+	old, m := joined("n", ""), of("m", "n", "")
+	old.Annotations = map[string]string{"a": "b"}
+	labeled := marked(old.DeepCopy())
+	labeled.Labels = map[string]string{v1alpha1.MachineNameLabelKey: "m"}
+	for change, in := range map[string]safety.UnmanagedObservation{
+		"marked":       {Nodes: []*corev1.Node{old}, Complete: true},
+		"mark removed": {Nodes: []*corev1.Node{labeled}, Machines: []*v1alpha1.Machine{m}, Complete: true},
 	} {
-		kind, patch, err := safety.NodeWrite{Edit: edit, Node: joined("n", "")}.Patch()
-		require.NoError(t, err)
-		require.Equal(t, types.MergePatchType, kind)
-		require.JSONEq(t, want, string(patch))
+		_, d := safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, noon.Add(24*time.Hour))
+		require.Len(t, d.Actions, 1, d)
+		u, before := d.Actions[0], in.Nodes[0].DeepCopy()
+		require.Equal(t, change, u.Changes[0])
+		require.Same(t, in.Nodes[0], u.Before)
+		require.False(t, u.Unchanged, "other clients write the Node often")
+		after := u.Object.(*corev1.Node).DeepCopy()
+		_, is := after.Annotations[v1alpha1.NotManagedByMCM]
+		require.Equal(t, change == "marked", is)
+		delete(after.Annotations, v1alpha1.NotManagedByMCM)
+		delete(before.Annotations, v1alpha1.NotManagedByMCM)
+		require.Equal(t, before, after)
 	}
-	require.NotEmpty(t, safety.NodeWrite{}.String())
-	_, _, err := safety.NodeWrite{}.Patch()
-	require.NoError(t, err)
 }
 
 // TestUnmanaged_AnyHistory_ComesToRest applies decisions, some lost or repeated,
 // while Nodes and machines are created and deleted.
 func TestUnmanaged_AnyHistory_ComesToRest(t *testing.T) {
 	t.Parallel()
-	counts := map[safety.NodeEdit]int{}
+	counts := map[string]int{}
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 16))
 		state, now := safety.UnmanagedState{}, noon
@@ -194,7 +204,7 @@ func TestUnmanaged_AnyHistory_ComesToRest(t *testing.T) {
 			state = next
 			for _, w := range d.Actions {
 				if !lossy || r.IntN(3) > 0 {
-					counts[w.Edit]++
+					counts[w.Changes[0]]++
 					apply(in.Nodes, w)
 				}
 			}
@@ -220,27 +230,17 @@ func TestUnmanaged_AnyHistory_ComesToRest(t *testing.T) {
 		pass(false)
 		require.Zero(t, pass(false), "seed %d: it does not come to rest", seed)
 	}
-	for _, edit := range []safety.NodeEdit{safety.Mark, safety.Unmark, safety.RemoveFinalizer} {
+	for _, edit := range []string{"marked", "mark removed", "finalizer removed"} {
 		require.Greater(t, counts[edit], 100, edit)
 	}
 }
 
-// apply applies a write.
-func apply(nodes []*corev1.Node, w safety.NodeWrite) {
+// apply applies an update.
+func apply(nodes []*corev1.Node, u machinist.Update) {
 	for i, n := range nodes {
-		if n.UID != w.Node.UID {
-			continue
+		if n == u.Before {
+			nodes[i] = u.Object.(*corev1.Node)
 		}
-		n = n.DeepCopy()
-		switch w.Edit {
-		case safety.Mark:
-			n = marked(n)
-		case safety.Unmark:
-			delete(n.Annotations, v1alpha1.NotManagedByMCM)
-		case safety.RemoveFinalizer:
-			n.Finalizers = n.Finalizers[:1]
-		}
-		nodes[i] = n
 	}
 }
 

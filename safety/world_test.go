@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
@@ -53,13 +54,13 @@ func newWorld(more ...safety.VM) world {
 // at returns the complete observation of the world.
 func (w world) at(t time.Time) safety.Observation {
 	return safety.Observation{
-		Listings:  []safety.Listing{{Class: small, VMs: safety.View[safety.VM]{Items: slices.Clone(w.vms), AsOf: t, Complete: true}}},
-		Machines:  safety.View[*v1alpha1.Machine]{Items: slices.Clone(w.machines), AsOf: t, Complete: true},
+		Listings:  []safety.Listing{{Class: small, VMs: drain.List[safety.VM]{Items: slices.Clone(w.vms), AsOf: t, Complete: true}}},
+		Machines:  drain.List[*v1alpha1.Machine]{Items: slices.Clone(w.machines), AsOf: t, Complete: true},
 		Namespace: safety.AllNamespaces,
 	}
 }
 
-func names(d safety.Decision) (out []string) {
+func names(d safety.Decision[machinist.Action]) (out []string) {
 	for _, a := range d.Actions {
 		if a, ok := a.(safety.DeleteVM); ok {
 			out = append(out, a.MachineName)
@@ -68,7 +69,7 @@ func names(d safety.Decision) (out []string) {
 	return out
 }
 
-func reasons(d safety.Decision) (out []machinist.Reason) {
+func reasons(d safety.Decision[machinist.Action]) (out []machinist.Reason) {
 	for _, h := range d.Holds {
 		out = append(out, h.Reason)
 	}
@@ -76,14 +77,14 @@ func reasons(d safety.Decision) (out []machinist.Reason) {
 }
 
 // twice returns the decision of the second of two steps.
-func twice(first, second safety.Observation, p safety.Policy) safety.Decision {
+func twice(first, second safety.Observation, p safety.Policy) safety.Decision[machinist.Action] {
 	s, _ := safety.Step(safety.State{}, first, p, start)
 	_, d := safety.Step(s, second, p, late)
 	return d
 }
 
 // plain returns the actions without their messages.
-func plain(d safety.Decision) (out []safety.Action) {
+func plain(d safety.Decision[machinist.Action]) (out []machinist.Action) {
 	for _, a := range d.Actions {
 		switch a := a.(type) {
 		case safety.DeleteVM:

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/drain"
 	listers "github.com/machinist-dev/machinist/machine/client/listers/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
@@ -164,8 +166,9 @@ func (r *orphans) decideAll(ctx context.Context) (time.Time, error) {
 	r.cfg.holds.set(r.kind, cache.ObjectName{}, r.cfg.Clock.Now(), d.Holds, nil)
 	r.cfg.note(Note{Kind: r.kind, Key: fmt.Sprintf("%d classes", len(in.Listings)), Text: d.String(), Holds: d.Holds, Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
 	for _, e := range d.Events {
-		if class, err := r.classes.MachineClasses(e.Namespace).Get(e.Class); err == nil {
-			r.cfg.event(class, e.Event)
+		name, _ := cache.ParseObjectName(strings.TrimPrefix(e.Subject, "machineclass/"))
+		if class, err := r.classes.MachineClasses(name.Namespace).Get(name.Name); err == nil {
+			r.cfg.event(class, e)
 		}
 	}
 	r.confirm(in.Listings)
@@ -203,7 +206,7 @@ func (r *orphans) requeue(judged []safety.Listing, at time.Time) {
 }
 
 // step makes one decision. Decisions are not made concurrently.
-func (r *orphans) step(in safety.Observation) (d safety.Decision) {
+func (r *orphans) step(in safety.Observation) (d safety.Decision[machinist.Action]) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.state, d = safety.Step(r.state, in, r.cfg.Orphans, r.cfg.Clock.Now())
@@ -211,10 +214,10 @@ func (r *orphans) step(in safety.Observation) (d safety.Decision) {
 }
 
 // machines lists all machines from the API server.
-func (r *orphans) machines(ctx context.Context) (safety.View[*v1alpha1.Machine], error) {
+func (r *orphans) machines(ctx context.Context) (drain.List[*v1alpha1.Machine], error) {
 	asked := r.cfg.Clock.Now()
 	items, err := liveMachines(ctx, r.cfg.Machines, r.cfg.Namespace, nil)
-	return safety.View[*v1alpha1.Machine]{AsOf: asked, Items: items, Complete: err == nil}, err
+	return drain.List[*v1alpha1.Machine]{AsOf: asked, Items: items, Complete: err == nil}, err
 }
 
 // observeNodes adds the classes of the shard and the Nodes of the cache, except those with the label

@@ -51,7 +51,7 @@ func (r *orphans) list(ctx context.Context, class *v1alpha1.MachineClass, secret
 }
 
 // apply deletes a VM or a side resource, after it has read the machine of its name once more.
-func (r *orphans) apply(ctx context.Context, do safety.Action) error {
+func (r *orphans) apply(ctx context.Context, do machinist.Action) error {
 	switch a := do.(type) {
 	case safety.DeleteVM:
 		class, secret, right, err := r.recheck(ctx, a.Namespace, a.Class, a.MachineName, a.StillValid)

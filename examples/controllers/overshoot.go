@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/machinist-dev/machinist"
 	listers "github.com/machinist-dev/machinist/machine/client/listers/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
@@ -78,12 +79,7 @@ func (r *overshoots) pass(ctx context.Context, _ cache.ObjectName) (time.Time, e
 	r.state = state
 	r.cfg.holds.set(r.kind, cache.ObjectName{}, r.cfg.Clock.Now(), d.Holds, nil)
 	r.cfg.note(Note{Kind: r.kind, Key: fmt.Sprintf("%d sets", len(in.Sets)), Text: d.String(), Holds: d.Holds, Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
-	for _, w := range d.Actions {
-		if writeErr := r.write(ctx, w); writeErr != nil {
-			err = errors.Join(err, fmt.Errorf("%s: %w", w, writeErr))
-		}
-	}
-	return d.NextCheck, err
+	return d.NextCheck, r.write(ctx, d.Actions)
 }
 
 // observe returns the objects of the caches. The caller may change the lists.
@@ -101,26 +97,31 @@ func (r *overshoots) observe() (in safety.OvershootObservation, err error) {
 	return in, err
 }
 
-func isSetFreeze(w safety.FreezeWrite) bool { return w.Frozen && w.Set != nil }
+// isSetFreeze reports whether an update freezes a set.
+func isSetFreeze(u machinist.Update) bool {
+	set, ok := u.Object.(*v1alpha1.MachineSet)
+	return ok && u.Subresource == "" && set.Labels[v1alpha1.FreezeLabelKey] != ""
+}
 
 // refresh reads the sets to freeze, and their deployments, from the API server. The caches may have
 // machines for replicas that they do not have yet.
-func (r *overshoots) refresh(ctx context.Context, in safety.OvershootObservation, writes []safety.FreezeWrite) error {
+func (r *overshoots) refresh(ctx context.Context, in safety.OvershootObservation, updates []machinist.Update) error {
 	api := r.cfg.SetClient.MachineV1alpha1()
-	for _, w := range writes {
-		if !isSetFreeze(w) {
+	for _, u := range updates {
+		if !isSetFreeze(u) {
 			continue
 		}
-		set, err := api.MachineSets(w.Set.Namespace).Get(ctx, w.Set.Name, metav1.GetOptions{})
+		frozen := u.Object.(*v1alpha1.MachineSet) //nolint:forcetypeassert // isSetFreeze has asserted it
+		set, err := api.MachineSets(frozen.Namespace).Get(ctx, frozen.Name, metav1.GetOptions{})
 		if ignoreNotFound(err) != nil {
 			return err
 		}
-		replace(in.Sets, w.Set.UID, set)
-		owner := metav1.GetControllerOfNoCopy(w.Set)
+		replace(in.Sets, frozen.UID, set)
+		owner := metav1.GetControllerOfNoCopy(frozen)
 		if owner == nil {
 			continue
 		}
-		d, err := api.MachineDeployments(w.Set.Namespace).Get(ctx, owner.Name, metav1.GetOptions{})
+		d, err := api.MachineDeployments(frozen.Namespace).Get(ctx, owner.Name, metav1.GetOptions{})
 		if ignoreNotFound(err) != nil {
 			return err
 		}
@@ -143,38 +144,25 @@ func replace[T object](list []T, uid types.UID, live T) {
 	}
 }
 
-// write makes one write and records its Event.
-func (r *overshoots) write(ctx context.Context, w safety.FreezeWrite) error {
-	api := r.cfg.SetClient.MachineV1alpha1()
-	if w.Set != nil {
-		client := api.MachineSets(w.Set.Namespace)
-		if err := writeTwice(ctx, w.Set, w.Frozen, client.Update, client.UpdateStatus); err != nil {
-			return ignoreNotFound(err)
+// write makes the updates and records their Events. The second update of an object needs the resource
+// version that the first returned, and is skipped if the first failed. Other objects are still written.
+func (r *overshoots) write(ctx context.Context, updates []machinist.Update) (failed error) {
+	written := map[types.UID]metav1.Object{}
+	for _, u := range updates {
+		o := u.Object.(owned) //nolint:forcetypeassert // all are sets and deployments
+		if first, second := written[o.GetUID()]; second {
+			if first == nil {
+				continue
+			}
+			o.SetResourceVersion(first.GetResourceVersion())
 		}
-		r.cfg.event(w.Set, *w.Event)
-		return nil
+		now, err := r.cfg.setClients().update(ctx, u)
+		if written[o.GetUID()] = now; err == nil && u.Report != nil {
+			r.cfg.event(o, *u.Report)
+		}
+		if err = ignoreNotFound(err); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", u, err))
+		}
 	}
-	client := api.MachineDeployments(w.Deployment.Namespace)
-	if err := writeTwice(ctx, w.Deployment, w.Frozen, client.Update, client.UpdateStatus); err != nil {
-		return ignoreNotFound(err)
-	}
-	r.cfg.event(w.Deployment, *w.Event)
-	return nil
-}
-
-// writeTwice writes the metadata and the status of an object in two requests. A freeze begins with
-// the label, which has the effect. It ends with the metadata, because the annotation there requests
-// the end.
-func writeTwice[T object](ctx context.Context, o T, metadataFirst bool, metadata, status func(context.Context, T, metav1.UpdateOptions) (T, error)) error {
-	first, second := status, metadata
-	if metadataFirst {
-		first, second = metadata, status
-	}
-	written, err := first(ctx, o, metav1.UpdateOptions{})
-	if err != nil {
-		return err
-	}
-	o.SetResourceVersion(written.GetResourceVersion())
-	_, err = second(ctx, o, metav1.UpdateOptions{})
-	return err
+	return failed
 }

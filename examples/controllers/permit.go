@@ -106,7 +106,7 @@ func (f *failureGuard) ask(m *v1alpha1.Machine, vmGone bool, now time.Time) mach
 	member := f.member(m, vmGone, now)
 	before, ok := f.seen[m.Namespace]
 	if ok && !before.at.After(now) && now.Sub(before.at) < reuse {
-		if a := f.assess(m, member, before.members, now); a.Action == safety.ReplaceNone {
+		if a := f.assess(m, member, before.members, now); a.Reason == safety.ReplacementsHeld {
 			f.report(m, member, a, now)
 			return a.Holds[0]
 		}
@@ -145,7 +145,7 @@ func (f *failureGuard) revoke(uid types.UID) {
 	f.memory.Keep(string(uid))
 }
 
-func (f *failureGuard) assess(m *v1alpha1.Machine, member safety.GuardMember, members []safety.GuardMember, now time.Time) safety.GuardDecision {
+func (f *failureGuard) assess(m *v1alpha1.Machine, member safety.GuardMember, members []safety.GuardMember, now time.Time) safety.Decision[machinist.Action] {
 	in := safety.GuardObservation{Machine: member, Members: members, Complete: true}
 	if owner := f.owner(m); owner != nil {
 		in.Override = owner.GetAnnotations()[v1alpha1.ReplaceUntilAnnotation]
@@ -214,8 +214,8 @@ func (f *failureGuard) owner(m *v1alpha1.Machine) owned {
 	return nil
 }
 
-// report records an Event when the action of a group changes.
-func (f *failureGuard) report(m *v1alpha1.Machine, member safety.GuardMember, a safety.GuardDecision, now time.Time) {
+// report records an Event when the reason of a group changes.
+func (f *failureGuard) report(m *v1alpha1.Machine, member safety.GuardMember, a safety.Decision[machinist.Action], now time.Time) {
 	if e := f.memory.Report(member, a, now); e != nil {
 		f.event(m, *e)
 	}

@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"context"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -13,7 +14,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
-	"github.com/machinist-dev/machinist/safety"
 )
 
 // hanging is a server that never answers.
@@ -39,7 +39,7 @@ func TestProbe_ServersHang_EndsAfterDeadline(t *testing.T) {
 		require.Equal(t, readTimeout, time.Since(begin), "both are probed concurrently")
 		require.Len(t, probes, 2)
 		for _, p := range probes {
-			require.False(t, safety.Answered(p.Err), "%s: %v", p.Server, p.Err)
+			require.ErrorIs(t, p.Err, context.DeadlineExceeded, p.Server)
 		}
 	})
 }

@@ -153,17 +153,46 @@ func patch[T object](before, after T, unchanged bool) ([]byte, error) {
 	if unchanged {
 		base.SetResourceVersion("")
 	}
-	old, err := json.Marshal(base)
+	old, err := fields(base)
 	if err != nil {
 		return nil, err
 	}
-	changed, err := json.Marshal(after)
+	changed, err := fields(after)
 	if err != nil {
 		return nil, err
 	}
-	data, err := strategicpatch.CreateTwoWayMergePatch(old, changed, base)
+	keepEmpty(old, changed)
+	difference, err := strategicpatch.CreateTwoWayMergeMapPatch(old, changed, base)
 	if err != nil {
 		return nil, fmt.Errorf("patch of %s: %w", after.GetName(), err)
 	}
-	return data, nil
+	return json.Marshal(difference)
+}
+
+// fields returns an object as its JSON fields.
+func fields(o any) (map[string]any, error) {
+	data, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	var out map[string]any
+	return out, json.Unmarshal(data, &out)
+}
+
+// keepEmpty adds the maps and lists of the metadata that have become empty to the changed object. The
+// patch then removes their entries, and not those that others have added since.
+func keepEmpty(old, changed map[string]any) {
+	before, _ := old["metadata"].(map[string]any)
+	after, _ := changed["metadata"].(map[string]any)
+	for key, value := range before {
+		if _, found := after[key]; found {
+			continue
+		}
+		switch value.(type) {
+		case map[string]any:
+			after[key] = map[string]any{}
+		case []any:
+			after[key] = []any{}
+		}
+	}
 }

@@ -67,7 +67,7 @@ func TestOvershoot_MachinesAddedByUser_SetIsFrozen(t *testing.T) {
 			}
 		})
 		w.run()
-		require.Contains(t, strings.Join(w.violations, "\n"), "sets created too many machines: freeze machineset/")
+		require.Contains(t, strings.Join(w.violations, "\n"), "sets created too many machines: update machineset ")
 		w.process.cancel()
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -81,20 +80,11 @@ func (r *unmanaged) pass(ctx context.Context, _ cache.ObjectName) (time.Time, er
 	r.state = state
 	r.cfg.holds.set(r.kind, cache.ObjectName{}, r.cfg.Clock.Now(), d.Holds, nil)
 	r.cfg.note(Note{Kind: r.kind, Key: fmt.Sprintf("%d nodes", len(nodes)), Text: d.String(), Holds: d.Holds, Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
-	for _, w := range d.Actions {
-		if writeErr := r.write(ctx, w); writeErr != nil {
-			err = errors.Join(err, fmt.Errorf("%s: %w", w, writeErr)) // the other Nodes are still written
+	send := clients{core: r.cfg.Target}
+	for _, u := range d.Actions {
+		if _, writeErr := send.update(ctx, u); ignoreNotFound(writeErr) != nil { // a deleted Node needs no write
+			err = errors.Join(err, fmt.Errorf("%s: %w", u, writeErr)) // the other Nodes are still written
 		}
 	}
 	return d.NextCheck, err
-}
-
-// write makes one write. A deleted Node needs none.
-func (r *unmanaged) write(ctx context.Context, w safety.NodeWrite) error {
-	kind, patch, err := w.Patch()
-	if err != nil {
-		return err
-	}
-	_, err = r.cfg.Target.CoreV1().Nodes().Patch(ctx, w.Node.Name, kind, patch, metav1.PatchOptions{})
-	return ignoreNotFound(err)
 }

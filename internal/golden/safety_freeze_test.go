@@ -53,12 +53,15 @@ func safetyFreeze(in safetyFreezeIn, out safetyFreezeOut) ([]string, error) {
 	var events []string
 	_, decision := safety.StepOvershoot(state, seen, policy, now)
 	for _, w := range decision.Actions {
-		switch {
-		case w.Set != nil:
-			after = w.Set
-			events = append(events, w.Event.String())
-		case after != set: // the writes of sets come first
-			d = w.Deployment
+		switch o := w.Object.(type) {
+		case *v1alpha1.MachineSet: // the last update of an object has all changes
+			if after = o; w.Report != nil {
+				events = append(events, w.Report.String())
+			}
+		case *v1alpha1.MachineDeployment:
+			if after != set { // the updates of sets come first
+				d = o
+			}
 		}
 	}
 	got := safetyFreezeOut{after.Labels["freeze"], d.Labels["freeze"], setConditions(after), plain(d.Status.Conditions), events, want.Error}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/drain/draintest"
+)
+
+// TestUpdate_LastEntriesRemoved_EntriesOfOthersStay removes the only annotation, label and finalizer of
+// a Node in a cache, while another client has added others.
+func TestUpdate_LastEntriesRemoved_EntriesOfOthersStay(t *testing.T) {
+	t.Parallel()
+	cluster := draintest.New(draintest.Options{})
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: "n", Annotations: map[string]string{"ours": "1"}, Labels: map[string]string{"ours": "1"}, Finalizers: []string{"example.com/ours"},
+	}}
+	require.NoError(t, cluster.Add(node))
+	nodes := cluster.Client().CoreV1().Nodes()
+	cached, err := nodes.Get(t.Context(), "n", metav1.GetOptions{})
+	require.NoError(t, err)
+	newer := cached.DeepCopy()
+	newer.Annotations["theirs"], newer.Labels["theirs"] = "1", "1"
+	newer.Finalizers = append(newer.Finalizers, "example.com/theirs")
+	_, err = nodes.Update(t.Context(), newer, metav1.UpdateOptions{})
+	require.NoError(t, err)
+
+	next := cached.DeepCopy()
+	next.Annotations, next.Labels, next.Finalizers = nil, nil, nil
+	written, err := clients{core: cluster.Client()}.update(t.Context(), machinist.Update{Before: cached, Object: next})
+	require.NoError(t, err)
+	theirs := map[string]string{"theirs": "1"}
+	require.Equal(t, theirs, written.GetAnnotations())
+	require.Equal(t, theirs, written.GetLabels())
+	require.Equal(t, []string{"example.com/theirs"}, written.GetFinalizers())
+}
