@@ -114,12 +114,12 @@ func TestDecide_BudgetsOfOnePod_WhetherItIsAsked(t *testing.T) {
 		{
 			"a pod that is not ready is held if the others do not suffice", notReady,
 			budgets{exhausted("web", withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.CurrentHealthy = 1 }))}, drain.ReasonBudget,
-			"budget shop/web allows 0 disruptions: 1 of 3 healthy, 2 desired; the pod is not ready, which the budget does not excuse",
+			"budget shop/web allows 0 disruptions: 1 of 3 healthy, 2 desired; the pod is not ready, and the unhealthyPodEvictionPolicy is not AlwaysAllow",
 		},
 		{
 			"a pod that is not ready is held by a budget that desires no pod and has none", notReady,
 			budgets{exhausted("web", withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.CurrentHealthy, s.DesiredHealthy = 0, 0 }))}, drain.ReasonBudget,
-			"budget shop/web allows 0 disruptions: 0 of 3 healthy, 0 desired; the pod is not ready, which the budget does not excuse",
+			"budget shop/web allows 0 disruptions: 0 of 3 healthy, 0 desired; the pod is not ready, and the unhealthyPodEvictionPolicy is not AlwaysAllow",
 		},
 		{
 			"unless the budget always allows it", notReady,
@@ -148,11 +148,11 @@ func TestDecide_BudgetsOfOnePod_WhetherItIsAsked(t *testing.T) {
 		},
 		{
 			"budgets that overlap are all named, and not asked", nil, budgets{newBudget("web", 1), newBudget("all", 1, selecting(&metav1.LabelSelector{}))},
-			drain.ReasonBudgets, "budgets shop/all and shop/web cover it together, which the API server refuses",
+			drain.ReasonBudgets, "budgets shop/all and shop/web select the pod; the API server evicts no pod with several budgets",
 		},
 		{"two copies of a budget do not overlap", nil, budgets{newBudget("web", 1), nil, newBudget("web", 1)}, drain.ReasonEvict, ""},
 		{"as many evictions under way as the API server knows", nil, budgets{newBudget("web", 1, underWay(2000))}, drain.ReasonEvict, ""},
-		{"a budget with too many evictions under way allows nothing", nil, budgets{newBudget("web", 1, underWay(2001))}, drain.ReasonBudget, "budget shop/web has 2001 evictions under way"},
+		{"a budget with too many evictions under way allows nothing", nil, budgets{newBudget("web", 1, underWay(2001))}, drain.ReasonBudget, "budget shop/web has 2001 evictions in progress"},
 		{"too few pods are no failure to count them", nil, budgets{exhausted("web", condition(metav1.ConditionFalse, policyv1.InsufficientPodsReason))}, drain.ReasonBudget, usual},
 		{"nor is a failure that is over", nil, budgets{exhausted("web", condition(metav1.ConditionTrue, policyv1.SyncFailedReason))}, drain.ReasonBudget, usual},
 		{"a pod whose readiness is unknown is not ready", func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionUnknown }, budgets{exhausted("web")}, drain.ReasonEvict, ""},
@@ -216,7 +216,7 @@ func TestStep_Budget_IsSpentOnce(t *testing.T) {
 	require.Equal(t, "a wait DisruptionBudget, b evict Evictable, c wait DisruptionBudget, d evict Evictable, e evict Evictable", rows(plan),
 		"the pods of the lowest priority go first, and one that is not ready costs nothing")
 	held := plan.Rows[0]
-	require.Equal(t, "budget shop/web allows 2 disruptions: 3 of 3 healthy, 1 desired; other pods take that", held.Message)
+	require.Equal(t, "budget shop/web allows 2 disruptions: 3 of 3 healthy, 1 desired; already used for other pods", held.Message)
 	require.Equal(t, []drain.Budget{{Namespace: "shop", Name: "web", Allowed: 2, Healthy: 3, Desired: 1, Expected: 3}}, held.Budgets)
 	require.Equal(t, now, held.Since)
 
@@ -266,7 +266,7 @@ func TestStep_Budget_IsSpentOnce(t *testing.T) {
 		for i := range 1000 {
 			in.Budgets.Items = append(in.Budgets.Items, newBudget(fmt.Sprintf("b%03d", i), 1))
 		}
-		require.Equal(t, "budgets shop/b000 and shop/b001 and shop/b002 and shop/b003 and shop/b004 and 995 more cover it together, which the API server refuses",
+		require.Equal(t, "budgets shop/b000 and shop/b001 and shop/b002 and shop/b003 and shop/b004 and 995 more select the pod; the API server evicts no pod with several budgets",
 			drain.Decide(in, drain.Policy{}, now).Rows[0].Message)
 	})
 	t.Run("budgets of the same name in several namespaces", func(t *testing.T) {

@@ -66,20 +66,20 @@ func TestStep_RungsAreReached_WhatIsAskedOfAPod(t *testing.T) {
 	}{
 		{"at its time a pod gets a second to stop", newPod("a"), forcedSince(0), drain.NodeReachability{}, drain.Response{}, "a delete IgnoreBudgets", 5 * s},
 		{"one moment before its time", newPod("a"), forcedSince(-1), drain.NodeReachability{}, drain.Response{}, "a evict Evictable", 5 * s},
-		{"it does not wait for the refusal of an eviction", newPod("a"), forcedSince(5 * s), drain.NodeReachability{}, drain.Response{Asked: drain.Evict, Until: now.Add(s)}, "a delete IgnoreBudgets", 5 * s},
-		{"it waits for the refusal of a deletion", newPod("a"), forcedSince(5 * s), drain.NodeReachability{}, drain.Response{Asked: drain.Delete, Reason: "Unavailable", Until: now.Add(s)}, "a wait Unavailable", s},
+		{"it does not wait for the refusal of an eviction", newPod("a"), forcedSince(5 * s), drain.NodeReachability{}, drain.Response{Request: drain.Evict, Until: now.Add(s)}, "a delete IgnoreBudgets", 5 * s},
+		{"it waits for the refusal of a deletion", newPod("a"), forcedSince(5 * s), drain.NodeReachability{}, drain.Response{Request: drain.Delete, Reason: "Unavailable", Until: now.Add(s)}, "a wait Unavailable", s},
 		{"it shortens the grace of a terminating pod", newPod("a", leaving(time.Hour, 3600)), forcedSince(0), drain.NodeReachability{}, drain.Response{}, "a delete IgnoreBudgets", 5 * s},
 		{"it does not ask twice for the same", newPod("a", leaving(s, 1)), forcedSince(5 * s), drain.NodeReachability{}, drain.Response{}, "a wait Terminating", s},
 		{"it waits for a pod that should have stopped", newPod("a", leaving(-58*s, 1)), forcedSince(5 * s), drain.NodeReachability{}, drain.Response{}, "a wait Overdue", m},
 		{"a pod on an unreachable Node", newPod("a"), never, silent, drain.Response{}, "a force-delete ForceDeletePods", 5 * s},
 		{"one that was told to stop", newPod("a", leaving(-time.Hour, 1)), never, silent, drain.Response{}, "a force-delete ForceDeletePods", 5 * s},
-		{"that does not wait for a refused deletion", newPod("a"), never, silent, drain.Response{Asked: drain.Delete, Until: now.Add(s)}, "a force-delete ForceDeletePods", 5 * s},
+		{"that does not wait for a refused deletion", newPod("a"), never, silent, drain.Response{Request: drain.Delete, Until: now.Add(s)}, "a force-delete ForceDeletePods", 5 * s},
 		{"but waits for finalizers", newPod("a", withFinalizer, leaving(-m, 0)), never, silent, drain.Response{}, "a wait Overdue", m},
 		{"an unreachable Node without ladder", newPod("a"), drain.Policy{}, silent, drain.Response{}, "a evict Evictable", 5 * s},
 		{"one that has just become so", newPod("a"), never, drain.NodeReachability{Unreachable: true, Since: now.Add(-5*m + 1)}, drain.Response{}, "a evict Evictable", 5 * s},
 		{"an unreachable Node alone loses no unmanaged pod", newPod("a", unmanaged), drain.Policy{UnreachableLadder: drain.Ladder{{Action: drain.ForceDeletePods}}}, silent, drain.Response{}, "a block Unmanaged", 0},
 		{"a machine loses unmanaged pods and local data", newPod("a", unmanaged, emptyDir), never, drain.NodeReachability{}, drain.Response{}, "a evict Evictable", 5 * s},
-		{"an answer that another clock gave", newPod("a"), drain.Policy{}, drain.NodeReachability{}, drain.Response{Asked: drain.Evict, Reason: "Unavailable", Until: now.Add(24 * time.Hour)}, "a evict Evictable", 5 * s},
+		{"an answer that another clock gave", newPod("a"), drain.Policy{}, drain.NodeReachability{}, drain.Response{Request: drain.Evict, Reason: "Unavailable", Until: now.Add(24 * time.Hour)}, "a evict Evictable", 5 * s},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := observed(tt.pod)
@@ -103,7 +103,7 @@ func TestStep_NewRung_AsksAtOnceAndOnce(t *testing.T) {
 		c := climber{p: p, reach: drain.NodeReachability{Unreachable: true}}
 		require.Nil(t, c.at(0).Rows[0].Grace)
 		c.at(59 * time.Second)
-		c.state.Responses = map[types.UID]drain.Response{"uid-z": {Asked: drain.Delete, Reason: "Unavailable", Until: now.Add(110 * time.Second)}}
+		c.state.Responses = map[types.UID]drain.Response{"uid-z": {Request: drain.Delete, Reason: "Unavailable", Until: now.Add(110 * time.Second)}}
 		d := c.at(time.Minute)
 		require.Equal(t, []any{drain.Delete, int64(1)}, []any{d.Rows[0].Action, *d.Rows[0].Grace})
 		require.Equal(t, "wait", c.action(time.Minute))
@@ -158,7 +158,7 @@ func TestDecide_Grace_OfEachRequest(t *testing.T) {
 // TestDecide_LadderEnds_NamesWhatIsLeft asserts that a drain whose deadline passed is not Drained,
 // and names the pods that are left with a reason.
 func TestDecide_LadderEnds_NamesWhatIsLeft(t *testing.T) {
-	budget := drain.Response{Asked: drain.Evict, Reason: drain.ReasonBudget, Message: "web needs 2", Until: now.Add(time.Second)}
+	budget := drain.Response{Request: drain.Evict, Reason: drain.ReasonBudget, Message: "web needs 2", Until: now.Add(time.Second)}
 	pods := []*corev1.Pod{newPod("a"), newPod("b", unmanaged), newPod("c", leaving(-time.Minute, 30)), newPod("d", mirror), newPod("e")}
 	for end, want := range map[drain.Escalation]string{
 		drain.GiveUp:  "a block DisruptionBudget, b block Unmanaged, c block Overdue, d ignore Stays, e block Abandoned",
@@ -177,7 +177,7 @@ func TestDecide_LadderEnds_NamesWhatIsLeft(t *testing.T) {
 		}
 		require.Equal(t, drain.Proceeded, d.Outcome)
 		require.Equal(t, "DisruptionBudget: web needs 2", d.Rows[0].Message)
-		require.Equal(t, "Abandoned: it was not asked to go any more", d.Rows[4].Message)
+		require.Equal(t, "Abandoned: the drain ended before the pod was deleted", d.Rows[4].Message)
 		require.Empty(t, d.Holds())
 	}
 	proceed, giveUp := drain.Ladder{{Action: drain.Proceed}}, drain.Ladder{{Action: drain.GiveUp}}

@@ -195,7 +195,7 @@ func (d *dice) state() drain.State {
 			Reason: pick(d, drain.ReasonBudget, drain.ReasonEvict, ""), Since: d.when(), Waited: d.yes(),
 		}
 		s.Responses[types.UID("uid-"+pick(d, "a", "b", "c", "d", ""))] = drain.Response{
-			Asked: pick(d, drain.Evict, drain.Delete, drain.ForceDelete, ""), Reason: pick(d, drain.ReasonBudget, drain.ReasonTerminating, ""), Until: d.when(),
+			Request: pick(d, drain.Evict, drain.Delete, drain.ForceDelete, ""), Reason: pick(d, drain.ReasonBudget, drain.ReasonTerminating, ""), Until: d.when(),
 			Tries: d.roll(5) - 1,
 		}
 	}

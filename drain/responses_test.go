@@ -108,7 +108,7 @@ func TestStep_AnswersOfTheAPIServer_AreToldApart(t *testing.T) {
 			pause := answer.Until.Sub(now)
 			require.GreaterOrEqual(t, pause, tt.pause)
 			require.LessOrEqual(t, pause, tt.pause+tt.pause/10)
-			require.Equal(t, []any{drain.Evict, tt.reason, tt.message}, []any{answer.Asked, answer.Reason, answer.Message})
+			require.Equal(t, []any{drain.Evict, tt.reason, tt.message}, []any{answer.Request, answer.Reason, answer.Message})
 			require.Equal(t, tt.err != nil, answer.Tries == 1)
 			require.Equal(t, []any{drain.Wait, tt.reason, tt.message}, []any{plan.Rows[0].Action, plan.Rows[0].Reason, plan.Rows[0].Message})
 
@@ -124,7 +124,7 @@ func TestStep_Answers_AreKeptAsLongAsTheirPods(t *testing.T) {
 	answered := func(pods ...string) drain.State {
 		s := drain.State{Started: now, Responses: map[types.UID]drain.Response{}}
 		for _, uid := range pods {
-			s.Responses[types.UID(uid)] = drain.Response{Asked: drain.Evict, Reason: drain.ReasonBudget, Until: now.Add(time.Second)}
+			s.Responses[types.UID(uid)] = drain.Response{Request: drain.Evict, Reason: drain.ReasonBudget, Until: now.Add(time.Second)}
 		}
 		return s
 	}
@@ -174,7 +174,7 @@ func TestStep_RefusedAgain_WaitsLonger(t *testing.T) {
 
 func TestStep_OtherRequest_BacksOffAnew(t *testing.T) {
 	refused := func(tries int, asked drain.Action) drain.State {
-		return drain.State{Started: now, Responses: map[types.UID]drain.Response{"uid-a": {Asked: asked, Reason: "Refused", Tries: tries}}}
+		return drain.State{Started: now, Responses: map[types.UID]drain.Response{"uid-a": {Request: asked, Reason: "Refused", Tries: tries}}}
 	}
 	in := observed(newPod("a"))
 	in.Results = []drain.Result{{Row: drain.Row{UID: "uid-a", Action: drain.Evict}, At: now.Add(30 * time.Second)}}

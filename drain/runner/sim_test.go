@@ -355,7 +355,7 @@ func (s *sim) check(t *testing.T) {
 	end, forced := s.forcedFrom(drain.Proceed, drain.GiveUp), s.forcedFrom(drain.IgnoreBudgets, drain.ForceDeletePods)
 	if !s.lost {
 		require.False(t, !s.decision.Over() && at.Sub(end) > 2*time.Minute, "a ladder that ends ends: %s", s.decision)
-		require.True(t, s.policy.Volumes.ReattachTimeout == 0 || s.reach.Unreachable || s.moved <= 1, "pods with volumes go one after the other: %d", s.moved)
+		require.True(t, s.policy.Volumes.ReattachTimeout == 0 || s.reach.Unreachable || s.moved <= 1, "pods with volumes are evicted one at a time: %d", s.moved)
 	}
 	if s.decision.Outcome == drain.Drained {
 		s.checkEmpty(t)
