@@ -86,7 +86,7 @@ func TestPatch_StrategicMerge_MergesByKey(t *testing.T) {
 	require.True(t, node.Spec.Unschedulable)
 }
 
-func FuzzAPatchNeverBreaksTheStore(f *testing.F) {
+func FuzzPatch(f *testing.F) {
 	f.Add("application/merge-patch+json", []byte(`{"spec":{"size":7},"metadata":{"finalizers":["a/b"]}}`), "")
 	f.Add("application/json-patch+json", []byte(`[{"op":"remove","path":"/metadata"}]`), "")
 	f.Add("application/merge-patch+json", []byte(`{"metadata":null}`), "status")

@@ -188,7 +188,7 @@ func TestInformer_DropsAndCompaction_FollowsTheStore(t *testing.T) {
 	})
 }
 
-func TestManyClientsAtOnce(t *testing.T) {
+func TestCluster_ManyClients_AreServedAtOnce(t *testing.T) {
 	c, _, _ := newCluster(t)
 	require.NoError(t, c.Add(widget("shared")))
 	const writers, rounds = 4, 25

@@ -94,7 +94,7 @@ func TestAbort_AfterEachStep_RestoresTheNode(t *testing.T) {
 	}
 }
 
-func TestAbort_OthersEditTheNode_LeavesTheirMarks(t *testing.T) {
+func TestAbort_OtherClientEditsTheNode_KeepsItsMarks(t *testing.T) {
 	for steps := range 6 {
 		t.Run(fmt.Sprintf("after %d steps", steps), func(t *testing.T) {
 			a := newAbortable(t, newNode("node-1"), nodeops.Cordon{Owner: "me", Taint: "example.com/drain", ExcludeFromLoadBalancers: true})
@@ -151,7 +151,7 @@ func TestAbort_NodeIsGoneOrReplaced_ChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAbort_RequestFails_ReturnsAndTellsTheError(t *testing.T) {
+func TestAbort_RequestFails_ReturnsAndReportsTheError(t *testing.T) {
 	a := newAbortable(t, newNode("node-1"), owned.Cordon)
 	a.step(t)
 	remove := a.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "update", Resource: "nodes"})

@@ -72,7 +72,7 @@ func TestApply_DryRun_ChecksRequestsAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestApply_GraceOfTheRow_IsAskedFor(t *testing.T) {
+func TestApply_GraceOfTheRow_IsInTheRequest(t *testing.T) {
 	for _, action := range []drain.Action{drain.Evict, drain.Delete} {
 		w := stillWorld(t, newNode("node-1"), newPod("a"))
 		d := requests(action, "a")
@@ -82,7 +82,7 @@ func TestApply_GraceOfTheRow_IsAskedFor(t *testing.T) {
 	}
 }
 
-func TestApply_SuccessorOfAPod_IsNotAsked(t *testing.T) {
+func TestApply_SuccessorOfAPod_IsNotEvicted(t *testing.T) {
 	for _, action := range []drain.Action{drain.Evict, drain.Delete, drain.ForceDelete} {
 		for _, where := range []string{"node-1", "node-2"} {
 			w := stillWorld(t, newNode("node-1"), newPod("a", withUID("uid-successor"), onNode(where)))
@@ -168,7 +168,7 @@ func TestApply_ContextEnds_ReturnsWhatWasDone(t *testing.T) {
 	})
 }
 
-func TestApply_Parallel_BoundsTheRequestsUnderWay(t *testing.T) {
+func TestApply_Parallel_BoundsTheRequestsInProgress(t *testing.T) {
 	var d drain.Decision
 	for i := range 40 {
 		row := drain.Row{Namespace: "shop", Name: fmt.Sprintf("p%02d", i), UID: "u", Action: drain.Delete}
@@ -267,7 +267,7 @@ func hang(ctx context.Context) error {
 	}
 }
 
-func TestApply_NothingToDo_AsksNothing(t *testing.T) {
+func TestApply_NothingToDo_SendsNoRequest(t *testing.T) {
 	w := stillWorld(t)
 	for _, d := range []drain.Decision{{}, drain.Decide(drain.Observation{}, drain.Policy{}, now)} {
 		results, err := w.executor().Apply(t.Context(), d)
@@ -308,10 +308,10 @@ func apiServer(t *testing.T, status metav1.Status) (kubernetes.Interface, func()
 	}
 }
 
-// TestApply_RefusedWithRetryAfter_AskedOnce asserts that client-go does not repeat a refused
+// TestApply_RefusedWithRetryAfter_RequestedOnce asserts that client-go does not repeat a refused
 // request with Retry-After, which it does up to ten times otherwise. The drain has pauses of its
 // own.
-func TestApply_RefusedWithRetryAfter_AskedOnce(t *testing.T) {
+func TestApply_RefusedWithRetryAfter_RequestedOnce(t *testing.T) {
 	refusal := apierrors.NewTooManyRequests("no", 10).ErrStatus
 	refusal.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	refusal.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: "budget web needs 2"}}

@@ -96,7 +96,7 @@ func (h *changeWorld) remove(resource, name string) error {
 	return second(h.client.Invokes(clienttesting.NewDeleteActionWithOptions(resources[resource], namespace(resource), name, o), &metav1.Status{}))
 }
 
-func TestOnChange_EachEvent_WakesTheNodesItConcerns(t *testing.T) {
+func TestOnChange_EachEvent_NamesTheAffectedNodes(t *testing.T) {
 	objects := append([]runtime.Object{newPod("agent", ownedBy("DaemonSet")), newPod("db", withClaim("db"))}, newVolume("db", "node-1")...)
 	objects = append(objects, newVolume("unused", "")[0])
 	for i := range 4 {
@@ -154,9 +154,9 @@ func TestOnChange_EachEvent_WakesTheNodesItConcerns(t *testing.T) {
 	}, objects...)
 }
 
-// TestOnChange_ReplacedWhileNotWatched_WakesTheNode asserts that an object that was replaced while
+// TestOnChange_ReplacedWhileNotWatched_NamesTheNode asserts that an object that was replaced while
 // the watch was interrupted counts as changed.
-func TestOnChange_ReplacedWhileNotWatched_WakesTheNode(t *testing.T) {
+func TestOnChange_ReplacedWhileNotWatched_NamesTheNode(t *testing.T) {
 	budget := func(uid types.UID) *policyv1.PodDisruptionBudget {
 		b := newBudget("b", "web", 1)
 		b.UID = uid
@@ -187,9 +187,9 @@ func TestOnChange_ReplacedWhileNotWatched_WakesTheNode(t *testing.T) {
 	}, newNode("node-1"), newPod("web", withClaim("db")), newPod("short"), budget("uid-1"), claim)
 }
 
-// TestInformers_DrainsLookWhileAttachmentsChange_NoEventIsLost asserts that any number of drains
+// TestInformers_AttachmentsChangeMeanwhile_NoEventIsLost asserts that any number of drains
 // may read while events arrive, and no event is lost. The race detector checks the rest.
-func TestInformers_DrainsLookWhileAttachmentsChange_NoEventIsLost(t *testing.T) {
+func TestInformers_AttachmentsChangeMeanwhile_NoEventIsLost(t *testing.T) {
 	const nodes, events = 4, 50
 	w := stillWorld(t)
 	var heard [nodes]atomic.Int64
@@ -221,9 +221,9 @@ func TestInformers_DrainsLookWhileAttachmentsChange_NoEventIsLost(t *testing.T) 
 	}
 }
 
-// TestInformers_ListenerStalls_DrainsGoOn asserts that a listener that does not return delays
+// TestInformers_ListenerStalls_DrainsContinue asserts that a listener that does not return delays
 // events, and no drain.
-func TestInformers_ListenerStalls_DrainsGoOn(t *testing.T) {
+func TestInformers_ListenerStalls_DrainsContinue(t *testing.T) {
 	stalled, release := make(chan struct{}, 100), make(chan struct{})
 	found := newInformers(t, town(t).Client(), func(string) {
 		stalled <- struct{}{}

@@ -67,7 +67,7 @@ func TestPass_EmptyOpenNode_EndsAfterTheCordonIsSeen(t *testing.T) {
 	require.Equal(t, map[string]int{"patch nodes": 1, "list pods": 1}, w.asked())
 }
 
-func TestPass_PodsAreRefused_SaysWhyAndAsksTheOthers(t *testing.T) {
+func TestPass_PodsAreRefused_ReportsWhyAndEvictsTheOthers(t *testing.T) {
 	w := stillWorld(t, newNode("node-1", cordoned), newBudget("b1", "two", 1), newBudget("b2", "two", 1), newBudget("b3", "one", 1),
 		newPod("a", ofApp("two")), newPod("b", ofApp("one")), newPod("c"), newPod("d"))
 	w.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "create", Resource: "pods", Name: "d"})
@@ -123,10 +123,10 @@ func TestPass_CordonIsRefused_EndsByTheLadderAlone(t *testing.T) {
 	}
 }
 
-// TestPass_StateIsKept_GoesOnWhereTheLastOneStopped asserts that a pass with the state of the
+// TestPass_StateIsKept_ContinuesTheDrain asserts that a pass with the state of the
 // previous one, also as JSON, repeats no request and starts no wait again, though its cache shows
 // no effect yet.
-func TestPass_StateIsKept_GoesOnWhereTheLastOneStopped(t *testing.T) {
+func TestPass_StateIsKept_ContinuesTheDrain(t *testing.T) {
 	policy := drain.Policy{Ladder: drain.Ladder{{After: time.Hour, Action: drain.IgnoreBudgets}}}
 	w := stillWorld(t, newNode("node-1", cordoned), newPod("a"), newPod("b", ofApp("kept")), newPod("c"), newBudget("never", "kept", 1))
 	in := w.observe(t)
@@ -163,7 +163,7 @@ func TestPass_PolicyChanges_CountsFromTheNextPass(t *testing.T) {
 	require.NotNil(t, w.observe(t).Pods.Items[0].DeletionTimestamp)
 }
 
-func TestPass_Observer_HearsOfRequestsAndFailedCordons(t *testing.T) {
+func TestPass_Observer_ReceivesRequestsAndFailedCordons(t *testing.T) {
 	w := stillWorld(t, newNode("node-1"), newPod("a"))
 	w.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes", Times: 1})
 	state, _, err := w.pass(t, drain.State{}, w.observe(t), drain.Policy{})

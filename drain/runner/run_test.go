@@ -27,7 +27,7 @@ import (
 	noderunner "github.com/machinist-dev/machinist/nodeops/runner"
 )
 
-func TestRun_FiftyPods_AskedOnceAndNothingIsPolled(t *testing.T) {
+func TestRun_FiftyPods_EvictedOnceWithoutPolling(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		d, err := w.run(t, drain.Policy{})
 		require.NoError(t, err)
@@ -186,7 +186,7 @@ func openedNode(t *testing.T, cordon nodeops.Cordon) *corev1.Node {
 
 var owned = drain.Policy{Cordon: nodeops.Cordon{Owner: "updater"}}
 
-func TestRun_CordonTakenAwayBefore_Refused(t *testing.T) {
+func TestRun_UncordonedBefore_Refused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		d, err := w.run(t, owned)
 		require.ErrorIs(t, err, runner.ErrNotFeasible)
@@ -224,9 +224,9 @@ func TestRun_FirstListIsOld_NothingIsRefusedForIt(t *testing.T) {
 	}
 }
 
-// TestRun_BudgetNeverAllows_WaitsAndTells asserts that a drain waits for a budget, whose owner may
+// TestRun_BudgetNeverAllows_WaitsAndReports asserts that a drain waits for a budget, whose owner may
 // change it, and for a pod that appears later. Both are reported once.
-func TestRun_BudgetNeverAllows_WaitsAndTells(t *testing.T) {
+func TestRun_BudgetNeverAllows_WaitsAndReports(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.later(t, 10*time.Second, func(*fake.Clientset) error { return w.Add(newPod("lonely", unmanaged, ofApp("lonely"))) })
 		d, err := w.run(t, drain.Policy{})
@@ -248,9 +248,9 @@ func TestRun_BudgetNeverAllows_WaitsAndTells(t *testing.T) {
 	}, stuckNode(1)...)
 }
 
-// TestRun_CordonFails_TellsPodsOnlyAfterIt asserts that no waits for pods are reported before the
+// TestRun_CordonFails_EvictsOnlyAfterIt asserts that no waits for pods are reported before the
 // Node is cordoned.
-func TestRun_CordonFails_TellsPodsOnlyAfterIt(t *testing.T) {
+func TestRun_CordonFails_EvictsOnlyAfterIt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes", Times: 3})
 		_, err := w.run(t, drain.Policy{})
@@ -320,7 +320,7 @@ func TestRun_ServerHangs_EndsWithinOneCall(t *testing.T) {
 	}
 }
 
-func TestRun_SourceFails_IsNeverDoneWithoutSeeing(t *testing.T) {
+func TestRun_SourceFails_IsNotDrained(t *testing.T) {
 	for _, resource := range []string{"pods", "nodes"} {
 		for verb, ladder := range map[string]drain.Ladder{"list": {{Action: drain.Proceed}}, "watch": nil} {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -363,9 +363,9 @@ func TestRun_SourceFails_IsNeverDoneWithoutSeeing(t *testing.T) {
 	}
 }
 
-// TestRun_BudgetsCannotBeSeen_AreNotEvaluated asserts that an optional source holds no drain,
+// TestRun_BudgetsCannotBeListed_AreNotEvaluated asserts that an optional source holds no drain,
 // whether it is forbidden or fails.
-func TestRun_BudgetsCannotBeSeen_AreNotEvaluated(t *testing.T) {
+func TestRun_BudgetsCannotBeListed_AreNotEvaluated(t *testing.T) {
 	for kind, want := range map[draintest.FaultKind][]drain.Source{
 		draintest.Forbidden: {drain.SourceBudgets, drain.SourceDaemonSets}, draintest.InternalError: {drain.SourceBudgets, drain.SourceDaemonSets},
 	} {
@@ -381,7 +381,7 @@ func TestRun_BudgetsCannotBeSeen_AreNotEvaluated(t *testing.T) {
 	}
 }
 
-func TestRun_RightsAreTakenAway_EndsUnlessSpared(t *testing.T) {
+func TestRun_PermissionIsRemoved_EndsIfTheListIsRequired(t *testing.T) {
 	for resource, ends := range map[string]bool{"pods": true, "poddisruptionbudgets": false} {
 		inWorld(t, func(t *testing.T, w *world) {
 			w.later(t, time.Minute, func(*fake.Clientset) error {
@@ -402,7 +402,7 @@ func TestRun_RightsAreTakenAway_EndsUnlessSpared(t *testing.T) {
 	}
 }
 
-func TestRun_NodeGoesMeanwhile_EndsAndSparesItsSuccessor(t *testing.T) {
+func TestRun_NodeIsDeleted_EndsAndIgnoresItsSuccessor(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.later(t, time.Minute/2, func(c *fake.Clientset) error {
 			return c.CoreV1().Nodes().Delete(t.Context(), "node-1", metav1.DeleteOptions{})
@@ -422,7 +422,7 @@ func TestRun_NodeGoesMeanwhile_EndsAndSparesItsSuccessor(t *testing.T) {
 	}, stuckNode(1)...)
 }
 
-func TestRun_PodIsReplacedElsewhere_SparesTheSuccessor(t *testing.T) {
+func TestRun_PodIsReplacedElsewhere_IgnoresTheSuccessor(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.later(t, 10*time.Second, func(c *fake.Clientset) error {
 			err := c.CoreV1().Pods("shop").Delete(t.Context(), "web-00", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
@@ -458,9 +458,9 @@ func TestRun_PodsAreBoundBeforeTheCordon_AreEvictedToo(t *testing.T) {
 	}, fullNode(1)...)
 }
 
-// TestRun_ServerRestarts_GoesOn asserts that broken watches and expired resource versions cause a
+// TestRun_ServerRestarts_Continues asserts that broken watches and expired resource versions cause a
 // new list and nothing else.
-func TestRun_ServerRestarts_GoesOn(t *testing.T) {
+func TestRun_ServerRestarts_Continues(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.later(t, 300*time.Millisecond, func(*fake.Clientset) error {
 			w.DropWatches()
@@ -497,7 +497,7 @@ func TestRun_BudgetIsFreed_EvictsAndEndsAtOnce(t *testing.T) {
 	}, stuckNode(20)...)
 }
 
-func TestRun_Observer_HearsOfEverything(t *testing.T) {
+func TestRun_Observer_ReceivesAllProgress(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes", Times: 1},
 			draintest.Fault{Kind: draintest.Forbidden, Verb: "create", Resource: "pods/eviction", Name: "web-01", Times: 1})

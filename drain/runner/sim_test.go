@@ -58,7 +58,7 @@ type sim struct {
 	waited map[string]bool
 }
 
-func TestPass_RandomDrains_EndOrSayWhy(t *testing.T) {
+func TestPass_RandomDrains_EndOrReportWhy(t *testing.T) {
 	ends := map[string]int{}
 	for seed := range uint64(500) {
 		s := newSim(t, seed)
