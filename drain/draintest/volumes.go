@@ -10,8 +10,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/machinist-dev/machinist/internal/claims"
 )
 
 var (
@@ -113,7 +111,13 @@ func volumeOf(attachment *storagev1.VolumeAttachment) string {
 func (c *Cluster) volumesOf(pod *corev1.Pod) map[string]bool {
 	names := map[string]bool{}
 	for i := range pod.Spec.Volumes {
-		name := claims.Name(pod, &pod.Spec.Volumes[i])
+		var name string
+		switch volume := &pod.Spec.Volumes[i]; {
+		case volume.PersistentVolumeClaim != nil:
+			name = volume.PersistentVolumeClaim.ClaimName
+		case volume.Ephemeral != nil:
+			name = pod.Name + "-" + volume.Name
+		}
 		if claim := stored[corev1.PersistentVolumeClaim](c, claimsResource, pod.Namespace, name); claim != nil && claim.Spec.VolumeName != "" {
 			names[claim.Spec.VolumeName] = true
 		}
