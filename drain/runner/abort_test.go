@@ -24,7 +24,7 @@ import (
 	noderunner "github.com/machinist-dev/machinist/nodeops/runner"
 )
 
-// abortable is a drain of a Node with three pods that can be taken back.
+// abortable is a drain of a Node with three pods that the test aborts.
 type abortable struct {
 	*world
 
@@ -46,7 +46,7 @@ func (a *abortable) node(t *testing.T) *corev1.Node {
 	return node
 }
 
-// step decides once, carries that out, and lets some time pass.
+// step makes one decision, applies it, and lets time pass.
 func (a *abortable) step(t *testing.T) {
 	t.Helper()
 	in := a.observe(t)
@@ -60,7 +60,7 @@ func (a *abortable) step(t *testing.T) {
 	a.Tick()
 }
 
-// abort takes the drain back, twice.
+// abort aborts the drain twice.
 func (a *abortable) abort(t *testing.T) {
 	t.Helper()
 	for range 2 {
@@ -162,7 +162,7 @@ func TestAbort_RequestFails_ReturnsAndReportsTheError(t *testing.T) {
 	require.Error(t, a.heard[0].Err)
 	remove()
 	a.abort(t)
-	require.Len(t, a.heard, 2, "what changed nothing is no event")
+	require.Len(t, a.heard, 2, "an abort without a change is not reported")
 	require.NoError(t, a.heard[1].Err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
