@@ -12,8 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// volumeID is what two names of the same volume have in common. Two of them are the
-// same volume if they are equal, and not if one only looks like the other.
+// volumeID identifies a volume. Two names are of the same volume if their IDs are equal.
 type volumeID struct {
 	// driver is the CSI driver. It is empty if only a name is known.
 	driver string
@@ -23,8 +22,8 @@ type volumeID struct {
 
 const csiPrefix = "kubernetes.io/csi/"
 
-// uniqueID reads the unique name by which the status of a Node calls a volume:
-// kubernetes.io/csi/DRIVER^HANDLE for a CSI volume.
+// uniqueID returns the volume of a unique name in the status of a Node, and whether it is a CSI
+// volume: kubernetes.io/csi/DRIVER^HANDLE.
 func uniqueID(name string) (id volumeID, csi bool) {
 	rest, prefixed := strings.CutPrefix(name, csiPrefix)
 	if driver, handle, ok := strings.Cut(rest, "^"); prefixed && ok && driver != "" {
@@ -41,30 +40,30 @@ func persistentID(pv *corev1.PersistentVolume) volumeID {
 	return volumeID{name: pv.Name}
 }
 
-// attachedVolumes is what is known of volumes and where they are attached.
+// attachedVolumes are the volumes of an observation, and where they are attached.
 type attachedVolumes struct {
 	// claims are the names of the PersistentVolumes of the claims, "" if a claim has none.
 	claims map[types.NamespacedName]string
-	// known are the PersistentVolumes by name, named their names by volume.
+	// known are the PersistentVolumes by name. named are their names by volume.
 	known map[string]*corev1.PersistentVolume
 	named map[volumeID]string
-	// here are the volumes that are attached to the Node, by name; places is where.
+	// here are the volumes that are attached to the Node, by name. places are their indexes in here.
 	here   []attachedVolume
 	places map[volumeID]int
-	// elsewhere are those that are attached to another Node.
+	// elsewhere are the volumes that are attached to other Nodes.
 	elsewhere map[volumeID]struct{}
 }
 
 // attachedVolume is a volume that is attached to the Node.
 type attachedVolume struct {
 	id volumeID
-	// name of the PersistentVolume, or what else the volume is called.
+	// name is that of the PersistentVolume, or the unique name in the status of the Node.
 	name string
-	// attachment that says so; nil if only the status of the Node does.
+	// attachment is nil for a volume that only the status of the Node shows.
 	attachment *storagev1.VolumeAttachment
 }
 
-// newAttachedVolumes reads the lists. The order of their items makes no difference.
+// newAttachedVolumes returns the volumes of an observation. The order of its lists does not matter.
 func newAttachedVolumes(in *Observation) *attachedVolumes {
 	v := &attachedVolumes{
 		claims: make(map[types.NamespacedName]string, len(in.Claims.Items)),
@@ -97,8 +96,8 @@ func newAttachedVolumes(in *Observation) *attachedVolumes {
 	return v
 }
 
-// addAttachment notes what is attached to the Node, and what to others. Of several
-// attachments of one volume the first counts.
+// addAttachment adds the volume of an attachment to the Node or to another Node. The first of
+// several attachments of a volume counts.
 func (v *attachedVolumes) addAttachment(va *storagev1.VolumeAttachment, node string) {
 	pv := va.Spec.Source.PersistentVolumeName
 	if pv == nil || *pv == "" {
@@ -115,8 +114,8 @@ func (v *attachedVolumes) addAttachment(va *storagev1.VolumeAttachment, node str
 	}
 }
 
-// addUnique notes a CSI volume that only the status of the Node says is attached. If all
-// attachments are known, it counts only if its PersistentVolume is known.
+// addUnique adds a CSI volume that only the status of the Node shows as attached. With a complete
+// list of attachments it counts only if its PersistentVolume is known.
 func (v *attachedVolumes) addUnique(unique string, complete bool) {
 	id, csi := uniqueID(unique)
 	name, known := v.named[id]
@@ -143,7 +142,7 @@ func (v *attachedVolumes) id(name string) volumeID {
 	return volumeID{name: name}
 }
 
-// idOf returns the volume that a state calls by that name.
+// idOf returns the volume of a name in [State].Volumes.
 func (v *attachedVolumes) idOf(name string) volumeID {
 	if v.known[name] != nil {
 		return v.id(name)
@@ -152,7 +151,8 @@ func (v *attachedVolumes) idOf(name string) volumeID {
 	return id
 }
 
-// isElsewhere reports whether a volume is attached to another Node, or never will be.
+// isElsewhere reports whether a volume is attached to another Node, or was deleted, released or
+// has failed.
 func (v *attachedVolumes) isElsewhere(name string, id volumeID, complete bool) bool {
 	if _, is := v.elsewhere[id]; is {
 		return true

@@ -15,7 +15,7 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 )
 
-// benchCases are the passes over a full Node that take most of the time of a drain.
+// benchCases returns the most expensive steps of a full Node.
 func benchCases() map[string]struct {
 	in drain.Observation
 	p  drain.Policy
@@ -87,8 +87,8 @@ func TestStep_FullNode_AllocatesThreeTimesForEachPodAtMost(t *testing.T) {
 	}
 }
 
-// benchApps are so many pods of so many applications, each with a budget, in one namespace.
-// The pods of an application have the same labels, or each has one of its own.
+// benchApps returns pods of several applications in one namespace, each with a budget. The pods of
+// an application have the same labels, or each pod has an own label.
 func benchApps(pods, apps int, own bool) drain.Observation {
 	in := observed()
 	for i := range pods {

@@ -20,30 +20,30 @@ import (
 // budget is a PodDisruptionBudget in a step.
 type budget struct {
 	*policyv1.PodDisruptionBudget
-	// pairs are labels that all pods have that it covers. They are the whole selector if
-	// selector is nil.
+	// pairs are labels that all pods of the budget have. With a nil selector they are the whole
+	// selector.
 	pairs    []labelPair
 	selector labels.Selector
-	// version identifies it, and how it is now.
+	// version is the name and the resource version.
 	version string
-	// left is how many pods may still be asked to go.
+	// left is how many more pods may be evicted.
 	left int32
-	// reason and message say why it refuses; filled when needed.
+	// reason and message are why it refuses evictions. They are computed when needed.
 	reason  machinist.Reason
 	message string
 }
 
-// budgetIndex finds the budgets of pods. It looks at a budget only for pods that have a label
-// of its selector, and once for all pods with the same labels. The zero budgetIndex knows none.
+// budgetIndex finds the budgets of pods. It matches a budget only with pods that have a label of
+// its selector, and once for all pods with the same labels. The zero budgetIndex has no budgets.
 type budgetIndex struct {
 	all []budget // by namespace and name
-	// byLabel are the budgets that cover only pods with this label, rest all others of a
+	// byLabel are the budgets that cover only pods with this label. rest are the other budgets of a
 	// namespace.
 	byLabel map[podLabel][]*budget
 	rest    map[string][]*budget
-	// found are the budgets of pods that were asked for, by namespace and labels.
+	// found are the budgets of pods that were looked up, by namespace and labels.
 	found map[string]*coverage
-	key   []byte   // of the pod that was asked for last
+	key   []byte   // of the pod that was looked up last
 	names []string // of its labels
 }
 
@@ -56,12 +56,12 @@ type podLabel struct {
 // coverage are the budgets that cover pods with the same labels, by name.
 type coverage struct {
 	budgets []*budget
-	// version, message and rows are filled when needed.
+	// version, message and rows are computed when needed.
 	version, message string
 	rows             []Budget
 }
 
-// newBudgetIndex reads the budgets, of several copies of one the newest.
+// newBudgetIndex returns the index of the budgets. Of several copies of a budget the newest counts.
 func newBudgetIndex(list List[*policyv1.PodDisruptionBudget]) *budgetIndex {
 	if len(list.Items) == 0 {
 		return &budgetIndex{}
@@ -84,7 +84,7 @@ func newBudgetIndex(list List[*policyv1.PodDisruptionBudget]) *budgetIndex {
 	return x
 }
 
-// index puts each budget under the label of its selector that the fewest budgets share.
+// index adds each budget to byLabel, under the label of its selector that the fewest budgets share.
 func (x *budgetIndex) index() {
 	shared := make(map[podLabel]int, len(x.all))
 	for i := range x.all {
@@ -127,7 +127,7 @@ func (x *budgetIndex) of(pod *corev1.Pod) *coverage {
 	return found
 }
 
-// candidates returns the budgets that may cover a pod, in no order.
+// candidates returns the budgets that may cover a pod, in any order.
 func (x *budgetIndex) candidates(pod *corev1.Pod) []*budget {
 	var may []*budget
 	for key, value := range pod.Labels {
@@ -136,8 +136,7 @@ func (x *budgetIndex) candidates(pod *corev1.Pod) []*budget {
 	return append(may, x.rest[pod.Namespace]...)
 }
 
-// setKey writes what tells pods with other budgets apart: the namespace and the labels, each
-// with its length.
+// setKey sets the key of a pod: its namespace and labels, each with its length.
 func (x *budgetIndex) setKey(pod *corev1.Pod) {
 	x.names, x.key = x.names[:0], x.key[:0]
 	for name := range pod.Labels {
@@ -159,8 +158,8 @@ func (x *budgetIndex) addKey(part string) {
 // labelPair is a label that a pod must have.
 type labelPair struct{ key, value string }
 
-// compileSelector appends the labels that every pod of a selector has. It returns nil if
-// they are the whole selector. A label that cannot be read is on no pod.
+// compileSelector appends the labels that all pods of a selector have. It returns nil if they are
+// the whole selector. An invalid selector selects no pod.
 func compileSelector(s *metav1.LabelSelector, pairs []labelPair) (labels.Selector, []labelPair) {
 	if s == nil {
 		return labels.Nothing(), pairs
@@ -196,7 +195,7 @@ func (b *budget) covers(pod *corev1.Pod) bool {
 	return true
 }
 
-// versions identifies the budgets and how they are now.
+// versions returns the names and resource versions of the budgets.
 func (c *coverage) versions() string {
 	if c.version == "" && len(c.budgets) > 0 {
 		all := make([]string, len(c.budgets))
@@ -213,7 +212,7 @@ func (c *coverage) shown() []Budget {
 	if c.rows == nil && len(c.budgets) > 0 {
 		c.rows = make([]Budget, len(c.budgets))
 		for i, b := range c.budgets {
-			c.rows[i] = b.seen()
+			c.rows[i] = b.shown()
 		}
 	}
 	return c.rows
@@ -222,7 +221,7 @@ func (c *coverage) shown() []Budget {
 // mostBudgetNames is how many budgets a message names.
 const mostBudgetNames = 5
 
-// overlapping says which budgets cover a pod together.
+// overlapping returns the message about several budgets that select one pod.
 func (c *coverage) overlapping() string {
 	if c.message == "" {
 		var names []string
@@ -232,7 +231,7 @@ func (c *coverage) overlapping() string {
 		if more := len(c.budgets) - len(names); more > 0 {
 			names = append(names, fmt.Sprintf("%d more", more))
 		}
-		c.message = "budgets " + strings.Join(names, " and ") + " cover it together, which the API server refuses"
+		c.message = "budgets " + strings.Join(names, " and ") + " select the pod; the API server evicts no pod with several budgets"
 	}
 	return c.message
 }

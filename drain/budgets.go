@@ -17,15 +17,14 @@ import (
 	"github.com/machinist-dev/machinist"
 )
 
-// mostUnconfirmed is how many evictions a budget may have under way that the disruption
-// controller has not confirmed; with more of them the API server refuses.
+// mostUnconfirmed is how many evictions of a budget may wait for the disruption controller. With
+// more, the API server refuses evictions.
 const mostUnconfirmed = 2000
 
-// spendBudgets lets as many pods of each budget be asked to go as the budget allows, in
-// the order of [Decision.Requests], and holds the requests that the API server would refuse.
-// A pod that has been asked, and whose budget has not changed since, has been paid for
-// out of what is seen to be allowed.
-func spendBudgets(pods []*corev1.Pod, rows []Row, x *budgetIndex, answers map[types.UID]response, now time.Time) {
+// spendBudgets holds the evictions that the API server would refuse: in the order of
+// [Decision.Requests] each budget allows as many as it has left. An accepted eviction counts until
+// its budget has changed.
+func spendBudgets(pods []*corev1.Pod, rows []Row, x *budgetIndex, last map[types.UID]response, now time.Time) {
 	if len(x.all) == 0 {
 		return
 	}
@@ -36,7 +35,7 @@ func spendBudgets(pods []*corev1.Pod, rows []Row, x *budgetIndex, answers map[ty
 			order = append(order, i)
 		}
 		if row.Action == Wait && row.Reason == ReasonTerminating && pod.Status.Phase != corev1.PodPending {
-			countAccepted(x.of(pod), pod, answers[row.UID])
+			countAccepted(x.of(pod), pod, last[row.UID])
 		}
 	}
 	inOrder := func(a, b int) int { return requestOrder(rows[a], rows[b]) }
@@ -50,21 +49,21 @@ func spendBudgets(pods []*corev1.Pod, rows []Row, x *budgetIndex, answers map[ty
 	}
 }
 
-// countAccepted takes from a budget what a pod has cost it that is terminating, if the
-// budget has not been seen to change since: a pod may be seen earlier than its budget.
-func countAccepted(covering *coverage, pod *corev1.Pod, answer response) {
-	if answer.Asked != Evict || answer.Budgets == "" {
+// countAccepted subtracts the eviction of a terminating pod from its budget if the budget has not
+// changed since: the observed pod may be newer than the observed budget.
+func countAccepted(covering *coverage, pod *corev1.Pod, last response) {
+	if last.Request != Evict || last.Budgets == "" {
 		return
 	}
 	for _, b := range covering.budgets {
-		if b.version == answer.Budgets && b.charges(pod) {
+		if b.version == last.Budgets && b.charges(pod) {
 			b.left = max(0, b.left-1)
 		}
 	}
 }
 
-// spend takes the eviction of a pod from its budget, or holds it. To an eviction that the API
-// server refused it adds which budgets are behind that.
+// spend subtracts the eviction of a pod from its budget, or holds it. It adds the budgets to the
+// row of a pod whose eviction was refused.
 func spend(row *Row, pod *corev1.Pod, covering *coverage, until time.Time) {
 	hold := func(reason machinist.Reason, message string) {
 		row.wait(reason, joinMessages(message, row.Message), until)
@@ -72,7 +71,7 @@ func spend(row *Row, pod *corev1.Pod, covering *coverage, until time.Time) {
 	}
 	switch many := len(covering.budgets) > 1; {
 	case row.Action == Wait && row.Reason == reasonRefused && many:
-		// the API server says so in words alone
+		// only the text of the API server has the cause
 		row.Reason, row.Message, row.Budgets = ReasonBudgets, covering.overlapping(), covering.shown()
 	case row.Action == Wait:
 		if row.Reason == ReasonBudget {
@@ -94,39 +93,36 @@ func spend(row *Row, pod *corev1.Pod, covering *coverage, until time.Time) {
 	}
 }
 
-// forgetRefusals lets the requests be repeated at once that budgets refused which have
-// changed since.
-func forgetRefusals(answers map[types.UID]response, in *Observation, x *budgetIndex) {
-	if !in.Budgets.Complete || len(answers) == 0 {
+// forgetRefusals ends the back-off of evictions whose budgets have changed since the refusal.
+func forgetRefusals(last map[types.UID]response, in *Observation, x *budgetIndex) {
+	if !in.Budgets.Complete || len(last) == 0 {
 		return
 	}
 	for _, pod := range in.Pods.Items {
 		if pod == nil {
 			continue
 		}
-		answer := answers[pod.UID]
-		if answer.Reason == ReasonBudget && !answer.Until.IsZero() && x.of(pod).versions() != answer.Budgets {
-			answer.Until = time.Time{}
-			answers[pod.UID] = answer
+		r := last[pod.UID]
+		if r.Reason == ReasonBudget && !r.Until.IsZero() && x.of(pod).versions() != r.Budgets {
+			r.Until = time.Time{}
+			last[pod.UID] = r
 		}
 	}
 }
 
-// neverAllows reports whether a budget refuses every eviction of a healthy pod as it is
-// written and as long as there are no more pods than now: it allows none to be
-// unavailable, asks for all of them, or allows nothing though all are healthy and none
-// is being disrupted. A budget that allows something now is none of these, such as in a
-// rollout with a surge of pods.
+// neverAllows reports whether a budget allows no disruption although all of its pods are healthy,
+// unless its spec or its number of pods changes. A budget that allows a disruption now, as in a
+// rollout with a surge, is none.
 func neverAllows(budget *policyv1.PodDisruptionBudget) bool {
-	return budget.Status.DisruptionsAllowed <= 0 && (asksForAll(budget) || tooFewPods(budget))
+	return budget.Status.DisruptionsAllowed <= 0 && (requiresAll(budget) || tooFewPods(budget))
 }
 
-// asksForAll reports whether a budget asks for all pods, however many there are.
-func asksForAll(budget *policyv1.PodDisruptionBudget) bool {
+// requiresAll reports whether a budget requires all pods, for any number of pods.
+func requiresAll(budget *policyv1.PodDisruptionBudget) bool {
 	return share(budget.Spec.MaxUnavailable) <= 0 || share(budget.Spec.MinAvailable) >= 100
 }
 
-// tooFewPods reports whether a budget asks for as many pods as there are now.
+// tooFewPods reports whether a budget requires all pods that exist now.
 func tooFewPods(budget *policyv1.PodDisruptionBudget) bool {
 	s := budget.Status
 	if s.ObservedGeneration < budget.Generation || s.ExpectedPods <= 0 || syncFailure(budget) != "" {
@@ -135,24 +131,23 @@ func tooFewPods(budget *policyv1.PodDisruptionBudget) bool {
 	return s.DesiredHealthy >= s.ExpectedPods || s.CurrentHealthy >= s.ExpectedPods && len(s.DisruptedPods) == 0
 }
 
-// share returns what part of all pods a value is, in percent, as far as it can be
-// told without their number: of numbers it knows only that none is none. What cannot
-// be told is 50.
+// share returns the percentage of all pods that a value is. It returns 50 for nil, an invalid
+// value and a positive number, whose percentage is unknown.
 func share(value *intstr.IntOrString) int {
-	const someOfThem = 50
+	const unknown = 50
 	switch {
 	case value == nil, value.Type == intstr.Int && value.IntVal > 0:
-		return someOfThem
+		return unknown
 	case value.Type == intstr.Int:
 		return 0
 	}
 	if percent, err := intstr.GetScaledValueFromIntOrPercent(value, 100, true); err == nil {
 		return percent
 	}
-	return someOfThem
+	return unknown
 }
 
-// withoutBudget reports whether the API server evicts a pod without a look at budgets.
+// withoutBudget reports whether the API server evicts a pod without checking budgets.
 func withoutBudget(pod *corev1.Pod) bool {
 	switch pod.Status.Phase {
 	case corev1.PodSucceeded, corev1.PodFailed, corev1.PodPending:
@@ -162,8 +157,8 @@ func withoutBudget(pod *corev1.Pod) bool {
 	}
 }
 
-// charges reports whether the eviction of a pod counts. That of a pod which is not ready
-// does not if the budget always allows it, or has enough others that are healthy.
+// charges reports whether the eviction of a pod counts. The eviction of an unready pod does not if
+// the budget always allows it, or has enough healthy pods.
 func (b *budget) charges(pod *corev1.Pod) bool {
 	if ready(pod) {
 		return true
@@ -183,9 +178,7 @@ func ready(pod *corev1.Pod) bool {
 	return false
 }
 
-// allowed returns how many pods may be asked to go that count: none as long as the
-// status of the budget is not up to date. A pod that was evicted and still runs is not among
-// the healthy ones for two minutes; to ask for it again costs as much as for another.
+// allowed returns how many evictions a budget allows. While its status is outdated it allows none.
 func allowed(budget *policyv1.PodDisruptionBudget) int32 {
 	if budget.Status.ObservedGeneration < budget.Generation || len(budget.Status.DisruptedPods) > mostUnconfirmed {
 		return 0
@@ -199,36 +192,36 @@ func (b *budget) refusal(pod *corev1.Pod) (machinist.Reason, string) {
 		b.reason, b.message = b.explain()
 	}
 	if !ready(pod) {
-		return b.reason, b.message + "; the pod is not ready, which the budget does not excuse"
+		return b.reason, b.message + "; the pod is not ready, and the unhealthyPodEvictionPolicy is not AlwaysAllow"
 	}
 	return b.reason, b.message
 }
 
 func (b *budget) explain() (machinist.Reason, string) {
-	seen := b.seen()
+	shown := b.shown()
 	name := func() string { return "budget " + b.Namespace + "/" + b.Name + " " }
 	failed := syncFailure(b.PodDisruptionBudget)
 	switch {
 	case neverAllows(b.PodDisruptionBudget):
-		return ReasonBudgetNever, name() + "never allows a disruption" + b.demand() + ": " + string(seen.appendPods(nil))
+		return ReasonBudgetNever, name() + "never allows a disruption" + b.demand() + ": " + string(shown.appendPods(nil))
 	case b.Status.ObservedGeneration < b.Generation:
 		return ReasonBudget, name() + "was changed, and its status is older"
 	case failed != "":
 		return ReasonBudget, name() + "has no status: " + clip(failed, longestMessage)
 	case len(b.Status.DisruptedPods) > mostUnconfirmed:
-		return ReasonBudget, fmt.Sprintf("%shas %d evictions under way", name(), len(b.Status.DisruptedPods))
+		return ReasonBudget, fmt.Sprintf("%shas %d evictions in progress", name(), len(b.Status.DisruptedPods))
 	}
-	text := seen.appendTo(make([]byte, 0, 128))
-	if seen.Allowed > 0 {
-		text = append(text, "; other pods take that"...)
+	text := shown.appendTo(make([]byte, 0, 128))
+	if shown.Allowed > 0 {
+		text = append(text, "; already used for other pods"...)
 	}
 	return ReasonBudget, string(text)
 }
 
-// demand repeats what the budget says that no number of pods fulfils.
+// demand returns the field of the spec that allows no disruption.
 func (b *budget) demand() string {
 	of := ""
-	if !asksForAll(b.PodDisruptionBudget) {
+	if !requiresAll(b.PodDisruptionBudget) {
 		of = " of so few pods"
 	}
 	switch {
@@ -241,7 +234,7 @@ func (b *budget) demand() string {
 	}
 }
 
-// syncFailure returns why the status of a budget could not be computed, or nothing.
+// syncFailure returns why the status of a budget could not be computed, or "".
 func syncFailure(budget *policyv1.PodDisruptionBudget) string {
 	c := meta.FindStatusCondition(budget.Status.Conditions, policyv1.DisruptionAllowedCondition)
 	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != policyv1.SyncFailedReason {
@@ -250,8 +243,8 @@ func syncFailure(budget *policyv1.PodDisruptionBudget) string {
 	return oneLine(c.Message)
 }
 
-// seen returns the budget as it is shown to people.
-func (b *budget) seen() Budget {
+// shown returns the budget for a row.
+func (b *budget) shown() Budget {
 	return Budget{
 		Namespace: b.Namespace, Name: b.Name, Allowed: allowed(b.PodDisruptionBudget),
 		Healthy: b.Status.CurrentHealthy, Desired: b.Status.DesiredHealthy, Expected: b.Status.ExpectedPods,

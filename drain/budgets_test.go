@@ -96,7 +96,7 @@ func condition(status metav1.ConditionStatus, reason string) func(*policyv1.PodD
 	}
 }
 
-func TestDecide_BudgetsOfOnePod_WhetherItIsAsked(t *testing.T) {
+func TestDecide_BudgetsOfOnePod_EvictOrWait(t *testing.T) {
 	type budgets = []*policyv1.PodDisruptionBudget
 	const usual = "budget shop/web allows 0 disruptions: 2 of 3 healthy, 2 desired"
 	for _, tt := range []struct {
@@ -108,30 +108,30 @@ func TestDecide_BudgetsOfOnePod_WhetherItIsAsked(t *testing.T) {
 	}{
 		{"no budget allows everything", nil, nil, drain.ReasonEvict, ""},
 		{"a budget that allows a disruption does not hold", nil, budgets{newBudget("web", 1)}, drain.ReasonEvict, ""},
-		{"a budget that allows nothing holds, and is named with its numbers", nil, budgets{exhausted("web")}, drain.ReasonBudget, usual},
+		{"a budget that allows nothing holds, with its numbers", nil, budgets{exhausted("web")}, drain.ReasonBudget, usual},
 		{"a pod that is not running yet uses no budget", inPhase(corev1.PodPending), budgets{exhausted("web")}, drain.ReasonEvict, ""},
-		{"a pod that is not ready is evicted if enough others are", notReady, budgets{newBudget("web", 0)}, drain.ReasonEvict, ""},
+		{"an unready pod is evicted if the budget has enough healthy pods", notReady, budgets{newBudget("web", 0)}, drain.ReasonEvict, ""},
 		{
-			"a pod that is not ready is held if the others do not suffice", notReady,
+			"an unready pod is held if the budget has too few healthy pods", notReady,
 			budgets{exhausted("web", withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.CurrentHealthy = 1 }))}, drain.ReasonBudget,
-			"budget shop/web allows 0 disruptions: 1 of 3 healthy, 2 desired; the pod is not ready, which the budget does not excuse",
+			"budget shop/web allows 0 disruptions: 1 of 3 healthy, 2 desired; the pod is not ready, and the unhealthyPodEvictionPolicy is not AlwaysAllow",
 		},
 		{
-			"a pod that is not ready is held by a budget that desires no pod and has none", notReady,
+			"an unready pod is held by a budget that desires no pod and has none", notReady,
 			budgets{exhausted("web", withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.CurrentHealthy, s.DesiredHealthy = 0, 0 }))}, drain.ReasonBudget,
-			"budget shop/web allows 0 disruptions: 0 of 3 healthy, 0 desired; the pod is not ready, which the budget does not excuse",
+			"budget shop/web allows 0 disruptions: 0 of 3 healthy, 0 desired; the pod is not ready, and the unhealthyPodEvictionPolicy is not AlwaysAllow",
 		},
 		{
-			"unless the budget always allows it", notReady,
+			"an unready pod is evicted if the budget always allows it", notReady,
 			budgets{exhausted("web", alwaysAllow, withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.CurrentHealthy = 1 }))}, drain.ReasonEvict, "",
 		},
-		{"a ready pod is not excused by that", nil, budgets{exhausted("web", alwaysAllow)}, drain.ReasonBudget, usual},
+		{"a ready pod is held although the budget always allows unready pods", nil, budgets{exhausted("web", alwaysAllow)}, drain.ReasonBudget, usual},
 		{
-			"a budget that was changed is waited for, whatever its numbers", nil, budgets{newBudget("web", 1, func(b *policyv1.PodDisruptionBudget) { b.Generation = 4 })},
+			"a budget with an outdated status holds", nil, budgets{newBudget("web", 1, func(b *policyv1.PodDisruptionBudget) { b.Generation = 4 })},
 			drain.ReasonBudget, "budget shop/web was changed, and its status is older",
 		},
 		{
-			"a budget that cannot be worked out says why", nil, budgets{exhausted("web", syncFailed)},
+			"a budget without a status has the reason", nil, budgets{exhausted("web", syncFailed)},
 			drain.ReasonBudget, "budget shop/web has no status: found no controller ref for pod",
 		},
 		{
@@ -143,31 +143,31 @@ func TestDecide_BudgetsOfOnePod_WhetherItIsAsked(t *testing.T) {
 			"budget shop/web never allows a disruption of so few pods, minAvailable is 3: 3 of 3 healthy, 3 desired",
 		},
 		{
-			"nor does one that allows no unavailable pod", nil, budgets{exhausted("web", maxUnavailable(intstr.FromInt32(0)))}, drain.ReasonBudgetNever,
+			"a budget that allows no unavailable pod never allows a disruption", nil, budgets{exhausted("web", maxUnavailable(intstr.FromInt32(0)))}, drain.ReasonBudgetNever,
 			"budget shop/web never allows a disruption, maxUnavailable is 0: 2 of 3 healthy, 2 desired",
 		},
 		{
-			"budgets that overlap are all named, and not asked", nil, budgets{newBudget("web", 1), newBudget("all", 1, selecting(&metav1.LabelSelector{}))},
-			drain.ReasonBudgets, "budgets shop/all and shop/web cover it together, which the API server refuses",
+			"several budgets hold, and the message names all", nil, budgets{newBudget("web", 1), newBudget("all", 1, selecting(&metav1.LabelSelector{}))},
+			drain.ReasonBudgets, "budgets shop/all and shop/web select the pod; the API server evicts no pod with several budgets",
 		},
 		{"two copies of a budget do not overlap", nil, budgets{newBudget("web", 1), nil, newBudget("web", 1)}, drain.ReasonEvict, ""},
-		{"as many evictions under way as the API server knows", nil, budgets{newBudget("web", 1, underWay(2000))}, drain.ReasonEvict, ""},
-		{"a budget with too many evictions under way allows nothing", nil, budgets{newBudget("web", 1, underWay(2001))}, drain.ReasonBudget, "budget shop/web has 2001 evictions under way"},
-		{"too few pods are no failure to count them", nil, budgets{exhausted("web", condition(metav1.ConditionFalse, policyv1.InsufficientPodsReason))}, drain.ReasonBudget, usual},
-		{"nor is a failure that is over", nil, budgets{exhausted("web", condition(metav1.ConditionTrue, policyv1.SyncFailedReason))}, drain.ReasonBudget, usual},
-		{"a pod whose readiness is unknown is not ready", func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionUnknown }, budgets{exhausted("web")}, drain.ReasonEvict, ""},
-		{"a small share may be unavailable", nil, budgets{exhausted("web", maxUnavailable(intstr.FromString("1%")))}, drain.ReasonBudget, usual},
-		{"not even a share of nothing", nil, budgets{exhausted("web", maxUnavailable(intstr.FromString("0%")))}, drain.ReasonBudgetNever, "budget shop/web never allows a disruption, maxUnavailable is 0%: 2 of 3 healthy, 2 desired"},
+		{"as many evictions in progress as the API server allows", nil, budgets{newBudget("web", 1, underWay(2000))}, drain.ReasonEvict, ""},
+		{"a budget with too many evictions in progress allows nothing", nil, budgets{newBudget("web", 1, underWay(2001))}, drain.ReasonBudget, "budget shop/web has 2001 evictions in progress"},
+		{"the condition InsufficientPods is no failure of the status", nil, budgets{exhausted("web", condition(metav1.ConditionFalse, policyv1.InsufficientPodsReason))}, drain.ReasonBudget, usual},
+		{"a failure of the status that is over", nil, budgets{exhausted("web", condition(metav1.ConditionTrue, policyv1.SyncFailedReason))}, drain.ReasonBudget, usual},
+		{"a pod of unknown readiness is unready", func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionUnknown }, budgets{exhausted("web")}, drain.ReasonEvict, ""},
+		{"one percent may be unavailable", nil, budgets{exhausted("web", maxUnavailable(intstr.FromString("1%")))}, drain.ReasonBudget, usual},
+		{"zero percent may be unavailable", nil, budgets{exhausted("web", maxUnavailable(intstr.FromString("0%")))}, drain.ReasonBudgetNever, "budget shop/web never allows a disruption, maxUnavailable is 0%: 2 of 3 healthy, 2 desired"},
 		{"all must be available", nil, budgets{exhausted("web", minAvailable(intstr.FromString("100%")))}, drain.ReasonBudgetNever, "budget shop/web never allows a disruption, minAvailable is 100%: 2 of 3 healthy, 2 desired"},
 		{"most must be available", nil, budgets{exhausted("web", minAvailable(intstr.FromString("99%")))}, drain.ReasonBudget, usual},
-		{"a share that rounds up to all of them", nil, budgets{exhausted("web", minAvailable(intstr.FromString("90%")), desired(3))}, drain.ReasonBudgetNever, "budget shop/web never allows a disruption of so few pods, minAvailable is 90%: 2 of 3 healthy, 3 desired"},
-		{"a number that cannot be read", nil, budgets{exhausted("web", minAvailable(intstr.FromString("many")))}, drain.ReasonBudget, usual},
-		{"all are healthy and an eviction is under way", nil, budgets{exhausted("web", underWay(1), withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.CurrentHealthy = 3 }))}, drain.ReasonBudget, "budget shop/web allows 0 disruptions: 3 of 3 healthy, 2 desired"},
-		{"all are healthy and still nothing is allowed", nil, budgets{exhausted("web", withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.CurrentHealthy = 3 }))}, drain.ReasonBudgetNever, "budget shop/web never allows a disruption of so few pods, minAvailable is 2: 3 of 3 healthy, 2 desired"},
+		{"a percentage that rounds up to all pods", nil, budgets{exhausted("web", minAvailable(intstr.FromString("90%")), desired(3))}, drain.ReasonBudgetNever, "budget shop/web never allows a disruption of so few pods, minAvailable is 90%: 2 of 3 healthy, 3 desired"},
+		{"an invalid number", nil, budgets{exhausted("web", minAvailable(intstr.FromString("many")))}, drain.ReasonBudget, usual},
+		{"all are healthy and an eviction is in progress", nil, budgets{exhausted("web", underWay(1), withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.CurrentHealthy = 3 }))}, drain.ReasonBudget, "budget shop/web allows 0 disruptions: 3 of 3 healthy, 2 desired"},
+		{"all are healthy and nothing is allowed", nil, budgets{exhausted("web", withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.CurrentHealthy = 3 }))}, drain.ReasonBudgetNever, "budget shop/web never allows a disruption of so few pods, minAvailable is 2: 3 of 3 healthy, 2 desired"},
 		{"a budget without pods", nil, budgets{exhausted("web", desired(3), withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.ExpectedPods = 0 }))}, drain.ReasonBudget, "budget shop/web allows 0 disruptions: 2 of 0 healthy, 3 desired"},
-		{"a budget of all pods that was changed", nil, budgets{newBudget("web", 0, func(b *policyv1.PodDisruptionBudget) { b.Generation++ })}, drain.ReasonBudget, "budget shop/web was changed, and its status is older"},
-		{"a budget of all pods that is not worked out", nil, budgets{newBudget("web", 0, syncFailed)}, drain.ReasonBudget, "budget shop/web has no status: found no controller ref for pod"},
-		{"a surge of pods makes room", nil, budgets{newBudget("web", 1, maxUnavailable(intstr.FromInt32(0)))}, drain.ReasonEvict, ""},
+		{"a budget of all pods with an outdated status", nil, budgets{newBudget("web", 0, func(b *policyv1.PodDisruptionBudget) { b.Generation++ })}, drain.ReasonBudget, "budget shop/web was changed, and its status is older"},
+		{"a budget of all pods without a status", nil, budgets{newBudget("web", 0, syncFailed)}, drain.ReasonBudget, "budget shop/web has no status: found no controller ref for pod"},
+		{"a surge of pods allows a disruption", nil, budgets{newBudget("web", 1, maxUnavailable(intstr.FromInt32(0)))}, drain.ReasonEvict, ""},
 		{
 			"of two copies the newer one counts", nil, budgets{newBudget("web", 1), exhausted("web", func(b *policyv1.PodDisruptionBudget) { b.ResourceVersion = "10" })},
 			drain.ReasonBudget, usual,
@@ -196,17 +196,17 @@ func TestDecide_BudgetsOfOnePod_WhetherItIsAsked(t *testing.T) {
 			require.Empty(t, cmp.Diff(plan, drain.Decide(seen, drain.Policy{}, now)), "the order of budgets does not matter")
 
 			seen.Budgets.Complete = false
-			require.Equal(t, tt.reason, drain.Decide(seen, drain.Policy{}, now).Rows[0].Reason, "what is known counts though it may not be all")
+			require.Equal(t, tt.reason, drain.Decide(seen, drain.Policy{}, now).Rows[0].Reason, "an incomplete list counts too")
 			force := drain.Policy{EscalateFrom: now, Ladder: drain.Ladder{{Action: drain.IgnoreBudgets}}}
-			require.Equal(t, drain.Delete, drain.Decide(seen, force, now).Rows[0].Action, "force asks no budget")
+			require.Equal(t, drain.Delete, drain.Decide(seen, force, now).Rows[0].Action, "a deletion ignores budgets")
 		})
 	}
 }
 
-// withBudgets returns what is remembered of a pod that was asked under these budgets.
-func withBudgets(answer drain.Response, budgets string) drain.Response {
-	answer.Budgets = budgets
-	return answer
+// withBudgets returns a response with these budgets.
+func withBudgets(r drain.Response, budgets string) drain.Response {
+	r.Budgets = budgets
+	return r
 }
 
 func TestStep_Budget_IsSpentOnce(t *testing.T) {
@@ -214,13 +214,13 @@ func TestStep_Budget_IsSpentOnce(t *testing.T) {
 	in.Budgets = drain.All(newBudget("web", 2))
 	s, plan := drain.Step(drain.State{}, in, drain.Policy{}, now)
 	require.Equal(t, "a wait DisruptionBudget, b evict Evictable, c wait DisruptionBudget, d evict Evictable, e evict Evictable", rows(plan),
-		"the pods of the lowest priority go first, and one that is not ready costs nothing")
+		"pods of the lowest priority are evicted first, and an unready pod uses no budget")
 	held := plan.Rows[0]
-	require.Equal(t, "budget shop/web allows 2 disruptions: 3 of 3 healthy, 1 desired; other pods take that", held.Message)
+	require.Equal(t, "budget shop/web allows 2 disruptions: 3 of 3 healthy, 1 desired; already used for other pods", held.Message)
 	require.Equal(t, []drain.Budget{{Namespace: "shop", Name: "web", Allowed: 2, Healthy: 3, Desired: 1, Expected: 3}}, held.Budgets)
 	require.Equal(t, now, held.Since)
 
-	t.Run("what was accepted is not spent again before it is seen", func(t *testing.T) {
+	t.Run("an accepted eviction is counted once", func(t *testing.T) {
 		for _, row := range plan.Rows {
 			if row.Action == drain.Evict {
 				in.Results = append(in.Results, drain.Result{Row: row})
@@ -228,23 +228,23 @@ func TestStep_Budget_IsSpentOnce(t *testing.T) {
 		}
 		next, plan := drain.Step(s, in, drain.Policy{}, now.Add(time.Second))
 		require.Equal(t, "a wait DisruptionBudget, b wait Terminating, c wait DisruptionBudget, d wait Terminating, e wait Terminating", rows(plan))
-		require.Equal(t, now, plan.Rows[0].Since, "it is still the same wait")
+		require.Equal(t, now, plan.Rows[0].Since, "the wait continues")
 
 		in.Results = nil
 		seen := in
-		seen.Pods = drain.All(newPod("b", leaving(time.Minute, 60)), newPod("c"))
+		seen.Pods = drain.All(newPod("b", terminating(time.Minute, 60)), newPod("c"))
 		_, plan = drain.Step(next, seen, drain.Policy{}, now.Add(time.Second))
-		require.Equal(t, "b wait Terminating, c evict Evictable", rows(plan), "two were allowed and one is on its way")
+		require.Equal(t, "b wait Terminating, c evict Evictable", rows(plan), "two are allowed and one is in progress")
 		seen.Budgets = drain.All(newBudget("web", 1))
 		next.Responses["uid-b"] = withBudgets(next.Responses["uid-b"], "web@7")
 		_, plan = drain.Step(next, seen, drain.Policy{}, now.Add(time.Second))
-		require.Equal(t, "b wait Terminating, c wait DisruptionBudget", rows(plan), "one was allowed, and the pod is seen earlier than the budget")
+		require.Equal(t, "b wait Terminating, c wait DisruptionBudget", rows(plan), "one is allowed, and the pod is newer than the budget")
 
 		in.Budgets = drain.All(newBudget("web", 1, func(b *policyv1.PodDisruptionBudget) { b.ResourceVersion = "8" }))
 		_, plan = drain.Step(next, in, drain.Policy{}, now.Add(2*time.Second))
 		require.Equal(t, "a wait DisruptionBudget, b wait Terminating, c evict Evictable, d wait Terminating, e wait Terminating", rows(plan))
 	})
-	t.Run("what cost nothing takes nothing from the others", func(t *testing.T) {
+	t.Run("an eviction that uses no budget is not counted", func(t *testing.T) {
 		in := observed(newPod("a", notReady), newPod("b"))
 		in.Budgets = drain.All(newBudget("web", 1))
 		s, plan := drain.Step(drain.State{}, in, drain.Policy{}, now)
@@ -252,7 +252,7 @@ func TestStep_Budget_IsSpentOnce(t *testing.T) {
 		_, plan = drain.Step(s, in, drain.Policy{}, now)
 		require.Equal(t, "a wait Terminating, b evict Evictable", rows(plan))
 	})
-	t.Run("what is held keeps what else is to be said, and asks for no grace", func(t *testing.T) {
+	t.Run("a held row keeps its message and has no grace period", func(t *testing.T) {
 		in := observed(newPod("a", func(p *corev1.Pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "maybe"} }))
 		in.Budgets = drain.All(exhausted("web"))
 		row := drain.Decide(in, drain.Policy{MaxGrace: time.Second, DoNotDisrupt: true}, now).Rows[0]
@@ -266,7 +266,7 @@ func TestStep_Budget_IsSpentOnce(t *testing.T) {
 		for i := range 1000 {
 			in.Budgets.Items = append(in.Budgets.Items, newBudget(fmt.Sprintf("b%03d", i), 1))
 		}
-		require.Equal(t, "budgets shop/b000 and shop/b001 and shop/b002 and shop/b003 and shop/b004 and 995 more cover it together, which the API server refuses",
+		require.Equal(t, "budgets shop/b000 and shop/b001 and shop/b002 and shop/b003 and shop/b004 and 995 more select the pod; the API server evicts no pod with several budgets",
 			drain.Decide(in, drain.Policy{}, now).Rows[0].Message)
 	})
 	t.Run("budgets of the same name in several namespaces", func(t *testing.T) {
@@ -274,14 +274,14 @@ func TestStep_Budget_IsSpentOnce(t *testing.T) {
 		in.Budgets = drain.All(newBudget("web", 1), exhausted("web", func(b *policyv1.PodDisruptionBudget) { b.Namespace = "shop-2" }))
 		require.Equal(t, "a evict Evictable, b wait DisruptionBudget", rows(drain.Decide(in, drain.Policy{}, now)))
 	})
-	t.Run("a budget that never allows anything holds its own pods alone", func(t *testing.T) {
+	t.Run("a budget that never allows a disruption holds only its own pods", func(t *testing.T) {
 		in := observed(newPod("a"), newPod("b", func(p *corev1.Pod) { p.Labels["app"] = "db" }))
 		in.Budgets = drain.All(newBudget("web", 0))
 		require.Equal(t, "a wait BudgetNeverAllows, b evict Evictable", rows(drain.Decide(in, drain.Policy{}, now)))
 	})
 }
 
-func TestStep_RefusingBudgetChanges_AsksAtOnce(t *testing.T) {
+func TestStep_RefusingBudgetChanges_EvictsAtOnce(t *testing.T) {
 	changed := func(b *policyv1.PodDisruptionBudget) { b.ResourceVersion = "8" }
 	refused := func(err error) (drain.State, drain.Observation) {
 		in := observed(newPod("a"))
@@ -300,13 +300,13 @@ func TestStep_RefusingBudgetChanges_AsksAtOnce(t *testing.T) {
 		action  drain.Action
 		reason  machinist.Reason
 	}{
-		{"a budget that is the same refuses the same", answerRefusal("no", 0), drain.All(newBudget("web", 1)), drain.Wait, drain.ReasonBudget},
-		{"a budget that changed is asked at once", answerRefusal("no", 30), drain.All(newBudget("web", 1, changed)), drain.Evict, drain.ReasonEvict},
-		{"a budget that changed and allows nothing is not asked", answerRefusal("no", 0), drain.All(exhausted("web", changed)), drain.Wait, drain.ReasonBudget},
-		{"a budget that is gone does not refuse", answerRefusal("no", 0), drain.All[*policyv1.PodDisruptionBudget](), drain.Evict, drain.ReasonEvict},
-		{"a source that is gone tells nothing", answerRefusal("no", 0), drain.List[*policyv1.PodDisruptionBudget]{}, drain.Wait, drain.ReasonBudget},
-		{"a busy server is not less busy for it", apierrors.NewTooManyRequests("busy", 7), drain.All(newBudget("web", 1, changed)), drain.Wait, "Unavailable"},
-		{"another refusal is no business of budgets", errors.New("no"), drain.All(newBudget("web", 1, changed)), drain.Wait, "Refused"},
+		{"the same budget", budgetRefusal("no", 0), drain.All(newBudget("web", 1)), drain.Wait, drain.ReasonBudget},
+		{"a changed budget", budgetRefusal("no", 30), drain.All(newBudget("web", 1, changed)), drain.Evict, drain.ReasonEvict},
+		{"a changed budget that allows nothing", budgetRefusal("no", 0), drain.All(exhausted("web", changed)), drain.Wait, drain.ReasonBudget},
+		{"a deleted budget", budgetRefusal("no", 0), drain.All[*policyv1.PodDisruptionBudget](), drain.Evict, drain.ReasonEvict},
+		{"an incomplete list of budgets", budgetRefusal("no", 0), drain.List[*policyv1.PodDisruptionBudget]{}, drain.Wait, drain.ReasonBudget},
+		{"a refusal of a busy API server", apierrors.NewTooManyRequests("busy", 7), drain.All(newBudget("web", 1, changed)), drain.Wait, "Unavailable"},
+		{"another refusal", errors.New("no"), drain.All(newBudget("web", 1, changed)), drain.Wait, "Refused"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, in := refused(tt.err)
@@ -315,29 +315,29 @@ func TestStep_RefusingBudgetChanges_AsksAtOnce(t *testing.T) {
 			require.Equal(t, []any{tt.action, tt.reason}, []any{plan.Rows[0].Action, plan.Rows[0].Reason})
 		})
 	}
-	t.Run("a refusal names the budget behind it", func(t *testing.T) {
-		s, in := refused(answerRefusal("The disruption budget web needs 2", 0))
+	t.Run("a refusal of a budget has the budget", func(t *testing.T) {
+		s, in := refused(budgetRefusal("The disruption budget web needs 2", 0))
 		_, plan := drain.Step(s, in, drain.Policy{}, now.Add(time.Second))
 		require.Equal(t, "web", plan.Rows[0].Budgets[0].Name)
 		require.Equal(t, "The disruption budget web needs 2", plan.Rows[0].Message)
 	})
-	t.Run("an error that several budgets explain is explained", func(t *testing.T) {
+	t.Run("an error because of several budgets has the budgets", func(t *testing.T) {
 		s, in := refused(errors.New("This pod has more than one PodDisruptionBudget"))
 		in.Budgets = drain.All(newBudget("web", 1), newBudget("all", 1, selecting(&metav1.LabelSelector{})))
 		_, plan := drain.Step(s, in, drain.Policy{}, now.Add(time.Second))
 		require.Equal(t, drain.ReasonBudgets, plan.Rows[0].Reason)
 		require.Len(t, plan.Rows[0].Budgets, 2)
 	})
-	t.Run("another budget covers the pod by now", func(t *testing.T) {
-		s, in := refused(answerRefusal("no", 0))
+	t.Run("a second budget covers the pod", func(t *testing.T) {
+		s, in := refused(budgetRefusal("no", 0))
 		in.Budgets = drain.All(newBudget("web", 1), newBudget("web-2", 1))
 		_, plan := drain.Step(s, in, drain.Policy{}, now)
 		require.Equal(t, "a wait OverlappingBudgets", rows(plan))
 	})
-	t.Run("sources that come back are heeded at once", func(t *testing.T) {
+	t.Run("a list that becomes complete counts at once", func(t *testing.T) {
 		in := observed(newPod("a"))
 		s, plan := drain.Step(drain.State{}, in, drain.Policy{}, now)
-		in.Results = []drain.Result{{Row: plan.Rows[0], Err: answerRefusal("no", 0)}}
+		in.Results = []drain.Result{{Row: plan.Rows[0], Err: budgetRefusal("no", 0)}}
 		in.Budgets = drain.All(newBudget("web", 1))
 		_, plan = drain.Step(s, in, drain.Policy{}, now)
 		require.Equal(t, drain.Evict, plan.Rows[0].Action)
@@ -345,7 +345,7 @@ func TestStep_RefusingBudgetChanges_AsksAtOnce(t *testing.T) {
 }
 
 // TestDecide_AnySelectors_FindsTheBudgetsThatCover asserts that a pod is covered by the budgets
-// that the API server says, whatever their selectors.
+// whose selectors the API server matches.
 func TestDecide_AnySelectors_FindsTheBudgetsThatCover(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a seed
 	texts := []string{"a", "b", "ab", "a1", "1a", "1"}

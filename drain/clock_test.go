@@ -11,9 +11,9 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 )
 
-// TestStep_AnyRecordedTime_AsksAgainLater has the clock of the step differ from those that
-// recorded the times of the state and of the observation.
-func TestStep_AnyRecordedTime_AsksAgainLater(t *testing.T) {
+// TestStep_AnyRecordedTime_NextCheckIsLater has a step whose clock differs from the clocks of
+// the state and of the observation.
+func TestStep_AnyRecordedTime_NextCheckIsLater(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3000) {
 		d := &dice{bytes: randomBytes(seed, 400)}

@@ -9,12 +9,12 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// cordoning is what a step finds about the cordon of the Node.
+// cordoning is the decision of a step about the cordon of the Node.
 type cordoning struct {
 	// stands means that the cordon is set, or that the policy has none.
 	stands bool
-	// seen means that the observed Node has the cordon.
-	seen bool
+	// observed means that the observed Node has the cordon.
+	observed bool
 	// set is the cordon to set, or nil.
 	set *SetCordon
 	// gate is the hold of the drain, or nil. message is for people.
@@ -27,18 +27,18 @@ type cordoning struct {
 func cordonOf(v *view, valid bool) cordoning {
 	node, cordon := v.in.Node, v.p.Cordon
 	cordon.OutOfService = false // its pods may be running
-	taken := uncordoned(v)
+	removed := uncordoned(v)
 	old := outdated(v)
 	f := cordoning{stands: v.p.KeepSchedulable || cordon.Stands(node) || old}
-	f.seen = f.stands && !old && !v.p.KeepSchedulable
+	f.observed = f.stands && !old && !v.p.KeepSchedulable
 	switch {
 	case f.stands, !valid, v.allow.end != "":
-	case taken && !v.p.Reassert:
+	case removed && !v.p.Reassert:
 		hold := nodeHold(node.Name, ReasonUncordoned, "another client has uncordoned the Node: cordon it again to continue")
 		f.gate = &hold
 	default:
 		f.set = &SetCordon{Node: node.Name, UID: node.UID, Cordon: cordon, At: v.now}
-		if taken {
+		if removed {
 			f.message = string(ReasonUncordoned) + ": another client has uncordoned the Node, which is cordoned again"
 		}
 	}

@@ -39,16 +39,16 @@ func TestDecide_StateOfTheNode_OutcomeAndNextCheck(t *testing.T) {
 	}{
 		{"a cordoned Node without pods", observed(), drain.Policy{}, drain.Drained, "", false, 0},
 		{"an open Node without pods", onOpenNode(), drain.Policy{}, drain.Draining, "", true, 5 * time.Second},
-		{"one that stays schedulable", onOpenNode(), drain.Policy{KeepSchedulable: true}, drain.Drained, "", false, 0},
+		{"a Node that stays schedulable", onOpenNode(), drain.Policy{KeepSchedulable: true}, drain.Drained, "", false, 0},
 		{"evictions come with the cordon", onOpenNode(pod), drain.Policy{}, drain.Draining, "", true, 5 * time.Second},
-		{"pods that are not all known", partial, forcedSince(time.Hour), drain.Draining, drain.ReasonNotObserved, false, 5 * time.Second},
-		{"a Node that was not looked for", drain.Observation{Pods: drain.All(pod)}, forcedSince(0), drain.Draining, drain.ReasonNotObserved, false, 5 * time.Second},
+		{"an incomplete list of pods", partial, forcedSince(time.Hour), drain.Draining, drain.ReasonNotObserved, false, 5 * time.Second},
+		{"a Node that was not read", drain.Observation{Pods: drain.All(pod)}, forcedSince(0), drain.Draining, drain.ReasonNotObserved, false, 5 * time.Second},
 		{"a Node without name", nameless, forcedSince(0), drain.Draining, drain.ReasonNotObserved, false, 5 * time.Second},
 		{"a Node that is gone", drain.Observation{Looked: true, Pods: drain.All(pod)}, forcedSince(time.Hour), drain.NodeGone, "NodeGone", false, 0},
-		{"a Node that is gone, with unknown pods", drain.Observation{Looked: true}, drain.Policy{}, drain.NodeGone, "NodeGone", false, 0},
-		{"a blocked drain looks again", observed(lonely), drain.Policy{}, drain.Draining, "", false, time.Minute},
-		{"at the time of force", observed(lonely), drain.Policy{Ladder: drain.Ladder{{After: 9 * time.Second, Action: drain.IgnoreBudgets}}}, drain.Draining, "", false, 9 * time.Second},
-		{"or before the next look", observed(pod), anchored(drain.Ladder{{After: time.Second, Action: drain.IgnoreBudgets}}), drain.Draining, "", false, time.Second},
+		{"a Node that is gone, without a list of pods", drain.Observation{Looked: true}, drain.Policy{}, drain.NodeGone, "NodeGone", false, 0},
+		{"a blocked drain decides again after a minute", observed(lonely), drain.Policy{}, drain.Draining, "", false, time.Minute},
+		{"at the time of the rung", observed(lonely), drain.Policy{Ladder: drain.Ladder{{After: 9 * time.Second, Action: drain.IgnoreBudgets}}}, drain.Draining, "", false, 9 * time.Second},
+		{"a rung before the next retry", observed(pod), anchored(drain.Ladder{{After: time.Second, Action: drain.IgnoreBudgets}}), drain.Draining, "", false, time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := drain.Decide(tt.in, tt.policy, now)
@@ -67,32 +67,31 @@ func TestDecide_StateOfTheNode_OutcomeAndNextCheck(t *testing.T) {
 
 const uncordoned = "another client has uncordoned the Node: cordon it again to continue"
 
-// TestStep_UncordonedMeanwhile_YieldsUnlessThePolicyReasserts has a user who uncordons the Node
-// during the drain.
-func TestStep_UncordonedMeanwhile_YieldsUnlessThePolicyReasserts(t *testing.T) {
+// TestStep_Uncordoned_WaitsUnlessThePolicyReasserts uncordons the Node during the drain.
+func TestStep_Uncordoned_WaitsUnlessThePolicyReasserts(t *testing.T) {
 	cordoned, d := drain.Step(drain.State{}, observed(newPod("a")), drain.Policy{}, now)
 	require.Nil(t, d.Cordon)
 	require.Equal(t, []time.Time{now, now}, []time.Time{cordoned.CordonedAt, d.CordonedAt})
 	at := now.Add(time.Minute)
 	for _, tt := range []struct {
-		name   string
-		in     drain.Observation
-		policy drain.Policy
-		sets   bool
-		gate   string
-		says   string
-		want   string
+		name    string
+		in      drain.Observation
+		policy  drain.Policy
+		sets    bool
+		gate    string
+		message string
+		want    string
 	}{
-		{"it yields and says so", onOpenNode(newPod("a")), drain.Policy{}, false, uncordoned, "", "a wait Uncordoned"},
-		{"another reason is the same cordon", onOpenNode(newPod("a")), drain.Policy{Cordon: nodeops.Cordon{Reason: "other"}}, false, uncordoned, "", "a wait Uncordoned"},
+		{"the drain waits", onOpenNode(newPod("a")), drain.Policy{}, false, uncordoned, "", "a wait Uncordoned"},
+		{"a cordon with another reason is the same", onOpenNode(newPod("a")), drain.Policy{Cordon: nodeops.Cordon{Reason: "other"}}, false, uncordoned, "", "a wait Uncordoned"},
 		{"a Node without pods is not drained", onOpenNode(), drain.Policy{}, false, uncordoned, "", ""},
-		{"it is cordoned again", observed(newPod("a")), drain.Policy{}, false, "", "", "a evict Evictable"},
+		{"the Node is cordoned again", observed(newPod("a")), drain.Policy{}, false, "", "", "a evict Evictable"},
 		{"the policy reasserts", onOpenNode(newPod("a")), drain.Policy{Reassert: true}, true, "", "Uncordoned: another client has uncordoned the Node, which is cordoned again", "a evict Evictable"},
 		{"the policy changed the cordon", onOpenNode(newPod("a")), drain.Policy{Cordon: nodeops.Cordon{ExcludeFromLoadBalancers: true}}, true, "", "", "a evict Evictable"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, d := drain.Step(cordoned, tt.in, tt.policy, at)
-			require.Equal(t, []any{tt.sets, tt.says, tt.want, drain.Draining}, []any{d.Cordon != nil, d.Message, rows(d), d.Outcome})
+			require.Equal(t, []any{tt.sets, tt.message, tt.want, drain.Draining}, []any{d.Cordon != nil, d.Message, rows(d), d.Outcome})
 			require.Equal(t, now, s.CordonedAt, "the time of the first cordon is kept")
 			require.Equal(t, tt.in.Node.Spec.Unschedulable, !d.CordonedAt.IsZero())
 			require.True(t, d.NextCheck.After(at))
@@ -105,14 +104,14 @@ func TestStep_UncordonedMeanwhile_YieldsUnlessThePolicyReasserts(t *testing.T) {
 	}
 	p := anchored(drain.Ladder{{After: time.Minute, Action: drain.Proceed}})
 	_, d = drain.Step(cordoned, onOpenNode(newPod("a")), p, at)
-	require.Equal(t, drain.Proceeded, d.Outcome, "the end of the ladder passes it")
+	require.Equal(t, drain.Proceeded, d.Outcome, "the end of the ladder ends the drain")
 	require.Zero(t, d.CordonedAt)
 }
 
 func TestDecide_InvalidPolicy_IsAGate(t *testing.T) {
 	broken := drain.Ladder{{Action: drain.ForceDeletePods}, {Action: "Pray"}}
 	const rung = `drain: rung 1: the action "Pray" is not known`
-	for says, p := range map[string]drain.Policy{
+	for message, p := range map[string]drain.Policy{
 		rung: {Ladder: broken}, rung + " ": {UnreachableLadder: broken},
 		"cordon": {Cordon: nodeops.Cordon{Owner: "not an owner"}}, "pod selector": {PodSelector: "!!"},
 	} {
@@ -123,15 +122,15 @@ func TestDecide_InvalidPolicy_IsAGate(t *testing.T) {
 		require.Equal(t, "a wait InvalidPolicy", rows(d))
 		require.Len(t, d.Gates, 1)
 		require.Equal(t, []any{"policy", machinist.Reason("InvalidPolicy")}, []any{d.Gates[0].Subject, d.Gates[0].Reason})
-		require.Contains(t, d.Gates[0].Message+" ", says)
+		require.Contains(t, d.Gates[0].Message+" ", message)
 		require.True(t, d.NextCheck.After(now))
-		require.Equal(t, drain.Draining, drain.Decide(observed(), p, now).Outcome, "and it is never done")
+		require.Equal(t, drain.Draining, drain.Decide(observed(), p, now).Outcome, "the drain does not end")
 	}
 	keeps := drain.Policy{Cordon: nodeops.Cordon{Owner: "not an owner"}, KeepSchedulable: true}
-	require.Empty(t, drain.Decide(onOpenNode(newPod("a")), keeps, now).Gates, "there is no cordon then")
+	require.Empty(t, drain.Decide(onOpenNode(newPod("a")), keeps, now).Gates, "without a cordon its owner is not validated")
 }
 
-func TestStep_CordonOfAnOwner_TellsWhoseWasTakenAway(t *testing.T) {
+func TestStep_CordonOfAnOwnerIsRemoved_IsDetected(t *testing.T) {
 	set := func(cordon nodeops.Cordon) *corev1.Node {
 		node, _, err := cordon.Set(openNode(), now)
 		require.NoError(t, err)
@@ -146,13 +145,13 @@ func TestStep_CordonOfAnOwner_TellsWhoseWasTakenAway(t *testing.T) {
 		first, node *corev1.Node
 		before      drain.Policy
 		policy      drain.Policy
-		taken       bool
+		removed     bool
 	}{
-		"mine":                      {nil, opened(set(mine)), drain.Policy{}, drain.Policy{Cordon: mine}, true},
-		"that of another owner":     {nil, opened(set(nodeops.Cordon{Owner: "other"})), drain.Policy{}, drain.Policy{Cordon: mine}, false},
-		"one that is to grow":       {nil, set(mine), drain.Policy{}, drain.Policy{Cordon: nodeops.Cordon{Owner: "me", ExcludeFromLoadBalancers: true}}, false},
-		"one without owner":         {set(taint), openNode(), drain.Policy{Cordon: taint}, drain.Policy{Cordon: taint}, true},
-		"none, as it was not to be": {openNode(), openNode(), drain.Policy{KeepSchedulable: true}, drain.Policy{}, false},
+		"own cordon":                     {nil, opened(set(mine)), drain.Policy{}, drain.Policy{Cordon: mine}, true},
+		"the cordon of another owner":    {nil, opened(set(nodeops.Cordon{Owner: "other"})), drain.Policy{}, drain.Policy{Cordon: mine}, false},
+		"the policy adds to the cordon":  {nil, set(mine), drain.Policy{}, drain.Policy{Cordon: nodeops.Cordon{Owner: "me", ExcludeFromLoadBalancers: true}}, false},
+		"a cordon without owner":         {set(taint), openNode(), drain.Policy{Cordon: taint}, drain.Policy{Cordon: taint}, true},
+		"no cordon in the policy before": {openNode(), openNode(), drain.Policy{KeepSchedulable: true}, drain.Policy{}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := observed(newPod("a"))
@@ -162,7 +161,7 @@ func TestStep_CordonOfAnOwner_TellsWhoseWasTakenAway(t *testing.T) {
 			}
 			in.Node = tt.node
 			_, d := drain.Step(s, in, tt.policy, now)
-			require.Equal(t, []any{tt.taken, !tt.taken}, []any{len(d.Gates) == 1, d.Cordon != nil})
+			require.Equal(t, []any{tt.removed, !tt.removed}, []any{len(d.Gates) == 1, d.Cordon != nil})
 		})
 	}
 }
@@ -177,7 +176,7 @@ func TestStep_NodeOlderThanTheCordon_CountsAsCordoned(t *testing.T) {
 	require.Nil(t, d.Cordon)
 	require.Equal(t, "a evict Evictable", rows(d))
 	_, d = drain.Step(past, in, drain.Policy{Cordon: nodeops.Cordon{ExcludeFromLoadBalancers: true}}, now)
-	require.NotNil(t, d.Cordon, "the policy has another cordon by now")
+	require.NotNil(t, d.Cordon, "the policy has another cordon")
 	in.Node.ResourceVersion = "101"
 	_, d = drain.Step(past, in, drain.Policy{}, now)
 	require.Equal(t, "a wait Uncordoned", rows(d))
@@ -195,18 +194,18 @@ func TestStep_NodeIsReplaced_IsGone(t *testing.T) {
 	require.Nil(t, d.Cordon)
 	require.Empty(t, d.Rows)
 	_, d = drain.Step(s, observed(newPod("a")), p, now.Add(time.Minute))
-	require.Equal(t, "a evict Evictable", rows(d), "a cache that goes back to the first one does no harm")
+	require.Equal(t, "a evict Evictable", rows(d), "an older cache shows the first Node again")
 }
 
-func TestStep_PodsGo_AreCounted(t *testing.T) {
+func TestStep_PodsAreGone_AreCounted(t *testing.T) {
 	var s drain.State
 	for i, tt := range []struct {
 		pods []*corev1.Pod
 		gone int
 	}{
 		{[]*corev1.Pod{newPod("a"), newPod("b"), newPod("c"), newPod("d", mirror)}, 0},
-		{[]*corev1.Pod{newPod("b", leaving(time.Minute, 30)), newPod("c", inPhase(corev1.PodSucceeded))}, 2},
-		{[]*corev1.Pod{newPod("b", leaving(time.Minute, 30))}, 2}, // what has finished is not counted again
+		{[]*corev1.Pod{newPod("b", terminating(time.Minute, 30)), newPod("c", inPhase(corev1.PodSucceeded))}, 2},
+		{[]*corev1.Pod{newPod("b", terminating(time.Minute, 30))}, 2}, // a finished pod is counted once
 		{[]*corev1.Pod{newPod("b", func(p *corev1.Pod) { p.UID = "uid-successor" })}, 3},
 	} {
 		var d drain.Decision
@@ -225,7 +224,7 @@ func TestStep_SameReason_KeepsItsTime(t *testing.T) {
 	s, d = drain.Step(s, observed(newPod("a", emptyDir)), drain.Policy{}, now.Add(time.Hour))
 	require.Equal(t, now.Add(time.Hour), d.Rows[0].Since, "another reason has another time")
 	_, d = drain.Step(s, observed(newPod("a", emptyDir)), drain.Policy{}, now)
-	require.Equal(t, now, d.Rows[0].Since, "and none is in the future")
+	require.Equal(t, now, d.Rows[0].Since, "no time is in the future")
 }
 
 // TestStep_StateAsJSON_DecidesTheSame asserts that a state that was encoded and decoded leads to
@@ -243,10 +242,10 @@ func TestStep_StateAsJSON_DecidesTheSame(t *testing.T) {
 		require.Equal(t, kept, again)
 		require.JSONEq(t, asJSON(t, keptState), asJSON(t, readState))
 	}
-	require.Equal(t, "[{}]", asJSON(t, drain.State{}), "a drain that has not begun has nothing to remember")
+	require.Equal(t, "[{}]", asJSON(t, drain.State{}), "the zero State has no fields")
 }
 
-func TestStep_ClockWasPutBack_TimesBeginAnew(t *testing.T) {
+func TestStep_ClockIsSetBack_TimesRestart(t *testing.T) {
 	in := observed(newPod("a"))
 	in.Reachability.Unreachable = true
 	policy := drain.Policy{Ladder: drain.Ladder{{Action: drain.IgnoreBudgets}}, UnreachableLadder: drain.Ladder{{Action: drain.ForceDeletePods, Grace: time.Second}}}
@@ -267,6 +266,6 @@ func TestStep_ResultsOfNoRequest_DoNoHarm(t *testing.T) {
 		require.Empty(t, s.Responses)
 		require.Zero(t, s.Gone)
 		s, _ = drain.Step(drain.State{}, drain.Observation{Results: in.Results}, drain.Policy{}, now)
-		require.Equal(t, row.UID == "uid-b", len(s.Responses) == 1, "a pass that saw nothing forgets no answer")
+		require.Equal(t, row.UID == "uid-b", len(s.Responses) == 1, "an incomplete observation drops no response")
 	}
 }

@@ -16,12 +16,12 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 )
 
-// twin reaches rungs the slow and obvious way.
-type twin struct{ at map[int]time.Time }
+// reference is the obvious way to reach rungs.
+type reference struct{ at map[int]time.Time }
 
 // reached returns how many rungs are reached at a time, how many are for the first time, and
 // when the next one is due.
-func (w *twin) reached(l drain.Ladder, start, now time.Time) (n, fresh int, next time.Time) {
+func (w *reference) reached(l drain.Ladder, start, now time.Time) (n, fresh int, next time.Time) {
 	for i, rung := range l {
 		at := start.Add(rung.After)
 		if final := rung.Action == drain.ForceDeletePods || rung.Action == drain.Proceed || rung.Action == drain.GiveUp; final && i > 0 {
@@ -65,7 +65,7 @@ func TestStep_RandomLadders_ReachRungsAtTheirDeadlines(t *testing.T) {
 		p := anchored(l)
 		var state drain.State
 		var results []drain.Result
-		w := twin{at: map[int]time.Time{}}
+		w := reference{at: map[int]time.Time{}}
 		at := now
 		for range 60 {
 			in := observed(newPod("a"), newPod("b", func(p *corev1.Pod) { p.Labels["written"] = "often" }))
@@ -83,9 +83,9 @@ func TestStep_RandomLadders_ReachRungsAtTheirDeadlines(t *testing.T) {
 			require.False(t, !due.IsZero() && plan.NextCheck.After(due), "seed %d: the next check is not after a deadline", seed)
 			row := plan.Rows[0]
 			if fresh > 0 {
-				require.Equal(t, strongest(l[:n]), row.Action, "seed %d: %v at %s: a rung that is reached is acted on in that step", seed, l, at.Sub(now))
+				require.Equal(t, strongest(l[:n]), row.Action, "seed %d: %v at %s: a reached rung is applied in the same step", seed, l, at.Sub(now))
 			}
-			require.LessOrEqual(t, strengthOf(row.Action), strengthOf(strongest(l[:n])), "and not before")
+			require.LessOrEqual(t, strengthOf(row.Action), strengthOf(strongest(l[:n])), "a rung is not applied early")
 			for i := range plan.Rows {
 				if row := plan.Rows[i]; strengthOf(row.Action) > 0 && r.IntN(3) > 0 {
 					err := []error{nil, apierrors.NewTooManyRequests("slow down", r.IntN(90)), apierrors.NewInternalError(errors.New("boom")), apierrors.NewTimeoutError("late", 3)}[r.IntN(4)]
@@ -98,7 +98,7 @@ func TestStep_RandomLadders_ReachRungsAtTheirDeadlines(t *testing.T) {
 			case 0: // a crash that loses the state
 				state, results = drain.State{}, nil
 				w.at = map[int]time.Time{}
-			case 1: // one that does not, and takes a while
+			case 1: // a crash that keeps the state, and a pause
 				step += time.Duration(r.IntN(90)) * time.Second
 				results = nil
 			case 2: // another client writes something

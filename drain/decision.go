@@ -16,7 +16,7 @@ import (
 // Outcome is how a drain ended.
 type Outcome string
 
-// The outcomes. Only with [Drained] are all evicted pods gone.
+// The outcomes. Only [Drained] means that all pods to evict are gone.
 const (
 	// Draining means that the drain has not ended.
 	Draining Outcome = ""
@@ -38,8 +38,7 @@ type Decision struct {
 	Node string `json:"node"`
 	// Outcome is how the drain ended, or [Draining].
 	Outcome Outcome `json:"outcome,omitempty"`
-	// Reason says why nothing can be decided, or why there was no drain; it is empty
-	// otherwise.
+	// Reason is why nothing could be decided, or NodeGone. Otherwise it is empty.
 	Reason machinist.Reason `json:"reason,omitempty"`
 	// Message is why, for people. Its text may change.
 	Message string `json:"message,omitempty"`
@@ -86,7 +85,7 @@ type SetCordon struct {
 	At time.Time
 }
 
-// Row is what is done with one pod.
+// Row is the decision about one pod.
 type Row struct {
 	// Namespace of the pod.
 	Namespace string `json:"namespace"`
@@ -111,7 +110,7 @@ type Row struct {
 	// Versions identifies the PodDisruptionBudgets of the pod and their versions. A [Result]
 	// carries it to the response.
 	Versions string `json:"-"`
-	// Since is when this reason began, as the state remembers it.
+	// Since is when this reason began.
 	Since time.Time `json:"since,omitzero"`
 	// Until is when to decide again. Zero means when an object changes.
 	Until time.Time `json:"until,omitzero"`
@@ -137,7 +136,7 @@ type Budget struct {
 	Expected int32 `json:"expected"`
 }
 
-// VolumeRow is what the drain waits for with one volume.
+// VolumeRow is the decision about one volume.
 type VolumeRow struct {
 	// Attachment is the name of the VolumeAttachment. It is empty for a volume that only the status
 	// of the Node shows, or that has to be attached to another Node.
@@ -150,7 +149,7 @@ type VolumeRow struct {
 	Reason machinist.Reason `json:"reason"`
 	// Message is why, for people. Its text may change.
 	Message string `json:"message,omitempty"`
-	// Since is when this reason began, as the state remembers it.
+	// Since is when this reason began.
 	Since time.Time `json:"since,omitzero"`
 	// Until is when to decide again. Zero means when an object changes.
 	Until time.Time `json:"until,omitzero"`
@@ -251,7 +250,7 @@ func (d Decision) stuck(row *Row) bool {
 		return false
 	case d.Outcome == GaveUp:
 		return true
-	case row.Action == Block && !row.Until.IsZero(): // it ends by itself
+	case row.Action == Block && !row.Until.IsZero(): // the protection expires
 		return false
 	case row.Action == Wait && row.Reason != ReasonBudgetNever && row.Reason != ReasonBudgets && row.Reason != reasonForbidden:
 		return false

@@ -91,7 +91,7 @@ func ExampleStep() {
 	// Output:
 	// 12:00:00 pods: 2
 	// evict shop/web-1 (Evictable)
-	// wait shop/web-2 (DisruptionBudget): budget shop/web allows 1 disruption: 2 of 2 healthy, 1 desired; other pods take that; since 2026-03-01T12:00:00Z; deleted at 2026-03-01T14:00:00Z
+	// wait shop/web-2 (DisruptionBudget): budget shop/web allows 1 disruption: 2 of 2 healthy, 1 desired; already used for other pods; since 2026-03-01T12:00:00Z; deleted at 2026-03-01T14:00:00Z
 	// 12:00:05 pods: 2
 	// wait shop/web-1 (Terminating): since 2026-03-01T12:00:05Z; deleted at 2026-03-01T14:00:00Z
 	// wait shop/web-2 (DisruptionBudget): budget shop/web allows 0 disruptions: 1 of 2 healthy, 1 desired; since 2026-03-01T12:00:00Z; deleted at 2026-03-01T14:00:00Z

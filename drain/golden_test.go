@@ -27,14 +27,14 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// goldenStory is a drain as people see it, step by step.
+// goldenStory is the text of a drain, step by step.
 type goldenStory struct {
 	s    drain.State
 	p    drain.Policy
 	text strings.Builder
 }
 
-// at plans a step so long after the beginning, and tells of it.
+// at makes the step at a time after the start, and adds its text.
 func (g *goldenStory) at(after time.Duration, title string, in drain.Observation) drain.Decision {
 	at := now.Add(after)
 	in.DaemonSets = drain.All(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "owner", UID: "uid-DaemonSet"}})
@@ -101,7 +101,7 @@ func goldenCovering(app string) func(*policyv1.PodDisruptionBudget) {
 	return selecting(&metav1.LabelSelector{MatchLabels: map[string]string{"app": app}})
 }
 
-// goldenRefused are the results of the requests of a plan to these pods.
+// goldenRefused returns the results of the requests for these pods.
 func goldenRefused(plan drain.Decision, err error, pods ...string) []drain.Result {
 	var results []drain.Result
 	for _, row := range plan.Rows {
@@ -114,8 +114,7 @@ func goldenRefused(plan drain.Decision, err error, pods ...string) []drain.Resul
 	return results
 }
 
-// TestDecide_FourPolicies_ReadAsText shows one Node with a pod of every kind, drained with four
-// policies, as text.
+// TestDecide_FourPolicies_ReadAsText has one Node with a pod of every kind and four policies.
 func TestDecide_FourPolicies_ReadAsText(t *testing.T) {
 	for name, p := range map[string]drain.Policy{
 		"cautious":    {Ladder: drain.Ladder{{After: time.Hour, Action: drain.Proceed}}},
@@ -125,8 +124,8 @@ func TestDecide_FourPolicies_ReadAsText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := observed(
-				newPod("web-1"), newPod("web-2"), newPod("web-3", leaving(20*time.Second, 30)),
-				newPod("stuck", withFinalizer, leaving(-time.Hour, 30)), newPod("deaf", leaving(-time.Hour, 1)),
+				newPod("web-1"), newPod("web-2"), newPod("web-3", terminating(20*time.Second, 30)),
+				newPod("stuck", withFinalizer, terminating(-time.Hour, 30)), newPod("deaf", terminating(-time.Hour, 1)),
 				newPod("debug", unmanaged), newPod("cache", emptyDir), newPod("done", inPhase("Succeeded")),
 				newPod("agent", ownedBy("DaemonSet")), newPod("static", mirror), newPod("dns", withPriority(2000000000)),
 			)
@@ -138,7 +137,7 @@ func TestDecide_FourPolicies_ReadAsText(t *testing.T) {
 			plan := g.at(0, "the Node is not cordoned, and budgets were not observed", in)
 			in.Node = newNode()
 			in.Node.Spec.Taints = []corev1.Taint{{Key: "example.com/drain", Effect: corev1.TaintEffectNoSchedule}}
-			in.Results = goldenRefused(plan, answerRefusal("The disruption budget web needs 3 healthy pods and has 3 currently", 0), "web-2")
+			in.Results = goldenRefused(plan, budgetRefusal("The disruption budget web needs 3 healthy pods and has 3 currently", 0), "web-2")
 			if name == "forced" || name == "unreachable" {
 				in.Results = goldenRefused(plan, apierrors.NewTooManyRequests("busy", 7), "web-2")
 			}
@@ -169,14 +168,14 @@ func TestStep_Budgets_ReadAsText(t *testing.T) {
 	g := &goldenStory{p: drain.Policy{Ladder: drain.Ladder{{After: 2 * time.Hour, Action: drain.IgnoreBudgets}}}}
 	plan := g.at(0, "budgets of all kinds", in)
 	in.Results = goldenRefused(plan, nil, "web-1", "free-1", "mail-2")
-	g.at(time.Second, "what was asked was accepted", in)
+	g.at(time.Second, "the requests were accepted", in)
 	in.Results = nil
 	in.Pods.Items = pods[1:8]
 	in.Budgets.Items[0] = newBudget("web", 1, goldenCovering("web"), func(b *policyv1.PodDisruptionBudget) { b.ResourceVersion = "9" })
 	g.at(time.Minute, "web-1 has been replaced elsewhere", in)
-	g.at(2*time.Hour, "budgets are not asked any more", in)
+	g.at(2*time.Hour, "budgets are ignored", in)
 	in.Pods.Items = nil
-	g.at(2*time.Hour+time.Minute, "all have gone", in)
+	g.at(2*time.Hour+time.Minute, "all pods are gone", in)
 	g.check(t, "budgets")
 }
 
@@ -187,11 +186,11 @@ func TestStep_Waves_ReadAsText(t *testing.T) {
 	g := &goldenStory{p: drain.Policy{}}
 	plan := g.at(0, "workloads, then the pods of the system", in)
 	in.Results = goldenRefused(plan, nil, "web-1")
-	leaving(31*time.Second, 30)(web)
-	g.at(time.Second, "the first wave is on its way", in)
+	terminating(31*time.Second, 30)(web)
+	g.at(time.Second, "the pod of the first wave is terminating", in)
 	in.Results = nil
 	in.Pods = drain.All(in.Pods.Items[1:]...)
-	g.at(32*time.Second, "it is over", in)
+	g.at(32*time.Second, "the first wave is gone", in)
 	g.check(t, "waves")
 }
 
@@ -204,7 +203,7 @@ func TestStep_Rules_ReadAsText(t *testing.T) {
 	in.Budgets = drain.All[*policyv1.PodDisruptionBudget]()
 	g := &goldenStory{p: drain.Policy{ClusterAPILabels: true, DoNotDisrupt: true, PodSelector: "app", Ladder: drain.Ladder{{After: time.Hour, Action: drain.Proceed}}}}
 	in.Pods.Items = append(in.Pods.Items, newPod("other", func(p *corev1.Pod) { p.Labels = nil }))
-	g.at(0, "pods say how they want to be treated", in)
+	g.at(0, "labels and annotations of pods", in)
 	g.at(time.Hour, "the end", in)
 	g.check(t, "rules")
 }
@@ -224,10 +223,10 @@ func TestStep_Ladders_ReadAsText(t *testing.T) {
 	}}
 	g.at(0, "nothing is forced", in)
 	g.at(10*time.Minute, "budgets are ignored", in)
-	leaving(10*time.Minute+30*time.Second, 30)(web)
+	terminating(10*time.Minute+30*time.Second, 30)(web)
 	g.at(20*time.Minute, "grace is capped", in)
-	g.at(40*time.Minute, "pods are taken off the API", in)
-	g.at(50*time.Minute, "it is given up", in)
+	g.at(40*time.Minute, "pods are force-deleted", in)
+	g.at(50*time.Minute, "the drain gives up", in)
 	g.check(t, "ladder")
 }
 
@@ -245,19 +244,19 @@ func TestStep_Volumes_ReadAsText(t *testing.T) {
 	plan := g.at(0, "one pod with volumes at a time", in)
 	in.Results = goldenRefused(plan, nil, "db-0")
 	in.Pods.Items = in.Pods.Items[1:]
-	g.at(30*time.Second, "db-0 has gone, its volume has not", in)
+	g.at(30*time.Second, "db-0 is gone, its volume is attached", in)
 	in.Results = nil
 	in.Attachments.Items = in.Attachments.Items[1:]
 	g.at(35*time.Second, "its volume is detached", in)
 	in.Pods.Items = in.Pods.Items[1:]
-	g.at(70*time.Second, "db-1 has gone", in)
+	g.at(70*time.Second, "db-1 is gone", in)
 	g.at(190*time.Second, "its volume is not detached for two minutes", in)
 	g.check(t, "volumes")
 }
 
 func TestStep_Ends_ReadAsText(t *testing.T) {
 	g := &goldenStory{p: drain.Policy{}}
-	g.at(0, "nothing is known", drain.Observation{})
+	g.at(0, "nothing was observed", drain.Observation{})
 	g.at(time.Second, "the Node is gone", drain.Observation{Looked: true})
 	g.at(3*time.Second, "there are no pods", observed())
 	in := observed(newPod("web"))
@@ -265,7 +264,7 @@ func TestStep_Ends_ReadAsText(t *testing.T) {
 	in.Node = openNode()
 	g.at(4*time.Second, "a user uncordoned the Node", in)
 	g.p.Reassert = true
-	g.at(5*time.Second, "which the policy does not accept", in)
+	g.at(5*time.Second, "the policy cordons it again", in)
 	g.p.Ladder = drain.Ladder{{Action: drain.GiveUp}, {Action: drain.Proceed}}
 	g.at(6*time.Second, "the ladder contradicts itself", in)
 
@@ -280,7 +279,7 @@ func TestStep_Ends_ReadAsText(t *testing.T) {
 	g.s, _ = drain.Step(g.s, in, g.p, now.Add(10*time.Second))
 	drainTo(2)
 	in.Budgets = drain.All(exhausted("web"))
-	g.at(30*time.Second, "38 of 40 have gone", in)
-	g.at(time.Hour+10*time.Second, "the drain goes on without the rest", in)
+	g.at(30*time.Second, "38 of 40 pods are gone", in)
+	g.at(time.Hour+10*time.Second, "the drain ends with two pods left", in)
 	g.check(t, "ends")
 }

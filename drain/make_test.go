@@ -79,15 +79,15 @@ func withPriority(priority int32) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Spec.Priority = &priority }
 }
 
-// leaving marks a pod as deleted with a grace that ends after so long.
-func leaving(end time.Duration, grace int64) func(*corev1.Pod) {
+// terminating deletes a pod with a grace period in seconds that ends at a time after now.
+func terminating(end time.Duration, grace int64) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.DeletionTimestamp = &metav1.Time{Time: now.Add(end)}
 		p.DeletionGracePeriodSeconds = &grace
 	}
 }
 
-// both makes one edit of two.
+// both returns one edit of two.
 func both(a, b func(*corev1.Pod)) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		a(p)
@@ -97,7 +97,7 @@ func both(a, b func(*corev1.Pod)) func(*corev1.Pod) {
 
 func withFinalizer(p *corev1.Pod) { p.Finalizers = []string{"example.com/job-tracking"} }
 
-// observed is an observation of a cordoned Node with these pods, and of nothing else.
+// observed returns an observation of a cordoned Node and its pods only.
 func observed(pods ...*corev1.Pod) drain.Observation {
 	return drain.Observation{Looked: true, Node: newNode(), Pods: drain.All(pods...)}
 }

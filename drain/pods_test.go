@@ -17,7 +17,7 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// rows returns what becomes of each pod, in words.
+// rows returns the rows of a decision: name, action and reason.
 func rows(d drain.Decision) string {
 	var s []string
 	for _, row := range d.Rows {
@@ -55,7 +55,7 @@ func owner(edit func(*metav1.OwnerReference)) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { edit(&p.OwnerReferences[0]) }
 }
 
-func TestDecide_OnePod_WhetherItGoes(t *testing.T) {
+func TestDecide_OnePod_ActionAndReason(t *testing.T) {
 	const (
 		evicted, stays, gone = "evict Evictable", "ignore Stays", "ignore Gone"
 		lonely, data         = "block Unmanaged: no controller would create it again", "block LocalStorage: its emptyDir volumes would be lost"
@@ -67,7 +67,7 @@ func TestDecide_OnePod_WhetherItGoes(t *testing.T) {
 	cordon := tolerating(corev1.Toleration{Key: corev1.TaintNodeUnschedulable, Operator: corev1.TolerationOpExists})
 	cordoned := drain.State{Started: now.Add(-time.Hour), CordonedAt: now.Add(-time.Minute)}
 	const label = "cluster.x-k8s.io/drain"
-	heeds := drain.Policy{ClusterAPILabels: true, DoNotDisrupt: true}
+	applies := drain.Policy{ClusterAPILabels: true, DoNotDisrupt: true}
 	for _, tt := range []struct {
 		name   string
 		edit   func(*corev1.Pod)
@@ -78,61 +78,61 @@ func TestDecide_OnePod_WhetherItGoes(t *testing.T) {
 	}{
 		{name: "a managed pod", want: evicted},
 		{name: "an unmanaged pod blocks", edit: unmanaged, policy: drain.Policy{EvictLocalStorage: true}, want: lonely},
-		{name: "an unmanaged pod that may go", edit: unmanaged, policy: drain.Policy{EvictUnmanaged: true}, want: evicted},
+		{name: "an unmanaged pod that the policy evicts", edit: unmanaged, policy: drain.Policy{EvictUnmanaged: true}, want: evicted},
 		{name: "a pod with local data blocks", edit: emptyDir, policy: drain.Policy{EvictUnmanaged: true}, want: data},
-		{name: "a pod with local data that may go", edit: emptyDir, policy: drain.Policy{EvictLocalStorage: true}, want: evicted},
-		{name: "of two obstacles none hides the other", edit: both(unmanaged, emptyDir), want: lonely + ", and its emptyDir volumes would be lost"},
-		{name: "ignoring budgets loses no local data", edit: emptyDir, policy: anchored(drain.Ladder{{Action: drain.IgnoreBudgets}}), want: data},
-		{name: "an unmanaged pod that is terminating", edit: both(unmanaged, leaving(20*time.Second, 30)), want: "wait Terminating"},
-		{name: "a pod that should have stopped", edit: both(withFinalizer, leaving(-time.Minute, 30)), want: "wait Overdue: it should have stopped by 2026-03-01T11:59:00Z and has the finalizers example.com/job-tracking"},
-		{name: "a mirror pod is left alone", edit: mirror, policy: force, want: stays},
-		{name: "a pod of the Node itself is left alone", edit: ownedBy("Node"), policy: force, want: stays},
-		{name: "a pod that succeeded is left alone", edit: both(inPhase(corev1.PodSucceeded), unmanaged), want: gone},
-		{name: "a pod that failed is left alone", edit: both(inPhase(corev1.PodFailed), both(withFinalizer, leaving(-time.Hour, 0))), want: gone},
-		{name: "a pod that was deleted and has ended, before its kubelet deletes the object", edit: both(inPhase(corev1.PodSucceeded), leaving(time.Minute, 30)), want: "wait Terminating"},
-		{name: "a pod that was deleted and has ended, after its kubelet deleted it", edit: both(inPhase(corev1.PodSucceeded), both(withFinalizer, leaving(time.Minute, 0))), want: gone},
-		{name: "a pod of a DaemonSet that was deleted and has ended", edit: both(agent, both(inPhase(corev1.PodSucceeded), leaving(time.Minute, 30))), sets: here, want: stays},
+		{name: "a pod with local data that the policy evicts", edit: emptyDir, policy: drain.Policy{EvictLocalStorage: true}, want: evicted},
+		{name: "a pod with both obstacles", edit: both(unmanaged, emptyDir), want: lonely + ", and its emptyDir volumes would be lost"},
+		{name: "ignored budgets do not evict local data", edit: emptyDir, policy: anchored(drain.Ladder{{Action: drain.IgnoreBudgets}}), want: data},
+		{name: "a terminating unmanaged pod", edit: both(unmanaged, terminating(20*time.Second, 30)), want: "wait Terminating"},
+		{name: "a pod after its grace period", edit: both(withFinalizer, terminating(-time.Minute, 30)), want: "wait Overdue: it should have stopped by 2026-03-01T11:59:00Z and has the finalizers example.com/job-tracking"},
+		{name: "a mirror pod is ignored", edit: mirror, policy: force, want: stays},
+		{name: "a pod of the Node itself is ignored", edit: ownedBy("Node"), policy: force, want: stays},
+		{name: "a pod that succeeded is ignored", edit: both(inPhase(corev1.PodSucceeded), unmanaged), want: gone},
+		{name: "a pod that failed is ignored", edit: both(inPhase(corev1.PodFailed), both(withFinalizer, terminating(-time.Hour, 0))), want: gone},
+		{name: "a deleted pod that has ended, before its kubelet deletes the object", edit: both(inPhase(corev1.PodSucceeded), terminating(time.Minute, 30)), want: "wait Terminating"},
+		{name: "a deleted pod that has ended, after its kubelet deleted it", edit: both(inPhase(corev1.PodSucceeded), both(withFinalizer, terminating(time.Minute, 0))), want: gone},
+		{name: "a pod of a DaemonSet that was deleted and has ended", edit: both(agent, both(inPhase(corev1.PodSucceeded), terminating(time.Minute, 30))), sets: here, want: stays},
 		{name: "a pod of another Node", edit: func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }, policy: force, want: gone},
 		{name: "a pod without UID", edit: func(p *corev1.Pod) { p.UID = "" }, policy: force, want: "block NotEvaluated: metadata.uid is empty; the API server sets it, plain fakes of client-go do not"},
 		{name: "a pod without priority is one of priority 0", edit: func(p *corev1.Pod) { p.Spec.Priority = nil }, want: evicted},
 
 		{name: "a pod of a DaemonSet", edit: agent, sets: here, want: stays},
 		{name: "a pod of a DaemonSet, if DaemonSets are unknown", edit: agent, want: stays},
-		{name: "a pod of a DaemonSet, by force", edit: both(agent, emptyDir), sets: here, policy: force, want: stays},
+		{name: "a pod of a DaemonSet, force-deleted", edit: both(agent, emptyDir), sets: here, policy: force, want: stays},
 		{name: "its DaemonSet is gone", edit: agent, sets: none, want: evicted},
 		{name: "its DaemonSet was replaced", edit: agent, sets: daemonSets("uid-new"), want: evicted},
 		{name: "its DaemonSet is in another namespace", edit: both(agent, func(p *corev1.Pod) { p.Namespace = "bar" }), sets: here, want: evicted},
-		{name: "its DaemonSet is gone, its data is not", edit: both(agent, emptyDir), sets: none, want: data},
+		{name: "its DaemonSet is gone, and it has local data", edit: both(agent, emptyDir), sets: none, want: data},
 		{name: "its DaemonSet is gone, it tolerates the cordon", edit: both(agent, everything), sets: none, policy: drain.Policy{Cordon: nodeops.Cordon{Taint: "example.com/drained"}}, want: evicted},
 		{name: "a DaemonSet of another project", edit: both(agent, owner(func(o *metav1.OwnerReference) { o.APIVersion = "apps.kruise.io/v1alpha1" })), sets: none, want: stays},
 		{name: "a DaemonSet without UID", edit: both(agent, owner(func(o *metav1.OwnerReference) { o.UID = "" })), sets: none, want: stays},
 		{name: "a finished pod of a DaemonSet", edit: both(agent, inPhase(corev1.PodFailed)), sets: none, want: gone},
 
 		{name: "created after the cordon, which it tolerates", edit: both(cordon, created(now.Add(-time.Second))), state: cordoned, want: stays},
-		{name: "and terminating", edit: both(cordon, both(created(now.Add(-time.Second)), leaving(time.Minute, 60))), state: cordoned, want: stays},
-		{name: "created when the cordon was seen", edit: both(cordon, created(now.Add(-time.Minute))), state: cordoned, want: evicted},
+		{name: "and terminating", edit: both(cordon, both(created(now.Add(-time.Second)), terminating(time.Minute, 60))), state: cordoned, want: stays},
+		{name: "created when the cordon was observed", edit: both(cordon, created(now.Add(-time.Minute))), state: cordoned, want: evicted},
 		{name: "created after the cordon, which it does not tolerate", edit: created(now.Add(-time.Second)), state: cordoned, want: evicted},
-		{name: "created after a cordon that was not seen", edit: both(cordon, created(now.Add(-time.Second))), want: evicted},
-		{name: "no controller creates it again", edit: both(unmanaged, both(cordon, created(now.Add(-time.Second)))), state: cordoned, want: lonely},
+		{name: "created after a cordon that was not observed", edit: both(cordon, created(now.Add(-time.Second))), want: evicted},
+		{name: "created after the cordon, without a controller", edit: both(unmanaged, both(cordon, created(now.Add(-time.Second)))), state: cordoned, want: lonely},
 
-		{name: "the label skip", edit: labeled(label, "SKIP"), policy: heeds, want: "ignore Rule: label cluster.x-k8s.io/drain=SKIP"},
-		{name: "the label skip, terminating", edit: both(labeled(label, "skip"), leaving(time.Second, 1)), policy: heeds, want: "ignore Rule"},
-		{name: "the label wait-completed", edit: labeled(label, "wait-completed"), policy: heeds, want: "wait WaitCompleted"},
-		{name: "the label WaitCompleted", edit: labeled(label, "WaitCompleted"), policy: heeds, want: "wait WaitCompleted"},
-		{name: "the label wait-completed, completed", edit: both(labeled(label, "wait-completed"), inPhase(corev1.PodSucceeded)), policy: heeds, want: gone},
-		{name: "the label wait-completed, terminating", edit: both(labeled(label, "wait-completed"), leaving(time.Second, 1)), policy: heeds, want: "wait Terminating"},
-		{name: "a label that is not known", edit: labeled(label, "never"), policy: heeds, want: evicted + ": label cluster.x-k8s.io/drain=never is not known and ignored"},
-		{name: "a label that is not heeded", edit: labeled(label, "skip"), want: evicted},
-		{name: "do not disrupt", edit: doNotDisrupt("true"), policy: heeds, want: "block DoNotDisrupt: annotation karpenter.sh/do-not-disrupt=true"},
-		{name: "do disrupt", edit: doNotDisrupt("false"), policy: heeds, want: evicted},
-		{name: "do not disrupt for a while", edit: both(doNotDisrupt("30m"), both(created(now.Add(-time.Hour)), startedAt(now.Add(-29*time.Minute)))), policy: heeds, want: "block DoNotDisrupt"},
-		{name: "which is over", edit: both(doNotDisrupt("30m"), startedAt(now.Add(-30*time.Minute))), policy: heeds, want: evicted},
-		{name: "an annotation that cannot be read", edit: doNotDisrupt("ture"), policy: heeds, want: evicted + `: annotation karpenter.sh/do-not-disrupt="ture" is neither true nor a duration`},
-		{name: "a negative duration", edit: doNotDisrupt("-1h"), policy: heeds, want: evicted + `: annotation karpenter.sh/do-not-disrupt="-1h" is neither`},
-		{name: "an annotation that is not heeded", edit: doNotDisrupt("true"), want: evicted},
-		{name: "a pod that is not selected", policy: drain.Policy{PodSelector: "app!=web"}, want: "ignore Rule: it is not among the pods that are selected"},
+		{name: "the label skip", edit: labeled(label, "SKIP"), policy: applies, want: "ignore Rule: label cluster.x-k8s.io/drain=SKIP"},
+		{name: "the label skip, terminating", edit: both(labeled(label, "skip"), terminating(time.Second, 1)), policy: applies, want: "ignore Rule"},
+		{name: "the label wait-completed", edit: labeled(label, "wait-completed"), policy: applies, want: "wait WaitCompleted"},
+		{name: "the label WaitCompleted", edit: labeled(label, "WaitCompleted"), policy: applies, want: "wait WaitCompleted"},
+		{name: "the label wait-completed, completed", edit: both(labeled(label, "wait-completed"), inPhase(corev1.PodSucceeded)), policy: applies, want: gone},
+		{name: "the label wait-completed, terminating", edit: both(labeled(label, "wait-completed"), terminating(time.Second, 1)), policy: applies, want: "wait Terminating"},
+		{name: "a label that is not known", edit: labeled(label, "never"), policy: applies, want: evicted + ": label cluster.x-k8s.io/drain=never is not known and ignored"},
+		{name: "a label that the policy does not apply", edit: labeled(label, "skip"), want: evicted},
+		{name: "do not disrupt", edit: doNotDisrupt("true"), policy: applies, want: "block DoNotDisrupt: annotation karpenter.sh/do-not-disrupt=true"},
+		{name: "the annotation false", edit: doNotDisrupt("false"), policy: applies, want: evicted},
+		{name: "do not disrupt for 30 minutes", edit: both(doNotDisrupt("30m"), both(created(now.Add(-time.Hour)), startedAt(now.Add(-29*time.Minute)))), policy: applies, want: "block DoNotDisrupt"},
+		{name: "do not disrupt for 30 minutes, which are over", edit: both(doNotDisrupt("30m"), startedAt(now.Add(-30*time.Minute))), policy: applies, want: evicted},
+		{name: "an invalid annotation", edit: doNotDisrupt("ture"), policy: applies, want: evicted + `: annotation karpenter.sh/do-not-disrupt="ture" is neither true nor a duration`},
+		{name: "a negative duration", edit: doNotDisrupt("-1h"), policy: applies, want: evicted + `: annotation karpenter.sh/do-not-disrupt="-1h" is neither`},
+		{name: "an annotation that the policy does not apply", edit: doNotDisrupt("true"), want: evicted},
+		{name: "a pod that is not selected", policy: drain.Policy{PodSelector: "app!=web"}, want: "ignore Rule: the pod selector does not select it"},
 		{name: "a pod that is selected", policy: drain.Policy{PodSelector: "app in (web,db)"}, want: evicted},
-		{name: "a selected pod is protected as others", edit: unmanaged, policy: drain.Policy{PodSelector: "app=web"}, want: lonely},
+		{name: "a selected pod is protected like others", edit: unmanaged, policy: drain.Policy{PodSelector: "app=web"}, want: lonely},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			pod := newPod("web")
@@ -151,8 +151,8 @@ func TestDecide_OnePod_WhetherItGoes(t *testing.T) {
 			require.Equal(t, row.Action == drain.Ignore, d.Outcome == drain.Drained)
 		})
 	}
-	row := drain.Decide(observed(newPod("a", doNotDisrupt("30m"), startedAt(now))), heeds, now).Rows[0]
-	require.Equal(t, now.Add(30*time.Minute), row.Until, "it says when to look again")
+	row := drain.Decide(observed(newPod("a", doNotDisrupt("30m"), startedAt(now))), applies, now).Rows[0]
+	require.Equal(t, now.Add(30*time.Minute), row.Until, "the row has the end of the protection")
 }
 
 // TestDecide_TaintOfTheCordon_TolerationsDecide asserts the rules of the scheduler for a taint
@@ -192,18 +192,18 @@ func TestDecide_SkipTerminatingAfter_LeavesThePodBehind(t *testing.T) {
 		want   string
 		until  time.Duration
 	}{
-		{"it is over", newPod("a", leaving(-time.Minute, 30)), skip, "a ignore Abandoned", 0},
-		{"one moment before", newPod("a", leaving(-time.Minute+1, 30)), skip, "a wait Overdue", 1},
-		{"a pod that has yet to stop", newPod("a", leaving(time.Second, 30)), skip, "a wait Terminating", time.Second},
-		{"without it", newPod("a", leaving(-time.Hour, 30)), drain.Policy{}, "a wait Overdue", time.Minute},
-		{"less than zero", newPod("a", leaving(-time.Hour, 30)), drain.Policy{SkipTerminatingAfter: -1}, "a wait Overdue", time.Minute},
-		{"a pod is taken off the API first", newPod("a", leaving(-time.Hour, 30)), force, "a force-delete ForceDeletePods", 5 * time.Second},
-		{"a pod that was, and is held", newPod("a", withFinalizer, leaving(-time.Hour, 0)), force, "a ignore Abandoned", 0},
+		{"the time is over", newPod("a", terminating(-time.Minute, 30)), skip, "a ignore Abandoned", 0},
+		{"a nanosecond before", newPod("a", terminating(-time.Minute+1, 30)), skip, "a wait Overdue", 1},
+		{"a pod within its grace period", newPod("a", terminating(time.Second, 30)), skip, "a wait Terminating", time.Second},
+		{"without the limit", newPod("a", terminating(-time.Hour, 30)), drain.Policy{}, "a wait Overdue", time.Minute},
+		{"less than zero", newPod("a", terminating(-time.Hour, 30)), drain.Policy{SkipTerminatingAfter: -1}, "a wait Overdue", time.Minute},
+		{"a pod is force-deleted first", newPod("a", terminating(-time.Hour, 30)), force, "a force-delete ForceDeletePods", 5 * time.Second},
+		{"a force-deleted pod with a finalizer", newPod("a", withFinalizer, terminating(-time.Hour, 0)), force, "a ignore Abandoned", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			d := drain.Decide(observed(tt.pod), tt.policy, now)
 			require.Equal(t, tt.want, rows(d))
-			require.Equal(t, tt.until == 0, d.Outcome == drain.Proceeded, "what was left is not drained")
+			require.Equal(t, tt.until == 0, d.Outcome == drain.Proceeded, "a Node with pods left is not Drained")
 			require.Equal(t, tt.until, max(0, d.Rows[0].Until.Sub(now)))
 		})
 	}
@@ -211,7 +211,7 @@ func TestDecide_SkipTerminatingAfter_LeavesThePodBehind(t *testing.T) {
 
 func TestDecide_CopiesOfAPod_NewestCountsAndRowsAreSorted(t *testing.T) {
 	version := func(v string) func(*corev1.Pod) { return func(p *corev1.Pod) { p.ResourceVersion = v } }
-	old, current := newPod("a", unmanaged, version("9")), newPod("a", leaving(time.Minute, 60), version("10"))
+	old, current := newPod("a", unmanaged, version("9")), newPod("a", terminating(time.Minute, 60), version("10"))
 	successor := newPod("a", func(p *corev1.Pod) { p.UID = "uid-successor" })
 	first := newPod("z", func(p *corev1.Pod) { p.Namespace = "bar" })
 	d := drain.Decide(observed(newPod("c", mirror), old, nil, current, old, nil, first, successor), drain.Policy{}, now)
@@ -219,9 +219,9 @@ func TestDecide_CopiesOfAPod_NewestCountsAndRowsAreSorted(t *testing.T) {
 	require.Len(t, d.Holds(), 3)
 }
 
-// TestDecide_CriticalPods_GoLast asserts that critical pods wait until all others are gone, unless
+// TestDecide_CriticalPods_EvictedLast asserts that critical pods wait until all others are gone, unless
 // the policy says all at once.
-func TestDecide_CriticalPods_GoLast(t *testing.T) {
+func TestDecide_CriticalPods_EvictedLast(t *testing.T) {
 	dns, web := newPod("dns", withPriority(2000000000)), newPod("web")
 	for _, tt := range []struct {
 		policy drain.Policy
@@ -230,7 +230,7 @@ func TestDecide_CriticalPods_GoLast(t *testing.T) {
 	}{
 		{drain.Policy{}, web, "dns wait Wave, web evict Evictable"},
 		{drain.Policy{AllAtOnce: true}, web, "dns evict Evictable, web evict Evictable"},
-		{drain.Policy{}, newPod("web", leaving(time.Second, 1)), "dns wait Wave, web wait Terminating"},
+		{drain.Policy{}, newPod("web", terminating(time.Second, 1)), "dns wait Wave, web wait Terminating"},
 		{drain.Policy{}, newPod("web", inPhase(corev1.PodSucceeded)), "dns evict Evictable, web ignore Gone"},
 		{drain.Policy{}, nil, "dns evict Evictable"},
 		{anchored(drain.Ladder{{Action: drain.IgnoreBudgets}}), web, "dns delete IgnoreBudgets, web delete IgnoreBudgets"},
@@ -245,8 +245,8 @@ func TestStep_EvictionIsAccepted_WaitsUntilThePodIsGone(t *testing.T) {
 	in := observed(newPod("web"))
 	in.Results = []drain.Result{{Row: d.Rows[0], At: now}}
 	s, d = drain.Step(s, in, drain.Policy{}, now.Add(time.Second))
-	require.Equal(t, "web wait Terminating", rows(d), "it is not asked twice though the cache does not show it yet")
-	s, d = drain.Step(s, observed(newPod("web", leaving(time.Hour, 3600))), anything, now.Add(time.Minute))
+	require.Equal(t, "web wait Terminating", rows(d), "it is not evicted twice while the cache is older")
+	s, d = drain.Step(s, observed(newPod("web", terminating(time.Hour, 3600))), anything, now.Add(time.Minute))
 	require.Equal(t, "web wait Terminating", rows(d))
 	require.Equal(t, now.Add(time.Hour), d.NextCheck, "it is not looked at every second")
 	_, d = drain.Step(s, observed(), drain.Policy{}, now.Add(time.Hour))
@@ -261,7 +261,7 @@ func FuzzDoNotDisrupt(f *testing.F) {
 		pod := newPod("a", doNotDisrupt(value), startedAt(now.Add(time.Duration(started))))
 		row := drain.Decide(observed(pod), drain.Policy{DoNotDisrupt: true}, now).Rows[0]
 		if row.Action == drain.Block {
-			require.True(t, row.Until.IsZero() && value == "true" || row.Until.After(now), "it has an end, or is for ever")
+			require.True(t, row.Until.IsZero() && value == "true" || row.Until.After(now), "it has an end, or protects always")
 			return
 		}
 		require.Equal(t, drain.Evict, row.Action)

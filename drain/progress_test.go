@@ -14,7 +14,7 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 )
 
-// progressPlan is a plan under way since the beginning of the test.
+// progressPlan returns the decision of a drain that started now.
 func progressPlan(edits ...func(*drain.Decision)) drain.Decision {
 	p := drain.Decision{Node: "node-1", Started: now}
 	for _, edit := range edits {
@@ -47,9 +47,9 @@ func progressTexts(events []drain.Progress) []string {
 	return texts
 }
 
-var errBudgetRefusal = answerRefusal("The disruption budget web needs 3 healthy pods and has 3 currently", 0)
+var errBudgetRefusal = budgetRefusal("The disruption budget web needs 3 healthy pods and has 3 currently", 0)
 
-func TestCompare_TwoDecisions_TellsWhatHappened(t *testing.T) {
+func TestCompare_TwoDecisions_ReturnsTheProgress(t *testing.T) {
 	result := func(err error) []drain.Result {
 		return []drain.Result{{Row: drain.Row{Namespace: "shop", Name: "a", UID: "uid", Action: drain.Evict, Reason: drain.ReasonEvict}, Err: err}}
 	}
@@ -59,19 +59,19 @@ func TestCompare_TwoDecisions_TellsWhatHappened(t *testing.T) {
 		results       []drain.Result
 		want          []string
 	}{
-		"the first plan": {
+		"the first decision": {
 			after: progressPlan(progressRow("a", drain.Evict, drain.ReasonEvict), progressRow("b", drain.Block, drain.ReasonUnmanaged), progressRow("c", drain.Ignore, "Stays")),
 			want:  []string{"Started node/node-1", "Waiting pod/shop/b (Unmanaged)"},
 		},
-		"the first plan of a program that was restarted": {
+		"the first decision after a restart": {
 			after: progressPlan(waits, func(p *drain.Decision) { p.Started, p.CordonedAt = now.Add(-time.Hour), now.Add(-time.Hour) }),
 			want:  []string{"Waiting pod/shop/a (Terminating)"},
 		},
-		"a cordon that stands from the beginning": {
+		"a cordon from the first decision on": {
 			after: progressPlan(func(p *drain.Decision) { p.CordonedAt = now }),
 			want:  []string{"Started node/node-1", "Cordoned node/node-1"},
 		},
-		"a cordon that stands now": {
+		"a new cordon": {
 			before: progressPlan(func(p *drain.Decision) { p.Cordon = &drain.SetCordon{} }),
 			after:  progressPlan(func(p *drain.Decision) { p.CordonedAt = now.Add(-time.Second) }),
 			want:   []string{"Cordoned node/node-1"},
@@ -86,7 +86,7 @@ func TestCompare_TwoDecisions_TellsWhatHappened(t *testing.T) {
 			results: result(errBudgetRefusal),
 			want:    []string{"Requested pod/shop/a to evict (DisruptionBudget): The disruption budget web needs 3 healthy pods and has 3 currently"},
 		},
-		"a refusal that turns out to be final": {
+		"a refusal of a budget that never allows a disruption": {
 			before:  progressPlan(progressRow("a", drain.Evict, drain.ReasonEvict)),
 			after:   progressPlan(progressRow("a", drain.Wait, drain.ReasonBudgetNever)),
 			results: result(errBudgetRefusal),
@@ -104,14 +104,14 @@ func TestCompare_TwoDecisions_TellsWhatHappened(t *testing.T) {
 			want: []string{"Waiting pod/shop/a (Overdue)"},
 		},
 		"the same reason": {before: progressPlan(waits), after: progressPlan(waits), want: []string{}},
-		"a pod that has gone": {
+		"a pod that is gone": {
 			before: progressPlan(waits), after: progressPlan(), want: []string{"Gone pod/shop/a (Gone)"},
 		},
 		"a pod that has completed": {
 			before: progressPlan(progressRow("a", drain.Wait, drain.ReasonWaitCompleted)), after: progressPlan(progressRow("a", drain.Ignore, "Gone")),
 			want: []string{"Gone pod/shop/a (Gone)"},
 		},
-		"a pod that is not waited for any more": {
+		"a pod that is abandoned": {
 			before: progressPlan(waits), after: progressPlan(progressRow("a", drain.Ignore, drain.ReasonAbandoned)),
 			want: []string{"Left pod/shop/a (Abandoned)"},
 		},
@@ -122,7 +122,7 @@ func TestCompare_TwoDecisions_TellsWhatHappened(t *testing.T) {
 			before: progressPlan(waits), after: progressPlan(progressRow("a", drain.Wait, drain.ReasonTerminating), func(p *drain.Decision) { p.Rows[0].UID = "other" }),
 			want: []string{"Gone pod/shop/a (Gone)", "Waiting pod/shop/a (Terminating)"},
 		},
-		"a plan that could observe nothing": {
+		"an incomplete observation": {
 			before: progressPlan(waits), after: drain.Decision{Node: "node-1", Reason: drain.ReasonNotObserved}, results: result(nil),
 			want: []string{"Requested pod/shop/a to evict (Evictable)"},
 		},
@@ -139,11 +139,11 @@ func TestCompare_TwoDecisions_TellsWhatHappened(t *testing.T) {
 		"a volume is detached": {
 			before: progressPlan(progressVolume(drain.Wait, "Detaching")), after: progressPlan(), want: []string{"Gone volume/pv (Gone)"},
 		},
-		"a volume is detached and is to be attached elsewhere": {
+		"a volume is detached and not yet attached elsewhere": {
 			before: progressPlan(progressVolume(drain.Wait, "Detaching")), after: progressPlan(progressVolume(drain.Wait, "Reattaching")),
 			want: []string{"Waiting volume/pv (Reattaching)"},
 		},
-		"a volume is detached and not attached again": {
+		"a volume is not attached elsewhere in time": {
 			before: progressPlan(progressVolume(drain.Wait, "Detaching")), after: progressPlan(progressVolume(drain.Ignore, "Reattaching")),
 			want: []string{"Left volume/pv (Reattaching)"},
 		},
@@ -156,7 +156,7 @@ func TestCompare_TwoDecisions_TellsWhatHappened(t *testing.T) {
 			}),
 			want: []string{"Waiting node/node-1 (Uncordoned): why"},
 		},
-		"the order of rows means nothing": {
+		"rows in another order": {
 			before: progressPlan(waits, progressRow("b", drain.Wait, "B"), progressRow("c", drain.Wait, "C")),
 			after:  progressPlan(progressRow("c", drain.Wait, "X"), progressRow("b", drain.Wait, "B")),
 			want:   []string{"Gone pod/shop/a (Gone)", "Waiting pod/shop/c (X)"},
@@ -169,14 +169,14 @@ func TestCompare_TwoDecisions_TellsWhatHappened(t *testing.T) {
 			before: progressPlan(waits), after: progressPlan(progressRow("a", drain.Block, drain.ReasonAbandoned), progressRow("b", drain.Block, drain.ReasonUnmanaged), progressOver(drain.GaveUp, "")),
 			want: []string{"Left pod/shop/a (Abandoned)", "Ended node/node-1 (GaveUp)"},
 		},
-		"the Node has gone": {
+		"the Node is gone": {
 			before: progressPlan(waits), after: drain.Decision{Outcome: drain.NodeGone, Reason: machinist.Reason(drain.NodeGone)}, want: []string{"Ended node/node-1 (NodeGone)"},
 		},
 		"the same end": {
 			before: progressPlan(progressRow("a", drain.Block, drain.ReasonAbandoned), progressOver(drain.GaveUp, "")),
 			after:  progressPlan(progressRow("a", drain.Block, drain.ReasonAbandoned), progressOver(drain.GaveUp, "")), want: []string{},
 		},
-		"a pod that came after the end": {
+		"a pod that is new after the end": {
 			before: progressPlan(progressRow("a", drain.Block, drain.ReasonAbandoned), progressOver(drain.Drained, "")),
 			after:  progressPlan(waits), want: []string{"Waiting pod/shop/a (Terminating)"},
 		},
@@ -191,7 +191,7 @@ func TestCompare_TwoDecisions_TellsWhatHappened(t *testing.T) {
 				require.Equal(t, strings.HasPrefix(e.Subject, "pod/"), e.Row != nil)
 				require.Equal(t, e.Type == drain.ProgressEscalated, e.Rung != nil)
 			}
-			require.Empty(t, drain.Compare(test.after, test.after, nil, now.Add(time.Hour)), "nothing has happened since")
+			require.Empty(t, drain.Compare(test.after, test.after, nil, now.Add(time.Hour)), "the same decision has no progress")
 		})
 	}
 }

@@ -47,7 +47,7 @@ func randomBytes(seed uint64, n int) []byte {
 	return b
 }
 
-// when is a time around now, or none.
+// when returns a time near now, or zero.
 func (d *dice) when() time.Time {
 	return pick(d, time.Time{}, now.Add(-time.Hour), now.Add(-3*time.Second), now, now.Add(1), now.Add(10*time.Second), now.Add(time.Hour))
 }
@@ -56,7 +56,7 @@ func (d *dice) duration() time.Duration {
 	return pick(d, 0, time.Second, time.Minute, -time.Second, time.Hour, 1)
 }
 
-// ladder is mostly valid.
+// ladder returns a ladder that is valid most of the time.
 func (d *dice) ladder() drain.Ladder {
 	if d.roll(2) == 0 {
 		return nil
@@ -125,7 +125,7 @@ func (d *dice) observation() drain.Observation {
 	return in
 }
 
-// addVolumes adds claims, volumes and attachments, and what the Node says of them.
+// addVolumes adds claims, volumes, attachments and the status of the Node.
 func (d *dice) addVolumes(in *drain.Observation) {
 	for _, name := range []string{"claim-0", "claim-1", "claim-2", "a-inline", "b-inline"} {
 		if d.roll(5) > 0 {
@@ -175,7 +175,7 @@ func (d *dice) results() []drain.Result {
 	return results
 }
 
-// state is what a drain may remember, and what a broken file may say.
+// state returns a valid or a broken state.
 func (d *dice) state() drain.State {
 	if d.roll(3) == 0 {
 		return drain.State{}
@@ -195,7 +195,7 @@ func (d *dice) state() drain.State {
 			Reason: pick(d, drain.ReasonBudget, drain.ReasonEvict, ""), Since: d.when(), Waited: d.yes(),
 		}
 		s.Responses[types.UID("uid-"+pick(d, "a", "b", "c", "d", ""))] = drain.Response{
-			Asked: pick(d, drain.Evict, drain.Delete, drain.ForceDelete, ""), Reason: pick(d, drain.ReasonBudget, drain.ReasonTerminating, ""), Until: d.when(),
+			Request: pick(d, drain.Evict, drain.Delete, drain.ForceDelete, ""), Reason: pick(d, drain.ReasonBudget, drain.ReasonTerminating, ""), Until: d.when(),
 			Tries: d.roll(5) - 1,
 		}
 	}
@@ -239,7 +239,7 @@ func (d *dice) pod(i int) *corev1.Pod {
 		}
 	}
 	if d.roll(3) == 1 {
-		leaving(pick(d, -time.Hour, -time.Second, 0, time.Minute), int64(pick(d, 0, 1, 30, -1)))(pod)
+		terminating(pick(d, -time.Hour, -time.Second, 0, time.Minute), int64(pick(d, 0, 1, 30, -1)))(pod)
 		if d.roll(5) == 1 {
 			pod.DeletionGracePeriodSeconds = nil
 		}

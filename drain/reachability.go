@@ -6,8 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/machinist-dev/machinist/internal/recorded"
 )
 
 // NodeReachability is whether the kubelet of a Node answers. The zero value is a kubelet that
@@ -31,16 +29,4 @@ func ReachabilityOf(node *corev1.Node) NodeReachability {
 		}
 	}
 	return NodeReachability{}
-}
-
-// silentSince returns since when the drain has observed the Node as unreachable, or zero.
-func silentSince(seen NodeReachability, before, now time.Time) time.Time {
-	switch {
-	case !seen.Unreachable:
-		return time.Time{}
-	case recorded.Known(before, now):
-		return before
-	default:
-		return now
-	}
 }

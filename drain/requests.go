@@ -13,17 +13,17 @@ import (
 	"github.com/machinist-dev/machinist"
 )
 
-// request returns what is asked for a pod that is to go, under what is allowed.
+// request returns the request for a pod that the drain evicts, as the reached rungs allow it.
 func (v *view) request(pod *corev1.Pod) Row {
 	a := v.allow
 	row := Row{Action: Evict, Reason: ReasonEvict}
-	leaving := !pod.DeletionTimestamp.IsZero()
+	terminating := !pod.DeletionTimestamp.IsZero()
 	switch {
-	case leaving && !shortens(pod, a):
+	case terminating && !shortens(pod, a):
 		return v.terminating(pod)
 	case a.forceDelete:
 		row.Action = ForceDelete
-	case a.ignoreBudgets, leaving: // budgets do not protect a pod that is terminating
+	case a.ignoreBudgets, terminating: // budgets do not protect a terminating pod
 		row.Action = Delete
 	}
 	if row.Action != Evict {
@@ -36,7 +36,7 @@ func (v *view) request(pod *corev1.Pod) Row {
 	return row
 }
 
-// shortens reports whether a pod that is terminating is to stop earlier.
+// shortens reports whether a request shortens the grace period of a terminating pod.
 func shortens(pod *corev1.Pod, a *allowances) bool {
 	if a.forceDelete {
 		return !deletedWithin(pod, 0)
@@ -44,9 +44,8 @@ func shortens(pod *corev1.Pod, a *allowances) bool {
 	return a.grace > 0 && !deletedWithin(pod, seconds(a.grace))
 }
 
-// grace returns how many seconds a request gives a pod, or nil for its own. It is
-// never more than its own, and nothing is deleted with less than a second, so that
-// the kubelet still says when it has stopped.
+// grace returns the grace period of a request in seconds, never longer than that of the pod. Nil
+// means that of the pod. A deletion has at least a second, so that the kubelet confirms the end.
 func (v *view) grace(pod *corev1.Pod, action Action) *int64 {
 	if action == ForceDelete {
 		return new(int64(0))
@@ -73,7 +72,7 @@ func (v *view) grace(pod *corev1.Pod, action Action) *int64 {
 // seconds returns whole seconds, at least one.
 func seconds(d time.Duration) int64 { return max(int64(d/time.Second), 1) }
 
-// terminating waits for a pod that was told to stop.
+// terminating returns the row of a terminating pod.
 func (v *view) terminating(pod *corev1.Pod) Row {
 	end := pod.DeletionTimestamp.Time
 	if end.After(v.now) {
@@ -89,9 +88,9 @@ func (v *view) terminating(pod *corev1.Pod) Row {
 	return Row{Action: Wait, Reason: ReasonOverdue, Message: message, Until: v.now.Add(lookAgain)}
 }
 
-// leave ends what is left of a drain whose ladder has ended: the pods and volumes are given up,
-// or left behind, each with why it is still there.
-func leave(rows []Row, volumes []VolumeRow, end Escalation, answers map[types.UID]response) {
+// leave ends all requests and waits after the end of the ladder. [GiveUp] blocks them, [Proceed]
+// ignores them. Each row keeps why its pod or volume is left.
+func leave(rows []Row, volumes []VolumeRow, end Escalation, last map[types.UID]response) {
 	if end == "" {
 		return
 	}
@@ -101,9 +100,9 @@ func leave(rows []Row, volumes []VolumeRow, end Escalation, answers map[types.UI
 			continue
 		}
 		if row.Action.IsRequest() {
-			row.Reason, row.Message = ReasonAbandoned, "it was not asked to go any more"
-			if last := answers[row.UID]; last.Reason != "" && last.Reason != ReasonTerminating {
-				row.Reason, row.Message = last.Reason, last.Message
+			row.Reason, row.Message = ReasonAbandoned, "the drain ended before the pod was deleted"
+			if r := last[row.UID]; r.Reason != "" && r.Reason != ReasonTerminating {
+				row.Reason, row.Message = r.Reason, r.Message
 			}
 		}
 		row.Action, row.Grace, row.Until = Block, nil, time.Time{}
@@ -126,7 +125,7 @@ func withReason(reason machinist.Reason, message string) string {
 	return strings.TrimSuffix(string(reason)+": "+message, ": ")
 }
 
-// row waits until the request may be repeated.
-func (a response) row() Row {
-	return Row{Action: Wait, Reason: cmp.Or(a.Reason, reasonRefused), Message: a.Message, Until: a.Until}
+// row returns the row of a pod that waits until the request may be repeated.
+func (r response) row() Row {
+	return Row{Action: Wait, Reason: cmp.Or(r.Reason, reasonRefused), Message: r.Message, Until: r.Until}
 }

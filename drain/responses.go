@@ -18,14 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
-	"github.com/machinist-dev/machinist/internal/recorded"
 )
 
 // longestRetryAfter is the longest pause that the API server can request.
 const longestRetryAfter = time.Minute
 
-// responses returns the last response for each pod after the requests of the last step.
-func responses(before map[types.UID]response, results []Result, now time.Time) map[types.UID]response {
+// recordResults returns the last response for each pod after the requests of the last step.
+func recordResults(before map[types.UID]response, results []Result, now time.Time) map[types.UID]response {
 	for _, result := range results {
 		if result.Row.UID == "" || !result.Row.Action.IsRequest() {
 			continue
@@ -39,34 +38,31 @@ func responses(before map[types.UID]response, results []Result, now time.Time) m
 }
 
 // holds reports whether it is too early for a request.
-func (a response) holds(want Action, now time.Time) bool {
+func (r response) holds(want Action, now time.Time) bool {
 	pause := backOff(math.MaxInt, "")
 	longest := now.Add(max(pause+pause/8, longestRetryAfter)) // a later time is that of another clock
-	return a.Asked.strength() >= want.strength() && a.Until.After(now) && !a.Until.After(longest)
+	return r.Request.strength() >= want.strength() && r.Until.After(now) && !r.Until.After(longest)
 }
 
 // repeatedBy reports whether an action repeats the request of the response.
-func (a response) repeatedBy(want Action) bool {
-	return want.IsRequest() && a.Asked.IsRequest() && a.Asked.strength() >= want.strength()
+func (r response) repeatedBy(want Action) bool {
+	return want.IsRequest() && r.Request.IsRequest() && r.Request.strength() >= want.strength()
 }
 
-// next returns the response to a request that followed another one.
-func (a response) next(r Result, now time.Time) response {
-	at := r.At
-	if !recorded.Known(at, now) {
-		at = now
-	}
-	reason, message, after := r.Response()
-	next := response{Asked: r.Row.Action, Reason: reason, Message: message, Budgets: r.Row.Versions}
-	if r.Err == nil {
+// next returns the response to the request that followed r.
+func (r response) next(result Result, now time.Time) response {
+	at := pastOrNow(result.At, now)
+	reason, message, after := result.Response()
+	next := response{Request: result.Row.Action, Reason: reason, Message: message, Budgets: result.Row.Versions}
+	if result.Err == nil {
 		next.Until = at.Add(retryEvery)
 		return next
 	}
 	next.Tries = 1
-	if a.Asked == next.Asked {
-		next.Tries += min(max(0, a.Tries), math.MaxInt16)
+	if r.Request == next.Request {
+		next.Tries += min(max(0, r.Tries), math.MaxInt16)
 	}
-	next.Until = at.Add(max(backOff(next.Tries, r.Row.UID), after))
+	next.Until = at.Add(max(backOff(next.Tries, result.Row.UID), after))
 	return next
 }
 
@@ -128,12 +124,12 @@ func aboutBudget(err error) bool {
 
 // unanswered reports whether it is unknown if a request was carried out.
 func unanswered(err error) bool {
-	_, network := errors.AsType[interface { // as of package net, whose import a pure file has no use for
+	_, network := errors.AsType[interface { // like net.Error, without the import
 		error
 		Timeout() bool
 	}](err)
 	return network || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsServiceUnavailable(err) ||
-		errors.Is(err, context.Canceled) // that of a deadline has a timeout
+		errors.Is(err, context.Canceled) // context.DeadlineExceeded has a Timeout
 }
 
 // longestMessage is the longest stored message, in bytes.

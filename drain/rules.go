@@ -20,7 +20,7 @@ const (
 // or false and a message about the pod.
 func marked(pod *corev1.Pod, p *Policy, selector labels.Selector, now time.Time) (row Row, keeps bool, notes string) {
 	if !selector.Matches(labels.Set(pod.Labels)) {
-		return Row{Action: Ignore, Reason: reasonRule, Message: "it is not among the pods that are selected"}, true, ""
+		return Row{Action: Ignore, Reason: reasonRule, Message: "the pod selector does not select it"}, true, ""
 	}
 	if p.ClusterAPILabels {
 		if row, keeps, notes = clusterAPILabel(pod); keeps {

@@ -17,7 +17,7 @@ import (
 	"github.com/machinist-dev/machinist"
 )
 
-// view is what one step reads and does not change.
+// view is the input of one step. The step does not change it.
 type view struct {
 	in  *Observation
 	p   *Policy
@@ -25,7 +25,7 @@ type view struct {
 	// s is the state before the decisions of this step, allow what the ladders allow now.
 	s     State
 	allow *allowances
-	// selector selects the pods that the policy is about.
+	// selector is the pod selector of the policy.
 	selector labels.Selector
 }
 
@@ -37,7 +37,7 @@ func newView(s State, in *Observation, p *Policy, allow *allowances, now time.Ti
 	return v
 }
 
-// selectPods decides about each pod once, in order. Of several copies of a pod the newest counts.
+// selectPods returns the pods in order, and their rows. Of several copies of a pod the newest counts.
 func selectPods(v *view) ([]*corev1.Pod, []Row) {
 	pods := slices.DeleteFunc(slices.Clone(v.in.Pods.Items), func(pod *corev1.Pod) bool { return pod == nil })
 	slices.SortFunc(pods, comparePods)
@@ -69,8 +69,8 @@ func daemonSetsOf(list List[*appsv1.DaemonSet]) map[types.UID]string {
 	return known
 }
 
-// selectPod decides about one pod: first pods that every policy ignores, then labels and
-// annotations, then pods that the policy protects.
+// selectPod returns the row of one pod. Pods that every policy ignores come first, then rules, then
+// pods that the policy protects.
 func (v *view) selectPod(pod *corev1.Pod, daemonSets map[types.UID]string) Row {
 	if row, left := v.leftAlone(pod, daemonSets); left {
 		return row
@@ -79,13 +79,13 @@ func (v *view) selectPod(pod *corev1.Pod, daemonSets map[types.UID]string) Row {
 		return Row{Action: Block, Reason: reasonNotEvaluated, Message: field + " is empty; the API server sets it, plain fakes of client-go do not"}
 	}
 	row, keeps, notes := marked(pod, v.p, v.selector, v.now)
-	leaving := !pod.DeletionTimestamp.IsZero()
-	if keeps && leaving && row.Action != Ignore { // there is nothing left to protect
+	terminating := !pod.DeletionTimestamp.IsZero()
+	if keeps && terminating && row.Action != Ignore { // there is nothing left to protect
 		keeps, row.Message = false, ""
 	}
 	switch {
 	case keeps:
-	case leaving:
+	case terminating:
 		row = v.request(pod)
 	default:
 		if row, keeps = protected(pod, v.p); !keeps {
@@ -142,7 +142,7 @@ func (v *view) leftAlone(pod *corev1.Pod, daemonSets map[types.UID]string) (Row,
 	case owner != nil && owner.Kind == "DaemonSet":
 		row.Message = "its DaemonSet would create it again"
 		if daemonSets == nil || owner.UID == "" || !strings.HasPrefix(owner.APIVersion, appsv1.GroupName+"/") {
-			return row, true // DaemonSets of other projects bring their pods back just the same
+			return row, true // DaemonSets of other API groups recreate their pods too
 		}
 		namespace, known := daemonSets[owner.UID]
 		return v.orAbandoned(pod, row, known && namespace == pod.Namespace)
@@ -156,14 +156,14 @@ func (v *view) leftAlone(pod *corev1.Pod, daemonSets map[types.UID]string) (Row,
 	return row, true
 }
 
-// finished reports whether all containers of a pod have ended for good.
+// finished reports whether the containers of a pod have ended and do not restart.
 func finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// withKubelet reports whether the kubelet of a deleted pod still has work to do for it: the kubelet
-// unmounts the volumes after the last container, and then deletes the object with a grace period of
-// zero. Until then a StatefulSet does not create the successor.
+// withKubelet reports whether the kubelet has still to end a deleted pod. After the last container
+// it unmounts the volumes, and then deletes the object with a grace period of zero. Until then a
+// StatefulSet does not create the successor.
 func withKubelet(pod *corev1.Pod) bool {
 	return !pod.DeletionTimestamp.IsZero() && !deletedWithin(pod, 0)
 }

@@ -16,12 +16,11 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// State is what a drain remembers between steps. The caller keeps it, in memory or as JSON. Losing
-// it costs time, never safety. The zero State is a drain that has not begun. [Step] does not change
-// its argument.
+// State is what a drain remembers between steps. The caller keeps it, in memory or as JSON. A lost
+// State costs time, never safety. The zero State is a drain that has not begun. [Step] does not
+// change its argument.
 type State struct {
-	// NodeUID is the UID of the drained Node. Another Node of the same name means that the drained
-	// one is gone.
+	// NodeUID is the UID of the drained Node. If the Node has another UID, the drained Node is gone.
 	NodeUID types.UID `json:"nodeUID,omitempty"`
 	// Started is the time of the first step that decided.
 	Started time.Time `json:"started,omitzero"`
@@ -49,7 +48,7 @@ type State struct {
 
 // podState is what a drain remembers about one pod.
 type podState struct {
-	// Reason is why it was waited for in the last step, Since since when.
+	// Reason is why the last step waited for the pod. Since is when this reason began.
 	Reason machinist.Reason `json:"reason,omitempty"`
 	Since  time.Time        `json:"since,omitzero"`
 	// Waited means that the last step waited for the pod.
@@ -58,7 +57,7 @@ type podState struct {
 
 // volumeState is what a drain remembers about one volume of an evicted pod.
 type volumeState struct {
-	// Reason is why it was waited for in the last step, Since since when.
+	// Reason is why the last step waited for the volume. Since is when this reason began.
 	Reason machinist.Reason `json:"reason,omitempty"`
 	Since  time.Time        `json:"since,omitzero"`
 	// Pod is the evicted pod that uses the volume. Moves means that a controller recreates the pod,
@@ -75,8 +74,8 @@ type volumeState struct {
 
 // response is the last response of the API server for one pod.
 type response struct {
-	// Asked is the request: [Evict], [Delete] or [ForceDelete].
-	Asked Action `json:"asked,omitempty"`
+	// Request is the last request: [Evict], [Delete] or [ForceDelete].
+	Request Action `json:"asked,omitempty"`
 	// Reason is that of [Result.Response].
 	Reason machinist.Reason `json:"reason,omitempty"`
 	// Message is the text of the API server.
@@ -115,7 +114,7 @@ func (s State) Cordoned(node *corev1.Node, p Policy, now time.Time) State {
 	return s
 }
 
-// clone returns a copy whose maps and slices belong to it.
+// clone returns a copy with its own maps and slices.
 func (s State) clone() State {
 	s.Pods, s.Responses, s.Volumes = maps.Clone(s.Pods), maps.Clone(s.Responses), maps.Clone(s.Volumes)
 	s.Reached, s.UnreachableReached = slices.Clone(s.Reached), slices.Clone(s.UnreachableReached)

@@ -16,12 +16,12 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 	return d
 }
 
-// Step decides about a drain and returns the state to keep. It does not change its arguments, and
-// its results share no memory with them that is changed later.
+// Step decides about a drain and returns the state to keep. It does not change its arguments. Its
+// results do not change if the caller changes the arguments later.
 func Step(s State, in Observation, p Policy, now time.Time) (State, Decision) {
 	before := s.Volumes
 	s = s.clone()
-	s.Responses = responses(s.Responses, in.Results, now)
+	s.Responses = recordResults(s.Responses, in.Results, now)
 	d := Decision{NotEvaluated: in.incomplete(p.Sources())}
 	if in.Node != nil {
 		d.Node = in.Node.Name
@@ -39,7 +39,7 @@ func Step(s State, in Observation, p Policy, now time.Time) (State, Decision) {
 	forgetRefusals(s.Responses, &in, budgets)
 	v := newView(s, &in, &p, &allow, now)
 	cordon := gatesOf(v, &d)
-	if cordon.seen {
+	if cordon.observed {
 		s = s.Cordoned(in.Node, p, now)
 		v.s = s
 	}
@@ -61,10 +61,12 @@ func Step(s State, in Observation, p Policy, now time.Time) (State, Decision) {
 	return s, d
 }
 
-// begin sets the start times of the ladders, escalates, and returns what is allowed.
+// begin sets the start times of the ladders, and returns what the reached rungs allow.
 func begin(s State, in *Observation, p *Policy, now time.Time) (State, allowances) {
 	s.NodeUID, s.Started = in.Node.UID, pastOrNow(s.Started, now)
-	s.UnreachableSince = silentSince(in.Reachability, s.UnreachableSince, now)
+	if s.UnreachableSince = pastOrNow(s.UnreachableSince, now); !in.Reachability.Unreachable {
+		s.UnreachableSince = time.Time{}
+	}
 	start := p.EscalateFrom
 	if start.IsZero() {
 		start = s.Started

@@ -9,49 +9,49 @@ import (
 	"time"
 )
 
-// String returns the row in one line: what is done with the pod and why, and, for one
-// that waits, since when and what it escalates to.
+// String returns the row in one line: action, pod, reason and message. A wait also has its start
+// and its next escalation.
 func (r Row) String() string {
-	var said []string
+	var details []string
 	if r.Message != "" {
-		said = append(said, oneLine(r.Message))
+		details = append(details, oneLine(r.Message))
 	}
 	if r.Action != Ignore && r.Wave != 0 {
-		said = append(said, fmt.Sprintf("wave %d", r.Wave))
+		details = append(details, fmt.Sprintf("wave %d", r.Wave))
 	}
 	if r.Grace != nil && r.Action.IsRequest() {
-		said = append(said, fmt.Sprintf("grace %ds", *r.Grace))
+		details = append(details, fmt.Sprintf("grace %ds", *r.Grace))
 	}
 	if r.Action == Wait || r.Action == Block {
 		if !r.Since.IsZero() {
-			said = append(said, "since "+formatTime(r.Since))
+			details = append(details, "since "+formatTime(r.Since))
 		}
 		if r.Next != "" {
-			said = append(said, escalations[r.Next].happens+" at "+formatTime(r.NextAt))
+			details = append(details, escalations[r.Next].happens+" at "+formatTime(r.NextAt))
 		}
 	}
-	return sentence(fmt.Sprintf("%s %s (%s)", r.Action, r.pod(), r.Reason), said)
+	return sentence(fmt.Sprintf("%s %s (%s)", r.Action, r.pod(), r.Reason), details)
 }
 
 // String returns the volume in one line, like a [Row].
 func (v VolumeRow) String() string {
-	var said []string
+	var details []string
 	if v.Attachment != "" && v.Volume != "" {
-		said = append(said, "volume "+v.Volume)
+		details = append(details, "volume "+v.Volume)
 	}
 	if v.Message != "" {
-		said = append(said, oneLine(v.Message))
+		details = append(details, oneLine(v.Message))
 	}
 	if v.Action != Ignore && !v.Since.IsZero() {
-		said = append(said, "since "+formatTime(v.Since))
+		details = append(details, "since "+formatTime(v.Since))
 	}
-	return sentence(fmt.Sprintf("%s %s (%s)", v.Action, v.subject(), v.Reason), said)
+	return sentence(fmt.Sprintf("%s %s (%s)", v.Action, v.subject(), v.Reason), details)
 }
 
 // String returns the name of the budget and its numbers, as observed.
 func (b Budget) String() string { return string(b.appendTo(nil)) }
 
-// appendTo appends the budget as text. A step may have many of them to tell of.
+// appendTo appends the budget as text, without an allocation for each part.
 func (b Budget) appendTo(s []byte) []byte {
 	s = append(s, "budget "...)
 	s = append(append(append(s, b.Namespace...), '/'), b.Name...)
@@ -73,17 +73,17 @@ func (b Budget) appendPods(s []byte) []byte {
 
 // String returns in one line how the Node is cordoned.
 func (f SetCordon) String() string {
-	var said []string
+	var details []string
 	if f.Cordon.ExcludeFromLoadBalancers {
-		said = append(said, "excluded from load balancers")
+		details = append(details, "excluded from load balancers")
 	}
 	if f.Cordon.Owner != "" {
-		said = append(said, "owner "+f.Cordon.Owner)
+		details = append(details, "owner "+f.Cordon.Owner)
 	}
 	if f.Cordon.Taint != "" {
-		return sentence("taint node "+f.Node+" with "+f.Cordon.Taint, said)
+		return sentence("taint node "+f.Node+" with "+f.Cordon.Taint, details)
 	}
-	return sentence("cordon node "+f.Node, said)
+	return sentence("cordon node "+f.Node, details)
 }
 
 // String returns the progress in one line, without its time and its Node.
@@ -111,15 +111,15 @@ func (p Progress) String() string {
 	return b.String()
 }
 
-// sentence puts what is said behind a colon.
-func sentence(about string, said []string) string {
-	if len(said) == 0 {
-		return about
+// sentence returns a subject and its details in one line.
+func sentence(subject string, details []string) string {
+	if len(details) == 0 {
+		return subject
 	}
-	return about + ": " + strings.Join(said, "; ")
+	return subject + ": " + strings.Join(details, "; ")
 }
 
-// oneLine replaces line breaks, which others may have put into a message.
+// oneLine replaces line breaks, which messages of other components may have.
 func oneLine(s string) string {
 	if !strings.ContainsAny(s, "\r\n") {
 		return s

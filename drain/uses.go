@@ -12,38 +12,38 @@ import (
 	"github.com/machinist-dev/machinist/internal/claims"
 )
 
-// volumeUse says which pods of the Node use a volume.
+// volumeUse has the first pod of each role that uses a volume. Nil means none.
 type volumeUse struct {
-	// stays, abandoned and goes are the first pods that do, if they stay, were abandoned,
-	// or are to go. Nil is none.
-	stays, abandoned, goes *corev1.Pod
-	// moves says that a controller will create such a pod again, which uses the volume again.
+	stays, abandoned, evicted *corev1.Pod
+	// moves means that a controller recreates an evicted pod, so that another Node will use the
+	// volume.
 	moves bool
 }
 
-// volumeUses is what is known of the pods that use volumes.
+// volumeUses are the pods that use volumes.
 type volumeUses struct {
 	known *attachedVolumes
-	// here are those of the volumes that are attached to the Node, byID of others.
+	// here has the pods of the volumes that are attached to the Node. byID has those of other
+	// volumes.
 	here []volumeUse
 	byID map[volumeID]volumeUse
-	// attached says of each row whether its pod has a volume that is attached to the Node.
+	// attached has for each row whether its pod has a volume that is attached to the Node.
 	attached []bool
-	// unclear are pods whose claims are not known.
+	// unclear has the pods with unknown claims.
 	unclear volumeUse
 }
 
-// role is what becomes of a pod, as seen from its volumes.
+// role is what the drain does with a pod that uses volumes.
 type role int
 
 const (
-	roleNone role = iota // it uses nothing on this Node
+	roleNone role = iota // the pod uses no volume on this Node
 	roleStays
 	roleAbandoned
-	roleGoes
+	roleEvicted
 )
 
-// newVolumeUses finds out which pods use which volumes.
+// newVolumeUses returns which pods use which volumes.
 func newVolumeUses(v *view, known *attachedVolumes, pods []*corev1.Pod, rows []Row) *volumeUses {
 	u := &volumeUses{
 		known: known, here: make([]volumeUse, len(known.here)), byID: map[volumeID]volumeUse{},
@@ -51,14 +51,13 @@ func newVolumeUses(v *view, known *attachedVolumes, pods []*corev1.Pod, rows []R
 	}
 	for i, pod := range pods {
 		if r := roleOf(pod, &rows[i], v.in.Node.Name); r != roleNone && len(pod.Spec.Volumes) > 0 {
-			u.attached[i] = u.note(pod, r, v.in.Claims.Complete)
+			u.attached[i] = u.addPod(pod, r, v.in.Claims.Complete)
 		}
 	}
 	return u
 }
 
-// roleOf returns what becomes of a pod. One that has finished uses nothing: Kubernetes
-// detaches its volumes.
+// roleOf returns the role of a pod. Kubernetes detaches the volumes of a finished pod.
 func roleOf(pod *corev1.Pod, row *Row, node string) role {
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded, pod.Status.Phase == corev1.PodFailed:
@@ -66,7 +65,7 @@ func roleOf(pod *corev1.Pod, row *Row, node string) role {
 	case pod.Spec.NodeName != node:
 		return roleNone
 	case row.Action != Ignore:
-		return roleGoes
+		return roleEvicted
 	case row.Reason == ReasonAbandoned:
 		return roleAbandoned
 	default:
@@ -74,9 +73,9 @@ func roleOf(pod *corev1.Pod, row *Row, node string) role {
 	}
 }
 
-// note notes the volumes of one pod, and reports whether one of them is attached to the Node,
-// or may be.
-func (u *volumeUses) note(pod *corev1.Pod, r role, complete bool) bool {
+// addPod adds the volumes of a pod, and reports whether one of them is, or may be, attached to the
+// Node.
+func (u *volumeUses) addPod(pod *corev1.Pod, r role, complete bool) bool {
 	managed, attached := metav1.GetControllerOfNoCopy(pod) != nil, false
 	for i := range pod.Spec.Volumes {
 		volume := &pod.Spec.Volumes[i]
@@ -87,7 +86,7 @@ func (u *volumeUses) note(pod *corev1.Pod, r role, complete bool) bool {
 		name, known := u.known.claims[types.NamespacedName{Namespace: pod.Namespace, Name: claim}]
 		switch {
 		case name != "":
-			attached = u.notePersistent(pod, name, r, volume.Ephemeral == nil && managed) || attached
+			attached = u.addPersistent(pod, name, r, volume.Ephemeral == nil && managed) || attached
 		case !known && !complete:
 			u.unclear.add(pod, r, false)
 			attached = true
@@ -96,9 +95,8 @@ func (u *volumeUses) note(pod *corev1.Pod, r role, complete bool) bool {
 	return attached
 }
 
-// notePersistent notes a PersistentVolume of a pod, and reports whether it is attached to the
-// Node.
-func (u *volumeUses) notePersistent(pod *corev1.Pod, name string, r role, moves bool) bool {
+// addPersistent adds a PersistentVolume of a pod, and reports whether it is attached to the Node.
+func (u *volumeUses) addPersistent(pod *corev1.Pod, name string, r role, moves bool) bool {
 	id := u.known.id(name)
 	if place, here := u.known.places[id]; here {
 		u.here[place].add(pod, r, moves)
@@ -110,26 +108,26 @@ func (u *volumeUses) notePersistent(pod *corev1.Pod, name string, r role, moves 
 	return false
 }
 
-// of returns the pods that use an attached volume, as far as they are known. A pod that goes
-// and whose volumes are not known may use any of them.
+// of returns the pods that use an attached volume. An evicted pod with unknown claims may use any
+// volume.
 func (u *volumeUses) of(a attachedVolume) volumeUse {
 	use := u.here[u.known.places[a.id]]
 	if use.stays != nil {
 		return use
 	}
-	use.goes = cmp.Or(use.goes, u.unclear.goes)
+	use.evicted = cmp.Or(use.evicted, u.unclear.evicted)
 	return use
 }
 
-// add adds a pod.
+// add adds a pod that uses the volume.
 func (u *volumeUse) add(pod *corev1.Pod, r role, moves bool) {
 	switch r {
 	case roleStays:
 		u.stays = cmp.Or(u.stays, pod)
 	case roleAbandoned:
 		u.abandoned = cmp.Or(u.abandoned, pod)
-	case roleGoes:
-		u.goes, u.moves = cmp.Or(u.goes, pod), u.moves || moves
+	case roleEvicted:
+		u.evicted, u.moves = cmp.Or(u.evicted, pod), u.moves || moves
 	case roleNone:
 	}
 }

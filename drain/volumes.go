@@ -15,16 +15,15 @@ import (
 	"github.com/machinist-dev/machinist/internal/recorded"
 )
 
-// volumesFound is what is found about the volumes of the Node.
+// volumesFound is the decision of a step about the volumes of the Node.
 type volumesFound struct {
 	rows  []VolumeRow
 	state map[string]volumeState
 	uses  *volumeUses
 }
 
-// volumesOf decides about the volumes of the Node, once it is decided about its pods. A
-// volume is waited for if it is attached and no pod that stays uses it: that its pod was
-// seen to go need not be remembered.
+// volumesOf decides about the volumes of the Node, after the decision about its pods. The drain
+// waits for an attached volume unless a pod that stays uses it. This needs no memory of evicted pods.
 func volumesOf(v *view, pods []*corev1.Pod, rows []Row, before map[string]volumeState) volumesFound {
 	if !v.p.Volumes.Wait {
 		return volumesFound{}
@@ -45,7 +44,7 @@ func volumesOf(v *view, pods []*corev1.Pod, rows []Row, before map[string]volume
 	return f
 }
 
-// add notes what a volume waits for, and since when.
+// add adds the row of a volume, and when its reason began.
 func (f *volumesFound) add(row VolumeRow, s, before volumeState, now time.Time) {
 	s.Reason, s.Since = row.Reason, now
 	if before.Reason == row.Reason {
@@ -64,23 +63,23 @@ func attachedRow(v *view, a attachedVolume, use volumeUse, uses *volumeUses, bef
 	}
 	switch {
 	case use.stays != nil:
-		row.Reason, row.Message = reasonStays, usedBy(use.stays)+", which stays"
+		row.Reason, row.Message = reasonStays, "pod "+podName(use.stays)+" stays and uses it"
 	case use.abandoned != nil:
-		row.Reason, row.Message = ReasonAbandoned, usedBy(use.abandoned)
+		row.Reason, row.Message = ReasonAbandoned, "pod "+podName(use.abandoned)+" uses it"
 	case v.in.Reachability.Unreachable:
-		row.Reason, row.Message = ReasonAbandoned, "the kubelet of the Node does not answer, and unmounts nothing"
+		row.Reason, row.Message = ReasonAbandoned, "the kubelet of the Node does not answer, and does not unmount it"
 		return row, volumeState{Pod: before.Pod, Moves: before.Moves}
-	case use.goes != nil:
-		row.Action, row.Reason, row.Message = Wait, reasonInUse, usedBy(use.goes)
-		return row, volumeState{Pod: use.goes.UID, Moves: use.moves}
+	case use.evicted != nil:
+		row.Action, row.Reason, row.Message = Wait, reasonInUse, "pod "+podName(use.evicted)+" uses it"
+		return row, volumeState{Pod: use.evicted.UID, Moves: use.moves}
 	default:
 		return freeRow(v, a, row, uses, before)
 	}
 	return row, volumeState{}
 }
 
-// freeRow waits for a volume that nothing on the Node is known to use any more, but no
-// longer than the policy says.
+// freeRow returns the row of an attached volume that no known pod on the Node uses. It waits for
+// at most the DetachTimeout.
 func freeRow(v *view, a attachedVolume, row VolumeRow, uses *volumeUses, before volumeState) (VolumeRow, volumeState) {
 	s := volumeState{FreeAt: pastOrNow(before.FreeAt, v.now), Pod: before.Pod, Moves: before.Moves}
 	until, over := expiry(s.FreeAt, v.p.Volumes.DetachTimeout, v.now)
@@ -93,15 +92,15 @@ func freeRow(v *view, a attachedVolume, row VolumeRow, uses *volumeUses, before 
 	if a.attachment != nil && a.attachment.Status.DetachError != nil {
 		row.Message = a.attachment.Status.DetachError.Message
 	}
-	if who := uses.unclear.stays; who != nil {
+	if pod := uses.unclear.stays; pod != nil {
 		row.Reason = reasonNotEvaluated
-		row.Message = "a pod that stays may use it, " + who.Namespace + "/" + who.Name + ", whose volumes are not known"
+		row.Message = "pod " + podName(pod) + " stays and may use it: its claims are not known"
 	}
 	return row, s
 }
 
-// addReattaching decides about the volumes that were attached to the Node before, and which
-// their pods will use on other Nodes.
+// addReattaching decides about volumes that are detached from the Node, and that their pods will
+// use on other Nodes.
 func (f *volumesFound) addReattaching(v *view, known *attachedVolumes, before map[string]volumeState) {
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		s, id := before[name], known.idOf(name)
@@ -110,7 +109,7 @@ func (f *volumesFound) addReattaching(v *view, known *attachedVolumes, before ma
 		}
 		use := f.uses.byID[id]
 		switch {
-		case use.goes != nil: // and so it will be attached, or be used no more
+		case use.evicted != nil: // decided when that pod is gone
 			f.state[name] = s
 		case use.stays == nil && !known.isElsewhere(name, id, v.in.Volumes.Complete):
 			row, next := reattachingRow(v, name, s)
@@ -119,8 +118,8 @@ func (f *volumesFound) addReattaching(v *view, known *attachedVolumes, before ma
 	}
 }
 
-// reattachingRow waits until a volume is attached to another Node, but no longer than the
-// policy says. It is not waited for if the attachments are not known.
+// reattachingRow returns the row of a volume that will be attached to another Node. It waits for at
+// most the ReattachTimeout, and not while the attachments are unknown.
 func reattachingRow(v *view, name string, before volumeState) (VolumeRow, volumeState) {
 	s := volumeState{DetachedAt: pastOrNow(before.DetachedAt, v.now), Pod: before.Pod, Moves: true}
 	row := VolumeRow{Volume: name, Action: Ignore, Reason: reasonReattaching}
@@ -132,14 +131,14 @@ func reattachingRow(v *view, name string, before volumeState) (VolumeRow, volume
 	case over:
 		row.Message = "it was not attached to another Node within " + timeout.String()
 	default:
-		row.Action, row.Until = Wait, machinist.Earliest(until, v.now.Add(retryEvery)) // no event of the Node tells
+		row.Action, row.Until = Wait, machinist.Earliest(until, v.now.Add(retryEvery)) // the Node has no event of it
 	}
 	return row, s
 }
 
-// room returns how many more pods with attached volumes may be asked to go: all of them unless
-// the policy waits for volumes to be attached to other Nodes, and otherwise one at a time.
-// Force does not wait for that. Neither does an unreachable Node, which stops no pod.
+// room returns how many more pods with attached volumes may be evicted: one at a time if the policy
+// waits until volumes are attached to other Nodes. Deletions and drains of unreachable Nodes do not
+// wait for that.
 func (f *volumesFound) room(v *view, pods []*corev1.Pod, rows []Row) int {
 	if f.uses == nil || v.p.Volumes.ReattachTimeout <= 0 || v.allow.ignoreBudgets || v.in.Reachability.Unreachable {
 		return len(rows)
@@ -147,8 +146,8 @@ func (f *volumesFound) room(v *view, pods []*corev1.Pod, rows []Row) int {
 	busy := map[types.UID]struct{}{}
 	for i, attached := range f.uses.attached {
 		last := v.s.Responses[pods[i].UID]
-		told := !pods[i].DeletionTimestamp.IsZero() || last.Reason == ReasonTerminating && rows[i].Action == Wait && last.Until.After(v.now)
-		if attached && told && rows[i].Action != Ignore {
+		terminating := !pods[i].DeletionTimestamp.IsZero() || last.Reason == ReasonTerminating && rows[i].Action == Wait && last.Until.After(v.now)
+		if attached && terminating && rows[i].Action != Ignore {
 			busy[pods[i].UID] = struct{}{}
 		}
 	}
@@ -161,25 +160,25 @@ func (f *volumesFound) room(v *view, pods []*corev1.Pod, rows []Row) int {
 	return max(0, 1-len(busy))
 }
 
-// oneByOne holds the requests for pods with attached volumes beyond the room. Pods of a higher
-// priority go first.
+// oneByOne holds the requests for pods with attached volumes that have no room. Pods of a higher
+// priority are evicted first.
 func (f *volumesFound) oneByOne(room int, pods []*corev1.Pod, rows []Row) {
-	var asked []int
+	var requests []int
 	if f.uses == nil {
 		return
 	}
 	for i, attached := range f.uses.attached {
 		if attached && rows[i].Action.IsRequest() && pods[i].DeletionTimestamp.IsZero() {
-			asked = append(asked, i)
+			requests = append(requests, i)
 		}
 	}
-	slices.SortStableFunc(asked, func(a, b int) int { return cmp.Compare(rows[b].Priority, rows[a].Priority) })
-	for _, i := range asked[min(room, len(asked)):] {
-		rows[i].wait(reasonWave, "pods with volumes go one after the other", time.Time{})
+	slices.SortStableFunc(requests, func(a, b int) int { return cmp.Compare(rows[b].Priority, rows[a].Priority) })
+	for _, i := range requests[min(room, len(requests)):] {
+		rows[i].wait(reasonWave, "pods with volumes are evicted one at a time", time.Time{})
 	}
 }
 
-// pastOrNow returns a time that is known and not to come, or now.
+// pastOrNow returns t, or now if t is zero or in the future.
 func pastOrNow(t, now time.Time) time.Time {
 	if !recorded.Known(t, now) {
 		return now
@@ -187,8 +186,8 @@ func pastOrNow(t, now time.Time) time.Time {
 	return t
 }
 
-// expiry returns until when something may last, and whether that is over. A timeout of
-// zero or less has no end.
+// expiry returns the end of a timeout, and whether it has passed. A timeout of zero or less has no
+// end.
 func expiry(since time.Time, timeout time.Duration, now time.Time) (until time.Time, over bool) {
 	if timeout <= 0 {
 		return time.Time{}, false
@@ -197,6 +196,4 @@ func expiry(since time.Time, timeout time.Duration, now time.Time) (until time.T
 	return until, !now.Before(until)
 }
 
-func usedBy(pod *corev1.Pod) string {
-	return "pod " + pod.Namespace + "/" + pod.Name + " uses it"
-}
+func podName(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }

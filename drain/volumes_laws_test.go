@@ -42,7 +42,7 @@ func TestStep_RandomVolumes_End(t *testing.T) {
 			if s, plan = drain.Step(s, in, policy, now.Add(time.Duration(step)*10*time.Second)); plan.Over() {
 				break
 			}
-			if step > 20 && len(in.Pods.Items) > 0 && step%2 == 0 { // a pod goes
+			if step > 20 && len(in.Pods.Items) > 0 && step%2 == 0 { // a pod is deleted
 				in.Pods.Items = in.Pods.Items[1:]
 			}
 			if step > 30 && len(in.Attachments.Items) > 0 && step%4 == 0 {

@@ -62,7 +62,7 @@ func volumeCSI(name, handle string) *corev1.PersistentVolume {
 	}}
 }
 
-// volumesSeen is an observation that knows of everything to do with volumes.
+// volumesSeen returns an observation with complete lists of claims and attachments.
 func volumesSeen(pods []*corev1.Pod, claims []*corev1.PersistentVolumeClaim, attachments ...*storagev1.VolumeAttachment) drain.Observation {
 	in := observed(pods...)
 	in.Claims, in.Attachments = drain.All(claims...), drain.All(attachments...)
@@ -83,7 +83,7 @@ type (
 	claims = []*corev1.PersistentVolumeClaim
 )
 
-// volumeTexts returns what becomes of each attachment, or volume without one, in words.
+// volumeTexts returns the rows of volumes: attachment or volume, action and reason.
 func volumeTexts(d drain.Decision) []string {
 	var s []string
 	for _, v := range d.Volumes {
@@ -120,15 +120,15 @@ func TestDecide_OneNode_WhichVolumesAreWaitedFor(t *testing.T) {
 		in   drain.Observation
 		want []string
 	}{
-		"none is attached":                         {in: volumesSeen(pods{db}, data)},
-		"one of a pod that goes waits for the pod": {in: volumesSeen(pods{db}, data, here), want: []string{"va-pv-data-node-1 wait InUse"}},
-		"one whose pod has gone is waited for":     {in: volumesSeen(nil, data, here), want: []string{"va-pv-data-node-1 wait Detaching"}},
-		"a pod that went before anybody looked is waited for all the same, without its claim": {in: volumesSeen(nil, nil, here), want: []string{"va-pv-data-node-1 wait Detaching"}},
-		"that of a finished pod is waited for":                                                {in: volumesSeen(pods{newPod("job", inPhase(corev1.PodSucceeded), volumesOf("data"))}, data, here), want: []string{"va-pv-data-node-1 wait Detaching"}},
-		"one of another Node is not":                                                          {in: volumesSeen(pods{db}, data, volumeAttached("pv-data", "node-2"))},
-		"one of a DaemonSet stays":                                                            {in: volumesSeen(pods{agent}, claims{volumeClaim("cache", "pv-cache")}, volumeAttached("pv-cache", "node-1")), want: []string{"va-pv-cache-node-1 ignore Stays"}},
-		"volumes of skipped pods are not waited for, also if a pod that goes shares them":     {in: volumesSeen(pods{db, newPod("mirror", mirror, volumesOf("data"))}, data, here), want: []string{"va-pv-data-node-1 ignore Stays"}},
-		"a pod elsewhere does not keep it": {
+		"no volume is attached":            {in: volumesSeen(pods{db}, data)},
+		"the volume of an evicted pod":     {in: volumesSeen(pods{db}, data, here), want: []string{"va-pv-data-node-1 wait InUse"}},
+		"the volume of a pod that is gone": {in: volumesSeen(nil, data, here), want: []string{"va-pv-data-node-1 wait Detaching"}},
+		"the volume of a pod that was gone before the first step, without its claim": {in: volumesSeen(nil, nil, here), want: []string{"va-pv-data-node-1 wait Detaching"}},
+		"the volume of a finished pod":                            {in: volumesSeen(pods{newPod("job", inPhase(corev1.PodSucceeded), volumesOf("data"))}, data, here), want: []string{"va-pv-data-node-1 wait Detaching"}},
+		"a volume of another Node":                                {in: volumesSeen(pods{db}, data, volumeAttached("pv-data", "node-2"))},
+		"the volume of a DaemonSet stays":                         {in: volumesSeen(pods{agent}, claims{volumeClaim("cache", "pv-cache")}, volumeAttached("pv-cache", "node-1")), want: []string{"va-pv-cache-node-1 ignore Stays"}},
+		"a volume that an evicted pod and a pod that stays share": {in: volumesSeen(pods{db, newPod("mirror", mirror, volumesOf("data"))}, data, here), want: []string{"va-pv-data-node-1 ignore Stays"}},
+		"a pod on another Node does not keep its volume": {
 			in:   volumesSeen(pods{newPod("db-0", func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }, volumesOf("data"))}, data, here),
 			want: []string{"va-pv-data-node-1 wait Detaching"},
 		},
@@ -143,7 +143,7 @@ func TestDecide_OneNode_WhichVolumesAreWaitedFor(t *testing.T) {
 				claims{volumeClaim("ci-inline", "pv-ci")}, volumeAttached("pv-ci", "node-1")),
 			want: []string{"va-pv-ci-node-1 wait InUse"},
 		},
-		"that of a DaemonSet stays": {
+		"the generic ephemeral volume of a DaemonSet stays": {
 			in: volumesSeen(pods{newPod("ci", ownedBy("DaemonSet"), volumesEphemeral)},
 				claims{volumeClaim("ci-inline", "pv-ci")}, volumeAttached("pv-ci", "node-1")),
 			want: []string{"va-pv-ci-node-1 ignore Stays"},
@@ -153,25 +153,25 @@ func TestDecide_OneNode_WhichVolumesAreWaitedFor(t *testing.T) {
 				claims{volumeClaim("one", "vol-1")}, volumeAttached("vol-1", "node-1"), volumeAttached("vol-10", "node-1")),
 			want: []string{"va-vol-1-node-1 ignore Stays", "va-vol-10-node-1 wait Detaching"},
 		},
-		"letters of regular expressions mean themselves": {
+		"names are not regular expressions": {
 			in: handle(volumesReported(without(volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesOf("one"))},
 				claims{volumeClaim("one", "pv-1")}), drain.SourceAttachments),
 				"kubernetes.io/csi/csi.example.com^vol-a(b", "kubernetes.io/csi/csi.example.com^disk+1", "kubernetes.io/csi/csi.example.com^diskk1"),
 				volumeCSI("pv-1", "vol-a(b"), volumeCSI("pv-2", "disk+1")),
 			want: []string{"kubernetes.io/csi/csi.example.com^diskk1 wait Detaching", "pv-1 ignore Stays", "pv-2 wait Detaching"},
 		},
-		"the Node tells of a volume that no attachment is for": {
+		"a volume without attachment in the status of the Node": {
 			in: handle(volumesReported(volumesSeen(pods{db}, data, volumeAttached("pv-other", "node-1")),
 				"kubernetes.io/csi/csi.example.com^h-data", "kubernetes.io/csi/csi.example.com^h-other"),
 				volumeCSI("pv-data", "h-data"), volumeCSI("pv-other", "h-other")),
 			want: []string{"pv-data wait InUse", "va-pv-other-node-1 wait Detaching"},
 		},
-		"without volumes the attachments are believed, if all are known": {in: volumesReported(volumesSeen(pods{db}, data), "kubernetes.io/csi/csi.example.com^h-data")},
-		"and the Node is, if they are not": {
+		"without volumes a complete list of attachments counts": {in: volumesReported(volumesSeen(pods{db}, data), "kubernetes.io/csi/csi.example.com^h-data")},
+		"without volumes and attachments the status of the Node counts": {
 			in:   volumesReported(without(volumesSeen(pods{db}, data), drain.SourceAttachments), "kubernetes.io/csi/csi.example.com^h-data"),
 			want: []string{"kubernetes.io/csi/csi.example.com^h-data wait Detaching"},
 		},
-		"an in-tree volume of which only the Node tells": {in: volumesReported(volumesSeen(nil, nil), "kubernetes.io/gce-pd/disk-1")},
+		"an in-tree volume that only the status of the Node shows": {in: volumesReported(volumesSeen(nil, nil), "kubernetes.io/gce-pd/disk-1")},
 		"an attachment that names no volume does not count": {
 			in: volumesSeen(pods{db}, data, &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "node-1"}}),
 		},
@@ -185,9 +185,9 @@ func TestDecide_OneNode_WhichVolumesAreWaitedFor(t *testing.T) {
 				}
 			})}, nil),
 		},
-		"without claims, a pod that goes may use each volume":                   {in: without(volumesSeen(pods{db}, nil, here), drain.SourceClaims), want: []string{"va-pv-data-node-1 wait InUse"}},
-		"without claims, a volume is waited for that a pod may use which stays": {in: without(volumesSeen(pods{agent}, nil, here), drain.SourceClaims), want: []string{"va-pv-data-node-1 wait NotEvaluated"}},
-		"some claims are enough to know a pod that stays by": {
+		"without claims, an evicted pod may use each volume":               {in: without(volumesSeen(pods{db}, nil, here), drain.SourceClaims), want: []string{"va-pv-data-node-1 wait InUse"}},
+		"without claims, waits for a volume that a pod that stays may use": {in: without(volumesSeen(pods{agent}, nil, here), drain.SourceClaims), want: []string{"va-pv-data-node-1 wait NotEvaluated"}},
+		"an incomplete list of claims has the claim of a pod that stays": {
 			in: func() drain.Observation {
 				in := volumesSeen(pods{agent}, claims{volumeClaim("cache", "pv-data")}, here)
 				in.Claims.Complete = false
@@ -195,8 +195,8 @@ func TestDecide_OneNode_WhichVolumesAreWaitedFor(t *testing.T) {
 			}(),
 			want: []string{"va-pv-data-node-1 ignore Stays"},
 		},
-		"volumes of an unreachable Node are not waited for":           {in: unreachable(volumesSeen(nil, nil, here)), want: []string{"va-pv-data-node-1 ignore Abandoned"}},
-		"with no source at all it is not claimed that there are none": {in: without(volumesSeen(pods{db}, data), drain.SourceAttachments), want: []string{" ignore NotEvaluated"}},
+		"the volumes of an unreachable Node are abandoned": {in: unreachable(volumesSeen(nil, nil, here)), want: []string{"va-pv-data-node-1 ignore Abandoned"}},
+		"without any list the volumes are NotEvaluated":    {in: without(volumesSeen(pods{db}, data), drain.SourceAttachments), want: []string{" ignore NotEvaluated"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := drain.Decide(test.in, volumesWaited, now)
@@ -205,7 +205,7 @@ func TestDecide_OneNode_WhichVolumesAreWaitedFor(t *testing.T) {
 			for _, v := range plan.Volumes {
 				waits = waits || v.Action == drain.Wait
 				if v.Action == drain.Wait && v.Reason == "InUse" {
-					require.Zero(t, v.Until, "a change of the pod ends it")
+					require.Zero(t, v.Until, "a change of the pod ends the wait")
 					require.NotEmpty(t, v.Message)
 				} else if v.Action == drain.Wait {
 					require.Equal(t, now.Add(time.Minute), v.Until)
@@ -222,7 +222,7 @@ func TestDecide_OneNode_WhichVolumesAreWaitedFor(t *testing.T) {
 	}
 }
 
-// volumeStory steps one drain, and forgets what it remembers if told so.
+// volumeStory steps one drain.
 type volumeStory struct {
 	t      *testing.T
 	state  drain.State
@@ -262,22 +262,22 @@ func TestStep_DetachTimeout_CountsFromTheLastUser(t *testing.T) {
 	require.Equal(t, now.Add(2*time.Hour+time.Minute), plan.NextCheck)
 	require.Equal(t, "volumeattachment/va-pv-node-1", plan.Holds()[0].Subject)
 
-	late := s.state // the deadline does not move with the steps
+	late := s.state // the deadline is the same in all steps
 	s.rows(s.at(2*time.Hour+59*time.Second, volumesSeen(nil, data, va)), drain.Draining, detaching)
 	s.rows(s.at(2*time.Hour+time.Minute, volumesSeen(nil, data, va)), drain.Proceeded, "va-pv-node-1 ignore Abandoned")
 	s.rows(s.at(3*time.Hour, volumesSeen(nil, data)), drain.Drained)
 
-	s.state = late // a new user starts it anew
+	s.state = late // a new pod restarts the timeout
 	s.rows(s.at(2*time.Hour+time.Minute, volumesSeen(pods{a}, data, va)), drain.Draining, inUse)
 	plan = s.at(3*time.Hour, volumesSeen(nil, data, va))
 	s.rows(plan, drain.Draining, detaching)
 	require.Equal(t, now.Add(3*time.Hour+time.Minute), plan.Volumes[0].Until)
 
-	s.state = drain.State{} // and so does a lost state, which costs time only
+	s.state = drain.State{} // a lost state restarts the timeout
 	plan = s.at(4*time.Hour, volumesSeen(nil, data, va))
 	s.rows(plan, drain.Draining, detaching)
 	require.Equal(t, now.Add(4*time.Hour+time.Minute), plan.Volumes[0].Until)
-	plan = s.at(3*time.Hour, volumesSeen(nil, data, va)) // a clock that went back does not lengthen it for ever
+	plan = s.at(3*time.Hour, volumesSeen(nil, data, va)) // a clock that is set back restarts the timeout
 	require.Equal(t, now.Add(3*time.Hour+time.Minute), plan.Volumes[0].Until)
 }
 
@@ -327,7 +327,7 @@ func TestStep_UnreachableNodeAnswersAgain_WaitsForVolumes(t *testing.T) {
 	s.rows(plan, drain.Draining, "va-pv-node-1 wait Detaching")
 	require.Equal(t, now.Add(time.Hour+time.Minute), plan.Volumes[0].Until)
 
-	s = &volumeStory{t: t, policy: volumesWaited} // what comes back is remembered meanwhile
+	s = &volumeStory{t: t, policy: volumesWaited} // the state of a volume survives an unreachable Node
 	s.policy.Volumes.ReattachTimeout = time.Hour
 	data := claims{volumeClaim("data", "pv")}
 	s.at(0, volumesSeen(pods{newPod("db-0", volumesOf("data"))}, data, volumeAttached("pv", "node-1")))
@@ -347,12 +347,12 @@ func TestStep_ReattachTimeout_WaitsUntilTheVolumeIsElsewhere(t *testing.T) {
 		s.at(10*time.Second, volumesSeen(nil, data, va))
 		plan := s.at(20*time.Second, volumesSeen(nil, data))
 		s.rows(plan, drain.Draining, reattaching)
-		require.Equal(t, now.Add(25*time.Second), plan.NextCheck, "no event of the Node tells")
+		require.Equal(t, now.Add(25*time.Second), plan.NextCheck, "the Node has no event of it")
 		require.Equal(t, "volume/pv", plan.Holds()[0].Subject)
 		return s
 	}
 
-	t.Run("it is looked for, so that no event can be missed", func(t *testing.T) {
+	t.Run("it is checked again without an event", func(t *testing.T) {
 		s := begun(t)
 		coming := volumeAttached("pv", "node-2")
 		coming.Status.Attached = false
@@ -360,13 +360,13 @@ func TestStep_ReattachTimeout_WaitsUntilTheVolumeIsElsewhere(t *testing.T) {
 		s.rows(s.at(22*time.Second, volumesSeen(nil, data, volumeAttached("pv", "node-2"))), drain.Drained)
 		s.rows(s.at(23*time.Second, volumesSeen(nil, data)), drain.Drained)
 	})
-	t.Run("that it is detached from elsewhere does not count", func(t *testing.T) {
+	t.Run("an attachment that is deleted does not count", func(t *testing.T) {
 		s := begun(t)
-		leaving := volumeAttached("pv", "node-2")
-		leaving.DeletionTimestamp = &metav1.Time{Time: now}
-		s.rows(s.at(30*time.Second, volumesSeen(nil, data, leaving)), drain.Draining, reattaching)
+		deleted := volumeAttached("pv", "node-2")
+		deleted.DeletionTimestamp = &metav1.Time{Time: now}
+		s.rows(s.at(30*time.Second, volumesSeen(nil, data, deleted)), drain.Draining, reattaching)
 	})
-	t.Run("no longer than the policy says, and the Node is drained all the same", func(t *testing.T) {
+	t.Run("not after its timeout, and the Node is Drained", func(t *testing.T) {
 		s := begun(t)
 		s.rows(s.at(109*time.Second, volumesSeen(nil, data)), drain.Draining, reattaching)
 		s.rows(s.at(110*time.Second, volumesSeen(nil, data)), drain.Drained, "pv ignore Reattaching")
@@ -393,18 +393,18 @@ func TestStep_ReattachTimeout_WaitsUntilTheVolumeIsElsewhere(t *testing.T) {
 		in.Volumes = drain.All(released)
 		s.rows(s.at(30*time.Second, in), drain.Draining, reattaching)
 	})
-	t.Run("not if a pod that stays uses it again", func(t *testing.T) {
+	t.Run("not if a pod that stays uses it", func(t *testing.T) {
 		s := begun(t)
 		s.rows(s.at(30*time.Second, volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesOf("data"))}, data)), drain.Drained)
 	})
-	t.Run("force does not go one after the other", func(t *testing.T) {
+	t.Run("deletions are not one at a time", func(t *testing.T) {
 		in := volumesSeen(pods{db, newPod("db-1", volumesOf("more"))}, claims{data[0], volumeClaim("more", "pv-more")}, va, volumeAttached("pv-more", "node-1"))
 		require.Equal(t, "db-0 evict Evictable, db-1 wait Wave", rows(drain.Decide(in, policy, now)))
 		forced := policy
 		forced.Ladder = drain.Ladder{{Action: drain.IgnoreBudgets}}
 		require.Equal(t, "db-0 delete IgnoreBudgets, db-1 delete IgnoreBudgets", rows(drain.Decide(in, forced, now)))
 	})
-	t.Run("not by a ladder that goes on", func(t *testing.T) {
+	t.Run("not after the end of the ladder", func(t *testing.T) {
 		s := begun(t)
 		s.policy.Ladder = drain.Ladder{{After: 25 * time.Second, Action: drain.Proceed}}
 		s.rows(s.at(30*time.Second, volumesSeen(nil, data)), drain.Proceeded, "pv ignore Abandoned")
@@ -414,14 +414,14 @@ func TestStep_ReattachTimeout_WaitsUntilTheVolumeIsElsewhere(t *testing.T) {
 		s.rows(s.at(30*time.Second, volumesSeen(pods{db}, data)), drain.Draining)
 		s.rows(s.at(31*time.Second, volumesSeen(pods{db}, data, va)), drain.Draining, "va-pv-node-1 wait InUse")
 	})
-	t.Run("not after it took too long to be detached", func(t *testing.T) {
+	t.Run("not after its DetachTimeout", func(t *testing.T) {
 		s := &volumeStory{t: t, policy: policy}
 		s.at(0, volumesSeen(pods{db}, data, va))
 		s.at(10*time.Second, volumesSeen(nil, data, va))
 		s.rows(s.at(70*time.Second, volumesSeen(nil, data, va)), drain.Proceeded, "va-pv-node-1 ignore Abandoned")
 		s.rows(s.at(80*time.Second, volumesSeen(nil, data)), drain.Drained)
 	})
-	t.Run("only for pods that are made again and use it again", func(t *testing.T) {
+	t.Run("only for pods that a controller recreates with the same claim", func(t *testing.T) {
 		scratch := newPod("ci", volumesEphemeral)
 		for name, pod := range map[string]*corev1.Pod{
 			"unmanaged": newPod("db-0", unmanaged, volumesOf("data")), "ephemeral": scratch,

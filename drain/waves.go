@@ -20,8 +20,8 @@ func waveOf(pod *corev1.Pod, p *Policy) int32 {
 	return 0
 }
 
-// holdWaves holds the evictions of all waves after the first one with pods left. Deletions are not
-// held.
+// holdWaves holds the evictions of all waves after the first wave with pods left. It holds no
+// deletions.
 func holdWaves(rows []Row) {
 	left := map[int32]int{}
 	first, some := int32(0), false

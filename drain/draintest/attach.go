@@ -12,7 +12,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// syncVolumes attaches what pods need, and reports it on their nodes, if something has changed.
+// syncVolumes attaches the volumes of pods and reports them in the status of nodes, after a change.
 func (c *Cluster) syncVolumes(now time.Time) {
 	c.finishAttach(now)
 	if !c.volumesChanged {
@@ -25,14 +25,14 @@ func (c *Cluster) syncVolumes(now time.Time) {
 	if c.options.NodeVolumes {
 		c.reportVolumes()
 	}
-	c.volumesChanged = false // by what was just done
+	c.volumesChanged = false // by these writes
 }
 
-// startAttach makes the attachments that pods need. A volume for one node at a time is attached when it has been
-// detached from the other.
+// startAttach creates the attachments for the volumes of pods. A volume that is not shared is attached after it was
+// detached from the other node.
 func (c *Cluster) startAttach(now time.Time) {
 	on := map[string]map[string]bool{} // nodes by volume
-	for _, attachment := range c.attachments() {
+	for _, attachment := range allOf[*storagev1.VolumeAttachment](c, attachmentsResource, "") {
 		if volume := volumeOf(attachment); volume != "" {
 			if on[volume] == nil {
 				on[volume] = map[string]bool{}
@@ -60,12 +60,11 @@ func (c *Cluster) startAttach(now time.Time) {
 	}
 }
 
-// attaching says who attaches a persistent volume, whether it is attached at all, and whether it may be to several
-// nodes at a time. Of a volume that is not there the claims decide, and it is attached.
+// attaching returns the driver of a persistent volume, whether it needs an attachment, and whether it may be attached to
+// several nodes. A volume that does not exist is attached, and its claims decide whether it is shared.
 func (c *Cluster) attaching(volume string, pod *corev1.Pod) (driver string, attachable, shared bool) {
-	obj, err := c.tracker.Get(persistentResource, "", volume)
-	pv := orNil[corev1.PersistentVolume](obj)
-	if err != nil || pv == nil {
+	pv := stored[corev1.PersistentVolume](c, persistentResource, "", volume)
+	if pv == nil {
 		return defaultAttacher, true, c.sharedByClaim(volume, pod.Namespace)
 	}
 	s := &pv.Spec.PersistentVolumeSource
@@ -79,16 +78,11 @@ func (c *Cluster) attaching(volume string, pod *corev1.Pod) (driver string, atta
 	return driver, attachable, isShared(pv.Spec.AccessModes)
 }
 
-// defaultAttacher attaches volumes that name no driver.
+// defaultAttacher is the attacher of volumes without a CSI driver.
 const defaultAttacher = "draintest.example.com"
 
 func (c *Cluster) sharedByClaim(volume, namespace string) bool {
-	list, err := c.tracker.List(claimsResource, corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim"), namespace)
-	if err != nil {
-		return false
-	}
-	claims, ok := list.(*corev1.PersistentVolumeClaimList)
-	return ok && slices.ContainsFunc(claims.Items, func(claim corev1.PersistentVolumeClaim) bool {
+	return slices.ContainsFunc(allOf[*corev1.PersistentVolumeClaim](c, claimsResource, namespace), func(claim *corev1.PersistentVolumeClaim) bool {
 		return claim.Spec.VolumeName == volume && isShared(claim.Spec.AccessModes)
 	})
 }
@@ -97,7 +91,7 @@ func isShared(modes []corev1.PersistentVolumeAccessMode) bool {
 	return slices.Contains(modes, corev1.ReadWriteMany) || slices.Contains(modes, corev1.ReadOnlyMany)
 }
 
-// createAttachment makes an attachment, which will say that the volume is attached when the time for that is over.
+// createAttachment creates an attachment. After AttachTime its status says that the volume is attached.
 func (c *Cluster) createAttachment(volume, node, driver string, now time.Time) {
 	k := c.kinds[attachmentsResource]
 	in := &storagev1.VolumeAttachment{Spec: storagev1.VolumeAttachmentSpec{
@@ -110,14 +104,14 @@ func (c *Cluster) createAttachment(volume, node, driver string, now time.Time) {
 	}
 }
 
-// finishAttach says of the attachments that are due that they are attached.
+// finishAttach sets status.attached of the attachments that are due.
 func (c *Cluster) finishAttach(now time.Time) {
 	for _, key := range ordered(c.attach) {
 		if c.attach[key].After(now) {
 			continue
 		}
 		delete(c.attach, key)
-		before := c.attachment(key.name)
+		before := stored[storagev1.VolumeAttachment](c, key.resource, "", key.name)
 		if before == nil || before.DeletionTimestamp != nil {
 			continue
 		}
@@ -128,23 +122,17 @@ func (c *Cluster) finishAttach(now time.Time) {
 	}
 }
 
-// reportVolumes writes into the status of nodes which volumes are attached to them, and which their pods use. Only
-// CSI volumes are told of. A kubelet that is out of reach tells nothing.
+// reportVolumes writes the CSI volumes that are attached to nodes, and those that their pods use, into the status of the
+// nodes. A silent node does not report volumes in use.
 func (c *Cluster) reportVolumes() {
 	names := c.uniqueNames()
 	attached := map[string][]corev1.AttachedVolume{}
-	for _, a := range c.attachments() {
+	for _, a := range allOf[*storagev1.VolumeAttachment](c, attachmentsResource, "") {
 		if name := names[volumeOf(a)]; name != "" && a.Status.Attached {
 			attached[a.Spec.NodeName] = append(attached[a.Spec.NodeName], corev1.AttachedVolume{Name: name})
 		}
 	}
-	list, err := c.tracker.List(nodesResource, corev1.SchemeGroupVersion.WithKind("Node"), "")
-	nodes, ok := list.(*corev1.NodeList)
-	if err != nil || !ok {
-		return
-	}
-	for i := range nodes.Items {
-		before := &nodes.Items[i]
+	for _, before := range allOf[*corev1.Node](c, nodesResource, "") {
 		after := before.DeepCopy()
 		after.Status.VolumesAttached = attached[after.Name]
 		if !c.silent[after.Name] {
@@ -155,23 +143,18 @@ func (c *Cluster) reportVolumes() {
 	}
 }
 
-// uniqueNames returns what nodes call the CSI volumes.
+// uniqueNames returns the names of CSI volumes in the status of nodes, by name of the persistent volume.
 func (c *Cluster) uniqueNames() map[string]corev1.UniqueVolumeName {
-	list, err := c.tracker.List(persistentResource, corev1.SchemeGroupVersion.WithKind("PersistentVolume"), "")
-	volumes, ok := list.(*corev1.PersistentVolumeList)
-	if err != nil || !ok {
-		return nil
-	}
-	names := make(map[string]corev1.UniqueVolumeName, len(volumes.Items))
-	for i := range volumes.Items {
-		if csi := volumes.Items[i].Spec.CSI; csi != nil {
-			names[volumes.Items[i].Name] = corev1.UniqueVolumeName("kubernetes.io/csi/" + csi.Driver + "^" + csi.VolumeHandle)
+	names := map[string]corev1.UniqueVolumeName{}
+	for _, pv := range allOf[*corev1.PersistentVolume](c, persistentResource, "") {
+		if csi := pv.Spec.CSI; csi != nil {
+			names[pv.Name] = corev1.UniqueVolumeName("kubernetes.io/csi/" + csi.Driver + "^" + csi.VolumeHandle)
 		}
 	}
 	return names
 }
 
-// volumesInUse returns what the pods of a node use.
+// volumesInUse returns the volumes that the pods of a node use.
 func (c *Cluster) volumesInUse(node string, names map[string]corev1.UniqueVolumeName) []corev1.UniqueVolumeName {
 	var inUse []corev1.UniqueVolumeName
 	for key := range c.index.nodes[node] {

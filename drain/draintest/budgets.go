@@ -20,12 +20,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// confirmTime is how long a budget waits for an evicted pod to be deleted before it gives the disruption back.
+// confirmTime is how long an eviction counts for a budget until the pod is deleted.
 const confirmTime = 2 * time.Minute
 
-// budgetsAfter brings the budgets up to date that a change concerns: it stands in for the disruption controller, which
-// does the same a moment later. Like that one it looks at pods and budgets only: when an owner asks for another number
-// of pods, it notices with the next change of a pod.
+// budgetsAfter updates the status of the budgets that depend on a change, like the disruption controller. A change of the
+// replicas of an owner counts with the next change of a pod or budget.
 func (c *Cluster) budgetsAfter(k *kind, key objectKey, before, after runtime.Object) {
 	if c.options.ManualBudgets || len(c.index.budgets[key.namespace]) == 0 {
 		return
@@ -40,8 +39,8 @@ func (c *Cluster) budgetsAfter(k *kind, key objectKey, before, after runtime.Obj
 	}
 }
 
-// budgetsAfterPod looks at the budgets of a pod only if something changed that they depend on. A budget which a change
-// of labels leaves behind is not told, as on a real cluster: it learns of it when something else happens.
+// budgetsAfterPod updates the budgets of a pod if they depend on the change. A budget that no longer covers the pod after
+// a change of labels is not updated, as on a real cluster.
 func (c *Cluster) budgetsAfterPod(before, after *corev1.Pod) {
 	if before != nil && after != nil && isReady(before) == isReady(after) &&
 		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) &&
@@ -58,7 +57,7 @@ func (c *Cluster) budgetsAfterPod(before, after *corev1.Pod) {
 	}
 }
 
-// confirmDisruptions recomputes the budgets which wait for an evicted pod to be deleted.
+// confirmDisruptions recomputes the budgets with evicted pods that are not deleted.
 func (c *Cluster) confirmDisruptions() {
 	for _, ns := range slices.Sorted(maps.Keys(c.index.budgets)) {
 		for _, budget := range inOrder(c.index.budgets[ns]) {
@@ -75,7 +74,7 @@ func (c *Cluster) refresh(namespace, name string) {
 	if budget == nil {
 		return
 	}
-	var pods []*corev1.Pod // in any order: they are only counted
+	var pods []*corev1.Pod // in any order
 	sel := selectorOf(budget)
 	for _, pod := range c.index.pods[namespace] {
 		if sel.Matches(labels.Set(pod.Labels)) {
@@ -91,7 +90,7 @@ func (c *Cluster) refresh(namespace, name string) {
 	_ = c.commit(c.kinds[budgetsResource], req, budget, after) // both come from the store
 }
 
-// budgetStatus is the arithmetic of the disruption controller.
+// budgetStatus returns the status that the disruption controller computes.
 func (c *Cluster) budgetStatus(budget *policyv1.PodDisruptionBudget, pods []*corev1.Pod) policyv1.PodDisruptionBudgetStatus {
 	now := c.now()
 	status := *budget.Status.DeepCopy()
@@ -111,7 +110,7 @@ func (c *Cluster) budgetStatus(budget *policyv1.PodDisruptionBudget, pods []*cor
 	return status
 }
 
-// stillDisrupted keeps the evictions that are neither confirmed by the deletion of the pod nor too old.
+// stillDisrupted returns the evictions whose pods are not deleted, and that are not older than confirmTime.
 func stillDisrupted(disrupted map[string]metav1.Time, pods []*corev1.Pod, now time.Time) map[string]metav1.Time {
 	kept := map[string]metav1.Time{}
 	for _, pod := range pods {
@@ -137,10 +136,9 @@ func countHealthy(pods []*corev1.Pod, disrupted map[string]metav1.Time) int32 {
 	return healthy
 }
 
-// expected returns how many pods there should be and how many of them must be healthy. As in the real controller, a
-// maximum or a percentage counts what the owners of the pods ask for, a pod without owner counts for nothing there, and
-// an owner which does not say how many it wants is an error; unlike it, an owner that this cluster does not have is
-// taken to ask for the pods that it has.
+// expected returns how many pods a budget expects and how many of them must be healthy. As in the real controller,
+// maxUnavailable and percentages count the replicas of owners. A pod without owner does not count, and an owner without
+// replicas is an error. An owner that this cluster does not have counts with its pods.
 func (c *Cluster) expected(budget *policyv1.PodDisruptionBudget, pods []*corev1.Pod) (expected, desired int32, err error) {
 	switch {
 	case budget.Spec.MaxUnavailable != nil:
@@ -160,7 +158,7 @@ func (c *Cluster) expected(budget *policyv1.PodDisruptionBudget, pods []*corev1.
 	}
 }
 
-// syncFailed is the status of a budget that could not be worked out: it allows nothing, and the rest stays as it was.
+// syncFailed returns the status of a budget whose status could not be computed. It allows no disruption.
 func syncFailed(status policyv1.PodDisruptionBudgetStatus, err error, now time.Time) policyv1.PodDisruptionBudgetStatus {
 	status.DisruptionsAllowed = 0
 	meta.SetStatusCondition(&status.Conditions, metav1.Condition{
@@ -170,7 +168,7 @@ func syncFailed(status policyv1.PodDisruptionBudgetStatus, err error, now time.T
 	return status
 }
 
-// scaled resolves a number or percentage, rounding up; what cannot be read is zero.
+// scaled resolves a number or percentage, rounded up. An invalid value is zero.
 func scaled(value *intstr.IntOrString, total int32) int32 {
 	n, err := intstr.GetScaledValueFromIntOrPercent(value, int(total), true)
 	if err != nil {
@@ -179,35 +177,33 @@ func scaled(value *intstr.IntOrString, total int32) int32 {
 	return int32(n) //nolint:gosec // a cluster in memory
 }
 
-// scaleOf sums what the controllers of the pods ask for.
+// scaleOf returns the sum of the replicas of the controllers of the pods.
 func (c *Cluster) scaleOf(pods []*corev1.Pod) (int32, error) {
-	asked := map[types.UID]int32{}
-	own := map[types.UID]int32{}
+	scales := map[types.UID]int32{}
 	for _, pod := range pods {
 		ref := metav1.GetControllerOf(pod)
 		if ref == nil {
 			continue
 		}
-		uid, want, err := c.askedBy(ref.UID)
+		uid, want, err := c.desiredBy(ref.UID)
 		if err != nil {
 			return 0, err
 		}
 		if want < 0 {
-			own[uid]++
-			want = own[uid]
+			want = scales[uid] + 1
 		}
-		asked[uid] = want
+		scales[uid] = want
 	}
 	var sum int32
-	for _, n := range asked {
+	for _, n := range scales {
 		sum += n
 	}
 	return sum, nil
 }
 
-// askedBy returns how many pods an owner asks for, negative if this cluster does not have the owner. For a replica set
-// that belongs to a deployment, the deployment answers.
-func (c *Cluster) askedBy(uid types.UID) (types.UID, int32, error) {
+// desiredBy returns the replicas of an owner, negative if this cluster does not have the owner. A replica set of a
+// deployment counts as the deployment.
+func (c *Cluster) desiredBy(uid types.UID) (types.UID, int32, error) {
 	key, owner := c.owner(uid)
 	if owner == nil {
 		return uid, -1, nil
@@ -228,8 +224,8 @@ func (c *Cluster) askedBy(uid types.UID) (types.UID, int32, error) {
 
 // owner returns the object with a uid, or nil.
 func (c *Cluster) owner(uid types.UID) (objectKey, runtime.Object) {
-	key, there := c.index.keys[uid]
-	if !there {
+	key, exists := c.index.keys[uid]
+	if !exists {
 		return objectKey{}, nil
 	}
 	obj, err := c.tracker.Get(key.resource, key.namespace, key.name)
@@ -268,7 +264,7 @@ func orNil[T any](obj runtime.Object) *T {
 	return typed
 }
 
-// setAllowedCondition keeps the DisruptionAllowed condition in step with the number.
+// setAllowedCondition sets the condition DisruptionAllowed according to status.disruptionsAllowed.
 func setAllowedCondition(status *policyv1.PodDisruptionBudgetStatus, generation int64, now time.Time) {
 	condition := metav1.Condition{
 		Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionTrue, Reason: policyv1.SufficientPodsReason,

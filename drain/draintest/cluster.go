@@ -19,41 +19,38 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Options shape a cluster. The zero value is a cluster with the built-in kinds on the real clock.
+// Options configure a cluster. The zero value is a cluster with the built-in kinds on the real clock.
 type Options struct {
-	// Clock gives the time of every write and decides when a terminating pod is due; nil is the real clock.
+	// Clock is the clock of the cluster: of writes, and of the end of terminating pods. Nil means the real clock.
 	Clock clock.Clock
-	// Seed makes uids, generated names and faults with a probability repeatable. Zero is a seed like any other.
+	// Seed makes UIDs, generated names and faults with a probability repeatable. Zero is a seed too.
 	Seed int64
-	// Scheme knows the Go types of all kinds, the built-in ones too. Nil is client-go's scheme.
+	// Scheme has the Go types of all kinds, also of the built-in ones. Nil means client-go's scheme.
 	Scheme *runtime.Scheme
-	// Kinds are the custom kinds to serve besides the built-in ones. A kind of no use (no version or no kind) is ignored.
+	// Kinds are the custom kinds that the cluster also serves. A kind without version or kind is ignored.
 	Kinds []Kind
-	// ManualBudgets leaves the status of disruption budgets to the test. Evictions still charge it.
+	// ManualBudgets leaves the status of PodDisruptionBudgets to the test. Evictions still change it.
 	ManualBudgets bool
-	// StopTime says how long the containers of a pod need to stop after they were asked to, between zero and the
-	// grace period. Nil means the whole grace period, which is the worst case. It must not call the cluster.
+	// StopTime returns how long the containers of a deleted pod need to stop, between zero and the grace period. Nil means
+	// the whole grace period. It must not call the cluster.
 	StopTime func(pod *corev1.Pod) time.Duration
-	// Latency says how long a request of a client takes before it is served, by the cluster's clock; requests do not wait
-	// for each other. Nil, zero and less mean no time. It must not call the cluster, and may be called by several
-	// goroutines.
+	// Latency returns how long a request of a client takes before it is served, by the cluster's clock. Requests do not
+	// wait for each other. Nil, zero and less mean no time. It must not call the cluster, and is called concurrently.
 	Latency func(call Call) time.Duration
-	// DetachTime is how long it takes after a pod has gone until the volume attachments which only that pod needed
-	// are removed from its node. Zero or less leaves volume attachments alone. A silent node takes six minutes more, unless
-	// it is out of service.
+	// DetachTime is the time from the end of a pod to the removal of its volume attachments. An attachment that another pod
+	// uses stays. Zero or less removes no attachments. For a silent node it takes six minutes more, unless the node is out
+	// of service.
 	DetachTime time.Duration
-	// AttachTime is how long it takes until a volume which a pod on a node needs is attached there. The attachment is made
-	// when the pod is bound and says that it is attached when the time is over. A volume that is not for many nodes is
-	// detached from another one first. Zero or less attaches nothing.
+	// AttachTime is the time from the binding of a pod until its volumes are attached to its node. The attachment is created
+	// at once. A volume that is not shared is first detached from the other node. Zero or less attaches nothing.
 	AttachTime time.Duration
 	// NodeVolumes keeps volumesAttached and volumesInUse in the status of nodes, for CSI volumes.
 	NodeVolumes bool
 }
 
-// Cluster is one API server in memory, with the few controllers that a drain depends on. Make one with [New].
+// Cluster is an API server in memory, with the controllers on which a drain depends. [New] returns one.
 //
-// A Cluster is safe for use by multiple goroutines. It starts no goroutine of its own, except one for each open watch,
-// which ends when the watch is stopped or dropped.
+// A Cluster is safe for concurrent use. It starts one goroutine for each open watch, which ends with the watch.
 type Cluster struct {
 	clock   clock.Clock
 	options Options
@@ -63,7 +60,7 @@ type Cluster struct {
 	kick    chan struct{}
 
 	mu      sync.Mutex
-	tracker clienttesting.ObjectTracker // client-go's store; every object in it obeys the rules of this package
+	tracker clienttesting.ObjectTracker // client-go's store
 	version uint64                      // the resource version of the last accepted write
 	rand    *rand.Rand
 	index   index
@@ -74,7 +71,7 @@ type Cluster struct {
 	silent  map[string]bool
 	detach  map[objectKey]time.Time
 	attach  map[objectKey]time.Time
-	// volumesChanged says that the attach controller has something to look at.
+	// volumesChanged means that the attach controller has to reconcile.
 	volumesChanged bool
 }
 
@@ -106,23 +103,22 @@ func New(opts Options) *Cluster {
 	}
 }
 
-// Client returns a new client-go fake clientset over this cluster. Its Actions method tells what was asked through
-// this clientset; they add up, so a program that runs for long should call ClearActions now and then. Its Tracker is
-// not this cluster's store and stays empty. As in every fake of client-go, contexts are not looked at.
+// Client returns a new client-go fake clientset of this cluster. Its Actions are the requests of this clientset; a program
+// that runs for long has to call ClearActions. Its Tracker is not the store of this cluster and stays empty. Contexts are
+// ignored, as in every fake of client-go.
 func (c *Cluster) Client() kubernetes.Interface {
 	return c.Clientset()
 }
 
-// Clientset is [Cluster.Client] with its concrete type, for callers which add reactors of their own.
+// Clientset returns [Cluster.Client] with its concrete type, to which callers can add reactors.
 func (c *Cluster) Clientset() *fake.Clientset {
 	clientset := fake.NewSimpleClientset()
 	c.Attach(&clientset.Fake)
 	return clientset
 }
 
-// Attach makes another generated fake clientset (of custom kinds) talk to this cluster: pass the
-// address of its embedded Fake. Reactors that the clientset has are no longer reached; reactors which are prepended
-// later come first, as usual. A nil Fake is ignored.
+// Attach connects another generated fake clientset, such as one of custom kinds, to this cluster. f is the address of its
+// embedded Fake. Its reactors are not called anymore. Reactors that are prepended later come first. A nil Fake is ignored.
 func (c *Cluster) Attach(f *clienttesting.Fake) {
 	if f == nil {
 		return
@@ -148,5 +144,5 @@ func (c *Cluster) ResourceVersion() string {
 	return formatVersion(c.version)
 }
 
-// now is the time of a write, as precise as the wire format.
+// now returns the time of a write in whole seconds, like the wire format.
 func (c *Cluster) now() time.Time { return c.clock.Now().Truncate(time.Second) }

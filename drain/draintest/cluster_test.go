@@ -43,7 +43,7 @@ func newCluster(t *testing.T, change ...func(*draintest.Options)) (*draintest.Cl
 	return c, c.Client(), clock
 }
 
-// Widget is a custom kind with a status subresource, as a generated API package would declare it.
+// Widget is a custom kind with a status subresource, like those of generated API packages.
 type Widget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -95,7 +95,7 @@ var (
 
 type widgetClient = gentype.FakeClientWithList[*Widget, *WidgetList]
 
-// widgetsOf attaches a clientset of the custom kind, made the way client-gen makes it.
+// widgetsOf attaches a clientset of the custom kind, like those of client-gen.
 func widgetsOf(c *draintest.Cluster, namespace string) *widgetClient {
 	var f clienttesting.Fake
 	c.Attach(&f)
@@ -112,7 +112,7 @@ func widget(name string) *Widget {
 	return &Widget{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, Spec: WidgetSpec{Size: 1}}
 }
 
-// runningPod is a pod at work on a node.
+// runningPod returns a running pod of a node.
 func runningPod(name, node string, labels map[string]string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", Labels: labels},
@@ -138,7 +138,7 @@ func minAvailable(name string, value intstr.IntOrString, labels map[string]strin
 	}
 }
 
-// exists reports whether a pod is there.
+// exists reports whether a pod exists.
 func exists(t *testing.T, client kubernetes.Interface, name string) bool {
 	t.Helper()
 	_, err := client.CoreV1().Pods("ns").Get(t.Context(), name, metav1.GetOptions{})

@@ -14,47 +14,40 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// delete carries out a delete request: preconditions first, then the mark, then the removal if neither a finalizer
-// nor a grace period is left to wait for. Deleting what is already being deleted is fine; it may shorten the grace.
+// delete carries out a delete request: it checks the preconditions, sets the deletion timestamp, and removes the object
+// if it has no finalizer and no grace period. A second deletion may shorten the grace period.
 func (c *Cluster) delete(k *kind, req request, opts metav1.DeleteOptions) error {
 	obj, err := c.get(k, req.namespace, req.name)
 	if err != nil {
 		return err
 	}
-	m, err := meta.Accessor(obj)
-	if err != nil {
-		return apierrors.NewInternalError(err)
-	}
-	if err := checkPreconditions(k, m, opts.Preconditions); err != nil {
+	if err := checkPreconditions(k, metaOf(obj), opts.Preconditions); err != nil {
 		return err
 	}
 	if req.dryRun {
 		return nil
 	}
 	marked := obj.DeepCopyObject()
-	mm, err := meta.Accessor(marked)
-	if err != nil {
-		return apierrors.NewInternalError(err)
-	}
-	pending, graceful := c.mark(mm, marked, opts.GracePeriodSeconds)
+	m := metaOf(marked)
+	pending, graceful := c.mark(m, marked, opts.GracePeriodSeconds)
 	if pending {
 		return nil
 	}
-	waits := len(mm.GetFinalizers()) > 0
+	waits := len(m.GetFinalizers()) > 0
 	if (graceful || waits) && !k.same(obj, marked) {
 		if err := c.commit(k, req, obj, marked); err != nil {
 			return err
 		}
 		obj = marked
 	}
-	if waits || graceful && *mm.GetDeletionGracePeriodSeconds() > 0 {
+	if waits || graceful && *m.GetDeletionGracePeriodSeconds() > 0 {
 		return nil
 	}
 	return c.commit(k, req, obj, nil)
 }
 
-// mark sets the deletion timestamp and the grace period. It returns pending if the object is already on its way and
-// the request changes nothing, and graceful if the kind knows grace periods, which only pods do.
+// mark sets the deletion timestamp and the grace period. pending means that the object is already terminating and the
+// request changes nothing. graceful means that the object has a grace period, which only pods have.
 func (c *Cluster) mark(m metav1.Object, obj runtime.Object, requested *int64) (pending, graceful bool) {
 	pod, isPod := obj.(*corev1.Pod)
 	if !isPod {
@@ -92,7 +85,7 @@ func (c *Cluster) mark(m metav1.Object, obj runtime.Object, requested *int64) (p
 	return false, true
 }
 
-// markNow marks an object that only waits for its finalizers.
+// markNow sets the deletion timestamp of an object that waits only for its finalizers.
 func (c *Cluster) markNow(m metav1.Object) {
 	if m.GetDeletionGracePeriodSeconds() == nil {
 		raise(m)
@@ -104,15 +97,15 @@ func (c *Cluster) markNow(m metav1.Object) {
 	m.SetDeletionGracePeriodSeconds(new(int64(0)))
 }
 
-// raise counts the deletion as a change of the desired state, for kinds which have a generation.
+// raise increments the generation of a deleted object, for kinds with a generation.
 func raise(m metav1.Object) {
 	if m.GetGeneration() > 0 {
 		m.SetGeneration(m.GetGeneration() + 1)
 	}
 }
 
-// graceOf is the grace period of a pod's deletion: what the request says, else what the pod says; none for a pod
-// without node and for one that has ended; negative means a second.
+// graceOf returns the grace period of the deletion of a pod in seconds: of the request, else of the pod. It is zero for a
+// pod without node and for a finished pod. A negative one is a second.
 func graceOf(pod *corev1.Pod, requested *int64) int64 {
 	var grace int64
 	switch {
@@ -134,7 +127,7 @@ func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// checkPreconditions compares what the client knows of the object with what is there.
+// checkPreconditions compares the preconditions of a request with the stored object.
 func checkPreconditions(k *kind, m metav1.Object, pre *metav1.Preconditions) error {
 	if pre == nil {
 		return nil
@@ -152,7 +145,7 @@ func checkPreconditions(k *kind, m metav1.Object, pre *metav1.Preconditions) err
 	return nil
 }
 
-// deleteCollection deletes every object that the options select. It goes on after an object that is gone.
+// deleteCollection deletes all selected objects. An object that does not exist is no error.
 func (c *Cluster) deleteCollection(k *kind, req request, a clienttesting.DeleteCollectionActionImpl) error {
 	list, err := c.list(k, req.namespace, a.ListOptions)
 	if err != nil {
@@ -163,12 +156,8 @@ func (c *Cluster) deleteCollection(k *kind, req request, a clienttesting.DeleteC
 		return apierrors.NewInternalError(err)
 	}
 	for _, item := range items {
-		m, err := meta.Accessor(item)
-		if err != nil {
-			return apierrors.NewInternalError(err)
-		}
 		one := req
-		one.namespace, one.name = m.GetNamespace(), m.GetName()
+		one.namespace, one.name = metaOf(item).GetNamespace(), metaOf(item).GetName()
 		if err := c.delete(k, one, a.DeleteOptions); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}

@@ -21,7 +21,7 @@ func TestDelete_Finalizer_ObjectStays(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, widgets.Delete(t.Context(), "w", metav1.DeleteOptions{}))
 	clock.Step(5e9)
-	require.NoError(t, widgets.Delete(t.Context(), "w", metav1.DeleteOptions{}), "again is fine")
+	require.NoError(t, widgets.Delete(t.Context(), "w", metav1.DeleteOptions{}), "a second deletion is no error")
 
 	w, err := widgets.Get(t.Context(), "w", metav1.GetOptions{})
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestDelete_Finalizer_ObjectStays(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(widgets.Delete(t.Context(), "w", metav1.DeleteOptions{})))
 }
 
-// child returns a widget that names its owners.
+// child returns a widget with owners.
 func child(name string, owners ...*Widget) *Widget {
 	w := widget(name)
 	for _, owner := range owners {
@@ -92,8 +92,8 @@ func TestDelete_Owner_DeletesDependents(t *testing.T) {
 
 	create(child("late", owner))
 	c.Tick()
-	require.Nil(t, there("late"), "its owner had gone before")
-	require.NotNil(t, there("foreign"), "an owner that never was here proves nothing")
+	require.Nil(t, there("late"), "its owner was deleted before")
+	require.NotNil(t, there("foreign"), "an owner that never existed is ignored")
 
 	require.NoError(t, widgets.Delete(t.Context(), "other", metav1.DeleteOptions{}))
 	require.Nil(t, there("shared"))

@@ -15,13 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// maxDisruptedPods is how many unconfirmed evictions a budget may have.
+// maxDisruptedPods is how many evicted pods that are not deleted a budget may have.
 const maxDisruptedPods = 2000
 
-// evict carries out an eviction, in the server's order: a pod that does no work any more, or not yet, is deleted; a pod
-// under two budgets is an error; a pod under one must be paid for; then the pod gets the DisruptionTarget condition
-// and is deleted with the eviction's options. The preconditions are looked at last, so that an eviction which they
-// refuse has already charged the budget. That is what the server does, too; the charge is given back after two minutes.
+// evict carries out an eviction in the order of the API server: it charges the budget of a pod that runs, checks the
+// preconditions, sets the condition DisruptionTarget, and deletes the pod with the options of the eviction. An eviction
+// whose preconditions fail has charged the budget, as on a real API server. The charge ends after two minutes.
 func (c *Cluster) evict(k *kind, req request, in runtime.Object) (runtime.Object, error) {
 	eviction, ok := in.(*policyv1.Eviction)
 	if !ok {
@@ -63,12 +62,12 @@ func (c *Cluster) evict(k *kind, req request, in runtime.Object) (runtime.Object
 	return success, c.delete(k, req, opts)
 }
 
-// needsNoBudget reports whether a pod is evicted without a look at the budgets.
+// needsNoBudget reports whether a pod is evicted without checking budgets.
 func needsNoBudget(pod *corev1.Pod) bool {
 	return hasEnded(pod) || pod.Status.Phase == corev1.PodPending || pod.DeletionTimestamp != nil
 }
 
-// charge takes one disruption from the budget of a pod, or says why not.
+// charge subtracts one disruption from the budget of a pod, or returns the error of the API server.
 func (c *Cluster) charge(pod *corev1.Pod, req request) error {
 	budgets := c.budgetsOf(pod)
 	switch len(budgets) {
@@ -88,7 +87,7 @@ func (c *Cluster) charge(pod *corev1.Pod, req request) error {
 			return nil
 		}
 		if budget.Status.CurrentHealthy >= budget.Status.DesiredHealthy && budget.Status.DesiredHealthy > 0 {
-			return nil // it does not count as healthy, so nothing is lost
+			return nil // the pod does not count as healthy
 		}
 	}
 	if err := allows(budget); err != nil || req.dryRun {
@@ -105,7 +104,7 @@ func (c *Cluster) charge(pod *corev1.Pod, req request) error {
 	return c.commit(c.kinds[budgetsResource], charged, budget, after)
 }
 
-// allows is the server's check of a budget.
+// allows returns the error of the API server if the budget allows no disruption.
 func allows(budget *policyv1.PodDisruptionBudget) error {
 	resource := policyv1.Resource("poddisruptionbudget")
 	switch {
@@ -123,7 +122,7 @@ func allows(budget *policyv1.PodDisruptionBudget) error {
 	}
 }
 
-// exhausted says why a budget allows nothing, as the server does.
+// exhausted returns the message of the API server about a budget that allows no disruption.
 func exhausted(budget *policyv1.PodDisruptionBudget) string {
 	status := budget.Status
 	condition := meta.FindStatusCondition(status.Conditions, policyv1.DisruptionAllowedCondition)
@@ -140,14 +139,14 @@ func exhausted(budget *policyv1.PodDisruptionBudget) string {
 	}
 }
 
-// refusal is a 429 which a budget causes.
+// refusal returns the 429 of a budget.
 func refusal(retryAfter int, cause string) error {
 	err := apierrors.NewTooManyRequests("Cannot evict pod as it would violate the pod's disruption budget.", retryAfter)
 	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes, metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: cause})
 	return err
 }
 
-// announce puts the DisruptionTarget condition on the pod.
+// announce sets the condition DisruptionTarget of the pod.
 func (c *Cluster) announce(k *kind, req request, pod *corev1.Pod) error {
 	after := pod.DeepCopy()
 	condition := corev1.PodCondition{
@@ -162,8 +161,7 @@ func (c *Cluster) announce(k *kind, req request, pod *corev1.Pod) error {
 	return c.commit(k, req, pod, after)
 }
 
-// budgetsOf returns the budgets whose selector covers the pod, by name. An empty selector covers a pod without labels
-// as well.
+// budgetsOf returns the budgets that cover the pod, by name. An empty selector also covers a pod without labels.
 func (c *Cluster) budgetsOf(pod *corev1.Pod) []*policyv1.PodDisruptionBudget {
 	var found []*policyv1.PodDisruptionBudget
 	for _, budget := range inOrder(c.index.budgets[pod.Namespace]) {
@@ -174,8 +172,7 @@ func (c *Cluster) budgetsOf(pod *corev1.Pod) []*policyv1.PodDisruptionBudget {
 	return found
 }
 
-// selectorOf returns what a budget selects: nothing without a selector (or with a malformed one), everything with an
-// empty one.
+// selectorOf returns the selector of a budget. A nil or malformed one selects no pod, an empty one all.
 func selectorOf(budget *policyv1.PodDisruptionBudget) labels.Selector {
 	sel, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/machinist-dev/machinist/drain/draintest"
 )
 
-// budgetCause returns what a refusal says about the budget; empty if no budget refused.
+// budgetCause returns the message of the cause of a budget, or "".
 func budgetCause(err error) string {
 	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // evictions are not wrapped
 	if !ok || !apierrors.IsTooManyRequests(err) || status.Status().Details == nil {
@@ -53,7 +53,7 @@ func TestEvict_BudgetExhausted_Refused(t *testing.T) {
 	require.NoError(t, pods.EvictV1(t.Context(), eviction("a")))
 	require.EqualValues(t, 0, budget().DisruptionsAllowed)
 	require.EqualValues(t, 1, budget().CurrentHealthy)
-	require.Empty(t, budget().DisruptedPods, "the deletion has confirmed it")
+	require.Empty(t, budget().DisruptedPods, "the deletion ends the charge")
 	pod, err := pods.Get(t.Context(), "a", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.NotNil(t, pod.DeletionTimestamp)
@@ -88,7 +88,7 @@ func TestEvict_PreconditionFails_BudgetIsCharged(t *testing.T) {
 	require.True(t, due.Equal(start.Add(2*time.Minute)), "%v", due)
 	clock.SetTime(due)
 	require.True(t, c.Tick().IsZero())
-	require.True(t, apierrors.IsConflict(pods.EvictV1(t.Context(), ev)), "given back, then charged again")
+	require.True(t, apierrors.IsConflict(pods.EvictV1(t.Context(), ev)), "the charge ended, and the budget is charged again")
 }
 
 func TestBudgetArithmetic(t *testing.T) {
@@ -107,13 +107,13 @@ func TestBudgetArithmetic(t *testing.T) {
 		ready, broken              int
 		expected, desired, allowed int32
 	}{
-		{"a minimum counts the pods that are there", atLeast(intstr.FromInt32(2)), set, 3, 0, 3, 2, 1},
-		{"a minimum percentage is of what the owner asks for", atLeast(intstr.FromString("50%")), set, 8, 2, 10, 5, 3},
+		{"a minimum counts the existing pods", atLeast(intstr.FromInt32(2)), set, 3, 0, 3, 2, 1},
+		{"a minimum percentage is of the replicas of the owner", atLeast(intstr.FromString("50%")), set, 8, 2, 10, 5, 3},
 		{"a percentage of the minimum rounds up", atLeast(intstr.FromString("55%")), set, 8, 2, 10, 6, 2},
-		{"a maximum is of what the owner asks for", maxUnavailable(intstr.FromInt32(3)), set, 8, 0, 10, 7, 1},
+		{"a maximum is of the replicas of the owner", maxUnavailable(intstr.FromInt32(3)), set, 8, 0, 10, 7, 1},
 		{"a percentage of the maximum rounds up", maxUnavailable(intstr.FromString("15%")), set, 10, 0, 10, 8, 2},
-		{"a maximum beyond the replicas leaves none that must live", maxUnavailable(intstr.FromInt32(30)), set, 10, 0, 10, 0, 10},
-		{"an owner that is not here asks for its pods", maxUnavailable(intstr.FromInt32(1)), absent, 4, 0, 4, 3, 1},
+		{"a maximum beyond the replicas desires no pod", maxUnavailable(intstr.FromInt32(30)), set, 10, 0, 10, 0, 10},
+		{"an owner that does not exist counts with its pods", maxUnavailable(intstr.FromInt32(1)), absent, 4, 0, 4, 3, 1},
 		{"pods without owner do not count for a maximum", maxUnavailable(intstr.FromInt32(1)), nil, 4, 0, 0, 0, 0},
 		{"pods without owner count for a minimum", atLeast(intstr.FromInt32(1)), nil, 4, 0, 4, 1, 3},
 		{"fewer healthy than desired allow none", atLeast(intstr.FromInt32(3)), set, 1, 5, 6, 3, 0},

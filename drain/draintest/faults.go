@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,46 +17,46 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Call is a request as a fault sees it.
+// Call is a request of a client.
 type Call struct {
-	// Time is the cluster's clock.
+	// Time is the time of the request by the cluster's clock.
 	Time time.Time
 	// Verb is get, list, watch, create, update, patch, delete or delete-collection.
 	Verb string
-	// Resource and Subresource are what the request is sent to; an eviction is a create of pods/eviction.
+	// Resource and Subresource are those of the URL. An eviction is a create of pods/eviction.
 	Resource    schema.GroupVersionResource
 	Subresource string
-	// Namespace and Name name the object; the name of lists, watches and generated names is empty.
+	// Namespace and Name are those of the object. The name of lists, watches and generated names is empty.
 	Namespace, Name string
-	// Object is the body of a create or update, Patch the one of a patch. Not to be changed.
+	// Object is the body of a create or update, Patch that of a patch. They must not be changed.
 	Object runtime.Object
 	Patch  []byte
 }
 
-// FaultKind is what happens to a request that meets a fault.
+// FaultKind is what happens to a request that matches a [Fault].
 type FaultKind int
 
 const (
-	// InternalError is the zero value: the request fails with 500 and has no effect.
+	// InternalError is the zero value. The request fails with 500 and has no effect.
 	InternalError FaultKind = iota
 	// Conflict fails the request with 409, as after a write of another client.
 	Conflict
-	// TooManyRequests fails the request with 429 and no mention of a disruption budget, as a server under load does.
+	// TooManyRequests fails the request with 429 without a cause, like an overloaded API server.
 	TooManyRequests
-	// Timeout fails the request with 504; it has no effect.
+	// Timeout fails the request with 504. It has no effect.
 	Timeout
-	// TimeoutAfterEffect carries the request out and then answers 504, as when the connection breaks too late.
+	// TimeoutAfterEffect carries the request out and then returns 504.
 	TimeoutAfterEffect
-	// Unavailable fails the request with 503, as a server that is starting or going away.
+	// Unavailable fails the request with 503, like an API server that starts or stops.
 	Unavailable
 	// Forbidden fails the request with 403.
 	Forbidden
-	// DropWatches closes the open watches of the request's resource (all watches if the fault names no resource) and
-	// then carries the request out.
+	// DropWatches closes the open watches of the resource, or all watches for a fault without resource. Then it carries the
+	// request out.
 	DropWatches
 )
 
-// String returns the kind's name.
+// String returns the name of the kind.
 func (k FaultKind) String() string {
 	names := [...]string{
 		"InternalError", "Conflict", "TooManyRequests", "Timeout", "TimeoutAfterEffect", "Unavailable", "Forbidden", "DropWatches",
@@ -66,63 +67,64 @@ func (k FaultKind) String() string {
 	return names[k]
 }
 
-// Fault is something that goes wrong with requests of clients. A request meets a fault if it agrees with every field that is
-// set; the zero Fault fails every request with 500. The first fault that a request meets decides.
+// Fault is a failure of requests. It applies to requests that match all fields that are set. The first fault that matches
+// a request counts. The zero Fault fails every request with 500.
 type Fault struct {
-	// Kind is what happens.
+	// Kind is what happens to the request.
 	Kind FaultKind
-	// Verb, Resource (the plural), Subresource, Namespace and Name say which requests; empty means any. A Resource of
-	// "pods/eviction" is a Resource and a Subresource. To match requests without subresource only, use Match.
+	// Verb, Resource (the plural), Subresource, Namespace and Name select requests. Empty selects all. The Resource
+	// "pods/eviction" is a Resource and a Subresource. To select only requests without subresource, use Match.
 	Verb, Resource, Subresource, Namespace, Name string
-	// Match has the last word, if it is not nil. It must not use the cluster or its clients.
+	// Match must also return true. Nil selects all. It must not use the cluster or its clients.
 	Match func(Call) bool
-	// Skip lets that many matching requests pass first.
+	// Skip is how many matching requests pass first.
 	Skip int
-	// Times is how many requests meet the fault before it is over; zero or less means all of them, for ever.
+	// Times is how many requests fail. Zero or less means all.
 	Times int
-	// Probability makes the fault hit only some of the matching requests, by the cluster's seed. Zero or less, and one
-	// or more, means every one.
+	// Probability is the share of the matching requests that fail, by the cluster's seed. Zero or less, and one or more,
+	// mean all.
 	Probability float64
-	// RetryAfter is what 429 and 504 tell the client, in whole seconds.
+	// RetryAfter is the Retry-After of 429 and 504, in whole seconds.
 	RetryAfter time.Duration
 }
 
-// faults is the fault programme of a cluster.
+// faults are the faults of a cluster.
 type faults struct {
 	mu   sync.Mutex
 	rand *rand.Rand
-	list []*armed
+	list []*injected
 }
 
-type armed struct {
+// injected is a fault and how many requests it skipped and failed.
+type injected struct {
 	Fault
-	skipped, struck int
+	skipped, failed int
 }
 
-// Inject adds faults to the programme. The returned function takes them out again.
-func (c *Cluster) Inject(program ...Fault) (remove func()) {
+// Inject adds faults. The returned function removes them.
+func (c *Cluster) Inject(list ...Fault) (remove func()) {
 	c.faults.mu.Lock()
 	defer c.faults.mu.Unlock()
-	added := make([]*armed, 0, len(program))
-	for _, fault := range program {
-		added = append(added, &armed{Fault: fault})
+	added := make([]*injected, 0, len(list))
+	for _, fault := range list {
+		added = append(added, &injected{Fault: fault})
 	}
 	c.faults.list = append(c.faults.list, added...)
 	return func() {
 		c.faults.mu.Lock()
 		defer c.faults.mu.Unlock()
-		c.faults.list = slices.DeleteFunc(c.faults.list, func(f *armed) bool { return slices.Contains(added, f) })
+		c.faults.list = slices.DeleteFunc(c.faults.list, func(f *injected) bool { return slices.Contains(added, f) })
 	}
 }
 
-// ClearFaults ends the fault programme.
+// ClearFaults removes all faults.
 func (c *Cluster) ClearFaults() {
 	c.faults.mu.Lock()
 	defer c.faults.mu.Unlock()
 	c.faults.list = nil
 }
 
-// strike returns the error that a request fails with before it is carried out, or after.
+// strike returns the error of a request before it is carried out, or after.
 func (f *faults) strike(c *Cluster, call Call) (before, after error) {
 	fault := f.next(call)
 	if fault == nil {
@@ -143,12 +145,12 @@ func (f *faults) strike(c *Cluster, call Call) (before, after error) {
 	}
 }
 
-// next finds the fault that a request meets, and counts.
+// next returns the fault of a request, or nil, and counts the request.
 func (f *faults) next(call Call) *Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, a := range f.list {
-		if a.Times > 0 && a.struck >= a.Times || !a.meets(call) {
+		if a.Times > 0 && a.failed >= a.Times || !a.matches(call) {
 			continue
 		}
 		if a.skipped < a.Skip {
@@ -158,24 +160,22 @@ func (f *faults) next(call Call) *Fault {
 		if a.Probability > 0 && a.Probability < 1 && f.rand.Float64() >= a.Probability {
 			continue
 		}
-		a.struck++
+		a.failed++
 		return &a.Fault
 	}
 	return nil
 }
 
-func (f *Fault) meets(call Call) bool {
-	resource, subresource := f.Resource, f.Subresource
-	if i := slices.Index([]byte(resource), '/'); i >= 0 {
-		resource, subresource = resource[:i], cmp.Or(subresource, resource[i+1:])
-	}
+func (f *Fault) matches(call Call) bool {
+	resource, subresource, _ := strings.Cut(f.Resource, "/")
+	subresource = cmp.Or(f.Subresource, subresource)
 	return agrees(f.Verb, call.Verb) && agrees(resource, call.Resource.Resource) && agrees(subresource, call.Subresource) &&
 		agrees(f.Namespace, call.Namespace) && agrees(f.Name, call.Name) && (f.Match == nil || f.Match(call))
 }
 
 func agrees(want, got string) bool { return want == "" || want == "*" || want == got }
 
-// err is the answer to a request that meets the fault.
+// err returns the error of a request with the fault.
 func (f *Fault) err(call Call) error {
 	resource, retry := call.Resource.GroupResource(), int(f.RetryAfter/time.Second)
 	switch f.Kind {

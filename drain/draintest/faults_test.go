@@ -79,7 +79,7 @@ func TestFault_Selector_MatchesItsRequests(t *testing.T) {
 		{"a name", draintest.Fault{Name: "n"}, true, true, false, true, false},
 		{"a namespace", draintest.Fault{Namespace: "ns"}, false, false, true, false, false},
 		{"a function", draintest.Fault{Match: func(c draintest.Call) bool { return c.Subresource == "" && c.Verb == "update" }}, true, false, false, false, false},
-		{"what comes after the first two", draintest.Fault{Skip: 2}, false, false, true, true, true},
+		{"after two requests", draintest.Fault{Skip: 2}, false, false, true, true, true},
 		{"two times", draintest.Fault{Times: 2}, true, true, false, false, false},
 		{"the second time only", draintest.Fault{Skip: 1, Times: 1}, false, true, false, false, false},
 	}

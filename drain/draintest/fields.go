@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// An object has three parts: metadata, status, and the desired state, which is all the rest. Both objects of a pair
-// are of one kind and thus of one Go type.
+// An object has three parts: metadata, status, and all other fields, which are the desired state. Both objects of a pair
+// have the same Go type.
 
-// takeStatus replaces the status of to by a copy of the one of from.
+// takeStatus replaces the status of to by a copy of that of from.
 func takeStatus(to, from runtime.Object) {
 	eachPart(to, from.DeepCopyObject(), func(name string, dst, src reflect.Value) {
 		if name == "Status" {
@@ -21,7 +21,7 @@ func takeStatus(to, from runtime.Object) {
 	})
 }
 
-// takeDesired replaces everything but metadata and status of to by a copy of what from has.
+// takeDesired replaces the desired state of to by a copy of that of from.
 func takeDesired(to, from runtime.Object) {
 	eachPart(to, from.DeepCopyObject(), func(name string, dst, src reflect.Value) {
 		if name != "Status" && name != "ObjectMeta" {
@@ -39,7 +39,7 @@ func clearStatus(obj runtime.Object) {
 	})
 }
 
-// sameDesired compares everything but the metadata, and the status only if it is an ordinary field of a custom kind.
+// sameDesired compares the desired state, and the status of a custom kind without status subresource.
 func (k *kind) sameDesired(a, b runtime.Object) bool {
 	same := true
 	eachPart(a, b, func(name string, x, y reflect.Value) {
@@ -51,8 +51,8 @@ func (k *kind) sameDesired(a, b runtime.Object) bool {
 	return same
 }
 
-// same compares two objects the way the server stores them: for built-in kinds, empty and absent are one; of custom
-// kinds it keeps what it was sent.
+// same compares two objects as the API server stores them. For built-in kinds empty and absent fields are equal, for custom
+// kinds they are not.
 func (k *kind) same(a, b runtime.Object) bool { return equal(a, b, k.custom) }
 
 func equal(a, b any, exact bool) bool {

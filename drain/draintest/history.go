@@ -21,33 +21,31 @@ const (
 	byAttachController     = "attach-controller"
 )
 
-// Write is one accepted change of the store. A request that was refused, a dry run and an update that changes
-// nothing leave no Write.
+// Write is one accepted change of the store. A refused request, a dry run and an update without a change are no writes.
 type Write struct {
-	// Time is the cluster's clock when the write was accepted.
+	// Time is when the write was accepted, by the cluster's clock.
 	Time time.Time
-	// Actor is who made it: a client, the seed ([Cluster.Add]), or what stands in for a kubelet, the garbage collector,
-	// the disruption controller or the attach controller. See [Write.ByClient].
+	// Actor is "client", "seed" for [Cluster.Add], or the simulated kubelet or controller. See [Write.ByClient].
 	Actor string
-	// Verb is create, update, patch or delete. A delete which has to wait for finalizers or a grace period is
-	// recorded with the verb delete twice: when the object is marked (After is set) and when it is gone (After is nil).
+	// Verb is create, update, patch or delete. The deletion of an object with finalizers or a grace period is two writes:
+	// one that sets the deletion timestamp, and one that removes the object (After is nil).
 	Verb string
-	// Resource and Subresource are what the request was sent to; an eviction is a create of pods/eviction.
+	// Resource and Subresource are those of the URL. An eviction is a create of pods/eviction.
 	Resource    schema.GroupVersionResource
 	Subresource string
-	// Namespace, Name and UID name the object.
+	// Namespace, Name and UID are those of the object.
 	Namespace, Name string
 	UID             types.UID
-	// ResourceVersion is the one which this write made.
+	// ResourceVersion is that of the write.
 	ResourceVersion string
-	// Before is nil for a new object, After is nil for one that is gone. Both are copies.
+	// Before is nil for a new object, After is nil for a removed one. Both are copies.
 	Before, After runtime.Object
 }
 
 // ByClient reports whether the write was made by a clientset of the cluster.
 func (w Write) ByClient() bool { return w.Actor == byClient }
 
-// String renders the write in one line, for failure messages.
+// String returns the write in one line.
 func (w Write) String() string {
 	resource := w.Resource.Resource
 	if w.Subresource != "" {
@@ -67,7 +65,7 @@ func (w Write) String() string {
 	return fmt.Sprintf("%s %s %s %s %s: %s (rv %s)", w.Time.UTC().Format(time.RFC3339), w.Actor, w.Verb, resource, name, effect, w.ResourceVersion)
 }
 
-// copied returns the write with objects that the caller may keep and change.
+// copied returns the write with copies of its objects.
 func (w Write) copied() Write {
 	if w.Before != nil {
 		w.Before = w.Before.DeepCopyObject()
@@ -78,14 +76,12 @@ func (w Write) copied() Write {
 	return w
 }
 
-// History returns every accepted write since the cluster was made, oldest first. All objects are copies, so that
-// the cost grows with the history: ask once, when the test is over.
+// History returns all accepted writes, the oldest first. It copies all objects: call it once, at the end of a test.
 func (c *Cluster) History() []Write {
 	return c.HistorySince("")
 }
 
-// HistorySince returns the writes after the one that made the given resource version, oldest first. An empty or
-// malformed version means all of them.
+// HistorySince returns the writes after a resource version, the oldest first. An empty or malformed version means all.
 func (c *Cluster) HistorySince(resourceVersion string) []Write {
 	since, err := parseVersion(resourceVersion)
 	if err != nil {
@@ -103,7 +99,7 @@ func (c *Cluster) HistorySince(resourceVersion string) []Write {
 	return writes
 }
 
-// ForgetHistory drops the recorded writes, for programs that run for long. Watches are not affected.
+// ForgetHistory drops the recorded writes, for programs that run for long. Watches do not change.
 func (c *Cluster) ForgetHistory() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

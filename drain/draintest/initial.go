@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// initialize sets what the server decides about a new object. The status is dropped, except that of a node, which a
-// kubelet may register with its conditions; pods start Pending with the default grace period.
+// initialize sets the defaults of a new object. It drops the status, except that of a node. Pods are Pending and have the
+// default grace period.
 func initialize(k *kind, obj runtime.Object) {
 	if k.status != statusInline && k.gvr != nodesResource {
 		clearStatus(obj)

@@ -15,41 +15,38 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// statusBehavior says which part of an object a write can reach.
+// statusBehavior is what the status subresource of a kind does.
 type statusBehavior int
 
 const (
-	// statusOnly is what nearly every custom resource definition declares: a plain write never changes .status, a
-	// write to the status subresource changes nothing else, and .status is dropped on create.
+	// statusOnly is that of most custom kinds: a write changes the object without .status, a status write changes only
+	// .status, and a create drops .status.
 	statusOnly statusBehavior = iota
-	// statusInline is a kind without the status subresource: requests to the subresource find nothing (404).
+	// statusInline is that of a kind without status subresource. A status request is not found (404).
 	statusInline
-	// statusWithMetadata is how nearly all built-in kinds behave: a write to the status subresource changes .status and
-	// metadata (labels, annotations, finalizers), but not .spec.
+	// statusWithMetadata is that of most built-in kinds: a status write changes .status and metadata.
 	statusWithMetadata
 )
 
-// Kind is a custom kind that the cluster serves, as a custom resource definition would declare it. Its objects live in
-// namespaces. [Options].Scheme must know its Go types, object and list.
+// Kind is a namespaced custom kind that the cluster serves. [Options].Scheme must have the Go types of its objects and lists.
 type Kind struct {
-	// GroupVersionKind names the kind. An empty version or kind is never served. The resource in the URL is the usual
-	// plural of the kind in lower case.
+	// GroupVersionKind is the kind. Its resource is the plural of the kind in lower case.
 	GroupVersionKind schema.GroupVersionKind
-	// NoStatusSubresource is for a definition without the status subresource: .status is a field like any other.
+	// NoStatusSubresource means that the kind has no status subresource: .status is an ordinary field.
 	NoStatusSubresource bool
 }
 
-// kind is what the rules need to know about one served resource.
+// kind is a served kind.
 type kind struct {
 	gvk    schema.GroupVersionKind
 	gvr    schema.GroupVersionResource
 	custom bool
 	status statusBehavior
-	// clusterScoped: the objects have no namespace.
+	// clusterScoped means that objects have no namespace.
 	clusterScoped bool
-	// generation: spec changes raise metadata.generation.
+	// generation means that changes of the desired state increment metadata.generation.
 	generation bool
-	// locked: an update without resourceVersion is refused.
+	// locked means that an update without resourceVersion is refused.
 	locked bool
 }
 
@@ -107,7 +104,7 @@ func servedKinds(custom []Kind) map[schema.GroupVersionResource]*kind {
 	return served
 }
 
-// kindOf finds the served kind of an object by its Go type.
+// kindOf returns the served kind of an object by its Go type.
 func (c *Cluster) kindOf(obj runtime.Object) (*kind, error) {
 	gvks, _, err := c.types.ObjectKinds(obj)
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// travel lets a request take as long as the options say, before it is served. Others pass it meanwhile: the fakes of
-// client-go hold a lock while they are served, which is let go for that time.
+// travel waits for the latency of a request. It unlocks the fake of client-go, so that other requests do not wait.
 func (c *Cluster) travel(f *clienttesting.Fake, call Call) Call {
 	if c.options.Latency == nil {
 		return call

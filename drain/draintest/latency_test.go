@@ -45,7 +45,7 @@ func TestLatency_ParallelRequests_Overlap(t *testing.T) {
 		w, err := client.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
 		w.Stop()
-		require.Equal(t, 2*time.Second, time.Since(start), "a list that takes no time, and a watch")
+		require.Equal(t, 2*time.Second, time.Since(start), "a list without latency, and a watch")
 	})
 }
 
@@ -56,7 +56,7 @@ func TestLatency_Request_ServedOnArrival(t *testing.T) {
 		at := time.Now().Add(time.Second)
 		c.Inject(draintest.Fault{Kind: draintest.Forbidden, Match: func(call draintest.Call) bool { return call.Time.Equal(at) }})
 		_, err := c.Client().CoreV1().Pods("ns").Get(t.Context(), "p", metav1.GetOptions{})
-		require.True(t, apierrors.IsForbidden(err), "faults see the time of arrival: %v", err)
+		require.True(t, apierrors.IsForbidden(err), "faults have the time after the latency: %v", err)
 	})
 }
 

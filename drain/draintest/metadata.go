@@ -8,18 +8,18 @@ import (
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
+
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// errModified is the server's wording for a lost race.
+// errModified is the text of the API server about a conflict.
 var errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
 
-// placeIn settles the namespace of an object from the one of its request.
+// placeIn sets the namespace of an object to that of its request, or returns an error if they differ.
 func placeIn(k *kind, namespace string, m metav1.Object) error {
 	switch {
 	case !k.clusterScoped && namespace == "":
@@ -32,26 +32,26 @@ func placeIn(k *kind, namespace string, m metav1.Object) error {
 	return nil
 }
 
-// checkVersion is the optimistic lock. Without a version, most built-in kinds are updated whatever their state;
-// custom kinds refuse. Version 0 is none.
+// checkVersion is the optimistic lock. An update without version, or with 0, is unconditional for most built-in kinds, and
+// an error for custom kinds.
 func checkVersion(k *kind, was, m metav1.Object) error {
-	asked, err := parseVersion(m.GetResourceVersion())
+	version, err := parseVersion(m.GetResourceVersion())
 	switch {
 	case err != nil:
 		return internal(err.Error())
 	case m.GetResourceVersion() == was.GetResourceVersion():
 		return nil
-	case asked == 0 && !k.locked:
+	case version == 0 && !k.locked:
 		m.SetResourceVersion(was.GetResourceVersion())
 		return nil
-	case asked == 0:
+	case version == 0:
 		return invalid(k, was.GetName(), field.Invalid(field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update"))
 	default:
 		return apierrors.NewConflict(k.resource(), was.GetName(), errModified)
 	}
 }
 
-// keepSystemFields undoes changes of what belongs to the server, so far as they are not refused.
+// keepSystemFields restores the fields that clients cannot change.
 func keepSystemFields(was, m metav1.Object) {
 	if m.GetUID() == "" {
 		m.SetUID(was.GetUID())
@@ -69,7 +69,7 @@ func keepSystemFields(was, m metav1.Object) {
 	m.SetManagedFields(was.GetManagedFields())
 }
 
-// checkUpdate refuses malformed metadata, and forbidden changes of metadata.
+// checkUpdate returns an error for malformed metadata, or for a change of an immutable field.
 func checkUpdate(k *kind, was, m metav1.Object) error {
 	path := field.NewPath("metadata")
 	errs := apivalidation.ValidateObjectMetaAccessorUpdate(m, was, path)
@@ -80,14 +80,7 @@ func checkUpdate(k *kind, was, m metav1.Object) error {
 	return nil
 }
 
-// keepOwners undoes a change of owner references, which the status of a pod cannot carry.
-func keepOwners(to, from runtime.Object) {
-	if m, err := meta.Accessor(to); err == nil {
-		m.SetOwnerReferences(ownersOf(from))
-	}
-}
-
-// tidyMeta makes what is empty in the metadata absent.
+// tidyMeta makes empty fields of the metadata absent.
 func tidyMeta(m metav1.Object) {
 	if len(m.GetLabels()) == 0 {
 		m.SetLabels(nil)
@@ -103,7 +96,7 @@ func tidyMeta(m metav1.Object) {
 	}
 }
 
-// uidConflict is the server's answer to an update that names another incarnation.
+// uidConflict returns the error of an update with another UID.
 func uidConflict(k *kind, name string, want, got types.UID) error {
 	return apierrors.NewConflict(k.resource(), name, fmt.Errorf("precondition failed: UID in precondition: %s, UID in object meta: %s", want, got))
 }
@@ -112,7 +105,7 @@ func invalid(k *kind, name string, errs ...*field.Error) error {
 	return apierrors.NewInvalid(k.gvk.GroupKind(), name, errs)
 }
 
-// internal is the server's answer where it has no better one: 500 without a reason.
+// internal returns a 500 without a reason.
 func internal(message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: message,

@@ -8,7 +8,7 @@ import (
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,8 +19,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// patch carries out a patch of an object or of its status: the patch is applied to the latest state, and the result
-// goes the way of an update. A resource version in the patch is a precondition.
+// patch carries out a patch of an object or of its status: an update of the stored object with the patch. A resource
+// version in the patch is a precondition.
 func (c *Cluster) patch(k *kind, req request, action clienttesting.PatchActionImpl) (runtime.Object, error) {
 	if !writable(req.subresource) {
 		return nil, notServed()
@@ -40,8 +40,8 @@ func (c *Cluster) patch(k *kind, req request, action clienttesting.PatchActionIm
 	return c.replace(k, req, before, after)
 }
 
-// applyPatch returns what a patch makes of an object, as the fields of its JSON. Strategic merge patches are for built-in
-// kinds. JSON patches and server-side apply are not served.
+// applyPatch returns the patched object as the fields of its JSON. Strategic merge patches are for built-in kinds. JSON
+// patches and server-side apply are not served.
 func applyPatch(k *kind, obj runtime.Object, action clienttesting.PatchActionImpl) (map[string]any, error) {
 	strategic := action.PatchType == types.StrategicMergePatchType && !k.custom
 	if !strategic && action.PatchType != types.MergePatchType {
@@ -94,7 +94,7 @@ func merged(fields, patch map[string]any) map[string]any {
 	return fields
 }
 
-// patched decodes what a patch has made.
+// patched decodes the fields of a patched object.
 func (c *Cluster) patched(k *kind, req request, patchType types.PatchType, fields map[string]any) (runtime.Object, error) {
 	data, err := json.Marshal(fields)
 	if err != nil {
@@ -122,15 +122,11 @@ func (c *Cluster) patched(k *kind, req request, patchType types.PatchType, field
 			return nil, err
 		}
 	}
-	m, err := meta.Accessor(obj)
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	m.SetManagedFields(nil)
-	return obj, checkIdentity(req, m)
+	metaOf(obj).SetManagedFields(nil)
+	return obj, checkIdentity(req, metaOf(obj))
 }
 
-// checkIdentity refuses a patch that names another object than the request does.
+// checkIdentity returns an error for a patch that changes the name or namespace.
 func checkIdentity(req request, after metav1.Object) error {
 	if after.GetNamespace() == "" {
 		after.SetNamespace(req.namespace)

@@ -24,23 +24,23 @@ func TestPatch_CustomKind_EachType(t *testing.T) {
 		size        int
 		phase       string
 	}{
-		{"a merge patch changes what it names", types.MergePatchType, `{"spec":{"size":7}}`, nil, nil, 7, "Old"},
-		{"a plain patch leaves the status", types.MergePatchType, `{"spec":{"size":7},"status":{"phase":"New"}}`, nil, nil, 7, "Old"},
-		{"a status patch leaves the spec", types.MergePatchType, `{"spec":{"size":7},"status":{"phase":"New"}}`, []string{"status"}, nil, 1, "New"},
+		{"a merge patch changes its fields", types.MergePatchType, `{"spec":{"size":7}}`, nil, nil, 7, "Old"},
+		{"a patch does not change the status", types.MergePatchType, `{"spec":{"size":7},"status":{"phase":"New"}}`, nil, nil, 7, "Old"},
+		{"a status patch does not change the spec", types.MergePatchType, `{"spec":{"size":7},"status":{"phase":"New"}}`, []string{"status"}, nil, 1, "New"},
 		{"a stale version is a conflict", types.MergePatchType, `{"metadata":{"resourceVersion":"1"},"spec":{"size":7}}`, nil, apierrors.IsConflict, 1, "Old"},
-		{"a stale version of a status is one, too", types.MergePatchType, `{"metadata":{"resourceVersion":"1"},"status":{"phase":"New"}}`, []string{"status"}, apierrors.IsConflict, 1, "Old"},
+		{"a stale version of a status is a conflict", types.MergePatchType, `{"metadata":{"resourceVersion":"1"},"status":{"phase":"New"}}`, []string{"status"}, apierrors.IsConflict, 1, "Old"},
 		{"another uid is invalid", types.MergePatchType, `{"metadata":{"uid":"x"},"spec":{"size":7}}`, nil, apierrors.IsInvalid, 1, "Old"},
 		{"another name is a bad request", types.MergePatchType, `{"metadata":{"name":"x"}}`, nil, apierrors.IsBadRequest, 1, "Old"},
-		{"no JSON is bad", types.MergePatchType, `{`, nil, apierrors.IsBadRequest, 1, "Old"},
+		{"malformed JSON is a bad request", types.MergePatchType, `{`, nil, apierrors.IsBadRequest, 1, "Old"},
 		{"a field of another type is invalid", types.MergePatchType, `{"spec":{"size":"big"}}`, nil, apierrors.IsInvalid, 1, "Old"},
-		{"a label that is no text is invalid", types.MergePatchType, `{"metadata":{"labels":{"a":1}}}`, nil, apierrors.IsInvalid, 1, "Old"},
-		{"no name is bad", types.MergePatchType, `{"metadata":null}`, nil, apierrors.IsBadRequest, 1, "Old"},
-		{"no namespace is the one of the request", types.MergePatchType, `{"metadata":{"namespace":null},"spec":{"size":7}}`, nil, nil, 7, "Old"},
-		{"no patch at all is bad", types.MergePatchType, `null`, nil, apierrors.IsBadRequest, 1, "Old"},
-		{"a list is no merge patch", types.MergePatchType, `[]`, nil, apierrors.IsBadRequest, 1, "Old"},
-		{"a malformed version is an error of the server", types.MergePatchType, `{"metadata":{"resourceVersion":"x"}}`, nil, apierrors.IsInternalError, 1, "Old"},
-		{"a status patch leaves the metadata", types.MergePatchType, `{"metadata":{"uid":"x","labels":{"a":"1"}},"status":{"phase":"New"}}`, []string{"status"}, nil, 1, "New"},
-		{"a strategic patch is no format for it", types.StrategicMergePatchType, `{"spec":{"size":7}}`, nil, apierrors.IsUnsupportedMediaType, 1, "Old"},
+		{"a label that is no string is invalid", types.MergePatchType, `{"metadata":{"labels":{"a":1}}}`, nil, apierrors.IsInvalid, 1, "Old"},
+		{"no name is a bad request", types.MergePatchType, `{"metadata":null}`, nil, apierrors.IsBadRequest, 1, "Old"},
+		{"no namespace means that of the request", types.MergePatchType, `{"metadata":{"namespace":null},"spec":{"size":7}}`, nil, nil, 7, "Old"},
+		{"null is a bad request", types.MergePatchType, `null`, nil, apierrors.IsBadRequest, 1, "Old"},
+		{"a list is a bad request", types.MergePatchType, `[]`, nil, apierrors.IsBadRequest, 1, "Old"},
+		{"a malformed version is an internal error", types.MergePatchType, `{"metadata":{"resourceVersion":"x"}}`, nil, apierrors.IsInternalError, 1, "Old"},
+		{"a status patch does not change the metadata", types.MergePatchType, `{"metadata":{"uid":"x","labels":{"a":"1"}},"status":{"phase":"New"}}`, []string{"status"}, nil, 1, "New"},
+		{"a strategic patch is not served for a custom kind", types.StrategicMergePatchType, `{"spec":{"size":7}}`, nil, apierrors.IsUnsupportedMediaType, 1, "Old"},
 		{"a JSON patch is not served", types.JSONPatchType, `[]`, nil, apierrors.IsUnsupportedMediaType, 1, "Old"},
 		{"server-side apply is not served", types.ApplyPatchType, `{}`, nil, apierrors.IsUnsupportedMediaType, 1, "Old"},
 		{"an unknown subresource is not found", types.MergePatchType, `{}`, []string{"nothing"}, apierrors.IsNotFound, 1, "Old"},
@@ -86,7 +86,7 @@ func TestPatch_StrategicMerge_MergesByKey(t *testing.T) {
 	require.True(t, node.Spec.Unschedulable)
 }
 
-func FuzzAPatchNeverBreaksTheStore(f *testing.F) {
+func FuzzPatch(f *testing.F) {
 	f.Add("application/merge-patch+json", []byte(`{"spec":{"size":7},"metadata":{"finalizers":["a/b"]}}`), "")
 	f.Add("application/json-patch+json", []byte(`[{"op":"remove","path":"/metadata"}]`), "")
 	f.Add("application/merge-patch+json", []byte(`{"metadata":null}`), "status")
@@ -116,6 +116,6 @@ func TestUpdate_EmptyFieldOfCustomKind_IsKept(t *testing.T) {
 	got, err := widgets.Patch(t.Context(), "w", types.MergePatchType, []byte(`{"metadata":{"labels":{}},"spec":{"parts":{}}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 	require.NotNil(t, got.Spec.Parts)
-	require.Nil(t, got.Labels, "metadata has a type")
+	require.Nil(t, got.Labels, "empty metadata is absent")
 	require.EqualValues(t, 2, got.Generation)
 }

@@ -14,15 +14,14 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Tick does what is due at the cluster's present time: pods whose grace period is over vanish (or wait for their
-// finalizers), unless their node is silent; volumes are detached and attached; unused disruptions are returned to their
-// budgets; objects whose owner had gone before they came are collected. It returns when
-// there will be something to do next, or zero. Two calls at the same time do no more than one.
+// Tick does what is due at the time of the cluster's clock, and returns the time of the next due action, or zero. It
+// deletes pods whose grace period is over, unless their node is silent, detaches and attaches volumes, ends charges of
+// budgets, and deletes objects without owners. A second call at the same time does nothing.
 func (c *Cluster) Tick() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.clock.Now()
-	for _, key := range ordered(c.index.dying) {
+	for _, key := range ordered(c.index.terminating) {
 		if at, waits := c.endOf(key); waits && !at.After(now) {
 			c.finish(key)
 		}
@@ -36,8 +35,8 @@ func (c *Cluster) Tick() time.Time {
 	return c.nextDue(now)
 }
 
-// Run calls Tick whenever something is due, by the cluster's clock, until the context ends. It is for programs that
-// run in real time; tests on a fake clock call Tick themselves.
+// Run calls Tick when an action is due, by the cluster's clock, until the context ends. Tests with a fake clock call Tick
+// instead.
 func (c *Cluster) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		var due <-chan time.Time
@@ -57,7 +56,7 @@ func (c *Cluster) Run(ctx context.Context) {
 	}
 }
 
-// wake tells Run that something has changed.
+// wake makes Run call Tick.
 func (c *Cluster) wake() {
 	select {
 	case c.kick <- struct{}{}:
@@ -65,9 +64,8 @@ func (c *Cluster) wake() {
 	}
 }
 
-// SetNodeSilent reports whether the kubelet of a node is out of reach. The pods of a silent node never finish terminating by
-// themselves; only a deletion with grace period zero removes them, and then from the API alone. When the node
-// speaks again, what is overdue goes with the next [Cluster.Tick].
+// SetNodeSilent stops or starts the kubelet of a node. Terminating pods of a silent node stay: only a deletion with grace
+// period zero removes them. When the kubelet starts again, the next [Cluster.Tick] deletes overdue pods.
 func (c *Cluster) SetNodeSilent(node string, silent bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +77,7 @@ func (c *Cluster) SetNodeSilent(node string, silent bool) {
 	c.wake()
 }
 
-// endOf returns when the containers of a terminating pod will have stopped; false if that will not happen by itself.
+// endOf returns when the containers of a terminating pod stop, or false if its kubelet does not stop them.
 func (c *Cluster) endOf(key objectKey) (time.Time, bool) {
 	pod := c.index.pods[key.namespace][key.name]
 	if pod == nil || pod.DeletionTimestamp == nil || c.silent[pod.Spec.NodeName] {
@@ -95,26 +93,26 @@ func (c *Cluster) endOf(key objectKey) (time.Time, bool) {
 	}
 	whole := time.Duration(*grace) * time.Second
 	stop := min(max(c.options.StopTime(pod.DeepCopy()), 0), whole)
-	asked := c.index.dying[key]
-	if asked.IsZero() {
-		asked = end.Add(-whole)
+	deleted := c.index.terminating[key]
+	if deleted.IsZero() {
+		deleted = end.Add(-whole)
 	}
-	return asked.Add(stop), true
+	return deleted.Add(stop), true
 }
 
-// finish is what a kubelet does when the containers of a pod have stopped: it deletes the pod without grace.
+// finish deletes a pod with grace period zero, like a kubelet after the containers have stopped.
 func (c *Cluster) finish(key objectKey) {
 	pod := c.index.pods[key.namespace][key.name]
 	if pod == nil {
 		return
 	}
 	req := request{actor: byKubelet, verb: "delete", resource: podsResource, namespace: key.namespace, name: key.name}
-	_ = c.delete(c.kinds[podsResource], req, metav1.DeleteOptions{ // it is there, and it is this one
+	_ = c.delete(c.kinds[podsResource], req, metav1.DeleteOptions{ // it exists
 		GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &pod.UID},
 	})
 }
 
-// nextDue returns the earliest time after now at which Tick has something to do.
+// nextDue returns the time of the next due action after now, or zero.
 func (c *Cluster) nextDue(now time.Time) time.Time {
 	var next time.Time
 	consider := func(at time.Time) {
@@ -122,7 +120,7 @@ func (c *Cluster) nextDue(now time.Time) time.Time {
 			next = at
 		}
 	}
-	for key := range c.index.dying {
+	for key := range c.index.terminating {
 		if at, waits := c.endOf(key); waits {
 			consider(at)
 		}
@@ -146,7 +144,7 @@ func (c *Cluster) nextDue(now time.Time) time.Time {
 	return next
 }
 
-// bind carries out a binding: it puts a pod on a node.
+// bind carries out a binding: it sets the node of a pod.
 func (c *Cluster) bind(k *kind, req request, in runtime.Object) (runtime.Object, error) {
 	binding, ok := in.(*corev1.Binding)
 	if !ok {
@@ -187,7 +185,7 @@ func (c *Cluster) bind(k *kind, req request, in runtime.Object) (runtime.Object,
 	return &metav1.Status{Status: metav1.StatusSuccess}, nil
 }
 
-// setPodCondition sets a condition; one that says the same already keeps its time.
+// setPodCondition sets a condition. A condition with the same status keeps its transition time.
 func setPodCondition(status *corev1.PodStatus, condition corev1.PodCondition) {
 	for i, has := range status.Conditions {
 		if has.Type != condition.Type {

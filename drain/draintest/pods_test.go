@@ -75,7 +75,7 @@ func TestPod_Finalizer_OutlastsGracePeriod(t *testing.T) {
 	require.NoError(t, pods.Delete(t.Context(), "p", metav1.DeleteOptions{}))
 	clock.Step(time.Minute)
 	require.True(t, c.Tick().IsZero())
-	require.True(t, c.Tick().IsZero(), "nothing is left to do by itself")
+	require.True(t, c.Tick().IsZero(), "nothing is due")
 	pod, err := pods.Get(t.Context(), "p", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Zero(t, *pod.DeletionGracePeriodSeconds)

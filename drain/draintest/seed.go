@@ -12,11 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Add puts objects, or the items of lists, into the cluster as they are: with their status, their uid and generation,
-// and their deletion timestamp. It is how a test says what was there before; clients create with the rules of create.
-// What is missing (uid, creation timestamp, generation, the namespace "default") is filled in. An object that is there
-// already is replaced, system fields and all. It stops at the first object that cannot be kept: one of a kind which is not served, one
-// without name.
+// Add adds objects, or the items of lists, without the rules of a create: status, UID, generation and deletion timestamp are
+// kept. Missing UIDs, creation timestamps, generations and namespaces ("default") are set. Objects that exist are replaced.
+// Add stops with an error at an object without name, or of a kind that is not served.
 func (c *Cluster) Add(objects ...runtime.Object) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

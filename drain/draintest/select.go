@@ -12,15 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// selector says which objects a list or watch sees.
+// selector selects the objects of a list or watch.
 type selector struct {
 	namespace string
 	labels    labels.Selector
 	fields    fields.Selector
 }
 
-// newSelector parses the options of a list or watch. A malformed selector, and a field that the kind does not
-// offer, is a bad request.
+// newSelector parses the options of a list or watch. A malformed selector and an unsupported field are bad requests.
 func newSelector(k *kind, namespace string, opts metav1.ListOptions) (selector, error) {
 	byLabel, err := labels.Parse(opts.LabelSelector)
 	if err != nil {
@@ -38,15 +37,12 @@ func newSelector(k *kind, namespace string, opts metav1.ListOptions) (selector, 
 	return selector{namespace: namespace, labels: byLabel, fields: byField}, nil
 }
 
-// matches is total: an object without metadata matches nothing, nil included.
+// matches reports whether an object is selected. Nil is not.
 func (s selector) matches(k *kind, obj runtime.Object) bool {
 	if obj == nil {
 		return false
 	}
-	m, err := meta.Accessor(obj)
-	if err != nil {
-		return false
-	}
+	m := metaOf(obj)
 	if s.namespace != "" && m.GetNamespace() != s.namespace {
 		return false
 	}
@@ -59,7 +55,7 @@ func (s selector) matches(k *kind, obj runtime.Object) bool {
 	return s.fields.Matches(selectable(k, m, obj))
 }
 
-// selectable returns the fields that a kind can be selected by, with their values in obj.
+// selectable returns the fields of field selectors of a kind, with their values in obj.
 func selectable(k *kind, m metav1.Object, obj runtime.Object) fields.Set {
 	set := fields.Set{"metadata.name": m.GetName()}
 	if !k.clusterScoped {
@@ -75,7 +71,7 @@ func selectable(k *kind, m metav1.Object, obj runtime.Object) fields.Set {
 	return set
 }
 
-// list answers a list request. The caller holds c.mu.
+// list serves a list request. The caller holds c.mu.
 func (c *Cluster) list(k *kind, namespace string, opts metav1.ListOptions) (runtime.Object, error) {
 	sel, err := newSelector(k, namespace, opts)
 	if err != nil {
@@ -98,8 +94,7 @@ func (c *Cluster) list(k *kind, namespace string, opts metav1.ListOptions) (runt
 	return list, nil
 }
 
-// candidates returns a list, which the caller owns, with everything that may be selected: of the pods of one node no
-// others, by the index that servers have as well.
+// candidates returns a new list of all objects that may be selected. It uses the index of pods by node.
 func (c *Cluster) candidates(k *kind, namespace string, sel selector) (runtime.Object, error) {
 	node, one := sel.fields.RequiresExactMatch("spec.nodeName")
 	if !k.isPod() || !one {
@@ -114,7 +109,7 @@ func (c *Cluster) candidates(k *kind, namespace string, sel selector) (runtime.O
 	return list, nil
 }
 
-// filtered keeps the matching items of a list that the caller owns.
+// filtered removes the items of a list that do not match.
 func filtered(k *kind, list runtime.Object, sel selector) (runtime.Object, error) {
 	items, err := meta.ExtractList(list)
 	if err != nil {

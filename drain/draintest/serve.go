@@ -16,7 +16,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// request is what all writes have in common.
+// request has the common fields of writes.
 type request struct {
 	actor       string
 	verb        string
@@ -27,8 +27,8 @@ type request struct {
 	dryRun      bool
 }
 
-// react serves every action of an attached clientset except watches. Actions which are no requests for objects
-// (discovery, logs, proxies, access reviews) are left to client-go's defaults.
+// react serves the actions of an attached clientset, except watches. client-go serves actions that are no requests for
+// objects, such as discovery, logs, proxies and access reviews.
 func (c *Cluster) react(f *clienttesting.Fake, action clienttesting.Action) (bool, runtime.Object, error) {
 	call, isRequest := c.callOf(action)
 	if !isRequest || isReview(call.Resource) {
@@ -110,7 +110,7 @@ func (c *Cluster) serve(action clienttesting.Action, call Call) (runtime.Object,
 	}
 }
 
-// serveCreate tells an object from the requests that are made by creating a subresource.
+// serveCreate carries out a create of an object or of a subresource.
 func (c *Cluster) serveCreate(k *kind, req request, obj runtime.Object) (runtime.Object, error) {
 	switch {
 	case req.subresource == "":
@@ -124,7 +124,7 @@ func (c *Cluster) serveCreate(k *kind, req request, obj runtime.Object) (runtime
 	}
 }
 
-// read answers a get of an object or of its status.
+// read serves a get of an object or of its status.
 func (c *Cluster) read(k *kind, call Call) (runtime.Object, error) {
 	if call.Subresource != "" && call.Subresource != "status" {
 		return nil, notServed()
@@ -137,7 +137,7 @@ func (c *Cluster) get(k *kind, namespace, name string) (runtime.Object, error) {
 	return c.tracker.Get(k.gvr, namespace, name)
 }
 
-// callOf describes an action; false means that it is not a request for objects.
+// callOf returns the call of an action, or false if it is not a request for objects.
 func (c *Cluster) callOf(action clienttesting.Action) (Call, bool) {
 	call := Call{
 		Time: c.clock.Now(), Verb: action.GetVerb(), Resource: action.GetResource(),
@@ -168,7 +168,7 @@ func isReview(gvr schema.GroupVersionResource) bool {
 	return gvr.Group == "authentication.k8s.io" || gvr.Group == "authorization.k8s.io"
 }
 
-// notServed is the answer to a request for a resource or subresource that does not exist.
+// notServed returns the error of a request for a resource or subresource that does not exist.
 func notServed() error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
@@ -176,7 +176,7 @@ func notServed() error {
 	}}
 }
 
-// discovery lists the custom kinds the way a discovery client finds them.
+// discovery returns the custom kinds for discovery clients.
 func discovery(custom []Kind) []*metav1.APIResourceList {
 	var lists []*metav1.APIResourceList
 	for _, k := range custom {

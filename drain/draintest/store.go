@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// objectKey names one object of the store.
+// objectKey identifies an object of the store.
 type objectKey struct {
 	resource  schema.GroupVersionResource
 	namespace string
@@ -31,46 +31,40 @@ func (k objectKey) String() string {
 	return k.resource.String() + "/" + k.namespace + "/" + k.name
 }
 
-// index is what the stand-ins for controllers look things up in: their informer caches, so to speak. Its objects are
-// never modified.
+// index has the lookups of the simulated controllers. Its objects are never modified.
 type index struct {
 	keys       map[types.UID]objectKey
 	dependents map[types.UID]map[objectKey]struct{}
 	gone       map[types.UID]struct{}
 	pods       map[string]map[string]*corev1.Pod
 	budgets    map[string]map[string]*policyv1.PodDisruptionBudget
-	// dying are the pods on their way out, and when they were asked to go; zero if they came like that.
-	dying map[objectKey]time.Time
+	// terminating has the terminating pods and when they were deleted. Zero means that they were added as terminating.
+	terminating map[objectKey]time.Time
 	// nodes are the pods of each node.
 	nodes map[string]map[objectKey]struct{}
 }
 
 func newIndex() index {
 	return index{
-		keys:       map[types.UID]objectKey{},
-		dependents: map[types.UID]map[objectKey]struct{}{},
-		gone:       map[types.UID]struct{}{},
-		pods:       map[string]map[string]*corev1.Pod{},
-		budgets:    map[string]map[string]*policyv1.PodDisruptionBudget{},
-		dying:      map[objectKey]time.Time{},
-		nodes:      map[string]map[objectKey]struct{}{},
+		keys:        map[types.UID]objectKey{},
+		dependents:  map[types.UID]map[objectKey]struct{}{},
+		gone:        map[types.UID]struct{}{},
+		pods:        map[string]map[string]*corev1.Pod{},
+		budgets:     map[string]map[string]*policyv1.PodDisruptionBudget{},
+		terminating: map[objectKey]time.Time{},
+		nodes:       map[string]map[objectKey]struct{}{},
 	}
 }
 
-// commit stores one accepted change, numbers it, tells the watches and lets the stand-ins for controllers react.
-// A nil before is a creation, a nil after a removal. It takes ownership of both objects. The caller holds c.mu.
+// commit stores one accepted change with the next resource version, sends it to the watches and runs the simulated
+// controllers. A nil before is a creation, a nil after a removal. The objects must not be changed afterwards. The caller
+// holds c.mu.
 func (c *Cluster) commit(k *kind, req request, before, after runtime.Object) error {
 	c.version++
 	version := formatVersion(c.version)
-	named := after
-	if after == nil {
-		named = before
-	}
-	m, err := meta.Accessor(named)
-	if err != nil {
-		return apierrors.NewInternalError(err)
-	}
+	m := metaOf(before)
 	if after != nil {
+		m = metaOf(after)
 		m.SetResourceVersion(version)
 	}
 	key := objectKey{resource: k.gvr, namespace: m.GetNamespace(), name: m.GetName()}
@@ -88,7 +82,7 @@ func (c *Cluster) commit(k *kind, req request, before, after runtime.Object) err
 	return nil
 }
 
-// keep puts the change into client-go's tracker.
+// keep writes the change to client-go's tracker.
 func (c *Cluster) keep(key objectKey, before, after runtime.Object) error {
 	switch {
 	case before == nil:
@@ -100,16 +94,16 @@ func (c *Cluster) keep(key objectKey, before, after runtime.Object) error {
 	}
 }
 
-// controllers runs the stand-ins that react to a change.
+// controllers runs the simulated controllers after a change.
 func (c *Cluster) controllers(k *kind, key objectKey, before, after runtime.Object) {
-	c.volumesAfter(key, before, after) // before the claims of the pod go with it
+	c.volumesAfter(key, before, after) // before the claims of the pod are deleted
 	if after == nil {
 		c.collectDependentsOf(uidOf(before))
 	}
 	c.budgetsAfter(k, key, before, after)
 }
 
-// note keeps the index in step with the store.
+// note updates the index after a change.
 func (x *index) note(key objectKey, before, after runtime.Object, now time.Time) {
 	for _, ref := range ownersOf(before) {
 		if deps := x.dependents[ref.UID]; deps != nil {
@@ -142,7 +136,7 @@ func (x *index) note(key objectKey, before, after runtime.Object, now time.Time)
 	}
 }
 
-// notePod keeps what is known of pods in step with the store.
+// notePod updates the index of pods after a change.
 func (x *index) notePod(key objectKey, before, after *corev1.Pod, now time.Time) {
 	if before != nil {
 		delete(x.nodes[before.Spec.NodeName], key)
@@ -158,11 +152,11 @@ func (x *index) notePod(key objectKey, before, after *corev1.Pod, now time.Time)
 	}
 	switch {
 	case after == nil || after.DeletionTimestamp == nil:
-		delete(x.dying, key)
+		delete(x.terminating, key)
 	case before == nil || before.UID != after.UID:
-		x.dying[key] = time.Time{}
+		x.terminating[key] = time.Time{}
 	case before.DeletionTimestamp == nil:
-		x.dying[key] = now
+		x.terminating[key] = now
 	}
 }
 
@@ -188,11 +182,38 @@ func inOrder[T any](byName map[string]T) []T {
 	return sorted
 }
 
-// ordered returns keys in a fixed order, so that the same run gives the same history.
+// ordered returns keys in order, so that the same run has the same history.
 func ordered[T any](keys map[objectKey]T) []objectKey {
 	return slices.SortedFunc(maps.Keys(keys), func(a, b objectKey) int {
 		return cmp.Compare(a.String(), b.String())
 	})
+}
+
+// metaOf returns the metadata of an object that is stored, or was decoded from a request.
+func metaOf(obj runtime.Object) metav1.Object {
+	m, _ := meta.Accessor(obj)
+	return m
+}
+
+// stored returns a copy of a stored object, or nil.
+func stored[T any](c *Cluster, resource schema.GroupVersionResource, namespace, name string) *T {
+	obj, err := c.tracker.Get(resource, namespace, name)
+	if err != nil {
+		return nil
+	}
+	return orNil[T](obj)
+}
+
+// allOf returns copies of the stored objects of a resource and namespace, by name. An empty namespace means all.
+func allOf[T runtime.Object](c *Cluster, resource schema.GroupVersionResource, namespace string) []T {
+	var found []T
+	if list, err := c.tracker.List(resource, c.kinds[resource].gvk, namespace); err == nil {
+		_ = meta.EachListItem(list, func(obj runtime.Object) error {
+			found = append(found, obj.(T)) //nolint:forcetypeassert // a resource has one type
+			return nil
+		})
+	}
+	return found
 }
 
 func ownersOf(obj runtime.Object) []metav1.OwnerReference {
@@ -211,7 +232,7 @@ func uidOf(obj runtime.Object) types.UID {
 
 func formatVersion(version uint64) string { return strconv.FormatUint(version, 10) }
 
-// parseVersion reads a resource version; empty means zero.
+// parseVersion parses a resource version. Empty is zero.
 func parseVersion(version string) (uint64, error) {
 	if version == "" {
 		return 0, nil

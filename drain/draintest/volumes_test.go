@@ -51,7 +51,7 @@ func csiVolume(name string, modes ...corev1.PersistentVolumeAccessMode) *corev1.
 	}
 }
 
-// attachedTo returns the nodes that volumes are attached to, those still to come with a question mark.
+// attachedTo returns the nodes of the attachments of volumes. Those that are not attached yet have a question mark.
 func attachedTo(t *testing.T, client kubernetes.Interface) map[string][]string {
 	t.Helper()
 	list, err := client.StorageV1().VolumeAttachments().List(t.Context(), metav1.ListOptions{})
@@ -114,7 +114,7 @@ func TestVolume_EphemeralClaim_DeletedWithPod(t *testing.T) {
 	require.Error(t, err)
 	clock.Step(time.Second)
 	require.True(t, c.Tick().IsZero())
-	require.Empty(t, attachedTo(t, client), "although its claim has gone")
+	require.Empty(t, attachedTo(t, client), "although its claim is deleted")
 }
 
 func TestVolume_FinishedPod_IsDetached(t *testing.T) {
@@ -136,8 +136,8 @@ func TestVolume_SilentNode_DetachedLate(t *testing.T) {
 		taints []corev1.Taint
 		after  time.Duration
 	}{
-		"as no kubelet reports that they are unmounted": {after: 6 * time.Minute},
-		"but not if they are out of service":            {taints: []corev1.Taint{{Key: corev1.TaintNodeOutOfService}}, after: time.Second},
+		"after the unmount time of a silent kubelet":    {after: 6 * time.Minute},
+		"at once if the node is out of service":         {taints: []corev1.Taint{{Key: corev1.TaintNodeOutOfService}}, after: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, client, clock := newCluster(t, func(o *draintest.Options) { o.DetachTime = time.Second })
@@ -179,7 +179,7 @@ func TestNode_Volumes_AreReported(t *testing.T) {
 	clock.Step(time.Second)
 	c.Tick()
 	require.Equal(t, []corev1.AttachedVolume{{Name: name}}, node().VolumesAttached)
-	require.Equal(t, map[string][]string{"pv": {"n1"}}, attachedTo(t, client), "files of others are not attached")
+	require.Equal(t, map[string][]string{"pv": {"n1"}}, attachedTo(t, client), "an NFS volume is not attached")
 	deleteNow(t, client, "p")
 	c.Tick()
 	require.Empty(t, node().VolumesInUse)
@@ -188,5 +188,5 @@ func TestNode_Volumes_AreReported(t *testing.T) {
 	writes := len(c.History())
 	require.True(t, c.Tick().IsZero())
 	require.Empty(t, node().VolumesAttached)
-	require.Len(t, c.History(), writes+2, "one that detaches, one that reports")
+	require.Len(t, c.History(), writes+2, "one detaches, one updates the status of the node")
 }

@@ -3,6 +3,7 @@
 package draintest
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -14,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// watchWindow is how many events are remembered at least for watches that start in the past.
+// watchWindow is how many of the latest events the log keeps at least.
 const watchWindow = 10000
 
 // event is one accepted change. Its objects are shared and never modified.
@@ -24,10 +25,10 @@ type event struct {
 	before, after runtime.Object
 }
 
-// eventLog remembers the latest events for watches that start in the past.
+// eventLog keeps the latest events for watches that start at a resource version.
 type eventLog struct {
 	events  []event
-	dropped uint64 // versions up to this one are forgotten
+	dropped uint64 // the log has only later versions
 }
 
 func (l *eventLog) add(ev event) {
@@ -47,29 +48,20 @@ func (l *eventLog) forget(n int) {
 }
 
 func (l *eventLog) since(version uint64) []event {
-	from, _ := slices.BinarySearchFunc(l.events, version+1, func(ev event, v uint64) int {
-		switch {
-		case ev.version < v:
-			return -1
-		case ev.version > v:
-			return 1
-		default:
-			return 0
-		}
-	})
+	from, _ := slices.BinarySearchFunc(l.events, version+1, func(ev event, v uint64) int { return cmp.Compare(ev.version, v) })
 	return l.events[from:]
 }
 
-// Compact forgets the past, as the compaction of a real store does: a watch that asks for an older version than the
-// latest gets 410 Gone, and its client has to list again.
+// Compact drops all events, like the compaction of etcd: a watch from an older version than the latest gets 410 Gone, and
+// its client has to list again.
 func (c *Cluster) Compact() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.log.forget(len(c.log.events))
 }
 
-// DropWatches closes the open watches of the given resources (by their plural name), or all of them if none is named, as a
-// restart of the server does. It returns how many were closed. Reflectors come back by themselves.
+// DropWatches closes the open watches of resources, by plural, like a restart of the API server. Without resources it closes
+// all. It returns how many it closed. Reflectors watch again.
 func (c *Cluster) DropWatches(resources ...string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,9 +80,8 @@ func (c *Cluster) dropWatches(resources []string) int {
 	return dropped
 }
 
-// HoldWatches keeps all events back until the returned function is called: what clients see through informers stays
-// as it is while the store moves on. Reads and writes are not affected, and neither is the first list of a new
-// informer. Calling release again does nothing.
+// HoldWatches delays all events of watches until release is called, so that informers are stale. Reads, writes and the first
+// list of a new informer are not delayed. A second call of release does nothing.
 func (c *Cluster) HoldWatches() (release func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +100,7 @@ func (c *Cluster) holdAll(held bool) {
 	}
 }
 
-// Watching returns how many watches of a resource (by its plural name) are open; an empty name counts all.
+// Watching returns how many watches of a resource, by plural, are open. Empty means all resources.
 func (c *Cluster) Watching(resource string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +113,7 @@ func (c *Cluster) Watching(resource string) int {
 	return n
 }
 
-// publish hands an event to the log and to every watch that it concerns.
+// publish adds an event to the log and to the watches of its object.
 func (c *Cluster) publish(ev event) {
 	c.log.add(ev)
 	for w := range c.watches {
@@ -132,8 +123,8 @@ func (c *Cluster) publish(ev event) {
 
 // watch opens a watch. The caller holds c.mu.
 //
-// Without a resource version, or with 0, it starts with all objects there are; with one, with the first event after
-// it. A version that is no longer in the log ends the watch with 410 Gone, delivered as an event, as the server does.
+// Without a resource version, or with 0, it starts with all objects. With one, it starts with the first event after it. A
+// version that the log has dropped ends the watch with an event of 410 Gone.
 func (c *Cluster) watch(k *kind, namespace string, opts metav1.ListOptions) (watch.Interface, error) {
 	sel, err := newSelector(k, namespace, opts)
 	if err != nil {
@@ -179,14 +170,14 @@ func (c *Cluster) replayState(w *watcher, opts metav1.ListOptions) error {
 	return nil
 }
 
-// delivery is an event on its way to one watch. The object is shared until it is sent.
+// delivery is a queued event of one watch. Its object is copied when it is sent.
 type delivery struct {
 	watch.Event
 	version string // set on the copy that is sent, unless empty
-	final   bool   // the watch ends after it
+	final   bool   // the last event of the watch
 }
 
-// watcher is one open watch. Its queue has no limit, so that a slow reader never holds up a writer.
+// watcher is an open watch. Its queue has no limit, so that writers do not wait for readers.
 type watcher struct {
 	cluster *Cluster
 	kind    *kind
@@ -210,10 +201,10 @@ func newWatcher(c *Cluster, k *kind, sel selector, held bool) *watcher {
 	}
 }
 
-// ResultChan is closed when the watch has ended.
+// ResultChan returns the channel of events. It is closed when the watch has ended.
 func (w *watcher) ResultChan() <-chan watch.Event { return w.result }
 
-// Stop ends the watch; what was not yet read is lost.
+// Stop ends the watch and drops its queued events.
 func (w *watcher) Stop() {
 	w.cluster.mu.Lock()
 	delete(w.cluster.watches, w)
@@ -223,8 +214,8 @@ func (w *watcher) Stop() {
 
 func (w *watcher) cut() { w.end.Do(func() { close(w.done) }) }
 
-// offer queues an event if the watch selects its object, before or after: an object that comes into the selection is
-// added, and one that leaves it is deleted, with the state that it had.
+// offer queues an event if the watch selects its object before or after the change. An object that begins to match is added.
+// An object that ceases to match is deleted, with its state before.
 func (w *watcher) offer(ev event) {
 	if ev.kind != w.kind {
 		return
@@ -261,7 +252,7 @@ func (w *watcher) signal() {
 	}
 }
 
-// take returns what can be sent now.
+// take returns the events to send now.
 func (w *watcher) take() []delivery {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -273,7 +264,7 @@ func (w *watcher) take() []delivery {
 	return taken
 }
 
-// pump sends until the watch ends.
+// pump sends events until the watch ends.
 func (w *watcher) pump() {
 	defer close(w.result)
 	for {
@@ -296,13 +287,11 @@ func (w *watcher) pump() {
 	}
 }
 
-// copied returns the event with an object that the reader may keep and change.
+// copied returns the event with a copy of its object.
 func (d delivery) copied() watch.Event {
 	obj := d.Object.DeepCopyObject()
 	if d.version != "" {
-		if m, err := meta.Accessor(obj); err == nil {
-			m.SetResourceVersion(d.version)
-		}
+		metaOf(obj).SetResourceVersion(d.version)
 	}
 	return watch.Event{Type: d.Type, Object: obj}
 }

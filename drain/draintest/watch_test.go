@@ -63,7 +63,7 @@ func TestWatch_ResourceVersion_StartsThere(t *testing.T) {
 	require.Equal(t, "DELETED a@"+c.ResourceVersion(), next(t, w), "with the version of the deletion")
 
 	_, err = nodes.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "x"})
-	require.True(t, apierrors.IsInternalError(err), "as a server has it: %v", err)
+	require.True(t, apierrors.IsInternalError(err), "like the API server: %v", err)
 }
 
 func TestWatch_OldResourceVersion_Gone(t *testing.T) {
@@ -188,7 +188,7 @@ func TestInformer_DropsAndCompaction_FollowsTheStore(t *testing.T) {
 	})
 }
 
-func TestManyClientsAtOnce(t *testing.T) {
+func TestCluster_ManyClients_AreServedAtOnce(t *testing.T) {
 	c, _, _ := newCluster(t)
 	require.NoError(t, c.Add(widget("shared")))
 	const writers, rounds = 4, 25

@@ -19,8 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// create carries out a create request: the server fills the system fields, drops the status, and refuses malformed
-// metadata, a resource version, a foreign namespace and a name that is taken.
+// create carries out a create request: it sets the system fields, drops the status, and returns an error for malformed
+// metadata, a resource version, another namespace, or a name that exists.
 func (c *Cluster) create(k *kind, req request, in runtime.Object) (runtime.Object, error) {
 	obj, m, err := c.fromWire(k, in)
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *Cluster) create(k *kind, req request, in runtime.Object) (runtime.Objec
 	return c.accept(k, req, nil, obj)
 }
 
-// accept commits a change and returns what the client sees; a dry run stops before.
+// accept commits a change, unless the request is a dry run, and returns the object.
 func (c *Cluster) accept(k *kind, req request, before, after runtime.Object) (runtime.Object, error) {
 	if req.dryRun {
 		return after, nil
@@ -63,8 +63,8 @@ func (c *Cluster) accept(k *kind, req request, before, after runtime.Object) (ru
 	return after.DeepCopyObject(), nil
 }
 
-// fromWire returns the object as the server decodes it from the request: of the kind's own type, with times in
-// seconds, and sharing nothing with the caller.
+// fromWire returns the object of a request after encoding and decoding as JSON: a copy of the Go type of its kind, with
+// times in seconds.
 func (c *Cluster) fromWire(k *kind, in runtime.Object) (runtime.Object, metav1.Object, error) {
 	obj, err := c.decode(k, in)
 	if err != nil {
@@ -97,12 +97,12 @@ func (c *Cluster) decode(k *kind, in runtime.Object) (runtime.Object, error) {
 	return obj, nil
 }
 
-// maxGeneratedBase is what the server keeps of generateName before it adds five letters.
+// maxGeneratedBase is the longest prefix of a generated name.
 const maxGeneratedBase = 58
 
-// name generates a missing name, if it can.
+// name generates a missing name from generateName.
 func (c *Cluster) name(k *kind, m metav1.Object) {
-	const alphabet = "bcdfghjklmnpqrstvwxz2456789" // the server's, without vowels
+	const alphabet = "bcdfghjklmnpqrstvwxz2456789" // that of the API server
 	base := m.GetGenerateName()
 	if m.GetName() != "" {
 		return
@@ -156,27 +156,17 @@ func (c *Cluster) update(k *kind, req request, in runtime.Object) (runtime.Objec
 	return c.replace(k, req, before, obj)
 }
 
-// writable lists the subresources that can be updated and patched.
+// writable reports whether a subresource can be updated and patched.
 func writable(subresource string) bool { return subresource == "" || subresource == "status" }
 
-// replace puts after in the place of before, as far as the request may reach. Both belong to it; before is the
-// stored state.
+// replace replaces the stored object before by after, without the parts that the request cannot change. It may change both.
 func (c *Cluster) replace(k *kind, req request, before, after runtime.Object) (runtime.Object, error) {
-	was, err := meta.Accessor(before)
-	if err != nil {
-		return nil, apierrors.NewInternalError(err)
-	}
-	m, err := meta.Accessor(after)
-	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	if err := checkVersion(k, was, m); err != nil {
+	was := metaOf(before)
+	if err := checkVersion(k, was, metaOf(after)); err != nil {
 		return nil, err
 	}
 	after = reach(k, req.subresource, before, after)
-	if m, err = meta.Accessor(after); err != nil {
-		return nil, apierrors.NewInternalError(err)
-	}
+	m := metaOf(after)
 	tidyMeta(m)
 	keepSystemFields(was, m)
 	if err := checkUpdate(k, was, m); err != nil {
@@ -197,7 +187,7 @@ func (c *Cluster) replace(k *kind, req request, before, after runtime.Object) (r
 	return c.accept(k, req, before, after)
 }
 
-// reach returns what the stored object becomes: after, without the parts that the request cannot change.
+// reach returns after without the parts that the request cannot change.
 func reach(k *kind, subresource string, before, after runtime.Object) runtime.Object {
 	switch {
 	case subresource != "status":
@@ -208,7 +198,7 @@ func reach(k *kind, subresource string, before, after runtime.Object) runtime.Ob
 	case k.status == statusWithMetadata:
 		takeDesired(after, before)
 		if k.isPod() {
-			keepOwners(after, before)
+			metaOf(after).SetOwnerReferences(ownersOf(before))
 		}
 		return after
 	default:
@@ -218,26 +208,15 @@ func reach(k *kind, subresource string, before, after runtime.Object) runtime.Ob
 	}
 }
 
-// raisesGeneration reports whether a change is one of the desired state. For deployments, annotations count as well.
+// raisesGeneration reports whether a change increments the generation: a change of the desired state, or of the annotations
+// of a deployment.
 func raisesGeneration(k *kind, before, after runtime.Object) bool {
-	if !k.generation {
-		return false
-	}
-	if !k.sameDesired(before, after) {
-		return true
-	}
-	if k.custom || k.gvk.Kind != "Deployment" {
-		return false
-	}
-	was, err := meta.Accessor(before)
-	if err != nil {
-		return false
-	}
-	m, err := meta.Accessor(after)
-	return err == nil && !maps.Equal(was.GetAnnotations(), m.GetAnnotations())
+	annotated := !k.custom && k.gvk.Kind == "Deployment" && !maps.Equal(metaOf(before).GetAnnotations(), metaOf(after).GetAnnotations())
+	return k.generation && (annotated || !k.sameDesired(before, after))
 }
 
-// isReleased reports whether an update takes the last finalizer from an object whose grace period is over: it vanishes.
+// isReleased reports whether an update removes the last finalizer of a deleted object whose grace period is over. Such an
+// object is removed.
 func isReleased(was, m metav1.Object) bool {
 	if was.GetDeletionTimestamp() == nil || len(m.GetFinalizers()) > 0 {
 		return false

@@ -20,7 +20,7 @@ func TestCreate_SystemFields_SetAndStatusDropped(t *testing.T) {
 	clock.SetTime(start.Add(1500 * time.Millisecond))
 	in := widget("w")
 	in.UID, in.Generation, in.Status.Phase = "mine", 9, "Ready"
-	in.SelfLink = "/self" //nolint:staticcheck // that it is dropped is the point
+	in.SelfLink = "/self" //nolint:staticcheck // it is dropped
 	in.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
 	in.DeletionTimestamp = &metav1.Time{Time: start}
 	got, err := widgetsOf(c, "ns").Create(t.Context(), in, metav1.CreateOptions{})
@@ -69,7 +69,7 @@ func TestUpdate_StaleResourceVersion_Conflict(t *testing.T) {
 	require.True(t, apierrors.IsConflict(err), "%v", err)
 	node.ResourceVersion = "nonsense"
 	_, err = client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{})
-	require.True(t, apierrors.IsInternalError(err), "as a server has it: %v", err)
+	require.True(t, apierrors.IsInternalError(err), "like the API server: %v", err)
 	node.ResourceVersion = "0"
 	_, err = client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{})
 	require.NoError(t, err, "version 0 is none")
@@ -93,7 +93,7 @@ func TestUpdateStatus_CustomKind_WritesOnlyStatus(t *testing.T) {
 	got, err := widgets.UpdateStatus(t.Context(), w, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.Equal(t, "Ready", got.Status.Phase)
-	require.True(t, got.Status.Since.Time.Equal(start), "the wire knows whole seconds: %v", got.Status.Since)
+	require.True(t, got.Status.Since.Time.Equal(start), "whole seconds: %v", got.Status.Since)
 	require.Empty(t, got.Labels)
 	require.Empty(t, got.Annotations)
 	require.Empty(t, got.Finalizers)
@@ -139,7 +139,7 @@ func TestUpdate_NoChange_NoWrite(t *testing.T) {
 	watch, err := widgets.Watch(t.Context(), metav1.ListOptions{ResourceVersion: w.ResourceVersion})
 	require.NoError(t, err)
 	defer watch.Stop()
-	w.Labels = map[string]string{} // absent and empty are one
+	w.Labels = map[string]string{} // absent and empty are equal
 	got, err := widgets.Update(t.Context(), w, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.Equal(t, w.ResourceVersion, got.ResourceVersion)

@@ -24,7 +24,7 @@ import (
 	noderunner "github.com/machinist-dev/machinist/nodeops/runner"
 )
 
-// abortable is a drain of a Node with three pods that can be taken back.
+// abortable is a drain of a Node with three pods that the test aborts.
 type abortable struct {
 	*world
 
@@ -46,7 +46,7 @@ func (a *abortable) node(t *testing.T) *corev1.Node {
 	return node
 }
 
-// step decides once, carries that out, and lets some time pass.
+// step makes one decision, applies it, and lets time pass.
 func (a *abortable) step(t *testing.T) {
 	t.Helper()
 	in := a.observe(t)
@@ -60,7 +60,7 @@ func (a *abortable) step(t *testing.T) {
 	a.Tick()
 }
 
-// abort takes the drain back, twice.
+// abort aborts the drain twice.
 func (a *abortable) abort(t *testing.T) {
 	t.Helper()
 	for range 2 {
@@ -94,7 +94,7 @@ func TestAbort_AfterEachStep_RestoresTheNode(t *testing.T) {
 	}
 }
 
-func TestAbort_OthersEditTheNode_LeavesTheirMarks(t *testing.T) {
+func TestAbort_OtherClientEditsTheNode_KeepsItsMarks(t *testing.T) {
 	for steps := range 6 {
 		t.Run(fmt.Sprintf("after %d steps", steps), func(t *testing.T) {
 			a := newAbortable(t, newNode("node-1"), nodeops.Cordon{Owner: "me", Taint: "example.com/drain", ExcludeFromLoadBalancers: true})
@@ -151,7 +151,7 @@ func TestAbort_NodeIsGoneOrReplaced_ChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAbort_RequestFails_ReturnsAndTellsTheError(t *testing.T) {
+func TestAbort_RequestFails_ReturnsAndReportsTheError(t *testing.T) {
 	a := newAbortable(t, newNode("node-1"), owned.Cordon)
 	a.step(t)
 	remove := a.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "update", Resource: "nodes"})
@@ -162,7 +162,7 @@ func TestAbort_RequestFails_ReturnsAndTellsTheError(t *testing.T) {
 	require.Error(t, a.heard[0].Err)
 	remove()
 	a.abort(t)
-	require.Len(t, a.heard, 2, "what changed nothing is no event")
+	require.Len(t, a.heard, 2, "an abort without a change is not reported")
 	require.NoError(t, a.heard[1].Err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -31,8 +31,8 @@ func (e Executor) Pass(ctx context.Context, s drain.State, in drain.Observation,
 	return next, d, err
 }
 
-// Observer receives the progress of drains. It is called from the goroutine that
-// calls the [Executor], one time after the other. The drain waits while it runs.
+// Observer receives the progress of drains. The goroutine that calls the [Executor] calls it, one
+// call at a time. The drain waits while it runs.
 type Observer interface {
 	Observe(p drain.Progress)
 }
@@ -83,8 +83,8 @@ func (e Executor) pass(ctx context.Context, now time.Time, s drain.State, in dra
 	return next, d, results, err
 }
 
-// confirm replaces the pods by those that were read now. If there are new ones, the other lists are
-// incomplete.
+// confirm replaces the pods by those of a list from the API server. With new pods the other lists
+// are incomplete.
 func confirm(in *drain.Observation, pods []*corev1.Pod) {
 	known := make(map[types.UID]struct{}, len(in.Pods.Items))
 	for _, pod := range in.Pods.Items {

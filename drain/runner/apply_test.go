@@ -43,12 +43,12 @@ func TestApply_OpenNode_IsCordonedBeforeItsPodsAreEvicted(t *testing.T) {
 	require.Len(t, results, 2)
 	require.Equal(t, now, results[0].At)
 	require.Equal(t, "nodes", w.client.Actions()[0].GetResource().Resource)
-	require.Equal(t, map[string]int{"patch nodes": 1, "create pods/eviction": 2}, w.asked())
+	require.Equal(t, map[string]int{"patch nodes": 1, "create pods/eviction": 2}, w.requested())
 	in := w.observe(t)
 	require.True(t, in.Node.Spec.Unschedulable)
 	require.Equal(t, node.Spec.Taints, in.Node.Spec.Taints)
 	for _, pod := range in.Pods.Items {
-		require.Equal(t, now.Add(30*time.Second), pod.DeletionTimestamp.UTC(), "a pod keeps its own grace")
+		require.Equal(t, now.Add(30*time.Second), pod.DeletionTimestamp.UTC(), "a pod keeps its own grace period")
 	}
 }
 
@@ -72,7 +72,7 @@ func TestApply_DryRun_ChecksRequestsAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestApply_GraceOfTheRow_IsAskedFor(t *testing.T) {
+func TestApply_GraceOfTheRow_IsInTheRequest(t *testing.T) {
 	for _, action := range []drain.Action{drain.Evict, drain.Delete} {
 		w := stillWorld(t, newNode("node-1"), newPod("a"))
 		d := requests(action, "a")
@@ -82,7 +82,7 @@ func TestApply_GraceOfTheRow_IsAskedFor(t *testing.T) {
 	}
 }
 
-func TestApply_SuccessorOfAPod_IsNotAsked(t *testing.T) {
+func TestApply_SuccessorOfAPod_IsNotEvicted(t *testing.T) {
 	for _, action := range []drain.Action{drain.Evict, drain.Delete, drain.ForceDelete} {
 		for _, where := range []string{"node-1", "node-2"} {
 			w := stillWorld(t, newNode("node-1"), newPod("a", withUID("uid-successor"), onNode(where)))
@@ -138,9 +138,9 @@ func TestApply_ContextEnds_ReturnsWhatWasDone(t *testing.T) {
 	t.Run("in the middle", func(t *testing.T) {
 		w := stillWorld(t, newNode("node-1"), newPod("a"), newPod("b"), newPod("c"))
 		ctx, cancel := context.WithCancel(t.Context())
-		asked := 0
+		sent := 0
 		w.client.PrependReactor("create", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-			if asked++; asked == 2 {
+			if sent++; sent == 2 {
 				cancel()
 			}
 			return false, nil, nil
@@ -154,7 +154,7 @@ func TestApply_ContextEnds_ReturnsWhatWasDone(t *testing.T) {
 		require.Empty(t, results)
 		require.Len(t, w.client.Actions(), 2)
 	})
-	t.Run("with several requests under way", func(t *testing.T) {
+	t.Run("with several requests in progress", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			cluster := draintest.New(draintest.Options{Latency: func(draintest.Call) time.Duration { return time.Second }})
 			ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
@@ -163,12 +163,12 @@ func TestApply_ContextEnds_ReturnsWhatWasDone(t *testing.T) {
 			results, err := runner.Executor{Client: cluster.Client(), Parallel: 3}.Apply(ctx, requests(drain.Delete, "a", "b", "c", "d", "e", "f", "g", "h"))
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.Len(t, results, 6)
-			require.Equal(t, 2*time.Second, time.Since(start), "it returns when those under way have been answered")
+			require.Equal(t, 2*time.Second, time.Since(start), "it returns after the responses of the requests in progress")
 		})
 	})
 }
 
-func TestApply_Parallel_BoundsTheRequestsUnderWay(t *testing.T) {
+func TestApply_Parallel_BoundsTheRequestsInProgress(t *testing.T) {
 	var d drain.Decision
 	for i := range 40 {
 		row := drain.Row{Namespace: "shop", Name: fmt.Sprintf("p%02d", i), UID: "u", Action: drain.Delete}
@@ -220,7 +220,7 @@ func TestApply_RequestHangs_GivenUpAfterItsTimeout(t *testing.T) {
 		require.Equal(t, 5*time.Second, time.Since(start))
 		require.ErrorIs(t, results[1].Err, context.DeadlineExceeded)
 		require.True(t, apierrors.IsNotFound(results[2].Err))
-		require.Equal(t, start.Add(5*time.Second).UTC(), results[1].At.UTC(), "a result is as old as its answer")
+		require.Equal(t, start.Add(5*time.Second).UTC(), results[1].At.UTC(), "a result has the time of its response")
 
 		start = time.Now()
 		require.NoError(t, second(runner.Executor{Client: client}.Apply(t.Context(), requests(drain.Delete, "hangs"))))
@@ -228,7 +228,8 @@ func TestApply_RequestHangs_GivenUpAfterItsTimeout(t *testing.T) {
 	})
 }
 
-// hanging is a client that deletes the pod "hangs", and gets a Node, until its context ends.
+// hanging is a client whose deletion of the pod "hangs", and whose get of a Node, return when the
+// context ends.
 type hanging struct{ kubernetes.Interface }
 
 type hangingCore struct{ typedcorev1.CoreV1Interface }
@@ -267,7 +268,7 @@ func hang(ctx context.Context) error {
 	}
 }
 
-func TestApply_NothingToDo_AsksNothing(t *testing.T) {
+func TestApply_NothingToDo_SendsNoRequest(t *testing.T) {
 	w := stillWorld(t)
 	for _, d := range []drain.Decision{{}, drain.Decide(drain.Observation{}, drain.Policy{}, now)} {
 		results, err := w.executor().Apply(t.Context(), d)
@@ -280,7 +281,7 @@ func TestApply_NothingToDo_AsksNothing(t *testing.T) {
 	require.Empty(t, results)
 }
 
-// apiServer answers every request with the same status. It returns its client, and a function
+// apiServer responds to every request with the same status. It returns its client, and a function
 // that returns the requests with their bodies.
 func apiServer(t *testing.T, status metav1.Status) (kubernetes.Interface, func() []string) {
 	t.Helper()
@@ -308,10 +309,10 @@ func apiServer(t *testing.T, status metav1.Status) (kubernetes.Interface, func()
 	}
 }
 
-// TestApply_RefusedWithRetryAfter_AskedOnce asserts that client-go does not repeat a refused
-// request with Retry-After, which it does up to ten times otherwise. The drain has pauses of its
-// own.
-func TestApply_RefusedWithRetryAfter_AskedOnce(t *testing.T) {
+// TestApply_RefusedWithRetryAfter_RequestedOnce asserts that client-go does not repeat a refused
+// request with Retry-After, which it otherwise does up to ten times. The drain has its own
+// back-off.
+func TestApply_RefusedWithRetryAfter_RequestedOnce(t *testing.T) {
 	refusal := apierrors.NewTooManyRequests("no", 10).ErrStatus
 	refusal.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	refusal.Details.Causes = []metav1.StatusCause{{Type: policyv1.DisruptionBudgetCause, Message: "budget web needs 2"}}
@@ -340,7 +341,7 @@ func TestApply_Eviction_IsOfPolicyV1(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, results[0].Err)
 	all := seen()
-	require.Len(t, all, 1, "and nothing is discovered first")
+	require.Len(t, all, 1, "without a discovery request")
 	var sent policyv1.Eviction
 	require.NoError(t, json.Unmarshal([]byte(all[0][len("POST /api/v1/namespaces/shop/pods/a/eviction "):]), &sent))
 	require.Equal(t, []any{"policy/v1", "Eviction", int64(5), types.UID("uid-a")},

@@ -19,26 +19,25 @@ import (
 	"github.com/machinist-dev/machinist/internal/claims"
 )
 
-// OnChange has a function called with the name of every Node whose drain may go on after an
-// event, so that nothing has to be polled:
+// OnChange calls a function with the name of each Node whose drain may continue after an event:
 //
-//   - of a Node, or of a pod, volume attachment or claim in use on it;
-//   - of a budget that allows more than before, or was written, made or deleted, if it
-//     covers a pod on the Node;
-//   - of a DaemonSet that came or went, if it has pods on the Node.
+//   - of the Node, or of a pod, VolumeAttachment or used claim of the Node;
+//   - of a PodDisruptionBudget of a pod on the Node: it allows more, its spec changed, or it was
+//     created or deleted;
+//   - of a DaemonSet with pods on the Node that was created or deleted.
 //
-// That a volume is attached to another Node is seen at the NextCheck of the drain.
+// It is not called when a volume is attached to another Node: decide again at NextCheck.
 //
-// At the beginning it is called once for each Node there is. It may be called for Nodes
-// without a drain, several times, and by several goroutines of the informers, which wait
-// for it: put the name into a queue. The error means that an informer was stopped.
+// It is first called once for each existing Node. It may be called for Nodes without a drain, several
+// times, and concurrently. The informers wait for it: add the name to a queue. The error means that
+// an informer was stopped.
 func (i *Informers) OnChange(changed func(node string)) error {
 	if i == nil || changed == nil {
 		return nil
 	}
-	c := changes{informers: i, tell: changed}
+	c := changes{informers: i, changed: changed}
 	for source, handler := range map[drain.Source]cache.ResourceEventHandler{
-		sourceNodes:             onEvent(true, func(before, after *corev1.Node) { c.tell(cmp.Or(after, before).Name) }),
+		sourceNodes:             onEvent(true, func(before, after *corev1.Node) { c.changed(cmp.Or(after, before).Name) }),
 		sourcePods:              onEvent(false, c.pod),
 		drain.SourceBudgets:     onEvent(false, c.budget),
 		drain.SourceDaemonSets:  onEvent(false, c.daemonSet),
@@ -55,20 +54,20 @@ func (i *Informers) OnChange(changed func(node string)) error {
 	return nil
 }
 
-// changes finds the Nodes that an event concerns.
+// changes calls changed with the Nodes of an event.
 type changes struct {
 	informers *Informers
-	tell      func(node string)
+	changed   func(node string)
 }
 
-// onEvent turns events into what was there before and what is there now; nil is
-// nothing. Objects that an informer finds at its beginning count if initial says so.
+// onEvent returns a handler that calls changed with the object before and after an event. Nil means
+// that it did not or does not exist. initial means that it is also called for the first list.
 func onEvent[T metav1.Object](initial bool, changed func(before, after T)) cache.ResourceEventHandler {
-	var nothing T
+	var none T
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, isInInitialList bool) {
 			if after, ok := obj.(T); ok && (initial || !isInInitialList) {
-				changed(nothing, after)
+				changed(none, after)
 			}
 		},
 		UpdateFunc: func(oldObj, newObj any) {
@@ -83,7 +82,7 @@ func onEvent[T metav1.Object](initial bool, changed func(before, after T)) cache
 				obj = last.Obj
 			}
 			if before, ok := obj.(T); ok {
-				changed(before, nothing)
+				changed(before, none)
 			}
 		},
 	}
@@ -96,7 +95,7 @@ func (c changes) pod(before, after *corev1.Pod) {
 			nodes.Insert(pod.Spec.NodeName)
 		}
 	}
-	c.tellAll(nodes)
+	c.changedAll(nodes)
 }
 
 func (c changes) budget(before, after *policyv1.PodDisruptionBudget) {
@@ -115,8 +114,8 @@ func (c changes) budget(before, after *policyv1.PodDisruptionBudget) {
 	}
 }
 
-// allowsMore reports whether a pod may be evicted after a change that was not before, or
-// whether the budget was written anew.
+// allowsMore reports whether a budget may allow an eviction after a change that it did not allow
+// before.
 func allowsMore(before, after *policyv1.PodDisruptionBudget) bool {
 	healthy := func(b *policyv1.PodDisruptionBudget) bool { return b.Status.CurrentHealthy >= b.Status.DesiredHealthy }
 	return before.UID != after.UID || before.Generation != after.Generation ||
@@ -155,26 +154,26 @@ func (c changes) attachment(before, after *storagev1.VolumeAttachment) {
 			nodes.Insert(attachment.Spec.NodeName)
 		}
 	}
-	c.tellAll(nodes)
+	c.changedAll(nodes)
 }
 
-// podsIn tells the Nodes of the pods of a namespace that are chosen.
-func (c changes) podsIn(namespace string, chosen func(pod *corev1.Pod) bool) {
+// podsIn calls changed with the Nodes of the selected pods of a namespace.
+func (c changes) podsIn(namespace string, selected func(pod *corev1.Pod) bool) {
 	objs, err := c.informers.by[sourcePods].GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
 	if err != nil {
-		return // the index is there
+		return // addIndexes has added the index
 	}
 	nodes := sets.New[string]()
 	for _, obj := range objs {
-		if pod, ok := obj.(*corev1.Pod); ok && pod.Spec.NodeName != "" && chosen(pod) {
+		if pod, ok := obj.(*corev1.Pod); ok && pod.Spec.NodeName != "" && selected(pod) {
 			nodes.Insert(pod.Spec.NodeName)
 		}
 	}
-	c.tellAll(nodes)
+	c.changedAll(nodes)
 }
 
-func (c changes) tellAll(nodes sets.Set[string]) {
+func (c changes) changedAll(nodes sets.Set[string]) {
 	for _, node := range sets.List(nodes) {
-		c.tell(node)
+		c.changed(node)
 	}
 }

@@ -29,7 +29,7 @@ import (
 	"github.com/machinist-dev/machinist/drain/runner"
 )
 
-// changeWorld collects the Nodes that informers tell of.
+// changeWorld collects the Nodes of OnChange.
 type changeWorld struct {
 	*draintest.Cluster
 
@@ -39,13 +39,13 @@ type changeWorld struct {
 	nodes  []string
 }
 
-func (h *changeWorld) tell(node string) {
+func (h *changeWorld) changed(node string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.nodes = append(h.nodes, node)
 }
 
-// take returns the Nodes that were told of since the last time, in order.
+// take returns the Nodes since the last call, in order.
 func (h *changeWorld) take() []string {
 	synctest.Wait()
 	h.mu.Lock()
@@ -63,12 +63,12 @@ func withChangeWorld(t *testing.T, run func(t *testing.T, h *changeWorld), objec
 		cluster := draintest.New(draintest.Options{ManualBudgets: true})
 		require.NoError(t, cluster.Add(objects...))
 		h := &changeWorld{Cluster: cluster, client: cluster.Clientset()}
-		h.found = newInformers(t, h.client, h.tell, allSources...)
+		h.found = newInformers(t, h.client, h.changed, allSources...)
 		run(t, h)
 	})
 }
 
-// resources are what the stories change.
+// resources are the resources that the tests change.
 var resources = map[string]schema.GroupVersionResource{
 	"nodes": corev1.SchemeGroupVersion.WithResource("nodes"), "pods": corev1.SchemeGroupVersion.WithResource("pods"),
 	"claims": corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), "volumes": corev1.SchemeGroupVersion.WithResource("persistentvolumes"),
@@ -76,7 +76,7 @@ var resources = map[string]schema.GroupVersionResource{
 	"attachments": storagev1.SchemeGroupVersion.WithResource("volumeattachments"),
 }
 
-// namespace returns that of the resource's objects.
+// namespace returns the namespace of the objects of a resource.
 func namespace(resource string) string {
 	if resource == "nodes" || resource == "volumes" || resource == "attachments" {
 		return ""
@@ -96,7 +96,7 @@ func (h *changeWorld) remove(resource, name string) error {
 	return second(h.client.Invokes(clienttesting.NewDeleteActionWithOptions(resources[resource], namespace(resource), name, o), &metav1.Status{}))
 }
 
-func TestOnChange_EachEvent_WakesTheNodesItConcerns(t *testing.T) {
+func TestOnChange_EachEvent_NamesTheAffectedNodes(t *testing.T) {
 	objects := append([]runtime.Object{newPod("agent", ownedBy("DaemonSet")), newPod("db", withClaim("db"))}, newVolume("db", "node-1")...)
 	objects = append(objects, newVolume("unused", "")[0])
 	for i := range 4 {
@@ -122,31 +122,31 @@ func TestOnChange_EachEvent_WakesTheNodesItConcerns(t *testing.T) {
 		}{
 			{"a Node", patch("nodes", "node-2", `{"metadata":{"labels":{"a":"b"}}}`), []string{"node-2"}},
 			{"a pod", patch("pods", "web-3", `{"metadata":{"labels":{"a":"b"}}}`), []string{"node-3"}},
-			{"a pod that goes at once", remove("pods", "web-3"), []string{"node-3", "node-3"}},
+			{"a pod that is removed at once", remove("pods", "web-3"), []string{"node-3", "node-3"}},
 			{"a pod without Node", add(newPod("new", onNode(""))), nil},
-			{"which is bound", func() error {
+			{"a pod that is bound", func() error {
 				target := corev1.ObjectReference{Kind: "Node", Name: "node-0"}
 				return h.client.CoreV1().Pods("shop").Bind(t.Context(), &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "new", Namespace: "shop"}, Target: target}, metav1.CreateOptions{})
 			}, []string{"node-0"}},
 			{"a new budget", add(budget), []string{"node-2"}},
-			{"a budget that was worked out", patch("budgets", "b", `{"status":{"observedGeneration":7}}`, "status"), []string{"node-2"}},
-			{"a budget whose pods are healthy again", patch("budgets", "b", `{"status":{"currentHealthy":1}}`, "status"), []string{"node-2"}},
-			{"and one whose pods stay so", patch("budgets", "b", `{"status":{"currentHealthy":2}}`, "status"), nil},
+			{"a budget with a new status", patch("budgets", "b", `{"status":{"observedGeneration":7}}`, "status"), []string{"node-2"}},
+			{"a budget that has enough healthy pods again", patch("budgets", "b", `{"status":{"currentHealthy":1}}`, "status"), []string{"node-2"}},
+			{"a budget with more healthy pods", patch("budgets", "b", `{"status":{"currentHealthy":2}}`, "status"), nil},
 			{"a budget that allows more", patch("budgets", "b", `{"status":{"disruptionsAllowed":1}}`, "status"), []string{"node-2"}},
 			{"a budget that allows less", patch("budgets", "b", `{"status":{"disruptionsAllowed":0}}`, "status"), nil},
-			{"a budget that covers others", patch("budgets", "b", `{"spec":{"selector":{"matchLabels":{"app":"app-0"}}}}`), []string{"node-0", "node-1", "node-2"}},
-			{"a budget that goes", remove("budgets", "b"), []string{"node-0", "node-1"}},
-			{"a DaemonSet that comes", add(daemonSet), []string{"node-1"}},
-			{"a DaemonSet that counts its pods", patch("daemonsets", "owner", `{"status":{"numberReady":1}}`, "status"), nil},
-			{"a DaemonSet that goes, and then its pod", remove("daemonsets", "owner"), []string{"node-1", "node-1"}},
+			{"a budget with another selector", patch("budgets", "b", `{"spec":{"selector":{"matchLabels":{"app":"app-0"}}}}`), []string{"node-0", "node-1", "node-2"}},
+			{"a deleted budget", remove("budgets", "b"), []string{"node-0", "node-1"}},
+			{"a new DaemonSet", add(daemonSet), []string{"node-1"}},
+			{"a DaemonSet with a new status", patch("daemonsets", "owner", `{"status":{"numberReady":1}}`, "status"), nil},
+			{"a deleted DaemonSet, and then its pod", remove("daemonsets", "owner"), []string{"node-1", "node-1"}},
 			{"a claim without pods", remove("claims", "unused"), nil},
 			{"a claim", patch("claims", "db", `{"spec":{"volumeName":"pv-new"}}`), []string{"node-1"}},
 			{"an attachment", remove("attachments", "csi-db-node-1"), []string{"node-1"}},
-			{"an attachment of a volume that was nowhere before", add(newAttachment("other", "node-3")), []string{"node-3"}},
-			{"an attachment elsewhere", add(newAttachment("db", "node-2")), []string{"node-2"}},
+			{"a first attachment of a volume", add(newAttachment("other", "node-3")), []string{"node-3"}},
+			{"an attachment to another Node", add(newAttachment("db", "node-2")), []string{"node-2"}},
 			{"nothing", func() error { time.Sleep(5 * time.Minute); return nil }, nil},
-			{"a Node that goes", remove("nodes", "node-1"), []string{"node-1"}},
-			{"and is not remembered", add(newAttachment("db", "node-0")), []string{"node-0"}},
+			{"a deleted Node", remove("nodes", "node-1"), []string{"node-1"}},
+			{"an attachment after the deletion of a Node", add(newAttachment("db", "node-0")), []string{"node-0"}},
 		} {
 			require.NoError(t, tt.do(), tt.name)
 			require.Equal(t, tt.want, h.take(), tt.name)
@@ -154,9 +154,9 @@ func TestOnChange_EachEvent_WakesTheNodesItConcerns(t *testing.T) {
 	}, objects...)
 }
 
-// TestOnChange_ReplacedWhileNotWatched_WakesTheNode asserts that an object that was replaced while
+// TestOnChange_ReplacedWhileNotWatched_NamesTheNode asserts that an object that was replaced while
 // the watch was interrupted counts as changed.
-func TestOnChange_ReplacedWhileNotWatched_WakesTheNode(t *testing.T) {
+func TestOnChange_ReplacedWhileNotWatched_NamesTheNode(t *testing.T) {
 	budget := func(uid types.UID) *policyv1.PodDisruptionBudget {
 		b := newBudget("b", "web", 1)
 		b.UID = uid
@@ -180,16 +180,16 @@ func TestOnChange_ReplacedWhileNotWatched_WakesTheNode(t *testing.T) {
 			require.NoError(t, do())
 			h.Compact()
 			require.Positive(t, h.DropWatches(resource))
-			time.Sleep(time.Hour) // what is dropped comes back, and lists what there is
+			time.Sleep(time.Hour) // the reflectors list again
 			release()
 			require.Contains(t, h.take(), "node-1", resource)
 		}
 	}, newNode("node-1"), newPod("web", withClaim("db")), newPod("short"), budget("uid-1"), claim)
 }
 
-// TestInformers_DrainsLookWhileAttachmentsChange_NoEventIsLost asserts that any number of drains
+// TestInformers_AttachmentsChangeMeanwhile_NoEventIsLost asserts that any number of drains
 // may read while events arrive, and no event is lost. The race detector checks the rest.
-func TestInformers_DrainsLookWhileAttachmentsChange_NoEventIsLost(t *testing.T) {
+func TestInformers_AttachmentsChangeMeanwhile_NoEventIsLost(t *testing.T) {
 	const nodes, events = 4, 50
 	w := stillWorld(t)
 	var heard [nodes]atomic.Int64
@@ -217,13 +217,13 @@ func TestInformers_DrainsLookWhileAttachmentsChange_NoEventIsLost(t *testing.T) 
 	}
 	drains.Wait()
 	for i := range heard {
-		require.Eventually(t, func() bool { return heard[i].Load() > events }, 10*time.Second, time.Millisecond, "each of them, and that of the Node itself")
+		require.Eventually(t, func() bool { return heard[i].Load() > events }, 10*time.Second, time.Millisecond, "all events, and that of the Node itself")
 	}
 }
 
-// TestInformers_ListenerStalls_DrainsGoOn asserts that a listener that does not return delays
+// TestInformers_ListenerStalls_DrainsContinue asserts that a listener that does not return delays
 // events, and no drain.
-func TestInformers_ListenerStalls_DrainsGoOn(t *testing.T) {
+func TestInformers_ListenerStalls_DrainsContinue(t *testing.T) {
 	stalled, release := make(chan struct{}, 100), make(chan struct{})
 	found := newInformers(t, town(t).Client(), func(string) {
 		stalled <- struct{}{}

@@ -30,7 +30,7 @@ func (e *CordonError) Error() string { return fmt.Sprintf("drain: cordon node %s
 // Unwrap returns the error of the API server.
 func (e *CordonError) Unwrap() error { return e.Err }
 
-// cordon sets a cordon and returns the Node with it. A Node that does not exist needs none.
+// cordon sets a cordon and returns the Node with it. A Node that does not exist needs no cordon.
 func (e Executor) cordon(ctx context.Context, f *drain.SetCordon) (*corev1.Node, error) {
 	if f == nil {
 		return nil, nil
@@ -65,8 +65,8 @@ func (e Executor) setCordon(ctx context.Context, f *drain.SetCordon) (*corev1.No
 }
 
 // Abort uncordons the Node of a drain with this policy: it removes the claim of the owner of the
-// cordon, and the marks of the cordon that no other owner has claimed. Evicted pods are not brought
-// back. Abort may be repeated, and may also be called after a successful drain and a maintenance.
+// cordon, and the marks of the cordon that no other owner has claimed. It does not restore evicted
+// pods. Abort may be repeated, and may also be called after a successful drain and a maintenance.
 //
 // The uid is that of the drained Node. Empty means any Node of that name. Abort does nothing for a
 // Node that does not exist or was replaced, and for a policy that keeps the Node schedulable. The

@@ -17,30 +17,29 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 )
 
-// The indexes that informers get. Pods have one by namespace already.
+// The names of the indexes.
 const (
 	byNode   = "drain.machinist.dev/node"
 	byVolume = "drain.machinist.dev/volume"
 )
 
-// The lists that are necessary.
+// The required lists.
 const (
 	sourceNodes drain.Source = "nodes"
 	sourcePods  drain.Source = "pods"
 )
 
-// Informers is the [Reader] of shared informers: an index finds the pods of a Node, whatever
-// the size of the cluster. What it returns is shared with the informers and must not be
-// changed. It may be used by several goroutines.
+// Informers is the [Reader] of shared informers. An index finds the pods of a Node at the same cost
+// in clusters of any size. Its objects are shared with the informers and must not be changed. It is
+// safe for concurrent use.
 type Informers struct {
 	by map[drain.Source]cache.SharedIndexInformer
 }
 
-// NewInformers takes the informers of Nodes and pods from a factory, and those of the lists
-// that are named, and adds the indexes that a drain needs. The caller starts the factory, and
-// may share it. Its client must be allowed to list and watch what is named. Lists that are not
-// named are not evaluated. An error says that the factory is missing ([ErrUnusable]), that
-// there is no such list ([ErrUnusable]), or that an informer has been stopped.
+// NewInformers returns the informers of a factory for Nodes, pods and the lists in watch, and adds
+// the indexes of a drain. The caller starts the factory, and may share it. Its client needs the
+// right to list and watch these resources. Other lists are not evaluated. The error wraps
+// [ErrUnusable] for a nil factory and an unknown list. Otherwise an informer was stopped.
 func NewInformers(factory informers.SharedInformerFactory, watch ...drain.Source) (*Informers, error) {
 	if factory == nil {
 		return nil, missing("factory of informers")
@@ -48,7 +47,7 @@ func NewInformers(factory informers.SharedInformerFactory, watch ...drain.Source
 	return newInformers(func(drain.Source) informers.SharedInformerFactory { return factory }, watch)
 }
 
-// newInformers takes each informer from a factory of its own choice.
+// newInformers is [NewInformers] with a factory for each list.
 func newInformers(factory func(drain.Source) informers.SharedInformerFactory, watch []drain.Source) (*Informers, error) {
 	i := &Informers{by: make(map[drain.Source]cache.SharedIndexInformer, 2+len(watch))}
 	for _, source := range append([]drain.Source{sourceNodes, sourcePods}, watch...) {
@@ -86,10 +85,10 @@ func informerOf(factory informers.SharedInformerFactory, source drain.Source) ca
 	}
 }
 
-// addIndexes adds the indexes that are not there yet: several drains may share an informer.
+// addIndexes adds the missing indexes. Several drains may share an informer.
 func addIndexes(informer cache.SharedIndexInformer, source drain.Source) error {
 	var wanted cache.Indexers
-	switch source { //nolint:exhaustive // the others are found by their name
+	switch source { //nolint:exhaustive // other lists are read by name
 	case sourcePods:
 		wanted = cache.Indexers{byNode: nodeOfPod, cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	case drain.SourceBudgets, drain.SourceDaemonSets:
@@ -127,8 +126,8 @@ func volumeOfAttachment(obj any) ([]string, error) {
 	return nil, nil
 }
 
-// HasSynced reports whether all informers have seen everything once. Until then a Node
-// cannot be observed.
+// HasSynced reports whether all informers have their first list. Before that, [Observe] returns an
+// error.
 func (i *Informers) HasSynced() bool {
 	if i == nil {
 		return false
@@ -141,7 +140,7 @@ func (i *Informers) HasSynced() bool {
 	return true
 }
 
-// store returns what the informer of a source has seen.
+// store returns the cache of a list.
 func (i *Informers) store(source drain.Source) (cache.Indexer, error) {
 	if i == nil || i.by[source] == nil {
 		return nil, errNotWatched
@@ -152,7 +151,7 @@ func (i *Informers) store(source drain.Source) (cache.Indexer, error) {
 	return i.by[source].GetIndexer(), nil
 }
 
-// Node returns a Node as it was last seen.
+// Node returns a Node from the cache, or nil if it does not exist.
 func (i *Informers) Node(_ context.Context, name string) (*corev1.Node, error) {
 	nodes, err := byKeys[*corev1.Node](i, sourceNodes, []string{name})
 	if err != nil || len(nodes) == 0 {
@@ -161,22 +160,22 @@ func (i *Informers) Node(_ context.Context, name string) (*corev1.Node, error) {
 	return nodes[0], nil
 }
 
-// PodsOn returns the pods of a Node as they were last seen.
+// PodsOn returns the pods of a Node from the cache.
 func (i *Informers) PodsOn(_ context.Context, node string) ([]*corev1.Pod, error) {
 	return byIndex[*corev1.Pod](i, sourcePods, byNode, node)
 }
 
-// BudgetsIn returns the budgets of namespaces as they were last seen.
+// BudgetsIn returns the PodDisruptionBudgets of namespaces from the cache.
 func (i *Informers) BudgetsIn(_ context.Context, namespaces []string) ([]*policyv1.PodDisruptionBudget, error) {
 	return byIndex[*policyv1.PodDisruptionBudget](i, drain.SourceBudgets, cache.NamespaceIndex, namespaces...)
 }
 
-// DaemonSetsIn returns the DaemonSets of namespaces as they were last seen.
+// DaemonSetsIn returns the DaemonSets of namespaces from the cache.
 func (i *Informers) DaemonSetsIn(_ context.Context, namespaces []string) ([]*appsv1.DaemonSet, error) {
 	return byIndex[*appsv1.DaemonSet](i, drain.SourceDaemonSets, cache.NamespaceIndex, namespaces...)
 }
 
-// AttachmentsOf returns attachments as they were last seen.
+// AttachmentsOf returns the VolumeAttachments of a Node and of volumes from the cache.
 func (i *Informers) AttachmentsOf(_ context.Context, node string, volumes []string) ([]*storagev1.VolumeAttachment, error) {
 	here, err := byIndex[*storagev1.VolumeAttachment](i, drain.SourceAttachments, byNode, node)
 	if err != nil {
@@ -190,7 +189,7 @@ func (i *Informers) AttachmentsOf(_ context.Context, node string, volumes []stri
 	return append(here, elsewhere...), nil
 }
 
-// ClaimsOf returns claims as they were last seen.
+// ClaimsOf returns PersistentVolumeClaims from the cache.
 func (i *Informers) ClaimsOf(_ context.Context, claims []types.NamespacedName) ([]*corev1.PersistentVolumeClaim, error) {
 	keys := make([]string, len(claims))
 	for n, claim := range claims {
@@ -199,12 +198,12 @@ func (i *Informers) ClaimsOf(_ context.Context, claims []types.NamespacedName) (
 	return byKeys[*corev1.PersistentVolumeClaim](i, drain.SourceClaims, keys)
 }
 
-// VolumesOf returns persistent volumes as they were last seen.
+// VolumesOf returns PersistentVolumes from the cache.
 func (i *Informers) VolumesOf(_ context.Context, names []string) ([]*corev1.PersistentVolume, error) {
 	return byKeys[*corev1.PersistentVolume](i, drain.SourceVolumes, names)
 }
 
-// byKeys looks objects up by their keys.
+// byKeys returns the objects with these keys from a cache.
 func byKeys[T any](i *Informers, source drain.Source, keys []string) ([]T, error) {
 	store, err := i.store(source)
 	if err != nil {
@@ -212,18 +211,18 @@ func byKeys[T any](i *Informers, source drain.Source, keys []string) ([]T, error
 	}
 	found := make([]T, 0, len(keys))
 	for _, key := range keys {
-		obj, there, err := store.GetByKey(key)
+		obj, exists, err := store.GetByKey(key)
 		if err != nil {
 			return nil, err
 		}
-		if typed, ok := obj.(T); ok && there {
+		if typed, ok := obj.(T); ok && exists {
 			found = append(found, typed)
 		}
 	}
 	return found, nil
 }
 
-// byIndex looks objects up by values of an index.
+// byIndex returns the objects with these values of an index from a cache.
 func byIndex[T any](i *Informers, source drain.Source, index string, values ...string) ([]T, error) {
 	store, err := i.store(source)
 	if err != nil {

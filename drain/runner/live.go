@@ -17,14 +17,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Live is the [Reader] that asks the API server each time: for tools that look once, such
-// as a dry run. It is not meant for a loop: use [Informers] or [Executor.Run] there.
+// Live is the [Reader] of the API server. It makes requests in each call, so it is for one
+// observation, such as a dry run. In a loop use [Informers] or [Executor.Run].
 type Live struct {
 	// Client of the cluster.
 	Client kubernetes.Interface
 }
 
-// Node reads a Node.
+// Node reads a Node. It returns nil if the Node does not exist.
 func (l Live) Node(ctx context.Context, name string) (*corev1.Node, error) {
 	if l.Client == nil {
 		return nil, missing("client")
@@ -32,7 +32,7 @@ func (l Live) Node(ctx context.Context, name string) (*corev1.Node, error) {
 	return unlessGone(l.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{}))
 }
 
-// PodsOn lists the pods of a Node, and no others.
+// PodsOn lists the pods of a Node.
 func (l Live) PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error) {
 	switch {
 	case l.Client == nil:
@@ -49,7 +49,7 @@ func (l Live) PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error) {
 	return pointers(list.Items), nil
 }
 
-// BudgetsIn lists the budgets of each namespace.
+// BudgetsIn lists the PodDisruptionBudgets of each namespace.
 func (l Live) BudgetsIn(ctx context.Context, namespaces []string) ([]*policyv1.PodDisruptionBudget, error) {
 	return eachIn(l, namespaces, func(namespace string) ([]policyv1.PodDisruptionBudget, error) {
 		list, err := l.Client.PolicyV1().PodDisruptionBudgets(namespace).List(ctx, metav1.ListOptions{})
@@ -71,7 +71,8 @@ func (l Live) DaemonSetsIn(ctx context.Context, namespaces []string) ([]*appsv1.
 	})
 }
 
-// AttachmentsOf lists all attachments: the API server cannot select them by Node.
+// AttachmentsOf lists all VolumeAttachments, because the API server cannot select them by Node, and
+// returns those of the Node and of the volumes.
 func (l Live) AttachmentsOf(ctx context.Context, node string, volumes []string) ([]*storagev1.VolumeAttachment, error) {
 	if l.Client == nil {
 		return nil, missing("client")
@@ -89,21 +90,21 @@ func (l Live) AttachmentsOf(ctx context.Context, node string, volumes []string) 
 	return attachments, nil
 }
 
-// ClaimsOf reads each claim.
+// ClaimsOf reads each PersistentVolumeClaim.
 func (l Live) ClaimsOf(ctx context.Context, claims []types.NamespacedName) ([]*corev1.PersistentVolumeClaim, error) {
 	return eachOf(l, claims, func(claim types.NamespacedName) (*corev1.PersistentVolumeClaim, error) {
 		return l.Client.CoreV1().PersistentVolumeClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
 	})
 }
 
-// VolumesOf reads each persistent volume.
+// VolumesOf reads each PersistentVolume.
 func (l Live) VolumesOf(ctx context.Context, names []string) ([]*corev1.PersistentVolume, error) {
 	return eachOf(l, names, func(name string) (*corev1.PersistentVolume, error) {
 		return l.Client.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
 	})
 }
 
-// eachIn lists what is in each namespace.
+// eachIn lists the objects of each namespace.
 func eachIn[T any](l Live, namespaces []string, list func(namespace string) ([]T, error)) ([]*T, error) {
 	if l.Client == nil {
 		return nil, missing("client")
@@ -119,7 +120,7 @@ func eachIn[T any](l Live, namespaces []string, list func(namespace string) ([]T
 	return all, nil
 }
 
-// eachOf reads objects one by one, and leaves out what is not there.
+// eachOf reads objects one by one, without those that do not exist.
 func eachOf[K, T any](l Live, keys []K, get func(key K) (*T, error)) ([]*T, error) {
 	if l.Client == nil {
 		return nil, missing("client")
@@ -137,7 +138,7 @@ func eachOf[K, T any](l Live, keys []K, get func(key K) (*T, error)) ([]*T, erro
 	return all, nil
 }
 
-// unlessGone turns what is not found into nil. What comes beside an error is no object.
+// unlessGone returns nil without an error for an object that does not exist.
 func unlessGone[T any](found *T, err error) (*T, error) {
 	switch {
 	case apierrors.IsNotFound(err):
@@ -157,8 +158,7 @@ func pointers[T any](items []T) []*T {
 	return all
 }
 
-// attachedVolumeName returns the name of the persistent volume of an attachment, or
-// nothing if it has none.
+// attachedVolumeName returns the name of the PersistentVolume of an attachment, or "".
 func attachedVolumeName(attachment *storagev1.VolumeAttachment) string {
 	if name := attachment.Spec.Source.PersistentVolumeName; name != nil {
 		return *name

@@ -91,7 +91,7 @@ func withClaim(name string) func(*corev1.Pod) {
 	}
 }
 
-// newBudget returns a budget that keeps so many pods of an app.
+// newBudget returns a budget of an app with a minAvailable.
 func newBudget(name, app string, minimum int32) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
@@ -128,19 +128,19 @@ func newAttachment(name, node string) *storagev1.VolumeAttachment {
 	}
 }
 
-// observed is an observation of a cordoned Node with these pods, and of nothing else.
+// observed returns an observation of a cordoned Node and its pods only.
 func observed(pods ...*corev1.Pod) drain.Observation {
 	return drain.Observation{Looked: true, Node: newNode("node-1", cordoned), Pods: drain.All(pods...)}
 }
 
-// world is a cluster that lives by itself, and a client of it that counts.
+// world is a cluster with simulated controllers, and a client whose requests are counted.
 type world struct {
 	*draintest.Cluster
 
 	client *fake.Clientset
 	start  time.Time
 	heard  []drain.Progress
-	// onWait is called when a budget that never allows anything is first told of; nil is not.
+	// onWait is called at the first wait for a budget that never allows a disruption. Nil is not called.
 	onWait func()
 }
 
@@ -183,7 +183,7 @@ func inWorldWith(t *testing.T, options draintest.Options, run func(t *testing.T,
 	})
 }
 
-// executor makes one request after the other, at the time of the cluster.
+// executor makes one request at a time, with the clock of the cluster.
 func (w *world) executor() runner.Executor {
 	return runner.Executor{Client: w.client, Clock: w.Clock(), Parallel: 1, Observer: w}
 }
@@ -195,12 +195,12 @@ func (w *world) run(t *testing.T, p drain.Policy) (drain.Decision, error) {
 	return runner.Executor{Client: w.client, Observer: w}.Run(ctx, "node-1", p)
 }
 
-// pass makes one pass over node-1 with what was observed.
+// pass makes one pass over node-1 with an observation.
 func (w *world) pass(t *testing.T, s drain.State, in drain.Observation, p drain.Policy) (drain.State, drain.Decision, error) {
 	return w.executor().Pass(t.Context(), s, in, p, "node-1")
 }
 
-// observe looks at node-1, past all faults of the client.
+// observe observes node-1 with a client without faults.
 func (w *world) observe(t testing.TB) drain.Observation {
 	t.Helper()
 	in, err := runner.Observe(t.Context(), runner.Live{Client: w.Client()}, "node-1", drain.Policy{}, drain.State{})
@@ -208,11 +208,10 @@ func (w *world) observe(t testing.TB) drain.Observation {
 	return in
 }
 
-// took is how long it has been since the beginning, without the few milliseconds that
-// passes keep between each other.
+// took returns the time since the start, without the few milliseconds between passes.
 func (w *world) took() time.Duration { return time.Since(w.start).Truncate(20 * time.Millisecond) }
 
-// later does something while a drain is under way.
+// later calls a function during a drain.
 func (w *world) later(t *testing.T, after time.Duration, do func(client *fake.Clientset) error) {
 	time.AfterFunc(after, func() {
 		if err := do(w.Clientset()); err != nil {
@@ -221,8 +220,8 @@ func (w *world) later(t *testing.T, after time.Duration, do func(client *fake.Cl
 	})
 }
 
-// asked counts the requests of the client, in words.
-func (w *world) asked() map[string]int {
+// requested counts the requests of the client, by verb and resource.
+func (w *world) requested() map[string]int {
 	counts := map[string]int{}
 	for _, a := range w.client.Actions() {
 		s := a.GetVerb() + " " + a.GetResource().Resource
@@ -234,8 +233,8 @@ func (w *world) asked() map[string]int {
 	return counts
 }
 
-// told counts the progress that was reported.
-func (w *world) told() map[drain.ProgressType]int {
+// reported counts the reported progress by type.
+func (w *world) reported() map[drain.ProgressType]int {
 	counts := map[drain.ProgressType]int{}
 	for _, e := range w.heard {
 		counts[e.Type]++
@@ -243,7 +242,7 @@ func (w *world) told() map[drain.ProgressType]int {
 	return counts
 }
 
-// fullNode returns node-1 with so many pods.
+// fullNode returns node-1 with n pods.
 func fullNode(n int) []runtime.Object {
 	objects := []runtime.Object{newNode("node-1")}
 	for i := range n {
@@ -252,12 +251,12 @@ func fullNode(n int) []runtime.Object {
 	return objects
 }
 
-// stuckNode returns node-1 with so many pods, and a budget that keeps them all.
+// stuckNode returns node-1 with n pods, and a budget that allows no eviction.
 func stuckNode(n int32) []runtime.Object {
 	return append(fullNode(int(n)), newBudget("never", "web", n))
 }
 
-// requests is a decision that asks the same of these pods.
+// requests returns a decision with the same action for these pods.
 func requests(action drain.Action, names ...string) drain.Decision {
 	d := drain.Decision{Node: "node-1"}
 	for _, name := range names {

@@ -42,23 +42,23 @@ type Reader interface {
 	VolumesOf(ctx context.Context, names []string) ([]*corev1.PersistentVolume, error)
 }
 
-// errNotSynced is the error of informers that have not yet listed everything once.
+// errNotSynced is the error of an informer without its first list.
 var errNotSynced = errors.New("drain: the informer has not synced")
 
-// errNotWatched is the error of a list that the reader does not know.
+// errNotWatched is the error of a list that the reader does not have.
 var errNotWatched = errors.New("drain: not watched")
 
 func observeError(source drain.Source, err error) error {
 	return fmt.Errorf("drain: observe %s: %w", source, err)
 }
 
-// Observe reads the Node, its pods, and the objects that the policy needs. The state names the
-// volumes of earlier pods.
+// Observe reads the Node, its pods, and the lists that the policy needs. The state has the volumes
+// of earlier pods.
 //
 // A list that the client may not read (403), that the API server does not serve (404), or that the
-// informers do not watch stays incomplete: the decision says that it was not evaluated. Every other
-// error, and every error of the Node and the pods, is returned with the zero Observation. The
-// reachability is that of [drain.ReachabilityOf]; a caller may set another.
+// informers do not watch is incomplete: it is in [drain.Decision.NotEvaluated]. All other errors,
+// and all errors of the Node and the pods, are returned with the zero Observation. The reachability
+// is that of [drain.ReachabilityOf]. A caller may change it.
 func Observe(ctx context.Context, from Reader, node string, p drain.Policy, past drain.State) (drain.Observation, error) {
 	switch {
 	case from == nil:
@@ -80,7 +80,7 @@ func Observe(ctx context.Context, from Reader, node string, p drain.Policy, past
 	in := drain.Observation{Looked: true, Node: found, Reachability: drain.ReachabilityOf(found), Pods: drain.All(pods...)}
 	var errs []error
 	for _, source := range p.Sources() {
-		errs = append(errs, observeMore(ctx, from, source, &in, past))
+		errs = append(errs, observeList(ctx, from, source, &in, past))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return drain.Observation{}, err
@@ -88,31 +88,31 @@ func Observe(ctx context.Context, from Reader, node string, p drain.Policy, past
 	return in, nil
 }
 
-// observeMore reads one of the optional lists.
-func observeMore(ctx context.Context, from Reader, source drain.Source, in *drain.Observation, past drain.State) error {
+// observeList reads an optional list.
+func observeList(ctx context.Context, from Reader, source drain.Source, in *drain.Observation, past drain.State) error {
 	switch source {
 	case drain.SourceBudgets:
 		budgets, err := from.BudgetsIn(ctx, namespacesOf(in.Pods.Items))
-		return answered(&in.Budgets, source, budgets, err)
+		return setList(&in.Budgets, source, budgets, err)
 	case drain.SourceDaemonSets:
 		sets, err := from.DaemonSetsIn(ctx, namespacesOf(in.Pods.Items))
-		return answered(&in.DaemonSets, source, sets, err)
+		return setList(&in.DaemonSets, source, sets, err)
 	case drain.SourceAttachments:
 		attachments, err := from.AttachmentsOf(ctx, in.Node.Name, past.VolumesUnderWay())
-		return answered(&in.Attachments, source, attachments, err)
+		return setList(&in.Attachments, source, attachments, err)
 	case drain.SourceClaims:
 		claims, err := from.ClaimsOf(ctx, claimsOf(in.Pods.Items))
-		return answered(&in.Claims, source, claims, err)
+		return setList(&in.Claims, source, claims, err)
 	case drain.SourceVolumes:
 		volumes, err := from.VolumesOf(ctx, volumesOf(in.Claims.Items, past))
-		return answered(&in.Volumes, source, volumes, err)
+		return setList(&in.Volumes, source, volumes, err)
 	default:
 		return observeError(source, errNotWatched)
 	}
 }
 
-// answered stores a list that was read.
-func answered[T any](into *drain.List[T], source drain.Source, items []T, err error) error {
+// setList sets a list of the observation. An unavailable list stays incomplete.
+func setList[T any](into *drain.List[T], source drain.Source, items []T, err error) error {
 	switch {
 	case err == nil:
 		*into = drain.All(items...)

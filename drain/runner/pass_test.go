@@ -31,13 +31,13 @@ func TestPass_CacheShowsNoPods_ListsThemBeforeTheEnd(t *testing.T) {
 	require.Equal(t, drain.Draining, d.Outcome)
 	require.Len(t, d.Holds(), 1)
 	require.Len(t, state.Pods, 1)
-	require.NotNil(t, w.observe(t).Pods.Items[0].DeletionTimestamp, "and was evicted")
+	require.NotNil(t, w.observe(t).Pods.Items[0].DeletionTimestamp, "the pod was evicted")
 
 	w = stillWorld(t, newNode("node-1", cordoned), newPod("elsewhere", onNode("node-2")))
 	_, d, err = w.pass(t, drain.State{}, observed(), drain.Policy{})
 	require.NoError(t, err)
 	require.Equal(t, drain.Drained, d.Outcome)
-	require.Equal(t, map[string]int{"list pods": 1}, w.asked())
+	require.Equal(t, map[string]int{"list pods": 1}, w.requested())
 }
 
 // TestPass_ListShowsAPodOfADaemonSet_IsNotEvicted asserts that a pod that only the last list shows
@@ -49,7 +49,7 @@ func TestPass_ListShowsAPodOfADaemonSet_IsNotEvicted(t *testing.T) {
 	_, d, err := w.pass(t, drain.State{}, behind, drain.Policy{})
 	require.NoError(t, err)
 	require.Equal(t, drain.Drained, d.Outcome)
-	require.Equal(t, map[string]int{"list pods": 1}, w.asked())
+	require.Equal(t, map[string]int{"list pods": 1}, w.requested())
 }
 
 // TestPass_EmptyOpenNode_EndsAfterTheCordonIsSeen asserts that the confirming list is requested
@@ -60,21 +60,21 @@ func TestPass_EmptyOpenNode_EndsAfterTheCordonIsSeen(t *testing.T) {
 	state, d, err := w.pass(t, drain.State{}, in, drain.Policy{})
 	require.NoError(t, err)
 	require.Equal(t, drain.Draining, d.Outcome)
-	require.Equal(t, map[string]int{"patch nodes": 1}, w.asked())
+	require.Equal(t, map[string]int{"patch nodes": 1}, w.requested())
 	_, d, err = w.pass(t, state, w.observe(t), drain.Policy{})
 	require.NoError(t, err)
 	require.Equal(t, drain.Drained, d.Outcome)
-	require.Equal(t, map[string]int{"patch nodes": 1, "list pods": 1}, w.asked())
+	require.Equal(t, map[string]int{"patch nodes": 1, "list pods": 1}, w.requested())
 }
 
-func TestPass_PodsAreRefused_SaysWhyAndAsksTheOthers(t *testing.T) {
+func TestPass_PodsAreRefused_ReportsWhyAndEvictsTheOthers(t *testing.T) {
 	w := stillWorld(t, newNode("node-1", cordoned), newBudget("b1", "two", 1), newBudget("b2", "two", 1), newBudget("b3", "one", 1),
 		newPod("a", ofApp("two")), newPod("b", ofApp("one")), newPod("c"), newPod("d"))
 	w.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "create", Resource: "pods", Name: "d"})
 	in := w.observe(t)
-	in.Budgets = drain.List[*policyv1.PodDisruptionBudget]{} // so that the API server is asked
+	in.Budgets = drain.List[*policyv1.PodDisruptionBudget]{} // so that the API server decides
 	state, d, err := w.pass(t, drain.State{}, in, drain.Policy{})
-	require.NoError(t, err, "what the API server says of a pod is in the decision")
+	require.NoError(t, err, "an error for a pod is in the decision")
 	var reasons []machinist.Reason
 	for _, row := range d.Rows {
 		reasons = append(reasons, row.Reason)
@@ -82,7 +82,7 @@ func TestPass_PodsAreRefused_SaysWhyAndAsksTheOthers(t *testing.T) {
 	require.Equal(t, []machinist.Reason{"Refused", drain.ReasonBudget, drain.ReasonTerminating, "Forbidden"}, reasons)
 	require.WithinDuration(t, now.Add(5*time.Second), d.NextCheck, time.Second)
 	require.NotEmpty(t, state.Pods)
-	require.Empty(t, in.Results, "what was given is not changed")
+	require.Empty(t, in.Results, "the argument is not changed")
 }
 
 // TestPass_PodsCannotBeListed_IsNotOver asserts that a drain does not end while a list fails.
@@ -123,21 +123,21 @@ func TestPass_CordonIsRefused_EndsByTheLadderAlone(t *testing.T) {
 	}
 }
 
-// TestPass_StateIsKept_GoesOnWhereTheLastOneStopped asserts that a pass with the state of the
-// previous one, also as JSON, repeats no request and starts no wait again, though its cache shows
-// no effect yet.
-func TestPass_StateIsKept_GoesOnWhereTheLastOneStopped(t *testing.T) {
+// TestPass_StateIsKept_ContinuesTheDrain asserts that a pass with the state of the
+// previous one, also as JSON, repeats no request and restarts no wait while the cache is older
+// than the requests.
+func TestPass_StateIsKept_ContinuesTheDrain(t *testing.T) {
 	policy := drain.Policy{Ladder: drain.Ladder{{After: time.Hour, Action: drain.IgnoreBudgets}}}
 	w := stillWorld(t, newNode("node-1", cordoned), newPod("a"), newPod("b", ofApp("kept")), newPod("c"), newBudget("never", "kept", 1))
 	in := w.observe(t)
-	in.Budgets = drain.List[*policyv1.PodDisruptionBudget]{} // so that the API server is asked
+	in.Budgets = drain.List[*policyv1.PodDisruptionBudget]{} // so that the API server decides
 	require.NoError(t, w.Add(newPod("c", withUID("uid-successor"))))
 	state, d, err := w.pass(t, drain.State{}, in, policy)
 	require.NoError(t, err)
 	require.Equal(t, drain.ReasonTerminating, d.Rows[0].Reason)
-	require.EqualValues(t, "Refused", d.Rows[2].Reason, "the pod is another one by now")
+	require.EqualValues(t, "Refused", d.Rows[2].Reason, "the pod has another UID")
 	require.True(t, d.NextCheck.After(now))
-	require.Equal(t, map[string]int{"create pods/eviction": 3}, w.asked())
+	require.Equal(t, map[string]int{"create pods/eviction": 3}, w.requested())
 	written, err := json.Marshal(state)
 	require.NoError(t, err)
 	var read drain.State
@@ -148,7 +148,7 @@ func TestPass_StateIsKept_GoesOnWhereTheLastOneStopped(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	require.Equal(t, now.Add(time.Hour), got.NextAt)
-	require.Equal(t, map[string]int{"create pods/eviction": 3}, w.asked())
+	require.Equal(t, map[string]int{"create pods/eviction": 3}, w.requested())
 }
 
 func TestPass_PolicyChanges_CountsFromTheNextPass(t *testing.T) {
@@ -163,13 +163,13 @@ func TestPass_PolicyChanges_CountsFromTheNextPass(t *testing.T) {
 	require.NotNil(t, w.observe(t).Pods.Items[0].DeletionTimestamp)
 }
 
-func TestPass_Observer_HearsOfRequestsAndFailedCordons(t *testing.T) {
+func TestPass_Observer_ReceivesRequestsAndFailedCordons(t *testing.T) {
 	w := stillWorld(t, newNode("node-1"), newPod("a"))
 	w.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes", Times: 1})
 	state, _, err := w.pass(t, drain.State{}, w.observe(t), drain.Policy{})
 	require.Error(t, err)
 	require.NoError(t, func() error { _, _, err := w.pass(t, state, w.observe(t), drain.Policy{}); return err }())
-	require.Equal(t, map[drain.ProgressType]int{drain.ProgressCordoned: 1, drain.ProgressRequested: 1}, w.told())
+	require.Equal(t, map[drain.ProgressType]int{drain.ProgressCordoned: 1, drain.ProgressRequested: 1}, w.reported())
 	require.Error(t, w.heard[0].Err)
 	require.NoError(t, w.heard[1].Err)
 }

@@ -21,25 +21,25 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 )
 
-// ErrUnusable is wrapped by the errors of calls without a client, the name of a Node, an owner of
-// the cordon, or a list that the informers do not watch. The error says what is missing.
+// ErrUnusable is wrapped by errors about a missing client, Node name, owner of the cordon, factory
+// of informers, or an unknown list. The error has what is missing.
 var ErrUnusable = errors.New("drain: unusable")
 
 // missing returns an [ErrUnusable] for something that is missing.
 func missing(what string) error { return fmt.Errorf("%w: no %s", ErrUnusable, what) }
 
-// Executor carries out decisions. It keeps no state between calls. Several goroutines may use it if
-// its observer allows that.
+// Executor carries out decisions. It keeps no state between calls. It is safe for concurrent use if
+// its Observer is.
 type Executor struct {
-	// Client of the cluster of the Node. Requests for pods use its REST client if it has one,
-	// because typed clients retry refused evictions by themselves.
+	// Client of the cluster of the Node. Requests for pods use its REST client if it has one, because
+	// typed clients retry refused evictions.
 	Client kubernetes.Interface
 	// Parallel is how many requests are made at a time. Zero or less means 16. One means one after
 	// the other, in the order of [drain.Decision.Requests].
 	Parallel int
 	// CallTimeout is the timeout of each request, by the real clock. Zero or less means 30 seconds.
 	CallTimeout time.Duration
-	// Clock gives the time. Nil means the real one.
+	// Clock is the clock of decisions. Nil means the real clock.
 	Clock clock.Clock
 	// Observer receives the progress of an [Executor.Run], and the requests of an [Executor.Pass].
 	// Nil means none.
@@ -47,14 +47,14 @@ type Executor struct {
 	// Decided is called with each decision of an [Executor.Run], after its requests. The drain waits
 	// while it runs. Nil means none.
 	Decided func(drain.Decision)
-	// DryRun sends the requests of [Executor.Apply] with dryRun=All: the API server checks them, and
-	// changes nothing. Each request is checked alone, so a PodDisruptionBudget that allows one
-	// eviction allows all of a decision. Run and Pass do not end with it.
+	// DryRun sends the requests of [Executor.Apply] with dryRun=All: the API server checks them and
+	// changes nothing. It checks each request alone, so a PodDisruptionBudget that allows one eviction
+	// allows all of a decision. Do not set it for Run and Pass, which would not end.
 	DryRun bool
 }
 
 const (
-	// defaultParallel sends the requests for a Node of 110 pods within 70 ms, at 10 ms for a request.
+	// defaultParallel makes the requests for 110 pods in 70 ms, at 10 ms for a request.
 	defaultParallel    = 16
 	defaultCallTimeout = 30 * time.Second
 )
@@ -75,10 +75,10 @@ func (e Executor) usable(nodeName string) error {
 // each by its UID, in the order of [drain.Decision.Requests]. It makes one request for each pod, several
 // at a time, and returns after the last response.
 //
-// It returns the error of the cordon. Pods are then not evicted, because new ones could be scheduled
-// to the Node, but deletions are made. A Node that does not exist needs no cordon. If the context
-// ends, the remaining requests are not made, and its error is returned. The results are valid also
-// with an error, in the order of the requests. An error for a pod is only in its result.
+// It returns the error of the cordon. Then no pod is evicted, because evicted pods could return to
+// the Node, but pods are deleted. A Node that does not exist needs no cordon. If the context ends,
+// Apply makes no more requests and returns its error. The results are valid also with an error, in
+// the order of the requests. The error of a pod is only in its result.
 func (e Executor) Apply(ctx context.Context, d drain.Decision) ([]drain.Result, error) {
 	if e.Client == nil {
 		return nil, missing("client")
@@ -179,8 +179,7 @@ func (e Executor) dryRun() []string {
 	return nil
 }
 
-// once returns a request for the pod of a row without retries: the next decision says when to
-// request it again.
+// once returns a request for the pod of a row without retries. The next decision repeats it.
 func once(r *rest.Request, row drain.Row) *rest.Request {
 	return r.MaxRetries(0).Namespace(row.Namespace).Resource("pods").Name(row.Name)
 }

@@ -24,22 +24,20 @@ var (
 	ErrNotFeasible = errors.New("drain: not feasible, and nothing was changed")
 )
 
-// UnfinishedError is the error of an [Executor.Run] that ended with pods left, or without knowing
-// it.
+// UnfinishedError is the error of an [Executor.Run] that ended before the Node was drained.
 type UnfinishedError struct {
-	// Decision is the last one. Its outcome is [drain.Proceeded] or [drain.GaveUp] if the
-	// ladder ended the drain. [drain.Decision.Obstacles] names the pods that no waiting helps.
+	// Decision is the last one. Its outcome is [drain.Proceeded] or [drain.GaveUp] if the ladder
+	// ended the drain. [drain.Decision.Obstacles] has the pods for which waiting does not help.
 	Decision drain.Decision
-	// Err is what ended the drain: the error of the context, the answer of the API server,
-	// [ErrNodeNotFound], [ErrNotFeasible], or what is wrong with the policy. It is nil if the
-	// ladder ended the drain.
+	// Err is why the drain ended: the error of the context, of the API server or of the policy,
+	// [ErrNodeNotFound], or [ErrNotFeasible]. It is nil if the ladder ended the drain.
 	Err error
 }
 
-// mostHolds is how many holds the text of an error names.
+// mostHolds is how many holds the text of an error has.
 const mostHolds = 5
 
-// Error returns the name of the Node, what is left and why.
+// Error returns the name of the Node, the holds that are left, and Err.
 func (e *UnfinishedError) Error() string {
 	left := e.Decision.Holds()
 	var s string
@@ -53,15 +51,15 @@ func (e *UnfinishedError) Error() string {
 	default:
 		s = fmt.Sprintf("drain: node %s is not drained", e.Decision.Node)
 	}
-	var said []string
+	var holds []string
 	for _, hold := range left[:min(len(left), mostHolds)] {
-		said = append(said, hold.String())
+		holds = append(holds, hold.String())
 	}
-	if more := len(left) - len(said); more > 0 {
-		said = append(said, fmt.Sprintf("%d more", more))
+	if more := len(left) - len(holds); more > 0 {
+		holds = append(holds, fmt.Sprintf("%d more", more))
 	}
-	if len(said) > 0 {
-		s += ": " + strings.Join(said, "; ")
+	if len(holds) > 0 {
+		s += ": " + strings.Join(holds, "; ")
 	}
 	if e.Err != nil && !strings.HasPrefix(s, e.Err.Error()) {
 		s += ": " + e.Err.Error()
@@ -76,9 +74,9 @@ func (e *UnfinishedError) Unwrap() error { return e.Err }
 // drain, or when the context ends. Controllers use [Executor.Pass] instead, which does not block.
 //
 // Run watches the Node, its pods, and the lists that the policy needs. A list that the client may
-// not watch is not evaluated, and the decision says so; so are PodDisruptionBudgets and DaemonSets
-// while the API server cannot list them. When watches break, Run continues with the last known
-// objects until they are back.
+// not watch is in [drain.Decision.NotEvaluated]. So are PodDisruptionBudgets and DaemonSets while
+// the API server cannot list them. While watches are broken, Run continues with the last known
+// objects.
 //
 // Run refuses a drain that cannot end before it changes anything: with an invalid policy, for a
 // Node that does not exist ([ErrNodeNotFound]), and if the policy protects a pod or another client
@@ -131,10 +129,10 @@ type run struct {
 	uid    types.UID
 	policy drain.Policy
 	state  drain.State
-	// decision is the last one that knew of pods, err the error of the last pass.
+	// decision is the last one with an observation. err is the error of the last pass.
 	decision drain.Decision
 	err      error
-	// lastReported is the last decision that the observer knows.
+	// lastReported is the last decision given to the Observer.
 	lastReported drain.Decision
 }
 
@@ -157,7 +155,7 @@ func (r *run) step(ctx context.Context) time.Time {
 			return unknown.NextCheck
 		}
 	}
-	if in.Node != nil && in.Node.UID != r.uid { // another Node has its name
+	if in.Node != nil && in.Node.UID != r.uid { // another Node of that name
 		in = drain.Observation{Looked: true}
 	}
 	state, d, results, err := r.pass(ctx, now, r.state, in, r.policy, r.node)
@@ -165,12 +163,12 @@ func (r *run) step(ctx context.Context) time.Time {
 	reported := d
 	switch {
 	case d.Cordon == nil:
-	case err == nil: // it was set, and what was observed is older
+	case err == nil: // the cordon was set after the observation
 		reported.Cordon, reported.CordonedAt = nil, now
 		if len(reported.Holds()) > 0 {
 			d = reported
 		}
-	default: // nothing else is waited for until it is
+	default: // the drain waits only for the cordon
 		reported = drain.Decision{Node: r.node, Reason: drain.ReasonNotObserved, Started: d.Started}
 	}
 	r.report(r.lastReported, reported, results, err, now)
@@ -187,8 +185,8 @@ func (r *run) step(ctx context.Context) time.Time {
 	return d.NextCheck
 }
 
-// begin decides for the first time and returns why the drain is refused, or nil. A cache may be
-// older than the last write of the caller, so a refusal is confirmed by the API server.
+// begin makes the first decision and returns why the drain is refused, or nil. The cache may be
+// older than the last write of the caller, so a refusal is confirmed with the API server.
 func (r *run) begin(ctx context.Context, in drain.Observation, now time.Time) error {
 	d, refusal := r.refusal(in, now)
 	if refusal != nil {
@@ -221,11 +219,11 @@ func (r *run) refusal(in drain.Observation, now time.Time) (drain.Decision, erro
 	}
 }
 
-// pause is the least time between two passes, so that a burst of events is one pass, or a
-// few. An event after a while without any is acted on at once.
+// pause is the shortest time between two passes, so that a burst of events causes few passes. After
+// a longer time without events, the next event causes a pass at once.
 const pause = 5 * time.Millisecond
 
-// sleep returns after an event, at a time, or when the context ends.
+// sleep returns after an event, at the time until, or when the context ends.
 func (e Executor) sleep(ctx context.Context, woken <-chan struct{}, until time.Time) {
 	burst := time.NewTimer(pause)
 	defer burst.Stop()
@@ -247,7 +245,7 @@ func (e Executor) sleep(ctx context.Context, woken <-chan struct{}, until time.T
 	}
 }
 
-// refused reports whether another attempt is useless.
+// refused reports whether another attempt has the same error.
 func refused(err error) bool {
 	return errors.Is(err, ErrNodeNotFound) || errors.Is(err, ErrNotFeasible) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)
 }

@@ -27,17 +27,17 @@ import (
 	noderunner "github.com/machinist-dev/machinist/nodeops/runner"
 )
 
-func TestRun_FiftyPods_AskedOnceAndNothingIsPolled(t *testing.T) {
+func TestRun_FiftyPods_EvictedOnceWithoutPolling(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		d, err := w.run(t, drain.Policy{})
 		require.NoError(t, err)
 		require.Equal(t, []any{drain.Drained, "node-1", 50}, []any{d.Outcome, d.Node, d.GoneSoFar})
-		require.Equal(t, time.Second, w.took(), "as long as the slowest pod")
+		require.Equal(t, time.Second, w.took(), "the time of the slowest pod")
 		require.Equal(t, map[string]int{
 			"patch nodes": 1, "create pods/eviction": 50,
 			"list nodes": 1, "watch nodes": 1, "list pods": 2, "watch pods": 1,
 			"list poddisruptionbudgets": 1, "watch poddisruptionbudgets": 1, "list daemonsets": 1, "watch daemonsets": 1,
-		}, w.asked(), "the second list of pods confirms")
+		}, w.requested(), "the second list of pods confirms the end")
 	}, fullNode(50)...)
 }
 
@@ -111,7 +111,7 @@ func TestRun_InvalidInput_RefusedWithoutACall(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := stillWorld(t, fullNode(1)...)
-	for says, tt := range map[string]struct {
+	for message, tt := range map[string]struct {
 		ctx      context.Context //nolint:containedctx // the test's own
 		executor runner.Executor
 		node     string
@@ -126,10 +126,10 @@ func TestRun_InvalidInput_RefusedWithoutACall(t *testing.T) {
 		"cordon":           {t.Context(), w.executor(), "node-1", drain.Policy{Cordon: nodeops.Cordon{Owner: "a/b"}}, nil},
 	} {
 		d, err := tt.executor.Run(tt.ctx, tt.node, tt.policy)
-		require.ErrorContains(t, err, says)
+		require.ErrorContains(t, err, message)
 		require.ErrorContains(t, err, tt.node)
 		require.ErrorAs(t, err, new(*runner.UnfinishedError))
-		require.Equal(t, says == "cordon", errors.As(err, new(*nodeops.CordonError)))
+		require.Equal(t, message == "cordon", errors.As(err, new(*nodeops.CordonError)))
 		require.True(t, tt.want == nil || errors.Is(err, tt.want), err)
 		require.False(t, d.Over())
 	}
@@ -166,16 +166,16 @@ func TestRun_PolicyProtectsAPod_RefusedBeforeTheCordon(t *testing.T) {
 		require.Equal(t, d, unfinished.Decision)
 		require.Len(t, d.Obstacles(), 1)
 		require.Equal(t, []any{"lonely", drain.ReasonUnmanaged}, []any{d.Obstacles()[0].Name, d.Obstacles()[0].Reason})
-		require.Empty(t, w.heard, "nothing was begun")
+		require.Empty(t, w.heard, "no progress is reported")
 		w.requireNoWrites(t)
-		// a rung that goes on without the pod makes the drain feasible
+		// a ladder that proceeds makes the drain feasible
 		d, err = w.run(t, drain.Policy{Ladder: drain.Ladder{{After: time.Minute, Action: drain.Proceed}}})
 		require.ErrorAs(t, err, new(*runner.UnfinishedError))
 		require.Equal(t, drain.Proceeded, d.Outcome)
 	}, append(fullNode(2), newPod("lonely", unmanaged))...)
 }
 
-// openedNode returns a Node that an owner had cordoned, and that a person has opened since.
+// openedNode returns a Node that an owner cordoned, and a user uncordoned.
 func openedNode(t *testing.T, cordon nodeops.Cordon) *corev1.Node {
 	t.Helper()
 	node, _, err := cordon.Set(newNode("node-1"), now)
@@ -186,7 +186,7 @@ func openedNode(t *testing.T, cordon nodeops.Cordon) *corev1.Node {
 
 var owned = drain.Policy{Cordon: nodeops.Cordon{Owner: "updater"}}
 
-func TestRun_CordonTakenAwayBefore_Refused(t *testing.T) {
+func TestRun_UncordonedBefore_Refused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		d, err := w.run(t, owned)
 		require.ErrorIs(t, err, runner.ErrNotFeasible)
@@ -201,10 +201,10 @@ func TestRun_CordonTakenAwayBefore_Refused(t *testing.T) {
 	}, openedNode(t, owned.Cordon), newPod("a"))
 }
 
-// TestRun_FirstListIsOld_NothingIsRefusedForIt has a first list from a cache that does not show the
-// last writes of the caller.
+// TestRun_FirstListIsOld_NothingIsRefusedForIt has a first list that is older than the last writes of
+// the caller.
 func TestRun_FirstListIsOld_NothingIsRefusedForIt(t *testing.T) {
-	for _, before := range []runtime.Object{openedNode(t, owned.Cordon), newPod("a")} { // an opened Node, and none
+	for _, before := range []runtime.Object{openedNode(t, owned.Cordon), newPod("a")} { // an uncordoned Node, and no Node
 		inWorld(t, func(t *testing.T, w *world) {
 			old, err := w.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 			require.NoError(t, err)
@@ -224,14 +224,14 @@ func TestRun_FirstListIsOld_NothingIsRefusedForIt(t *testing.T) {
 	}
 }
 
-// TestRun_BudgetNeverAllows_WaitsAndTells asserts that a drain waits for a budget, whose owner may
+// TestRun_BudgetNeverAllows_WaitsAndReports asserts that a drain waits for a budget, whose owner may
 // change it, and for a pod that appears later. Both are reported once.
-func TestRun_BudgetNeverAllows_WaitsAndTells(t *testing.T) {
+func TestRun_BudgetNeverAllows_WaitsAndReports(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.later(t, 10*time.Second, func(*fake.Clientset) error { return w.Add(newPod("lonely", unmanaged, ofApp("lonely"))) })
 		d, err := w.run(t, drain.Policy{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, time.Hour, time.Since(w.start), "it ends with its context, at once")
+		require.Equal(t, time.Hour, time.Since(w.start), "the drain ends at once with its context")
 		require.NotErrorIs(t, err, runner.ErrNotFeasible)
 		require.ErrorContains(t, err, "shop/never")
 		unfinished, ok := errors.AsType[*runner.UnfinishedError](err)
@@ -239,8 +239,8 @@ func TestRun_BudgetNeverAllows_WaitsAndTells(t *testing.T) {
 		require.Equal(t, d, unfinished.Decision)
 		require.False(t, d.Over())
 		require.Len(t, d.Obstacles(), 2)
-		require.Less(t, len(w.client.Actions()), 130, "a blocked drain is no hot loop")
-		require.Equal(t, map[drain.ProgressType]int{drain.ProgressStarted: 1, drain.ProgressCordoned: 1, drain.ProgressWaiting: 2}, w.told())
+		require.Less(t, len(w.client.Actions()), 130, "a blocked drain makes few requests")
+		require.Equal(t, map[drain.ProgressType]int{drain.ProgressStarted: 1, drain.ProgressCordoned: 1, drain.ProgressWaiting: 2}, w.reported())
 		waiting := w.heard[2]
 		require.Equal(t, []any{"pod/shop/web-00", drain.ReasonBudgetNever}, []any{waiting.Subject, waiting.Reason})
 		require.WithinDuration(t, w.start, waiting.Time, time.Second)
@@ -248,21 +248,21 @@ func TestRun_BudgetNeverAllows_WaitsAndTells(t *testing.T) {
 	}, stuckNode(1)...)
 }
 
-// TestRun_CordonFails_TellsPodsOnlyAfterIt asserts that no waits for pods are reported before the
+// TestRun_CordonFails_EvictsOnlyAfterIt asserts that no waits for pods are reported before the
 // Node is cordoned.
-func TestRun_CordonFails_TellsPodsOnlyAfterIt(t *testing.T) {
+func TestRun_CordonFails_EvictsOnlyAfterIt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes", Times: 3})
 		_, err := w.run(t, drain.Policy{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		var told []string
+		var reported []string
 		for _, e := range w.heard {
-			told = append(told, string(e.Type))
+			reported = append(reported, string(e.Type))
 			if e.Type == drain.ProgressCordoned {
-				require.Equal(t, len(told) < 5, e.Err != nil) // the fourth attempt succeeds
+				require.Equal(t, len(reported) < 5, e.Err != nil) // the fourth attempt succeeds
 			}
 		}
-		require.Equal(t, []string{"Cordoned", "Started", "Cordoned", "Cordoned", "Cordoned", "Waiting"}, told)
+		require.Equal(t, []string{"Cordoned", "Started", "Cordoned", "Cordoned", "Cordoned", "Waiting"}, reported)
 	}, stuckNode(1)...)
 	inWorld(t, func(t *testing.T, w *world) {
 		w.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "patch", Resource: "nodes"})
@@ -272,8 +272,8 @@ func TestRun_CordonFails_TellsPodsOnlyAfterIt(t *testing.T) {
 	}, fullNode(1)...)
 }
 
-// TestRun_UncordonedBeforeTheWatchShowsTheCordon_Stops has a user who uncordons the Node before the
-// watch shows the cordon. The drain knows its cordon from the response, and does not set it again.
+// TestRun_UncordonedBeforeTheWatchShowsTheCordon_Stops uncordons the Node before the watch shows the
+// cordon. The drain knows its cordon from the response, and does not set it again.
 func TestRun_UncordonedBeforeTheWatchShowsTheCordon_Stops(t *testing.T) {
 	for _, policy := range []drain.Policy{{}, {Cordon: nodeops.Cordon{Owner: "one", ExcludeFromLoadBalancers: true}}} {
 		for _, late := range []bool{false, true} {
@@ -283,15 +283,15 @@ func TestRun_UncordonedBeforeTheWatchShowsTheCordon_Stops(t *testing.T) {
 					require.NoError(t, second(w.Client().CoreV1().Nodes().Patch(t.Context(), "node-1", types.StrategicMergePatchType,
 						[]byte(`{"spec":{"unschedulable":null}}`), metav1.PatchOptions{})))
 					if !late {
-						release() // both changes are seen at once
+						release() // both changes are observed at once
 						return
 					}
-					time.AfterFunc(time.Minute, release) // until then passes see the Node as it was before
+					time.AfterFunc(time.Minute, release) // until then the observed Node is older
 				}
 				d, err := w.run(t, policy)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.Equal(t, drain.ReasonUncordoned, d.Gates[0].Reason, "%v", w.heard)
-				require.False(t, w.observe(t).Node.Spec.Unschedulable, "it is not closed again")
+				require.False(t, w.observe(t).Node.Spec.Unschedulable, "the Node is not cordoned again")
 			}, stuckNode(1)...)
 		}
 	}
@@ -314,13 +314,13 @@ func TestRun_ServerHangs_EndsWithinOneCall(t *testing.T) {
 			start := time.Now()
 			_, err := runner.Executor{Client: cluster.Client()}.Run(ctx, "node-1", drain.Policy{})
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.LessOrEqual(t, time.Since(start), time.Minute, "one call, for the fakes look at no context")
-			time.Sleep(time.Minute) // until the fakes have answered
+			require.LessOrEqual(t, time.Since(start), time.Minute, "one call: the fakes ignore the context")
+			time.Sleep(time.Minute) // until the fakes return
 		})
 	}
 }
 
-func TestRun_SourceFails_IsNeverDoneWithoutSeeing(t *testing.T) {
+func TestRun_SourceFails_IsNotDrained(t *testing.T) {
 	for _, resource := range []string{"pods", "nodes"} {
 		for verb, ladder := range map[string]drain.Ladder{"list": {{Action: drain.Proceed}}, "watch": nil} {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -338,7 +338,7 @@ func TestRun_SourceFails_IsNeverDoneWithoutSeeing(t *testing.T) {
 			d, err := w.run(t, drain.Policy{})
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.False(t, d.Over())
-			require.ErrorContains(t, err, "injected", "it says what was wrong")
+			require.ErrorContains(t, err, "injected", "the error has the cause")
 		}, newNode("node-1"))
 	}
 	for name, tt := range map[string]struct {
@@ -346,9 +346,9 @@ func TestRun_SourceFails_IsNeverDoneWithoutSeeing(t *testing.T) {
 		longer time.Duration
 		done   bool
 	}{
-		"the list that confirms fails for a while": {draintest.Fault{Kind: draintest.Unavailable, Verb: "list", Resource: "pods", Skip: 1, Times: 2}, 5 * time.Second, true},
-		"the list that confirms is forbidden":      {draintest.Fault{Kind: draintest.Forbidden, Verb: "list", Resource: "pods", Skip: 1}, 0, false},
-		"the server starts late":                   {draintest.Fault{Kind: draintest.Unavailable, Times: 8}, 0, true},
+		"the confirming list fails twice":  {draintest.Fault{Kind: draintest.Unavailable, Verb: "list", Resource: "pods", Skip: 1, Times: 2}, 5 * time.Second, true},
+		"the confirming list is forbidden": {draintest.Fault{Kind: draintest.Forbidden, Verb: "list", Resource: "pods", Skip: 1}, 0, false},
+		"the API server starts late":       {draintest.Fault{Kind: draintest.Unavailable, Times: 8}, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -357,15 +357,15 @@ func TestRun_SourceFails_IsNeverDoneWithoutSeeing(t *testing.T) {
 				require.Equal(t, tt.done, err == nil, err)
 				require.Equal(t, !tt.done, apierrors.IsForbidden(err))
 				require.Equal(t, tt.done, d.Outcome == drain.Drained)
-				require.GreaterOrEqual(t, w.took(), tt.longer, "it pauses before it looks again")
+				require.GreaterOrEqual(t, w.took(), tt.longer, "it pauses before the next list")
 			}, newNode("node-1"))
 		})
 	}
 }
 
-// TestRun_BudgetsCannotBeSeen_AreNotEvaluated asserts that an optional source holds no drain,
+// TestRun_BudgetsCannotBeListed_AreNotEvaluated asserts that an optional source holds no drain,
 // whether it is forbidden or fails.
-func TestRun_BudgetsCannotBeSeen_AreNotEvaluated(t *testing.T) {
+func TestRun_BudgetsCannotBeListed_AreNotEvaluated(t *testing.T) {
 	for kind, want := range map[draintest.FaultKind][]drain.Source{
 		draintest.Forbidden: {drain.SourceBudgets, drain.SourceDaemonSets}, draintest.InternalError: {drain.SourceBudgets, drain.SourceDaemonSets},
 	} {
@@ -381,7 +381,7 @@ func TestRun_BudgetsCannotBeSeen_AreNotEvaluated(t *testing.T) {
 	}
 }
 
-func TestRun_RightsAreTakenAway_EndsUnlessSpared(t *testing.T) {
+func TestRun_PermissionIsRemoved_EndsIfTheListIsRequired(t *testing.T) {
 	for resource, ends := range map[string]bool{"pods": true, "poddisruptionbudgets": false} {
 		inWorld(t, func(t *testing.T, w *world) {
 			w.later(t, time.Minute, func(*fake.Clientset) error {
@@ -390,19 +390,19 @@ func TestRun_RightsAreTakenAway_EndsUnlessSpared(t *testing.T) {
 				return nil
 			})
 			d, err := w.run(t, drain.Policy{})
-			require.Len(t, d.Rows, 1, "it says what was left")
+			require.Len(t, d.Rows, 1, "the decision has the pods that are left")
 			if ends {
 				require.True(t, apierrors.IsForbidden(err), err)
 				require.Less(t, w.took(), 2*time.Minute)
 				return
 			}
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.Contains(t, d.NotEvaluated, drain.SourceBudgets, "what was known of them before is not believed any more")
+			require.Contains(t, d.NotEvaluated, drain.SourceBudgets, "an older list does not count")
 		}, stuckNode(1)...)
 	}
 }
 
-func TestRun_NodeGoesMeanwhile_EndsAndSparesItsSuccessor(t *testing.T) {
+func TestRun_NodeIsDeleted_EndsAndIgnoresItsSuccessor(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.later(t, time.Minute/2, func(c *fake.Clientset) error {
 			return c.CoreV1().Nodes().Delete(t.Context(), "node-1", metav1.DeleteOptions{})
@@ -422,7 +422,7 @@ func TestRun_NodeGoesMeanwhile_EndsAndSparesItsSuccessor(t *testing.T) {
 	}, stuckNode(1)...)
 }
 
-func TestRun_PodIsReplacedElsewhere_SparesTheSuccessor(t *testing.T) {
+func TestRun_PodIsReplacedElsewhere_IgnoresTheSuccessor(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.later(t, 10*time.Second, func(c *fake.Clientset) error {
 			err := c.CoreV1().Pods("shop").Delete(t.Context(), "web-00", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
@@ -441,7 +441,7 @@ func TestRun_PodsAreBoundBeforeTheCordon_AreEvictedToo(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var release func()
 		w.client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
-			if err := w.Add(newPod("late")); err != nil { // the scheduler was faster
+			if err := w.Add(newPod("late")); err != nil { // the scheduler was faster than the cordon
 				t.Error(err)
 			}
 			return false, nil, nil
@@ -458,9 +458,9 @@ func TestRun_PodsAreBoundBeforeTheCordon_AreEvictedToo(t *testing.T) {
 	}, fullNode(1)...)
 }
 
-// TestRun_ServerRestarts_GoesOn asserts that broken watches and expired resource versions cause a
+// TestRun_ServerRestarts_Continues asserts that broken watches and expired resource versions cause a
 // new list and nothing else.
-func TestRun_ServerRestarts_GoesOn(t *testing.T) {
+func TestRun_ServerRestarts_Continues(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.later(t, 300*time.Millisecond, func(*fake.Clientset) error {
 			w.DropWatches()
@@ -497,14 +497,14 @@ func TestRun_BudgetIsFreed_EvictsAndEndsAtOnce(t *testing.T) {
 	}, stuckNode(20)...)
 }
 
-func TestRun_Observer_HearsOfEverything(t *testing.T) {
+func TestRun_Observer_ReceivesAllProgress(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes", Times: 1},
 			draintest.Fault{Kind: draintest.Forbidden, Verb: "create", Resource: "pods/eviction", Name: "web-01", Times: 1})
 		require.NoError(t, second(w.run(t, drain.Policy{})))
-		told := w.told()
+		reported := w.reported()
 		require.Equal(t, []int{1, 2, 4, 3, 1}, []int{
-			told[drain.ProgressStarted], told[drain.ProgressCordoned], told[drain.ProgressRequested], told[drain.ProgressGone], told[drain.ProgressEnded],
+			reported[drain.ProgressStarted], reported[drain.ProgressCordoned], reported[drain.ProgressRequested], reported[drain.ProgressGone], reported[drain.ProgressEnded],
 		}, "the first cordon and one request were refused")
 		require.Equal(t, drain.Drained, w.heard[len(w.heard)-1].Outcome)
 		failed := 0

@@ -29,10 +29,10 @@ import (
 	"github.com/machinist-dev/machinist/drain/runner"
 )
 
-// simLimit is when a drain must have ended, or is left alone.
+// simLimit is when a drain must have ended, or the simulation ends.
 const simLimit = 6 * time.Minute
 
-// sim is one drain of a random Node, with faults, crashes and people.
+// sim is one drain of a random Node, with faults, crashes and users.
 type sim struct {
 	*world
 
@@ -42,23 +42,23 @@ type sim struct {
 	reach    drain.NodeReachability
 	minimum  map[string]int // by app
 	blind    bool           // budgets are not observed
-	nodeOnly bool           // nor attachments
-	crashes  bool           // and the state is lost then
-	people   bool           // a person takes the cordon away now and then
+	nodeOnly bool           // attachments are not observed either
+	crashes  bool           // crashes may lose the state
+	users    bool           // a user uncordons the Node sometimes
 	vanishes bool           // the Node is deleted
 	lost     bool           // a crash lost the state at least once
 	born     int
 	state    drain.State
 	decision drain.Decision
-	seen     string // the last write that was looked at
-	moved    int    // the most volumes that were on their way at a time
-	// events are what happened so far, up to told; waited are the pods that were waited for.
-	events []drain.Progress
-	told   drain.Decision
-	waited map[string]bool
+	seen     string // the last write that was read
+	moved    int    // the most volumes that were detached or attached at a time
+	// events are the progress up to reported. waited has the pods that the drain waited for.
+	events   []drain.Progress
+	reported drain.Decision
+	waited   map[string]bool
 }
 
-func TestPass_RandomDrains_EndOrSayWhy(t *testing.T) {
+func TestPass_RandomDrains_EndOrReportWhy(t *testing.T) {
 	ends := map[string]int{}
 	for seed := range uint64(500) {
 		s := newSim(t, seed)
@@ -79,7 +79,7 @@ func newSim(t *testing.T, seed uint64) *sim {
 	r := rand.New(rand.NewPCG(seed, 3))
 	s := &sim{
 		rand: r, clock: clocktesting.NewFakeClock(now), minimum: map[string]int{}, waited: map[string]bool{},
-		blind: r.IntN(3) == 0, crashes: r.IntN(2) == 0, people: r.IntN(8) == 0, vanishes: r.IntN(16) == 0,
+		blind: r.IntN(3) == 0, crashes: r.IntN(2) == 0, users: r.IntN(8) == 0, vanishes: r.IntN(16) == 0,
 	}
 	s.policy = drain.Policy{
 		EvictUnmanaged: r.IntN(3) > 0, EvictLocalStorage: r.IntN(3) > 0, Reassert: r.IntN(2) == 0, EscalateFrom: now,
@@ -155,7 +155,7 @@ func (s *sim) addFaults() {
 	}
 }
 
-// pod returns a pod, with a volume of its own now and then.
+// pod returns a pod, sometimes with a volume.
 func (s *sim) pod(node string) []runtime.Object {
 	s.born++
 	pod := newPod(fmt.Sprint("pod-", s.born), onNode(node), ofApp([]string{"a", "b", "c"}[s.rand.IntN(3)]))
@@ -175,7 +175,7 @@ func (s *sim) pod(node string) []runtime.Object {
 	return objects
 }
 
-// look reads the cluster; a list that meets a fault is tried again.
+// look observes the cluster. It repeats a list that fails.
 func (s *sim) look(t *testing.T) drain.Observation {
 	t.Helper()
 	in, err := drain.Observation{}, errors.New("not yet")
@@ -192,25 +192,25 @@ func (s *sim) look(t *testing.T) drain.Observation {
 	return in
 }
 
-// run drains until the end. Time moves only to where the decision or the cluster asks for it.
+// run drains until the end. The clock advances to the next time of the decision or the cluster.
 func (s *sim) run(t *testing.T) {
 	for steps := 0; ; steps++ {
-		require.Less(t, steps, 700, "the drain runs hot: %s", s.decision)
+		require.Less(t, steps, 700, "the drain makes too many steps: %s", s.decision)
 		at := s.clock.Now()
 		before := s.state
 		next, d, err := s.pass(t, s.state, s.look(t), s.policy)
 		s.decision = d
 		s.notice(d, at)
 		if err != nil {
-			_, cordon := err.(*runner.CordonError) //nolint:errorlint // exactly this
-			require.False(t, d.Over(), "what failed is not over")
+			_, cordon := err.(*runner.CordonError) //nolint:errorlint // not a wrapped one
+			require.False(t, d.Over(), "a drain with an error has not ended")
 			require.True(t, cordon || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown, err)
 		}
 		if d.Over() || at.Sub(now) > simLimit {
 			break
 		}
 		require.True(t, d.NextCheck.After(at), "time moves on: %s", d)
-		require.NotEmpty(t, d.Holds(), "a drain that goes on says why")
+		require.NotEmpty(t, d.Holds(), "a drain that waits has a hold")
 		s.state = s.keep(t, before, next)
 		s.others(t)
 		due := s.Tick()
@@ -228,8 +228,7 @@ func (s *sim) run(t *testing.T) {
 	}
 }
 
-// keep is what is left of the state after a step: mostly all, sometimes what was written down
-// before, sometimes nothing.
+// keep returns the state after a step: mostly the same, sometimes an older one, sometimes none.
 func (s *sim) keep(t *testing.T, before, next drain.State) drain.State {
 	t.Helper()
 	if s.crashes && s.rand.IntN(12) == 0 {
@@ -243,26 +242,26 @@ func (s *sim) keep(t *testing.T, before, next drain.State) drain.State {
 	return read
 }
 
-// others do what they do: controllers make pods, people take the cordon away.
+// others makes the writes of other clients: controllers create pods, users uncordon the Node.
 func (s *sim) others(t *testing.T) {
 	t.Helper()
 	nodes := s.Client().CoreV1().Nodes()
 	if s.rand.IntN(6) == 0 {
 		require.NoError(t, s.Add(s.pod("node-2")...))
 	}
-	if s.people && s.rand.IntN(6) == 0 {
+	if s.users && s.rand.IntN(6) == 0 {
 		if _, err := nodes.Patch(t.Context(), "node-1", types.MergePatchType, []byte(`{"spec":{"unschedulable":false}}`), metav1.PatchOptions{}); err != nil {
-			t.Log("the patch of the people met a fault:", err)
+			t.Log("the patch of the user failed:", err)
 		}
 	}
 	if s.vanishes && s.rand.IntN(6) == 0 {
 		if err := nodes.Delete(t.Context(), "node-1", metav1.DeleteOptions{}); err != nil {
-			t.Log("the deletion met a fault:", err)
+			t.Log("the deletion failed:", err)
 		}
 	}
 }
 
-// replace makes pods with volumes again that have gone, on the other Node.
+// replace recreates deleted pods with volumes on the other Node.
 func (s *sim) replace(t *testing.T) {
 	t.Helper()
 	for _, w := range s.HistorySince(s.seen) {
@@ -277,11 +276,11 @@ func (s *sim) replace(t *testing.T) {
 	}
 }
 
-// notice collects the events up to a decision, and how many volumes are on their way.
+// notice collects the progress up to a decision, and counts volumes that are detached or attached.
 func (s *sim) notice(d drain.Decision, at time.Time) {
-	s.events = append(s.events, drain.Compare(s.told, d, nil, at)...)
+	s.events = append(s.events, drain.Compare(s.reported, d, nil, at)...)
 	if d.Reason != drain.ReasonNotObserved {
-		s.told = d
+		s.reported = d
 	}
 	moved := 0
 	for i := range d.Rows {
@@ -308,7 +307,7 @@ func (s *sim) notice(d drain.Decision, at time.Time) {
 	}
 }
 
-// checkEvents holds the events against what happened.
+// checkEvents compares the progress with the decisions.
 func (s *sim) checkEvents(t *testing.T) {
 	t.Helper()
 	count := map[string]int{}
@@ -319,7 +318,7 @@ func (s *sim) checkEvents(t *testing.T) {
 		require.Equal(t, i == len(s.events)-1 && s.decision.Over(), e.Type == drain.ProgressEnded, "%v", s.events)
 	}
 	if s.decision.Outcome != drain.NodeGone {
-		require.Equal(t, len(s.told.Rungs), count["Escalated"], "%v", s.events)
+		require.Equal(t, len(s.reported.Rungs), count["Escalated"], "%v", s.events)
 	}
 	for subject := range s.waited {
 		ends := count["Gone "+subject] + count["Left "+subject]
@@ -330,7 +329,7 @@ func (s *sim) checkEvents(t *testing.T) {
 	}
 }
 
-// forcedFrom is when the ladders allow the first of what is wanted, at the earliest.
+// forcedFrom returns the earliest time at which the ladders allow one of the escalations.
 func (s *sim) forcedFrom(want ...drain.Escalation) time.Time {
 	first := now.Add(1000 * time.Hour)
 	look := func(l drain.Ladder) {
@@ -347,15 +346,15 @@ func (s *sim) forcedFrom(want ...drain.Escalation) time.Time {
 	return first
 }
 
-// check looks at the end, and at everything that was written.
+// check checks the end and all writes.
 func (s *sim) check(t *testing.T) {
 	t.Helper()
 	t.Log(s.decision)
 	at := s.clock.Now()
 	end, forced := s.forcedFrom(drain.Proceed, drain.GiveUp), s.forcedFrom(drain.IgnoreBudgets, drain.ForceDeletePods)
 	if !s.lost {
-		require.False(t, !s.decision.Over() && at.Sub(end) > 2*time.Minute, "a ladder that ends ends: %s", s.decision)
-		require.True(t, s.policy.Volumes.ReattachTimeout == 0 || s.reach.Unreachable || s.moved <= 1, "pods with volumes go one after the other: %d", s.moved)
+		require.False(t, !s.decision.Over() && at.Sub(end) > 2*time.Minute, "the ladder has ended, and the drain has not: %s", s.decision)
+		require.True(t, s.policy.Volumes.ReattachTimeout == 0 || s.reach.Unreachable || s.moved <= 1, "pods with volumes are evicted one at a time: %d", s.moved)
 	}
 	if s.decision.Outcome == drain.Drained {
 		s.checkEmpty(t)
@@ -367,7 +366,7 @@ func (s *sim) check(t *testing.T) {
 		switch h.Reason {
 		case drain.ReasonUnmanaged, drain.ReasonLocalStorage, drain.ReasonUncordoned, "Wave":
 		case drain.ReasonBudget, drain.ReasonBudgets, drain.ReasonBudgetNever, drain.ReasonEvict, "Refused", drain.ReasonAbandoned, "Unavailable", "Forbidden":
-			require.False(t, at.Sub(forced) > 100*time.Second && s.decision.Outcome != drain.GaveUp, "force does not wait for a budget: %v", h)
+			require.False(t, at.Sub(forced) > 100*time.Second && s.decision.Outcome != drain.GaveUp, "a deletion waits for a budget: %v", h)
 		case drain.ReasonOverdue, drain.ReasonTerminating, drain.ReasonNotCordoned, machinist.Reason(drain.IgnoreBudgets), machinist.Reason(drain.ForceDeletePods):
 		case "InUse", "Detaching", "Reattaching":
 			require.True(t, s.policy.Volumes.Wait, "%v", h)
@@ -389,22 +388,21 @@ func (s *sim) check(t *testing.T) {
 	}
 }
 
-// checkEmpty asserts that a Node which is called drained is: no pod and no volume is left but
-// those that stay.
+// checkEmpty asserts that a drained Node has only pods and volumes that stay.
 func (s *sim) checkEmpty(t *testing.T) {
 	t.Helper()
 	in := s.look(t)
 	require.True(t, in.Node.Spec.Unschedulable)
 	claims := ""
 	for _, pod := range in.Pods.Items {
-		require.True(t, staysOn(pod), "pod %s is still there", pod.Name)
+		require.True(t, staysOn(pod), "pod %s still exists", pod.Name)
 		claims += "pv-" + pod.Name + " "
 	}
 	if !s.policy.Volumes.Wait {
 		return
 	}
 	attachments, err := (*storagev1.VolumeAttachmentList)(nil), errors.New("not yet")
-	for err != nil { // it meets a fault
+	for err != nil { // an injected fault
 		attachments, err = s.Client().StorageV1().VolumeAttachments().List(t.Context(), metav1.ListOptions{})
 	}
 	for _, va := range attachments.Items {
@@ -418,7 +416,7 @@ func staysOn(pod *corev1.Pod) bool {
 	return isMirror || pod.Status.Phase == corev1.PodSucceeded || owner != nil && owner.Kind == "DaemonSet"
 }
 
-// checkWrite asserts what no drain may ever do, given the pods before the write.
+// checkWrite asserts what no drain may do, given the pods before the write.
 func (s *sim) checkWrite(t *testing.T, w draintest.Write, pods map[types.UID]*corev1.Pod) {
 	t.Helper()
 	before, ok := w.Before.(*corev1.Pod)
@@ -435,11 +433,11 @@ func (s *sim) checkWrite(t *testing.T, w draintest.Write, pods map[types.UID]*co
 	after, _ := w.After.(*corev1.Pod)
 	own := before.Spec.TerminationGracePeriodSeconds
 	if (after == nil || after.DeletionGracePeriodSeconds != nil && *after.DeletionGracePeriodSeconds == 0) && *own > 0 && w.Time.Before(s.forcedFrom(drain.ForceDeletePods)) {
-		require.True(t, before.DeletionTimestamp != nil && *before.DeletionGracePeriodSeconds == 0, "no pod is taken off the API before its rung: %s", w)
+		require.True(t, before.DeletionTimestamp != nil && *before.DeletionGracePeriodSeconds == 0, "a pod is force-deleted before its rung: %s", w)
 	}
 	early := w.Time.Before(s.forcedFrom(drain.IgnoreBudgets, drain.ForceDeletePods))
 	if before.DeletionTimestamp != nil && after != nil {
-		require.False(t, early && *after.DeletionGracePeriodSeconds < *before.DeletionGracePeriodSeconds, "without a rung nothing is shortened: %s", w)
+		require.False(t, early && *after.DeletionGracePeriodSeconds < *before.DeletionGracePeriodSeconds, "a grace period is shortened before its rung: %s", w)
 	}
 	if after != nil && after.DeletionTimestamp == nil || before.DeletionTimestamp != nil || !early {
 		return
@@ -501,7 +499,7 @@ func TestApply_RandomBudgets_AreSpentAsTheAPIServerDoes(t *testing.T) {
 		}
 	}
 	for _, reason := range []machinist.Reason{drain.ReasonEvict, drain.ReasonBudget, drain.ReasonBudgets, drain.ReasonBudgetNever} {
-		require.Positive(t, reasons[reason], "%s was met", reason)
+		require.Positive(t, reasons[reason], "reason %s occurs", reason)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // TestPass_RefusedForTwoHours_SinceCountsFromTheFirstRefusal asserts that a repeated request does not
-// begin the wait anew.
+// restart the wait.
 func TestPass_RefusedForTwoHours_SinceCountsFromTheFirstRefusal(t *testing.T) {
 	for name, f := range map[string]draintest.Fault{
 		"forbidden":                       {Kind: draintest.Forbidden, Resource: "pods", Subresource: "eviction"},

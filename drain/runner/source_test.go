@@ -27,22 +27,22 @@ import (
 	"github.com/machinist-dev/machinist/drain/runner"
 )
 
-// allSources are all sources that need not be there.
+// allSources are the optional lists.
 var allSources = []drain.Source{
 	drain.SourceBudgets, drain.SourceDaemonSets, drain.SourceAttachments, drain.SourceClaims, drain.SourceVolumes,
 }
 
-// everything is a policy that needs all sources.
+// everything is a policy that needs all lists.
 var everything = drain.Policy{EvictUnmanaged: true, Volumes: drain.VolumePolicy{Wait: true}}
 
-// newInformers returns informers of a client that have synced, and end with the test. The
-// function tell is called with the Nodes that events concern.
-func newInformers(t testing.TB, client kubernetes.Interface, tell func(node string), watch ...drain.Source) *runner.Informers {
+// newInformers returns synced informers of a client, which end with the test. changed is called with
+// the Nodes of events.
+func newInformers(t testing.TB, client kubernetes.Interface, changed func(node string), watch ...drain.Source) *runner.Informers {
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(client, 0)
 	found, err := runner.NewInformers(factory, watch...)
 	require.NoError(t, err)
-	require.NoError(t, found.OnChange(tell))
+	require.NoError(t, found.OnChange(changed))
 	startInformers(t, factory)
 	require.True(t, found.HasSynced())
 	return found
@@ -61,7 +61,7 @@ func startInformers(t testing.TB, factory informers.SharedInformerFactory) {
 
 var daemonSet = &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "owner", UID: "uid-DaemonSet"}}
 
-// town is a cluster with pods of all kinds on several Nodes.
+// town returns a cluster with pods of all kinds on several Nodes.
 func town(t testing.TB) *world {
 	t.Helper()
 	objects := []runtime.Object{
@@ -78,7 +78,7 @@ func town(t testing.TB) *world {
 	return stillWorld(t, append(objects, newVolume("moved", "node-2")...)...)
 }
 
-// listed turns a list into an observed one.
+// listed returns the complete list of a response.
 func listed[T, L any](t *testing.T, list func(context.Context, metav1.ListOptions) (*L, error), items func(*L) []T) drain.List[*T] {
 	t.Helper()
 	found, err := list(t.Context(), metav1.ListOptions{})
@@ -111,7 +111,7 @@ func TestObserve_ThreeSources_GiveTheSameDecision(t *testing.T) {
 				in.Claims = listed(t, client.CoreV1().PersistentVolumeClaims("").List, func(l *corev1.PersistentVolumeClaimList) []corev1.PersistentVolumeClaim { return l.Items })
 				in.Volumes = listed(t, client.CoreV1().PersistentVolumes().List, func(l *corev1.PersistentVolumeList) []corev1.PersistentVolume { return l.Items })
 			}
-			for i := range in.Pods.Items { // the sources find the pods of the Node alone
+			for i := range in.Pods.Items { // the readers return only the pods of the Node
 				if in.Pods.Items[i].Spec.NodeName != "node-1" {
 					in.Pods.Items[i] = nil
 				}
@@ -136,8 +136,8 @@ func TestObserve_ManyNodes_SeesWhatBelongsToTheNode(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "node-1", in.Node.Name)
 		require.Equal(t, []int{9, 2, 1, 1}, []int{len(in.Pods.Items), len(in.Budgets.Items), len(in.DaemonSets.Items), len(in.Claims.Items)})
-		require.Len(t, in.Attachments.Items, 2, "of the Node, and of what is remembered")
-		require.Len(t, in.Volumes.Items, 2, "of the claims, and of what is remembered")
+		require.Len(t, in.Attachments.Items, 2, "of the Node, and of the volumes of the state")
+		require.Len(t, in.Volumes.Items, 2, "of the claims, and of the state")
 		require.True(t, in.Pods.Complete && in.Budgets.Complete && in.DaemonSets.Complete && in.Claims.Complete && in.Attachments.Complete && in.Volumes.Complete)
 	}
 	for _, action := range w.client.Actions() {
@@ -147,10 +147,10 @@ func TestObserve_ManyNodes_SeesWhatBelongsToTheNode(t *testing.T) {
 	}
 	w.client.ClearActions()
 	require.NoError(t, second(runner.Observe(t.Context(), runner.Live{Client: w.client}, "node-1", drain.Policy{}, drain.State{})))
-	require.Equal(t, map[string]int{"get nodes": 1, "list pods": 1, "list poddisruptionbudgets": 1, "list daemonsets": 1}, w.asked(), "what a policy has no use for is not asked")
+	require.Equal(t, map[string]int{"get nodes": 1, "list pods": 1, "list poddisruptionbudgets": 1, "list daemonsets": 1}, w.requested(), "lists that the policy does not need are not requested")
 }
 
-// failingReader returns an error for each list that it names.
+// failingReader returns an error for each list in it.
 type failingReader map[drain.Source]error
 
 func (r failingReader) Node(context.Context, string) (*corev1.Node, error) {
@@ -181,7 +181,7 @@ func (r failingReader) VolumesOf(context.Context, []string) ([]*corev1.Persisten
 	return nil, r[drain.SourceVolumes]
 }
 
-// refusal is what an API server says.
+// refusal returns an error of the API server.
 func refusal(t *testing.T) error {
 	t.Helper()
 	w := stillWorld(t)
@@ -230,12 +230,12 @@ func TestInformers_NotSynced_ObserveNothing(t *testing.T) {
 	found, err := runner.NewInformers(factory, drain.SourceBudgets)
 	require.NoError(t, err)
 	require.False(t, found.HasSynced())
-	require.ErrorContains(t, second(runner.Observe(t.Context(), found, "node-1", everything, drain.State{})), "the informer has not synced", "an empty cache is no empty cluster")
+	require.ErrorContains(t, second(runner.Observe(t.Context(), found, "node-1", everything, drain.State{})), "the informer has not synced", "an empty cache is not an empty cluster")
 	startInformers(t, factory)
 	in, err := runner.Observe(t.Context(), found, "node-1", everything, drain.State{})
 	require.NoError(t, err)
 	require.True(t, in.Budgets.Complete)
-	require.False(t, in.Claims.Complete, "they are not watched")
+	require.False(t, in.Claims.Complete, "claims are not watched")
 	again, err := runner.NewInformers(factory, drain.SourceBudgets)
 	require.NoError(t, err, "a factory may be shared")
 	require.True(t, again.HasSynced())
@@ -267,7 +267,7 @@ func TestInformers_Objects_AreNeitherCopiedNorChanged(t *testing.T) {
 	require.Equal(t, before, cached)
 }
 
-// crowd returns informers over so many pods, 110 of them on node-1 under 20 budgets.
+// crowd returns informers of total pods, 110 of them on node-1 with 20 budgets.
 func crowd(t *testing.T, total int) *runner.Informers {
 	t.Helper()
 	w := stillWorld(t, newNode("node-1", cordoned))

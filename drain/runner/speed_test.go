@@ -37,7 +37,7 @@ func TestRun_ManyPodsAndVolumes_AsFastAsTheSlowestPod(t *testing.T) {
 		{0, 50, drain.VolumePolicy{}, time.Second},
 		{40, 10, drain.VolumePolicy{Wait: true}, 2 * time.Second},
 		{0, 50, drain.VolumePolicy{Wait: true}, 2 * time.Second},
-		{0, 50, drain.VolumePolicy{Wait: true, DetachTimeout: 1100 * time.Millisecond}, 2 * time.Second}, // which volumes in use do not use up
+		{0, 50, drain.VolumePolicy{Wait: true, DetachTimeout: 1100 * time.Millisecond}, 2 * time.Second}, // which counts only after the end of the pods
 		{0, 10, drain.VolumePolicy{Wait: true, ReattachTimeout: time.Minute}, 30 * time.Second},
 	} {
 		objects := fullNode(tt.plain)
@@ -57,16 +57,16 @@ func TestRun_ManyPodsAndVolumes_AsFastAsTheSlowestPod(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, []any{drain.Drained, tt.plain + tt.mounted}, []any{d.Outcome, d.GoneSoFar})
 			require.LessOrEqual(t, ratio, 1.2, "%v", tt)
-			require.GreaterOrEqual(t, ratio, 1.0, "nothing was left out: %v", tt)
-			asked := w.asked()
+			require.GreaterOrEqual(t, ratio, 1.0, "no drain is faster than its slowest pod: %v", tt)
+			requests := w.requested()
 			require.Equal(t, []int{tt.plain + tt.mounted, 2, 0, 0, 0},
-				[]int{asked["create pods/eviction"], asked["list pods"], asked["get pods"], asked["get nodes"], asked["delete pods"]})
+				[]int{requests["create pods/eviction"], requests["list pods"], requests["get pods"], requests["get nodes"], requests["delete pods"]})
 		}, objects...)
 	}
 }
 
-// replacePods stands in for a controller and a scheduler: as soon as a pod is to go,
-// another one is bound to another Node, with the same claims.
+// replacePods simulates a controller and a scheduler: for each terminating pod it adds a pod with
+// the same claims on another Node.
 func (w *world) replacePods(ctx context.Context) {
 	pods, err := w.Client().CoreV1().Pods("").Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=node-1"})
 	if err != nil {
@@ -92,7 +92,7 @@ func (w *world) replacePods(ctx context.Context) {
 	}
 }
 
-// controller drains every Node it hears of: what a controller with two workers does.
+// controller drains the Nodes of a queue, like a controller with two workers.
 type controller struct {
 	executor runner.Executor
 	found    *runner.Informers
@@ -106,7 +106,7 @@ type controller struct {
 	errs   []error
 }
 
-// work passes one Node after the other.
+// work makes passes over the Nodes of the queue.
 func (c *controller) work(ctx context.Context) {
 	for {
 		node, ended := c.queue.Get()
@@ -134,7 +134,7 @@ func (c *controller) work(ctx context.Context) {
 	}
 }
 
-// wait returns when a condition holds for so many drains.
+// wait returns when a condition holds for n drains.
 func (c *controller) wait(t *testing.T, n int, holds func(d drain.Decision) bool) {
 	t.Helper()
 	defer context.AfterFunc(t.Context(), c.passed.Broadcast)()
@@ -166,8 +166,8 @@ func TestPass_ThousandDrainsWait_HoldNoWorker(t *testing.T) {
 	require.Equal(t, few, many, "goroutines while they wait")
 }
 
-// drainMany drains so many Nodes, each with a pod that a budget keeps for a while, and
-// returns how many goroutines there are while all of them wait.
+// drainMany drains Nodes with a pod that a budget holds at first, and returns the number of
+// goroutines while all drains wait.
 func drainMany(t *testing.T, n int) int {
 	t.Helper()
 	const perBudget = 100
@@ -209,7 +209,7 @@ func drainMany(t *testing.T, n int) int {
 	w.Clock().(*clocktesting.FakeClock).Step(time.Second)
 	w.Tick()
 	c.wait(t, n, func(d drain.Decision) bool { return d.Outcome == drain.Drained })
-	asked := w.asked()
-	require.Equal(t, []int{n, n, n + 1, 0, 0}, []int{asked["create pods/eviction"], asked["patch nodes"], asked["list pods"], asked["get nodes"], asked["get pods"]})
+	requests := w.requested()
+	require.Equal(t, []int{n, n, n + 1, 0, 0}, []int{requests["create pods/eviction"], requests["patch nodes"], requests["list pods"], requests["get nodes"], requests["get pods"]})
 	return goroutines
 }

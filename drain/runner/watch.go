@@ -18,7 +18,7 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 )
 
-// view is what a Run sees: informers of its own, of one Node and its pods.
+// view has the informers of a Run, of one Node and its pods.
 type view struct {
 	informers *Informers
 	watches   map[drain.Source]*watch
@@ -26,23 +26,22 @@ type view struct {
 	stop func()
 }
 
-// watch is one source that is watched.
+// watch is the watch of one list.
 type watch struct {
-	// refused says why it may not be watched, or nil.
+	// refused returns why the list may not be watched, or nil.
 	refused func() error
-	// trouble is what was last wrong, and is tried again.
-	trouble atomic.Value
+	// last is the last error that the informer retries.
+	last atomic.Value
 }
 
-// spared reports whether a drain goes on without a source that fails as long as it does: what
-// it would say makes a drain only more cautious if it is not known.
-func spared(source drain.Source) bool {
+// optional reports whether a drain continues while a list cannot be read. Without it the drain is
+// only more cautious.
+func optional(source drain.Source) bool {
 	return source == drain.SourceBudgets || source == drain.SourceDaemonSets
 }
 
-// watch starts to watch what a policy has a use for, and returns when everything was
-// seen once that may be seen, or is spared because it fails. The function wake is called
-// after each event.
+// watch starts the watches of a policy. It returns when each list was read, was refused, or is
+// optional and has failed. The function wake is called after each event.
 func (e Executor) watch(ctx context.Context, node string, p drain.Policy, wake func()) (*view, error) {
 	factories := map[drain.Source]informers.SharedInformerFactory{}
 	all, err := newInformers(func(source drain.Source) informers.SharedInformerFactory {
@@ -54,7 +53,7 @@ func (e Executor) watch(ctx context.Context, node string, p drain.Policy, wake f
 		return nil, err
 	}
 	if err := all.OnChange(func(changed string) {
-		if changed == node || p.Volumes.ReattachTimeout > 0 { // volumes are waited for at other Nodes
+		if changed == node || p.Volumes.ReattachTimeout > 0 { // volumes are attached to other Nodes
 			wake()
 		}
 	}); err != nil {
@@ -67,9 +66,9 @@ func (e Executor) watch(ctx context.Context, node string, p drain.Policy, wake f
 			factory.Shutdown()
 		}
 	}}
-	hopeless := make(map[drain.Source]<-chan struct{}, len(all.by))
+	ended := make(map[drain.Source]<-chan struct{}, len(all.by))
 	for source, informer := range all.by {
-		hopeless[source], err = v.start(ctx, source, factories[source], informer, wake)
+		ended[source], err = v.start(ctx, source, factories[source], informer, wake)
 		if err != nil {
 			v.stop()
 			return nil, err
@@ -78,29 +77,28 @@ func (e Executor) watch(ctx context.Context, node string, p drain.Policy, wake f
 	for source, informer := range all.by {
 		select {
 		case <-informer.HasSyncedChecker().Done():
-		case <-hopeless[source]:
+		case <-ended[source]:
 		}
 	}
 	return v, nil
 }
 
-// start watches one source, and returns what is closed when there is no use to wait for
-// it: when it has ended, or failed and is spared. A refusal ends it for good; anything
-// else is tried again by the informer.
+// start watches one list. The channel is closed when the watch has ended, or when an optional list
+// has failed. A refusal ends the watch. The informer retries all other errors.
 func (v *view) start(ctx context.Context, source drain.Source, factory informers.SharedInformerFactory, informer cache.SharedIndexInformer, wake func()) (<-chan struct{}, error) {
 	own, end := context.WithCancelCause(ctx)
-	hope, lose := context.WithCancel(own)
+	waits, giveUp := context.WithCancel(own)
 	w := &watch{refused: func() error {
 		if ctx.Err() == nil {
 			return context.Cause(own)
 		}
-		return nil // all of them have ended
+		return nil // the Run has ended
 	}}
 	v.watches[source] = w
 	err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		w.trouble.Store(trouble{err})
-		if spared(source) {
-			lose()
+		w.last.Store(lastError{err})
+		if optional(source) {
+			giveUp()
 		}
 		if refused(err) || apierrors.IsNotFound(err) {
 			end(err)
@@ -109,25 +107,25 @@ func (v *view) start(ctx context.Context, source drain.Source, factory informers
 	})
 	if err != nil {
 		end(nil)
-		lose()
+		giveUp()
 		return nil, err
 	}
 	factory.StartWithContext(own)
-	return hope.Done(), nil
+	return waits.Done(), nil
 }
 
-// trouble is an error of any type.
-type trouble struct{ error }
+// lastError has an error of any type for an [atomic.Value], whose values have one type.
+type lastError struct{ error }
 
-// reader returns the lists that may be watched. The Node and its pods have to be.
+// reader returns the lists that are watched. It returns an error without the Node or the pods.
 func (v *view) reader() (*Informers, error) {
 	watched := &Informers{by: make(map[drain.Source]cache.SharedIndexInformer, len(v.watches))}
 	for _, source := range slices.Sorted(maps.Keys(v.watches)) {
 		w, informer := v.watches[source], v.informers.by[source]
 		err := w.refused()
-		if err == nil && (!spared(source) || informer.HasSynced()) {
+		if err == nil && (!optional(source) || informer.HasSynced()) {
 			watched.by[source] = informer
-			if last, ok := w.trouble.Load().(trouble); ok && !informer.HasSynced() {
+			if last, ok := w.last.Load().(lastError); ok && !informer.HasSynced() {
 				err = because(errNotSynced, last.error)
 			}
 		}
@@ -138,7 +136,7 @@ func (v *view) reader() (*Informers, error) {
 	return watched, nil
 }
 
-// onlyOf selects the Node and its pods. Servers cannot select anything else by Node.
+// onlyOf selects the Node and its pods. The API server cannot select other objects by Node.
 func onlyOf(source drain.Source, node string) func(*metav1.ListOptions) {
 	field := ""
 	switch source {
@@ -152,7 +150,7 @@ func onlyOf(source drain.Source, node string) func(*metav1.ListOptions) {
 	return func(o *metav1.ListOptions) { o.FieldSelector = fields.OneTermEqualSelector(field, node).String() }
 }
 
-// withoutManagedFields forgets what no drain reads, and what takes most of the room.
+// withoutManagedFields removes the managed fields, which need much memory and which no drain reads.
 func withoutManagedFields(obj any) (any, error) {
 	if m, err := meta.Accessor(obj); err == nil {
 		m.SetManagedFields(nil)
