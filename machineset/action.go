@@ -27,7 +27,7 @@ func removeFinalizer(set *v1alpha1.MachineSet) machinist.Update {
 }
 
 // deletion returns the deletion of a machine. by is why it was chosen and not another: see [Victim].
-// A machine that was deleted because it is Failed may have recovered, so that it has to be unchanged.
+// A Failed machine may recover before the request, so it has to be unchanged.
 func deletion(m *v1alpha1.Machine, reason machinist.Reason, by string) machinist.Delete {
 	d := machinist.Delete{Object: m, Reason: reason, Unchanged: reason == reasonFailed}
 	if by != "" {

@@ -34,8 +34,8 @@ func expected(e machine.Expectations, machines []*v1alpha1.Machine, complete boo
 // stored as JSON. Losing it costs creations that fail.
 type NeverJoined map[types.UID]time.Time
 
-// Deleting returns a copy with the machine of a deletion, if it is replaced because it failed before
-// its Node joined, and without entries older than 10 minutes.
+// Deleting returns a copy without entries older than 10 minutes. The copy has the machine of the
+// deletion if it is replaced because it failed before its Node joined.
 func (n NeverJoined) Deleting(d machinist.Delete, at time.Time) NeverJoined {
 	next := n.recent(at)
 	m, ok := d.Object.(*v1alpha1.Machine)

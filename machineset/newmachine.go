@@ -38,8 +38,8 @@ func Suffix(random func() float64) string {
 // suffix. The name of the set is cut if the result has more than 63 characters. A suffix that is used
 // again after a crash makes a creation idempotent. The result shares no memory with its argument.
 //
-// It returns an error if the suffix is invalid, if the set has no valid name, if its template has no
-// labels, or if the creation is not of machines of a set.
+// It returns an error if the suffix or the name of the set is invalid, or if the template has no
+// labels. It also returns one for the creation of another object.
 func NewMachine(c machinist.Create, suffix string) (*v1alpha1.Machine, error) {
 	m, ok := c.Object.(*v1alpha1.Machine)
 	if !ok || m == nil || len(m.Labels) == 0 || len(m.OwnerReferences) == 0 {

@@ -89,7 +89,7 @@ func (c *Counts) leaving(m *v1alpha1.Machine) {
 	}
 }
 
-// Present counts one machine that is not being deleted.
+// present counts one machine that is not being deleted.
 func (c *Counts) present(m *v1alpha1.Machine, going bool, settle time.Duration, now time.Time) {
 	c.Present++
 	if Failed(m) {
