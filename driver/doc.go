@@ -48,19 +48,15 @@
 //	InvalidArgument  the request, the class or the Secret is invalid or missing
 //	OutOfRange       several VMs carry the name of the machine
 //
-// Responses are not nil if the error is nil; an empty one is enough where nothing is to be said, as
-// of DeleteMachine. Neither a response nor an error is no answer, and the call counts as failed: see
-// [Answer]. Requests belong to the caller: a driver neither
-// changes nor keeps them.
+// A response is not nil without an error; an empty one is enough for DeleteMachine. Neither a
+// response nor an error is a failed call: see [Answer]. A driver neither changes nor keeps requests.
 //
-// Context: a method returns soon after its context ends and leaves no goroutine. If the context
-// has ended before the call, the method does nothing.
+// Context: a method returns soon after its context ends and leaves no goroutine. It does nothing if
+// the context has ended before. It does not wait until a VM has booted or is deleted, and it does
+// not retry for longer than a moment.
 //
-// Duration: a method returns when the cloud has accepted the request. It does not wait until a VM
-// has booted or is gone, and it does not retry for longer than a moment.
-//
-// Concurrency: many goroutines call the methods. After a crash or a change of leader, a call of
-// the previous process may still be in progress. Methods are idempotent under concurrency too.
+// Concurrency: many goroutines call the methods, and methods are idempotent. After a crash or a
+// change of leader, a call of the previous process may still be in progress.
 //
 // Eventual consistency: GetMachineStatus and ListMachines may lag behind the cloud. CreateMachine
 // must not create a second VM in that time: use an idempotency token of the cloud, or a name or

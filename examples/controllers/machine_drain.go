@@ -42,7 +42,7 @@ func (r *machineReconciler) reportDrain(kept *memory, d drain.Decision) {
 	kept.reported = d
 }
 
-// forgetDrain tells the observer that a drain was stopped before its end.
+// forgetDrain reports to the observer that a drain ends before its outcome.
 func (r *machineReconciler) forgetDrain(kept memory) {
 	if kept.reported.Node != "" && !kept.reported.Over() {
 		r.cfg.Drains.Forget(kept.reported.Node)

@@ -189,7 +189,7 @@ func (r *machineDeploymentReconciler) list(ctx context.Context, d *api.MachineDe
 	return err
 }
 
-// find returns an object of the caches, whatever deployment it belongs to, or nil.
+// find returns an object of the caches, of any deployment, or nil.
 func (r *machineDeploymentReconciler) find(namespace, kind, name string) metav1.Object {
 	var found metav1.Object
 	var err error

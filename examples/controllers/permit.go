@@ -52,9 +52,9 @@ func (r *machineReconciler) takePermit(ctx context.Context, in *machine.Observat
 	return nil
 }
 
-// failureGuard tells correlated failures of machines from independent ones; see
-// [safety.DecideGuard]. It remembers the permissions that caches do not show yet, and the reported
-// actions. It is safe for several goroutines.
+// failureGuard holds replacements back when many machines fail at once: see [safety.DecideGuard]. It
+// remembers the permissions that caches do not show yet, and the reported actions. It is safe for
+// several goroutines.
 type failureGuard struct {
 	cfg        *Config
 	machines   listers.MachineLister
@@ -231,7 +231,7 @@ func (f *failureGuard) event(m *v1alpha1.Machine, e machinist.Event) {
 
 // settle records whether the VM of a machine is not found, and a failed machine, also of an earlier
 // process, before its set deletes it. It reports the recovery of the last failing machine of a group,
-// after which no machine asks any more.
+// after which no machine requests a permission.
 func (f *failureGuard) settle(m *v1alpha1.Machine, vmGone bool, now time.Time) {
 	if f.cfg.Guard == (safety.GuardPolicy{}) {
 		return
