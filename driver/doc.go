@@ -55,10 +55,9 @@
 // the context has ended before. It does not wait until a VM has booted or is deleted, and it does
 // not retry for longer than a moment.
 //
-// Concurrency: many goroutines call the methods, and methods are idempotent. After a crash or a
-// change of leader, a call of the previous process may still be in progress.
+// Concurrency: many goroutines call the idempotent methods. A call of a crashed process or a former
+// leader may still be in progress.
 //
 // Eventual consistency: GetMachineStatus and ListMachines may lag behind the cloud. CreateMachine
-// must not create a second VM in that time: use an idempotency token of the cloud, or a name or
-// ID that the cloud keeps unique.
+// must not create a second VM in that time: use an idempotency token or a unique name of the cloud.
 package driver

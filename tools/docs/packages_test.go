@@ -43,7 +43,7 @@ var mainNames = map[string]string{
 }
 
 // mostLines is how many lines go doc prints of a package: two screens.
-const mostLines = 120
+const mostLines = 100
 
 func goDoc(t *testing.T, dir string) []string {
 	t.Helper()
