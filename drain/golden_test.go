@@ -3,10 +3,13 @@
 package drain_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,20 +30,34 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// goldenStory is the text of a drain, step by step.
+// goldenStory is the text of a drain, step by step. With progress it also has holds and progress.
 type goldenStory struct {
-	s    drain.State
-	p    drain.Policy
-	text strings.Builder
+	s        drain.State
+	p        drain.Policy
+	text     strings.Builder
+	progress bool
+	last     drain.Decision
 }
 
 // at makes the step at a time after the start, and adds its text.
 func (g *goldenStory) at(after time.Duration, title string, in drain.Observation) drain.Decision {
 	at := now.Add(after)
-	in.DaemonSets = drain.All(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "owner", UID: "uid-DaemonSet"}})
+	if !g.progress {
+		in.DaemonSets = drain.All(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "owner", UID: "uid-DaemonSet"}})
+	}
 	var plan drain.Decision
 	g.s, plan = drain.Step(g.s, in, g.p, at)
-	fmt.Fprintf(&g.text, "# %s %s\n%s\n", at.Format(time.TimeOnly), title, goldenText(plan))
+	fmt.Fprintf(&g.text, "# %s %s\n%s", at.Format(time.TimeOnly), title, goldenText(plan))
+	if g.progress {
+		for _, h := range plan.Holds() {
+			fmt.Fprintln(&g.text, "hold:", h)
+		}
+		for _, e := range drain.Compare(g.last, plan, in.Results, at) {
+			fmt.Fprintln(&g.text, "progress:", e)
+		}
+	}
+	g.last = plan
+	fmt.Fprintln(&g.text)
 	return plan
 }
 
@@ -203,7 +220,10 @@ func TestStep_Rules_ReadAsText(t *testing.T) {
 	in.Budgets = drain.All[*policyv1.PodDisruptionBudget]()
 	g := &goldenStory{p: drain.Policy{ClusterAPILabels: true, DoNotDisrupt: true, PodSelector: "app", Ladder: drain.Ladder{{After: time.Hour, Action: drain.Proceed}}}}
 	in.Pods.Items = append(in.Pods.Items, newPod("other", func(p *corev1.Pod) { p.Labels = nil }))
-	g.at(0, "labels and annotations of pods", in)
+	for _, rule := range drain.Rules() {
+		require.False(t, reflect.ValueOf(g.p).FieldByName(rule).IsZero(), "the story does not apply %s", rule)
+	}
+	g.at(0, "the rules "+strings.Join(drain.Rules(), ", "), in)
 	g.at(time.Hour, "the end", in)
 	g.check(t, "rules")
 }
@@ -252,6 +272,24 @@ func TestStep_Volumes_ReadAsText(t *testing.T) {
 	g.at(70*time.Second, "db-1 is gone", in)
 	g.at(190*time.Second, "its volume is not detached for two minutes", in)
 	g.check(t, "volumes")
+}
+
+func TestCompare_Progress_ReadsAsText(t *testing.T) {
+	in := onOpenNode(newPod("web-1"), newPod("web-2"), newPod("web-3"), newPod("nameless", func(p *corev1.Pod) { p.UID = "" }))
+	g := &goldenStory{progress: true, p: drain.Policy{Volumes: drain.VolumePolicy{Wait: true}, Ladder: drain.Ladder{
+		{After: time.Hour, Action: drain.IgnoreBudgets}, {After: 2 * time.Hour, Action: drain.Proceed},
+	}}}
+	plan := g.at(0, "the first decision, without optional lists", in)
+	in.Node = newNode()
+	in.Results = slices.Concat(goldenRefused(plan, nil, "web-1"),
+		goldenRefused(plan, apierrors.NewForbidden(podsResource, "web-2", errors.New("no right")), "web-2"),
+		goldenRefused(plan, errors.New("no"), "web-3"))
+	g.at(time.Second, "the Node is cordoned, and requests have responses", in)
+	in.Results, in.Pods = nil, drain.All(in.Pods.Items[1:3]...)
+	g.at(time.Minute, "web-1 is gone", in)
+	g.at(time.Hour, "a rung is reached", in)
+	g.at(2*time.Hour, "the ladder ends the drain", in)
+	g.check(t, "progress")
 }
 
 func TestStep_Ends_ReadAsText(t *testing.T) {

@@ -182,13 +182,16 @@ func (d *dice) state() drain.State {
 	}
 	s := drain.State{
 		Started: d.when(), CordonedAt: d.when(), UnreachableSince: d.when(), Gone: d.roll(3),
-		Pods: map[types.UID]drain.PodState{}, Responses: map[types.UID]drain.Response{},
+		Pods: map[types.UID]drain.PodState{}, Responses: map[types.UID]drain.Response{}, Volumes: map[string]drain.VolumeState{},
 	}
 	for _, l := range []drain.Ladder{d.ladder(), d.ladder()} {
 		for _, rung := range l {
 			s.Reached = append(s.Reached, drain.ReachedRung{Rung: rung, At: d.when()})
 		}
 		s.Reached, s.UnreachableReached = s.UnreachableReached, s.Reached
+	}
+	for range d.roll(4) {
+		s.Volumes[d.volume()] = drain.VolumeState{Pod: "uid-a", Moves: d.roll(4) > 0, FreeAt: d.when(), DetachedAt: d.when(), Done: d.roll(4) == 1}
 	}
 	for range d.roll(8) {
 		s.Pods[types.UID("uid-"+pick(d, "a", "b", "c", "d", ""))] = drain.PodState{

@@ -16,31 +16,43 @@ const (
 	doNotDisruptAnnotation = "karpenter.sh/do-not-disrupt"
 )
 
-// marked returns the row of a pod that the selector of the policy, a label or an annotation keeps,
-// or false and a message about the pod.
-func marked(pod *corev1.Pod, p *Policy, selector labels.Selector, now time.Time) (row Row, keeps bool, notes string) {
-	if !selector.Matches(labels.Set(pod.Labels)) {
-		return Row{Action: Ignore, Reason: reasonRule, Message: "the pod selector does not select it"}, true, ""
-	}
-	if p.ClusterAPILabels {
-		if row, keeps, notes = clusterAPILabel(pod); keeps {
-			return row, true, ""
+// rules is the table of rules that labels and annotations of pods follow, by field of [Policy]. A
+// rule returns the row of a pod that it keeps, or false and a message about the pod. The first rule
+// that keeps a pod decides.
+var rules = []struct {
+	field string
+	row   func(v *view, pod *corev1.Pod) (row Row, keeps bool, note string)
+}{
+	{"PodSelector", podSelector},
+	{"ClusterAPILabels", clusterAPILabel},
+	{"DoNotDisrupt", doNotDisrupt},
+}
+
+// ruled returns the row of a pod that a rule keeps, or false and the messages of the rules.
+func (v *view) ruled(pod *corev1.Pod) (row Row, keeps bool, notes string) {
+	for _, rule := range rules {
+		row, keeps, note := rule.row(v, pod)
+		if keeps {
+			return row, true, notes
 		}
-	}
-	if p.DoNotDisrupt {
-		row, keeps, note := doNotDisrupt(pod, now)
-		return row, keeps, joinMessages(notes, note)
+		notes = joinMessages(notes, note)
 	}
 	return Row{}, false, notes
 }
 
+// podSelector ignores pods that the selector of the policy does not select.
+func podSelector(v *view, pod *corev1.Pod) (row Row, keeps bool, note string) {
+	row = Row{Action: Ignore, Reason: reasonRule, Message: "the pod selector does not select it"}
+	return row, !v.selector.Matches(labels.Set(pod.Labels)), ""
+}
+
 // clusterAPILabel applies the label of Cluster API that ignores a pod, or waits until it has
 // completed.
-func clusterAPILabel(pod *corev1.Pod) (row Row, keeps bool, note string) {
+func clusterAPILabel(v *view, pod *corev1.Pod) (row Row, keeps bool, note string) {
 	value, set := pod.Labels[clusterAPIDrainLabel]
 	message := "label " + clusterAPIDrainLabel + "=" + value
 	switch plain := strings.ReplaceAll(value, "-", ""); {
-	case !set:
+	case !set || !v.p.ClusterAPILabels:
 		return Row{}, false, ""
 	case strings.EqualFold(value, "skip"):
 		return Row{Action: Ignore, Reason: reasonRule, Message: message}, true, ""
@@ -53,9 +65,9 @@ func clusterAPILabel(pod *corev1.Pod) (row Row, keeps bool, note string) {
 
 // doNotDisrupt applies the annotation of Karpenter that protects a pod: always, or for a duration
 // after its start or creation.
-func doNotDisrupt(pod *corev1.Pod, now time.Time) (row Row, keeps bool, note string) {
+func doNotDisrupt(v *view, pod *corev1.Pod) (row Row, keeps bool, note string) {
 	value, set := pod.Annotations[doNotDisruptAnnotation]
-	if !set || value == "false" {
+	if !set || value == "false" || !v.p.DoNotDisrupt {
 		return Row{}, false, ""
 	}
 	row = Row{Action: Block, Reason: ReasonDoNotDisrupt, Message: "annotation " + doNotDisruptAnnotation + "=" + value}
@@ -73,7 +85,7 @@ func doNotDisrupt(pod *corev1.Pod, now time.Time) (row Row, keeps bool, note str
 	if !start.IsZero() {
 		row.Until = start.Add(period)
 	}
-	return row, row.Until.IsZero() || row.Until.After(now), ""
+	return row, row.Until.IsZero() || row.Until.After(v.now), ""
 }
 
 // joinMessages joins two messages.

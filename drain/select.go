@@ -78,7 +78,7 @@ func (v *view) selectPod(pod *corev1.Pod, daemonSets map[types.UID]string) Row {
 	if field := missingField(pod); field != "" {
 		return Row{Action: Block, Reason: reasonNotEvaluated, Message: field + " is empty; the API server sets it, plain fakes of client-go do not"}
 	}
-	row, keeps, notes := marked(pod, v.p, v.selector, v.now)
+	row, keeps, notes := v.ruled(pod)
 	terminating := !pod.DeletionTimestamp.IsZero()
 	if keeps && terminating && row.Action != Ignore { // there is nothing left to protect
 		keeps, row.Message = false, ""

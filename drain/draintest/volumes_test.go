@@ -136,8 +136,8 @@ func TestVolume_SilentNode_DetachedLate(t *testing.T) {
 		taints []corev1.Taint
 		after  time.Duration
 	}{
-		"after the unmount time of a silent kubelet":    {after: 6 * time.Minute},
-		"at once if the node is out of service":         {taints: []corev1.Taint{{Key: corev1.TaintNodeOutOfService}}, after: time.Second},
+		"after the unmount time of a silent kubelet": {after: 6 * time.Minute},
+		"at once if the node is out of service":      {taints: []corev1.Taint{{Key: corev1.TaintNodeOutOfService}}, after: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, client, clock := newCluster(t, func(o *draintest.Options) { o.DetachTime = time.Second })
