@@ -36,51 +36,37 @@
 // # Like a real API server
 //
 //   - All writes have increasing resource versions. A stale version is a conflict (409), an invalid one an internal error
-//     (500). An update without version, or with 0, is refused for custom kinds and a few built-in ones (422). For others it
-//     is unconditional. The UID of an update is a precondition: another UID is a conflict, and invalid in a patch (422).
-//   - Metadata is validated: names, labels, annotations, finalizers, owner references, and immutable fields (422).
-//   - An update without a change is no write. Objects are encoded as JSON: times are whole seconds. Empty fields of metadata
-//     and of built-in kinds are absent. In a custom kind, an empty list of a patch is kept.
-//   - Status: a status write of a custom kind changes only the status. That of a built-in kind also changes metadata, except
-//     owner references of pods, and no metadata of volume attachments. A create drops the status, except that of a node.
-//   - Generations change with the desired state and the deletion, for custom kinds and built-in ones that have a generation.
-//     Nodes have none.
-//   - Patches: a patch that does not fit its object is invalid (422), malformed JSON a bad request (400). Merge patches
-//     replace lists. Strategic patches, only for built-in kinds (else 415), merge owner references by UID and conditions by
-//     type, and replace taints.
-//   - Deleted objects stay until finalizers and grace period are over. A deleted object takes no new finalizer (422). The
-//     deletion of a pod without grace period is two writes: the deletion timestamp and the removal.
+//     (500). An update without version is refused for custom kinds and a few built-in ones (422), and unconditional for
+//     others. Another UID is a conflict, and invalid in a patch (422).
+//   - Metadata is validated (422). An update without a change is no write. Objects are encoded as JSON.
+//   - A status write of a custom kind changes only the status, that of a built-in kind also metadata. A create drops the
+//     status, except that of a node. Generations change with the desired state.
+//   - Merge patches replace lists. Strategic patches, only for built-in kinds (else 415), merge owner references by UID and
+//     conditions by type, and replace taints. A patch that does not fit is invalid (422), malformed JSON a bad request (400).
+//   - Deleted objects stay until finalizers and grace period are over, and take no new finalizer (422). The deletion of a
+//     pod without grace period is two writes.
 //   - Watches start at a resource version, and show objects that begin or cease to match their selector. A version that the
 //     cluster has dropped ends the watch with 410 Gone. Writers never wait for readers.
 //   - Evictions: 429 with a cause that has the budget, 500 for two budgets, unready pods by the policy of the budget. An
-//     empty selector covers every pod. Preconditions are checked after the budget was charged. The charge ends after two
-//     minutes.
+//     empty selector covers every pod. Preconditions are checked after the budget was charged, for two minutes.
 //
-// Tests in the module of the end-to-end examples make the same calls to a real API server. Their transcripts have the
-// details.
+// Tests in the module of the end-to-end examples make the same calls to a real API server.
 //
 // # Simulated controllers
 //
 // The status of a PodDisruptionBudget changes together with the write of a pod or budget, unless [Options].ManualBudgets
 // is set. A change of replicas, and a change of labels that ends the coverage of a pod, count with the next such write. A
-// pod without owner does not count for maxUnavailable and percentages; an owner without replicas fails the budget, as in a
-// real cluster. Use an integer minAvailable for such pods.
+// pod without owner does not count for maxUnavailable and percentages: use an integer minAvailable for it.
 //
-// Dependents are deleted together with their last owner. A foreground deletion is a background deletion. A reference to an
-// owner that this cluster never had is ignored, unlike in a real cluster.
-//
-// Kubelets end pods when [Cluster.Tick] is called after their time, or while [Cluster.Run] runs. [Cluster.SetNodeSilent]
-// stops one. Volumes are detached with [Options].DetachTime, attached with AttachTime, and reported in the status of nodes
-// with NodeVolumes. Nothing starts, schedules or replaces pods, or deletes the pods of a deleted node.
+// Dependents are deleted together with their last owner. A reference to an owner that this cluster never had is ignored,
+// unlike in a real cluster. Kubelets end pods when [Cluster.Tick] is called after their time, or while [Cluster.Run] runs.
+// [Cluster.SetNodeSilent] stops one. Volumes are detached with [Options].DetachTime, attached with AttachTime, and reported
+// in the status of nodes with NodeVolumes. Nothing starts, schedules or replaces pods, or deletes those of a deleted node.
 //
 // # Not simulated
 //
-// No validation except metadata, few defaults, no admission, no authorization. Namespaces need not exist, and the deletion
-// of a namespace deletes nothing in it. No server-side apply and no JSON patches (415), no pages (a limit is ignored), no
-// lists at an older version, no bookmarks, no scale subresource, no orphaned dependents. Built-in kinds are pods and their
-// owners, nodes, volumes, budgets, secrets, config maps, events, leases, namespaces and service accounts. Versions of a
-// built-in group are not converted.
-//
-// The fakes of client-go ignore contexts, panic at a malformed selector, take the namespace of a binding from the object,
-// and return a 429 with Retry-After at once. A real client retries it up to ten times.
+// No validation except metadata, few defaults, no admission, no authorization. The deletion of a namespace deletes nothing
+// in it. No server-side apply and no JSON patches (415), no pages (a limit is ignored), no lists at an older version, no
+// bookmarks, no scale subresource, no orphaned dependents. Versions of a built-in group are not converted. The fakes of
+// client-go ignore contexts, panic at a malformed selector, and do not retry a 429.
 package draintest
