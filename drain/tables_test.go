@@ -3,6 +3,7 @@
 package drain_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -243,10 +244,15 @@ func typeName(e ast.Expr) string {
 }
 
 // TestTables_EachRow_HasLawGoldenAndPage asserts that each row of a table has a law, a text and a
-// JSON form, and occurs in a golden file and in a table of docs/drain.md.
+// JSON form, and occurs in a golden file and in a table of docs/drain.md or docs/reasons.md.
 func TestTables_EachRow_HasLawGoldenAndPage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "docs", "drain.md"))
 	require.NoError(t, err)
+	reasons, err := os.ReadFile(filepath.Join("..", "docs", "reasons.md"))
+	require.NoError(t, err)
+	_, section, _ := bytes.Cut(reasons, []byte("\n## drain\n"))
+	section, _, _ = bytes.Cut(section, []byte("\n## "))
+	page = append(page, section...)
 	paths, err := filepath.Glob(filepath.Join("testdata", "*.golden"))
 	require.NoError(t, err)
 	var goldens []byte
