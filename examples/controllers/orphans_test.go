@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,9 +47,15 @@ func (r *harness) another(name string) {
 func (r *harness) lose(name string) {
 	r.t.Helper()
 	api := r.machines.MachineV1alpha1().Machines(namespace)
-	_, err := api.Patch(r.t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-	require.NoError(r.t, err)
-	require.NoError(r.t, api.Delete(r.t.Context(), name, metav1.DeleteOptions{}))
+	for { // until no controller adds a finalizer between the two requests
+		m, err := api.Patch(r.t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		require.NoError(r.t, err)
+		err = api.Delete(r.t.Context(), name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{ResourceVersion: &m.ResourceVersion}})
+		if !apierrors.IsConflict(err) {
+			require.NoError(r.t, err)
+			return
+		}
+	}
 }
 
 // eventsOf returns the recorded events with a reason.
