@@ -130,29 +130,3 @@ func TestDocs_Pages_AreShort(t *testing.T) {
 		}
 	}
 }
-
-// TestDocs_Phases_AreOnThePage asserts that docs/machine.md has a row for each phase of a machine.
-func TestDocs_Phases_AreOnThePage(t *testing.T) {
-	source, err := os.ReadFile(filepath.Join("machine", "v1alpha1", "machine.go"))
-	require.NoError(t, err)
-	page, err := os.ReadFile(filepath.Join("docs", "machine.md"))
-	require.NoError(t, err)
-	phases := regexp.MustCompile(`MachinePhase = "(\w+)"`).FindAllStringSubmatch(string(source), -1)
-	require.Len(t, phases, 10)
-	for _, phase := range phases {
-		require.Contains(t, string(page), "\n| "+phase[1]+" | ")
-	}
-}
-
-// TestDocs_ReasonsOfMachine_AreOnThePage asserts that docs/machine.md says what each reason means.
-func TestDocs_ReasonsOfMachine_AreOnThePage(t *testing.T) {
-	source, err := os.ReadFile(filepath.Join("machine", "decision.go"))
-	require.NoError(t, err)
-	_, table, _ := strings.Cut(docsPage(t, "machine.md"), "## Reasons\n")
-	table, _, _ = strings.Cut(table, "\n## ")
-	reasons := regexp.MustCompile(`machinist\.Reason = "(\w+)"`).FindAllStringSubmatch(string(source), -1)
-	require.Len(t, reasons, strings.Count(table, "\n| `"))
-	for _, reason := range reasons {
-		require.Contains(t, table, "\n| `"+reason[1]+"` | ")
-	}
-}
