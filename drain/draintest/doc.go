@@ -76,11 +76,11 @@
 // # Not simulated
 //
 // No validation except metadata, few defaults, no admission, no authorization. Namespaces need not exist, and the deletion
-// of a namespace deletes nothing in it. No server-side apply and no JSON patches (415), no pages (a limit is ignored), no
-// lists at an older version, no bookmarks, no scale subresource, no orphaned dependents. Built-in kinds are pods and their
+// of a namespace deletes nothing in it. No server-side apply and no JSON patches (415). No pages (a limit is ignored), no
+// lists at an older version and no bookmarks. No scale subresource, no orphaned dependents. Built-in kinds are pods and their
 // owners, nodes, volumes, budgets, secrets, config maps, events, leases, namespaces and service accounts. Versions of a
 // built-in group are not converted.
 //
-// The fakes of client-go ignore contexts, panic at a malformed selector, take the namespace of a binding from the object,
-// and return a 429 with Retry-After at once. A real client retries it up to ten times.
+// The fakes of client-go ignore contexts, panic at a malformed selector, and take the namespace of a binding from the
+// object. They return a 429 with Retry-After at once, while a real client retries up to ten times.
 package draintest
