@@ -202,9 +202,9 @@ func (d Decision) Holds() []machinist.Hold {
 	return holds
 }
 
-// Feasible reports whether the drain can end with what is known now. It returns false if there are
-// obstacles, if the policy is invalid, if the Node was uncordoned, if the drain gave up, or if
-// nothing could be decided. True is no guarantee: lists that are not evaluated may have obstacles.
+// Feasible reports whether the drain can end with what is known now. It returns false with
+// obstacles, an invalid policy or an uncordoned Node, after the drain gave up, and if nothing could
+// be decided. True is no guarantee: lists that are not evaluated may have obstacles.
 func (d Decision) Feasible() bool {
 	closed := func(g machinist.Hold) bool { return g.Reason == reasonInvalidPolicy || g.Reason == ReasonUncordoned }
 	return d.Reason != ReasonNotObserved && d.Outcome != GaveUp && !slices.ContainsFunc(d.Gates, closed) && len(d.Obstacles()) == 0

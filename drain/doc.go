@@ -27,8 +27,8 @@
 //		}
 //	}
 //
-// With the zero Policy the Node is cordoned, pods keep their own grace periods,
-// PodDisruptionBudgets are always respected, and pods that no controller would recreate or
+// With the zero Policy the Node is cordoned, and pods keep their own grace periods.
+// PodDisruptionBudgets are always respected. Pods that no controller would recreate or
 // that would lose local data stay. A [Ladder] is when and how the drain escalates. A
 // [VolumePolicy] is what it waits for after the pods.
 //

@@ -99,10 +99,10 @@ func (r Rung) like(other Rung) bool { return r.Action == other.Action && r.Grace
 
 // Ladder is how a drain escalates. The empty Ladder never does.
 //
-// A rung is reached at its time, or in the first step after it. A [ForceDeletePods] or an end that
-// comes late is reached as long after the previous rung as the ladder says, counted from when that
-// was reached, because it cannot be undone. An end is at least a second later. The times are in
-// [State]: store it, or the last rungs may never be reached.
+// A rung is reached at its time, or in the first step after it. A [ForceDeletePods] or an end cannot
+// be undone, so it also keeps its distance from the time at which the previous rung was reached. An
+// end is at least a second later. The times are in [State]: store it, or the last rungs may never be
+// reached.
 type Ladder []Rung
 
 // Validate returns why the ladder is invalid, or nil. No rung may be earlier than the previous one,

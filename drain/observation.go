@@ -22,9 +22,9 @@ type Observation struct {
 	Looked bool
 	// Reachability is whether the kubelet of the Node answers.
 	Reachability NodeReachability
-	// Pods are the pods on the Node; pods of other Nodes are ignored. While the list is incomplete
-	// nothing is done. A cache may be stale: before a drain with a cache counts as ended, decide
-	// once more on a list that was read from the API server after the cordon was observed.
+	// Pods are the pods on the Node. Pods of other Nodes are ignored. While the list is incomplete
+	// nothing is done. A cache may be stale: confirm the end of a drain with a list from the API
+	// server that was read after the cordon was observed.
 	Pods List[*corev1.Pod]
 	// Budgets are the PodDisruptionBudgets of the namespaces of the pods. Without them evictions
 	// are requested until the API server allows them.

@@ -17,8 +17,8 @@ import (
 // DefaultMachineDrainTimeout is how long MCM drains the Node of a machine before it deletes pods.
 const DefaultMachineDrainTimeout = 2 * time.Hour
 
-// Policy is what a drain may do. With the zero Policy the Node is cordoned, pods are evicted with
-// their own grace periods, PodDisruptionBudgets are always respected, and pods that no controller
+// Policy is what a drain may do. With the zero Policy the Node is cordoned, and pods are evicted
+// with their own grace periods. PodDisruptionBudgets are always respected. Pods that no controller
 // would recreate or that would lose local data stay. A Policy can be stored as JSON.
 type Policy struct {
 	// EscalateFrom is when the ladder starts. Zero means the first step of the drain,

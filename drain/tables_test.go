@@ -243,8 +243,8 @@ func typeName(e ast.Expr) string {
 	}
 }
 
-// TestTables_EachRow_HasLawGoldenAndPage asserts that each row of a table has a law, a text and a
-// JSON form, and occurs in a golden file and in a table of docs/drain.md or docs/reasons.md.
+// TestTables_EachRow_HasLawGoldenAndPage asserts that each row of a table has a law, a text, a JSON
+// form, a golden file, and a row in docs/drain.md or docs/reasons.md.
 func TestTables_EachRow_HasLawGoldenAndPage(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "docs", "drain.md"))
 	require.NoError(t, err)
@@ -265,12 +265,12 @@ func TestTables_EachRow_HasLawGoldenAndPage(t *testing.T) {
 	for kind, all := range tableWords() {
 		switch kind {
 		case "rule":
-			require.ElementsMatch(t, drain.Rules(), all, "a rule without a law, or the other way round")
+			require.ElementsMatch(t, drain.Rules(), all, "each rule has a law")
 		case "Escalation":
-			require.ElementsMatch(t, drain.Escalations(), slices.Collect(maps.Keys(escalationLaws)), "an escalation without a law, or the other way round")
+			require.ElementsMatch(t, drain.Escalations(), slices.Collect(maps.Keys(escalationLaws)), "each escalation has a law")
 			fallthrough
 		default:
-			require.ElementsMatch(t, constants(t, kind), all, "a %s without a law, or the other way round", kind)
+			require.ElementsMatch(t, constants(t, kind), all, "each constant of the type %s has a law", kind)
 		}
 		for _, word := range all {
 			if word == "" {

@@ -18,9 +18,9 @@ import (
 // maxDisruptedPods is how many evicted pods that are not deleted a budget may have.
 const maxDisruptedPods = 2000
 
-// evict carries out an eviction in the order of the API server: it charges the budget of a pod that runs, checks the
-// preconditions, sets the condition DisruptionTarget, and deletes the pod with the options of the eviction. An eviction
-// whose preconditions fail has charged the budget, as on a real API server. The charge ends after two minutes.
+// evict carries out an eviction in the order of the API server. It charges the budget of a pod that runs, checks the
+// preconditions, sets the condition DisruptionTarget, and deletes the pod. An eviction whose preconditions fail has
+// charged the budget, as on a real API server. The charge ends after two minutes.
 func (c *Cluster) evict(k *kind, req request, in runtime.Object) (runtime.Object, error) {
 	eviction, ok := in.(*policyv1.Eviction)
 	if !ok {

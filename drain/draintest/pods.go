@@ -15,7 +15,7 @@ import (
 )
 
 // Tick does what is due at the time of the cluster's clock, and returns the time of the next due action, or zero. It
-// deletes pods whose grace period is over, unless their node is silent, detaches and attaches volumes, ends charges of
+// deletes pods whose grace period is over, unless their node is silent. It detaches and attaches volumes, ends charges of
 // budgets, and deletes objects without owners. A second call at the same time does nothing.
 func (c *Cluster) Tick() time.Time {
 	c.mu.Lock()

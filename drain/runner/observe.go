@@ -55,8 +55,8 @@ func observeError(source drain.Source, err error) error {
 // Observe reads the Node, its pods, and the lists that the policy needs. The state has the volumes
 // of earlier pods.
 //
-// A list that the client may not read (403), that the API server does not serve (404), or that the
-// informers do not watch is incomplete: it is in [drain.Decision.NotEvaluated]. All other errors,
+// A list is incomplete if the client may not read it (403), the API server does not serve it (404),
+// or the informers do not watch it. It is then in [drain.Decision.NotEvaluated]. All other errors,
 // and all errors of the Node and the pods, are returned with the zero Observation. The reachability
 // is that of [drain.ReachabilityOf]. A caller may change it.
 func Observe(ctx context.Context, from Reader, node string, p drain.Policy, past drain.State) (drain.Observation, error) {

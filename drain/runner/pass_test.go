@@ -124,8 +124,8 @@ func TestPass_CordonIsRefused_EndsByTheLadderAlone(t *testing.T) {
 }
 
 // TestPass_StateIsKept_ContinuesTheDrain asserts that a pass with the state of the
-// previous one, also as JSON, repeats no request and restarts no wait while the cache is older
-// than the requests.
+// previous one, also as JSON, repeats no request and restarts no wait. The cache is older than the
+// requests.
 func TestPass_StateIsKept_ContinuesTheDrain(t *testing.T) {
 	policy := drain.Policy{Ladder: drain.Ladder{{After: time.Hour, Action: drain.IgnoreBudgets}}}
 	w := stillWorld(t, newNode("node-1", cordoned), newPod("a"), newPod("b", ofApp("kept")), newPod("c"), newBudget("never", "kept", 1))

@@ -78,10 +78,10 @@ func (e *UnfinishedError) Unwrap() error { return e.Err }
 // the API server cannot list them. While watches are broken, Run continues with the last known
 // objects.
 //
-// Run refuses a drain that cannot end before it changes anything: with an invalid policy, for a
-// Node that does not exist ([ErrNodeNotFound]), and if the policy protects a pod or another client
-// has uncordoned the Node ([ErrNotFeasible]). It waits for PodDisruptionBudgets, and for pods that
-// are created later.
+// Run refuses a drain that cannot end before it changes anything: with an invalid policy, and for a
+// Node that does not exist ([ErrNodeNotFound]). It also refuses it if the policy protects a pod or
+// another client has uncordoned the Node ([ErrNotFeasible]). It waits for PodDisruptionBudgets, and
+// for pods that are created later.
 //
 // The error is nil if the outcome is [drain.Drained] or [drain.NodeGone], and an *[UnfinishedError]
 // otherwise. Run leaves no goroutine.

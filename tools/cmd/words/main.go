@@ -4,10 +4,10 @@
 //
 //	go run ./cmd/words       # in the folder tools
 //
-// It prints each finding as file:line: text and exits with 1 if there is any. It looks
-// for four things: words that stand for a person where a noun belongs, doc comments that
-// do not begin with the name of what they describe, identifiers in British spelling, and tests
-// named after a number.
+// It prints each finding as file:line: text and exits with 1 if there is any. It finds
+// words for a person where a noun belongs, phrases of an old dialect, doc comments that do not
+// begin with the name of their subject, identifiers in British spelling, and tests named after a
+// number.
 // Folders named testdata and generated files are left out.
 package main
 
@@ -15,9 +15,11 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -45,6 +47,7 @@ func check(ctx context.Context, root string) ([]string, error) {
 		return nil, err
 	}
 	var findings []string
+	used := map[string]int{}
 	for _, name := range files {
 		text, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(name)))
 		if err != nil {
@@ -54,7 +57,12 @@ func check(ctx context.Context, root string) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		findings = append(findings, found...)
+		findings = append(append(findings, found...), dialect(name, string(text), used)...)
+	}
+	for _, path := range slices.Sorted(maps.Keys(riddling)) {
+		if used[path] == 0 {
+			findings = append(findings, path+": has no phrase of the old dialect: remove it from riddling")
+		}
 	}
 	return findings, nil
 }

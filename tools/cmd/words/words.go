@@ -20,15 +20,47 @@ var personWords = regexp.MustCompile(`(?i)\b(` + strings.Join([]string{
 // persons finds words that stand for a person where the controller, the user or the pod
 // has to be named.
 func persons(name, text string) []string {
+	return lines(name, text, personWords, "name the controller, the user or the object")
+}
+
+// lines returns a finding for each match in a text.
+func lines(name, text string, words *regexp.Regexp, advice string) []string {
 	var findings []string
 	line := 0
 	for l := range strings.Lines(text) {
 		line++
-		for _, w := range personWords.FindAllString(l, -1) {
-			findings = append(findings, fmt.Sprintf("%s:%d: %q: name the controller, the user or the object", name, line, w))
+		for _, w := range words.FindAllString(l, -1) {
+			findings = append(findings, fmt.Sprintf("%s:%d: %q: %s", name, line, w, advice))
 		}
 	}
 	return findings
+}
+
+// riddles are phrases of an old dialect, written in halves, so that this file does not hold them.
+var riddles = regexp.MustCompile(`(?i)\b(` + strings.Join([]string{
+	"asked " + "to go", "(is|are) " + "to go", "told " + "(to|of)", "so to " + "speak", "stand-" + "ins?", "for " + "ever",
+	"as it is " + "written", "under " + "way", "on (its|their) " + "way", "is asked " + "for",
+}, "|") + `)\b`)
+
+// riddling are the folders and files with riddles, and why. An entry without riddles is a finding.
+var riddling = map[string]string{
+	"codes": "a test, not rewritten yet", "deployment": "comments and tests, not rewritten yet", "docs/machine.md": "a sentence, not rewritten yet",
+	"docs/parity.md": "descriptions of defects of MCM", "driver/drivertest": "tests, not rewritten yet", "examples/audit": "a test, not rewritten yet",
+	"examples/e2e": "scenarios, not rewritten yet", "examples/manager": "comments and tests, not rewritten yet",
+	"examples/quickstart": "a test, not rewritten yet", "internal/golden": "tests, not rewritten yet", "machine": "comments and tests, not rewritten yet",
+	"machineset": "tests, not rewritten yet", "safety": "tests, not rewritten yet",
+}
+
+// dialect finds riddles, except in the folders and files that have them. It counts those in used.
+func dialect(name, text string, used map[string]int) []string {
+	found := lines(name, text, riddles, "name what happens: evicted, deleted, terminating, in progress, simulated, always")
+	for path := range riddling {
+		if name == path || strings.HasPrefix(name, path+"/") {
+			used[path] += len(found)
+			return nil
+		}
+	}
+	return found
 }
 
 // british matches words that have another spelling in American English.

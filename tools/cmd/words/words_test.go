@@ -19,6 +19,16 @@ func TestCheckFile_PersonWords_AreFound(t *testing.T) {
 	require.True(t, strings.HasPrefix(findings[1], "a.md:2: "), findings[1])
 }
 
+func TestDialect_Riddles_AreFoundUnlessListed(t *testing.T) {
+	used := map[string]int{}
+	text := "// A pod that was asked " + "to go.\n// A pod is evicted.\n// It waits for " + "ever.\n"
+	for name, want := range map[string]int{"drain/step.go": 2, "docs/drain.md": 2, "machinery/a.go": 2, "machine/a.go": 0, "docs/parity.md": 0} {
+		require.Len(t, dialect(name, text, used), want, name)
+	}
+	require.Equal(t, map[string]int{"machine": 2, "docs/parity.md": 2}, used)
+	require.Equal(t, "drain/step.go:1: \"asked "+"to go\"", dialect("drain/step.go", text, used)[0][:30])
+}
+
 func TestCheckFile_Comments_BeginWithTheName(t *testing.T) {
 	for comment, ok := range map[string]bool{
 		"// f returns one.\nfunc f() int { return 1 }":             true,
