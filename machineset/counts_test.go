@@ -4,6 +4,7 @@ package machineset_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -127,24 +128,22 @@ func TestAvailableSince_Conditions_NodeReadyElsePhase(t *testing.T) {
 	phase, ready := now.Add(-time.Minute), now.Add(-time.Hour)
 	m := newMachine("m", v1alpha1.MachineRunning)
 	m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(phase)
-	since, ok := members.AvailableSince(m)
-	require.True(t, ok)
-	require.Equal(t, phase, since)
-	m.Status.Conditions = readySince(ready)
-	since, _ = members.AvailableSince(m)
-	require.Equal(t, ready, since)
-	m.Status.Conditions[1].Status = corev1.ConditionFalse
-	since, _ = members.AvailableSince(m)
-	require.Equal(t, phase, since)
-	m.Status.Conditions = readySince(time.Time{})
-	since, _ = members.AvailableSince(m)
-	require.Equal(t, phase, since)
-
+	notReady := readySince(ready)
+	notReady[1].Status = corev1.ConditionFalse
+	for name, c := range map[string]struct {
+		conditions []corev1.NodeCondition
+		want       time.Time
+	}{"none": {nil, phase}, "ready": {readySince(ready), ready}, "not ready": {notReady, phase}, "no time": {readySince(time.Time{}), phase}} {
+		m.Status.Conditions = c.conditions
+		since, ok := members.AvailableSince(m)
+		require.True(t, ok, name)
+		require.Equal(t, c.want, since, name)
+	}
 	m.Status.CurrentStatus.Phase = v1alpha1.MachineUnknown
-	_, ok = members.AvailableSince(m)
-	require.False(t, ok)
-	_, ok = members.AvailableSince(nil)
-	require.False(t, ok)
+	for _, m := range []*v1alpha1.Machine{m, nil} {
+		_, ok := members.AvailableSince(m)
+		require.False(t, ok)
+	}
 	require.False(t, members.AvailableFor(m, -time.Hour, now))
 	require.True(t, members.AvailableFor(newMachine("m", v1alpha1.MachineRunning), time.Hour, now), "no time is recorded")
 }
@@ -157,10 +156,13 @@ func TestNextAvailable_SeveralSettling_LongestWait(t *testing.T) {
 	for i, ago := range []time.Duration{59 * time.Second, time.Minute, 30 * time.Second, 30 * time.Second, time.Second} {
 		machines[i+1].Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-ago))
 	}
-	m, at := members.NextAvailable(machines, time.Minute, now)
-	require.Equal(t, "d", m.Name)
-	require.Equal(t, now.Add(30*time.Second), at)
-	m, at = members.NextAvailable(machines, 0, now)
+	for range 2 {
+		m, at := members.NextAvailable(machines, time.Minute, now)
+		require.Equal(t, "d", m.Name)
+		require.Equal(t, now.Add(30*time.Second), at)
+		slices.Reverse(machines)
+	}
+	m, at := members.NextAvailable(machines, 0, now)
 	require.Nil(t, m)
 	require.Zero(t, at)
 }

@@ -159,7 +159,7 @@ func TestNeverJoined_Deleting_CopyWithoutOldEntries(t *testing.T) {
 
 func TestDecide_NeverJoinedStillPresent_CountsOnce(t *testing.T) {
 	in := machineset.Observation{Set: newSet(2), Machines: []*v1alpha1.Machine{newMachine("a", v1alpha1.MachineRunning)}, Complete: true, Proven: true}
-	in.NeverJoined = machineset.NeverJoined{"uid-a": now, "uid-b": now}
+	in.NeverJoined = machineset.NeverJoined{"uid-a": now, "uid-b": now, "uid-c": now, "uid-d": now}
 	require.Equal(t, 1, created(machineset.Decide(in, machineset.Policy{}, now)))
 }
 
