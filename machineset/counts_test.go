@@ -31,9 +31,7 @@ func TestCounts_MissingAndSurplus_NotNegative(t *testing.T) {
 // TestLeaving_DeletionTimestamp_IsLeaving asserts that scaling from 2 to 1 while one is being
 // deleted deletes no second one, and what has been deleted is not available.
 func TestLeaving_DeletionTimestamp_IsLeaving(t *testing.T) {
-	leaving := newMachine("a", v1alpha1.MachineRunning)
-	leaving.DeletionTimestamp = deletedNow()
-	in := observed(1, leaving, newMachine("b", v1alpha1.MachineRunning))
+	in, _ := scene("1: a.leaving b")
 	d := machineset.Decide(in, machineset.Policy{}, now)
 	require.Empty(t, d.Actions)
 	require.Equal(t, machineset.ReasonSettled, d.Reason)
@@ -42,8 +40,7 @@ func TestLeaving_DeletionTimestamp_IsLeaving(t *testing.T) {
 	require.EqualValues(t, 1, s.ReadyReplicas)
 	require.EqualValues(t, 1, s.AvailableReplicas)
 
-	in = observed(1, newMachine("a", v1alpha1.MachineRunning), newMachine("b", v1alpha1.MachineRunning))
-	in.Expectations = in.Expectations.Deleting(machine.KindMachine, "a", "uid-a", now)
+	in, _ = scene("1 deleting=a: a b")
 	s, _ = machineset.Status(in, machineset.Failure{}, now)
 	require.EqualValues(t, 1, s.AvailableReplicas, "nor one whose deletion is in flight")
 }

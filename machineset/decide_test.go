@@ -84,10 +84,7 @@ func TestDecide_Set_Table(t *testing.T) {
 }
 
 func TestDecide_NextCheck_IsTheEarliestHold(t *testing.T) {
-	in := machineset.Observation{Set: newSet(2), Complete: true, Proven: true}
-	preserved := newMachine("a", v1alpha1.MachineFailed)
-	preserved.Status.CurrentStatus.PreserveExpiryTime = expiry(7200)
-	in.Machines = []*v1alpha1.Machine{preserved, newMachine("b", v1alpha1.MachineRunning)}
+	in, _ := scene("2: a.failed.keeps=7200 b")
 
 	d := machineset.Decide(in, machineset.Policy{}, now)
 	require.Equal(t, now.Add(2*time.Hour), d.NextCheck, "the end of the preservation")
@@ -275,8 +272,7 @@ func TestStatus_PersistentError_StaysFailed(t *testing.T) {
 // TestPreserved_AllFunctions_Agree asserts that counting, ranking, choosing, replacing and
 // reporting treat a preserved machine alike.
 func TestPreserved_AllFunctions_Agree(t *testing.T) {
-	kept, good := preserved(newMachine("kept", v1alpha1.MachineFailed)), newMachine("good", v1alpha1.MachineRunning)
-	in := observed(2, kept, good)
+	in, _ := scene("2: kept.failed.keeps=3600 good")
 	c := members.Count(in.Set, in.Machines, in.Expectations, now)
 	require.Equal(t, 2, c.Present, "it counts as a replica: none is created in its place")
 	require.Equal(t, 1, c.Available)
@@ -296,9 +292,8 @@ func TestPreserved_AllFunctions_Agree(t *testing.T) {
 	in.Set.Annotations, in.Set.Spec.Replicas = nil, 0
 	require.Equal(t, []string{"good", "kept"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "or nothing is to stay")
 
-	over := preserved(newMachine("over", v1alpha1.MachineFailed))
-	over.Status.CurrentStatus.PreserveExpiryTime = expiry(-1)
-	require.Equal(t, []string{"over"}, deleted(machineset.Decide(observed(1, over), machineset.Policy{}, now)), "when its time is over, it is replaced")
+	in, _ = scene("1: over.failed.keeps=-1")
+	require.Equal(t, []string{"over"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "when its time is over, it is replaced")
 }
 
 func TestValidate_EachError_Table(t *testing.T) {

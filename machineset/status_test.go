@@ -26,26 +26,23 @@ func standard(t *testing.T, s v1alpha1.MachineSetStatus) (available, progressing
 }
 
 func TestStatus_StandardConditions_FollowTheMachines(t *testing.T) {
-	running := newMachine("a", v1alpha1.MachineRunning)
-	pending := newMachine("b", v1alpha1.MachinePending)
 	for name, tc := range map[string]struct {
-		machines               []*v1alpha1.Machine
-		replicas               int32
+		scene                  string
 		failure                machineset.Failure
 		available, progressing string
 	}{
-		"all available":      {[]*v1alpha1.Machine{running}, 1, machineset.Failure{}, "True MinimumReplicasAvailable", "True Complete"},
-		"none wanted":        {nil, 0, machineset.Failure{}, "True MinimumReplicasAvailable", "True Complete"},
-		"one missing":        {[]*v1alpha1.Machine{running}, 2, machineset.Failure{}, "False MinimumReplicasUnavailable", "True WaitingForMachines"},
-		"one not available":  {[]*v1alpha1.Machine{running, pending}, 2, machineset.Failure{}, "False MinimumReplicasUnavailable", "True WaitingForMachines"},
-		"one too many":       {[]*v1alpha1.Machine{running, pending}, 1, machineset.Failure{}, "True MinimumReplicasAvailable", "True WaitingForMachines"},
-		"a creation failed":  {[]*v1alpha1.Machine{running}, 2, machineset.Failure{Create: errors.New("quota")}, "False MinimumReplicasUnavailable", "False FailedCreate"},
-		"a negative number":  {nil, -1, machineset.Failure{}, "True MinimumReplicasAvailable", "False InvalidSpec"},
-		"a deletion failed":  {[]*v1alpha1.Machine{running}, 0, machineset.Failure{Delete: errors.New("no")}, "True MinimumReplicasAvailable", "False FailedDelete"},
-		"preserved, not run": {[]*v1alpha1.Machine{preserved(newMachine("c", v1alpha1.MachineFailed))}, 1, machineset.Failure{}, "True MinimumReplicasAvailable", "True Complete"},
+		"all available":      {"1: a", machineset.Failure{}, "True MinimumReplicasAvailable", "True Complete"},
+		"none wanted":        {"0", machineset.Failure{}, "True MinimumReplicasAvailable", "True Complete"},
+		"one missing":        {"2: a", machineset.Failure{}, "False MinimumReplicasUnavailable", "True WaitingForMachines"},
+		"one not available":  {"2: a b.pending", machineset.Failure{}, "False MinimumReplicasUnavailable", "True WaitingForMachines"},
+		"one too many":       {"1: a b.pending", machineset.Failure{}, "True MinimumReplicasAvailable", "True WaitingForMachines"},
+		"a creation failed":  {"2: a", machineset.Failure{Create: errors.New("quota")}, "False MinimumReplicasUnavailable", "False FailedCreate"},
+		"a negative number":  {"-1", machineset.Failure{}, "True MinimumReplicasAvailable", "False InvalidSpec"},
+		"a deletion failed":  {"0: a", machineset.Failure{Delete: errors.New("no")}, "True MinimumReplicasAvailable", "False FailedDelete"},
+		"preserved, not run": {"1: c.failed.keeps=3600", machineset.Failure{}, "True MinimumReplicasAvailable", "True Complete"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := observed(tc.replicas, tc.machines...)
+			in, _ := scene(tc.scene)
 			s, changed := machineset.Status(in, tc.failure, now)
 			require.True(t, changed)
 			available, progressing, _ := standard(t, s)
