@@ -411,7 +411,7 @@ func (l *laws) enoughInView(in deployment.Observation, d deployment.Decision) {
 	}
 }
 
-// outgoing are the machines that a decision lets go.
+// outgoing returns the UIDs of the machines that a decision deletes.
 func outgoing(d deployment.Decision) map[types.UID]bool {
 	out := map[types.UID]bool{}
 	for _, t := range d.Targets {

@@ -78,7 +78,7 @@ func preserved(m *v1alpha1.Machine) *v1alpha1.Machine {
 	return m
 }
 
-// expiry is so many seconds from now.
+// expiry returns the time that is so many seconds from now.
 func expiry(seconds int) *metav1.Time {
 	return &metav1.Time{Time: now.Add(time.Duration(seconds) * time.Second)}
 }
@@ -408,7 +408,7 @@ var phaseWords = map[string]v1alpha1.MachinePhase{
 	"terminating": v1alpha1.MachineTerminating, "updating": v1alpha1.MachineInPlaceUpdating, "updated": v1alpha1.MachineInPlaceUpdateSuccessful,
 }
 
-// machineFrom returns a machine: its name, and what is special about it. It is Running unless a word says else.
+// machineFrom returns a machine: its name, and what is special about it. Without a word for its phase it is Running.
 func machineFrom(text string) *v1alpha1.Machine {
 	words := strings.Split(text, ".")
 	m := newMachine(words[0], v1alpha1.MachineRunning)
