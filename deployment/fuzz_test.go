@@ -190,18 +190,19 @@ func (c chance) policy() deployment.Policy {
 func copyOf(in deployment.Observation) deployment.Observation {
 	out := in
 	out.Deployment = in.Deployment.DeepCopy()
-	out.Sets, out.Machines, out.Nodes = nil, nil, nil
-	for _, s := range in.Sets {
-		out.Sets = append(out.Sets, s.DeepCopy())
-	}
-	for _, m := range in.Machines {
-		out.Machines = append(out.Machines, m.DeepCopy())
-	}
+	out.Sets, out.Machines, out.Nodes = copies(in.Sets), copies(in.Machines), nil
 	if in.Nodes != nil {
 		out.Nodes = map[string]*corev1.Node{}
 	}
 	for name, n := range in.Nodes {
 		out.Nodes[name] = n.DeepCopy()
+	}
+	return out
+}
+
+func copies[T interface{ DeepCopy() T }](list []T) (out []T) {
+	for _, o := range list {
+		out = append(out, o.DeepCopy())
 	}
 	return out
 }
@@ -254,12 +255,6 @@ func checkTargets(t require.TestingT, in deployment.Observation, dec deployment.
 		i := slices.IndexFunc(dec.Targets, func(x deployment.Target) bool { return x.UID == s.UID && x.Name == s.Name })
 		require.GreaterOrEqual(t, i, 0)
 		target := dec.Targets[i]
-		after := s
-		for _, next := range writes[*v1alpha1.MachineSet](dec) {
-			if next.Name == s.Name {
-				after = next
-			}
-		}
 		seen, twice := int32(0), map[string]bool{}
 		for _, m := range in.Machines {
 			if m != nil && metav1.IsControlledBy(m, s) && !twice[m.Name] {
@@ -268,7 +263,7 @@ func checkTargets(t require.TestingT, in deployment.Observation, dec deployment.
 			}
 		}
 		was += int64(max(seen, grown(s, s.Spec.Replicas), s.Status.Replicas))
-		will += int64(max(seen, grown(after, target.To), s.Status.Replicas))
+		will += int64(max(seen, grown(after(s, dec.Actions), target.To), s.Status.Replicas))
 		for _, v := range target.Victims {
 			require.True(t, metav1.IsControlledBy(v.Machine, s))
 			require.False(t, members.Leaving(v.Machine))
@@ -312,12 +307,7 @@ func checkUpdate(t require.TestingT, u machinist.Update) {
 // checkNames: the machines that go for a cut are named in it, unless the set knows them already.
 func checkNames(t require.TestingT, dec deployment.Decision, target deployment.Target, s *v1alpha1.MachineSet) {
 	for _, v := range target.Victims {
-		m := v.Machine
-		for _, next := range writes[*v1alpha1.Machine](dec) {
-			if next.UID == m.UID {
-				m = next
-			}
-		}
+		m := after(v.Machine, dec.Actions)
 		require.True(t, slices.Contains(members.Victims(s), m.Name) || members.NamedByAutoscaler(s, m), "%s is not named: %s", m.Name, target)
 	}
 }
@@ -329,8 +319,8 @@ func TestDecide_AnyObservation_KeepsTheLaws(t *testing.T) {
 		in, p := c.observation(), c.policy()
 		dec := checkPlan(seeded{t, seed}, in, p)
 		objects := len(writes[*corev1.Node](dec)) + len(writes[*v1alpha1.Machine](dec))
-		for _, a := range dec.Actions {
-			kinds[kindOf(a)]++
+		for _, kind := range kindsOf(dec) {
+			kinds[kind]++
 		}
 		require.True(t, p.Burst <= 0 || objects <= p.Burst, "seed %d: %s", seed, dec)
 	}

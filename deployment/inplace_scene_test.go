@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
-	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -214,16 +213,6 @@ func TestInPlace_Move_KeepsForeignLabelsAndOwners(t *testing.T) {
 	require.EqualValues(t, "last", owners[2].UID)
 }
 
-// written returns a Node as a decision writes it, nil if it does not.
-func written(dec deployment.Decision, name string) *corev1.Node {
-	for _, n := range writes[*corev1.Node](dec) {
-		if n.Name == name {
-			return n
-		}
-	}
-	return nil
-}
-
 func TestInPlace_MovedMachine_NodeUnmarkedBeforeAcknowledged(t *testing.T) {
 	for name, c := range map[string]struct {
 		label  string
@@ -261,8 +250,8 @@ func TestInPlace_MovedMachine_NodeUnmarkedBeforeAcknowledged(t *testing.T) {
 			}
 			text, dec := s.result()
 			require.NotContains(t, text, "acknowledges")
-			back := written(dec, n.Name)
-			require.NotNil(t, back, dec.String())
+			back := after(n, dec.Actions)
+			require.NotSame(t, n, back, dec.String())
 			delete(back.Labels, "worker.gardener.cloud/pool")
 			require.Empty(t, back.Labels)
 			require.NotContains(t, back.Annotations, v1alpha1.AnnotationKeyMachineUpdateFailedReason)
@@ -317,9 +306,8 @@ func TestMark_UncordonedNodeOfOldSet_KeepsTaint(t *testing.T) {
 		n.Spec.Taints = []corev1.Taint{taint}
 	}
 	_, dec := s.result()
-	for name := range s.in.Nodes {
-		n := written(dec, name)
-		require.NotNil(t, n)
-		require.Contains(t, n.Spec.Taints, taint)
+	for _, n := range s.in.Nodes {
+		require.NotSame(t, n, after(n, dec.Actions))
+		require.Contains(t, after(n, dec.Actions).Spec.Taints, taint)
 	}
 }

@@ -84,19 +84,12 @@ func TestDecide_Actions_ShareNoMutableMemory(t *testing.T) {
 
 func TestDecide_Actions_MarksOfMachinesComeBeforeSetsShrink(t *testing.T) {
 	s := newScenario("rolling 2 +1 taint scaled named=old-0; old 2/2/2 sized=3; new 1/1/1 sized=3")
-	var kinds []string
-	for _, a := range s.decide().Actions {
-		kinds = append(kinds, kindOf(a))
-	}
-	require.Equal(t, []string{"update machine", "update machineset", "update machineset"}, kinds)
+	require.Equal(t, []string{"update machine", "update machineset", "update machineset"}, kindsOf(s.decide()))
 }
 
 func TestDecide_Actions_NodesAreWrittenLast(t *testing.T) {
-	var kinds []string
-	for _, a := range newScenario("rolling 4 +2 taint revision=2; old 3/3/3; new 1/1/1").decide().Actions {
-		kinds = append(kinds, kindOf(a))
-	}
-	require.Equal(t, []string{"update machineset", "update machineset", "update node", "update node", "update node"}, kinds)
+	dec := newScenario("rolling 4 +2 taint revision=2; old 3/3/3; new 1/1/1").decide()
+	require.Equal(t, []string{"update machineset", "update machineset", "update node", "update node", "update node"}, kindsOf(dec))
 }
 
 func TestDecide_SetDeleting_NotWritten(t *testing.T) {

@@ -132,6 +132,17 @@ func writes[T machinist.Object](dec deployment.Decision) []T {
 	return out
 }
 
+// after returns an object as actions leave it.
+func after[T machinist.Object](before T, actions []machinist.Action) T {
+	for _, a := range actions {
+		u, _ := a.(machinist.Update)
+		if next, ok := u.Object.(T); ok && next.GetName() == before.GetName() {
+			return next
+		}
+	}
+	return before
+}
+
 // creates returns the sets that a decision creates.
 func creates(dec deployment.Decision) []*v1alpha1.MachineSet {
 	var out []*v1alpha1.MachineSet
@@ -143,6 +154,13 @@ func creates(dec deployment.Decision) []*v1alpha1.MachineSet {
 
 // kindOf returns the verb of an action and the kind of its object, such as "update machine".
 func kindOf(a machinist.Action) string { return strings.Join(strings.Fields(a.String())[:2], " ") }
+
+func kindsOf(dec deployment.Decision) (out []string) {
+	for _, a := range dec.Actions {
+		out = append(out, kindOf(a))
+	}
+	return out
+}
 
 func reasons(dec deployment.Decision) []machinist.Reason {
 	var out []machinist.Reason
@@ -301,8 +319,6 @@ func (s *scenario) set(i int, words []string) *v1alpha1.MachineSet {
 			set.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpExists}}
 		case "sized":
 			set.Annotations[v1alpha1.DesiredReplicasAnnotation], set.Annotations[v1alpha1.MaxReplicasAnnotation] = value, value
-		case "unsized":
-			delete(set.Annotations, v1alpha1.DesiredReplicasAnnotation)
 		case "scaled":
 			set.Annotations[scaledKey] = ago
 		case "names":

@@ -7,6 +7,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -83,7 +84,7 @@ func (r *randomWorld) logf(format string, args ...any) {
 }
 
 // note counts a trouble, and tells of it.
-func (r *randomWorld) note(what failure, format string, args ...any) {
+func (r *randomWorld) note(what, format string, args ...any) {
 	r.happened[what]++
 	r.logf(format, args...)
 }
@@ -144,21 +145,21 @@ func (r *randomWorld) model() deploymenttest.Model {
 	m := deploymenttest.Model{
 		Create: func(*v1alpha1.Machine) error {
 			if vms(r.w) >= r.quota {
-				r.happened[noCapacity]++
+				r.happened["there was no capacity"]++
 				return status.Error(codes.ResourceExhausted, "no capacity")
 			}
 			return nil
 		},
 		Join: func(*v1alpha1.Machine) (time.Duration, bool) {
-			return time.Duration(30+r.rng.IntN(180)) * time.Second, !r.kind.failing || !r.fails(neverJoins, 6)
+			return time.Duration(30+r.rng.IntN(180)) * time.Second, !r.kind.failing || !r.fails("a machine did not join", 6)
 		},
 		CreationTimeout: 20 * time.Minute,
 		HealthTimeout:   10 * time.Minute,
 		Leave:           func(*v1alpha1.Machine) time.Duration { return time.Duration(r.rng.IntN(120)) * time.Second },
 		Update: func(*v1alpha1.Machine) (time.Duration, bool) {
-			return time.Duration(30+r.rng.IntN(300)) * time.Second, !r.kind.failing || !r.fails(updateFails, 6)
+			return time.Duration(30+r.rng.IntN(300)) * time.Second, !r.kind.failing || !r.fails("an update in place failed", 6)
 		},
-		Lag: r.lag, Idle: func(string) bool { return r.fails(turnMissed, 4) }, Call: r.outcome,
+		Lag: r.lag, Idle: func(string) bool { return r.fails("a turn was missed", 4) }, Call: r.outcome,
 		OnWrite:       func(c deploymenttest.Change) { r.wrote(c) },
 		OnDecision:    func(in deployment.Observation, d deployment.Decision) { r.planned(in, d) },
 		OnSetDecision: func(in machineset.Observation, d machineset.Decision) { r.setPlanned(in, d) },
@@ -183,7 +184,7 @@ func (r *randomWorld) lag(_, _ string) int {
 	}
 	n := r.rng.IntN(6)
 	if n > 0 {
-		r.happened[staleCache]++ // there is news, and some of it is not shown
+		r.happened["a cache did not show all"]++ // there is news, and some of it is not shown
 	}
 	return n
 }
@@ -208,10 +209,10 @@ func (r *randomWorld) gate(c deployment.Choice) (bool, machinist.Hold) {
 		return true, machinist.Hold{}
 	}
 	if turn%3 == 0 {
-		r.happened[gateDenies]++
+		r.happened["a gate said no"]++
 		return false, machinist.Hold{Reason: "NotThisOne"}
 	}
-	r.happened[gateWaits]++
+	r.happened["a gate said not now"]++
 	return false, machinist.Hold{Reason: "NotNow", Until: time.Unix((c.Now.Unix()/slot+1)*slot, 0)}
 }
 
@@ -250,7 +251,7 @@ func (r *randomWorld) sizes() string {
 func (r *randomWorld) selectSome() {
 	for _, n := range r.w.Nodes() {
 		if n.Labels[v1alpha1.LabelKeyNodeCandidateForUpdate] == "true" && n.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] == "" && (r.calm || r.rng.IntN(3) == 0) {
-			r.note(selectedByHand, "user: selects %s", n.Name)
+			r.note("a Node was selected by hand", "user: selects %s", n.Name)
 			r.must(r.w.EditNode(n.Name, func(n *corev1.Node) {
 				metav1.SetMetaDataLabel(&n.ObjectMeta, v1alpha1.LabelKeyNodeSelectedForUpdate, "true")
 			}))
@@ -273,28 +274,28 @@ func (r *randomWorld) addFailures() {
 	}
 	switch r.rng.IntN(8) {
 	case 7:
-		r.note(machineContradicts, "harm: %s is Terminating without a deletion timestamp", m.Name)
+		r.note(contradicts, "harm: %s is Terminating without a deletion timestamp", m.Name)
 		r.must(r.w.SetPhase(m.Name, v1alpha1.MachineTerminating))
 	case 0, 1:
-		r.note(machineFails, "harm: %s fails", m.Name)
+		r.note("a machine failed", "harm: %s fails", m.Name)
 		r.must(r.w.SetPhase(m.Name, v1alpha1.MachineFailed))
 	case 2:
-		r.note(machineUnknown, "harm: %s is unknown", m.Name)
+		r.note("a machine was unknown", "harm: %s is unknown", m.Name)
 		r.must(r.w.SetPhase(m.Name, v1alpha1.MachineUnknown))
 	case 3:
-		r.note(machineDeleted, "harm: %s is deleted", m.Name)
+		r.note("a machine was deleted", "harm: %s is deleted", m.Name)
 		r.must(r.w.DeleteMachine(m.Name))
 	case 4:
-		r.note(machineVanishes, "harm: %s vanishes", m.Name)
+		r.note("a machine vanished", "harm: %s vanishes", m.Name)
 		r.must(r.w.Vanish(m.Name))
 	case 5:
-		r.note(machineLosesLabel, "harm: %s loses its labels", m.Name)
+		r.note("a machine lost a label", "harm: %s loses its labels", m.Name)
 		r.must(r.w.EditMachine(m.Name, func(m *v1alpha1.Machine) {
 			delete(m.Labels, []string{"app", v1alpha1.DefaultMachineDeploymentUniqueLabelKey}[r.rng.IntN(2)])
 		}))
 	case 6:
 		if s := pickFrom(r.rng, r.w.Sets()); s != nil && r.rng.IntN(2) == 0 {
-			r.note(setLosesLabel, "harm: %s loses its labels", s.Name)
+			r.note("a set lost a label", "harm: %s loses its labels", s.Name)
 			r.must(r.w.EditSet(s.Name, func(s *v1alpha1.MachineSet) { delete(s.Labels, "app") }))
 		}
 	}
@@ -332,7 +333,7 @@ func pickFrom[T any](rng *rand.Rand, list []*T) *T {
 }
 
 // fails is true once in n times, and notes what goes wrong then.
-func (r *randomWorld) fails(what failure, n int) bool {
+func (r *randomWorld) fails(what string, n int) bool {
 	wrong := r.oneIn(n)
 	if wrong {
 		r.happened[what]++
@@ -352,26 +353,26 @@ func (r *randomWorld) event() {
 	switch r.rng.IntN(kinds) {
 	case 0, 1:
 		n := int32(r.rng.IntN(most))
-		r.user(resized, func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = n }, "user: %d replicas", n)
+		r.user("other replicas", func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = n }, "user: %d replicas", n)
 	case 2, 3, 4, 5:
 		class := fmt.Sprintf("c%d", 1+r.rng.IntN(3))
-		r.user(otherClass, func(d *v1alpha1.MachineDeployment) { d.Spec.Template.Spec.Class.Name = class }, "user: class %s", class)
+		r.user("another class", func(d *v1alpha1.MachineDeployment) { d.Spec.Template.Spec.Class.Name = class }, "user: class %s", class)
 	case 6:
-		r.user(pausedOrNot, func(d *v1alpha1.MachineDeployment) { d.Spec.Paused = !d.Spec.Paused }, "user: paused %t", !d.Spec.Paused)
+		r.user("paused or resumed", func(d *v1alpha1.MachineDeployment) { d.Spec.Paused = !d.Spec.Paused }, "user: paused %t", !d.Spec.Paused)
 	case 7:
 		r.editInPlace(r.rng.IntN(100))
 	case 8:
-		r.user(rolledBack, func(d *v1alpha1.MachineDeployment) { d.Spec.RollbackTo = &v1alpha1.RollbackConfig{} }, "user: rolls back")
+		r.user("a roll-back", func(d *v1alpha1.MachineDeployment) { d.Spec.RollbackTo = &v1alpha1.RollbackConfig{} }, "user: rolls back")
 	case 9:
 		r.scaleDownByName(1 + r.rng.IntN(2))
 	case 10, 11:
 		if m := pickFrom(r.rng, r.w.Machines()); m != nil {
-			r.note(machineDeleted, "user: deletes %s", m.Name)
+			r.note("a machine was deleted", "user: deletes %s", m.Name)
 			r.must(r.w.DeleteMachine(m.Name))
 		}
 	case 12, 13:
 		if s := pickFrom(r.rng, r.w.Sets()); s != nil {
-			r.note(setDeleted, "user: deletes %s", s.Name)
+			r.note("a set was deleted", "user: deletes %s", s.Name)
 			r.must(r.w.DeleteSet(s.Name))
 		}
 	}
@@ -393,12 +394,12 @@ func (r *randomWorld) resize(most int) {
 	if s == nil || s.DeletionTimestamp != nil || s.Spec.Replicas == n {
 		return
 	}
-	r.note(setResized, "user: gives %s the size %d", s.Name, n)
+	r.note("a set was given another size", "user: gives %s the size %d", s.Name, n)
 	r.must(r.w.EditSet(s.Name, func(s *v1alpha1.MachineSet) { s.Spec.Replicas = n }))
 }
 
 // user has a user change the deployment.
-func (r *randomWorld) user(what failure, change func(*v1alpha1.MachineDeployment), format string, args ...any) {
+func (r *randomWorld) user(what string, change func(*v1alpha1.MachineDeployment), format string, args ...any) {
 	r.note(what, format, args...)
 	r.edit(change)
 }
@@ -419,11 +420,101 @@ func (r *randomWorld) scaleDownByName(k int) []string {
 	if len(names) == 0 {
 		return nil
 	}
-	r.note(namedToGo, "autoscaler: without %v", names)
+	r.note("an autoscaler named machines", "autoscaler: without %v", names)
 	r.edit(func(d *v1alpha1.MachineDeployment) {
 		d.Spec.Replicas -= int32(len(names))
 		metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.TriggerDeletionByMCM, strings.Join(entries, ","))
 		metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.LastDeploymentReplicaChangeByScalerTime, at)
 	})
 	return names
+}
+
+// contradicts is the trouble with a machine that seems to leave, and may come back.
+const contradicts = "a machine was Terminating without a deletion timestamp"
+
+// ofCall are the troubles with calls.
+var ofCall = map[deploymenttest.Outcome]string{
+	deploymenttest.Refused: "a call was refused", deploymenttest.AnswerLost: "an answer was lost",
+	deploymenttest.CrashBefore: "a process ended before a call", deploymenttest.CrashAfter: "a process ended after a call",
+}
+
+// failureCounts are how often each happened.
+type failureCounts map[string]uint64
+
+func (h failureCounts) add(o failureCounts) {
+	for what, n := range o {
+		h[what] += n
+	}
+}
+
+// troubles are what has to happen in worlds of a kind, if there are many of them.
+func (k worldKind) troubles() []string {
+	out := []string{"a cache did not show all", "a turn was missed", "other replicas", "another class", "another node template", "another drain timeout", "another priority of a machine", "paused or resumed", "a roll-back", "an autoscaler named machines"}
+	add := func(happen bool, what ...string) {
+		if happen {
+			out = append(out, what...)
+		}
+	}
+	add(k.crashes, "a call was refused", "an answer was lost", "a process ended before a call", "a process ended after a call")
+	add(k.failing, "a machine did not join", "a machine failed", "a machine was unknown", contradicts, "a machine was deleted", "a machine vanished", "a machine lost a label", "a set lost a label")
+	add(k.failing && k.strategy == kindInPlace, "an update in place failed")
+	add(k.strategy == kindInPlace, "a machine that was updated in place had its former class")
+	add(k.quota, "there was no capacity")
+	add(k.gates, "a gate said no", "a gate said not now")
+	add(k.badOrder, "an available machine went before another")
+	add(k.deletes, "a machine was deleted", "a set was deleted")
+	add(k.resizes, "a set was given another size")
+	add(k.manual, "a Node was selected by hand")
+	return out
+}
+
+// enoughWorlds is from how many worlds of a kind on each of its troubles has to have
+// happened.
+const enoughWorlds = 80
+
+// wantAll fails if a trouble of a kind never happened: a law that is kept where nothing
+// goes wrong says little.
+func (h failureCounts) wantAll(t *testing.T, k worldKind) {
+	for _, what := range k.troubles() {
+		if h[what] == 0 {
+			t.Errorf("it never happened that %s", what)
+		}
+	}
+}
+
+// editInPlace has a user change what causes no rollout: the node template, a timeout, the priority
+// of a machine.
+func (r *randomWorld) editInPlace(n int) {
+	machines := r.w.Machines()
+	switch {
+	case n%3 == 1:
+		r.user("another drain timeout", func(d *v1alpha1.MachineDeployment) {
+			d.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineDrainTimeout: &metav1.Duration{Duration: time.Duration(n) * time.Minute}}
+		}, "user: drain timeout %dm", n)
+	case n%3 == 2 && len(machines) > 0:
+		m := machines[n%len(machines)]
+		r.note("another priority of a machine", "user: priority of %s is %d", m.Name, n%3)
+		r.must(r.w.EditMachine(m.Name, func(m *v1alpha1.Machine) {
+			metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.MachinePriority, strconv.Itoa(n%3))
+		}))
+	default:
+		r.user("another node template", func(d *v1alpha1.MachineDeployment) {
+			d.Spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{"n": fmt.Sprint(n)}
+		}, "user: other node template")
+	}
+}
+
+// movedByOthers gives a machine that was updated in place the class of a former set, as MCM left it.
+func (r *randomWorld) movedByOthers() {
+	machines := slices.DeleteFunc(r.w.Machines(), func(m *v1alpha1.Machine) bool {
+		s := r.setOf(m)
+		return s == nil || s.DeletionTimestamp != nil || !slices.ContainsFunc(m.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == v1alpha1.NodeInPlaceUpdate && c.Reason == v1alpha1.UpdateSuccessful
+		})
+	})
+	if len(machines) == 0 {
+		return
+	}
+	r.note("a machine that was updated in place had its former class", "MCM: %s keeps its former class", machines[0].Name)
+	r.must(r.w.EditMachine(machines[0].Name, func(m *v1alpha1.Machine) { m.Spec.Class.Name = "former" }))
 }

@@ -7,11 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/machinist-dev/machinist/internal/members"
-	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -53,40 +50,5 @@ func BenchmarkStatus(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		machineset.Status(in, machineset.Failure{}, now)
-	}
-}
-
-func BenchmarkOrder(b *testing.B) {
-	for _, n := range []int{500, 5_000, 50_000} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			machines := manyMachines(n)
-			o := members.DeletionOrder(now)
-			require.Len(b, o.First(machines, n), n)
-			b.ReportAllocs()
-			for b.Loop() {
-				o.First(machines, n)
-			}
-		})
-	}
-}
-
-func BenchmarkChoose(b *testing.B) {
-	set, machines := newSet(0), manyMachines(50_000)
-	var names []string
-	for _, m := range machines[:members.MaxVictims] {
-		names = append(names, m.Name)
-	}
-	members.NameVictims(set, names)
-	b.ReportAllocs()
-	for b.Loop() {
-		members.Choose(set, machines, 49_000, members.DeletionOrder(now))
-	}
-}
-
-func BenchmarkCount(b *testing.B) {
-	set, machines := newSet(0), manyMachines(5_000)
-	b.ReportAllocs()
-	for b.Loop() {
-		members.Count(set, machines, machine.Expectations{}, now)
 	}
 }

@@ -13,12 +13,6 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-func notController(ref metav1.OwnerReference) metav1.OwnerReference {
-	no := false
-	ref.Controller = &no
-	return ref
-}
-
 // TestClaim_AdoptAndRelease_KeepForeignOwners asserts that owners of others stay. MCM sends a list
 // with one entry, so that adoption removes them and a release keeps its own (DS-22).
 func TestClaim_AdoptAndRelease_KeepForeignOwners(t *testing.T) {
@@ -28,7 +22,8 @@ func TestClaim_AdoptAndRelease_KeepForeignOwners(t *testing.T) {
 
 	orphan := newMachine("orphan", v1alpha1.MachineRunning)
 	orphan.ResourceVersion = "7"
-	orphan.OwnerReferences = []metav1.OwnerReference{foreign, notController(self)}
+	orphan.OwnerReferences = []metav1.OwnerReference{foreign, self}
+	orphan.OwnerReferences[1].Controller = new(bool)
 	drifted := newMachine("drifted", v1alpha1.MachineRunning)
 	drifted.Labels = map[string]string{"app": "other"}
 	drifted.OwnerReferences = []metav1.OwnerReference{self, foreign}

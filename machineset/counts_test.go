@@ -4,12 +4,15 @@ package machineset_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
@@ -17,76 +20,55 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
+func TestCounts_MissingAndSurplus_NotNegative(t *testing.T) {
+	require.Zero(t, members.Counts{Desired: -3, Present: 2, Eligible: -1}.Missing())
+	require.Zero(t, members.Counts{Desired: 5, Present: 2, InFlight: 4}.Missing())
+	require.Equal(t, 5, members.Counts{Desired: 5, Present: -2, InFlight: -4}.Missing())
+	require.Zero(t, members.Counts{Desired: 5, Eligible: 4}.Surplus())
+	require.Equal(t, 4, members.Counts{Desired: -5, Eligible: 4}.Surplus())
+}
+
+// TestLeaving_DeletionTimestamp_IsLeaving asserts that scaling from 2 to 1 while one is being
+// deleted deletes no second one, and what has been deleted is not available.
+func TestLeaving_DeletionTimestamp_IsLeaving(t *testing.T) {
+	in, _ := scene("1: a.leaving b")
+	d := machineset.Decide(in, machineset.Policy{}, now)
+	require.Empty(t, d.Actions)
+	require.Equal(t, machineset.ReasonSettled, d.Reason)
+	s, _ := machineset.Status(in, machineset.Failure{}, now)
+	require.EqualValues(t, 2, s.Replicas)
+	require.EqualValues(t, 1, s.ReadyReplicas)
+	require.EqualValues(t, 1, s.AvailableReplicas)
+
+	in, _ = scene("1 deleting=a: a b")
+	s, _ = machineset.Status(in, machineset.Failure{}, now)
+	require.EqualValues(t, 1, s.AvailableReplicas, "nor one whose deletion is in flight")
+}
+
 func TestCount_EachMachine_Table(t *testing.T) {
 	for name, c := range map[string]struct {
-		bend func(m *v1alpha1.Machine)
-		want members.Counts
+		machine string
+		want    members.Counts
 	}{
-		"running": {
-			func(*v1alpha1.Machine) {},
-			members.Counts{Present: 1, Eligible: 1, Ready: 1, Available: 1},
-		},
-		"without a cluster to join": {
-			func(m *v1alpha1.Machine) { m.Status.CurrentStatus.Phase = v1alpha1.MachineAvailable },
-			members.Counts{Present: 1, Eligible: 1, Available: 1},
-		},
-		"running for too short a time": {
-			func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now) },
-			members.Counts{Present: 1, Eligible: 1, Ready: 1, Settling: 1},
-		},
-		"about to leave": {
-			func(m *v1alpha1.Machine) { m.UID = "uid-going" },
-			members.Counts{Present: 1, Going: 1},
-		},
-		"about to leave, failed and preserved": {
-			func(m *v1alpha1.Machine) {
-				m.UID, m.Status.CurrentStatus.Phase = "uid-going", v1alpha1.MachineFailed
-				preserved(m).Annotations[v1alpha1.PreserveMachineAnnotationKey] = "auto-preserved"
-			},
-			members.Counts{Present: 1, Going: 1, Failed: 1, PreservedFailed: 1, AutoPreserved: 1},
-		},
-		"leaving by its timestamp": {
-			func(m *v1alpha1.Machine) { m.DeletionTimestamp = deletedNow() },
-			members.Counts{Leaving: 1, ShortLived: 1},
-		},
-		"leaving after a life that was long enough": {
-			func(m *v1alpha1.Machine) {
-				m.DeletionTimestamp = deletedNow()
-				m.CreationTimestamp = metav1.NewTime(m.DeletionTimestamp.Add(-shortLife))
-			},
-			members.Counts{Leaving: 1},
-		},
-		"leaving, and preserved by the set": {
-			func(m *v1alpha1.Machine) {
-				m.Status.CurrentStatus.Phase = v1alpha1.MachineTerminating
-				m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = "auto-preserved"
-			},
-			members.Counts{Leaving: 1, AutoPreservedLeaving: 1},
-		},
-		"moving from another set": {
-			func(m *v1alpha1.Machine) { m.Labels[v1alpha1.LabelKeyNodeUpdateResult] = "successful" },
-			members.Counts{Present: 1, Moving: 1, Ready: 1, Available: 1},
-		},
-		"being updated in place": {
-			func(m *v1alpha1.Machine) { m.Status.CurrentStatus.Phase = v1alpha1.MachineInPlaceUpdating },
-			members.Counts{Present: 1, Eligible: 1, Updating: 1},
-		},
-		"failed, and preserved": {
-			func(m *v1alpha1.Machine) { preserved(m).Status.CurrentStatus.Phase = v1alpha1.MachineFailed },
-			members.Counts{Present: 1, Eligible: 1, Failed: 1, PreservedFailed: 1},
-		},
-		"running, and without a UID": {
-			func(m *v1alpha1.Machine) { m.UID = "" },
-			members.Counts{Present: 1, Ready: 1, Available: 1},
-		},
+		"running":                                   {"m", members.Counts{Present: 1, Eligible: 1, Ready: 1, Available: 1}},
+		"without a cluster to join":                 {"m.available", members.Counts{Present: 1, Eligible: 1, Available: 1}},
+		"running for too short a time":              {"m.fresh", members.Counts{Present: 1, Eligible: 1, Ready: 1, Settling: 1}},
+		"about to leave":                            {"m.uid=uid-going", members.Counts{Present: 1, Going: 1}},
+		"about to leave, failed and preserved":      {"m.uid=uid-going.failed.keeps=3600.preserve=auto-preserved", members.Counts{Present: 1, Going: 1, Failed: 1, PreservedFailed: 1, AutoPreserved: 1}},
+		"leaving by its timestamp":                  {"m.leaving", members.Counts{Leaving: 1, ShortLived: 1}},
+		"leaving after a life that was long enough": {"m.lived", members.Counts{Leaving: 1}},
+		"leaving, and preserved by the set":         {"m.terminating.preserve=auto-preserved", members.Counts{Leaving: 1, AutoPreservedLeaving: 1}},
+		"moving from another set":                   {"m.moved", members.Counts{Present: 1, Moving: 1, Ready: 1, Available: 1}},
+		"being updated in place":                    {"m.updating", members.Counts{Present: 1, Eligible: 1, Updating: 1}},
+		"failed, and preserved":                     {"m.failed.keeps=3600", members.Counts{Present: 1, Eligible: 1, Failed: 1, PreservedFailed: 1}},
+		"running, and without a UID":                {"m.uid=", members.Counts{Present: 1, Ready: 1, Available: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			set, m := newSet(3), newMachine("m", v1alpha1.MachineRunning)
+			set := newSet(3)
 			set.Spec.MinReadySeconds = 1
-			c.bend(m)
 			f := machine.Expectations{}.Creating(machine.KindMachine, "x", now).Deleting(machine.KindMachine, "going", "uid-going", now)
 			c.want.Desired, c.want.InFlight, c.want.Machines = 3, 1, 1
-			require.Empty(t, cmp.Diff(c.want, members.Count(set, []*v1alpha1.Machine{nil, m}, f, now)))
+			require.Empty(t, cmp.Diff(c.want, members.Count(set, []*v1alpha1.Machine{nil, machineFrom(c.machine)}, f, now)))
 		})
 	}
 	require.Equal(t, members.Counts{}, members.Count(nil, nil, nil, now))
@@ -139,42 +121,85 @@ func TestCount_Random_AddsUpAndAgreesWithDecideAndStatus(t *testing.T) {
 	})
 }
 
-// TestPreserved_AllFunctions_Agree asserts that counting, ranking, choosing, replacing and
-// reporting treat a preserved machine alike.
-func TestPreserved_AllFunctions_Agree(t *testing.T) {
-	kept, good := preserved(newMachine("kept", v1alpha1.MachineFailed)), newMachine("good", v1alpha1.MachineRunning)
-	in := observed(2, kept, good)
-	c := members.Count(in.Set, in.Machines, in.Expectations, now)
-	require.Equal(t, 2, c.Present, "it counts as a replica: none is created in its place")
-	require.Equal(t, 1, c.Available)
-	require.Equal(t, 1, c.PreservedFailed)
-	d := machineset.Decide(in, machineset.Policy{}, now)
-	require.Empty(t, d.Actions, "it is not replaced")
-	require.Equal(t, machineset.ReasonPreserved, d.Reason)
-	require.Equal(t, now.Add(time.Hour), d.NextCheck)
-	s, _ := machineset.Status(in, machineset.Failure{}, now)
-	require.EqualValues(t, 1, s.PreservedFailedReplicas)
-	require.Nil(t, s.FailedMachines, "it is no failure to be told of")
-
-	in.Set.Spec.Replicas = 1
-	require.Equal(t, []string{"good"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "it goes last")
-	members.NameVictims(in.Set, []string{"kept"})
-	require.Equal(t, []string{"kept"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "unless it is named")
-	in.Set.Annotations, in.Set.Spec.Replicas = nil, 0
-	require.Equal(t, []string{"good", "kept"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "or nothing is to stay")
-
-	over := preserved(newMachine("over", v1alpha1.MachineFailed))
-	over.Status.CurrentStatus.PreserveExpiryTime = expiry(new(-1))
-	require.Equal(t, []string{"over"}, deleted(machineset.Decide(observed(1, over), machineset.Policy{}, now)), "when its time is over, it is replaced")
+func TestAvailableSince_Conditions_NodeReadyElsePhase(t *testing.T) {
+	phase, ready := now.Add(-time.Minute), now.Add(-time.Hour)
+	m := newMachine("m", v1alpha1.MachineRunning)
+	m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(phase)
+	notReady := readySince(ready)
+	notReady[1].Status = corev1.ConditionFalse
+	for name, c := range map[string]struct {
+		conditions []corev1.NodeCondition
+		want       time.Time
+	}{"none": {nil, phase}, "ready": {readySince(ready), ready}, "not ready": {notReady, phase}, "no time": {readySince(time.Time{}), phase}} {
+		m.Status.Conditions = c.conditions
+		since, ok := members.AvailableSince(m)
+		require.True(t, ok, name)
+		require.Equal(t, c.want, since, name)
+	}
+	m.Status.CurrentStatus.Phase = v1alpha1.MachineUnknown
+	for _, m := range []*v1alpha1.Machine{m, nil} {
+		_, ok := members.AvailableSince(m)
+		require.False(t, ok)
+	}
+	require.False(t, members.AvailableFor(m, -time.Hour, now))
+	require.True(t, members.AvailableFor(newMachine("m", v1alpha1.MachineRunning), time.Hour, now), "no time is recorded")
 }
 
-func TestStatus_MachinesWithoutALabelOfTheTemplate_AreNotFullyLabeled(t *testing.T) {
-	all, other, none := newMachine("all", v1alpha1.MachineRunning), newMachine("other", v1alpha1.MachineRunning), newMachine("none", v1alpha1.MachineTerminating)
-	in := observed(3, all, other, none)
-	in.Set.Spec.Template.Labels = map[string]string{"app": "w", "tier": ""}
-	all.Labels["tier"], other.Labels["tier"] = "", "front"
-	in.Expectations = machine.Expectations{}.Creating(machine.KindMachine, "new", now)
-	s, _ := machineset.Status(in, machineset.Failure{}, now)
-	require.EqualValues(t, 4, s.Replicas)
-	require.EqualValues(t, 2, s.FullyLabeledReplicas, "with the creation in flight")
+func TestNextAvailable_SeveralSettling_LongestWait(t *testing.T) {
+	machines := []*v1alpha1.Machine{nil}
+	for _, text := range []string{"a.leaving", "b", "e", "d", "c", "f.pending"} {
+		machines = append(machines, machineFrom(text))
+	}
+	for i, ago := range []time.Duration{59 * time.Second, time.Minute, 30 * time.Second, 30 * time.Second, time.Second} {
+		machines[i+1].Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-ago))
+	}
+	for range 2 {
+		m, at := members.NextAvailable(machines, time.Minute, now)
+		require.Equal(t, "d", m.Name)
+		require.Equal(t, now.Add(30*time.Second), at)
+		slices.Reverse(machines)
+	}
+	m, at := members.NextAvailable(machines, 0, now)
+	require.Nil(t, m)
+	require.Zero(t, at)
+}
+
+func TestMissing_Sets_Table(t *testing.T) {
+	set := func(uid types.UID, replicas int32, change ...func(*v1alpha1.MachineSet)) *v1alpha1.MachineSet {
+		s := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: string(uid), UID: uid}, Spec: v1alpha1.MachineSetSpec{Replicas: replicas}}
+		for _, f := range change {
+			f(s)
+		}
+		return s
+	}
+	of := func(uid types.UID) *v1alpha1.Machine {
+		return &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{machineset.OwnerSet(set(uid, 0)).Reference()}}}
+	}
+	leaving := of("a")
+	leaving.DeletionTimestamp = &metav1.Time{}
+	deleted := func(s *v1alpha1.MachineSet) { s.DeletionTimestamp = &metav1.Time{} }
+	disabled := func(s *v1alpha1.MachineSet) {
+		s.Labels = map[string]string{v1alpha1.LabelKeyMachineSetScaleUpDisabled: "true"}
+	}
+	type sets = []*v1alpha1.MachineSet
+	type machines = []*v1alpha1.Machine
+	for name, c := range map[string]struct {
+		sets     sets
+		machines machines
+		missing  int
+	}{
+		"nothing is missing of nothing":                 {},
+		"a set has all it wants":                        {sets{set("a", 2)}, machines{of("a"), of("a")}, 0},
+		"one of two is gone":                            {sets{set("a", 2)}, machines{of("a"), nil}, 1},
+		"one on its way out exists":                     {sets{set("a", 2)}, machines{of("a"), leaving}, 0},
+		"too many of one set do not serve another":      {sets{set("a", 1), nil, set("b", 2)}, machines{of("a"), of("a"), of("b")}, 1},
+		"a machine without a controller does not count": {sets{set("a", 1)}, machines{{}}, 1},
+		"a set that is being deleted makes none":        {sets{set("a", 2, deleted)}, nil, 0},
+		"a set that may not make any waits for none":    {sets{set("a", 2, disabled)}, nil, 0},
+		"a size below zero wants none":                  {sets{set("a", -3), set("b", 1)}, nil, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.missing, machineset.Missing(c.sets, c.machines))
+		})
+	}
 }

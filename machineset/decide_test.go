@@ -3,240 +3,70 @@
 package machineset_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-// world is an observation that a test case bends.
-type world struct {
-	machineset.Observation
-}
-
-func (w *world) add(name string, phase v1alpha1.MachinePhase) *v1alpha1.Machine {
-	m := newMachine(name, phase)
-	w.Machines = append(w.Machines, m)
-	return m
-}
-
-func deletedNow() *metav1.Time { return &metav1.Time{Time: epoch} }
-
 func TestDecide_Set_Table(t *testing.T) {
-	const running, failed = v1alpha1.MachineRunning, v1alpha1.MachineFailed
-	freeze := map[string]string{v1alpha1.FreezeLabelKey: "True"}
-	disabled := map[string]string{v1alpha1.LabelKeyMachineSetScaleUpDisabled: ""}
-	for _, c := range []struct {
-		name    string
-		want    int32 // replicas
-		policy  machineset.Policy
-		bend    func(w *world)
-		actions []string
-		holds   []string
-	}{
-		{"a creation in flight is not repeated", 2, machineset.Policy{}, func(w *world) {
-			w.add("a", running)
-			w.Expectations = w.Expectations.Creating(machine.KindMachine, "b", now)
-		}, nil, []string{"machine/b: NotSeen: not observed yet: creations 1, deletions 0"}},
-		{"a creation in flight for too long is looked up, and not repeated", 1, machineset.Policy{}, func(w *world) {
-			w.Expectations = w.Expectations.Creating(machine.KindMachine, "b", now.Add(-time.Hour))
-		}, []string{"read machine b from the API server"}, []string{"machine/b: NotSeen: not observed yet: creations 1, deletions 0"}},
-		{"a machine that has only a deletion timestamp does not count, and no other is deleted", 1, machineset.Policy{}, func(w *world) {
-			w.add("a", running).DeletionTimestamp = deletedNow()
-			w.add("b", running)
-		}, nil, nil},
-		{"a deletion in flight is not replaced before it is observed", 2, machineset.Policy{}, func(w *world) {
-			w.add("a", running)
-			w.add("b", failed)
-			w.Expectations = w.Expectations.Deleting(machine.KindMachine, "b", "uid-b", now)
-		}, nil, []string{"machine/b: NotSeen: not observed yet: creations 0, deletions 1"}},
-		{"a frozen set creates none and still deletes Failed and named machines", 5, machineset.Policy{}, func(w *world) {
-			w.Set.Labels = freeze
-			w.add("a", failed)
-			marked(w.add("b", running))
-			w.add("c", running)
-		}, []string{"delete machine b: MarkedForDeletion: chosen by NamedByAutoscaler", "delete machine a: MachineFailed"}, []string{"machineset/ms: Frozen: missing machines: 2; the label freeze forbids to create them"}},
-		{"a set whose scale-up is disabled creates none", 5, machineset.Policy{}, func(w *world) {
-			w.Set.Labels = disabled
-			w.add("a", failed)
-		}, []string{"delete machine a: MachineFailed"}, []string{"machineset/ms: ScaleUpDisabled: missing machines: 4; the label node.machine.sapcloud.io/scale-up-disabled forbids to create them"}},
-		{"another value of the freeze label does not freeze", 1, machineset.Policy{}, func(w *world) {
-			w.Set.Labels = map[string]string{v1alpha1.FreezeLabelKey: "true"}
-		}, []string{"create 1 machine"}, nil},
-		{"a frozen set that is too large shrinks", 0, machineset.Policy{}, func(w *world) {
-			w.Set.Labels = freeze
-			w.add("a", running)
-		}, []string{"delete machine a: TooManyMachines"}, nil},
-		{"a named machine is deleted even if the set is not too large", 2, machineset.Policy{}, func(w *world) {
-			marked(w.add("a", running))
-			w.add("b", running)
-		}, []string{"delete machine a: MarkedForDeletion: chosen by NamedByAutoscaler"}, nil},
-		{"a named machine is deleted instead of another, even if it is preserved", 1, machineset.Policy{}, func(w *world) {
-			m := w.add("a", running)
-			marked(m)
-			m.Status.CurrentStatus.PreserveExpiryTime = expiry(new(60))
-			w.add("b", v1alpha1.MachinePending)
-		}, []string{"delete machine a: MarkedForDeletion: chosen by NamedByAutoscaler"}, nil},
-		{"a mark after the last change of size is for a change to come", 2, machineset.Policy{}, func(w *world) {
-			m := w.add("a", running)
-			marked(m)
-			m.Annotations[v1alpha1.MarkedForDeletionTime] = at(time.Second)
-			w.add("b", running)
-		}, nil, nil},
-		{"a preserved Failed machine stays, and says how long", 1, machineset.Policy{}, func(w *world) {
-			w.add("a", failed).Status.CurrentStatus.PreserveExpiryTime = expiry(new(60))
-		}, nil, []string{"machine/a: Preserved: it is Failed and stays"}},
-		{"a Failed machine whose preservation has expired is deleted", 1, machineset.Policy{}, func(w *world) {
-			w.add("a", failed).Status.CurrentStatus.PreserveExpiryTime = expiry(new(0))
-		}, []string{"delete machine a: PreservationExpired"}, nil},
-		{"a Failed machine whose Node was not read stays", 1, machineset.Policy{}, func(w *world) {
-			w.add("a", failed).Labels[v1alpha1.NodeLabelKey] = "n"
-		}, nil, []string{"machine/a: NodeNotLookedAt: it is Failed and stays"}},
-		{"a Failed machine without a Node decides by its own annotation", 1, machineset.Policy{}, func(w *world) {
-			m := w.add("a", failed)
-			m.Labels[v1alpha1.NodeLabelKey] = "n"
-			m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = "when-failed"
-			w.Nodes = map[string]machine.NodeView{"n": {Looked: true}}
-		}, nil, []string{"machine/a: PreservationPending: it is Failed and stays"}},
-		{"the youngest Failed machines are preserved up to the maximum", 4, machineset.Policy{}, func(w *world) {
-			w.Set.Spec.AutoPreserveFailedMachineMax = 2
-			w.Set.Status.AutoPreserveFailedMachineCount = 0
-			w.add("a", failed).Annotations[v1alpha1.PreserveMachineAnnotationKey] = "auto-preserved"
-			w.add("b", failed)
-			w.add("c", failed).CreationTimestamp = metav1.NewTime(now)
-			w.add("d", running)
-		}, []string{"update machine c: preservation", "delete machine b: MachineFailed"}, []string{
-			"machine/a: PreservationPending: it is Failed and stays", "machine/c: PreservationPending: it is Failed and stays",
-		}},
-		{"a Failed machine whose Node forbids it, or is unknown, is not preserved", 2, machineset.Policy{}, func(w *world) {
-			w.Set.Spec.AutoPreserveFailedMachineMax = 2
-			w.add("a", failed).Labels[v1alpha1.NodeLabelKey] = "n"
-			w.add("b", failed).Labels[v1alpha1.NodeLabelKey] = "unknown"
-			w.Nodes = map[string]machine.NodeView{"n": nodeSaying("false")}
-		}, []string{"delete machine a: MachineFailed"}, []string{"machine/b: NodeNotLookedAt: it is Failed and stays"}},
-		{"what is granted beyond the maximum is revoked, the oldest first", 2, machineset.Policy{}, func(w *world) {
-			w.Set.Spec.AutoPreserveFailedMachineMax = 1
-			w.add("a", running).Annotations[v1alpha1.PreserveMachineAnnotationKey] = "auto-preserved"
-			m := w.add("b", running)
-			m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = "auto-preserved"
-			m.CreationTimestamp = metav1.NewTime(now)
-		}, []string{"update machine a: preservation"}, nil},
-		{"a preserved machine that is leaving makes room for another", 1, machineset.Policy{}, func(w *world) {
-			w.Set.Spec.AutoPreserveFailedMachineMax = 1
-			m := w.add("a", failed)
-			m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = "auto-preserved"
-			m.DeletionTimestamp = deletedNow()
-			w.add("b", failed)
-		}, []string{"update machine b: preservation"}, []string{"machine/b: PreservationPending: it is Failed and stays"}},
-		{"a machine that goes anyway is not preserved first", 1, machineset.Policy{}, func(w *world) {
-			w.Set.Spec.AutoPreserveFailedMachineMax = 1
-			w.add("a", failed).CreationTimestamp = metav1.NewTime(now)
-			marked(w.Machines[0])
-			w.add("b", failed)
-		}, []string{"update machine b: preservation", "delete machine a: MarkedForDeletion: chosen by NamedByAutoscaler"}, []string{"machine/b: PreservationPending: it is Failed and stays"}},
-		{"a machine whose preservation is over is not preserved again", 1, machineset.Policy{}, func(w *world) {
-			w.Set.Spec.AutoPreserveFailedMachineMax = 1
-			w.add("a", failed).Status.CurrentStatus.PreserveExpiryTime = expiry(new(-60))
-		}, []string{"delete machine a: PreservationExpired"}, nil},
-		{"of two views of one machine, that which is leaving counts", 1, machineset.Policy{}, func(w *world) {
-			w.add("a", running)
-			w.add("a", running).DeletionTimestamp = deletedNow()
-		}, []string{"create 1 machine"}, nil},
-		{"no more than the burst is looked for in a pass", 2, machineset.Policy{Burst: 1}, func(w *world) {
-			w.Expectations = w.Expectations.Creating(machine.KindMachine, "a", epoch).Creating(machine.KindMachine, "b", epoch)
-		}, []string{"read machine a from the API server"}, []string{"machine/a: NotSeen: not observed yet: creations 2, deletions 0"}},
-		{"a machine that moves to another set counts and is not chosen", 1, machineset.Policy{}, func(w *world) {
-			w.add("a", failed).Labels[v1alpha1.LabelKeyNodeUpdateResult] = "successful"
-		}, nil, nil},
-		{"a machine without identity counts and is never deleted", 0, machineset.Policy{}, func(w *world) {
-			w.add("a", running).UID = ""
-		}, nil, []string{"machine/a: Invalid: it has no UID, which the API server sets: set metadata.uid in tests"}},
-		{"a machine of another set does not count", 1, machineset.Policy{}, func(w *world) {
-			w.add("a", running).OwnerReferences[0].UID = "uid-another"
-			w.add("b", running)
-		}, nil, []string{"machine/a: ControlledByAnother: another object controls it, so it does not count"}},
-		{"an update freshly done outweighs an Unknown machine", 1, machineset.Policy{}, func(w *world) {
-			w.add("a", v1alpha1.MachineInPlaceUpdateSuccessful)
-			w.add("b", v1alpha1.MachineUnknown)
-		}, []string{"delete machine b: TooManyMachines: chosen by Health"}, nil},
-		{"a new machine outweighs a Failed machine", 1, machineset.Policy{}, func(w *world) {
-			w.add("a", "")
-			w.add("b", v1alpha1.MachineFailed)
-		}, []string{"delete machine b: TooManyMachines: chosen by Health"}, nil},
-		{"a named machine whose deletion is in flight is not replaced by another", 1, machineset.Policy{}, func(w *world) {
-			w.add("a", v1alpha1.MachinePending)
-			w.add("b", running)
-			members.NameVictims(w.Set, []string{"b"})
-			w.Expectations = w.Expectations.Deleting(machine.KindMachine, "b", "uid-b", now)
-		}, nil, []string{"machine/b: NotSeen: not observed yet: creations 0, deletions 1"}},
-		{"the caller's order counts", 1, machineset.Policy{Order: machineset.Order{{Name: "Youngest", Rank: func(m *v1alpha1.Machine) int64 { return -m.CreationTimestamp.Unix() }}}}, func(w *world) {
-			w.add("a", v1alpha1.MachinePending)
-			w.add("b", running).CreationTimestamp = metav1.NewTime(now)
-		}, []string{"delete machine b: TooManyMachines: chosen by Youngest"}, nil},
-		{"a machine that has not been Running for long is waited for", 1, machineset.Policy{}, func(w *world) {
-			w.Set.Spec.MinReadySeconds = 60
-			w.add("a", running).Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-time.Second))
-		}, nil, []string{"machine/a: MinReadySeconds: available for less than minReadySeconds: 1"}},
-		{"nothing is done to a set without a selector", 3, machineset.Policy{}, func(w *world) {
-			w.Set.Spec.Selector = nil
-			w.add("a", failed)
-		}, nil, []string{"machineset/ms: Invalid: spec.selector: Required value: Selector must not be empty"}},
-		{"nothing is done to a set whose machines would be refused", 3, machineset.Policy{}, func(w *world) {
-			w.Set.Spec.Template.Spec.Class.Kind = "AWSMachineClass"
-			w.add("a", failed)
-		}, nil, []string{`machineset/ms: Invalid: spec.template.spec.class.kind: Unsupported value: "AWSMachineClass": supported values: "MachineClass"`}},
-		{"the finalizer comes before the first machine", 1, machineset.Policy{}, func(w *world) {
-			w.Set.Finalizers = nil
-		}, []string{"update machineset ms: finalizer added", "create 1 machine"}, nil},
-		{"an incomplete view holds everything but what is harmless", 1, machineset.Policy{}, func(w *world) {
-			w.Complete = false
-			w.add("a", failed).Spec.Class.Kind = "Old"
-			w.add("b", running).Spec.Class.Kind = "Old"
-		}, []string{"update machine a: class", "update machine b: class"},
-			[]string{"machineset/ms: IncompleteView: the list of machines may be incomplete"}},
-		{"a deleted set deletes its machines, no more than the burst", 5, machineset.Policy{Burst: 2}, func(w *world) {
-			w.Set.DeletionTimestamp = deletedNow()
-			w.add("a", running)
-			w.add("b", failed).Status.CurrentStatus.PreserveExpiryTime = expiry(new(60))
-			w.add("c", v1alpha1.MachinePending)
-			w.add("d", running).DeletionTimestamp = deletedNow()
-		}, []string{"delete machine c: MachineSetDeleting", "delete machine a: MachineSetDeleting"},
-			[]string{"machineset/ms: Limited: 2 of 3 machines are deleted in one pass", "machine/a: MachineSetDeleting: machines left: 4"}},
-		{"a deleted set deletes its machines though it is not valid", 5, machineset.Policy{}, func(w *world) {
-			w.Set.DeletionTimestamp = deletedNow()
-			w.Set.Spec.Selector = nil
-			w.add("a", running)
-		}, []string{"delete machine a: MachineSetDeleting"}, []string{"machine/a: MachineSetDeleting: machines left: 1"}},
-		{"a deleted set goes when no machine is left", 5, machineset.Policy{}, func(w *world) {
-			w.Set.DeletionTimestamp = deletedNow()
-		}, []string{"update machineset ms: finalizer removed"}, nil},
-		{"a deleted set waits for creations in flight", 5, machineset.Policy{}, func(w *world) {
-			w.Set.DeletionTimestamp = deletedNow()
-			w.Expectations = w.Expectations.Creating(machine.KindMachine, "a", now)
-		}, nil, []string{"machine/a: NotSeen: not observed yet: creations 1, deletions 0"}},
-		{"a deleted set is not let go on a view that may not be whole", 5, machineset.Policy{}, func(w *world) {
-			w.Set.DeletionTimestamp = deletedNow()
-			w.Complete = false
-		}, nil, []string{"machineset/ms: IncompleteView: the list of machines may be incomplete"}},
-		{"a deleted set without our finalizer is no longer ours", 5, machineset.Policy{}, func(w *world) {
-			w.Set.DeletionTimestamp = deletedNow()
-			w.Set.Finalizers = []string{"other"}
-			w.add("a", running)
-		}, nil, nil},
+	for _, c := range []struct{ name, scene, actions, holds string }{
+		{"a creation in flight is not repeated", "2 creating=b: a", "", "machine/b: NotSeen: not observed yet: creations 1, deletions 0"},
+		{"a creation in flight for too long is looked up, and not repeated", "1 stuck=b", "read machine b from the API server", "machine/b: NotSeen: not observed yet: creations 1, deletions 0"},
+		{"a machine that has only a deletion timestamp does not count, and no other is deleted", "1: a.leaving b", "", ""},
+		{"a deletion in flight is not replaced before it is observed", "2 deleting=b: a b.failed", "", "machine/b: NotSeen: not observed yet: creations 0, deletions 1"},
+		{"a frozen set creates none and still deletes Failed and named machines", "5 frozen: a.failed b.marked c", "delete machine b: MarkedForDeletion: chosen by NamedByAutoscaler, delete machine a: MachineFailed", "machineset/ms: Frozen: missing machines: 2; the label freeze forbids to create them"},
+		{"a set whose scale-up is disabled creates none", "5 disabled: a.failed", "delete machine a: MachineFailed", "machineset/ms: ScaleUpDisabled: missing machines: 4; the label node.machine.sapcloud.io/scale-up-disabled forbids to create them"},
+		{"another value of the freeze label does not freeze", "1 frozen=true", "create 1 machine", ""},
+		{"a frozen set that is too large shrinks", "0 frozen: a", "delete machine a: TooManyMachines", ""},
+		{"a named machine is deleted even if the set is not too large", "2: a.marked b", "delete machine a: MarkedForDeletion: chosen by NamedByAutoscaler", ""},
+		{"a named machine is deleted instead of another, even if it is preserved", "1: a.marked.keeps=60 b.pending", "delete machine a: MarkedForDeletion: chosen by NamedByAutoscaler", ""},
+		{"a mark after the last change of size is for a change to come", "2: a.marked.named=1s b", "", ""},
+		{"a preserved Failed machine stays, and says how long", "1: a.failed.keeps=60", "", "machine/a: Preserved: it is Failed and stays"},
+		{"a Failed machine whose preservation has expired is deleted", "1: a.failed.keeps=0", "delete machine a: PreservationExpired", ""},
+		{"a Failed machine whose Node was not read stays", "1: a.failed.node=n", "", "machine/a: NodeNotLookedAt: it is Failed and stays"},
+		{"a Failed machine without a Node decides by its own annotation", "1 node: a.failed.node=n.preserve=when-failed", "", "machine/a: PreservationPending: it is Failed and stays"},
+		{"the youngest Failed machines are preserved up to the maximum", "4 max=2: a.failed.preserve=auto-preserved b.failed c.failed.young d", "update machine c: preservation, delete machine b: MachineFailed", "machine/a: PreservationPending: it is Failed and stays, machine/c: PreservationPending: it is Failed and stays"},
+		{"a Failed machine whose Node forbids it, or is unknown, is not preserved", "2 max=2 node=false: a.failed.node=n b.failed.node=unknown", "delete machine a: MachineFailed", "machine/b: NodeNotLookedAt: it is Failed and stays"},
+		{"what is granted beyond the maximum is revoked, the oldest first", "2 max=1: a.preserve=auto-preserved b.preserve=auto-preserved.young", "update machine a: preservation", ""},
+		{"a preserved machine that is leaving makes room for another", "1 max=1: a.failed.preserve=auto-preserved.leaving b.failed", "update machine b: preservation", "machine/b: PreservationPending: it is Failed and stays"},
+		{"a machine that goes anyway is not preserved first", "1 max=1: a.failed.young.marked b.failed", "update machine b: preservation, delete machine a: MarkedForDeletion: chosen by NamedByAutoscaler", "machine/b: PreservationPending: it is Failed and stays"},
+		{"a machine whose preservation is over is not preserved again", "1 max=1: a.failed.keeps=-60", "delete machine a: PreservationExpired", ""},
+		{"of two views of one machine, that which is leaving counts", "1: a a.leaving", "create 1 machine", ""},
+		{"no more than the burst is looked for in a pass", "2 burst=1 stuck=a stuck=b", "read machine a from the API server", "machine/a: NotSeen: not observed yet: creations 2, deletions 0"},
+		{"a machine that moves to another set counts and is not chosen", "1: a.failed.moved", "", ""},
+		{"a machine without identity counts and is never deleted", "0: a.uid=", "", "machine/a: Invalid: it has no UID, which the API server sets: set metadata.uid in tests"},
+		{"a machine of another set does not count", "1: a.foreign b", "", "machine/a: ControlledByAnother: another object controls it, so it does not count"},
+		{"an update freshly done outweighs an Unknown machine", "1: a.updated b.unknown", "delete machine b: TooManyMachines: chosen by Health", ""},
+		{"a new machine outweighs a Failed machine", "1: a.empty b.failed", "delete machine b: TooManyMachines: chosen by Health", ""},
+		{"a named machine whose deletion is in flight is not replaced by another", "1 names=b deleting=b: a.pending b", "", "machine/b: NotSeen: not observed yet: creations 0, deletions 1"},
+		{"the caller's order counts", "1 youngest: a.pending b.young", "delete machine b: TooManyMachines: chosen by Youngest", ""},
+		{"a machine that has not been Running for long is waited for", "1 ready=60: a.fresh", "", "machine/a: MinReadySeconds: available for less than minReadySeconds: 1"},
+		{"nothing is done to a set without a selector", "3 unselected: a.failed", "", "machineset/ms: Invalid: spec.selector: Required value: Selector must not be empty"},
+		{"nothing is done to a set whose machines would be refused", "3 class=AWSMachineClass: a.failed", "", `machineset/ms: Invalid: spec.template.spec.class.kind: Unsupported value: "AWSMachineClass": supported values: "MachineClass"`},
+		{"the finalizer comes before the first machine", "1 finalizer=", "update machineset ms: finalizer added, create 1 machine", ""},
+		{"an incomplete view holds everything but what is harmless", "1 incomplete: a.failed.old b.old", "update machine a: class, update machine b: class", "machineset/ms: IncompleteView: the list of machines may be incomplete"},
+		{"a deleted set deletes its machines, no more than the burst", "5 deleted burst=2: a b.failed.keeps=60 c.pending d.leaving", "delete machine c: MachineSetDeleting, delete machine a: MachineSetDeleting", "machineset/ms: Limited: 2 of 3 machines are deleted in one pass, machine/a: MachineSetDeleting: machines left: 4"},
+		{"a deleted set deletes its machines though it is not valid", "5 deleted unselected: a", "delete machine a: MachineSetDeleting", "machine/a: MachineSetDeleting: machines left: 1"},
+		{"a deleted set goes when no machine is left", "5 deleted", "update machineset ms: finalizer removed", ""},
+		{"a deleted set waits for creations in flight", "5 deleted creating=a", "", "machine/a: NotSeen: not observed yet: creations 1, deletions 0"},
+		{"a deleted set is not let go on a view that may not be whole", "5 deleted incomplete", "", "machineset/ms: IncompleteView: the list of machines may be incomplete"},
+		{"a deleted set without our finalizer is no longer ours", "5 deleted finalizer=other: a", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := &world{machineset.Observation{Set: newSet(c.want), Complete: true, Proven: true}}
-			w.Set.Annotations = scaledNow()
-			c.bend(w)
-			d := machineset.Decide(w.Observation, c.policy, now)
+			in, policy := scene(c.scene)
+			d := machineset.Decide(in, policy, now)
 			var actions, holds []string
 			for _, a := range d.Actions {
 				actions = append(actions, a.String())
@@ -244,8 +74,8 @@ func TestDecide_Set_Table(t *testing.T) {
 			for _, h := range d.Holds {
 				holds = append(holds, h.String())
 			}
-			require.Empty(t, cmp.Diff(c.actions, actions, cmpopts.EquateEmpty()))
-			require.Empty(t, cmp.Diff(c.holds, holds, cmpopts.EquateEmpty()))
+			require.Equal(t, c.actions, strings.Join(actions, ", "))
+			require.Equal(t, c.holds, strings.Join(holds, ", "))
 			for _, text := range append(actions, holds...) {
 				require.Contains(t, d.String(), text)
 			}
@@ -254,10 +84,7 @@ func TestDecide_Set_Table(t *testing.T) {
 }
 
 func TestDecide_NextCheck_IsTheEarliestHold(t *testing.T) {
-	in := machineset.Observation{Set: newSet(2), Complete: true, Proven: true}
-	preserved := newMachine("a", v1alpha1.MachineFailed)
-	preserved.Status.CurrentStatus.PreserveExpiryTime = expiry(new(7200))
-	in.Machines = []*v1alpha1.Machine{preserved, newMachine("b", v1alpha1.MachineRunning)}
+	in, _ := scene("2: a.failed.keeps=7200 b")
 
 	d := machineset.Decide(in, machineset.Policy{}, now)
 	require.Equal(t, now.Add(2*time.Hour), d.NextCheck, "the end of the preservation")
@@ -282,14 +109,6 @@ func TestDecide_NextCheck_IsTheEarliestHold(t *testing.T) {
 	require.Equal(t, now.Add(10*time.Minute), d.NextCheck, "a hold without an end")
 }
 
-func TestCounts_MissingAndSurplus_NotNegative(t *testing.T) {
-	require.Zero(t, members.Counts{Desired: -3, Present: 2, Eligible: -1}.Missing())
-	require.Zero(t, members.Counts{Desired: 5, Present: 2, InFlight: 4}.Missing())
-	require.Equal(t, 5, members.Counts{Desired: 5, Present: -2, InFlight: -4}.Missing())
-	require.Zero(t, members.Counts{Desired: 5, Eligible: 4}.Surplus())
-	require.Equal(t, 4, members.Counts{Desired: -5, Eligible: 4}.Surplus())
-}
-
 func TestBatches_Sizes_Double(t *testing.T) {
 	require.Equal(t, []int{1, 2, 4, 8, 5}, machineset.Batches(20))
 	require.Empty(t, machineset.Batches(0))
@@ -309,4 +128,219 @@ func TestPredicates_Nil_False(t *testing.T) {
 	replace, reason := machineset.ReplaceFailed(nil, machine.NodeView{}, now, now)
 	require.False(t, replace)
 	require.Empty(t, reason)
+}
+
+// failedWithNode returns a machine that failed an hour ago, and its Node, whose Ready has
+// had the status since then.
+func failedWithNode(status corev1.ConditionStatus, since time.Time) (*v1alpha1.Machine, machine.NodeView) {
+	m := newMachine("a", v1alpha1.MachineFailed)
+	m.Labels[v1alpha1.NodeLabelKey] = "n"
+	m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(epoch)
+	return m, machine.NodeView{Looked: true, Node: &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n"},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+			{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(since)},
+		}},
+	}}
+}
+
+func TestReplaceFailed_NodeReadyAgain_HoldsOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status corev1.ConditionStatus
+		since  time.Time
+		stays  bool
+	}{
+		"Ready just now":                   {corev1.ConditionTrue, now, true},
+		"Ready for less than a minute":     {corev1.ConditionTrue, now.Add(-59 * time.Second), true},
+		"Ready for a minute":               {corev1.ConditionTrue, now.Add(-time.Minute), false},
+		"Ready since before it failed":     {corev1.ConditionTrue, epoch.Add(-time.Second), false},
+		"not Ready":                        {corev1.ConditionFalse, now, false},
+		"Ready by a clock a little ahead":  {corev1.ConditionTrue, now.Add(time.Minute), true},
+		"Ready by a clock that is useless": {corev1.ConditionTrue, now.Add(time.Hour), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, view := failedWithNode(tc.status, tc.since)
+			goes, reason := machineset.ReplaceFailed(m, view, time.Time{}, now)
+			require.Equal(t, !tc.stays, goes)
+			in := observed(1, m)
+			in.Nodes = map[string]machine.NodeView{"n": view}
+			d := machineset.Decide(in, machineset.Policy{}, now)
+			if !tc.stays {
+				require.Equal(t, machineset.ReasonFailed, reason)
+				require.Equal(t, []string{"a"}, deleted(d))
+				return
+			}
+			require.Equal(t, machineset.ReasonNodeReadyAgain, reason)
+			require.Empty(t, d.Actions)
+			until := tc.since.Add(time.Minute)
+			require.Equal(t, until, d.Holds[0].Until)
+			require.Equal(t, machineset.ReasonNodeReadyAgain, d.Reason)
+			require.Equal(t, until, d.NextCheck)
+			later := machineset.Decide(in, machineset.Policy{}, until)
+			require.Equal(t, []string{"a"}, deleted(later), "it stays no longer")
+		})
+	}
+}
+
+// TestReplaceFailed_ReadyAgainReadLater_OneMinuteFromRead has a Node that was Ready for long before
+// the set reads that, as after an outage.
+func TestReplaceFailed_ReadyAgainReadLater_OneMinuteFromRead(t *testing.T) {
+	m, view := failedWithNode(corev1.ConditionTrue, now.Add(-time.Minute))
+	for at, stays := range map[time.Duration]bool{0: true, 59 * time.Second: true, time.Minute: false} {
+		goes, reason := machineset.ReplaceFailed(m, view, now, now.Add(at))
+		require.Equal(t, !stays, goes, at)
+		require.Equal(t, stays, reason == machineset.ReasonNodeReadyAgain, at)
+	}
+	m, view = failedWithNode(corev1.ConditionFalse, now)
+	goes, _ := machineset.ReplaceFailed(m, view, now, now)
+	require.True(t, goes, "it is not Ready any more")
+}
+
+func TestDecide_InvalidSet_OneEventPerProblem(t *testing.T) {
+	in := observed(1)
+	in.Set.Spec.Template.Spec.Class.Name = ""
+	in.Set.Generation = 3
+	d := machineset.Decide(in, machineset.Policy{}, now)
+	require.Len(t, d.Events, 1)
+	require.Equal(t, "Warning", d.Events[0].Type)
+	require.EqualValues(t, "InvalidSpec", d.Events[0].Reason)
+	require.Contains(t, d.Events[0].Message, "spec.template.spec.class.name: Required value")
+	require.Empty(t, d.Actions)
+
+	in.Set.Status, _ = machineset.Status(in, machineset.Failure{}, now)
+	require.EqualValues(t, 3, in.Set.Status.ObservedGeneration, "it was refused")
+	_, progressing, message := standard(t, in.Set.Status)
+	require.Equal(t, "False InvalidSpec", progressing)
+	require.Contains(t, message, "spec.template.spec.class.name: Required value")
+	require.Empty(t, machineset.Decide(in, machineset.Policy{}, now.Add(time.Hour)).Events)
+
+	in.Set.Spec.Replicas = -1
+	require.Len(t, machineset.Decide(in, machineset.Policy{}, now).Events, 1, "another problem")
+
+	in.Set.DeletionTimestamp = &metav1.Time{Time: now}
+	in.Set.Finalizers = []string{v1alpha1.MCMFinalizerName}
+	require.Empty(t, machineset.Decide(in, machineset.Policy{}, now).Events, "what is invalid is deleted")
+	s, _ := machineset.Status(in, machineset.Failure{}, now)
+	_, progressing, _ = standard(t, s)
+	require.Equal(t, "True Complete", progressing)
+}
+
+// TestDecide_NamedVictims_AreDeleted asserts that a reduction planned without loss of availability
+// has none, though the order would delete a healthy machine first: preserved machines are last in
+// it, and those of low priority first.
+func TestDecide_NamedVictims_AreDeleted(t *testing.T) {
+	broken := preserved(newMachine("broken", v1alpha1.MachineFailed))
+	cheap := newMachine("cheap", v1alpha1.MachineRunning)
+	cheap.Annotations[v1alpha1.MachinePriority] = "1"
+	in := observed(1, broken, cheap)
+	require.Equal(t, []string{"cheap"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "left to itself")
+
+	members.NameVictims(in.Set, []string{"broken"})
+	require.Equal(t, []machinist.Delete{
+		{Object: broken, Reason: machineset.ReasonTooMany, Message: "chosen by NamedByPlan"},
+	}, deletes(machineset.Decide(in, machineset.Policy{}, now)))
+}
+
+func TestDecide_NoSelector_IsHeld(t *testing.T) {
+	in := observed(3, newMachine("a", v1alpha1.MachineFailed))
+	in.Set.Spec.Selector = nil
+	d := machineset.Decide(in, machineset.Policy{}, now)
+	require.Empty(t, d.Actions)
+	require.Equal(t, machineset.ReasonInvalid, d.Reason)
+	require.NotZero(t, d.NextCheck)
+	require.NotPanics(t, func() { machineset.Status(in, machineset.Failure{}, now) })
+	claims := machineset.Claim(machineset.OwnerSet(in.Set), nil, in.Machines)
+	require.Len(t, claims.Owned, 1)
+	_, err := madeFor(in.Set, "m")
+	require.Error(t, err)
+}
+
+// TestStatus_PersistentError_StaysFailed asserts that a call that always fails makes one call a
+// pass, and no recursion.
+func TestStatus_PersistentError_StaysFailed(t *testing.T) {
+	in := observed(0, newMachine("a", v1alpha1.MachineRunning))
+	for i := range 100 {
+		at := now.Add(time.Duration(i) * time.Hour)
+		d := machineset.Decide(in, machineset.Policy{}, at)
+		require.Equal(t, []string{"a"}, deleted(d))
+		require.True(t, d.NextCheck.After(at))
+		in.Expectations, _ = in.Expectations.Deleting(machine.KindMachine, "a", "uid-a", at).
+			Failed(machine.KindMachine, "a", apierrors.NewForbidden(schema.GroupResource{}, "a", errAPI))
+	}
+}
+
+// TestPreserved_AllFunctions_Agree asserts that counting, ranking, choosing, replacing and
+// reporting treat a preserved machine alike.
+func TestPreserved_AllFunctions_Agree(t *testing.T) {
+	in, _ := scene("2: kept.failed.keeps=3600 good")
+	c := members.Count(in.Set, in.Machines, in.Expectations, now)
+	require.Equal(t, 2, c.Present, "it counts as a replica: none is created in its place")
+	require.Equal(t, 1, c.Available)
+	require.Equal(t, 1, c.PreservedFailed)
+	d := machineset.Decide(in, machineset.Policy{}, now)
+	require.Empty(t, d.Actions, "it is not replaced")
+	require.Equal(t, machineset.ReasonPreserved, d.Reason)
+	require.Equal(t, now.Add(time.Hour), d.NextCheck)
+	s, _ := machineset.Status(in, machineset.Failure{}, now)
+	require.EqualValues(t, 1, s.PreservedFailedReplicas)
+	require.Nil(t, s.FailedMachines, "it is no failure to be told of")
+
+	in.Set.Spec.Replicas = 1
+	require.Equal(t, []string{"good"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "it goes last")
+	members.NameVictims(in.Set, []string{"kept"})
+	require.Equal(t, []string{"kept"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "unless it is named")
+	in.Set.Annotations, in.Set.Spec.Replicas = nil, 0
+	require.Equal(t, []string{"good", "kept"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "or nothing is to stay")
+
+	in, _ = scene("1: over.failed.keeps=-1")
+	require.Equal(t, []string{"over"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "when its time is over, it is replaced")
+}
+
+func TestValidate_EachError_Table(t *testing.T) {
+	for name, c := range map[string]struct {
+		bend func(*v1alpha1.MachineSetSpec)
+		want string
+	}{
+		"a valid set":              {func(*v1alpha1.MachineSetSpec) {}, ""},
+		"negative replicas":        {func(s *v1alpha1.MachineSetSpec) { s.Replicas = -1 }, "spec.replicas: Required value: Replicas has to be a whole number"},
+		"no selector":              {func(s *v1alpha1.MachineSetSpec) { s.Selector = nil }, "spec.selector: Required value: Selector must not be empty"},
+		"an empty selector":        {func(s *v1alpha1.MachineSetSpec) { s.Selector.MatchLabels = map[string]string{} }, "spec.selector: Required value: Selector must not be empty"},
+		"labels that do not match": {func(s *v1alpha1.MachineSetSpec) { s.Template.Labels = nil }, "spec.selector.matchLabels: Required value: is not matching with spec.template.metadata.labels"},
+		"expressions that do not match": {func(s *v1alpha1.MachineSetSpec) {
+			s.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "x", Operator: metav1.LabelSelectorOpExists}}
+		}, `spec.selector: Invalid value: "app=w,x": does not match spec.template.metadata.labels`},
+		"no class": {func(s *v1alpha1.MachineSetSpec) { s.Template.Spec.Class = v1alpha1.ClassSpec{} }, "spec.template.spec.class.kind: Required value: Kind is required, spec.template.spec.class.name: Required value: Name is required"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := newSet(1)
+			c.bend(&set.Spec)
+			var got []string
+			for _, err := range machineset.Validate(set) {
+				got = append(got, err.Error())
+			}
+			require.Equal(t, c.want, strings.Join(got, ", "))
+		})
+	}
+	require.Len(t, machineset.Validate(nil), 1)
+	broken := newSet(1)
+	broken.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Near"}}
+	require.Len(t, machineset.Validate(broken), 1)
+}
+
+func TestDecide_FinalizersOfOthers_Stay(t *testing.T) {
+	set := newSet(0)
+	set.Finalizers, set.ResourceVersion = []string{"z", "a"}, "5"
+	update := machineset.Decide(machineset.Observation{Set: set}, machineset.Policy{}, now).Actions[0].(machinist.Update)
+	next := update.Object.(*v1alpha1.MachineSet)
+	require.Equal(t, []string{"z", "a", v1alpha1.MCMFinalizerName}, next.Finalizers)
+	require.True(t, update.Unchanged)
+	require.Equal(t, "5", next.ResourceVersion)
+	require.Same(t, set, update.Before)
+	require.Equal(t, []string{"z", "a"}, set.Finalizers)
+
+	set.Finalizers, set.DeletionTimestamp = next.Finalizers, deletedNow()
+	update = machineset.Decide(machineset.Observation{Set: set, Complete: true, Proven: true}, machineset.Policy{}, now).Actions[0].(machinist.Update)
+	require.Equal(t, []string{"z", "a"}, update.Object.(*v1alpha1.MachineSet).Finalizers)
+	require.True(t, update.Unchanged)
+	require.Len(t, set.Finalizers, 3)
 }

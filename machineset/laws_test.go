@@ -11,9 +11,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/members"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -48,12 +51,7 @@ func TestDecide_AnyOrder_SameDecision(t *testing.T) {
 func TestDecide_Incomplete_NoCreationNoDeletion(t *testing.T) {
 	forAll(t, func(t *testing.T, _ *rand.Rand, in machineset.Observation) {
 		in.Complete = false
-		for _, a := range machineset.Decide(in, machineset.Policy{}, now).Actions {
-			switch a.(type) {
-			case machinist.Create, machinist.Delete:
-				t.Errorf("%s", a)
-			}
-		}
+		require.False(t, slices.ContainsFunc(machineset.Decide(in, machineset.Policy{}, now).Actions, touches))
 	})
 }
 
@@ -158,14 +156,12 @@ func TestDecide_ScaleDown_ExactNumberNamedFirst(t *testing.T) {
 		for i := range int(set.Spec.Replicas) + k {
 			m := newMachine(fmt.Sprintf("m%d", i), pick[v1alpha1.MachinePhase](r, "Running", "Pending", "Unknown", ""))
 			if r.IntN(3) == 0 && len(named) < k {
-				m.Annotations[v1alpha1.MachinePriority] = "1"
-				m.Annotations[v1alpha1.MarkedForDeletionTime] = at(-time.Minute)
-				named = append(named, m.Name)
+				named = append(named, marked(m).Name)
 			} else if r.IntN(3) == 0 {
 				m.Annotations[v1alpha1.MachinePriority] = pick(r, "-5", "0", "1", "9")
 			}
 			if r.IntN(3) == 0 {
-				m.Status.CurrentStatus.PreserveExpiryTime = expiry(new(3600))
+				m.Status.CurrentStatus.PreserveExpiryTime = expiry(3600)
 			}
 			in.Machines = append(in.Machines, m)
 		}
@@ -220,6 +216,191 @@ func TestDecide_Deletions_HaveTheObservedUID(t *testing.T) {
 			require.EqualValues(t, "uid-ms", m.OwnerReferences[0].UID)
 			if in.Set.DeletionTimestamp == nil {
 				require.False(t, members.Transferred(m))
+			}
+		}
+	})
+}
+
+// TestDecide_AnyRecordedTime_NextCheckIsLater has the clock of the set differ from those that
+// recorded the times of an observation.
+func TestDecide_AnyRecordedTime_NextCheckIsLater(t *testing.T) {
+	for seed := range uint64(5000) {
+		r := rand.New(rand.NewPCG(seed, 41))
+		in := randomObservation(r)
+		for _, clock := range []time.Time{
+			{}, now.Add(-24 * time.Hour), now.Add(-30 * time.Minute), now.Add(-3 * time.Second), now.Add(3 * time.Second), now.Add(30 * time.Minute), now.AddDate(173, 0, 0),
+		} {
+			d := machineset.Decide(in, machineset.Policy{}, clock)
+			if len(d.Actions)+len(d.Holds) > 0 || !d.NextCheck.IsZero() {
+				require.True(t, d.NextCheck.After(clock), "seed %d at %s: %s", seed, clock, d)
+			}
+		}
+	}
+}
+
+// replacements are the reasons of deletions after which another machine is created.
+var replacements = map[machinist.Reason]bool{machineset.ReasonFailed: true, machineset.ReasonPreservationOver: true}
+
+// TestDecide_Freeze_NoCreationNoReplacement decides about any set: while there is a
+// freeze, no machine is created and none is deleted because it is Failed. All other
+// deletions go on.
+func TestDecide_Freeze_NoCreationNoReplacement(t *testing.T) {
+	creations, replaced := 0, 0
+	forAll(t, func(t *testing.T, _ *rand.Rand, in machineset.Observation) {
+		without := machineset.Decide(in, machineset.Policy{}, now)
+		in.Freeze = machine.Freeze{Frozen: true, Message: "the target API server does not answer"}
+		d := machineset.Decide(in, machineset.Policy{}, now)
+		held := slices.Contains(d.Holds, in.Freeze.Hold(now))
+		for _, a := range without.Actions {
+			switch a := a.(type) {
+			case machinist.Create:
+				creations++
+				require.True(t, held, "%s", d)
+			case machinist.Delete:
+				if replacements[a.Reason] {
+					replaced++
+				}
+				require.True(t, replacements[a.Reason] && held || slices.Contains(d.Actions, machinist.Action(a)), "%s", d)
+			}
+		}
+		require.Zero(t, created(d), "%s", d)
+		for _, a := range deletes(d) {
+			require.False(t, replacements[a.Reason], "%s", a)
+		}
+		if held {
+			require.False(t, d.NextCheck.IsZero(), "%s", d)
+		}
+	})
+	require.Greater(t, creations, 50)
+	require.Greater(t, replaced, 20)
+}
+
+// touches reports whether an action creates or deletes something.
+func touches(a machinist.Action) bool {
+	switch a := a.(type) {
+	case machinist.Create, machinist.Delete:
+		return true
+	case machinist.Update:
+		set, ok := a.Object.(*v1alpha1.MachineSet)
+		return ok && set.DeletionTimestamp != nil
+	default:
+		return false
+	}
+}
+
+// TestDecide_FirstListIsOld_NothingIsCreated has a set whose status counts 16 machines, and a list of
+// 10 of them. A live list shows the others, which are not created a second time.
+func TestDecide_FirstListIsOld_NothingIsCreated(t *testing.T) {
+	t.Parallel()
+	set := newSet(16)
+	set.Status = v1alpha1.MachineSetStatus{Replicas: 16, FullyLabeledReplicas: 16, ReadyReplicas: 16, AvailableReplicas: 16, ObservedGeneration: set.Generation}
+	var live []*v1alpha1.Machine
+	for i := range 16 {
+		m := newMachine(fmt.Sprintf("m-%02d", i), v1alpha1.MachineRunning)
+		m.ResourceVersion = "100"
+		live = append(live, m)
+	}
+	in := machineset.Observation{Set: set, Machines: live[:10], Complete: true}
+	d := machineset.Decide(in, machineset.Policy{}, now)
+	require.Equal(t, "list each machine from the API server (IncompleteView); waits for machineset/ms: IncompleteView: the list of machines may be older than the last write of an earlier process", d.String())
+
+	in.Proven, in.Expectations = true, machine.Listed(nil, live, in.Machines, now)
+	d = machineset.Decide(in, machineset.Policy{}, now)
+	require.Empty(t, d.Actions, d)
+	require.Equal(t, "machine/m-10: NotSeen: not observed yet: creations 6, deletions 0", d.Holds[0].String())
+	status, _ := machineset.Status(in, machineset.Failure{}, now)
+	require.EqualValues(t, 16, status.Replicas)
+
+	in.Machines = live
+	require.Empty(t, machineset.Decide(in, machineset.Policy{}, now).Actions)
+}
+
+// TestDecide_FirstListIsOld_NothingIsDeleted has a list of a time before two machines were deleted.
+func TestDecide_FirstListIsOld_NothingIsDeleted(t *testing.T) {
+	t.Parallel()
+	cached := []*v1alpha1.Machine{newMachine("a", v1alpha1.MachineRunning), newMachine("b", v1alpha1.MachineRunning), newMachine("c", v1alpha1.MachineRunning), newMachine("d", v1alpha1.MachineRunning)}
+	for _, m := range cached {
+		m.ResourceVersion = "5"
+	}
+	leaving := cached[0].DeepCopy()
+	leaving.ResourceVersion, leaving.DeletionTimestamp = "6", deletedNow()
+	written := cached[2].DeepCopy()
+	written.ResourceVersion = "7"
+	live := []*v1alpha1.Machine{leaving, written, cached[3]}
+	in := machineset.Observation{Set: newSet(2), Machines: cached, Complete: true}
+	require.Equal(t, []machinist.Action{machinist.Refresh{Kind: "Machine"}}, machineset.Decide(in, machineset.Policy{}, now).Actions)
+
+	in.Proven, in.Expectations = true, machine.Listed(nil, live, cached, now)
+	d := machineset.Decide(in, machineset.Policy{}, now)
+	require.Empty(t, d.Actions, d)
+	require.Contains(t, d.String(), "creations 0, deletions 2, updates 1")
+}
+
+// TestDecide_Unproven_Law asserts that nothing is created or deleted on a list that may be old, that a
+// live list is requested instead, and that the set is otherwise decided as with a proven list (I-23).
+func TestDecide_Unproven_Law(t *testing.T) {
+	t.Parallel()
+	lists := 0
+	for seed := range uint64(3000) {
+		in := randomObservation(rand.New(rand.NewPCG(seed, 8)))
+		proven := machineset.Decide(in, machineset.Policy{}, now)
+		in.Proven = false
+		d := machineset.Decide(in, machineset.Policy{}, now)
+		if !slices.Contains(in.Set.Finalizers, v1alpha1.MCMFinalizerName) {
+			require.Equal(t, proven, d, "seed %d: no process has created anything", seed)
+			continue
+		}
+		require.False(t, slices.ContainsFunc(d.Actions, touches), "seed %d: %s", seed, d)
+		asks := slices.ContainsFunc(d.Actions, func(a machinist.Action) bool { r, ok := a.(machinist.Refresh); return ok && r.Name == "" })
+		require.Equal(t, slices.ContainsFunc(proven.Actions, touches), asks, "seed %d: %s", seed, d)
+		if asks {
+			lists++
+		}
+	}
+	require.Greater(t, lists, 500)
+}
+
+// FuzzDecide throws texts at everything that is parsed, and numbers at everything
+// that is counted.
+func FuzzDecide(f *testing.F) {
+	f.Add("1", "2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z", "now", "", "Failed", int32(1), int32(1), int64(5), "42m", "m", int32(0))
+	f.Add("x", "", "x", "junk", "now", "Running", int32(-1), int32(-5), int64(-1), "soon", ",,m,m,", int32(30))
+	f.Add("-9223372036854775809", "2026-02-30T00:00:00Z", "", "auto-preserved", "false", "", int32(1<<30), int32(3), int64(1)<<62, "", " n ", int32(-1<<31))
+	f.Add("1", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "", "", "Available", int32(0), int32(0), int64(0), "-1s", "uid-ms", int32(1<<31-1))
+	f.Fuzz(func(t *testing.T, priority, marked, scaled, preserve, ofNode, phase string, replicas, maxPreserved int32, age int64, timeout, victims string, settle int32) {
+		set := newSet(replicas)
+		set.Spec.AutoPreserveFailedMachineMax, set.Spec.MinReadySeconds = maxPreserved, settle
+		set.Annotations = map[string]string{
+			v1alpha1.LastDeploymentReplicaChangeByScalerTime: scaled, v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: timeout,
+			victimsAnnotation: victims,
+		}
+		m := newMachine("m", v1alpha1.MachinePhase(phase))
+		m.Labels[v1alpha1.NodeLabelKey] = "n"
+		m.Annotations = map[string]string{
+			v1alpha1.MachinePriority: priority, v1alpha1.MarkedForDeletionTime: marked,
+			v1alpha1.PreserveMachineAnnotationKey: preserve, v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: timeout,
+		}
+		m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(time.Duration(age)))
+		released := newMachine("n", v1alpha1.MachineRunning)
+		released.OwnerReferences, released.Annotations[releasedAnnotation] = nil, victims
+		in := machineset.Observation{
+			Set: set, Machines: []*v1alpha1.Machine{m, nil, newMachine("o", v1alpha1.MachineRunning)}, Complete: true, Proven: true,
+			Released:     []*v1alpha1.Machine{nil, released},
+			Expectations: machine.Expectations{}.Creating(machine.KindMachine, phase, now.Add(time.Duration(age))).Deleting(machine.KindMachine, preserve, types.UID(marked), now),
+			Nodes:        map[string]machine.NodeView{"n": nodeSaying(ofNode)},
+		}
+		p := machineset.Policy{Burst: int(maxPreserved), Order: orderOf([]byte(phase)[:min(8, len(phase))])}
+		d := machineset.Decide(in, p, now)
+		require.LessOrEqual(t, created(d)+len(deleted(d)), max(100, int(maxPreserved)))
+		require.True(t, d.NextCheck.IsZero() || d.NextCheck.After(now))
+		require.NotEmpty(t, d.Reason)
+		if s, _ := machineset.Status(in, machineset.Failure{}, now); set.Spec.Replicas >= 0 {
+			require.LessOrEqual(t, s.AvailableReplicas, s.Replicas)
+		}
+		for _, a := range d.Actions {
+			if u, ok := a.(machinist.Update); ok && u.Object.GetName() == m.Name {
+				_, again := syncOf(set, machineOf(u))
+				require.False(t, again, "one write is enough")
 			}
 		}
 	})

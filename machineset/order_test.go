@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -117,27 +117,12 @@ func TestOrder_Random_IsTotal(t *testing.T) {
 // TestFirst_Victim_SaysCriterion has a line for each machine above the replicas, with the criterion
 // that chose it.
 func TestFirst_Victim_SaysCriterion(t *testing.T) {
-	machine := func(name string, bend func(m *v1alpha1.Machine)) *v1alpha1.Machine {
-		m := newMachine(name, v1alpha1.MachineRunning)
-		bend(m)
-		return m
-	}
-	expires := func(m *v1alpha1.Machine, seconds int) { m.Status.CurrentStatus.PreserveExpiryTime = expiry(&seconds) }
-	machines := []*v1alpha1.Machine{
-		machine("kept longest", func(m *v1alpha1.Machine) { expires(m, 7200) }),
-		machine("kept", func(m *v1alpha1.Machine) { expires(m, 3600) }),
-		machine("kept by the set", func(m *v1alpha1.Machine) {
-			expires(m, 7200)
-			m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = v1alpha1.PreserveMachineAnnotationValuePreservedByMCM
-		}),
-		machine("dear", func(m *v1alpha1.Machine) { m.Annotations[v1alpha1.MachinePriority] = "5" }),
-		machine("young", func(m *v1alpha1.Machine) { m.CreationTimestamp = metav1.NewTime(now) }),
-		machine("b", func(*v1alpha1.Machine) {}),
-		machine("a", func(*v1alpha1.Machine) {}),
-		machine("pending", func(m *v1alpha1.Machine) { m.Status.CurrentStatus.Phase = v1alpha1.MachinePending }),
-		machine("marked late", func(m *v1alpha1.Machine) { m.Annotations[v1alpha1.MarkedForDeletionTime] = at(-time.Minute) }),
-		machine("marked", func(m *v1alpha1.Machine) { m.Annotations[v1alpha1.MarkedForDeletionTime] = at(-time.Hour) }),
-		machine("cheap", func(m *v1alpha1.Machine) { m.Annotations[v1alpha1.MachinePriority] = "-1" }),
+	var machines []*v1alpha1.Machine
+	for _, text := range []string{
+		"kept longest.keeps=7200", "kept.keeps=3600", "kept by the set.keeps=7200.preserve=auto-preserved", "dear.priority=5", "young.young",
+		"b", "a", "pending.pending", "marked late.named=-1m", "marked.named=-1h", "cheap.priority=-1",
+	} {
+		machines = append(machines, machineFrom(text))
 	}
 	var text []string
 	for k := 1; k <= len(machines); k++ {
@@ -155,4 +140,199 @@ func TestFirst_Victim_SaysCriterion(t *testing.T) {
 	require.Equal(t, "delete machine cheap: TooManyMachines: chosen by Priority; delete machine marked: TooManyMachines: chosen by Mark; "+
 		"delete machine marked late: TooManyMachines: chosen by Mark; delete machine pending: TooManyMachines: chosen by Health; "+
 		"delete machine a: TooManyMachines: chosen by Name (TooManyMachines)", d.String())
+}
+
+func TestNameVictims_Names_ReadBack(t *testing.T) {
+	set := newSet(1)
+	require.Equal(t, 2, members.NameVictims(set, []string{"b", "a", "b", "", " a", "c,d", strings.Repeat("x", 254)}))
+	require.Equal(t, "b,a", set.Annotations[victimsAnnotation])
+	require.Equal(t, []string{"b", "a"}, members.Victims(set))
+	require.Zero(t, members.NameVictims(set, nil))
+	require.NotContains(t, set.Annotations, victimsAnnotation)
+	require.Zero(t, members.NameVictims(nil, []string{"a"}))
+	require.Nil(t, members.Victims(nil))
+	require.Nil(t, members.Victims(newSet(1)))
+}
+
+func TestNameVictims_InvalidNames_AreSkipped(t *testing.T) {
+	for text, want := range map[string][]string{
+		"":                                nil,
+		",,, ,\t,":                        nil,
+		" a , b,a ,, b":                   {"a", "b"},
+		strings.Repeat("a,", 100_000):     {"a"},
+		strings.Repeat("x", 200_000):      nil,
+		"a\x00b":                          {"a\x00b"},
+		strings.Repeat("y", 254) + ",a":   {"a"},
+		"a;b|c":                           {"a;b|c"},
+		"\xff\xfe":                        {"\xff\xfe"},
+		strings.Repeat(" ", 1000) + "a\n": {"a"},
+	} {
+		require.Equal(t, want, members.Victims(annotated(1, text)))
+	}
+	// As many different names as the API server would store.
+	var all strings.Builder
+	for i := range 50_000 {
+		fmt.Fprintf(&all, "%x,", i)
+	}
+	set := annotated(1, all.String())
+	require.Len(t, members.Victims(set), 50_000)
+	in := observed(1, newMachine("m", v1alpha1.MachineRunning), newMachine("n", v1alpha1.MachineRunning))
+	in.Set.Annotations = set.Annotations
+	require.Equal(t, []string{"m"}, deleted(machineset.Decide(in, machineset.Policy{}, now)))
+}
+
+// TestNameVictims_ManyNames_FitTheAPIServer asserts the limit of the API server: 256 KiB for keys
+// and values of all annotations.
+func TestNameVictims_ManyNames_FitTheAPIServer(t *testing.T) {
+	size := func(set *v1alpha1.MachineSet) int {
+		n := 0
+		for k, v := range set.Annotations {
+			n += len(k) + len(v)
+		}
+		return n
+	}
+	var names []string
+	for i := range 2000 {
+		names = append(names, strings.Repeat("x", 249)+fmt.Sprintf("%04d", i))
+	}
+	for _, others := range []int{0, 100 << 10, 200 << 10, 256<<10 - 300, 256<<10 - 100, 300 << 10} {
+		set := newSet(1)
+		set.Annotations = map[string]string{"o": strings.Repeat("o", others)}
+		n := members.NameVictims(set, names)
+		require.LessOrEqual(t, n, members.MaxVictims)
+		require.Equal(t, names[:n], append([]string{}, members.Victims(set)...))
+		if n > 0 {
+			require.LessOrEqual(t, size(set), 256<<10)
+		}
+		if others <= 100<<10 {
+			require.Equal(t, members.MaxVictims, n)
+		}
+		if others >= 256<<10-100 {
+			require.Zero(t, n)
+			require.NotContains(t, set.Annotations, victimsAnnotation)
+		}
+	}
+}
+
+func TestChoose_TwoMachinesOfOneName_SameOne(t *testing.T) {
+	a, b, c := newMachine("m", v1alpha1.MachineRunning), newMachine("m", v1alpha1.MachineRunning), newMachine("x", v1alpha1.MachineFailed)
+	b.UID = "uid-a"
+	set := annotated(1, "m")
+	for _, machines := range [][]*v1alpha1.Machine{{a, b, c}, {c, b, a, nil}} {
+		got := members.Choose(set, machines, 2, members.DeletionOrder(now))
+		require.Equal(t, []machineset.Victim{{Machine: b, By: members.ByPlan}}, got)
+	}
+	require.Len(t, members.Choose(nil, []*v1alpha1.Machine{a, c}, -5, nil), 2)
+}
+
+// choose is what a set lets go, said another way: all that an autoscaler named;
+// then, until so many are left, the first that is named or else the first of all.
+func choose(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, keep int) []string {
+	left := slices.Clone(machines)
+	slices.SortFunc(left, func(a, b *v1alpha1.Machine) int { n, _ := members.DeletionOrder(now).Compare(a, b); return n })
+	names := []string{}
+	take := func(i int) { names, left = append(names, left[i].Name), slices.Delete(left, i, i+1) }
+	for i := 0; i < len(left); {
+		if members.NamedByAutoscaler(set, left[i]) {
+			take(i)
+		} else {
+			i++
+		}
+	}
+	for _, name := range members.Victims(set) {
+		if i := slices.IndexFunc(left, func(m *v1alpha1.Machine) bool { return m.Name == name }); i >= 0 && len(left) > keep {
+			take(i)
+		}
+	}
+	for len(left) > max(0, keep) {
+		take(0)
+	}
+	return names
+}
+
+func TestChoose_Random_AgreesWithModel(t *testing.T) {
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 6))
+		set := newSet(3)
+		set.Annotations = map[string]string{v1alpha1.LastDeploymentReplicaChangeByScalerTime: pick(r, at(0), "x")}
+		var machines []*v1alpha1.Machine
+		var names []string
+		for i := range r.IntN(10) {
+			m := randomMachine(r, fmt.Sprintf("m%d", i))
+			machines = append(machines, m)
+			if r.IntN(3) == 0 {
+				names = append(names, m.Name)
+			}
+		}
+		r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+		members.NameVictims(set, append(names, "absent"))
+		keep := r.IntN(12) - 1
+		victims := members.Choose(set, machines, keep, members.DeletionOrder(now))
+		require.Equal(t, choose(set, machines, keep), namesOf(victims), "seed %d", seed)
+		for _, v := range victims {
+			named := slices.Contains(names, v.Machine.Name)
+			require.Equal(t, members.NamedByAutoscaler(set, v.Machine), v.By == members.ByDemand, "seed %d", seed)
+			require.True(t, named || v.By != members.ByPlan, "seed %d", seed)
+		}
+
+		// The chosen machines are deleted, in any order and number; no other is chosen instead.
+		gone := victims[:r.IntN(len(victims)+1)]
+		left := slices.DeleteFunc(slices.Clone(machines), func(m *v1alpha1.Machine) bool { return slices.Contains(namesOf(gone), m.Name) })
+		again := members.Choose(set, left, keep, members.DeletionOrder(now))
+		require.Equal(t, namesOf(victims[len(gone):]), namesOf(again), "seed %d", seed)
+	}
+}
+
+// TestChoose_HealthFlaps_SameVictims asserts that a set that shrinks by k deletes at most k
+// machines, though their health changes between all passes, and the cache shows none of the
+// deletions.
+func TestChoose_HealthFlaps_SameVictims(t *testing.T) {
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		in := observed(int32(r.IntN(5))) //nolint:gosec // small
+		excess := 1 + r.IntN(5)
+		for i := range int(in.Set.Spec.Replicas) + excess {
+			in.Machines = append(in.Machines, newMachine(fmt.Sprintf("m%d", i), v1alpha1.MachineRunning))
+		}
+		asked := map[string]bool{}
+		for pass := range 20 {
+			for _, m := range in.Machines {
+				m.Status.CurrentStatus.Phase = pick[v1alpha1.MachinePhase](r, "Running", "Unknown", "Pending", "InPlaceUpdating", "CrashLoopBackOff")
+				m.Annotations[v1alpha1.MachinePriority] = pick(r, "1", "2", "3")
+			}
+			if r.IntN(3) == 0 {
+				members.NameVictims(in.Set, []string{pick(r, in.Machines...).Name})
+			}
+			at := now.Add(time.Duration(pass) * time.Second)
+			d := machineset.Decide(in, machineset.Policy{Burst: 1 + r.IntN(5)}, at)
+			for _, name := range deleted(d) {
+				asked[name] = true
+			}
+			in.Expectations = carryOut(in.Expectations, d, at)
+		}
+		require.Len(t, asked, excess, "seed %d", seed)
+	}
+}
+
+func FuzzVictims(f *testing.F) {
+	f.Add("a,b", "b", 1, 3)
+	f.Add(" ,,m1 ,m0", "x,y", 0, 5)
+	f.Add("m3\n,m3,\x00", "", -1, 4)
+	f.Fuzz(func(t *testing.T, text, more string, keep, n int) {
+		set := annotated(1, text)
+		read := members.Victims(set)
+		require.Equal(t, slices.Sorted(slices.Values(read)), slices.Compact(slices.Sorted(slices.Values(read))), "each once")
+		written := members.NameVictims(set, read)
+		require.Equal(t, read[:written], append(read[:0:0], members.Victims(set)...), "what is read is written as it was")
+		members.NameVictims(set, strings.Split(more, ";"))
+
+		var machines []*v1alpha1.Machine
+		for i := range min(max(0, n), 20) {
+			machines = append(machines, newMachine(fmt.Sprintf("m%d", i), v1alpha1.MachineRunning), nil)
+		}
+		eligible := len(machines) / 2
+		victims := members.Choose(set, machines, keep, members.DeletionOrder(now))
+		require.Len(t, victims, max(0, eligible-max(0, keep)))
+		require.Len(t, slices.Compact(sorted(namesOf(victims))), len(victims), "one machine twice")
+	})
 }

@@ -3,7 +3,6 @@
 package machineset_test
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -54,8 +53,6 @@ type lateCreate struct {
 	machine *v1alpha1.Machine
 }
 
-var errAPI = errors.New("the API server did not answer")
-
 func newSim(t *testing.T, seed uint64) *sim {
 	set := newSet(3)
 	set.Finalizers = nil
@@ -94,26 +91,22 @@ func (s *sim) deliver(name string) {
 	}
 }
 
-func (s *sim) live() int {
-	n := 0
+// count counts machines of the API server that are not leaving.
+func (s *sim) count(of func(m *v1alpha1.Machine) bool) (n int) {
 	for _, m := range s.api {
-		if !members.Leaving(m) {
+		if !members.Leaving(m) && of(m) {
 			n++
 		}
 	}
 	return n
 }
 
+func (s *sim) live() int { return s.count(func(*v1alpha1.Machine) bool { return true }) }
+
 // owned counts the machines of the set, labelled or not.
-func (s *sim) owned() int {
-	n := 0
-	for _, m := range s.api {
-		if !members.Leaving(m) && metav1.IsControlledBy(m, s.set) {
-			n++
-		}
-	}
-	return n
-}
+func (s *sim) owned() int { return s.count(s.owns) }
+
+func (s *sim) owns(m *v1alpha1.Machine) bool { return metav1.IsControlledBy(m, s.set) }
 
 func (s *sim) anyName(names []string) string {
 	if len(names) == 0 {
@@ -125,7 +118,7 @@ func (s *sim) anyName(names []string) string {
 
 // reconcile is the loop of the package comment.
 func (s *sim) reconcile() machineset.Decision {
-	cached := slices.SortedFunc(maps.Values(s.cache), cmpNames)
+	cached := slices.SortedFunc(maps.Values(s.cache), members.CompareNames)
 	complete := !s.chaos || s.r.IntN(10) > 0
 	if !complete && len(cached) > 0 {
 		cached = cached[:s.r.IntN(len(cached))]
@@ -169,13 +162,6 @@ func (s *sim) claim(claims machineset.Claims[*v1alpha1.Machine]) {
 	}
 }
 
-func cmpNames(a, b *v1alpha1.Machine) int {
-	if a.Name < b.Name {
-		return -1
-	}
-	return 1
-}
-
 func (s *sim) act(a machinist.Action) {
 	switch a := a.(type) {
 	case machinist.Update:
@@ -189,7 +175,7 @@ func (s *sim) act(a machinist.Action) {
 		s.set.Finalizers, s.proven = next.Finalizers, true
 		if s.gone = next.DeletionTimestamp != nil; s.gone {
 			for _, m := range s.api {
-				require.False(s.t, metav1.IsControlledBy(m, s.set), "the set was let go before its machines were gone")
+				require.False(s.t, s.owns(m), "the set was let go before its machines were gone")
 			}
 		}
 	case machinist.Refresh:
@@ -198,7 +184,7 @@ func (s *sim) act(a machinist.Action) {
 			return
 		}
 		owned := func(all map[string]*v1alpha1.Machine) []*v1alpha1.Machine {
-			return slices.DeleteFunc(slices.SortedFunc(maps.Values(all), cmpNames), func(m *v1alpha1.Machine) bool { return !metav1.IsControlledBy(m, s.set) })
+			return slices.DeleteFunc(slices.SortedFunc(maps.Values(all), members.CompareNames), func(m *v1alpha1.Machine) bool { return !s.owns(m) })
 		}
 		s.expected, s.proven = machine.Listed(s.expected, owned(s.api), owned(s.cache), s.now), true
 		s.lists++
@@ -322,15 +308,8 @@ func (s *sim) scaleDownByName(name string) {
 	m.Annotations[v1alpha1.MachinePriority] = "1"
 	m.Annotations[v1alpha1.MarkedForDeletionTime] = s.now.Format(time.RFC3339)
 	s.write(name, m)
-	s.annotate(v1alpha1.LastDeploymentReplicaChangeByScalerTime, s.now.Format(time.RFC3339))
+	metav1.SetMetaDataAnnotation(&s.set.ObjectMeta, v1alpha1.LastDeploymentReplicaChangeByScalerTime, s.now.Format(time.RFC3339))
 	s.set.Spec.Replicas--
-}
-
-func (s *sim) annotate(key, value string) {
-	if s.set.Annotations == nil {
-		s.set.Annotations = map[string]string{}
-	}
-	s.set.Annotations[key] = value
 }
 
 // cut is a deployment that takes off some machines and names them, or as many as
@@ -424,7 +403,7 @@ func (s *sim) tidy() {
 		if m.Labels["app"] == "w" {
 			continue
 		}
-		if !metav1.IsControlledBy(m, s.set) && s.r.IntN(2) == 0 {
+		if !s.owns(m) && s.r.IntN(2) == 0 {
 			s.remove(m)
 			continue
 		}

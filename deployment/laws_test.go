@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -22,6 +24,20 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
+
+// betterFirst notes that a set lets an available machine go while it has one that is
+// not.
+func (l *laws) betterFirst(s *v1alpha1.MachineSet, was *v1alpha1.Machine) {
+	if !l.r.kind.badOrder || !l.available(s, was) {
+		return
+	}
+	for _, m := range l.r.w.MachinesOf(s) {
+		if m.UID != was.UID && !members.Leaving(m) && !l.available(s, m) {
+			l.r.happened["an available machine went before another"]++
+			return
+		}
+	}
+}
 
 // laws are what holds in every world at every write and for every decision. The
 // truth is judged, not what a controller sees.
@@ -111,8 +127,12 @@ func (l *laws) availableWithout(not types.UID) int64 {
 }
 
 func (l *laws) available(s *v1alpha1.MachineSet, m *v1alpha1.Machine) bool {
-	settle := time.Duration(s.Spec.MinReadySeconds) * time.Second
-	return !beingUpdated(l.r.w.Node(m)) && !members.Leaving(m) && members.AvailableFor(m, settle, l.r.w.Now())
+	return !members.Leaving(m) && l.up(s, m, l.r.w.Node(m))
+}
+
+// up reports whether a machine has been available for long enough and its Node is not being updated.
+func (l *laws) up(s *v1alpha1.MachineSet, m *v1alpha1.Machine, node *corev1.Node) bool {
+	return !beingUpdated(node) && members.AvailableFor(m, time.Duration(s.Spec.MinReadySeconds)*time.Second, l.r.w.Now())
 }
 
 // beingUpdated reports whether a Node is selected for an update that has not succeeded
@@ -215,7 +235,7 @@ func (l *laws) wroteMachine(c deploymenttest.Change, m *v1alpha1.Machine) {
 	switch {
 	case !existed:
 		n := members.Count(s, l.r.w.MachinesOf(s), nil, l.r.w.Now())
-		if back := l.r.happened[machineContradicts] > 0; n.Present-n.Moving > n.Desired && !back { // one that seemed to leave comes back
+		if back := l.r.happened[contradicts] > 0; n.Present-n.Moving > n.Desired && !back { // one that seemed to leave comes back
 			// Those that have moved in are given their place by the deployment.
 			l.r.failf("%s has %d machines, and %d have moved to it, of %d", s.Name, n.Present, n.Moving, n.Desired)
 		}
@@ -354,11 +374,10 @@ func (l *laws) enoughInView(in deployment.Observation, d deployment.Decision) {
 			active++
 		}
 	}
-	cut, going := false, map[types.UID]bool{}
+	cut, going := false, outgoing(d)
 	for _, t := range d.Targets {
 		cut = cut || t.To < t.From
 		for _, v := range t.Victims {
-			going[v.Machine.UID] = true
 			l.choose(in, sets[t.UID], v.Machine)
 		}
 	}
@@ -375,7 +394,7 @@ func (l *laws) enoughInView(in deployment.Observation, d deployment.Decision) {
 			continue
 		}
 		s := sets[owner.UID]
-		if beingUpdated(in.Nodes[m.Labels[v1alpha1.NodeLabelKey]]) || !members.AvailableFor(m, time.Duration(s.Spec.MinReadySeconds)*time.Second, l.r.w.Now()) {
+		if !l.up(s, m, in.Nodes[m.Labels[v1alpha1.NodeLabelKey]]) {
 			continue
 		}
 		t, _ := d.Target(s.UID)
@@ -392,12 +411,22 @@ func (l *laws) enoughInView(in deployment.Observation, d deployment.Decision) {
 	}
 }
 
+// outgoing returns the UIDs of the machines that a decision deletes.
+func outgoing(d deployment.Decision) map[types.UID]bool {
+	out := map[types.UID]bool{}
+	for _, t := range d.Targets {
+		for _, v := range t.Victims {
+			out[v.Machine.UID] = true
+		}
+	}
+	return out
+}
+
 // choose notes whether a machine was seen to be unavailable when it was chosen: it
 // may become available before that is seen, and before it goes.
 func (l *laws) choose(in deployment.Observation, s *v1alpha1.MachineSet, m *v1alpha1.Machine) {
 	if _, known := l.chosen[m.UID]; !known {
-		l.chosen[m.UID] = beingUpdated(in.Nodes[m.Labels[v1alpha1.NodeLabelKey]]) ||
-			!members.AvailableFor(m, time.Duration(s.Spec.MinReadySeconds)*time.Second, l.r.w.Now())
+		l.chosen[m.UID] = !l.up(s, m, in.Nodes[m.Labels[v1alpha1.NodeLabelKey]])
 	}
 }
 
@@ -416,7 +445,7 @@ func (l *laws) samePlan(in deployment.Observation, d deployment.Decision) {
 	if reflect.DeepEqual(d, again) { // which is cheap
 		return
 	}
-	if diff := gocmp.Diff(d, again, cmpopts.EquateEmpty(), cmpopts.EquateErrors()); diff != "" {
+	if diff := cmp.Diff(d, again, cmpopts.EquateEmpty(), cmpopts.EquateErrors()); diff != "" {
 		l.r.failf("the same observation makes another plan: %s", diff)
 	}
 }
@@ -518,4 +547,70 @@ func controllerOf(m *v1alpha1.Machine) types.UID {
 		return owner.UID
 	}
 	return ""
+}
+
+// ofItsClass: no controller leaves a machine in a set of another class.
+func (l *laws) ofItsClass(c deploymenttest.Change, s *v1alpha1.MachineSet, m *v1alpha1.Machine) {
+	was, existed := c.Before.(*v1alpha1.Machine)
+	if existed && (controllerOf(was) == controllerOf(m) || was.Spec.Class.Name == "former") || c.By == "user" {
+		return
+	}
+	if s != nil && m.Spec.Class.Name != s.Spec.Template.Spec.Class.Name {
+		l.r.failf("%s of set %s has class %s by %s, and the set has %s", m.Name, s.Name, m.Spec.Class.Name, c.By, s.Spec.Template.Spec.Class.Name)
+	}
+}
+
+// configured: a decision about sizes brings the configuration of the deployment to each set that has
+// machines.
+func (l *laws) configured(in deployment.Observation, d deployment.Decision) {
+	want := in.Deployment.Spec.Template.Spec.MachineConfiguration
+	for _, s := range in.Sets {
+		if len(d.Targets) > 0 && (s.Spec.Replicas > 0 || s.Status.Replicas > 0) && !apiequality.Semantic.DeepEqual(want, after(s, d.Actions).Spec.Template.Spec.MachineConfiguration) {
+			l.r.failf("%s keeps its timeouts: %s", s.Name, d)
+		}
+	}
+}
+
+// setConfigured: a decision of a set brings its configuration to each machine, in every phase.
+func (l *laws) setConfigured(in machineset.Observation, d machineset.Decision) {
+	for _, m := range in.Machines {
+		if m != nil && controllerOf(m) == in.Set.UID && !apiequality.Semantic.DeepEqual(in.Set.Spec.Template.Spec.MachineConfiguration, after(m, d.Actions).Spec.MachineConfiguration) {
+			l.r.failf("%s of phase %s keeps its timeouts: %s", m.Name, m.Status.CurrentStatus.Phase, d)
+		}
+	}
+}
+
+// unavailableFirst: a scale-down of a paused rollout deletes no available machine while another set has
+// an unavailable one, as far as the controller sees all machines and none is marked.
+func (l *laws) unavailableFirst(in deployment.Observation, d deployment.Decision) {
+	k := l.r.kind
+	if !in.Deployment.Spec.Paused || k.strategy != kindRolling || k.gates || k.quota || k.resizes || k.badOrder || len(l.demanded) > 0 {
+		return
+	}
+	lost := outgoing(d)
+	available, unavailable := "", ""
+	for _, s := range in.Sets {
+		n := 0
+		for _, m := range in.Machines {
+			if m == nil || controllerOf(m) != s.UID {
+				continue
+			}
+			if priority, marked := m.Annotations[v1alpha1.MachinePriority]; members.Leaving(m) || marked && priority != strconv.Itoa(v1alpha1.DefaultMachinePriority) {
+				return
+			}
+			n++
+			switch ready := members.AvailableFor(m, time.Duration(s.Spec.MinReadySeconds)*time.Second, l.r.w.Now()); {
+			case ready && lost[m.UID]:
+				available = m.Name
+			case !ready && !lost[m.UID]:
+				unavailable = m.Name
+			}
+		}
+		if s.DeletionTimestamp != nil || s.Status.ObservedGeneration < s.Generation || int(s.Status.Replicas) != n || int(s.Spec.Replicas) != n {
+			return
+		}
+	}
+	if available != "" && unavailable != "" {
+		l.r.failf("%s goes, and the unavailable %s stays: %s %v", available, unavailable, d, d.Targets)
+	}
 }

@@ -3,7 +3,9 @@
 package deployment_test
 
 import (
+	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,4 +114,107 @@ func TestExpectations_FutureTime_LooksAtOnce(t *testing.T) {
 	dec := s.decide()
 	require.Empty(t, actions[machinist.Refresh](dec))
 	require.True(t, dec.NextCheck.IsZero() || dec.NextCheck.After(rollNow))
+}
+
+// TestDecide_Unproven_Law asserts that no set, machine or deployment is written on lists that may be
+// old, and that live lists are requested instead (I-23). Nodes are corrected by the next pass, and the
+// first finalizer depends on no list.
+func TestDecide_Unproven_Law(t *testing.T) {
+	t.Parallel()
+	lists := 0
+	for seed := range uint64(3000) {
+		in := chance{rand.New(rand.NewPCG(seed, 9))}.observation()
+		if in.Deployment == nil {
+			continue
+		}
+		in.Proven = true
+		proven := deployment.Decide(in, deployment.Policy{}, rollNow)
+		in.Proven = false
+		d := deployment.Decide(in, deployment.Policy{}, rollNow)
+		written := slices.ContainsFunc(proven.Actions, func(a machinist.Action) bool {
+			switch kind := kindOf(a); {
+			case kind == "update node", strings.HasPrefix(kind, "read "):
+				return false
+			case kind == "update machinedeployment":
+				return slices.Contains(in.Deployment.Finalizers, v1alpha1.MCMFinalizerName)
+			default:
+				return true
+			}
+		})
+		if !written {
+			require.Equal(t, proven, d, "seed %d", seed)
+			continue
+		}
+		lists++
+		require.Equal(t, []machinist.Action{machinist.Refresh{Kind: "MachineSet"}}, d.Actions, "seed %d: %s", seed, d)
+		require.Equal(t, machinist.Reason("ViewIncomplete"), d.Reason)
+		require.False(t, d.WriteStatus)
+		require.NotEmpty(t, d.Holds)
+		require.True(t, d.NextCheck.After(rollNow))
+	}
+	require.Greater(t, lists, 500)
+}
+
+var frozenSince = rollNow.Add(-time.Minute)
+
+// freeze begins a freeze in a scene.
+func freeze(s *scenario) {
+	s.in.Freeze = machine.Freeze{Frozen: true, Since: frozenSince, Message: "the target API server does not answer"}
+}
+
+func TestFreeze_RolloutAndScaleUp_AreHeld(t *testing.T) {
+	for _, text := range []string{
+		"rolling 3 +1 -1 revision=1; old 3/3/3: a b c; new 0",
+		"rolling 3 +1 -1 revision=1; old 3/3/3: a b c",
+		"rolling 3 +1 -0 revision=1; old 2/2/2: a b; new 2/2/2: c d",
+		"rolling 5 +1 revision=1; new 3/3/3: a b c",
+		"recreate 3 revision=1; old 3/3/3: a b c; new 0",
+	} {
+		s := newScenario(text)
+		require.NotEmpty(t, s.decide().Actions, "without a freeze something changes: %s", text)
+		freeze(s)
+		d := s.decide()
+		for _, target := range d.Targets {
+			require.Equal(t, target.From, target.To, text)
+		}
+		require.Empty(t, creates(d), text)
+		require.Equal(t, deployment.ReasonFrozen, d.Reason, text)
+		require.Contains(t, d.Holds, s.in.Freeze.Hold(rollNow))
+		require.False(t, d.NextCheck.IsZero() || d.NextCheck.After(rollNow.Add(time.Minute)), text)
+	}
+}
+
+func TestFreeze_ScaleDown_Continues(t *testing.T) {
+	s := newScenario("rolling 1 +1 revision=1; new 3/3/3: a b c")
+	freeze(s)
+	d := s.decide()
+	require.Len(t, d.Targets, 1)
+	require.Equal(t, int32(1), d.Targets[0].To)
+}
+
+func TestFreeze_BeginAndEnd_HaveConditionAndEvent(t *testing.T) {
+	s := completed()
+	freeze(s)
+	d := s.decide()
+	require.True(t, d.WriteStatus)
+	require.Len(t, d.Events, 1)
+	require.Equal(t, machinist.Reason("ControllerFrozen"), d.Events[0].Reason)
+	cond := deployment.ConditionOf(d.Status, v1alpha1.MachineDeploymentControllerFrozen)
+	require.Equal(t, v1alpha1.ConditionTrue, cond.Status)
+	require.Equal(t, v1alpha1.APIServerUnreachable, cond.Reason)
+	require.Contains(t, cond.Message, "the target API server does not answer")
+	require.True(t, cond.LastTransitionTime.Time.Equal(frozenSince), "it says since when")
+
+	s.in.Deployment.Status = d.Status
+	d = s.decide()
+	require.False(t, d.WriteStatus, "it is said once")
+	require.Empty(t, d.Events)
+
+	s.in.Freeze = machine.Freeze{ClocksFrom: rollNow}
+	d = s.decide()
+	require.True(t, d.WriteStatus)
+	require.Len(t, d.Events, 1)
+	require.Equal(t, machinist.Reason("ControllerUnfrozen"), d.Events[0].Reason)
+	require.Nil(t, deployment.ConditionOf(d.Status, v1alpha1.MachineDeploymentControllerFrozen))
+	require.Equal(t, deployment.ReasonComplete, d.Reason)
 }

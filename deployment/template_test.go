@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package deployment_test
+
+import (
+	"maps"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/deployment/deploymenttest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+func TestPropagate_Edits_ReachTheNewSetInOneWrite(t *testing.T) {
+	for _, scene := range []string{"rolling 3 +1; old 3/3/3; new 1/1/1", "rolling 3 +1 paused; old 3/3/3; new 1/1/1"} {
+		s := newScenario(scene)
+		spec := &s.in.Deployment.Spec
+		spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineDrainTimeout: &metav1.Duration{Duration: time.Hour}}
+		spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{"zone": "1"}
+		s.in.Sets[1].Spec.Template.Spec.Class.Kind = "OtherClass"
+		spec.MinReadySeconds, spec.AutoPreserveFailedMachineMax = 5, 2
+		s.in.Deployment.Annotations = map[string]string{"cause": "x"}
+		s.in.Sets[1].Annotations["of another"] = "client"
+		var written []*v1alpha1.MachineSet
+		for _, next := range writes[*v1alpha1.MachineSet](s.decide()) {
+			if next.Name == "old" {
+				template := s.in.Sets[0].Spec.Template
+				template.Spec.MachineConfiguration = spec.Template.Spec.MachineConfiguration
+				require.Empty(t, cmp.Diff(template, next.Spec.Template), "a rollback restores the rest")
+				continue
+			}
+			written = append(written, next)
+		}
+		require.Len(t, written, 1)
+		got := written[0]
+		require.Equal(t, spec.Template.Spec, got.Spec.Template.Spec)
+		require.Equal(t, []int32{5, 2}, []int32{got.Spec.MinReadySeconds, got.Spec.AutoPreserveFailedMachineMax})
+		require.Equal(t, "x", got.Annotations["cause"])
+		require.Equal(t, "client", got.Annotations["of another"], "the deployment does not have it, and it stays")
+	}
+}
+
+func TestNewSetAnnotations_OfOneObject_StayThere(t *testing.T) {
+	d := rolling(1, 1, 0)
+	d.Annotations = map[string]string{
+		"cause": "x", "machinist.dev/delete-first": "m", "machinist.dev/released-by": "s", deployment.NamedAnnotation: "7",
+		namesKey: "m", v1alpha1.UnfreezeAnnotation: "", v1alpha1.PreferNoScheduleKey: "True", scaledKey: "t", v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: "1h",
+	}
+	got, changed := deployment.NewSetAnnotations(d, &v1alpha1.MachineSet{}, "1", true)
+	require.True(t, changed)
+	require.Equal(t, map[string]string{"cause": "x", scaledKey: "t", v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: "1h", v1alpha1.RevisionAnnotation: "1"}, got)
+}
+
+func TestNewSetAnnotations_EmptyValueThatTheSetLacks_IsNotAdded(t *testing.T) {
+	d, s := rolling(3, 1, 0), &v1alpha1.MachineSet{}
+	s.Annotations = map[string]string{v1alpha1.RevisionAnnotation: "1", "had": "a value"}
+	d.Annotations = map[string]string{"new": "", "had": ""}
+	annotations, changed := deployment.NewSetAnnotations(d, s, "1", true)
+	require.True(t, changed)
+	require.Equal(t, map[string]string{v1alpha1.RevisionAnnotation: "1", "had": ""}, annotations)
+	s.Annotations = annotations
+	_, changed = deployment.NewSetAnnotations(d, s, "1", true)
+	require.False(t, changed)
+}
+
+func TestNewSetAnnotations_History_IsBoundedAndOfRevisionsOnly(t *testing.T) {
+	for _, c := range []struct{ history, revision, next, prefix, suffix string }{
+		{strings.Repeat("12345,", 400) + "99999", "100000", "100001", "12345,", ",12345,99999,100000"}, // the oldest go, and whole ones
+		{strings.Repeat("x", 3000), "1", "2", "1", "1"},
+		{"", "1", "1", "", ""}, // another annotation changes
+	} {
+		d, s := rolling(1, 1, 0), &v1alpha1.MachineSet{}
+		d.Annotations = map[string]string{scaledKey: "a"}
+		s.Annotations = map[string]string{v1alpha1.RevisionAnnotation: c.revision, v1alpha1.RevisionHistoryAnnotation: c.history}
+		got, changed := deployment.NewSetAnnotations(d, s, c.next, true)
+		require.True(t, changed)
+		history := got[v1alpha1.RevisionHistoryAnnotation]
+		require.LessOrEqual(t, len(history), 2000)
+		require.True(t, strings.HasPrefix(history, c.prefix) && strings.HasSuffix(history, c.suffix), history)
+		require.Equal(t, c.suffix == "", history == "")
+	}
+}
+
+func TestBuildSet_HighestRevision_IsNotExceeded(t *testing.T) {
+	old := rollSet(rolling(3, 1, 0), "c0", 3, 3, 3)
+	old.Annotations[v1alpha1.RevisionAnnotation] = "9223372036854775807"
+	require.Equal(t, "9223372036854775807", deployment.BuildSet(rolling(3, 1, 0), []*v1alpha1.MachineSet{old}, 1).Annotations[v1alpha1.RevisionAnnotation])
+}
+
+func TestEqualIgnoreHash_EachField_CountsUnlessListed(t *testing.T) {
+	values := map[string]any{
+		"Name": "x", "GenerateName": "x", "Namespace": "x", "SelfLink": "x", "UID": types.UID("x"), "ResourceVersion": "x",
+		"Generation": int64(1), "CreationTimestamp": metav1.NewTime(time.Unix(1, 0)), "DeletionTimestamp": &metav1.Time{},
+		"DeletionGracePeriodSeconds": new(int64), "Labels": map[string]string{"x": "y"}, "Annotations": map[string]string{"x": "y"},
+		"OwnerReferences": []metav1.OwnerReference{{}}, "Finalizers": []string{"x"}, "ManagedFields": []metav1.ManagedFieldsEntry{{}},
+	}
+	meta := reflect.TypeFor[metav1.ObjectMeta]()
+	for i := range meta.NumField() {
+		name := meta.Field(i).Name
+		var changed v1alpha1.MachineTemplateSpec
+		value, known := values[name]
+		require.True(t, known, "field %s is new: decide whether it makes a generation", name)
+		reflect.ValueOf(&changed.ObjectMeta).Elem().Field(i).Set(reflect.ValueOf(value))
+		require.False(t, deployment.EqualIgnoreHash(v1alpha1.MachineTemplateSpec{}, changed), name)
+	}
+	require.Equal(t, 4, reflect.TypeFor[v1alpha1.MachineSpec]().NumField(), "a field of the spec is new: decide whether it makes a generation")
+	require.Equal(t, 3, reflect.TypeFor[v1alpha1.ClassSpec]().NumField(), "a field of the class is new: decide whether it makes a generation")
+	a, b := v1alpha1.MachineTemplateSpec{}, v1alpha1.MachineTemplateSpec{}
+	a.Labels = map[string]string{v1alpha1.DefaultMachineDeploymentUniqueLabelKey: "7"}
+	b.Spec.Class.Kind, b.Spec.MachineConfiguration = "K", &v1alpha1.MachineConfiguration{}
+	b.Spec.NodeTemplateSpec.Labels = map[string]string{"a": "1"}
+	require.True(t, deployment.EqualIgnoreHash(a, b))
+}
+
+// TestConfiguration_Edited_ReachesEverySetWithMachines asserts which sets get the machine
+// configuration of a deployment, in every state of the deployment.
+func TestConfiguration_Edited_ReachesEverySetWithMachines(t *testing.T) {
+	want := &v1alpha1.MachineConfiguration{MachineDrainTimeout: &metav1.Duration{Duration: time.Minute}}
+	for name, c := range map[string]struct {
+		scene string
+		edit  func(*scenario)
+		sets  []string
+	}{
+		"rollout":                            {"rolling 3 +1; old 3/3/3; new 1/1/1", nil, []string{"old", "new"}},
+		"paused":                             {"rolling 3 +1 paused; old 3/3/3; new 1/1/1", nil, []string{"old", "new"}},
+		"recreation":                         {"recreate 3; old 3/3/3", nil, []string{"old"}},
+		"update in place":                    {"inplace 3 -1; old 2: b c; new 1: a", nil, []string{"old", "new"}},
+		"API server is away":                 {"rolling 3 +1; old 3/3/3; new 1/1/1", func(s *scenario) { s.in.Freeze.Frozen = true }, []string{"old", "new"}},
+		"old set with a terminating machine": {"rolling 1 +1; old 0: a.leaving; new 1/1/1", nil, []string{"old", "new"}},
+		"empty old set":                      {"rolling 1 +1; old 0; new 1/1/1", nil, []string{"new"}},
+		"set that is being deleted":          {"rolling 1 +1; old 1 deleting: a.leaving; new 1/1/1", nil, []string{"old", "new"}},
+		"new set that is being deleted":      {"rolling 1 +1; new 1 deleting: a.leaving", nil, []string{"new"}},
+		"deployment that is being deleted": {"rolling 3 +1; old 3/3/3 deleting; new 1/1/1 deleting", func(s *scenario) {
+			s.in.Deployment.DeletionTimestamp = new(metav1.NewTime(rollNow))
+		}, []string{"old", "new"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScenario(c.scene)
+			if c.edit != nil {
+				c.edit(s)
+			}
+			s.in.Deployment.Spec.Template.Spec.MachineConfiguration = want
+			before := map[string]*v1alpha1.MachineSet{}
+			for _, set := range s.in.Sets {
+				before[set.Name] = set.DeepCopy()
+			}
+			var got []string
+			for _, next := range writes[*v1alpha1.MachineSet](s.decide()) {
+				template := before[next.Name].Spec.Template.DeepCopy()
+				if next.Spec.Template.Spec.MachineConfiguration != nil {
+					got = append(got, next.Name)
+					template.Spec.MachineConfiguration = want
+				}
+				require.Empty(t, cmp.Diff(*template, next.Spec.Template), "what makes another VM stays")
+			}
+			require.Equal(t, c.sets, got)
+		})
+	}
+}
+
+// TestConfiguration_DrainTimeoutShortenedWhileDraining_ReachesTheMachine plays a rollout whose old
+// machine drains, and a deletion of the deployment.
+func TestConfiguration_DrainTimeoutShortenedWhileDraining_ReachesTheMachine(t *testing.T) {
+	for name, begin := range map[string]func(r *rollout){
+		"rollout":                    func(r *rollout) { r.class("c2") },
+		"scale-down":                 func(r *rollout) { r.scale(1) },
+		"deletion of the deployment": func(r *rollout) { require.NoError(t, r.Delete()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := rolling(3, 1, 0)
+			d.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineDrainTimeout: &metav1.Duration{Duration: 48 * time.Hour}}
+			r := newRollout(t, d, deploymenttest.Model{Leave: func(*v1alpha1.Machine) time.Duration { return 40 * time.Hour }})
+			begin(r)
+			r.Run(30 * time.Minute)
+			r.edit(func(d *v1alpha1.MachineDeployment) {
+				d.Spec.Template.Spec.MachineConfiguration.MachineDrainTimeout = &metav1.Duration{Duration: 10 * time.Minute}
+			})
+			r.Run(5 * time.Minute)
+			require.NotEmpty(t, r.left, "no machine is Terminating")
+			for _, m := range r.Machines() {
+				require.Equal(t, 10*time.Minute, m.Spec.MachineDrainTimeout.Duration, m.Name)
+			}
+		})
+	}
+}
+
+// TestInPlace_Move_ClassOfTheNewTemplateInTheSameWrite asserts that no moment exists in which a
+// machine of the new set refers to the old class.
+func TestInPlace_Move_ClassOfTheNewTemplateInTheSameWrite(t *testing.T) {
+	s := newScenario("inplace 3 -1; old 3: a.done b c; new 0")
+	s.in.Deployment.Spec.Template.Spec.Class.APIGroup = "machine.sapcloud.io"
+	s.in.Sets[1].Spec.Template.Spec.Class.APIGroup = "machine.sapcloud.io"
+	moved := writes[*v1alpha1.Machine](s.decide())
+	require.Len(t, moved, 1)
+	require.Equal(t, "new", metav1.GetControllerOf(moved[0]).Name)
+	require.Equal(t, s.in.Sets[1].Spec.Template.Spec.Class, moved[0].Spec.Class)
+	require.Equal(t, "old", s.of("a").Spec.Class.Name, "the observation changed")
+}
+
+func TestInPlace_Move_LabelsAndAnnotationsFollowTheTemplates(t *testing.T) {
+	for name, c := range map[string]struct{ old, machine, next, want string }{
+		"changed in the template":                   {"1", "1", "2", "2"},
+		"changed in the template and on the object": {"1", "user", "2", "2"},
+		"new in the template":                       {"", "", "2", "2"},
+		"removed from the template":                 {"1", "1", "", ""},
+		"removed, and changed by a user":            {"1", "user", "", "user"},
+		"unchanged, and changed by a user":          {"1", "user", "1", "user"},
+		"of a user alone":                           {"", "user", "", "user"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScenario("inplace 3 -1; old 3: a.done b c; new 0")
+			const key = "example.com/x"
+			put := func(m *metav1.ObjectMeta, value string) {
+				if value != "" {
+					metav1.SetMetaDataLabel(m, key, value)
+					metav1.SetMetaDataAnnotation(m, key, value)
+				}
+			}
+			put(&s.in.Sets[0].Spec.Template.ObjectMeta, c.old)
+			put(&s.in.Sets[1].Spec.Template.ObjectMeta, c.next)
+			put(&s.in.Deployment.Spec.Template.ObjectMeta, c.next)
+			put(&s.of("a").ObjectMeta, c.machine)
+			moved := writes[*v1alpha1.Machine](s.decide())
+			require.Len(t, moved, 1)
+			require.Equal(t, []string{c.want, c.want}, []string{moved[0].Labels[key], moved[0].Annotations[key]})
+		})
+	}
+}
+
+// TestUpdateInPlace_EndOfTheRollout_MachinesHaveTheNewTemplate plays an update in place to its end.
+func TestUpdateInPlace_EndOfTheRollout_MachinesHaveTheNewTemplate(t *testing.T) {
+	d := updating(3, 0, 1)
+	d.Spec.Template.Labels["extra"], d.Spec.Template.Annotations = "one", map[string]string{"ann": "one"}
+	r := newRollout(t, d, deploymenttest.Model{})
+	r.edit(func(d *v1alpha1.MachineDeployment) {
+		template := &d.Spec.Template
+		template.Labels["extra"], template.Annotations["ann"] = "two", "two"
+		template.Spec.Class.Name = "c2"
+		template.Spec.NodeTemplateSpec.Labels = map[string]string{"v": "2"}
+		template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineDrainTimeout: &metav1.Duration{Duration: time.Minute}}
+	})
+	r.complete()
+	require.Len(t, r.Machines(), 3)
+	require.Empty(t, r.made, "a machine was not updated in place")
+	for _, m := range r.Machines() {
+		want := r.Deployment().Spec.Template.Spec
+		want.ProviderID = m.Spec.ProviderID
+		require.Equal(t, want, m.Spec)
+		require.Equal(t, []string{"two", "two"}, []string{m.Labels["extra"], m.Annotations["ann"]})
+	}
+}
+
+const (
+	rolledBackTo = "Normal DeploymentRollback Rolled back deployment \"md\" to revision "
+	unchanged    = "Warning DeploymentRollbackTemplateUnchanged The rollback revision contains the same template as current deployment \"md\""
+	notFound     = "Warning DeploymentRollbackRevisionNotFound Unable to find the revision to rollback to."
+)
+
+func TestRollback_Revision_TemplateAndEvent(t *testing.T) {
+	for scene, want := range map[string]struct{ class, event string }{
+		"rolling 3 +1 want=c rollback=1; a 3/3/3; b 0; c 0":             {"a", rolledBackTo + "1"},
+		"rolling 3 +1 want=c rollback=0; a 3/3/3; b 0; c 0":             {"b", rolledBackTo + "2"},
+		"rolling 3 +1 want=c rollback=3; a 3/3/3; b 0; c 0":             {"c", unchanged},
+		"rolling 3 +1 want=c rollback=7; a 3/3/3; b 0; c 0":             {"c", notFound},
+		"rolling 3 +1 want=c rollback=-1; a 3/3/3; b 0; c 0":            {"c", notFound},
+		"rolling 3 +1 want=unwanted rollback=1; a 3/3/3; b 0; c 0":      {"a", rolledBackTo + "1"},
+		"rolling 3 +1 want=c rollback=2; a 3/3/3 revision=2; b 0; c 0":  {"a", rolledBackTo + "2"},
+		"inplace 3 +1 want=c rollback=1; a 3/3/3; b 0; c 0 discouraged": {"a", rolledBackTo + "1"},
+	} {
+		t.Run(scene, func(t *testing.T) {
+			s := newScenario(scene)
+			dec := s.decide()
+			require.Empty(t, creates(dec), "a template that is given up gets no set")
+			var events string
+			next := s.in.Deployment
+			for _, u := range actions[machinist.Update](dec) {
+				d, ok := u.Object.(*v1alpha1.MachineDeployment)
+				if !ok {
+					continue
+				}
+				next = d
+				require.Nil(t, next.Spec.RollbackTo)
+				require.NotContains(t, next.Spec.Template.Labels, v1alpha1.DefaultMachineDeploymentUniqueLabelKey)
+				if u.Report != nil {
+					events += u.Report.String()
+				}
+			}
+			require.Equal(t, want.event, events)
+			require.Equal(t, want.class, next.Spec.Template.Spec.Class.Name)
+			if want.event == notFound {
+				require.Contains(t, dec.String(), "NoRollback: Unable to find the revision to rollback to.")
+			}
+			require.Equal(t, machinist.Reason("RollingBack"), dec.Reason)
+			s.in.Deployment = next
+			for _, u := range actions[machinist.Update](s.decide()) {
+				_, ok := u.Object.(*v1alpha1.MachineDeployment)
+				require.False(t, ok && u.Report != nil, "it is reported once")
+			}
+		})
+	}
+}
+
+// TestRollback_Annotations_AreThoseOfTheRevision asserts that what belongs to one object alone
+// stays, and so does the time of the last change of the replicas, which a roll-back does not
+// change.
+func TestRollback_Annotations_AreThoseOfTheRevision(t *testing.T) {
+	s := newScenario("rolling 3 +1 want=b rollback=1 revision=2 scaled; a 3/3/3 scaled; b 0 scaled")
+	own := map[string]string{v1alpha1.RevisionAnnotation: "2", scaledKey: "2026-02-01T00:00:00Z", v1alpha1.UnfreezeAnnotation: "1"}
+	maps.Copy(s.in.Deployment.Annotations, own)
+	s.in.Deployment.Annotations["cause"], s.in.Deployment.Annotations["only"] = "second", "here"
+	s.in.Sets[0].Annotations["cause"], s.in.Sets[0].Annotations[v1alpha1.PreferNoScheduleKey] = "first", "True"
+	s.in.Sets[0].Annotations["machinist.dev/delete-first"] = "m"
+	own["cause"] = "first"
+	require.Equal(t, own, writes[*v1alpha1.MachineDeployment](s.decide())[0].Annotations)
+}
+
+func TestRollback_Requested_NotComplete(t *testing.T) {
+	s := newScenario("rolling 3 +1 want=c rollback=1; a 3/3/3; b 0; c 0")
+	d := s.in.Deployment
+	d.Generation, d.Status.ObservedGeneration = 8, 7
+	up := v1alpha1.MachineDeploymentStatus{ObservedGeneration: 8, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3}
+	require.False(t, deployment.Complete(d, up))
+	require.EqualValues(t, 7, s.decide().Status.ObservedGeneration, "should the deployment not be written, its status must not say that the request was taken in")
+	d.Spec.RollbackTo = nil
+	require.True(t, deployment.Complete(d, up))
+}
+
+func TestRollback_OldSetIsNewAgain_GrowsAndIsUnmarked(t *testing.T) {
+	check(t, []scenarioCase{
+		{"by a roll-back its marks go", "rolling 3 +1 taint want=c rollback=1; a 3 fixed discouraged: x.tainted y.tainted z.tainted; c 0", "a 3; c 0; welcomes a; untaints x y z", ""},
+		{"it may grow as soon as it is the new one", "rolling 3 +1 want=a; a 3/3/3 fixed; b 1/1/0", "a 3; b 1>0 without b-0; frees a", ""},
+		{"whatever else is going on", "rolling 3 +1 want=a paused; a 3/3/3 fixed; b 1/1/0", "a 3; b 1>0 without b-0; frees a", ""},
+	})
+}

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineset_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// TestDecide_ShortLivedMachines_BoundedCreations asserts that a set of ten machines has at most
+// twenty, including those that failed early.
+func TestDecide_ShortLivedMachines_BoundedCreations(t *testing.T) {
+	for name, c := range map[string]struct {
+		desired, present, asked, leaving int
+		lived                            time.Duration
+		created                          int
+	}{
+		"all may be replaced at once":                {5, 0, 0, 5, time.Second, 5},
+		"but not twice":                              {5, 0, 0, 10, time.Second, 0},
+		"in between, some of them":                   {5, 0, 0, 8, time.Second, 2},
+		"a set of one replaces three":                {1, 0, 0, 3, time.Second, 1},
+		"and no more":                                {1, 0, 0, 4, time.Second, 0},
+		"machines that lived for long enough":        {5, 0, 0, 50, shortLife, 5},
+		"a set that wants nothing":                   {0, 0, 0, 9, 0, 0},
+		"those that are there have their place":      {10, 7, 0, 12, time.Second, 1},
+		"those that are asked for have theirs":       {10, 0, 7, 12, time.Second, 1},
+		"both":                                       {10, 4, 3, 12, time.Second, 1},
+		"there is room for all":                      {10, 4, 3, 10, time.Second, 3},
+		"nothing is said of a set that has them all": {10, 10, 0, 30, time.Second, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := machineset.Observation{Set: newSet(int32(c.desired)), Complete: true, Proven: true} //nolint:gosec // small
+			for i := range c.present {
+				in.Machines = append(in.Machines, newMachine(fmt.Sprintf("a%02d", i), v1alpha1.MachineRunning))
+			}
+			for i := range c.asked {
+				in.Expectations = in.Expectations.Creating(machine.KindMachine, fmt.Sprintf("b%02d", i), now)
+			}
+			for i := range c.leaving {
+				m := newMachine(fmt.Sprintf("c%02d", i), v1alpha1.MachineTerminating)
+				m.DeletionTimestamp = deletedNow()
+				m.CreationTimestamp = metav1.NewTime(m.DeletionTimestamp.Add(-c.lived))
+				in.Machines = append(in.Machines, m)
+			}
+			d := machineset.Decide(in, machineset.Policy{}, now)
+			require.Equal(t, c.created, created(d), d.String())
+			missing := c.desired - c.present - c.asked
+			limited := machinist.Hold{
+				Subject: "machine/c00", Reason: machineset.ReasonLimited,
+				Message: fmt.Sprintf("%d of %d missing machines are not created: %d machines that were deleted within 10m0s of their creation still exist", missing-c.created, missing, c.leaving),
+			}
+			if c.created < missing {
+				require.True(t, d.NextCheck.After(now))
+				require.Contains(t, d.Holds, limited)
+			} else {
+				require.NotContains(t, d.String(), "Limited")
+			}
+		})
+	}
+}
+
+// failingSet plays a set of eight whose machines all fail before they join, and are gone
+// the moment they are deleted. The API server's clock is ahead of the set's.
+func failingSet(t *testing.T, ahead, lasts time.Duration) (created, passes int) {
+	t.Helper()
+	var expected machine.Expectations
+	var unjoined machineset.NeverJoined
+	machines, end, at := map[string]*v1alpha1.Machine{}, now.Add(lasts), now
+	for at.Before(end) {
+		in := machineset.Observation{Set: newSet(8), Complete: true, Proven: true}
+		for _, m := range machines {
+			in.Machines = append(in.Machines, m)
+		}
+		expected = expected.Observe(named(in.Machines), true)
+		in.Expectations, in.NeverJoined = expected, unjoined
+		d := machineset.Decide(in, machineset.Policy{}, at)
+		require.True(t, d.NextCheck.After(at), d.String())
+		passes++
+		for _, a := range d.Actions {
+			switch a := a.(type) {
+			case machinist.Create:
+				for range a.Count {
+					created++
+					m := newMachine(fmt.Sprintf("m%04d", created), v1alpha1.MachineFailed)
+					m.UID, m.CreationTimestamp = types.UID(m.Name), metav1.NewTime(at.Add(ahead))
+					m.Status.LastOperation = v1alpha1.LastOperation{Type: v1alpha1.MachineOperationCreate, State: v1alpha1.MachineStateFailed}
+					expected = expected.Creating(machine.KindMachine, m.Name, at)
+					machines[m.Name] = m
+				}
+			case machinist.Delete:
+				m := a.Object.(*v1alpha1.Machine)
+				expected, unjoined = expected.Deleting(machine.KindMachine, m.Name, m.UID, at), unjoined.Deleting(a, at)
+				delete(machines, m.Name)
+			}
+		}
+		if len(d.Actions) > 0 {
+			at = at.Add(100 * time.Millisecond) // its own writes wake it
+		} else {
+			at = d.NextCheck
+		}
+	}
+	return created, passes
+}
+
+func TestDecide_MachinesNeverJoin_BoundedCreations(t *testing.T) {
+	for _, ahead := range []time.Duration{0, 3 * time.Second, 30 * time.Minute, -3 * time.Second, -30 * time.Minute} {
+		t.Run(fmt.Sprintf("API server %s ahead", ahead), func(t *testing.T) {
+			created, passes := failingSet(t, ahead, time.Minute)
+			require.Equal(t, 16, created, "as many as are wanted, and as many again")
+			require.Less(t, passes, 20)
+			created, passes = failingSet(t, ahead, time.Hour+time.Minute)
+			require.LessOrEqual(t, created, 16*7)
+			require.Greater(t, created, 16*5, "but it goes on")
+			require.Less(t, passes, 200)
+		})
+	}
+}
+
+func TestDecide_MachinesFailAfterJoin_AllReplaced(t *testing.T) {
+	var unjoined machineset.NeverJoined
+	for i := range 50 {
+		unjoined = unjoined.Deleting(machinist.Delete{Object: newMachine(fmt.Sprint(i), v1alpha1.MachineFailed), Reason: machineset.ReasonFailed}, now)
+	}
+	d := machineset.Decide(machineset.Observation{Set: newSet(5), Complete: true, Proven: true, NeverJoined: unjoined}, machineset.Policy{}, now)
+	require.Equal(t, 5, created(d), d.String())
+}
+
+func TestNeverJoined_Deleting_CopyWithoutOldEntries(t *testing.T) {
+	n := machineset.NeverJoined(nil).Deleting(unjoinedDeletion("a"), now)
+	require.Equal(t, machineset.NeverJoined{"uid-a": now}, n)
+	expired, surplus, joined := unjoinedDeletion("b"), unjoinedDeletion("b"), unjoinedDeletion("b")
+	expired.Reason = machineset.ReasonPreservationOver
+	require.Len(t, n.Deleting(expired, now), 2)
+	surplus.Reason = machineset.ReasonTooMany
+	require.Equal(t, n, n.Deleting(surplus, now), "no machine replaces it")
+	joined.Object.(*v1alpha1.Machine).Status.LastOperation.Type = v1alpha1.MachineOperationHealthCheck
+	require.Equal(t, n, n.Deleting(joined, now))
+	require.Equal(t, n, n.Deleting(machinist.Delete{}, now))
+	require.Empty(t, n.Deleting(joined, now.Add(shortLife)))
+	require.Len(t, n, 1, "the receiver is a value")
+}
+
+func TestDecide_NeverJoinedStillPresent_CountsOnce(t *testing.T) {
+	in := machineset.Observation{Set: newSet(2), Machines: []*v1alpha1.Machine{newMachine("a", v1alpha1.MachineRunning)}, Complete: true, Proven: true}
+	in.NeverJoined = machineset.NeverJoined{"uid-a": now, "uid-b": now, "uid-c": now, "uid-d": now}
+	require.Equal(t, 1, created(machineset.Decide(in, machineset.Policy{}, now)))
+}
+
+// TestDecide_LabelsRemovedAgainAndAgain_BoundedCreations has a client that removes the labels of
+// every new machine. There are never more machines than the replicas and three.
+func TestDecide_LabelsRemovedAgainAndAgain_BoundedCreations(t *testing.T) {
+	const most = 2 + 3
+	set := newSet(2)
+	owner := machineset.OwnerSet(set)
+	var machines []*v1alpha1.Machine
+	var last machineset.Decision
+	for i := range 60 {
+		claims := machineset.Claim(owner, set.Spec.Selector, machines)
+		in := machineset.Observation{Set: set, Machines: claims.Owned, Released: claims.Released, Complete: claims.Settled(), Proven: true}
+		last = machineset.Decide(in, machineset.Policy{}, now)
+		if !claims.Settled() {
+			require.Zero(t, created(last), "nothing is created on a view with machines that are owned and not selected")
+		}
+		for j := range created(last) {
+			m, err := madeFor(set, fmt.Sprintf("%d-%d", i, j))
+			require.NoError(t, err)
+			m.UID = types.UID("uid-" + m.Name)
+			machines = append(machines, m)
+		}
+		for _, edit := range append(claims.Release, claims.Adopt...) {
+			machines[slices.Index(machines, edit.Before.(*v1alpha1.Machine))] = machineOf(edit)
+		}
+		for _, m := range machines {
+			m.Labels = map[string]string{"app": "hijacked"}
+		}
+		require.LessOrEqual(t, len(machines), most)
+	}
+	require.Len(t, machines, most)
+	require.Equal(t, machineset.ReasonLimited, last.Reason)
+	require.NotZero(t, last.NextCheck)
+	require.Equal(t, "machine/"+machines[0].Name, last.Holds[0].Subject)
+
+	// One that gets its labels back is taken back, and is no longer marked.
+	machines[0].Labels = map[string]string{"app": "w"}
+	claims := machineset.Claim(owner, set.Spec.Selector, machines)
+	require.Len(t, claims.Adopt, 1)
+	machines[0] = machineOf(claims.Adopt[0])
+	require.NotContains(t, machines[0].Annotations, releasedAnnotation)
+	claims = machineset.Claim(owner, set.Spec.Selector, machines)
+	require.Len(t, claims.Owned, 1)
+	require.Len(t, claims.Released, most-1)
+}
+
+func TestDecide_ReleasedMachines_CountWhileUnowned(t *testing.T) {
+	released := func(name string) *v1alpha1.Machine {
+		m := newMachine(name, v1alpha1.MachineRunning)
+		m.Labels, m.OwnerReferences = nil, nil
+		m.Annotations[releasedAnnotation] = "uid-ms"
+		return m
+	}
+	leaving, taken, elsewhere, others := released("leaving"), released("taken"), released("elsewhere"), released("others")
+	leaving.DeletionTimestamp = deletedNow()
+	taken.OwnerReferences = newMachine("m", "").OwnerReferences
+	taken.OwnerReferences[0].UID = "uid-another"
+	elsewhere.Namespace = "elsewhere"
+	others.Annotations[releasedAnnotation] = "uid-another"
+	set := newSet(1)
+	all := []*v1alpha1.Machine{released("b"), leaving, taken, elsewhere, others, nil, released("a")}
+	claims := machineset.Claim(machineset.OwnerSet(set), set.Spec.Selector, all)
+	require.Equal(t, []*v1alpha1.Machine{all[0], all[6]}, claims.Released)
+	require.True(t, claims.Settled())
+
+	in := machineset.Observation{Set: set, Complete: true, Proven: true, Released: append(all, released("c"), released("a"))} // one twice
+	require.Equal(t, 1, created(machineset.Decide(in, machineset.Policy{}, now)), "3 released, and 1 is missing")
+	in.Released = append(in.Released, released("d"))
+	d := machineset.Decide(in, machineset.Policy{}, now)
+	require.Zero(t, created(d))
+	require.Equal(t, "machine/a", d.Holds[0].Subject)
+	in.Set.Spec.Replicas = 4
+	require.Equal(t, 3, created(machineset.Decide(in, machineset.Policy{}, now)), "4 released, 3 created: 4 and 3 in all")
+	in.Released[len(in.Released)-1].Status.CurrentStatus.Phase = v1alpha1.MachineTerminating // its deletion does not show yet
+	require.Equal(t, 4, created(machineset.Decide(in, machineset.Policy{}, now)))
+}
+
+func TestNewMachine_Template_IsCopied(t *testing.T) {
+	set := newSet(1)
+	set.Spec.Template.Annotations = map[string]string{"a": "b"}
+	set.Spec.Template.Finalizers = []string{"f"}
+	set.Spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{"n": "1"}
+	m, err := madeFor(set, "abcde")
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(&v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "ms-abcde", Namespace: "ns", Labels: map[string]string{"app": "w"}, Annotations: map[string]string{"a": "b", v1alpha1.MachinePriority: "3"},
+			Finalizers: []string{"f", v1alpha1.MCMFinalizerName}, OwnerReferences: []metav1.OwnerReference{machineset.OwnerSet(set).Reference()},
+		},
+		Spec: set.Spec.Template.Spec,
+	}, m))
+	require.True(t, *m.OwnerReferences[0].Controller)
+	require.True(t, *m.OwnerReferences[0].BlockOwnerDeletion)
+
+	before := set.DeepCopy()
+	m.Labels["x"], m.Annotations["x"], m.Spec.NodeTemplateSpec.Labels["x"] = "y", "y", "y"
+	m.Finalizers[0] = "x"
+	require.Empty(t, cmp.Diff(before, set), "the machine shares something with its set")
+}
+
+func TestNewMachine_Any_HasFinalizerAndPriority(t *testing.T) {
+	set := newSet(1)
+	born, err := madeFor(set, "m")
+	require.NoError(t, err)
+	require.Equal(t, []string{v1alpha1.MCMFinalizerName}, born.Finalizers)
+	require.Equal(t, "3", born.Annotations[v1alpha1.MachinePriority])
+	require.NotEqual(t, machinist.Reason("New"), machine.Decide(machine.Observation{Machine: born}, machine.Policy{}, time.Time{}).Reason, "nothing is left to guard")
+
+	set.Spec.Template.Finalizers = []string{v1alpha1.MCMFinalizerName}
+	set.Spec.Template.Annotations = map[string]string{v1alpha1.MachinePriority: "1"}
+	born, err = madeFor(set, "m")
+	require.NoError(t, err)
+	require.Equal(t, []string{v1alpha1.MCMFinalizerName}, born.Finalizers, "once is enough")
+	require.Equal(t, "1", born.Annotations[v1alpha1.MachinePriority], "the template knows better")
+}
+
+func TestNewMachine_EffectiveCreationTimeout_IsKept(t *testing.T) {
+	set := newSet(1)
+	set.Annotations = map[string]string{v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: "42m"}
+	m, err := madeFor(set, "m")
+	require.NoError(t, err)
+	require.Equal(t, "42m", m.Annotations[v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout])
+	require.Equal(t, 42*time.Minute, m.Spec.MachineCreationTimeout.Duration)
+	require.Nil(t, set.Spec.Template.Spec.MachineConfiguration)
+	_, changed := syncOf(set, m)
+	require.False(t, changed)
+
+	set.Annotations[v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout] = "soon"
+	m, err = madeFor(set, "m")
+	require.NoError(t, err)
+	require.Equal(t, "soon", m.Annotations[v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout])
+	require.Nil(t, m.Spec.MachineConfiguration)
+}
+
+func TestNewMachine_InvalidSet_Error(t *testing.T) {
+	for name, bend := range map[string]func(*v1alpha1.MachineSet){
+		"no name":                func(s *v1alpha1.MachineSet) { s.Name = "" },
+		"no UID":                 func(s *v1alpha1.MachineSet) { s.UID = "" },
+		"no labels":              func(s *v1alpha1.MachineSet) { s.Spec.Template.Labels = nil },
+		"no selector":            func(s *v1alpha1.MachineSet) { s.Spec.Selector = nil },
+		"selector does not fit":  func(s *v1alpha1.MachineSet) { s.Spec.Selector.MatchLabels["app"] = "other" },
+		"name is no name at all": func(s *v1alpha1.MachineSet) { s.Name = "Not A Name" },
+	} {
+		set := newSet(1)
+		bend(set)
+		_, err := madeFor(set, "m")
+		require.Error(t, err, name)
+	}
+	_, err := machineset.NewMachine(machinist.Create{}, "m")
+	require.Error(t, err)
+	for _, suffix := range []string{"", "A", "-a", "a.b", strings.Repeat("a", 40)} {
+		_, err = madeFor(newSet(1), suffix)
+		require.Error(t, err, suffix)
+	}
+}
+
+func FuzzName(f *testing.F) {
+	f.Add("ms", "abcde")
+	f.Add(strings.Repeat("a.", 100), "1")
+	f.Add("", "x")
+	f.Fuzz(func(t *testing.T, name, suffix string) {
+		set := newSet(1)
+		set.Name = name
+		m, err := madeFor(set, suffix)
+		if err != nil {
+			return
+		}
+		got := m.Name
+		require.LessOrEqual(t, len(got), 63)
+		require.True(t, strings.HasSuffix(got, suffix))
+		require.Empty(t, validation.IsDNS1123Subdomain(got))
+	})
+}
+
+func TestActions_Response_HasEvent(t *testing.T) {
+	boom := errors.New("boom")
+	require.Equal(t, "Normal SuccessfulCreate Created Machine: m", machineset.ResponseEvent(machinist.Create{}, "m", nil).String())
+	require.Equal(t, "Warning FailedCreate Error creating: boom", machineset.ResponseEvent(machinist.Create{}, "m", boom).String())
+	require.Equal(t, "Normal SuccessfulDelete Deleted machine: m", machineset.ResponseEvent(machinist.Delete{}, "m", nil).String())
+	require.Equal(t, "Warning FailedDelete Error deleting: boom", machineset.ResponseEvent(machinist.Delete{}, "m", boom).String())
+}
+
+func TestSuffix_AnyRandom_IsValid(t *testing.T) {
+	for _, r := range []float64{0, 0.5, 0.999, 1, -1, 1e300, math.NaN(), math.Inf(1)} {
+		suffix := machineset.Suffix(func() float64 { return r })
+		require.Len(t, suffix, 5)
+		_, err := madeFor(newSet(1), suffix)
+		require.NoError(t, err, suffix)
+	}
+	require.Equal(t, machineset.Suffix(func() float64 { return 0 }), machineset.Suffix(nil))
+	seen, random := map[string]bool{}, rand.New(rand.NewPCG(1, 1))
+	for range 1000 {
+		seen[machineset.Suffix(random.Float64)] = true
+	}
+	require.Greater(t, len(seen), 900)
+}

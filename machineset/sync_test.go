@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package machineset_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+func TestSync_TemplateChanges_Table(t *testing.T) {
+	set := newSet(1)
+	set.Spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{"n": "1"}
+	set.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MaxEvictRetries: new(int32(3))}
+	set.Spec.Template.Spec.Class.Name = "new"
+
+	outdated := func(phase v1alpha1.MachinePhase) *v1alpha1.Machine {
+		m := newMachine("m", phase)
+		m.Spec.Class.Kind = "Old"
+		return m
+	}
+	m := outdated(v1alpha1.MachineRunning)
+	s, changed := syncOf(set, m)
+	require.True(t, changed)
+	require.Equal(t, "update machine m: node template; configuration; class", s.String())
+	before := m.DeepCopy()
+	next := machineOf(s)
+	require.Empty(t, cmp.Diff(before, m))
+	require.Equal(t, v1alpha1.MachineClassKind, next.Spec.Class.Kind)
+	require.Equal(t, "c1", next.Spec.Class.Name, "the name of the class belongs to a roll-out")
+	require.EqualValues(t, 3, *next.Spec.MaxEvictRetries)
+	_, changed = syncOf(set, next)
+	require.False(t, changed)
+	*next.Spec.MaxEvictRetries, next.Spec.NodeTemplateSpec.Labels["n"] = 9, "9"
+	require.EqualValues(t, 3, *set.Spec.Template.Spec.MaxEvictRetries, "it shares something with the set")
+
+	for _, phase := range []v1alpha1.MachinePhase{v1alpha1.MachineFailed, v1alpha1.MachineTerminating} {
+		s, changed = syncOf(set, outdated(phase))
+		require.True(t, changed)
+		require.Equal(t, []string{"configuration", "class"}, s.Changes)
+		require.Empty(t, machineOf(s).Spec.NodeTemplateSpec)
+		require.Equal(t, set.Spec.Template.Spec.MachineConfiguration, machineOf(s).Spec.MachineConfiguration)
+		require.Equal(t, v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "c1"}, machineOf(s).Spec.Class)
+	}
+
+	// An override that is withdrawn from the template leaves the machine, and one
+	// that overrides nothing is none.
+	m.Spec.Class.Kind, m.Spec.NodeTemplateSpec = v1alpha1.MachineClassKind, set.Spec.Template.Spec.NodeTemplateSpec
+	m.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{}
+	set.Spec.Template.Spec.MachineConfiguration = nil
+	_, changed = syncOf(set, m)
+	require.False(t, changed)
+	m.Spec.MaxEvictRetries = new(int32(3))
+	s, changed = syncOf(set, m)
+	require.True(t, changed)
+	require.Nil(t, machineOf(s).Spec.MachineConfiguration)
+}
+
+// TestSync_Preservation_OneUpdateWithTheTemplate asserts that the preserve annotation and the template
+// are one write.
+func TestSync_Preservation_OneUpdateWithTheTemplate(t *testing.T) {
+	in := observed(1, newMachine("m", v1alpha1.MachineFailed))
+	in.Set.Spec.AutoPreserveFailedMachineMax = 1
+	in.Set.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MaxEvictRetries: new(int32(3))}
+	actions := machineset.Decide(in, machineset.Policy{}, now).Actions
+	require.Len(t, actions, 1)
+	require.Equal(t, "update machine m: configuration; preservation", actions[0].String())
+	kept := machineOf(actions[0].(machinist.Update))
+	require.Equal(t, "auto-preserved", kept.Annotations[v1alpha1.PreserveMachineAnnotationKey])
+	require.NotContains(t, in.Machines[0].Annotations, v1alpha1.PreserveMachineAnnotationKey)
+
+	in.Machines[0], in.Set.Spec.AutoPreserveFailedMachineMax = kept, 0
+	actions = machineset.Decide(in, machineset.Policy{}, now).Actions
+	require.Equal(t, "update machine m: preservation", actions[0].String())
+	require.NotContains(t, machineOf(actions[0].(machinist.Update)).Annotations, v1alpha1.PreserveMachineAnnotationKey)
+	require.Contains(t, kept.Annotations, v1alpha1.PreserveMachineAnnotationKey)
+}
+
+// TestSync_WriteFails_IsDecidedAgain asserts that a machine that could not be written is written by the next
+// decision: what is decided changes nothing that the next one sees.
+func TestSync_WriteFails_IsDecidedAgain(t *testing.T) {
+	w := observed(1, newMachine("m", v1alpha1.MachineRunning))
+	w.Set.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MaxEvictRetries: new(int32(3))}
+	for range 3 {
+		actions := machineset.Decide(w, machineset.Policy{}, now).Actions
+		require.Len(t, actions, 1)
+		require.Equal(t, "update machine m: configuration", actions[0].String())
+		require.Nil(t, w.Machines[0].Spec.MachineConfiguration)
+	}
+}
+
+// TestSync_EqualNodeTemplates_NoUpdate asserts that the comparison without reflection agrees with
+// the one with reflection.
+func TestSync_EqualNodeTemplates_NoUpdate(t *testing.T) {
+	when := metav1.NewTime(epoch)
+	bends := []func(n *v1alpha1.NodeTemplateSpec){
+		func(*v1alpha1.NodeTemplateSpec) {},
+		func(n *v1alpha1.NodeTemplateSpec) { n.Labels = map[string]string{} },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Labels = map[string]string{"a": "1"} },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Labels = map[string]string{"a": "2"} },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Annotations = map[string]string{"a": "1"} },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Name = "x" },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Finalizers = []string{} },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.Unschedulable = true },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.PodCIDR = "10.0.0.0/8" },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.Taints = []corev1.Taint{} },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.Taints = []corev1.Taint{{Key: "k"}} },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.Taints = []corev1.Taint{{Key: "k", Value: "v"}} },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.Taints = []corev1.Taint{{Key: "k", Effect: "NoExecute"}} },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.Taints = []corev1.Taint{{Key: "k", TimeAdded: &when}} },
+		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.Taints = []corev1.Taint{{Key: "k"}, {Key: "l"}} },
+	}
+	for i, bend := range bends {
+		for j, other := range bends {
+			set, m := newSet(1), newMachine("m", v1alpha1.MachineRunning)
+			bend(&set.Spec.Template.Spec.NodeTemplateSpec)
+			other(&m.Spec.NodeTemplateSpec)
+			_, changed := syncOf(set, m)
+			same := equality.Semantic.DeepEqual(set.Spec.Template.Spec.NodeTemplateSpec, m.Spec.NodeTemplateSpec)
+			require.Equal(t, !same, changed, "%d %d", i, j)
+		}
+	}
+}
+
+// TestSync_EveryNodeTemplateField_IsUpdated asserts that each field of a template is compared, also
+// one that a new version of the API adds.
+func TestSync_EveryNodeTemplateField_IsUpdated(t *testing.T) {
+	for _, part := range []func(*v1alpha1.NodeTemplateSpec) any{
+		func(n *v1alpha1.NodeTemplateSpec) any { return &n.ObjectMeta },
+		func(n *v1alpha1.NodeTemplateSpec) any { return &n.Spec },
+	} {
+		for i := range reflect.TypeOf(part(&v1alpha1.NodeTemplateSpec{})).Elem().NumField() {
+			set, plain := newSet(1), newSet(1)
+			template := &set.Spec.Template.Spec.NodeTemplateSpec
+			field := reflect.ValueOf(part(template)).Elem().Field(i)
+			field.Set(something(t, field.Type()))
+			machine := newMachine("m", v1alpha1.MachineRunning)
+			sync, changed := syncOf(set, machine)
+			require.True(t, changed, "%s, of which a machine has none", field.Type())
+			require.Equal(t, *template, machineOf(sync).Spec.NodeTemplateSpec)
+
+			machine.Spec.NodeTemplateSpec = *template
+			_, changed = syncOf(set, machine)
+			require.False(t, changed, "%s, the same", field.Type())
+			_, changed = syncOf(plain, machine)
+			require.True(t, changed, "%s, which only a machine has", field.Type())
+		}
+	}
+}
+
+// something returns a value of a type that is not its zero value.
+func something(t *testing.T, of reflect.Type) reflect.Value {
+	v := reflect.New(of).Elem()
+	switch of.Kind() {
+	case reflect.String:
+		v.SetString("a")
+	case reflect.Int64:
+		v.SetInt(1)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Pointer:
+		v.Set(reflect.New(of.Elem()))
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(of, 1, 1))
+	case reflect.Map:
+		v.Set(reflect.ValueOf(map[string]string{"a": "b"}))
+	default:
+		require.Equal(t, reflect.TypeFor[metav1.Time](), of)
+		v.Set(reflect.ValueOf(metav1.Unix(1, 0)))
+	}
+	return v
+}
+
+// TestSync_EveryConfigurationField_ReachesEveryPhase asserts that each field of the configuration
+// reaches a machine in each phase, also one that a new version of the API adds: a drain, a
+// preservation and a recovery read them after the machine has failed or is being deleted.
+func TestSync_EveryConfigurationField_ReachesEveryPhase(t *testing.T) {
+	of := reflect.TypeFor[v1alpha1.MachineConfiguration]()
+	for _, phase := range []v1alpha1.MachinePhase{"", "Pending", "Available", "Running", "Unknown", "Failed", "CrashLoopBackOff", "Terminating", "InPlaceUpdating", "InPlaceUpdateSuccessful", "InPlaceUpdateFailed", "Bogus"} {
+		for i := range of.NumField() {
+			set := newSet(1)
+			set.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{}
+			reflect.ValueOf(set.Spec.Template.Spec.MachineConfiguration).Elem().Field(i).Set(something(t, of.Field(i).Type))
+			m := newMachine("m", phase)
+			m.DeletionTimestamp = &metav1.Time{Time: now}
+			sync, changed := syncOf(set, m)
+			require.True(t, changed, "%s in phase %q", of.Field(i).Name, phase)
+			require.Equal(t, set.Spec.Template.Spec.MachineConfiguration, machineOf(sync).Spec.MachineConfiguration)
+		}
+	}
+}
+
+// TestSync_Class_OnlyAfterAnUpdateInPlace asserts by which evidence a machine gets the name of the
+// class of its set.
+func TestSync_Class_OnlyAfterAnUpdateInPlace(t *testing.T) {
+	updated := corev1.NodeCondition{Type: v1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue, Reason: v1alpha1.UpdateSuccessful}
+	underWay, ready := updated, updated
+	underWay.Reason, ready.Type = v1alpha1.ReadyForUpdate, corev1.NodeReady
+	deployment := metav1.OwnerReference{Kind: "MachineDeployment", Name: "d", UID: "d", Controller: new(true)}
+	other := deployment
+	other.Kind = "Pool"
+	want := v1alpha1.ClassSpec{APIGroup: "machine.sapcloud.io", Kind: v1alpha1.MachineClassKind, Name: "new"}
+	for name, c := range map[string]struct {
+		owners     []metav1.OwnerReference
+		conditions []corev1.NodeCondition
+		class      v1alpha1.ClassSpec
+		want       *v1alpha1.ClassSpec
+	}{
+		"updated in place, old class":                 {[]metav1.OwnerReference{deployment}, []corev1.NodeCondition{ready, updated}, v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "old"}, &want},
+		"updated in place, new class":                 {[]metav1.OwnerReference{deployment}, []corev1.NodeCondition{updated}, want, nil},
+		"old class, and the next update is under way": {[]metav1.OwnerReference{deployment}, []corev1.NodeCondition{underWay}, v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "old"}, &want},
+		"never updated":                               {[]metav1.OwnerReference{deployment}, []corev1.NodeCondition{ready}, v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "old"}, nil},
+		"set alone, whose template a user edited":     {nil, []corev1.NodeCondition{updated}, v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "old"}, nil},
+		"set of another owner":                        {[]metav1.OwnerReference{other}, []corev1.NodeCondition{updated}, v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "old"}, nil},
+		"never updated, other kind: only the kind":    {[]metav1.OwnerReference{deployment}, nil, v1alpha1.ClassSpec{Kind: "Old", Name: "old"}, &v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "old"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set, m := newSet(1), newMachine("m", v1alpha1.MachineRunning)
+			set.OwnerReferences, set.Spec.Template.Spec.Class = c.owners, want
+			m.Status.Conditions, m.Spec.Class = c.conditions, c.class
+			sync, changed := syncOf(set, m)
+			require.Equal(t, c.want != nil, changed)
+			if changed {
+				require.Equal(t, *c.want, machineOf(sync).Spec.Class)
+				_, again := syncOf(set, machineOf(sync))
+				require.False(t, again)
+			}
+		})
+	}
+}
