@@ -476,7 +476,6 @@ func TestAbandonedCall_EachPhase_IsHeldAndNamed(t *testing.T) {
 	deleting := "VM deletion failed due to - " + unendedText(remove) + again + v1alpha1.InitiateVMDeletion
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"creation: recorded":                  {after(intended, refused(create, create)), `update status of machine m: phase "CrashLoopBackOff", Create Failed (ProviderFailed: ` + created + `)`},
-		"creation: held":                      {after(intended, refused(create, create), creating, crashed), held(create)},
 		"creation: the next call, same text":  {after(intended, refused(look, create), creating, crashed), held(create)},
 		"creation: not failed at its timeout": {after(intended, old, refused(look, create), creating, crashed), held(create)},
 
@@ -485,7 +484,6 @@ func TestAbandonedCall_EachPhase_IsHeldAndNamed(t *testing.T) {
 		"deletion: the class is missing":                  {after(intended, leaving, noTarget, refused(look, create), crashed, noClass), `update status of machine m: phase "Terminating", Delete Processing (Deleting: ` + v1alpha1.GetVMStatus + `)`},
 		"deletion: another call, begins":                  {after(intended, withID, leaving, noTarget, refused(look, look), phase(v1alpha1.MachinePending)), `update status of machine m: phase "Terminating", Delete Processing (Deleting: ` + v1alpha1.GetVMStatus + `)`},
 		"deletion: another call, recorded":                {living(terminating, noTarget, leaving, refused(remove, remove)), `update status of machine m: phase "Terminating", Delete Failed (CallAbandoned: ` + deleting + `)`},
-		"deletion: another call, is waited for":           {living(terminating, noTarget, leaving, refused(remove, remove), operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, deleting, "")), held(remove)},
 		"deletion: the next call, same text":              {living(terminating, noTarget, leaving, refused(look, remove), operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, deleting, "")), held(remove)},
 	})
 }

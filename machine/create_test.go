@@ -44,11 +44,7 @@ var crashed = []change{phase(v1alpha1.MachineCrashLoopBackOff), operation(v1alph
 func TestCreation_EachStep_Decision(t *testing.T) {
 	pending := `update status of machine m: phase "Pending", Create Processing (VMCreated: Creating machine on cloud provider)`
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"new: finalizer":                                                 {after(unguarded), "update machine m: finalizer (New)"},
-		"intent recorded: looks for the VM":                              {after(intended), "look for the VM (LookFirst)"},
-		"Pending without provider ID: looks for the VM":                  {after(intended, phase(v1alpha1.MachinePending)), "look for the VM (LookFirst)"},
 		"VM found: records the provider ID first (M-1)":                  {after(intended, seen(machine.Uninitialized)), "update machine m: provider ID simulated:///1 (VMKnown)"},
-		"VM not listed: records the provider ID first":                   {after(intended, seen(machine.Absent)), "update machine m: provider ID simulated:///1 (VMKnown)"},
 		"VM not listed: is initialized (DM-40, DM-49)":                   {after(intended, withID, seen(machine.Absent)), "initialize the VM (VMVanished)"},
 		"VM found: is initialized (DM-40)":                               {after(intended, withID, found), "initialize the VM (VMUninitialized)"},
 		"VM exists after the creation timeout: Pending":                  {after(intended, old, withID, seen(machine.Present)), pending},
@@ -125,7 +121,6 @@ func TestDecide_NoTargetCluster_NoNodeActions(t *testing.T) {
 		"label node: ignored (DM-46)":                  {living(v1alpha1.MachineAvailable, noTarget, labeled), "nothing (Available)"},
 		"observed Node: ignored":                       {living(v1alpha1.MachineAvailable, sick, func(in *machine.Observation) { in.Node.NoTarget = true }, labeled), "nothing (Available)"},
 		"deletion: VM without a drain":                 {living(v1alpha1.MachineTerminating, noTarget, leaving), "delete the VM (Drained)"},
-		"deletion: ends with the VM":                   {living(v1alpha1.MachineTerminating, noTarget, leaving, vm(machine.VMView{}.After(machine.CallResult{Operation: driver.OpDeleteMachine}, now, 0))), "update machine m: no finalizer (Released)"},
 	})
 }
 

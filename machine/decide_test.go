@@ -801,31 +801,21 @@ func TestFreeze_Frozen_OnlyDeletionsContinue(t *testing.T) {
 func TestFreeze_DeletionByTheNode_IsCarriedOut(t *testing.T) {
 	annotated := onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.TriggerDeletionByMCM] = "true" })
 	deleted := onNode(func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: now} })
-	deletes := "delete machine m (Deleting)"
-	for name, c := range map[string]struct {
-		in   machine.Observation
-		want string
-	}{
-		"annotation":                {living(v1alpha1.MachineRunning, healthy, annotated), deletes},
-		"kubectl delete node":       {living(v1alpha1.MachineRunning, healthy, deleted), deletes},
-		"unhealthy":                 {living(v1alpha1.MachineUnknown, sick, deleted), deletes},
-		"another value":             {living(v1alpha1.MachineRunning, healthy, onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.TriggerDeletionByMCM] = "false" })), ""},
-		"Node that others delete":   {living(v1alpha1.MachineRunning, healthy, deleted, onNode(func(n *corev1.Node) { n.Finalizers = []string{"other"} })), ""},
-		"Node of another machine":   {living(v1alpha1.MachineRunning, healthy, annotated, ofAnother), ""},
-		"Node that was not read":    {living(v1alpha1.MachineRunning, healthy, annotated, func(in *machine.Observation) { in.Node.Looked = false }), ""},
-		"machine without finalizer": {living(v1alpha1.MachineRunning, healthy, annotated, spec(func(m *v1alpha1.Machine) { m.Finalizers = nil })), ""},
-		"neither":                   {living(v1alpha1.MachineRunning, healthy), ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c.in.Freeze = machine.Freeze{Frozen: true, Since: now}
-			d := lawful(t, c.in, machine.DefaultPolicy())
-			if c.want == "" {
-				require.Equal(t, machine.ReasonFrozen, d.Reason)
-				return
-			}
-			require.Equal(t, c.want, d.String())
-		})
-	}
+	const (
+		deletes = "delete machine m (Deleting)"
+		waits   = "nothing (Frozen: nothing is created, failed or replaced: ); waits for api-server: Frozen: nothing is created, failed or replaced: "
+	)
+	check(t, machine.DefaultPolicy(), map[string]decisionCase{
+		"annotation":                {living(v1alpha1.MachineRunning, healthy, annotated, frozen), deletes},
+		"kubectl delete node":       {living(v1alpha1.MachineRunning, healthy, deleted, frozen), deletes},
+		"unhealthy":                 {living(v1alpha1.MachineUnknown, sick, deleted, frozen), deletes},
+		"another value":             {living(v1alpha1.MachineRunning, healthy, onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.TriggerDeletionByMCM] = "false" }), frozen), waits},
+		"Node that others delete":   {living(v1alpha1.MachineRunning, healthy, deleted, onNode(func(n *corev1.Node) { n.Finalizers = []string{"other"} }), frozen), waits},
+		"Node of another machine":   {living(v1alpha1.MachineRunning, healthy, annotated, ofAnother, frozen), waits},
+		"Node that was not read":    {living(v1alpha1.MachineRunning, healthy, annotated, func(in *machine.Observation) { in.Node.Looked = false }, frozen), waits},
+		"machine without finalizer": {living(v1alpha1.MachineRunning, healthy, annotated, spec(func(m *v1alpha1.Machine) { m.Finalizers = nil }), frozen), waits},
+		"neither":                   {living(v1alpha1.MachineRunning, healthy, frozen), waits},
+	})
 }
 
 // TestFreeze_AfterOutage_TimeoutsBeginAnew has machines whose phase began an hour ago. Each fails

@@ -16,6 +16,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
@@ -80,19 +81,15 @@ func TestDeletion_EachStep_Decision(t *testing.T) {
 		"Node not read: waits":                                      {after(withID, leaving, unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
 		"no finalizer: left alone (DM-35)":                          {after(withID, leaving, unguarded), "nothing (Released)"},
 		"class never existed: released (DM-36, M-6)":                {after(leaving, neverNamed, noClass), gone},
-		"class not read: begins":                                    {after(leaving, func(in *machine.Observation) { in.Class = machine.ClassView{} }), begin},
 		"class missing, intent recorded: begins":                    {after(leaving, noClass, intended), begin},
 		"no label node: looks for the VM":                           {after(leaving, intended), "look for the VM (LookFirst)"},
 		"VM has a node name: records it":                            {after(leaving, intended, seen(machine.Present)), "update machine m: node n (VMKnown)"},
-		"VM has no node name: begins":                               {after(leaving, intended, vm(machine.VMView{Presence: machine.Present})), begin},
-		"VM not listed: begins":                                     {after(leaving, intended, absent), begin},
 		"GetMachineStatus fails: records the error":                 {terminating(nameless, failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked)), `update status of machine m: phase "Terminating", Delete Failed (ProviderFailed: ` + lookText + ")"},
 		"Node has the name of the machine: records it":              {after(leaving, intended, node()), "update machine m: node n (VMKnown)"},
 		"Node has no machine name: looks for the VM":                {after(leaving, intended, node(), onNode(func(n *corev1.Node) { n.Labels = nil })), "look for the VM (LookFirst)"},
 		"GetMachineStatus failed three times: begins":               {after(leaving, intended, failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked), func(in *machine.Observation) { in.VM.Failure.Attempts = 3 }), begin},
 		"VM not found before the deletion: looks again":             {terminating(spec(func(m *v1alpha1.Machine) { m.Labels = nil }), notFound(61*time.Second)), "look for the VM (LookFirst)"},
 		"VM not found since the deletion: deletes the VM":           {terminating(spec(func(m *v1alpha1.Machine) { m.Labels = nil }), notFound(time.Second)), "delete the VM (Drained)"},
-		"class missing, no label node: begins":                      {after(leaving, intended, noClass), begin},
 		"Failed machine: condition with the reason (DM-16)":         {after(withID, leaving, phase(v1alpha1.MachineFailed), node()), "update status of node n: condition Terminating=True (Unhealthy) (Deleting)"},
 		"condition False: is set":                                   {after(withID, leaving, node(corev1.NodeCondition{Type: v1alpha1.NodeTerminationCondition, Status: corev1.ConditionFalse})), "update status of node n: condition Terminating=True (ScaleDown) (Deleting)"},
 		"waits for the cordon for 29s: not recorded":                {terminating(node(marked), cordoning(29*time.Second)), "nothing (Draining); waits for node/n: NotCordoned"},
@@ -101,7 +98,6 @@ func TestDeletion_EachStep_Decision(t *testing.T) {
 		"hold already recorded: waits":                              {terminating(node(marked), waiting, told(time.Hour, "Initiate node drain; waits for pod/a/b: Budget")), "nothing (Draining); waits for pod/a/b: Budget"},
 		"another hold: recorded":                                    {terminating(node(marked), waiting, told(time.Hour, "Initiate node drain; waits for pod/a/c: Budget")), news},
 		"drain without holds: waits for the Node":                   {terminating(node(marked), begun, func(in *machine.Observation) { in.Drain.Round = now }), "nothing (Draining); waits for node/n: Draining"},
-		"GetMachineStatus without a VM: deletes the VM":             {terminating(notFound(0)), "delete the VM (Drained)"},
 		"no VM, 10s after the deletion: waits (M-1)":                {terminating(justNow, answered(machine.Absent, time.Second)), unsettled},
 		"no VM before the settle time: deletes again":               {terminating(answered(machine.Absent, 55*time.Second)), "delete the VM (Drained)"},
 		"VM with provider ID deleted: released":                     {terminating(justNow, answered(machine.Deleted, time.Second)), gone},
@@ -109,7 +105,6 @@ func TestDeletion_EachStep_Decision(t *testing.T) {
 		"VM without provider ID deleted, settled: looks for the VM": {terminating(nameless, answered(machine.Deleted, 55*time.Second)), "look for the VM (LookFirst)"},
 		"VM without provider ID not listed: deletes again":          {terminating(nameless, notFound(0)), "delete the VM (Drained)"},
 		"VM without provider ID, no target cluster: deletes again":  {terminating(nameless, noTarget, answered(machine.Deleted, 55*time.Second)), "delete the VM (Drained)"},
-		"VM gone: deletes the Node without a drain":                 {terminating(node(marked), answered(machine.Deleted, 0)), "delete node n (VMGone)"},
 		"Terminating, class not read: waits":                        {terminating(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: the class was not read); waits for machineclass/small: ClassMissing: the class was not read"},
 		"secret missing: does not look for the VM":                  {after(leaving, intended, noSecret), begin},
 		"secret missing, deletion fails: records both":              {terminating(calls, noSecret), `update status of machine m: phase "Terminating", Delete Failed (ProviderFailed: ` + secretText + ")"},
@@ -151,7 +146,7 @@ func TestDeletion_TargetClusterAway_EndsWhenForced(t *testing.T) {
 }
 
 func TestDeletion_EachPhase_Ends(t *testing.T) {
-	for _, p := range allPhases {
+	for _, p := range append([]v1alpha1.MachinePhase{"Bogus"}, allPhases...) {
 		want := []string{stepMark, stepBegin, stepDrain, stepVM, stepNode, stepRelease}
 		switch p {
 		case v1alpha1.MachineFailed:
@@ -170,6 +165,10 @@ func TestDeletion_EachPhase_Ends(t *testing.T) {
 
 		want = slices.DeleteFunc(want, func(s string) bool { return strings.Contains(s, "node n") })
 		require.Equal(t, want, newWorld(after(withID, leaving, phase(p))).run(t).did, "phase %q, no Node", p)
+
+		x = newWorld(after(leaving, phase(p)))
+		x.lookErr = status.Error(codes.NotFound, "none")
+		require.True(t, x.run(t).released, "phase %q, nothing recorded, no VM: %s", p, x.log())
 	}
 }
 
@@ -185,11 +184,9 @@ func TestDeletion_BootstrapToken_IsDeletedFirst(t *testing.T) {
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"token: deleted first":                     {after(withID, leaving, needs, has, unseen), "delete secret bootstrap-token-nlthqp (BootstrapToken: the machine does not need it)"},
 		"class needs no token: deleted":            {terminating(deleted, has), "delete secret bootstrap-token-nlthqp (BootstrapToken: the machine does not need it)"},
-		"tokens not read: the VM is deleted":       {terminating(needs), "delete the VM (Drained)"},
 		"tokens not read, VM deleted: waits":       {terminating(needs, deleted), "nothing (BootstrapToken: " + unlooked + "); waits for secrets/kube-system: BootstrapToken: " + unlooked},
 		"forced, token left: released":             {terminating(has, deleted, byForce), "update machine m: no finalizer (Released)"},
 		"forced, tokens not read: released (I-18)": {terminating(needs, deleted, byForce), "update machine m: no finalizer (Released)"},
-		"class needs no token, not read: released": {terminating(deleted), "update machine m: no finalizer (Released)"},
 	})
 }
 
@@ -356,7 +353,6 @@ func TestDeletion_VolumeAttachments_DeletedByForceOnly(t *testing.T) {
 	other := func(in *machine.Observation) { in.Attachments.Attachments[0].Spec.NodeName = "another" }
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"cluster not read: waits":                                   {forced(unseen), "read node n from the API server (LookFirst: before the deletion continues without it)"},
-		"Node missing: no attachments":                              {terminating(byForce, attached("csi-1")), "delete the VM (Drained)"},
 		"attachments of the Node: deleted":                          {forced(attached("csi-2", "csi-1")), "delete volume attachments csi-1, csi-2 (Detaching)"},
 		"attachments of another Node: kept":                         {forced(attached("csi-1"), other), "delete the VM (Drained)"},
 		"attachments being deleted: no wait":                        {forced(attached("csi-1"), deletedAttachments), "delete the VM (Drained)"},
@@ -386,7 +382,6 @@ func TestDeletion_VMGone_NodeIsDeleted(t *testing.T) {
 		return onNode(func(n *corev1.Node) { n.DeletionTimestamp, n.Finalizers = &metav1.Time{Time: now}, finalizers })
 	}
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"Node missing: released":                             {terminating(gone), "update machine m: no finalizer (Released)"},
 		"Node not read: waits":                               {terminating(gone, unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
 		"Node exists: deleted":                               {terminating(gone, node(marked)), "delete node n (VMGone)"},
 		"Node being deleted: finalizer removed":              {terminating(gone, node(marked), deleting("x", v1alpha1.NodeFinalizerName)), "delete node n (VMGone)"},

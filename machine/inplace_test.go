@@ -120,7 +120,6 @@ func TestInPlaceUpdate_Steps_InOrder(t *testing.T) {
 	)
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"candidate: waits to be selected":                     {of(running, "candidate", v1alpha1.CandidateForUpdate), "nothing (InPlaceUpdate: it waits to be selected for its in-place update); waits for node/n: InPlaceUpdate: it waits to be selected for its in-place update"},
-		"selected: drained":                                   {of(running, selected, v1alpha1.SelectedForUpdate), drain},
 		"draining for less than 30s: waits":                   {of(running, selected, v1alpha1.SelectedForUpdate, waits, onNode(func(n *corev1.Node) { n.Status.Conditions[1].LastTransitionTime = metav1.NewTime(now) })), "nothing (Draining); waits for pod/a/b: Budget"},
 		"draining for 30s: holds are recorded":                {of(running, selected, v1alpha1.SelectedForUpdate, waits), `update status of machine m: phase "Running", DrainNode Processing (Draining: ` + news + ")"},
 		"drain of another start: drained again":               {of(running, selected, v1alpha1.SelectedForUpdate, func(in *machine.Observation) { in.Drain = machine.DrainView{Started: now, Round: now, Done: true} }), drain},

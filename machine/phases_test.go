@@ -344,21 +344,3 @@ func TestPhases_AnyRecordedPhase_FollowsReality(t *testing.T) {
 		}
 	}
 }
-
-// TestPhases_AnyRecordedPhaseBeingDeleted_Ends asserts the same for a machine that is being deleted.
-func TestPhases_AnyRecordedPhaseBeingDeleted_Ends(t *testing.T) {
-	for _, begin := range append([]v1alpha1.MachinePhase{"Bogus"}, allPhases...) {
-		for _, vm := range []bool{true, false} {
-			w := newWorld(living(begin, leaving, healthy, func(in *machine.Observation) {
-				if !vm {
-					in.Machine.Spec.ProviderID, in.Node.Node = "", (*corev1.Node)(nil)
-					in.Machine.Labels = nil
-				}
-			}))
-			if !vm {
-				w.lookErr = status.Error(codes.NotFound, "none")
-			}
-			require.True(t, w.run(t).released, "%q: %s", begin, w.log())
-		}
-	}
-}

@@ -211,7 +211,6 @@ func TestBootstrapToken_Creation_BeforeTheVM(t *testing.T) {
 		"one of ours is taken":                                                {creating(tokens(good)), create},
 		"the tokens were not read":                                            {creating(), unread},
 		"a class without a place for one needs none":                          {after(intended, absent), create},
-		"not before the VM has been looked for":                               {after(intended, needsToken, tokens()), "look for the VM (LookFirst)"},
 		"not for one that exists (DM-40)":                                     {creating(tokens(), seen(machine.Uninitialized)), "update machine m: provider ID simulated:///1 (VMKnown)"},
 		"one that has expired goes":                                           {creating(tokens(newToken(1, now))), drop(newToken(1, now))},
 		"one that ends before the machine has to join is kept, and not taken": {creating(tokens(newToken(1, now.Add(15*time.Minute-time.Second)))), made},

@@ -67,14 +67,11 @@ func TestWatch_EachState_Decision(t *testing.T) {
 	waitsForOwner := "nothing (Failed: waits until its MachineSet replaces it); waits for machine/m: Failed: waits until its MachineSet replaces it"
 	rejoined := `update status of machine m: phase "Running", HealthCheck Successful (NodeReady: Machine m successfully re-joined the cluster)`
 	sickText := "the node is unhealthy: [Ready=Unknown (Kubelet)]"
-	health := `update status of machine m: phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [Ready=Unknown (Kubelet)])`
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"a machine whose finalizer was removed gets it again":        {living(running, unguarded, healthy), "update machine m: finalizer (New)"},
-		"without a cluster there is nothing to watch":                {living(v1alpha1.MachineAvailable, noTarget), "nothing (Available)"},
 		"but a failed machine waits for its owner":                   {living(failed, noTarget), waitsForOwner},
 		"an incomplete view proves nothing":                          {living(running, unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
 		"a taint of another effect does not count":                   {living(pending, healthy, taint, onNode(func(n *corev1.Node) { n.Spec.Taints[0].Effect = corev1.TaintEffectPreferNoSchedule })), rejoined},
-		"a Node that has not joined is waited for":                   {living(pending), "nothing (WaitingForNode: the node has not joined yet); waits for node/n: WaitingForNode: the node has not joined yet"},
 		"a Node that is not ready too":                               {living(pending, sick, copied), "nothing (WaitingForNode: the node is not ready: [Ready=Unknown (Kubelet)]); waits for node/n: WaitingForNode: the node is not ready: [Ready=Unknown (Kubelet)]"},
 		"a Node without Ready too (DM-30)":                           {living(pending, node()), "nothing (WaitingForNode: the node is not ready: [no Ready condition]); waits for node/n: WaitingForNode: the node is not ready: [no Ready condition]"},
 		"changed conditions do not put off a timeout (DM-34)":        {living(pending, old, sick), toFailed},
@@ -83,7 +80,6 @@ func TestWatch_EachState_Decision(t *testing.T) {
 		"it has time for that":                                       {living(unknown, sick, copied, looked), "nothing (NodeUnhealthy: " + sickText + "); waits for node/n: NodeUnhealthy: " + sickText},
 		"also without Node":                                          {living(unknown, looked), "nothing (NodeGone: the node does not exist); waits for node/n: NodeGone: the node does not exist"},
 		"without a time when it began, it begins now":                {living(unknown, sick, copied, spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.Time{} })), `update status of machine m: phase "Unknown",   (NodeUnhealthy)`},
-		"then it fails":                                              {living(unknown, longUnknown, sick, copied), health},
 		"a failed machine waits for its owner":                       {living(failed, sick, copied), waitsForOwner},
 		"one that had no cluster before is judged by its Node":       {living(v1alpha1.MachineAvailable, old, sick, copied), `update status of machine m: phase "Unknown", HealthCheck Processing (NodeUnhealthy: Machine m is unhealthy - changing MachinePhase to Unknown. Node conditions: [Ready=Unknown (Kubelet)])`},
 		"an annotated Node deletes the machine":                      {living(running, healthy, onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.TriggerDeletionByMCM] = "true" })), "delete machine m (Deleting)"},
@@ -114,7 +110,6 @@ func TestNodeName_Lost_IsFoundAgain(t *testing.T) {
 	}
 	gone := `update status of machine m: phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [no Ready condition]. The VM simulated:///1 is not found at the provider)`
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"the VM is asked":                      {living(v1alpha1.MachineRunning, lost), "look for the VM (LookFirst)"},
 		"and the name is written down":         {living(v1alpha1.MachineRunning, lost, seen(machine.Present)), "update machine m: node n (VMKnown)"},
 		"a provider that fails is waited for":  {living(v1alpha1.MachineRunning, lost, fails(time.Minute)), "nothing (ProviderFailed: no quota); waits for provider: ProviderFailed: no quota"},
 		"also one that fails for long":         {living(v1alpha1.MachineRunning, lost, fails(time.Minute), func(in *machine.Observation) { in.VM.Failure.Attempts = 3 }), blind},
@@ -135,7 +130,6 @@ func TestNode_OutOfSync_IsWritten(t *testing.T) {
 	}
 	check(t, machine.Policy{}, map[string]decisionCase{
 		"a finalizer that is missing is added":    {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { n.Finalizers = nil })), "update node n: finalizer (NodeOutOfSync)"},
-		"before the machine runs":                 {living(v1alpha1.MachinePending, healthy, copied, onNode(func(n *corev1.Node) { n.Finalizers = nil })), "update node n: finalizer (NodeOutOfSync)"},
 		"not to a Node that is deleted":           {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { n.Finalizers, n.DeletionTimestamp = nil, &metav1.Time{Time: now} })), "nothing (NodeReady)"},
 		"so is the name of the machine":           {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { delete(n.Labels, v1alpha1.MachineNameLabelKey) })), "update node n: machine name (NodeOutOfSync)"},
 		"and a label of the template":             {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { delete(n.Labels, "pool") })), "update node n: set labels pool (NodeOutOfSync)"},
@@ -187,7 +181,6 @@ func TestVM_Vanished_IsRecordedOnly(t *testing.T) {
 	longPending := entered(6 * time.Minute)
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"a machine that is doubted has its VM looked for":     {living(unknown), "look for the VM (NodeGone: the node does not exist)"},
-		"one that is there changes nothing":                   {living(unknown, looked), gone},
 		"one that is not is told":                             {living(unknown, notFound(0)), `update status of machine m: phase "Unknown", HealthCheck Processing (VMVanished: ` + text + ")"},
 		"once":                                                {living(unknown, notFound(0), told), gone + provider},
 		"and looked for again after a while":                  {living(unknown, longUnknown, notFound(5*time.Minute), told, patient), "look for the VM (NodeGone: the node does not exist)"},
@@ -226,7 +219,6 @@ func TestNode_OfAnotherMachine_CountsAsMissing(t *testing.T) {
 		in.Machine.Labels[v1alpha1.NodeLabelKey], in.Node.Node.Name = "m", "m"
 	}
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"a name of another tells":                                 {living(v1alpha1.MachinePending, healthy, ofAnother), failed},
 		"so does the VM of another":                               {living(v1alpha1.MachinePending, healthy, older("simulated:///2")), failed},
 		"not the same VM in other words":                          {living(v1alpha1.MachinePending, healthy, older("simulated:///zone/1")), asks},
 		"also of a Node that came after the machine":              {living(v1alpha1.MachinePending, healthy, older("simulated:///2"), onNode(func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(now) })), failed},
@@ -336,33 +328,27 @@ func TestEvidence_OlderThanTheTimeout_FailsNoMachine(t *testing.T) {
 	}
 	ageless := func(in *machine.Observation) { in.Node.AsOf = time.Time{} }
 	silent := func(in *machine.Observation) { in.Node.AsOf, in.Node.Unanswered = time.Time{}, true }
-	reads := "read node n from the API server"
-	for name, tc := range map[string]struct {
-		in   machine.Observation
-		want string
-	}{
+	const (
+		reads = "read node n from the API server (LookFirst: before the machine fails)"
+		away  = "the API server does not answer, so the state of node/n is not known: the machine does not fail"
+		waits = "nothing (TargetUnreachable: " + away + "); waits for target-cluster: TargetUnreachable: " + away
+		limit = "ReplacementLimit: machines being replaced: 1, limit: 1"
+	)
+	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"unknown, and the age is not known":      {unknown(ageless), reads},
 		"unknown, and nothing was heard since":   {unknown(asOf(5*time.Minute + time.Second)), reads},
-		"unknown, heard just then":               {unknown(asOf(5 * time.Minute)), `update status of machine m: phase "Failed",  Failed`},
+		"unknown, heard just then":               {unknown(asOf(5 * time.Minute)), `update status of machine m: phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [Ready=Unknown (Kubelet)])`},
 		"one of a deployment, before its permit": {unknown(ageless, inPool, siblings(true)), reads},
-		"and not without room for it":            {unknown(ageless, inPool, siblings(true, v1alpha1.MachineFailed)), ""},
-		"unknown, and no answer":                 {unknown(silent), ""},
+		"and not without room for it":            {unknown(ageless, inPool, siblings(true, v1alpha1.MachineFailed)), "nothing (" + limit + "); waits for machinedeployment/pool: " + limit},
+		"unknown, and no answer":                 {unknown(silent), waits},
 		"pending, and nothing was heard since":   {pending(asOf(5*time.Minute + time.Second)), reads},
-		"pending, heard just then":               {pending(asOf(5 * time.Minute)), `update status of machine m: phase "Failed", Create Failed`},
-		"pending, and no answer":                 {pending(silent), ""},
-		"pending, the label lost":                {pending(ageless, unlabeled), "list each node from the API server"},
-		"one that has recovered meanwhile runs":  {unknown(asOf(0), healthy), `update status of machine m: phase "Running", HealthCheck Successful`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := lawful(t, tc.in, machine.DefaultPolicy())
-			if tc.want == "" {
-				require.Nil(t, d.Action, d.String())
-				require.NotZero(t, d.NextCheck)
-				return
-			}
-			require.NotNil(t, d.Action, d.String())
-			require.Equal(t, tc.want, d.Action.String())
-		})
+		"pending, heard just then":               {pending(asOf(5 * time.Minute)), `update status of machine m: phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
+		"pending, and no answer":                 {pending(silent), waits},
+		"pending, the label lost":                {pending(ageless, unlabeled), "list each node from the API server (LookFirst: before the machine fails)"},
+		"one that has recovered meanwhile runs":  {unknown(asOf(0), healthy), `update status of machine m: phase "Running", HealthCheck Successful (NodeReady: Machine m successfully re-joined the cluster)`},
+	})
+	for _, in := range []machine.Observation{unknown(silent), pending(silent)} {
+		require.NotZero(t, lawful(t, in, machine.DefaultPolicy()).NextCheck)
 	}
 }
 
