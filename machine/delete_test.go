@@ -123,25 +123,26 @@ func TestDeletion_Settle_NextCheckIsItsEnd(t *testing.T) {
 	require.Equal(t, machine.ReasonReleased, lawful(t, in, machine.Policy{}).Reason, "counted from the deletion timestamp")
 }
 
+// endsWhenForced deletes a machine at the drain timeout of two hours, and by force, in which case it
+// ends after a minute. It returns both worlds.
+func endsWhenForced(t *testing.T, minutes float64, begin func(*world), changes ...change) []*world {
+	t.Helper()
+	plain, forced := newWorld(after(changes...)), newWorld(after(append(changes, byForce)...))
+	for w, lasts := range map[*world]time.Duration{plain: 2 * time.Hour, forced: time.Minute} {
+		w.in.Machine.DeletionTimestamp, w.policy.DrainTimeout = &metav1.Time{Time: now}, 2*time.Hour
+		begin(w)
+		w.run(t)
+		require.True(t, w.released, "%q", w.did)
+		require.InDelta(t, lasts.Minutes(), w.now.Sub(now).Minutes(), minutes, "%q", w.did)
+	}
+	return []*world{plain, forced}
+}
+
 // TestDeletion_TargetClusterAway_EndsWhenForced deletes machines whose Node is never read. A user's
 // deletion passes each hold (I-18).
 func TestDeletion_TargetClusterAway_EndsWhenForced(t *testing.T) {
-	for name, c := range map[string]struct {
-		change change
-		lasts  time.Duration
-	}{
-		"drain timeout": {func(*machine.Observation) {}, 2 * time.Hour},
-		"forced":        {byForce, time.Minute},
-	} {
-		in := after(withID, leaving, phase(v1alpha1.MachineRunning), unseen, c.change)
-		in.Machine.DeletionTimestamp = &metav1.Time{Time: now}
-		w := newWorld(in)
-		w.away = true
-		w.policy.DrainTimeout = 2 * time.Hour
-		w.run(t)
-		require.True(t, w.released, "%s: %q", name, w.did)
-		require.Contains(t, w.did, stepVM, name)
-		require.InDelta(t, c.lasts.Minutes(), w.now.Sub(now).Minutes(), 1, "%s: %q", name, w.did)
+	for _, w := range endsWhenForced(t, 1, func(w *world) { w.away = true }, withID, leaving, phase(v1alpha1.MachineRunning), unseen) {
+		require.Contains(t, w.did, stepVM)
 	}
 }
 

@@ -203,22 +203,9 @@ func TestProof_TakenOverAfterTheVM_NodeIsDeleted(t *testing.T) {
 // TestProof_ProviderFails_DeletionWaits holds a deletion while the provider does not answer, at most
 // until a minute after the drain is forced. The Node is then not touched.
 func TestProof_ProviderFails_DeletionWaits(t *testing.T) {
-	for name, c := range map[string]struct {
-		change change
-		lasts  time.Duration
-	}{
-		"drain timeout": {func(*machine.Observation) {}, 2 * time.Hour},
-		"forced":        {byForce, time.Minute},
-	} {
-		in := after(withID, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), attached(), onNode(func(n *corev1.Node) { unmark(n) }), c.change)
-		in.Machine.DeletionTimestamp = &metav1.Time{Time: now}
-		w := newWorld(in)
-		w.lookErr = status.Error(codes.Internal, "down")
-		w.policy.DrainTimeout = 2 * time.Hour
-		w.run(t)
-		require.True(t, w.released, name)
-		require.NotNil(t, w.in.Node.Node, name)
-		require.InDelta(t, c.lasts.Minutes(), w.now.Sub(now).Minutes(), 2, "%s: %q", name, w.did)
+	down := func(w *world) { w.lookErr = status.Error(codes.Internal, "down") }
+	for _, w := range endsWhenForced(t, 2, down, withID, phase(v1alpha1.MachineRunning), healthy, attached(), onNode(func(n *corev1.Node) { unmark(n) })) {
+		require.NotNil(t, w.in.Node.Node)
 	}
 }
 
