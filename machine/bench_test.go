@@ -16,15 +16,6 @@ import (
 
 var sink machine.Decision
 
-// settledMachine returns a Running machine whose Node has ten conditions.
-func settledMachine() machine.Observation {
-	conditions := []corev1.NodeCondition{ready(corev1.ConditionTrue)}
-	for i := range 9 {
-		conditions = append(conditions, condition(fmt.Sprint("Condition", i), corev1.ConditionFalse))
-	}
-	return living(v1alpha1.MachineRunning, node(conditions...), copied)
-}
-
 // BenchmarkDecideHealth measures the most frequent decision: nothing has changed for a Running
 // machine of a worker pool.
 func BenchmarkDecideHealth(b *testing.B) {
@@ -41,7 +32,11 @@ func BenchmarkDecideHealth(b *testing.B) {
 // realisticMachine returns a settled machine with a template and a class as in a production
 // cluster.
 func realisticMachine() machine.Observation {
-	in := settledMachine()
+	conditions := []corev1.NodeCondition{ready(corev1.ConditionTrue)}
+	for i := range 9 {
+		conditions = append(conditions, condition(fmt.Sprint("Condition", i), corev1.ConditionFalse))
+	}
+	in := living(v1alpha1.MachineRunning, node(conditions...), copied)
 	in.Machine.Labels[v1alpha1.LabelKeyMachineDeploymentName] = "pool"
 	in.Machine.Annotations = map[string]string{v1alpha1.MachinePriority: "3"}
 	in.Machine.Spec.NodeTemplateSpec = v1alpha1.NodeTemplateSpec{
@@ -59,7 +54,7 @@ func realisticMachine() machine.Observation {
 		Capacity:        corev1.ResourceList{"cpu": resource.MustParse("2"), "gpu": resource.MustParse("0"), "memory": resource.MustParse("8Gi")},
 		VirtualCapacity: corev1.ResourceList{"subdomain.domain.com/resource": resource.MustParse("1")},
 	}
-	conditions := in.Node.Node.Status.Conditions
+	conditions = in.Node.Node.Status.Conditions
 	for machine.Decide(in, machine.Policy{}, now).Action != nil {
 		if !carriedOut(&in, machine.Decide(in, machine.Policy{}, now).Action) {
 			break

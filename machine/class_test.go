@@ -18,6 +18,18 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
+// requireFinalizers asserts a decision and the finalizers that it writes, and overwrites these.
+func requireFinalizers[T metav1.Object](t *testing.T, d machine.Decision, want string, finalizers []string) {
+	t.Helper()
+	require.NoError(t, decisionLaws(d, now))
+	require.Equal(t, want, d.String())
+	if o, ok := objectOf[T](d.Action); ok {
+		require.ElementsMatch(t, finalizers, o.GetFinalizers())
+		require.Equal(t, "7", o.GetResourceVersion())
+		clear(o.GetFinalizers())
+	}
+}
+
 func TestDecideClass_Finalizer_WhileAMachineRefersToIt(t *testing.T) {
 	const ours = v1alpha1.MCMFinalizerName
 	going := &metav1.Time{Time: now}
@@ -72,13 +84,7 @@ func TestDecideClass_Finalizer_WhileAMachineRefersToIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := tc.class.DeepCopy()
 			d := machine.DecideClass(machine.ClassObservation{Class: tc.class, Users: tc.users, Complete: !tc.incomplete}, now)
-			require.NoError(t, decisionLaws(d, now))
-			require.Equal(t, tc.want, d.String())
-			if class, ok := objectOf[*v1alpha1.MachineClass](d.Action); ok {
-				require.ElementsMatch(t, tc.finalizers, class.Finalizers)
-				require.Equal(t, "7", class.ResourceVersion)
-				clear(class.Finalizers)
-			}
+			requireFinalizers[*v1alpha1.MachineClass](t, d, tc.want, tc.finalizers)
 			require.Empty(t, cmp.Diff(before, tc.class))
 		})
 	}
@@ -117,11 +123,7 @@ func TestDecideSecret_Finalizer_WhileAClassRefersToIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := tc.secret.DeepCopy()
 			d := machine.DecideSecret(machine.SecretObservation{Secret: tc.secret, Classes: tc.classes, Complete: !tc.incomplete}, now)
-			require.NoError(t, decisionLaws(d, now))
-			require.Equal(t, tc.want, d.String())
-			if secret, ok := objectOf[*corev1.Secret](d.Action); ok {
-				require.ElementsMatch(t, tc.finalizers, secret.Finalizers)
-			}
+			requireFinalizers[*corev1.Secret](t, d, tc.want, tc.finalizers)
 			require.Empty(t, cmp.Diff(before, tc.secret))
 		})
 	}

@@ -3,7 +3,6 @@
 package machine_test
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -266,9 +265,7 @@ func sharedBy(column int, code string) bool {
 func TestCodes_RepeatedFailures_WaitsGrow(t *testing.T) {
 	p := machine.DefaultPolicy()
 	for _, code := range slices.DeleteFunc(codes.All(), func(c codes.Code) bool { return c == codes.OK }) {
-		creation := after(append(crashed, spec(func(m *v1alpha1.Machine) {
-			m.Annotations = map[string]string{v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: "0s"}
-		}))...)
+		creation := after(append(crashed, mayTake("0s"))...)
 		for op, in := range map[driver.Operation]machine.Observation{driver.OpCreateMachine: creation, driver.OpDeleteMachine: terminating()} {
 			if op == driver.OpDeleteMachine && code == codes.NotFound {
 				continue // the VM is gone
@@ -312,37 +309,18 @@ func TestBackoff_FailedCall_Waits(t *testing.T) {
 	require.Equal(t, time.Minute, wait(codes.WithRetryAfter(status.Error(codes.Unavailable, ""), time.Minute), 1, 0), "RetryAfter of the provider")
 }
 
-// silent is a driver whose calls return neither a response nor an error.
-type silent struct{ driver.Driver }
-
-func (silent) CreateMachine(context.Context, *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
-	return nil, nil //nolint:nilnil // what the test is about
-}
-
-func (silent) InitializeMachine(context.Context, *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
-	return nil, nil //nolint:nilnil // as above
-}
-
-func (silent) DeleteMachine(context.Context, *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
-	return nil, nil //nolint:nilnil // as above
-}
-
-func (silent) GetMachineStatus(context.Context, *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
-	return nil, nil //nolint:nilnil // as above
-}
-
 // TestCall_NeitherResponseNorError_Fails asserts one rule for all operations, also for a deletion: its
 // VM would be an orphan.
 func TestCall_NeitherResponseNorError_Fails(t *testing.T) {
 	secret := &corev1.Secret{Data: map[string][]byte{machine.UserDataKey: nil}}
 	for _, do := range []machine.CallDriver{{Operation: driver.OpGetMachineStatus}, {Operation: driver.OpCreateMachine}, {Operation: driver.OpInitializeMachine}, {Operation: driver.OpDeleteMachine}} {
-		r, err := machine.Call(t.Context(), silent{}, do, newMachine("m"), class(), secret)
+		r, err := machine.Call(t.Context(), mute, do, newMachine("m"), class(), secret)
 		require.NoError(t, err)
 		require.Equal(t, codes.Internal, codes.Of(r.Err), r.Operation)
 		require.Equal(t, codes.Internal, machine.VMView{}.After(r, now, 0).Failure.Code, r.Operation)
 	}
 	in := living(v1alpha1.MachineTerminating, leaving)
-	r, err := machine.Call(t.Context(), silent{}, machine.CallDriver{Operation: driver.OpDeleteMachine}, in.Machine, class(), secret)
+	r, err := machine.Call(t.Context(), mute, machine.CallDriver{Operation: driver.OpDeleteMachine}, in.Machine, class(), secret)
 	require.NoError(t, err)
 	in.VM = in.VM.After(r, now, 0)
 	d := lawful(t, in, machine.DefaultPolicy())
@@ -364,35 +342,21 @@ func TestCall_NilResponse_IsIncomplete(t *testing.T) {
 	}
 }
 
-// asked is a driver that records its last request. Each call fails, and the error has the user
-// data.
+// asked is the last request of a driver.
 type asked struct {
-	driver.Driver
 	operation driver.Operation
 	machine   *v1alpha1.Machine
 	class     *v1alpha1.MachineClass
 	secret    *corev1.Secret
 }
 
-func (a *asked) note(o driver.Operation, m *v1alpha1.Machine, c *v1alpha1.MachineClass, s *corev1.Secret) error {
-	a.operation, a.machine, a.class, a.secret = o, m, c, s
-	return status.Error(codes.Aborted, "no room for "+string(s.Data[machine.UserDataKey]))
-}
-
-func (a *asked) GetMachineStatus(_ context.Context, r *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
-	return nil, a.note(driver.OpGetMachineStatus, r.Machine, r.MachineClass, r.Secret)
-}
-
-func (a *asked) CreateMachine(_ context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
-	return nil, a.note(driver.OpCreateMachine, r.Machine, r.MachineClass, r.Secret)
-}
-
-func (a *asked) InitializeMachine(_ context.Context, r *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
-	return nil, a.note(driver.OpInitializeMachine, r.Machine, r.MachineClass, r.Secret)
-}
-
-func (a *asked) DeleteMachine(_ context.Context, r *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
-	return nil, a.note(driver.OpDeleteMachine, r.Machine, r.MachineClass, r.Secret)
+// driver returns a driver that records its last request. Each call fails, and the error has the user
+// data.
+func (a *asked) driver() driver.Driver {
+	return answers{call: func(o driver.Operation, m *v1alpha1.Machine, c *v1alpha1.MachineClass, s *corev1.Secret) error {
+		*a = asked{o, m, c, s}
+		return status.Error(codes.Aborted, "no room for "+string(s.Data[machine.UserDataKey]))
+	}}
 }
 
 func TestCall_EachAction_RequestOfTheDriver(t *testing.T) {
@@ -407,8 +371,8 @@ func TestCall_EachAction_RequestOfTheDriver(t *testing.T) {
 		{Operation: driver.OpDeleteMachine}:                            {"DeleteMachine", "I am <<MACHINE_NAME>>", "old", "id"},
 		{Operation: driver.OpDeleteMachine, ByName: true}:              {"DeleteMachine", "I am <<MACHINE_NAME>>", "old", ""},
 	} {
-		d := &asked{}
-		answer, err := machine.Call(t.Context(), d, do, m, c, secret)
+		d := asked{}
+		answer, err := machine.Call(t.Context(), d.driver(), do, m, c, secret)
 		require.NoError(t, err, "the error is part of the result")
 		require.Equal(t, d.operation, answer.Operation)
 		require.Equal(t, codes.Aborted, codes.Of(answer.Err))
@@ -427,7 +391,7 @@ func TestCall_ErrorWithUserData_TokenIsRemoved(t *testing.T) {
 	require.NoError(t, err)
 	token := tokenOf(made)
 	secret := &corev1.Secret{Data: map[string][]byte{machine.UserDataKey: []byte("join with <<BOOTSTRAP_TOKEN>>, or <<BOOTSTRAP_TOKEN>>")}}
-	answer, err := machine.Call(t.Context(), &asked{}, machine.CallDriver{Operation: driver.OpCreateMachine, Token: token}, m, class(), secret)
+	answer, err := machine.Call(t.Context(), new(asked).driver(), machine.CallDriver{Operation: driver.OpCreateMachine, Token: token}, m, class(), secret)
 	require.NoError(t, err)
 	id, hidden, _ := strings.Cut(token.Reveal(), ".")
 	require.NotContains(t, answer.Err.Error(), hidden)
@@ -439,8 +403,8 @@ func TestCall_ErrorWithUserData_TokenIsRemoved(t *testing.T) {
 }
 
 func TestCall_MissingArgument_Error(t *testing.T) {
-	m, c, s := newMachine("m"), class(), &corev1.Secret{}
-	_, err := machine.Call(t.Context(), &asked{}, machine.CallDriver{Operation: driver.OpCreateMachine}, m, c, s)
+	m, c, s, d := newMachine("m"), class(), &corev1.Secret{}, new(asked).driver()
+	_, err := machine.Call(t.Context(), d, machine.CallDriver{Operation: driver.OpCreateMachine}, m, c, s)
 	require.ErrorIs(t, err, machine.ErrNoUserData)
 	for name, call := range map[string]struct {
 		d      driver.Driver
@@ -450,10 +414,10 @@ func TestCall_MissingArgument_Error(t *testing.T) {
 		secret *corev1.Secret
 	}{
 		"no driver":       {nil, machine.CallDriver{Operation: driver.OpDeleteMachine}, m, c, s},
-		"no machine":      {&asked{}, machine.CallDriver{Operation: driver.OpDeleteMachine}, nil, c, s},
-		"no class":        {&asked{}, machine.CallDriver{Operation: driver.OpDeleteMachine}, m, nil, s},
-		"no secret":       {&asked{}, machine.CallDriver{Operation: driver.OpDeleteMachine}, m, c, nil},
-		"nothing to call": {&asked{}, machine.CallDriver{Operation: "other"}, m, c, s},
+		"no machine":      {d, machine.CallDriver{Operation: driver.OpDeleteMachine}, nil, c, s},
+		"no class":        {d, machine.CallDriver{Operation: driver.OpDeleteMachine}, m, nil, s},
+		"no secret":       {d, machine.CallDriver{Operation: driver.OpDeleteMachine}, m, c, nil},
+		"nothing to call": {d, machine.CallDriver{Operation: "other"}, m, c, s},
 	} {
 		_, err := machine.Call(t.Context(), call.d, call.do, call.m, call.class, call.secret)
 		require.Error(t, err, name)
@@ -476,4 +440,147 @@ func TestVMView_After_IsAsOldAsItsCall(t *testing.T) {
 	require.Equal(t, a.AskedAt, machine.VMView{}.After(a, now, 0).SeenAt)
 	a.AskedAt = time.Time{}
 	require.Equal(t, now, machine.VMView{}.After(a, now, 0).SeenAt)
+}
+
+// unended is the error of every call while a call has not ended.
+func unended(op driver.Operation) error {
+	failure := &driver.AbandonedError{Call: driver.Call{Operation: op, Namespace: "shoot", Machine: "m", Start: now.Add(-10 * time.Minute)}}
+	return status.WrapError(codes.DeadlineExceeded, "a text that may change", failure)
+}
+
+// unendedText is the text of that error, which is the same until the call ends.
+func unendedText(op driver.Operation) string {
+	return string(op) + ` of machine "shoot/m" has not ended since 2026-03-01T11:50:00Z although its time is over; no other call is made until it ends`
+}
+
+// refused is the result of a call that was not made because another one has not ended.
+func refused(op, because driver.Operation) change {
+	return func(in *machine.Observation) {
+		in.VM = in.VM.After(machine.CallResult{Operation: op, Err: unended(because)}, now, 0)
+	}
+}
+
+func TestAbandonedCall_EachPhase_IsHeldAndNamed(t *testing.T) {
+	const (
+		create, look, remove = driver.OpCreateMachine, driver.OpGetMachineStatus, driver.OpDeleteMachine
+		again                = ". However, will re-try in the next resync. "
+		terminating          = v1alpha1.MachineTerminating
+	)
+	crashed := phase(v1alpha1.MachineCrashLoopBackOff)
+	held := func(because driver.Operation) string {
+		return "nothing (CallAbandoned: " + unendedText(because) + "); waits for provider: CallAbandoned: " + unendedText(because)
+	}
+	created := "Cloud provider message - " + unendedText(create)
+	creating := operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, created, "DeadlineExceeded")
+	looking := "Getting VM status failed due to - " + unendedText(create) + again + v1alpha1.GetVMStatus
+	deleting := "VM deletion failed due to - " + unendedText(remove) + again + v1alpha1.InitiateVMDeletion
+	check(t, machine.DefaultPolicy(), map[string]decisionCase{
+		"creation: recorded":                  {after(intended, refused(create, create)), `update status of machine m: phase "CrashLoopBackOff", Create Failed (ProviderFailed: ` + created + `)`},
+		"creation: the next call, same text":  {after(intended, refused(look, create), creating, crashed), held(create)},
+		"creation: not failed at its timeout": {after(intended, old, refused(look, create), creating, crashed), held(create)},
+
+		"deletion: a creation is recorded, not the phase": {after(intended, leaving, refused(create, create), crashed), `update status of machine m: phase "CrashLoopBackOff", Delete Failed (CallAbandoned: ` + looking + `)`},
+		"deletion: a creation is waited for":              {after(intended, leaving, refused(look, create), crashed, operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, looking, "")), held(create)},
+		"deletion: the class is missing":                  {after(intended, leaving, noTarget, refused(look, create), crashed, noClass), `update status of machine m: phase "Terminating", Delete Processing (Deleting: ` + v1alpha1.GetVMStatus + `)`},
+		"deletion: another call, begins":                  {after(intended, withID, leaving, noTarget, refused(look, look), phase(v1alpha1.MachinePending)), `update status of machine m: phase "Terminating", Delete Processing (Deleting: ` + v1alpha1.GetVMStatus + `)`},
+		"deletion: another call, recorded":                {living(terminating, noTarget, leaving, refused(remove, remove)), `update status of machine m: phase "Terminating", Delete Failed (CallAbandoned: ` + deleting + `)`},
+		"deletion: the next call, same text":              {living(terminating, noTarget, leaving, refused(look, remove), operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, deleting, "")), held(remove)},
+	})
+}
+
+func TestAbandonedLookup_WhileNodeIsAwaited_IsHeldAndNamed(t *testing.T) {
+	for phase, description := range map[v1alpha1.MachinePhase]string{
+		v1alpha1.MachinePending: v1alpha1.CreatingMachine + ". " + unendedText(driver.OpGetMachineStatus),
+		v1alpha1.MachineUnknown: "Machine m is unhealthy. " + unendedText(driver.OpGetMachineStatus),
+	} {
+		in := living(phase, withID, refused(driver.OpGetMachineStatus, driver.OpGetMachineStatus))
+		in.Node.Node = nil
+		d := lawful(t, in, machine.DefaultPolicy())
+		m := statusOf(d.Action)
+		require.NotNil(t, m, "%s: %s", phase, d)
+		require.Equal(t, machine.ReasonCallAbandoned, d.Reason)
+		require.Equal(t, description, m.Status.LastOperation.Description)
+		require.Equal(t, phase, m.Status.CurrentStatus.Phase)
+		in.Machine = m
+		d = lawful(t, in, machine.DefaultPolicy())
+		require.Nil(t, d.Action, d)
+		require.Equal(t, machine.ReasonCallAbandoned, d.Holds[len(d.Holds)-1].Reason)
+	}
+}
+
+// TestAbandonedCall_Ends_CreationContinues asserts that only the result of a call that was made
+// ends the hold, and that the creation timeout counts then.
+func TestAbandonedCall_Ends_CreationContinues(t *testing.T) {
+	in := after(intended, old, refused(driver.OpGetMachineStatus, driver.OpCreateMachine))
+	require.Equal(t, driver.OpCreateMachine, in.VM.Failure.Abandoned)
+	d := machine.Decide(in, machine.DefaultPolicy(), now)
+	in.Machine = written(d.Action)
+	d = machine.Decide(in, machine.DefaultPolicy(), now)
+	require.Nil(t, d.Action)
+	require.True(t, d.NextCheck.After(now), "not at once")
+	require.LessOrEqual(t, d.NextCheck.Sub(now), 3*time.Minute)
+	at := d.NextCheck
+	require.Equal(t, machine.CallDriver{Operation: driver.OpGetMachineStatus}, machine.Decide(in, machine.DefaultPolicy(), at).Action)
+
+	in.VM = in.VM.After(machine.CallResult{Operation: driver.OpGetMachineStatus, Err: status.Error(codes.NotFound, "none")}, at, 0)
+	require.Empty(t, in.VM.Failure.Abandoned)
+	d = machine.Decide(in, machine.DefaultPolicy(), at)
+	require.IsType(t, machine.TakePermit{}, d.Action, "the creation timeout is over: %s", d)
+
+	held := in.VM
+	for range 5 {
+		held = held.After(machine.CallResult{Operation: driver.OpGetMachineStatus, Err: unended(driver.OpCreateMachine)}, at, 0)
+	}
+	failed := held.After(machine.CallResult{Operation: driver.OpGetMachineStatus, Err: status.Error(codes.Internal, "no")}, at, 0)
+	require.Equal(t, 5, held.Failure.Attempts, "the wait grows")
+	require.Equal(t, 1, failed.Failure.Attempts, "calls that were not made are no attempts")
+
+	in.VM = in.VM.After(machine.CallResult{Operation: driver.OpGetMachineStatus, ProviderID: "simulated:///1", NodeName: "n"}, at, 0)
+	d = machine.Decide(in, machine.DefaultPolicy(), at)
+	require.NotEqual(t, machine.CallDriver{Operation: driver.OpGetMachineStatus}, d.Action)
+}
+
+// TestBackoff_SecretCorrected_CallIsRepeatedAtOnce asserts that a call which failed because of the
+// credentials or the class is repeated when they have changed, and other calls after their wait. A
+// second failure waits again.
+func TestBackoff_SecretCorrected_CallIsRepeatedAtOnce(t *testing.T) {
+	t.Parallel()
+	failed := func(op driver.Operation, code codes.Code, version string) change {
+		return func(in *machine.Observation) {
+			failure(op, code, time.Second, machine.NotLooked)(in)
+			in.VM.Failure.ClassVersion, in.VM.Failure.Attempts, in.Class.Version = "1/1", 9, version
+		}
+	}
+	deletion := operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed,
+		"VM deletion failed due to - no quota. However, will re-try in the next resync. Initiate VM deletion", "")
+	for _, code := range codes.All() {
+		if code == codes.OK || code == codes.NotFound {
+			continue
+		}
+		shared := code == codes.InvalidArgument || code == codes.PermissionDenied || code == codes.Unauthenticated
+		for version, changed := range map[string]bool{"1/1": false, "1/2": true, "2/1": true, "": false} {
+			in := after(withID, leaving, phase(v1alpha1.MachineTerminating), deletion, failed(driver.OpDeleteMachine, code, version), noTarget)
+			d := lawful(t, in, machine.DefaultPolicy())
+			require.Equal(t, shared && changed, d.Action == machine.CallDriver{Operation: driver.OpDeleteMachine}, "deletion, %s, version %q: %s", code, version, d)
+
+			in = after(intended, failed(driver.OpCreateMachine, code, version))
+			write(t, &in) // the failure
+			d = machine.Decide(in, machine.DefaultPolicy(), now)
+			require.Equal(t, (shared || code == codes.Unimplemented) && changed, d.Action == machine.CallDriver{Operation: driver.OpGetMachineStatus}, "creation, %s, version %q: %s", code, version, d)
+		}
+	}
+	for version, asks := range map[string]bool{"1/1": false, "1/2": true} {
+		in := after(withID, leaving, phase(v1alpha1.MachineTerminating), deletion, failed(driver.OpDeleteMachine, codes.Unauthenticated, version),
+			node(ready(corev1.ConditionTrue)), onNode(func(n *corev1.Node) { unmark(n) }), byForce)
+		in.VM.Named = machine.NamedVM{}
+		d := lawful(t, in, machine.DefaultPolicy())
+		require.Equal(t, asks, d.Action == machine.CallDriver{Operation: driver.OpGetMachineStatus}, "an unproven Node, version %q: %s", version, d)
+	}
+	view := machine.ViewClass(after().Class.Class, &corev1.Secret{}, errors.New("missing"))
+	corrected := machine.ViewClass(after().Class.Class, &corev1.Secret{}, nil)
+	corrected.Class.ResourceVersion = "7"
+	require.NotEqual(t, view.Version, machine.ViewClass(corrected.Class, nil, nil).Version)
+
+	failedAgain := machine.VMView{}.After(machine.CallResult{Operation: driver.OpDeleteMachine, Err: errors.New("no"), ClassVersion: "1/2"}, now, 0)
+	require.Equal(t, "1/2", failedAgain.Failure.ClassVersion)
 }

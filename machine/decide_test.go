@@ -3,9 +3,11 @@
 package machine_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -57,9 +60,21 @@ func spec(change func(*v1alpha1.Machine)) change {
 
 // phase sets a phase that was entered a minute ago.
 func phase(p v1alpha1.MachinePhase) change {
+	return func(in *machine.Observation) {
+		in.Machine.Status.CurrentStatus.Phase = p
+		entered(time.Minute)(in)
+	}
+}
+
+// entered sets when the phase was entered.
+func entered(ago time.Duration) change {
+	return spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-ago)) })
+}
+
+// mayTake sets the creation timeout of the machine.
+func mayTake(timeout string) change {
 	return spec(func(m *v1alpha1.Machine) {
-		m.Status.CurrentStatus.Phase = p
-		m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-time.Minute))
+		m.Annotations = map[string]string{v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: timeout}
 	})
 }
 
@@ -69,7 +84,16 @@ func operation(t v1alpha1.MachineOperationType, s v1alpha1.MachineState, descrip
 	})
 }
 
+// operationAgo sets an operation without a code, which was written some time ago.
+func operationAgo(ago time.Duration, t v1alpha1.MachineOperationType, s v1alpha1.MachineState, description string) change {
+	return func(in *machine.Observation) {
+		operation(t, s, description, "")(in)
+		in.Machine.Status.LastOperation.LastUpdateTime = metav1.NewTime(now.Add(-ago))
+	}
+}
+
 var (
+	absent    = vm(machine.VMView{Presence: machine.Absent})
 	unguarded = spec(func(m *v1alpha1.Machine) { m.Finalizers = nil })
 	intended  = operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine, "")
 	withID    = spec(func(m *v1alpha1.Machine) {
@@ -689,4 +713,144 @@ func callLaws(in machine.Observation, a machine.CallDriver, blind, intent bool) 
 		}
 	}
 	return nil
+}
+
+func TestDecision_JSON_NamesObjectsWithoutZeroTimes(t *testing.T) {
+	data, err := json.MarshalIndent(machine.Decision{
+		Action: machine.DrainNode{NodeName: "worker-1", Started: now, Policy: drain.ForMachine(now.Add(2 * time.Hour))},
+		Reason: machine.ReasonDraining, Message: "the machine is being deleted",
+		Holds: []machinist.Hold{
+			{Subject: "pod/shop/web-1", Reason: "BudgetExhausted", Message: "0 disruptions allowed", Since: now.Add(-time.Minute)},
+			machine.Freeze{Frozen: true, Since: now.Add(-time.Hour), Message: "the target API server does not answer"}.Hold(now),
+		},
+		NextCheck: now.Add(5 * time.Second),
+	}, "", "  ")
+	require.NoError(t, err)
+	want, err := os.ReadFile("testdata/decision.json")
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(data)+"\n")
+
+	data, err = json.Marshal(&machine.Decision{})
+	require.NoError(t, err)
+	require.Equal(t, `{}`, string(data))
+}
+
+func TestDecision_JSON_EachAction_TypeSubjectText(t *testing.T) {
+	meta := metav1.ObjectMeta{Namespace: "shop", Name: "a"}
+	m, node := &v1alpha1.Machine{ObjectMeta: meta}, &corev1.Node{ObjectMeta: meta}
+	secret := &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"token-secret": []byte("hidden")}}
+	for want, actions := range map[string][]machinist.Action{
+		"":               {machine.CallDriver{Operation: driver.OpGetMachineStatus}, machine.CallDriver{Operation: driver.OpCreateMachine}, machine.CallDriver{Operation: driver.OpInitializeMachine}, machine.CallDriver{Operation: driver.OpDeleteMachine, ByName: true}, machine.CreateToken{}, machine.TakePermit{}, machine.ReturnPermit{}, machine.DeleteAttachments{}, machinist.Refresh{Kind: "Node"}, machinist.Update{}, machinist.Update{Object: (*corev1.Node)(nil)}, machinist.Delete{}},
+		"machine/a":      {machinist.Update{Before: m, Object: m, Changes: []string{"finalizer"}}, machinist.Delete{Object: m}},
+		"node/a":         {machinist.Refresh{Kind: "Node", Name: "a"}, machinist.Update{Object: node, Subresource: "status"}, machine.DrainNode{NodeName: "a"}, machinist.Delete{Object: node}},
+		"machineclass/a": {machinist.Update{Object: &v1alpha1.MachineClass{ObjectMeta: meta}}},
+		"secret/shop/a":  {machinist.Update{Before: secret, Object: secret, Changes: []string{"finalizer"}}, machinist.Delete{Object: secret}},
+	} {
+		for _, a := range actions {
+			data, err := json.Marshal(machine.Decision{Action: a})
+			require.NoError(t, err)
+			require.NotContains(t, string(data), "hidden")
+			var got struct {
+				Action map[string]string `json:"action"`
+			}
+			require.NoError(t, json.Unmarshal(data, &got))
+			require.Equal(t, reflect.TypeOf(a).Name(), got.Action["type"])
+			require.Equal(t, want, got.Action["subject"], a)
+			require.Equal(t, a.String(), got.Action["text"])
+		}
+	}
+}
+
+func TestFreeze_JSON_NoZeroTimes(t *testing.T) {
+	out, err := json.Marshal([]machine.Freeze{{}, {Frozen: true, Message: "control", Since: time.Unix(0, 0).UTC()}})
+	require.NoError(t, err)
+	require.Equal(t, `[{},{"frozen":true,"since":"1970-01-01T00:00:00Z","message":"control"}]`, string(out))
+}
+
+// TestFreeze_Frozen_OnlyDeletionsContinue asserts for random machines that a freeze stops all
+// actions except deletions.
+func TestFreeze_Frozen_OnlyDeletionsContinue(t *testing.T) {
+	t.Parallel()
+	byNode := 0
+	for seed := range uint64(4000) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		in, p := anything(r), anyPolicy(r)
+		in.Freeze = machine.Freeze{}
+		without := machine.Decide(in, p, now)
+		in.Freeze = machine.Freeze{Frozen: true, Since: now.Add(-time.Minute), Message: "the target API server does not answer"}
+		d := machine.Decide(in, p, now)
+		if !in.Machine.DeletionTimestamp.IsZero() {
+			require.Equal(t, without, d, "seed %d", seed)
+			continue
+		}
+		if _, deletes := d.Action.(machinist.Delete); deletes {
+			byNode++
+			continue
+		}
+		require.Nil(t, d.Action, "seed %d", seed)
+		require.Equal(t, machine.ReasonFrozen, d.Reason)
+		require.Equal(t, now.Add(time.Minute), d.NextCheck)
+		require.Contains(t, d.Holds[0].Message, "the target API server does not answer")
+		require.Equal(t, in.Freeze.Since, d.Holds[0].Since)
+	}
+	require.Positive(t, byNode)
+}
+
+// TestFreeze_DeletionByTheNode_IsCarriedOut asserts both ways in which a user deletes a machine by its
+// Node, and that nothing else of the Node deletes it.
+func TestFreeze_DeletionByTheNode_IsCarriedOut(t *testing.T) {
+	annotated := onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.TriggerDeletionByMCM] = "true" })
+	deleted := onNode(func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: now} })
+	const (
+		deletes = "delete machine m (Deleting)"
+		waits   = "nothing (Frozen: nothing is created, failed or replaced: ); waits for api-server: Frozen: nothing is created, failed or replaced: "
+	)
+	check(t, machine.DefaultPolicy(), map[string]decisionCase{
+		"annotation":                {living(v1alpha1.MachineRunning, healthy, annotated, frozen), deletes},
+		"kubectl delete node":       {living(v1alpha1.MachineRunning, healthy, deleted, frozen), deletes},
+		"unhealthy":                 {living(v1alpha1.MachineUnknown, sick, deleted, frozen), deletes},
+		"another value":             {living(v1alpha1.MachineRunning, healthy, onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.TriggerDeletionByMCM] = "false" }), frozen), waits},
+		"Node that others delete":   {living(v1alpha1.MachineRunning, healthy, deleted, onNode(func(n *corev1.Node) { n.Finalizers = []string{"other"} }), frozen), waits},
+		"Node of another machine":   {living(v1alpha1.MachineRunning, healthy, annotated, ofAnother, frozen), waits},
+		"Node that was not read":    {living(v1alpha1.MachineRunning, healthy, annotated, func(in *machine.Observation) { in.Node.Looked = false }, frozen), waits},
+		"machine without finalizer": {living(v1alpha1.MachineRunning, healthy, annotated, spec(func(m *v1alpha1.Machine) { m.Finalizers = nil }), frozen), waits},
+		"neither":                   {living(v1alpha1.MachineRunning, healthy, frozen), waits},
+	})
+}
+
+// TestFreeze_AfterOutage_TimeoutsBeginAnew has machines whose phase began an hour ago. Each fails
+// only after its whole timeout since the API servers answer.
+func TestFreeze_AfterOutage_TimeoutsBeginAnew(t *testing.T) {
+	t.Parallel()
+	silent := node(ready(corev1.ConditionUnknown))
+	selected := onNode(func(n *corev1.Node) { n.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] = "true" })
+	p := machine.DefaultPolicy()
+	p.MaxReplacements = 100
+	long := spec(func(m *v1alpha1.Machine) {
+		m.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
+		m.Status.CurrentStatus.LastUpdateTime, m.Status.LastOperation.LastUpdateTime = m.CreationTimestamp, m.CreationTimestamp
+	})
+	for name, tc := range map[string]struct {
+		in      machine.Observation
+		timeout time.Duration
+	}{
+		"Unknown":         {after(withID, phase(v1alpha1.MachineUnknown), silent, copied, long), p.HealthTimeout},
+		"Pending":         {after(withID, phase(v1alpha1.MachinePending), silent, copied, long), p.CreationTimeout},
+		"InPlaceUpdating": {after(withID, phase(v1alpha1.MachineInPlaceUpdating), silent, selected, copied, long), p.InPlaceTimeout},
+		"no VM yet":       {after(intended, seen(machine.Absent), long), p.CreationTimeout},
+	} {
+		for _, answering := range []time.Duration{0, time.Second, tc.timeout - time.Second, tc.timeout, 24 * time.Hour} {
+			in := tc.in
+			in.Siblings.Complete = true
+			in.Freeze.ClocksFrom = now.Add(-answering)
+			held(0)(&in)
+			d := machine.Decide(in, p, now)
+			fails := d.Reason == machine.ReasonHealthTimeout || d.Reason == machine.ReasonCreationTimeout || d.Reason == machine.ReasonUpdateTimeout
+			require.Equal(t, answering >= tc.timeout, fails, "%s, answering for %s: %s", name, answering, d)
+		}
+		in := tc.in
+		in.Siblings.Complete = true
+		in.Freeze.ClocksFrom = now.Add(time.Hour) // of a clock that is ahead
+		require.Equal(t, machine.Decide(tc.in, p, now).Reason, machine.Decide(in, p, now).Reason, name)
+	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
@@ -63,11 +64,7 @@ func TestDeletion_EachStep_Decision(t *testing.T) {
 	calls := failure(driver.OpDeleteMachine, codes.Internal, time.Minute, machine.NotLooked)
 	secretText := "VM deletion failed due to - no quota (secret shoot/small does not exist). However, will re-try in the next resync. Initiate VM deletion"
 	told := func(ago time.Duration, text string) change {
-		return spec(func(m *v1alpha1.Machine) {
-			m.Status.LastOperation = v1alpha1.LastOperation{
-				Type: v1alpha1.MachineOperationDelete, State: v1alpha1.MachineStateProcessing, Description: text, LastUpdateTime: metav1.NewTime(now.Add(-ago)),
-			}
-		})
+		return operationAgo(ago, v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, text)
 	}
 	begun := told(29*time.Second, v1alpha1.InitiateDrain)
 	news := "update status of machine m: phase \"Terminating\", Delete Processing (Draining: Initiate node drain; waits for pod/a/b: Budget)"
@@ -84,19 +81,15 @@ func TestDeletion_EachStep_Decision(t *testing.T) {
 		"Node not read: waits":                                      {after(withID, leaving, unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
 		"no finalizer: left alone (DM-35)":                          {after(withID, leaving, unguarded), "nothing (Released)"},
 		"class never existed: released (DM-36, M-6)":                {after(leaving, neverNamed, noClass), gone},
-		"class not read: begins":                                    {after(leaving, func(in *machine.Observation) { in.Class = machine.ClassView{} }), begin},
 		"class missing, intent recorded: begins":                    {after(leaving, noClass, intended), begin},
 		"no label node: looks for the VM":                           {after(leaving, intended), "look for the VM (LookFirst)"},
 		"VM has a node name: records it":                            {after(leaving, intended, seen(machine.Present)), "update machine m: node n (VMKnown)"},
-		"VM has no node name: begins":                               {after(leaving, intended, vm(machine.VMView{Presence: machine.Present})), begin},
-		"VM not listed: begins":                                     {after(leaving, intended, vm(machine.VMView{Presence: machine.Absent})), begin},
 		"GetMachineStatus fails: records the error":                 {terminating(nameless, failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked)), `update status of machine m: phase "Terminating", Delete Failed (ProviderFailed: ` + lookText + ")"},
 		"Node has the name of the machine: records it":              {after(leaving, intended, node()), "update machine m: node n (VMKnown)"},
 		"Node has no machine name: looks for the VM":                {after(leaving, intended, node(), onNode(func(n *corev1.Node) { n.Labels = nil })), "look for the VM (LookFirst)"},
 		"GetMachineStatus failed three times: begins":               {after(leaving, intended, failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked), func(in *machine.Observation) { in.VM.Failure.Attempts = 3 }), begin},
 		"VM not found before the deletion: looks again":             {terminating(spec(func(m *v1alpha1.Machine) { m.Labels = nil }), notFound(61*time.Second)), "look for the VM (LookFirst)"},
 		"VM not found since the deletion: deletes the VM":           {terminating(spec(func(m *v1alpha1.Machine) { m.Labels = nil }), notFound(time.Second)), "delete the VM (Drained)"},
-		"class missing, no label node: begins":                      {after(leaving, intended, noClass), begin},
 		"Failed machine: condition with the reason (DM-16)":         {after(withID, leaving, phase(v1alpha1.MachineFailed), node()), "update status of node n: condition Terminating=True (Unhealthy) (Deleting)"},
 		"condition False: is set":                                   {after(withID, leaving, node(corev1.NodeCondition{Type: v1alpha1.NodeTerminationCondition, Status: corev1.ConditionFalse})), "update status of node n: condition Terminating=True (ScaleDown) (Deleting)"},
 		"waits for the cordon for 29s: not recorded":                {terminating(node(marked), cordoning(29*time.Second)), "nothing (Draining); waits for node/n: NotCordoned"},
@@ -105,15 +98,13 @@ func TestDeletion_EachStep_Decision(t *testing.T) {
 		"hold already recorded: waits":                              {terminating(node(marked), waiting, told(time.Hour, "Initiate node drain; waits for pod/a/b: Budget")), "nothing (Draining); waits for pod/a/b: Budget"},
 		"another hold: recorded":                                    {terminating(node(marked), waiting, told(time.Hour, "Initiate node drain; waits for pod/a/c: Budget")), news},
 		"drain without holds: waits for the Node":                   {terminating(node(marked), begun, func(in *machine.Observation) { in.Drain.Round = now }), "nothing (Draining); waits for node/n: Draining"},
-		"GetMachineStatus without a VM: deletes the VM":             {terminating(vm(machine.VMView{Presence: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now})), "delete the VM (Drained)"},
 		"no VM, 10s after the deletion: waits (M-1)":                {terminating(justNow, answered(machine.Absent, time.Second)), unsettled},
 		"no VM before the settle time: deletes again":               {terminating(answered(machine.Absent, 55*time.Second)), "delete the VM (Drained)"},
 		"VM with provider ID deleted: released":                     {terminating(justNow, answered(machine.Deleted, time.Second)), gone},
 		"VM without provider ID deleted: waits (M-1)":               {terminating(justNow, nameless, answered(machine.Deleted, time.Second)), unsettled},
 		"VM without provider ID deleted, settled: looks for the VM": {terminating(nameless, answered(machine.Deleted, 55*time.Second)), "look for the VM (LookFirst)"},
-		"VM without provider ID not listed: deletes again":          {terminating(nameless, vm(machine.VMView{Presence: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now})), "delete the VM (Drained)"},
+		"VM without provider ID not listed: deletes again":          {terminating(nameless, notFound(0)), "delete the VM (Drained)"},
 		"VM without provider ID, no target cluster: deletes again":  {terminating(nameless, noTarget, answered(machine.Deleted, 55*time.Second)), "delete the VM (Drained)"},
-		"VM gone: deletes the Node without a drain":                 {terminating(node(marked), answered(machine.Deleted, 0)), "delete node n (VMGone)"},
 		"Terminating, class not read: waits":                        {terminating(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: the class was not read); waits for machineclass/small: ClassMissing: the class was not read"},
 		"secret missing: does not look for the VM":                  {after(leaving, intended, noSecret), begin},
 		"secret missing, deletion fails: records both":              {terminating(calls, noSecret), `update status of machine m: phase "Terminating", Delete Failed (ProviderFailed: ` + secretText + ")"},
@@ -132,30 +123,31 @@ func TestDeletion_Settle_NextCheckIsItsEnd(t *testing.T) {
 	require.Equal(t, machine.ReasonReleased, lawful(t, in, machine.Policy{}).Reason, "counted from the deletion timestamp")
 }
 
+// endsWhenForced deletes a machine at the drain timeout of two hours, and by force, in which case it
+// ends after a minute. It returns both worlds.
+func endsWhenForced(t *testing.T, minutes float64, begin func(*world), changes ...change) []*world {
+	t.Helper()
+	plain, forced := newWorld(after(changes...)), newWorld(after(append(changes, byForce)...))
+	for w, lasts := range map[*world]time.Duration{plain: 2 * time.Hour, forced: time.Minute} {
+		w.in.Machine.DeletionTimestamp, w.policy.DrainTimeout = &metav1.Time{Time: now}, 2*time.Hour
+		begin(w)
+		w.run(t)
+		require.True(t, w.released, "%q", w.did)
+		require.InDelta(t, lasts.Minutes(), w.now.Sub(now).Minutes(), minutes, "%q", w.did)
+	}
+	return []*world{plain, forced}
+}
+
 // TestDeletion_TargetClusterAway_EndsWhenForced deletes machines whose Node is never read. A user's
 // deletion passes each hold (I-18).
 func TestDeletion_TargetClusterAway_EndsWhenForced(t *testing.T) {
-	for name, c := range map[string]struct {
-		change change
-		lasts  time.Duration
-	}{
-		"drain timeout": {func(*machine.Observation) {}, 2 * time.Hour},
-		"forced":        {byForce, time.Minute},
-	} {
-		in := after(withID, leaving, phase(v1alpha1.MachineRunning), unseen, c.change)
-		in.Machine.DeletionTimestamp = &metav1.Time{Time: now}
-		w := newWorld(in)
-		w.away = true
-		w.policy.DrainTimeout = 2 * time.Hour
-		w.run(t)
-		require.True(t, w.released, "%s: %q", name, w.did)
-		require.Contains(t, w.did, stepVM, name)
-		require.InDelta(t, c.lasts.Minutes(), w.now.Sub(now).Minutes(), 1, "%s: %q", name, w.did)
+	for _, w := range endsWhenForced(t, 1, func(w *world) { w.away = true }, withID, leaving, phase(v1alpha1.MachineRunning), unseen) {
+		require.Contains(t, w.did, stepVM)
 	}
 }
 
 func TestDeletion_EachPhase_Ends(t *testing.T) {
-	for _, p := range allPhases {
+	for _, p := range append([]v1alpha1.MachinePhase{"Bogus"}, allPhases...) {
 		want := []string{stepMark, stepBegin, stepDrain, stepVM, stepNode, stepRelease}
 		switch p {
 		case v1alpha1.MachineFailed:
@@ -174,6 +166,10 @@ func TestDeletion_EachPhase_Ends(t *testing.T) {
 
 		want = slices.DeleteFunc(want, func(s string) bool { return strings.Contains(s, "node n") })
 		require.Equal(t, want, newWorld(after(withID, leaving, phase(p))).run(t).did, "phase %q, no Node", p)
+
+		x = newWorld(after(leaving, phase(p)))
+		x.lookErr = status.Error(codes.NotFound, "none")
+		require.True(t, x.run(t).released, "phase %q, nothing recorded, no VM: %s", p, x.log())
 	}
 }
 
@@ -189,11 +185,9 @@ func TestDeletion_BootstrapToken_IsDeletedFirst(t *testing.T) {
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"token: deleted first":                     {after(withID, leaving, needs, has, unseen), "delete secret bootstrap-token-nlthqp (BootstrapToken: the machine does not need it)"},
 		"class needs no token: deleted":            {terminating(deleted, has), "delete secret bootstrap-token-nlthqp (BootstrapToken: the machine does not need it)"},
-		"tokens not read: the VM is deleted":       {terminating(needs), "delete the VM (Drained)"},
 		"tokens not read, VM deleted: waits":       {terminating(needs, deleted), "nothing (BootstrapToken: " + unlooked + "); waits for secrets/kube-system: BootstrapToken: " + unlooked},
 		"forced, token left: released":             {terminating(has, deleted, byForce), "update machine m: no finalizer (Released)"},
 		"forced, tokens not read: released (I-18)": {terminating(needs, deleted, byForce), "update machine m: no finalizer (Released)"},
-		"class needs no token, not read: released": {terminating(deleted), "update machine m: no finalizer (Released)"},
 	})
 }
 
@@ -264,6 +258,8 @@ func TestDrain_EachReason_ForceAndReachability(t *testing.T) {
 		"Node not ready for 6m: unreachable":                          {goes(with(corev1.NodeReady, corev1.ConditionUnknown, 6*time.Minute)), machine.DefaultPolicy(), deletion + ", unreachable since 6m0s"},
 		"Node not ready for 5m: reachable":                            {goes(with(corev1.NodeReady, corev1.ConditionFalse, 5*time.Minute)), machine.DefaultPolicy(), plain},
 		"read-only file system: unreachable":                          {goes(with(readOnly, corev1.ConditionTrue, time.Hour)), machine.DefaultPolicy(), deletion + ", unreachable since 1h0m0s"},
+		"read-only file system for 5m1s: unreachable":                 {goes(with(readOnly, corev1.ConditionTrue, 5*time.Minute+time.Second)), machine.DefaultPolicy(), deletion + ", unreachable since 5m1s"},
+		"read-only file system for 4m59s: reachable":                  {goes(with(readOnly, corev1.ConditionTrue, 5*time.Minute-time.Second)), machine.DefaultPolicy(), plain},
 		"file system not read-only: reachable":                        {goes(with(readOnly, corev1.ConditionFalse, time.Hour)), machine.DefaultPolicy(), plain},
 		"other condition: reachable":                                  {goes(with("DiskPressure", corev1.ConditionTrue, time.Hour)), machine.DefaultPolicy(), plain},
 		"longest timeout":                                             {goes(), machine.Policy{DrainTimeout: 1<<63 - 1}, "since 1h0m0s, forced after 2562047h47m16.854775807s, volumes 0s"},
@@ -358,7 +354,6 @@ func TestDeletion_VolumeAttachments_DeletedByForceOnly(t *testing.T) {
 	other := func(in *machine.Observation) { in.Attachments.Attachments[0].Spec.NodeName = "another" }
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"cluster not read: waits":                                   {forced(unseen), "read node n from the API server (LookFirst: before the deletion continues without it)"},
-		"Node missing: no attachments":                              {terminating(byForce, attached("csi-1")), "delete the VM (Drained)"},
 		"attachments of the Node: deleted":                          {forced(attached("csi-2", "csi-1")), "delete volume attachments csi-1, csi-2 (Detaching)"},
 		"attachments of another Node: kept":                         {forced(attached("csi-1"), other), "delete the VM (Drained)"},
 		"attachments being deleted: no wait":                        {forced(attached("csi-1"), deletedAttachments), "delete the VM (Drained)"},
@@ -388,7 +383,6 @@ func TestDeletion_VMGone_NodeIsDeleted(t *testing.T) {
 		return onNode(func(n *corev1.Node) { n.DeletionTimestamp, n.Finalizers = &metav1.Time{Time: now}, finalizers })
 	}
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"Node missing: released":                             {terminating(gone), "update machine m: no finalizer (Released)"},
 		"Node not read: waits":                               {terminating(gone, unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
 		"Node exists: deleted":                               {terminating(gone, node(marked)), "delete node n (VMGone)"},
 		"Node being deleted: finalizer removed":              {terminating(gone, node(marked), deleting("x", v1alpha1.NodeFinalizerName)), "delete node n (VMGone)"},
@@ -438,11 +432,7 @@ func TestDeletion_ForcedWithoutClass_Ends(t *testing.T) {
 
 func TestDeletion_ForcedWithClass_WaitsForTheVM(t *testing.T) {
 	since := func(ago time.Duration, text string) change {
-		return spec(func(m *v1alpha1.Machine) {
-			m.Status.LastOperation = v1alpha1.LastOperation{
-				Type: v1alpha1.MachineOperationDelete, State: v1alpha1.MachineStateFailed, Description: text, LastUpdateTime: metav1.NewTime(now.Add(-ago)),
-			}
-		})
+		return operationAgo(ago, v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, text)
 	}
 	left := since(0, leftText)
 	coded := spec(func(m *v1alpha1.Machine) { m.Status.LastOperation.ErrorCode = "FailedPrecondition" })
@@ -510,4 +500,219 @@ func TestDeletion_ClassNeverExisted_Ends(t *testing.T) {
 	leaving(&w.in)
 	neverNamed(&w.in)
 	require.Equal(t, stepRelease, w.run(t).did[len(w.did)-1])
+}
+
+// progress is the part of a deletion that can be continued, as the decision shows it.
+type progress struct{ drained, detached, vmDeleted bool }
+
+// takenOver finds out by asking what the next step is.
+func takenOver(changes ...change) progress {
+	p := machine.DefaultPolicy()
+	decide := func(more ...change) machinist.Action {
+		return machine.Decide(terminating(append(more, changes...)...), p, now).Action
+	}
+	var got progress
+	switch a := decide(node(markedAgo(time.Hour)), attached("csi-1")).(type) {
+	case machine.CallDriver:
+		got.drained, got.detached = a.Operation == driver.OpDeleteMachine, a.Operation == driver.OpDeleteMachine
+	case machine.DeleteAttachments:
+		got.drained = true
+	}
+	// A deletion that found nothing is believed at once only if it was known before.
+	u, _ := decide(justNow, answered(machine.Absent, 0)).(machinist.Update)
+	got.vmDeleted = isMachine(u) && u.Subresource == ""
+	return got
+}
+
+// The descriptions that MCM writes while it deletes a machine, and
+// our own.
+const (
+	markerA = v1alpha1.GetVMStatus
+	markerB = v1alpha1.InitiateDrain
+	markerC = v1alpha1.DelVolumesAttachments
+	markerD = v1alpha1.InitiateVMDeletion
+	markerE = v1alpha1.InitiateNodeDeletion
+	markerF = v1alpha1.InitiateFinalizerRemoval
+)
+
+var (
+	nothingDone = progress{}
+	drainOver   = progress{drained: true}
+	detachOver  = progress{drained: true, detached: true}
+	vmOver      = progress{true, true, true}
+)
+
+func TestTakeOver_EachDescription_Decision(t *testing.T) {
+	for text, want := range map[string]progress{
+		"":                                   nothingDone,
+		markerA:                              nothingDone,
+		markerB:                              nothingDone,
+		markerC:                              drainOver,
+		markerD:                              detachOver,
+		markerE:                              vmOver,
+		markerF:                              vmOver,
+		"Force Drain successful. " + markerC: drainOver,
+		"Drain failed due to - x. However, since it's a force deletion shall continue deletion of VM. " + markerC:    drainOver,
+		"Drain failed due to - x. Will retry in next sync. " + markerB:                                               nothingDone,
+		"Drain failed due to failure in update of node conditions - x. Will retry in next sync. " + markerB:          nothingDone,
+		"VM was not found at provider. Moving forward to node drain. " + markerB:                                     nothingDone,
+		"Error occurred with decoding machine error status while getting VM status, aborting with retry. " + markerA: nothingDone,
+		"Drain successful. " + markerD:                                                                                          detachOver,
+		"Skipping drain as nodeName is not a valid one for machine. " + markerD:                                                 detachOver,
+		"Running without target cluster, skipping node drain and volume attachment deletion. " + markerD:                        detachOver,
+		"Skipping deleteNodeVolAttachments due to - x. Moving to VM Deletion. " + markerD:                                       detachOver,
+		"Node Volumes for node: n are already detached. Moving to VM Deletion. " + markerD:                                      detachOver,
+		"No Live VolumeAttachments for node: n. Moving to VM Deletion. " + markerD:                                              detachOver,
+		"VM deletion failed due to - x. However, will re-try in the next resync. " + markerD:                                    detachOver,
+		"VM deletion failed due to - x. Aborting operation. " + markerD:                                                         detachOver,
+		"Error occurred while decoding machine error: x. " + markerD:                                                            detachOver,
+		"VM deletion was successful. " + markerE:                                                                                vmOver,
+		"VM not found. Continuing deletion flow. " + markerE:                                                                    vmOver,
+		`Retrieval of Node Object "n" failed due to error: x, Retrying. ` + markerE:                                             vmOver,
+		`Removal of finalizers from Node Object "n" failed due to error: x, Retrying. ` + markerE:                               vmOver,
+		`Deletion of Node Object "n" failed due to error: x. ` + markerE:                                                        vmOver,
+		`Label "node" not present on machine "m", continuing deletion flow. ` + markerF:                                         vmOver,
+		`No node object found for "n", continuing deletion flow. ` + markerF:                                                    vmOver,
+		`Deletion of Node Object "n" is successful. ` + markerF:                                                                 vmOver,
+		"Getting VM status failed due to - x. However, will re-try in the next resync. " + markerA:                              nothingDone, // ours
+		"machineclass/small: the VM cannot be deleted without it. " + markerD:                                                   detachOver,  // ours
+		markerB + "; waits for pod/a/b: Refused: " + markerD:                                                                    nothingDone, // of this package, quoting MCM
+		"Drain failed due to - " + markerF + ". Will retry in next sync. " + markerB:                                            nothingDone, // DM-04
+		"VM deletion failed due to - " + markerB + ". Aborting operation. " + markerD:                                           detachOver,  // DM-04: no rewind
+		"Drain successful. and more. " + markerD:                                                                                nothingDone,
+		"edited: VM deletion was successful. " + markerE:                                                                        nothingDone,
+		"Drain failed due to - . However, since it's a force deletion shall continue deletion of VM. " + markerC + markerC:      nothingDone,
+		"Drain failed due to . However, since it's a force deletion shall continue deletion of VM. " + markerC:                  nothingDone,
+		"VM deletion failed due to - . Aborting operation. " + markerD:                                                          detachOver,
+		"VM deletion failed due to - However, will re-try in the next resync. " + markerD:                                       nothingDone,
+		"machineclass/small does not exist: the deletion is forced and does not delete the VM, so a VM may be left. " + markerD: detachOver,
+	} {
+		require.Equal(t, want, takenOver(handed(text)), text)
+	}
+}
+
+func TestTakeOver_OtherOperationOrPhase_IsIgnored(t *testing.T) {
+	text := handed("VM deletion was successful. " + markerE)
+	require.Equal(t, vmOver, takenOver(text))
+	for _, kind := range []v1alpha1.MachineOperationType{"", v1alpha1.MachineOperationCreate, v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineOperationDrainNode} {
+		other := spec(func(m *v1alpha1.Machine) { m.Status.LastOperation.Type = kind })
+		require.Equal(t, nothingDone, takenOver(text, other), kind)
+	}
+	for _, p := range allPhases {
+		if p != v1alpha1.MachineTerminating {
+			d := machine.Decide(after(withID, leaving, phase(p), text, node(marked)), machine.DefaultPolicy(), now)
+			require.Equal(t, stepBegin, d.Action.String()[:len(stepBegin)], "phase %q begins", p)
+		}
+	}
+}
+
+func TestTakeOver_LaterCondition_NodeIsDrained(t *testing.T) {
+	for _, text := range []string{"Drain successful. " + markerD, "Force Drain successful. " + markerC, "VM deletion failed due to - x. Aborting operation. " + markerD} {
+		in := terminating(handed(text), attached(), node(markedAgo(30*time.Second)))
+		require.IsType(t, machine.DrainNode{}, machine.Decide(in, machine.DefaultPolicy(), now).Action, text)
+		in = terminating(handed(text), attached(), node(markedAgo(31*time.Second)))
+		require.Equal(t, driver.OpDeleteMachine, operationOf(machine.Decide(in, machine.DefaultPolicy(), now).Action), text)
+	}
+	// But one whose VM is gone is not worth it.
+	in := terminating(handed("VM deletion was successful. "+markerE), attached(), node(markedAgo(0)))
+	require.Equal(t, driver.OpDeleteMachine, operationOf(machine.Decide(in, machine.DefaultPolicy(), now).Action))
+}
+
+// FuzzTakeOver is DM-04: whatever a description says, only a whole one of a known
+// form is believed.
+func FuzzTakeOver(fuzz *testing.F) {
+	for _, s := range []string{"", markerA, markerB, markerC, markerD, markerE, markerF, "Drain successful. ", "VM deletion failed due to - x. Aborting operation. ", "; waits for pod/a/b", "\xff", "machineclass/", ": the VM cannot be deleted without it. "} {
+		fuzz.Add(s, s, uint8(len(s)))
+	}
+	markers := []string{markerA, markerB, markerC, markerD, markerE, markerF}
+	fuzz.Fuzz(func(t *testing.T, before, behind string, which uint8) {
+		marker := markers[int(which)%len(markers)]
+		got := takenOver(handed(before + marker + behind))
+		if got.vmDeleted && !got.detached || got.detached && !got.drained {
+			t.Fatalf("%+v skips a step", got)
+		}
+		ends := false
+		for _, m := range markers[2:] {
+			ends = ends || strings.HasSuffix(before+marker+behind, m)
+		}
+		if !ends && got != nothingDone {
+			t.Fatalf("%+v is taken over of a marker that is not the end", got)
+		}
+		for _, m := range markers { // what quotes it takes over no more than it says itself
+			quoted := takenOver(handed(markerB + "; waits for pod/a/b: " + before + m))
+			if quoted != nothingDone {
+				t.Fatalf("%+v is taken over of a quotation", quoted)
+			}
+		}
+		// Of two descriptions that differ in the marker alone, the later one takes over
+		// no less, if it takes over anything.
+		at := int(which) % len(markers)
+		for _, later := range markers[at:] {
+			if more := takenOver(handed(later)); got.drained && !more.drained && behind == "" || got.vmDeleted && behind == "" && before == "" && !more.vmDeleted {
+				t.Fatalf("%+v of %q, but %+v of %q", got, marker, more, later)
+			}
+		}
+		// A machine that is not Terminating is not asked.
+		if v := takenOver(handed(before+marker+behind), spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.Phase = v1alpha1.MachineRunning })); v != nothingDone {
+			t.Fatalf("%+v is taken over of a machine that is not Terminating", v)
+		}
+	})
+}
+
+func TestDrains_EachState_ReportsWhetherPodsMatter(t *testing.T) {
+	of := func(p v1alpha1.MachinePhase, changes ...change) machine.Observation {
+		return living(p, append([]change{healthy}, changes...)...)
+	}
+	said := func(message string) change {
+		return onNode(func(n *corev1.Node) {
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: v1alpha1.NodePreserved, Message: message})
+		})
+	}
+	for name, tc := range map[string]struct {
+		in   machine.Observation
+		want bool
+	}{
+		"Running: no":                             {of(v1alpha1.MachineRunning), false},
+		"being deleted: yes":                      {of(v1alpha1.MachineRunning, leaving), true},
+		"being deleted without a Node: yes":       {living(v1alpha1.MachineRunning, leaving), true},
+		"candidate for an update: no":             {of(v1alpha1.MachineRunning, updates(v1alpha1.CandidateForUpdate)), false},
+		"selected for an update: yes":             {of(v1alpha1.MachineRunning, updates(v1alpha1.SelectedForUpdate)), true},
+		"drained for an update: no":               {of(v1alpha1.MachineInPlaceUpdating, updates(v1alpha1.DrainSuccessful)), false},
+		"Failed: no":                              {of(v1alpha1.MachineFailed), false},
+		"Failed and preserved: yes":               {of(v1alpha1.MachineFailed, ending(time.Hour)), true},
+		"Failed and preserved without a Node: no": {living(v1alpha1.MachineFailed, ending(time.Hour)), false},
+		"Failed and preserved, drain failed: yes": {of(v1alpha1.MachineFailed, ending(time.Hour), said("Preserved node could not be drained.")), true},
+		"Failed and preserved, drained: no":       {of(v1alpha1.MachineFailed, ending(time.Hour), said("Preserved node drained successfully. Machine preserved until x.")), false},
+		"Running and preserved: no":               {of(v1alpha1.MachineRunning, ending(time.Hour)), false},
+	} {
+		require.Equal(t, tc.want, machine.Drains(tc.in.Machine, tc.in.Node.Node), name)
+	}
+	require.False(t, machine.Drains(nil, nil))
+}
+
+func TestDrainView_After_KeepsTimes(t *testing.T) {
+	drainOf := func(started, forceAt time.Time) machine.DrainNode {
+		return machine.DrainNode{NodeName: "n", Started: started, Policy: drain.ForMachine(forceAt)}
+	}
+	hourAgo, a := now.Add(-time.Hour), drainOf(now.Add(-time.Hour), now)
+	done := machine.DrainView{Done: true}
+	var v machine.DrainView
+
+	v = v.AfterRound(a, machine.DrainView{NextCheck: now}, now.Add(-time.Minute))
+	require.Equal(t, machine.DrainView{Started: hourAgo, ForceAt: now, Round: now.Add(-time.Minute), NextCheck: now}, v)
+	v = v.Again().AfterRound(a, done, now.Add(-30*time.Second))
+	require.Equal(t, now.Add(-30*time.Second), v.DoneAt)
+	require.Zero(t, v.ForcedAt, "before the time of force")
+	v = v.Again().AfterRound(a, machine.DrainView{}, now)
+	v = v.Again().AfterRound(a, done, now.Add(time.Second))
+	require.Equal(t, machine.DrainView{
+		Started: hourAgo, ForceAt: now, Round: now.Add(time.Second), Done: true, DoneAt: now.Add(-30 * time.Second), ForcedAt: now,
+	}, v, "the first times are kept")
+	require.Equal(t, machine.DrainView{Started: hourAgo, ForceAt: now, DoneAt: v.DoneAt, ForcedAt: now}, v.Again())
+
+	require.Equal(t, machine.DrainView{Started: now, Round: now}, v.AfterRound(drainOf(now, time.Time{}), machine.DrainView{}, now), "another drain")
+	kept := a
+	kept.Policy.KeepSchedulable = true
+	require.Zero(t, v.AfterRound(kept, machine.DrainView{}, now.Add(-time.Second)).DoneAt, "another drain with the same start, without cordon")
+	require.Zero(t, v.AfterRound(drainOf(hourAgo, now.Add(time.Hour)), machine.DrainView{}, now).ForcedAt, "another drain with another time of force")
 }

@@ -22,8 +22,6 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-var wrote = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-
 // version returns a set with the name x and a resource version.
 func version(uid types.UID, resourceVersion string) *v1alpha1.MachineSet {
 	return &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "x", UID: uid, ResourceVersion: resourceVersion}}
@@ -35,7 +33,7 @@ func ownedBy(owner types.UID, s *v1alpha1.MachineSet) *v1alpha1.MachineSet {
 }
 
 func deletedAt(s *v1alpha1.MachineSet) *v1alpha1.MachineSet {
-	s.DeletionTimestamp = &metav1.Time{Time: wrote}
+	s.DeletionTimestamp = &metav1.Time{Time: now}
 	return s
 }
 
@@ -51,10 +49,10 @@ func shows(o metav1.Object) func(kind, name string) metav1.Object {
 
 func TestExpectations_CacheAndLiveReads_EndThem(t *testing.T) {
 	const complete, partial = true, false
-	creating := machine.Expectations{}.Creating(machine.KindSet, "x", wrote)
-	deleting := machine.Expectations{}.Deleting(machine.KindSet, "x", "a", wrote)
-	created := machine.Expectations{}.Created(ownedBy("d", version("a", "10")), wrote)
-	updated := machine.Expectations{}.Updated(ownedBy("d", version("a", "10")), wrote)
+	creating := machine.Expectations{}.Creating(machine.KindSet, "x", now)
+	deleting := machine.Expectations{}.Deleting(machine.KindSet, "x", "a", now)
+	created := machine.Expectations{}.Created(ownedBy("d", version("a", "10")), now)
+	updated := machine.Expectations{}.Updated(ownedBy("d", version("a", "10")), now)
 	var none *v1alpha1.MachineSet
 	for name, c := range map[string]struct {
 		of       machine.Expectations
@@ -86,13 +84,13 @@ func TestExpectations_CacheAndLiveReads_EndThem(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			require.Len(t, c.of, 1)
 			require.Equal(t, c.observed, len(c.of.Observe(shows(c.object), c.complete)) == 1)
-			later := wrote.Add(time.Minute)
+			later := now.Add(time.Minute)
 			left := c.of.Looked(machine.KindSet, "x", c.object, later)
 			require.Equal(t, c.looked, len(left) == 1)
 			for _, x := range left {
 				require.Equal(t, later, x.At)
 			}
-			require.Equal(t, wrote, c.of[0].At, "the receiver is not changed")
+			require.Equal(t, now, c.of[0].At, "the receiver is not changed")
 			require.Equal(t, c.of, c.of.Looked(machine.KindSet, "y", c.object, later), "another name")
 			require.Equal(t, c.of, c.of.Looked(machine.KindSet, "x", &corev1.Node{}, later), "another kind")
 		})
@@ -120,13 +118,13 @@ func TestExpectations_FailedCall_OnlyRefusedDeletionEnds(t *testing.T) {
 		"text with the word forbidden": {errors.New("machines \"m\" is forbidden"), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			other := machine.Expectations{}.Creating(machine.KindMachine, "n", wrote)
-			next, look := other.Deleting(machine.KindMachine, "m", "u", wrote).Failed(machine.KindMachine, "m", c.err)
+			other := machine.Expectations{}.Creating(machine.KindMachine, "n", now)
+			next, look := other.Deleting(machine.KindMachine, "m", "u", now).Failed(machine.KindMachine, "m", c.err)
 			require.Equal(t, c.kept, len(next.Deletes()) == 1)
 			require.Equal(t, c.look, look)
 			require.Equal(t, other, next.Creates())
 
-			next, look = other.Creating(machine.KindMachine, "m", wrote).Failed(machine.KindMachine, "m", c.err)
+			next, look = other.Creating(machine.KindMachine, "m", now).Failed(machine.KindMachine, "m", c.err)
 			require.Len(t, next, 2, "a failed creation stays expected")
 			require.Equal(t, c.look || !c.kept, look, "an error of the API server needs a live read")
 		})
@@ -149,8 +147,56 @@ func FuzzExpectations(f *testing.F) {
 		left := e.Observe(shows(object), complete)
 		require.LessOrEqual(t, len(left), len(e))
 		require.Equal(t, left, left.Observe(shows(object), complete))
-		require.LessOrEqual(t, len(e.Looked(machine.KindSet, "x", object, wrote)), len(e))
+		require.LessOrEqual(t, len(e.Looked(machine.KindSet, "x", object, now)), len(e))
 		require.LessOrEqual(t, len(e.Creates())+len(e.Deletes()), len(e))
 		require.Empty(t, cmp.Diff(e, again), "the receiver is not changed")
 	})
+}
+
+// listed returns a machine with a UID and a resource version, which may be leaving.
+func listed(name, uid, version string, leaving bool) *v1alpha1.Machine {
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(uid), ResourceVersion: version}}
+	if leaving {
+		m.DeletionTimestamp = &metav1.Time{Time: now}
+	}
+	return m
+}
+
+// TestListed_CacheOlderThanTheList_ShownWhenItCatchesUp asserts that the expectations end exactly when
+// the cache is as new as the list.
+func TestListed_CacheOlderThanTheList_ShownWhenItCatchesUp(t *testing.T) {
+	t.Parallel()
+	live := []*v1alpha1.Machine{listed("same", "1", "10", false), nil, listed("written", "2", "20", false), listed("new", "3", "30", false),
+		listed("leaving", "4", "40", true), listed("again", "6", "60", false), listed("newer in the cache", "7", "70", false)}
+	cached := []*v1alpha1.Machine{listed("same", "1", "10", false), listed("written", "2", "9", false), listed("leaving", "4", "8", false),
+		listed("gone", "5", "7", false), listed("again", "5b", "6", false), nil, listed("newer in the cache", "7", "71", false)}
+	e := machine.Listed(nil, live, cached, now)
+	texts := map[string]string{}
+	for _, x := range e {
+		require.Equal(t, machine.KindMachine, x.Kind)
+		texts[x.Name] = x.Call + " " + string(x.UID)
+	}
+	require.Equal(t, map[string]string{"written": "update 2", "new": "create 3", "leaving": "delete 4", "gone": "delete 5", "again": "create 6"}, texts)
+	require.Len(t, e.Updates(), 1)
+
+	cache := map[string]*v1alpha1.Machine{}
+	for _, m := range cached {
+		if m != nil {
+			cache[m.Name] = m
+		}
+	}
+	find := func(_, name string) metav1.Object {
+		if m := cache[name]; m != nil {
+			return m
+		}
+		return nil
+	}
+	require.Len(t, e.Observe(find, true), len(e), "the cache shows none of it")
+	delete(cache, "gone")
+	for n, m := range []*v1alpha1.Machine{live[2], live[3], live[4], live[5]} {
+		require.Len(t, e.Observe(find, true), 4-n)
+		cache[m.Name] = m
+	}
+	require.Empty(t, e.Observe(find, true))
+	require.Empty(t, machine.Listed[*v1alpha1.Machine](nil, nil, nil, now))
 }

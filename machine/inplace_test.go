@@ -111,9 +111,6 @@ func TestInPlaceUpdate_Steps_InOrder(t *testing.T) {
 	waits := func(in *machine.Observation) {
 		in.Drain = machine.DrainView{Round: now, NextCheck: now.Add(time.Hour), Holds: []machinist.Hold{{Subject: "pod/a/b", Reason: "Budget"}}}
 	}
-	since := func(ago time.Duration) change {
-		return spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-ago)) })
-	}
 	const (
 		news     = "Drain failed due to - waits for pod/a/b: Budget. Will retry in next sync. Initiate node drain"
 		selected = "candidate selected"
@@ -123,7 +120,6 @@ func TestInPlaceUpdate_Steps_InOrder(t *testing.T) {
 	)
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"candidate: waits to be selected":                     {of(running, "candidate", v1alpha1.CandidateForUpdate), "nothing (InPlaceUpdate: it waits to be selected for its in-place update); waits for node/n: InPlaceUpdate: it waits to be selected for its in-place update"},
-		"selected: drained":                                   {of(running, selected, v1alpha1.SelectedForUpdate), drain},
 		"draining for less than 30s: waits":                   {of(running, selected, v1alpha1.SelectedForUpdate, waits, onNode(func(n *corev1.Node) { n.Status.Conditions[1].LastTransitionTime = metav1.NewTime(now) })), "nothing (Draining); waits for pod/a/b: Budget"},
 		"draining for 30s: holds are recorded":                {of(running, selected, v1alpha1.SelectedForUpdate, waits), `update status of machine m: phase "Running", DrainNode Processing (Draining: ` + news + ")"},
 		"drain of another start: drained again":               {of(running, selected, v1alpha1.SelectedForUpdate, func(in *machine.Observation) { in.Drain = machine.DrainView{Started: now, Round: now, Done: true} }), drain},
@@ -137,26 +133,16 @@ func TestInPlaceUpdate_Steps_InOrder(t *testing.T) {
 		"successful after a failure: InPlaceUpdateSuccessful": {of(failed, "candidate selected successful", v1alpha1.UpdateSuccessful), `update status of machine m: phase "InPlaceUpdateSuccessful", InPlaceUpdate Successful (UpdateSucceeded: Machine m successfully updated dependencies)`},
 		"successful: condition before phase":                  {of(updating, "candidate selected successful", v1alpha1.ReadyForUpdate), "update status of node n: condition InPlaceUpdate=True (UpdateSuccessful) (InPlaceUpdate)"},
 		"failed and recorded: waits":                          {of(failed, "candidate selected failed", v1alpha1.UpdateFailed), "nothing (UpdateFailed: the in-place update has failed); waits for node/n: UpdateFailed: the in-place update has failed"},
-		"timeout: InPlaceUpdateFailed":                        {of(updating, selected, v1alpha1.ReadyForUpdate, since(20*time.Minute)), `update status of machine m: phase "InPlaceUpdateFailed", InPlaceUpdate Failed (UpdateTimeout: Machine m failed to in-place update in 20m0s.)`},
-		"timeout without labels: InPlaceUpdateFailed":         {of(updating, "", v1alpha1.UpdateFailed, since(time.Hour)), `update status of machine m: phase "InPlaceUpdateFailed", InPlaceUpdate Failed (UpdateTimeout: Machine m failed to in-place update in 20m0s.)`},
+		"timeout: InPlaceUpdateFailed":                        {of(updating, selected, v1alpha1.ReadyForUpdate, entered(20*time.Minute)), `update status of machine m: phase "InPlaceUpdateFailed", InPlaceUpdate Failed (UpdateTimeout: Machine m failed to in-place update in 20m0s.)`},
+		"timeout without labels: InPlaceUpdateFailed":         {of(updating, "", v1alpha1.UpdateFailed, entered(time.Hour)), `update status of machine m: phase "InPlaceUpdateFailed", InPlaceUpdate Failed (UpdateTimeout: Machine m failed to in-place update in 20m0s.)`},
 		"phase without time: begins now":                      {of(updating, "", v1alpha1.UpdateFailed, spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.Time{} })), `update status of machine m: phase "InPlaceUpdating",   (InPlaceUpdate)`},
 		"Node of another machine: Unknown":                    {of(v1alpha1.MachineRunning, selected, v1alpha1.SelectedForUpdate, ofAnother), `update status of machine m: phase "Unknown", HealthCheck Processing (NodeGone: Node object went missing. Machine m is unhealthy - changing MachinePhase to Unknown)`},
 	})
 	in := of(updating, selected, v1alpha1.ReadyForUpdate)
 	require.Equal(t, now.Add(19*time.Minute), lawful(t, in, machine.DefaultPolicy()).NextCheck)
 	require.Zero(t, lawful(t, in, machine.Policy{}).NextCheck, "zero policy: no timeout")
-	in = of(running, selected, v1alpha1.SelectedForUpdate, waits, news29("other"))
+	in = of(running, selected, v1alpha1.SelectedForUpdate, waits, operationAgo(29*time.Second, v1alpha1.MachineOperationDrainNode, v1alpha1.MachineStateProcessing, "other"))
 	require.Equal(t, now.Add(time.Second), lawful(t, in, machine.DefaultPolicy()).NextCheck, "when the holds are recorded")
-}
-
-// news29 sets a description of a drain, 29 seconds ago.
-func news29(what string) change {
-	return spec(func(m *v1alpha1.Machine) {
-		m.Status.LastOperation = v1alpha1.LastOperation{
-			Type: v1alpha1.MachineOperationDrainNode, State: v1alpha1.MachineStateProcessing, Description: what,
-			LastUpdateTime: metav1.NewTime(now.Add(-29 * time.Second)),
-		}
-	})
 }
 
 func TestInPlaceUpdate_Preserved_KeepsTheEnd(t *testing.T) {

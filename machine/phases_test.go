@@ -3,14 +3,20 @@
 package machine_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
+	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -111,4 +117,230 @@ func TestPhaseRank_ByPhase_IsByWhatIsLost(t *testing.T) {
 	deleted := in("Running")
 	deleted.DeletionTimestamp = &metav1.Time{Time: now}
 	require.Zero(t, facts.Rank(deleted))
+}
+
+// situation is a row of the consolidated table of phase transitions: what is
+// observed, and what the next change of status says, as phase, type and state of
+// the operation, and timeoutActive.
+type situation struct {
+	name    string
+	in      machine.Observation
+	trigger machinist.Reason // the row of our table
+	want    string
+	// deviates says why this is not what MCM does.
+	deviates string
+}
+
+// stays is what is wanted if the status does not change.
+const stays = "unchanged"
+
+var (
+	callFailed   = func(code codes.Code) change { return failure(driver.OpCreateMachine, code, 0, machine.NotLooked) }
+	ofAnother    = onNode(func(n *corev1.Node) { unmark(n).Labels[v1alpha1.MachineNameLabelKey] = "other" })
+	longUpdating = entered(20 * time.Minute)
+	// askedFor is an update in place that has come to a step.
+	atStep = func(reason string) change {
+		return onNode(func(n *corev1.Node) {
+			n.Labels[v1alpha1.LabelKeyNodeCandidateForUpdate], n.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] = "true", "true"
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
+				Type: v1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute)),
+			})
+		})
+	}
+	withResult = func(result string) change {
+		return onNode(func(n *corev1.Node) { n.Labels[v1alpha1.LabelKeyNodeUpdateResult] = result })
+	}
+	// keptNow is what a preserved machine looks like whose Node knows of it.
+	keptNow = spec(func(m *v1alpha1.Machine) {
+		m.Annotations = map[string]string{v1alpha1.PreserveMachineAnnotationKey: "now"}
+		m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now.Add(time.Hour)}
+	})
+	patient = config(&v1alpha1.MachineConfiguration{DisableHealthTimeout: new(true)})
+)
+
+// consolidated are the rows, in the order of the specification of the reference
+// system.
+func consolidated() []situation {
+	const (
+		pending   = v1alpha1.MachinePending
+		available = v1alpha1.MachineAvailable
+		running   = v1alpha1.MachineRunning
+		unknown   = v1alpha1.MachineUnknown
+		failed    = v1alpha1.MachineFailed
+		clbf      = v1alpha1.MachineCrashLoopBackOff
+		leavesNow = v1alpha1.MachineTerminating
+		updating  = v1alpha1.MachineInPlaceUpdating
+		updated   = v1alpha1.MachineInPlaceUpdateSuccessful
+		unupdated = v1alpha1.MachineInPlaceUpdateFailed
+	)
+	healthTimeout := machine.ReasonHealthTimeout
+	return []situation{
+		{"a VM that was made is written down first", after(intended, seen(machine.Uninitialized)), "", stays, ""},
+		{"a new machine with its VM has to join", after(intended, withID, seen(machine.Present)), machine.ReasonVMCreated, "Pending Create Processing true", ""},
+		{"so has one that had trouble", living(clbf, seen(machine.Present)), machine.ReasonVMCreated, "Pending Create Processing true", ""},
+		{"without a cluster it is available", after(intended, withID, noTarget, seen(machine.Present)), machine.ReasonVMCreated, "Available Create Successful false", ""},
+		{"also after trouble", living(clbf, noTarget, seen(machine.Present)), machine.ReasonVMCreated, "Available Create Successful false", ""},
+		{"a driver that fails in time is asked again", after(intended, callFailed(codes.Internal)), machine.ReasonProviderFailed, "CrashLoopBackOff Create Failed false", ""},
+		{"a machine for which a VM was asked for is in trouble without its class", after(intended, noClass), machine.ReasonInvalid, "CrashLoopBackOff Create Failed false", "told in the status (DM-47)"},
+		{"a driver that fails too late fails the machine", after(intended, old, callFailed(codes.Internal)), machine.ReasonCreationTimeout, "Failed Create Failed false", ""},
+		{"also after trouble", after(phase(clbf), old, callFailed(codes.Internal)), machine.ReasonCreationTimeout, "Failed Create Failed false", ""},
+		{"the Node of another fails a machine that is to join", living(pending, intended, healthy, ofAnother), machine.ReasonStaleNode, "Failed Create Failed false", ""},
+		{"a healthy Node runs", living(pending, intended, healthy), machine.ReasonNodeReady, "Running Create Successful false", ""},
+		{"not before its critical components", living(pending, intended, healthy, copied, taint, looked), "", stays, ""},
+		{"who does not join in time fails", living(pending, old, operation("Update", "Processing", "", "")), machine.ReasonCreationTimeout, "Failed Update Failed false", ""},
+		{"one in trouble is made before it runs", living(clbf, healthy, seen(machine.Present)), machine.ReasonVMCreated, "Pending Create Processing true", "it was not made yet (DM-31)"},
+		{"one that was available joins", living(available, healthy, taint), machine.ReasonNodeReady, "Running HealthCheck Successful false", ""},
+		{"one that failed does not", living(failed, healthy, copied), "", stays, "its owner replaces it already (DM-31)"},
+		{"unless its Node became Ready afterwards", living(failed, readyAt(time.Second)), machine.ReasonNodeReady, "Running HealthCheck Successful false", ""},
+		{"unless it is preserved", living(failed, healthy, keptNow), machine.ReasonNodeReady, "Running HealthCheck Successful false", ""},
+		{"one that was doubted recovers", living(unknown, healthy, taint), machine.ReasonNodeReady, "Running HealthCheck Successful false", ""},
+		{"its creation may be unfinished", living(unknown, intended, healthy), machine.ReasonNodeReady, "Running Create Successful false", ""},
+		{"one that was updated runs", living(updated, healthy), machine.ReasonNodeReady, "Running HealthCheck Successful false", ""},
+		{"one that is not being deleted is judged by its Node", living(leavesNow, healthy), machine.ReasonStatusInvalid, "Unknown HealthCheck Processing false", "there it runs at once, and stays Terminating for ever without a Node"},
+		{"or is created again", after(intended, phase(leavesNow)), machine.ReasonStatusInvalid, "CrashLoopBackOff HealthCheck Processing false", "there it stays"},
+		{"without a cluster it is available again", living(leavesNow, noTarget), machine.ReasonStatusInvalid, "Available HealthCheck Processing false", "there it stays"},
+		{"so is one whose cluster was taken away", living(unknown, noTarget), machine.ReasonStatusInvalid, "Available HealthCheck Processing false", "there it stays"},
+		{"one whose cluster came later is judged by its Node", living(available, sick), machine.ReasonNodeUnhealthy, "Unknown HealthCheck Processing false", "there it stays"},
+		{"so is one without a Node", living(available), machine.ReasonNodeGone, "Unknown HealthCheck Processing false", "there it stays"},
+		{"a running machine with a sick Node is doubted", living(running, sick), machine.ReasonNodeUnhealthy, "Unknown HealthCheck Processing false", ""},
+		{"so is one whose Node is gone", living(running, conditionsKnown), machine.ReasonNodeGone, "Unknown HealthCheck Processing false", ""},
+		{"also if its Node was never seen", living(running), machine.ReasonNodeGone, "Unknown HealthCheck Processing false", "there it stays Running, for ever"},
+		{"one that does not recover fails, of no deployment", living(unknown, longUnknown, sick, healthLast), healthTimeout, "Failed HealthCheck Failed false", ""},
+		{"with its permit, of a deployment", living(unknown, longUnknown, sick, healthLast, inPool, siblings(true), held(1)), healthTimeout, "Failed HealthCheck Failed false", ""},
+		{"one that is refused stays", living(unknown, longUnknown, sick, copied, inPool, siblings(true, pending)), "", stays, ""},
+		{"one that may take its time stays", living(unknown, longUnknown, sick, copied, looked, patient), "", stays, ""},
+		{"a frozen controller leaves it alone", living(unknown, longUnknown, sick, frozen), "", stays, "there the end of the freeze makes it Running"},
+		{"a Node drained for its update is updated", living(running, healthy, atStep(v1alpha1.SelectedForUpdate), updateDrained), machine.ReasonDrained, "InPlaceUpdating InPlaceUpdate Processing false", ""},
+		{"an update that succeeds is one", living(updating, healthy, atStep(v1alpha1.ReadyForUpdate), withResult("successful")), machine.ReasonUpdateSucceeded, "InPlaceUpdateSuccessful InPlaceUpdate Successful false", ""},
+		{"one that fails is none", living(updating, healthy, atStep(v1alpha1.ReadyForUpdate), withResult("failed")), machine.ReasonUpdateFailed, "InPlaceUpdateFailed InPlaceUpdate Failed false", ""},
+		{"one that takes too long is none", living(updating, longUpdating, healthy, atStep(v1alpha1.ReadyForUpdate)), machine.ReasonUpdateTimeout, "InPlaceUpdateFailed InPlaceUpdate Failed false", ""},
+		{"also if its Node is gone", living(updating, longUpdating), machine.ReasonUpdateTimeout, "InPlaceUpdateFailed InPlaceUpdate Failed false", ""},
+		{"which may take for ever", living(updating, longUpdating, config(&v1alpha1.MachineConfiguration{MachineInPlaceUpdateTimeout: &metav1.Duration{}})), "", stays, ""},
+		{"one that failed may succeed", living(unupdated, healthy, atStep(v1alpha1.ReadyForUpdate), withResult("successful")), machine.ReasonUpdateSucceeded, "InPlaceUpdateSuccessful InPlaceUpdate Successful false", ""},
+		{"one that failed for too long fails", living(unupdated, longUnknown, healthy, atStep(v1alpha1.UpdateFailed), healthLast), healthTimeout, "Failed HealthCheck Failed false", ""},
+		{"also of a deployment (DM-08)", living(unupdated, longUnknown, healthy, atStep(v1alpha1.UpdateFailed), healthLast, inPool, siblings(true, running), held(1)), healthTimeout, "Failed HealthCheck Failed false", "there it counts itself (DM-08)"},
+		{"also if its Node is gone", living(unupdated, longUnknown, healthLast), healthTimeout, "Failed HealthCheck Failed false", ""},
+		{"unless it may take its time", living(unupdated, longUnknown, healthy, atStep(v1alpha1.UpdateFailed), copied, patient), "", stays, ""},
+		{"an update of which the Node knows nothing is none", living(updating, healthy), machine.ReasonStatusInvalid, "Unknown HealthCheck Processing false", "there it times out, and a healthy machine is replaced"},
+		{"one whose VM was never initialized is created to the end", living(unknown, seen(machine.Uninitialized)), machine.ReasonStatusInvalid, "CrashLoopBackOff HealthCheck Processing false", "there it fails"},
+		{"also a pending one", living(pending, intended, seen(machine.Uninitialized)), machine.ReasonStatusInvalid, "CrashLoopBackOff HealthCheck Processing false", "there it waits for its timeout"},
+		{"a failed one of which the Node knows nothing is none", living(unupdated, healthy), machine.ReasonStatusInvalid, "Unknown HealthCheck Processing false", "there a healthy machine is replaced"},
+		{"a phase that does not exist is corrected", living("Bogus", healthy), machine.ReasonStatusInvalid, "Unknown HealthCheck Processing false", "there it stays"},
+		{"also before there is a VM", after(phase("Bogus")), machine.ReasonStatusInvalid, "CrashLoopBackOff HealthCheck Processing false", "there it stays"},
+		{"a deletion ends every phase", living(running, leaving), machine.ReasonDeleting, "Terminating Delete Processing false", ""},
+		{"also that of a failed machine", living(failed, leaving), machine.ReasonDeleting, "Terminating Delete Processing false", ""},
+	}
+}
+
+var (
+	conditionsKnown = spec(func(m *v1alpha1.Machine) {
+		m.Status.Conditions = []corev1.NodeCondition{ready(corev1.ConditionTrue)}
+	})
+	healthLast = operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, "", "")
+)
+
+// updateDrained has the drain of a Node for its update done.
+func updateDrained(in *machine.Observation) {
+	started := now.Add(-time.Minute)
+	in.Drain = machine.DrainView{Round: now, Done: true, DoneAt: now, Started: started, ForceAt: started.Add(machine.DefaultPolicy().DrainTimeout)}
+}
+
+// nextStatus carries out what is decided until the phase of the machine changes, and
+// returns what that says.
+func nextStatus(t *testing.T, in machine.Observation) string {
+	t.Helper()
+	_, _, m := nextPhase(t, 0, in, machine.DefaultPolicy())
+	if m == nil {
+		return stays
+	}
+	s := m.Status
+	return fmt.Sprint(s.CurrentStatus.Phase, " ", s.LastOperation.Type, " ", s.LastOperation.State, " ", s.CurrentStatus.TimeoutActive)
+}
+
+func TestPhases_ConsolidatedTable_EachChange(t *testing.T) {
+	for _, s := range consolidated() {
+		t.Run(s.name, func(t *testing.T) {
+			require.Equal(t, s.want, nextStatus(t, s.in), s.deviates)
+		})
+	}
+}
+
+// TestHealth_PhaseAndNode_Matrix has the conditions of the Node conditionsKnown, and all
+// phases entered a minute ago.
+func TestHealth_PhaseAndNode_Matrix(t *testing.T) {
+	const run = "Running HealthCheck Successful false"
+	const doubt = "Unknown HealthCheck Processing false"
+	for p, want := range map[v1alpha1.MachinePhase]struct{ healthy, unhealthy, missing, deviates string }{
+		v1alpha1.MachinePending:                 {run, stays, stays, ""},
+		v1alpha1.MachineAvailable:               {run, doubt, doubt, "it would not be replaced otherwise"},
+		v1alpha1.MachineRunning:                 {stays, doubt, doubt, ""},
+		v1alpha1.MachineTerminating:             {doubt, doubt, "CrashLoopBackOff HealthCheck Processing false", "it is not being deleted, so the phase is corrected"},
+		v1alpha1.MachineUnknown:                 {run, stays, stays, ""},
+		v1alpha1.MachineFailed:                  {stays, stays, stays, "its owner replaces it already (DM-31)"},
+		v1alpha1.MachineCrashLoopBackOff:        {stays, stays, stays, "its VM is looked for first (DM-31)"},
+		v1alpha1.MachineInPlaceUpdating:         {doubt, doubt, stays, "the Node knows of no update, so the phase is corrected"},
+		v1alpha1.MachineInPlaceUpdateSuccessful: {run, doubt, doubt, "it would not be replaced otherwise"},
+		v1alpha1.MachineInPlaceUpdateFailed:     {doubt, doubt, stays, "the Node knows of no update, so the phase is corrected"},
+	} {
+		t.Run(string(p), func(t *testing.T) {
+			require.Equal(t, want.healthy, nextStatus(t, living(p, healthy, copied)), want.deviates)
+			require.Equal(t, want.unhealthy, nextStatus(t, living(p, sick, copied)), want.deviates)
+			require.Equal(t, want.missing, nextStatus(t, living(p, conditionsKnown)), want.deviates)
+		})
+	}
+	blocked := living(v1alpha1.MachinePending, healthy, copied, taint)
+	require.Equal(t, stays, nextStatus(t, blocked), "critical components")
+}
+
+// TestPhases_AnyRecordedPhase_FollowsReality asserts that a recorded phase does not decide how a machine
+// ends: within a day it has the phase of what exists, and nothing is repeated. Only a Failed machine
+// stays, because its owner replaces it.
+func TestPhases_AnyRecordedPhase_FollowsReality(t *testing.T) {
+	const running, failed, available = v1alpha1.MachineRunning, v1alpha1.MachineFailed, v1alpha1.MachineAvailable
+	gone := status.Error(codes.NotFound, "none")
+	unknown := func(in *machine.Observation) { // nothing of the VM is recorded
+		in.Machine.Spec.ProviderID = ""
+		delete(in.Machine.Labels, v1alpha1.NodeLabelKey)
+	}
+	unnamed := func(in *machine.Observation) { delete(in.Machine.Labels, v1alpha1.NodeLabelKey) }
+	for name, c := range map[string]struct {
+		changes []change
+		look    error
+		want    v1alpha1.MachinePhase
+	}{
+		"VM and healthy Node":                         {[]change{old, healthy, copied}, nil, running},
+		"VM and healthy Node, nothing recorded":       {[]change{healthy, copied, unknown}, nil, running},
+		"VM and unhealthy Node":                       {[]change{old, sick, copied}, nil, failed},
+		"VM without a Node":                           {[]change{old}, nil, failed},
+		"VM without a Node, the name is not recorded": {[]change{old, unnamed}, nil, failed},
+		"Node without a VM":                           {[]change{old, sick, copied}, gone, failed},
+		"nothing":                                     {[]change{old}, gone, failed},
+		"nothing, and the name is not recorded":       {[]change{old, unnamed}, gone, failed},
+		"nothing, and nothing recorded":               {[]change{old, unknown}, gone, failed},
+		"nothing yet":                                 {[]change{unknown}, gone, failed},
+		"VM without a cluster":                        {[]change{old, noTarget}, nil, available},
+		"VM without a cluster, nothing recorded":      {[]change{noTarget, unknown}, nil, available},
+		"nothing without a cluster":                   {[]change{old, noTarget, unknown}, gone, failed},
+		"nothing yet without a cluster":               {[]change{noTarget, unknown}, gone, available},
+	} {
+		for _, begin := range append([]v1alpha1.MachinePhase{"Bogus"}, allPhases...) {
+			t.Run(fmt.Sprintf("%s, phase %q", name, begin), func(t *testing.T) {
+				in := living(begin, c.changes...)
+				w := newWorld(in)
+				w.lookErr = c.look
+				for end := now.Add(24 * time.Hour); ; w.now = w.last.NextCheck.UTC() {
+					w.mustRest(t)
+					if w.last.NextCheck.IsZero() || w.last.NextCheck.After(end) {
+						break
+					}
+				}
+				want := c.want
+				if begin == failed {
+					want = failed
+				}
+				require.Equal(t, want, w.in.Machine.Status.CurrentStatus.Phase, w.log())
+				require.Less(t, w.writes, 12, w.log())
+			})
+		}
+	}
 }

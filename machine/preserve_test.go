@@ -234,7 +234,6 @@ func TestPreservation_NodeNotRead_Waits(t *testing.T) {
 			living(v1alpha1.MachineRunning, unseen, asks("now", "-", "-")),
 			"nothing (NotObserved: its preserve annotation was not read); waits for node/n: NotObserved: its preserve annotation was not read; waits for node/n: NotObserved",
 		},
-		"without a request": {living(v1alpha1.MachineRunning, unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
 		"a lost name is not taken for a Node that says nothing": {
 			living(v1alpha1.MachineRunning, lost, looked, asks("-", "-", "now"), ending(time.Hour), vm(machine.VMView{Presence: machine.Present, Asked: "GetMachineStatus", SeenAt: now})),
 			"nothing (NotObserved: the name of the node, which may have the preserve annotation, is not known); waits for machine/m: NotObserved: the name of the node, which may have the preserve annotation, is not known; waits for machine/m: NotObserved: the name of its node is not known",

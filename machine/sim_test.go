@@ -29,6 +29,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/machine"
@@ -973,4 +974,391 @@ func TestCrash_EachStepAfterADeletion(t *testing.T) {
 			}
 		}
 	})
+}
+
+// outage is a freeze, in which a user deletes machines by their Nodes. The zero value is none.
+type outage struct {
+	from, until time.Time
+	// requestAt is when the user writes the Nodes. Zero means that it is done.
+	requestAt time.Time
+	// byAnnotation means that the user sets the annotation instead of deleting the Nodes.
+	byAnnotation bool
+	// requested are the machines of these Nodes that are not being deleted, with the time of the request.
+	requested map[string]time.Time
+}
+
+// anyOutage returns the outage of a schedule, which is random.
+func anyOutage(seed uint64, begin time.Time) outage {
+	rng := rand.New(rand.NewPCG(seed, 34))
+	if rng.IntN(3) > 0 {
+		return outage{}
+	}
+	within := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }
+	o := outage{from: begin.Add(within(6 * time.Minute)), byAnnotation: rng.IntN(2) == 0, requested: map[string]time.Time{}}
+	o.requestAt = o.from.Add(within(5 * time.Minute))
+	o.until = o.requestAt.Add(within(20 * time.Minute))
+	return o
+}
+
+// freeze returns what the controller knows of the outage.
+func (o outage) freeze(now time.Time) machine.Freeze {
+	switch {
+	case o.from.IsZero() || now.Before(o.from):
+		return machine.Freeze{}
+	case now.Before(o.until):
+		return machine.Freeze{Frozen: true, Since: o.from, Message: "the target API server does not answer"}
+	default:
+		return machine.Freeze{ClocksFrom: o.until}
+	}
+}
+
+// frozen lets the user write the Nodes at its time, and checks that the machines are deleted during the
+// freeze: within two minutes after the request and the last incident.
+func (s *sim) frozen() {
+	now, o := s.clock.Now(), &s.outage
+	if !o.requestAt.IsZero() && !now.Before(o.requestAt) {
+		o.requestAt = time.Time{}
+		s.requestDeletions()
+	}
+	for name, at := range o.requested {
+		m := s.machines[name]
+		switch {
+		case m == nil, !m.DeletionTimestamp.IsZero(), !now.Before(o.until):
+			delete(o.requested, name)
+		case now.After(latest(at, s.disturbed).Add(2 * time.Minute)):
+			s.fault("%s is not deleted in a freeze although its node requests it since %s", name, at)
+		}
+	}
+}
+
+// requestDeletions deletes the machines by their Nodes.
+func (s *sim) requestDeletions() {
+	for name, m := range s.machines {
+		node := s.node(s.nodeOf(m))
+		if node == nil || !m.DeletionTimestamp.IsZero() || !slices.Contains(m.Finalizers, v1alpha1.MCMFinalizerName) {
+			continue
+		}
+		if !s.outage.byAnnotation && !slices.Contains(node.Finalizers, v1alpha1.NodeFinalizerName) {
+			continue // nothing keeps such a Node
+		}
+		if s.outage.byAnnotation {
+			metav1.SetMetaDataAnnotation(&node.ObjectMeta, v1alpha1.TriggerDeletionByMCM, "true")
+		} else if node.DeletionTimestamp.IsZero() {
+			node.DeletionTimestamp = &metav1.Time{Time: s.now()}
+		}
+		s.note("a user deletes %s by its node, with the annotation: %t", name, s.outage.byAnnotation)
+		s.outage.requested[name] = s.clock.Now()
+		s.putNode(node)
+	}
+}
+
+// latest returns the later of two times.
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+const (
+	muteBefore incident = "the driver does nothing and returns neither response nor error"
+	muteAfter  incident = "the driver returns neither response nor error"
+)
+
+// answers is a driver whose calls return no response and the error of call.
+type answers struct {
+	driver.Driver
+	call func(driver.Operation, *v1alpha1.Machine, *v1alpha1.MachineClass, *corev1.Secret) error
+}
+
+func (a answers) GetMachineStatus(_ context.Context, r *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
+	return nil, a.call(driver.OpGetMachineStatus, r.Machine, r.MachineClass, r.Secret)
+}
+
+func (a answers) CreateMachine(_ context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	return nil, a.call(driver.OpCreateMachine, r.Machine, r.MachineClass, r.Secret)
+}
+
+func (a answers) InitializeMachine(_ context.Context, r *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
+	return nil, a.call(driver.OpInitializeMachine, r.Machine, r.MachineClass, r.Secret)
+}
+
+func (a answers) DeleteMachine(_ context.Context, r *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+	return nil, a.call(driver.OpDeleteMachine, r.Machine, r.MachineClass, r.Secret)
+}
+
+// mute is a driver that returns neither a response nor an error.
+var mute = answers{call: func(driver.Operation, *v1alpha1.Machine, *v1alpha1.MachineClass, *corev1.Secret) error { return nil }}
+
+// driver returns the driver of a call with an incident.
+func (s *sim) driver(b incident) driver.Driver {
+	switch b {
+	case muteBefore:
+		return mute
+	case muteAfter:
+		return answers{call: func(op driver.Operation, m *v1alpha1.Machine, c *v1alpha1.MachineClass, secret *corev1.Secret) error {
+			switch ctx := context.Background(); op {
+			case driver.OpGetMachineStatus:
+				_, _ = s.cloud.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: m, MachineClass: c, Secret: secret})
+			case driver.OpCreateMachine:
+				_, _ = s.cloud.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, MachineClass: c, Secret: secret})
+			case driver.OpInitializeMachine:
+				_, _ = s.cloud.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: m, MachineClass: c, Secret: secret})
+			case driver.OpDeleteMachine:
+				_, _ = s.cloud.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, MachineClass: c, Secret: secret})
+			}
+			return nil
+		}}
+	}
+	return s.cloud
+}
+
+// A stranger writes the status of machines: the owner of a restored backup, or a user. It writes
+// phases that contradict what exists.
+type stranger struct {
+	// at is when it writes next. Zero means that it does not.
+	at time.Time
+	// writes counts what it has written.
+	writes int
+}
+
+// strangers has the stranger write the phase of a machine at its time. It does not write Failed, which
+// its owner acts on, nor an update of a machine without a Node, which fails after its timeout. A machine
+// without a recorded VM gets Terminating.
+func (s *sim) strangers() {
+	if s.stranger.at.IsZero() || s.clock.Now().Before(s.stranger.at) {
+		return
+	}
+	s.stranger.at = time.Time{}
+	var names []string
+	for name := range s.machines {
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	name := names[s.rng.IntN(len(names))]
+	m := s.machines[name].DeepCopy()
+	phase := allPhases[s.rng.IntN(len(allPhases))]
+	inPlace := strings.HasPrefix(string(phase), "InPlace")
+	if phase == v1alpha1.MachineFailed || m.Spec.ProviderID == "" || inPlace && s.nodes[s.nodeOf(m)] == nil {
+		phase = v1alpha1.MachineTerminating
+	}
+	m.Status.CurrentStatus.Phase, m.Status.CurrentStatus.LastUpdateTime = phase, metav1.NewTime(s.now())
+	s.note("a stranger writes phase %q of %s, which was %q", phase, name, s.machines[name].Status.CurrentStatus.Phase)
+	s.stranger.writes++
+	s.put(m)
+}
+
+// unread is a time in which no Node can be read, not even live. The zero value is none.
+type unread struct{ from, until time.Time }
+
+// drawUnread draws the time in which no Node can be read. It begins about when machines are deleted, and
+// is longer than the drain timeout, which is shortened for the number of rounds.
+func (s *sim) drawUnread(seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, 35))
+	if rng.IntN(3) > 0 {
+		return
+	}
+	s.policy.DrainTimeout = min(s.policy.DrainTimeout, 20*time.Minute)
+	from := s.clock.Now().Add(time.Duration(rng.Int64N(int64(6 * time.Minute))))
+	s.unread = unread{from, from.Add(time.Duration(rng.Int64N(int64(time.Hour))))}
+}
+
+func (u unread) at(now time.Time) bool {
+	return !u.from.IsZero() && !now.Before(u.from) && now.Before(u.until)
+}
+
+// hideNode takes the Node from an observation while it cannot be read.
+func (s *sim) hideNode(in *machine.Observation, kept *memory) {
+	if s.unread.at(s.clock.Now()) {
+		in.Node = machine.NodeView{Unanswered: kept.readNode}
+	}
+}
+
+// forceDue returns when a deletion may use force in a schedule with unread Nodes. Zero means never.
+func (s *sim) forceDue(m *v1alpha1.Machine) time.Time {
+	switch {
+	case s.unread.from.IsZero() || m.DeletionTimestamp.IsZero():
+		return time.Time{}
+	case forced(m) && s.unread.at(s.clock.Now()):
+		return m.DeletionTimestamp.Time
+	case s.policy.DrainTimeout > 0:
+		return m.DeletionTimestamp.Add(s.policy.DrainTimeout)
+	default:
+		return time.Time{}
+	}
+}
+
+// mayForce reports whether the deletion of a machine may use force because of unread Nodes.
+func (s *sim) mayForce(m *v1alpha1.Machine) bool {
+	due := s.forceDue(m)
+	return !due.IsZero() && !s.clock.Now().Before(due)
+}
+
+// checkUnread checks that a deletion ends a few minutes after the drain timeout, or after a user forced
+// it, although the Node cannot be read. The Node is then left.
+func (s *sim) checkUnread() {
+	now := s.clock.Now()
+	if !s.unread.at(now) {
+		return
+	}
+	for name, m := range s.machines {
+		if !s.mayForce(m) {
+			continue
+		}
+		s.nameless[name] = true
+		if kept := s.memory[m.UID]; kept != nil && kept.vm.Failure.Code != codes.OK {
+			continue // it waits for the provider
+		}
+		if due := latest(latest(s.forceDue(m), s.unread.from), s.disturbed).Add(6 * time.Minute); now.After(due) {
+			s.fault("%s is not deleted by %s, while its node cannot be read: %s", name, due, m.Status.LastOperation.Description)
+		}
+	}
+}
+
+// clocks are the differences of the clock of the API servers to that of the controller.
+var clocks = []time.Duration{3 * time.Second, 30 * time.Minute, 24 * time.Hour, -3 * time.Second, -30 * time.Minute}
+
+func TestDecide_ClockWrong_NoMoreCallsOrDecisions(t *testing.T) {
+	t.Parallel()
+	for name, o := range clouds() {
+		for _, force := range []bool{false, true} {
+			for _, deleteAfter := range []time.Duration{0, 100 * time.Millisecond, 10 * time.Second, 40 * time.Second, 3 * time.Minute} {
+				for _, ahead := range clocks {
+					t.Run(fmt.Sprintf("%s/deleted after %s/force %t/API server %s ahead", name, deleteAfter, force, ahead), func(t *testing.T) {
+						t.Parallel()
+						noMoreThanRight(t, func(ahead time.Duration) (*sim, time.Duration, error) {
+							return lifeByClock(o, nil, ahead, deleteAfter, force)
+						}, ahead)
+					})
+				}
+			}
+		}
+	}
+}
+
+// TestDecide_ClockBehindDuringDeletion_NoMoreCalls deletes the machine in the middle of a pass. The
+// clock of the controller is behind, so that the deletion timestamp is later than every observation
+// of the pass.
+func TestDecide_ClockBehindDuringDeletion_NoMoreCalls(t *testing.T) {
+	t.Parallel()
+	for name, o := range clouds() {
+		s, _, err := lifeByClock(o, nil, 0, 3*time.Minute, false)
+		require.NoError(t, err)
+		for i := range s.point {
+			for _, ahead := range clocks {
+				t.Run(fmt.Sprintf("%s/deleted at step %d/API server %s ahead", name, i, ahead), func(t *testing.T) {
+					t.Parallel()
+					noMoreThanRight(t, func(ahead time.Duration) (*sim, time.Duration, error) {
+						return lifeByClock(o, once(i, deleted), ahead, time.Hour, false)
+					}, ahead)
+				})
+			}
+		}
+	}
+}
+
+// noMoreThanRight runs a machine with a right clock and with a wrong one, and compares calls,
+// decisions and duration.
+func noMoreThanRight(t *testing.T, run func(ahead time.Duration) (*sim, time.Duration, error), ahead time.Duration) {
+	t.Helper()
+	right, took, err := run(0)
+	require.NoError(t, err)
+	s, lasted, err := run(ahead)
+	require.NoError(t, err)
+	require.Empty(t, s.machines)
+	require.LessOrEqual(t, s.called, right.called+2, "driver calls")
+	require.LessOrEqual(t, s.decided, right.decided+10, "decisions")
+	require.LessOrEqual(t, lasted, took+time.Minute)
+}
+
+// quickWorld returns a world in which each effect takes a millisecond, and drains never end.
+func quickWorld(in machine.Observation, p machine.Policy) *world {
+	return &world{in: in, policy: p, now: now, fast: true, tick: time.Millisecond, rounds: 1 << 30}
+}
+
+func TestDecide_AnyTimes_Settles(t *testing.T) {
+	t.Parallel()
+	acted := 0
+	for seed := range uint64(6000) {
+		r := rand.New(rand.NewPCG(seed, 23))
+		in, p := anyLife(r), anyPolicy(r)
+		in.FirstSeen = pick(r, time.Time{}, now, moment(r))
+		w := quickWorld(in, p)
+		w.lookErr = pick[error](r, nil, status.Error(codes.NotFound, "none"), status.Error(codes.Internal, "broken"))
+		effects, err := w.settle()
+		require.NoError(t, err, "seed %d", seed)
+		d := w.last
+		require.True(t, w.released || d.NextCheck.IsZero() || d.NextCheck.After(w.now.Add(-time.Millisecond)), "seed %d: %s", seed, d)
+		acted += effects
+	}
+	require.Greater(t, acted, 6000)
+}
+
+// TestDecide_AnyStatus_RunsOrHasReason has a machine with an existing VM, a healthy Node, and a
+// status that was edited by hand.
+func TestDecide_AnyStatus_RunsOrHasReason(t *testing.T) {
+	t.Parallel()
+	begins := append([]v1alpha1.MachinePhase{"Bogus", "running", "Running "}, allPhases...)
+	for seed := range uint64(2000) {
+		r := rand.New(rand.NewPCG(seed, 29))
+		begin := pick(r, begins...)
+		readyAgain := false
+		in := living(begin, healthy)
+		in.Machine.CreationTimestamp, in.FirstSeen = metav1.NewTime(now.Add(-time.Hour)), now
+		in.Machine.Status = anything(r).Machine.Status
+		in.Machine.Status.CurrentStatus.Phase = begin
+		if entered := in.Machine.Status.CurrentStatus.LastUpdateTime; begin == v1alpha1.MachineFailed && !entered.IsZero() {
+			readyAgain = entered.Time.Before(now.Add(-time.Hour)) // when the Node became Ready
+		}
+		w, d := quickWorld(in, machine.DefaultPolicy()), machine.Decision{}
+		for range 30 {
+			_, err := w.settle()
+			require.NoError(t, err, "seed %d", seed)
+			d = w.last
+			if d.NextCheck.IsZero() {
+				break
+			}
+			require.True(t, d.NextCheck.After(w.now.Add(-time.Millisecond)), "seed %d: %s", seed, d)
+			require.True(t, d.NextCheck.Before(now.AddDate(0, 0, 1)), "seed %d: %s", seed, d)
+			w.now = d.NextCheck
+		}
+		require.Zero(t, d.NextCheck, "seed %d: %s", seed, d)
+		switch end := w.in.Machine.Status.CurrentStatus.Phase; {
+		case begin == v1alpha1.MachineFailed && !readyAgain: // the owner replaces the machine
+			require.Equal(t, v1alpha1.MachineFailed, end, "seed %d", seed)
+			require.Equal(t, machine.ReasonFailed, d.Holds[0].Reason, "seed %d", seed)
+		default:
+			require.Equal(t, v1alpha1.MachineRunning, end, "seed %d: from %q: %s", seed, begin, d)
+		}
+	}
+}
+
+// TestCreationTimeout_SeveralClocks_CountsFromBegin has a machine whose Node does not join. The
+// begin of its creation is recorded by several clocks.
+func TestCreationTimeout_SeveralClocks_CountsFromBegin(t *testing.T) {
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	for name, tc := range map[string]struct{ created, firstSeen, recorded, begin time.Time }{
+		"not observed before":                {ago(5 * time.Minute), time.Time{}, time.Time{}, ago(5 * time.Minute)},
+		"observed at once":                   {ago(5 * time.Minute), ago(4 * time.Minute), time.Time{}, ago(4 * time.Minute)},
+		"observed after a restart":           {ago(5 * time.Minute), ago(time.Minute), ago(4 * time.Minute), ago(4 * time.Minute)},
+		"clock of the API server behind":     {ago(time.Hour), ago(2 * time.Minute), ago(time.Minute), ago(2 * time.Minute)},
+		"clock of the API server ahead":      {now.Add(time.Hour), ago(2 * time.Minute), ago(time.Minute), ago(2 * time.Minute)},
+		"record older than the machine":      {ago(5 * time.Minute), ago(4 * time.Minute), ago(24 * time.Hour), ago(5 * time.Minute)},
+		"record of a clock that is ahead":    {ago(5 * time.Minute), ago(4 * time.Minute), now.Add(time.Hour), ago(4 * time.Minute)},
+		"observed by a clock that was ahead": {ago(5 * time.Minute), now.Add(2 * time.Hour), time.Time{}, ago(5 * time.Minute)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := after(withID, seen(machine.Present), phase(v1alpha1.MachinePending), spec(func(m *v1alpha1.Machine) {
+				m.CreationTimestamp = metav1.NewTime(tc.created)
+				m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(tc.recorded)
+			}))
+			in.FirstSeen = tc.firstSeen
+			d := machine.Decide(in, machine.DefaultPolicy(), now)
+			require.NotEmpty(t, d.Holds)
+			require.Equal(t, tc.begin.Add(machine.DefaultPolicy().CreationTimeout), d.Holds[0].Until, "%s", d)
+		})
+	}
 }

@@ -165,7 +165,7 @@ func TestBootstrapToken_TextAndJSON_OnlyTheID(t *testing.T) {
 	secret := newToken(1, now.Add(time.Hour))
 	text := string(secret.Data["token-secret"])
 	token := tokenOf(secret)
-	in := after(intended, needsToken, tokens(secret), vm(machine.VMView{Presence: machine.Absent}))
+	in := after(intended, needsToken, tokens(secret), absent)
 	d := lawful(t, in, machine.DefaultPolicy())
 	require.Equal(t, token.Reveal(), d.Action.(machine.CallDriver).Token.Reveal())
 	type hidden struct{ token machine.BootstrapToken }
@@ -196,7 +196,6 @@ func tokens(secrets ...*corev1.Secret) change {
 }
 
 func TestBootstrapToken_Creation_BeforeTheVM(t *testing.T) {
-	absent := vm(machine.VMView{Presence: machine.Absent})
 	creating := func(changes ...change) machine.Observation {
 		return after(append([]change{intended, needsToken, absent}, changes...)...)
 	}
@@ -212,7 +211,6 @@ func TestBootstrapToken_Creation_BeforeTheVM(t *testing.T) {
 		"one of ours is taken":                                                {creating(tokens(good)), create},
 		"the tokens were not read":                                            {creating(), unread},
 		"a class without a place for one needs none":                          {after(intended, absent), create},
-		"not before the VM has been looked for":                               {after(intended, needsToken, tokens()), "look for the VM (LookFirst)"},
 		"not for one that exists (DM-40)":                                     {creating(tokens(), seen(machine.Uninitialized)), "update machine m: provider ID simulated:///1 (VMKnown)"},
 		"one that has expired goes":                                           {creating(tokens(newToken(1, now))), drop(newToken(1, now))},
 		"one that ends before the machine has to join is kept, and not taken": {creating(tokens(newToken(1, now.Add(15*time.Minute-time.Second)))), made},
@@ -221,9 +219,7 @@ func TestBootstrapToken_Creation_BeforeTheVM(t *testing.T) {
 		"nor is a secret that only looks like it":                             {creating(tokens(newToken(1, now, func(s *corev1.Secret) { s.Type = "Opaque" }))), made},
 		"one that is being deleted is none any more":                          {creating(tokens(newToken(1, now.Add(time.Hour), func(s *corev1.Secret) { s.DeletionTimestamp = &metav1.Time{Time: now} }))), made},
 		"a good one is taken, whatever is beside it":                          {creating(tokens(newToken(2, now), good)), create},
-		"a machine that may take for ever has a day": {creating(tokens(), spec(func(m *v1alpha1.Machine) {
-			m.Annotations = map[string]string{v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: "0s"}
-		})), "create a bootstrap token until 2026-03-02T12:00:01Z (BootstrapToken)"},
+		"a machine that may take for ever has a day":                          {creating(tokens(), mayTake("0s")), "create a bootstrap token until 2026-03-02T12:00:01Z (BootstrapToken)"},
 		"a clock that is behind makes no token too short": {creating(tokens(), spec(func(m *v1alpha1.Machine) {
 			m.CreationTimestamp = metav1.NewTime(now.Add(time.Minute))
 		})), "create a bootstrap token until 2026-03-01T12:21:01Z (BootstrapToken)"},
@@ -281,7 +277,7 @@ func TestBootstrapToken_RandomTokens_EndInAValidOne(t *testing.T) {
 		for i := range r.Uint64N(4) {
 			secrets = append(secrets, newToken(seed*10+i, pick(r, moment(r).Add(time.Second), now.Add(30*time.Minute)), kinds[r.IntN(len(kinds))]))
 		}
-		in := after(intended, needsToken, tokens(secrets...), vm(machine.VMView{Presence: machine.Absent}))
+		in := after(intended, needsToken, tokens(secrets...), absent)
 		in.Machine.CreationTimestamp = metav1.NewTime(pick(r, now, now.Add(-time.Minute), now.Add(time.Minute), now.Add(-time.Minute-time.Millisecond)))
 		p := pick(r, machine.DefaultPolicy(), machine.Policy{}, machine.Policy{CreationTimeout: 90*time.Second + time.Millisecond}, machine.Policy{CreationTimeout: 1 << 62})
 		w := &world{in: in, policy: p, now: now, fast: true}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -66,12 +67,7 @@ func TestValidateClass_NodeTemplate_Errors(t *testing.T) {
 
 // verdict returns our own condition of a machine, or nil.
 func verdict(m *v1alpha1.Machine) *corev1.NodeCondition {
-	for i, c := range m.Status.Conditions {
-		if c.Type == v1alpha1.MachineValid {
-			return &m.Status.Conditions[i]
-		}
-	}
-	return nil
+	return facts.ConditionOf(m.Status.Conditions, v1alpha1.MachineValid)
 }
 
 // write carries out the write of a status that is decided.
@@ -227,9 +223,7 @@ func FuzzPolicy_CreationTimeout(f *testing.F) {
 		if err != nil {
 			want = 20 * time.Minute
 		}
-		got := until(machine.DefaultPolicy(), spec(func(m *v1alpha1.Machine) {
-			m.Annotations = map[string]string{v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: text}
-		}))
+		got := until(machine.DefaultPolicy(), mayTake(text))
 		require.Equal(t, max(want, 0), got, "for ever is zero")
 	})
 }
@@ -250,20 +244,15 @@ func until(p machine.Policy, changes ...change) time.Duration {
 
 func TestPolicy_CreationTimeout_AnnotationBeforeSpec(t *testing.T) {
 	own := config(&v1alpha1.MachineConfiguration{MachineCreationTimeout: &metav1.Duration{Duration: time.Minute}})
-	annotated := func(text string) change {
-		return spec(func(m *v1alpha1.Machine) {
-			m.Annotations = map[string]string{v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: text}
-		})
-	}
 	p := machine.DefaultPolicy()
 	require.Equal(t, 20*time.Minute, until(p))
 	require.Equal(t, time.Minute, until(p, own))
 	require.Equal(t, time.Minute, until(machine.Policy{}, own), "also if the policy would wait for ever")
-	require.Equal(t, time.Hour, until(p, own, annotated("1h")))
-	require.Equal(t, time.Minute, until(p, own, annotated("soon")), "what is no duration is passed over")
-	require.Equal(t, time.Minute, until(p, own, annotated("")))
-	require.Zero(t, until(p, annotated("0s")), "zero means for ever")
-	require.Zero(t, until(p, annotated("-1s")), "as does less")
+	require.Equal(t, time.Hour, until(p, own, mayTake("1h")))
+	require.Equal(t, time.Minute, until(p, own, mayTake("soon")), "what is no duration is passed over")
+	require.Equal(t, time.Minute, until(p, own, mayTake("")))
+	require.Zero(t, until(p, mayTake("0s")), "zero means for ever")
+	require.Zero(t, until(p, mayTake("-1s")), "as does less")
 }
 
 func TestPolicy_Overrides_Apply(t *testing.T) {
@@ -288,9 +277,8 @@ func FuzzDecide(f *testing.F) {
 	f.Fuzz(func(t *testing.T, timeout, conditions, kind, name, force, p, applied string, deleting bool) {
 		in := after(withID, phase(v1alpha1.MachinePhase(p)), healthy,
 			config(&v1alpha1.MachineConfiguration{NodeConditions: &conditions}),
-			spec(func(m *v1alpha1.Machine) {
+			mayTake(timeout), spec(func(m *v1alpha1.Machine) {
 				m.Spec.Class = v1alpha1.ClassSpec{Kind: kind, Name: name}
-				m.Annotations = map[string]string{v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: timeout}
 				m.Labels[v1alpha1.LabelKeyForceDeletion] = force
 			}),
 			onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.LastAppliedALTAnnotation] = applied }))

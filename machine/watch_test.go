@@ -32,9 +32,7 @@ var (
 	taint   = onNode(func(n *corev1.Node) {
 		n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNodeCriticalComponentsNotReady, Effect: corev1.TaintEffectNoSchedule}}
 	})
-	longUnknown = spec(func(m *v1alpha1.Machine) {
-		m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-10 * time.Minute))
-	})
+	longUnknown = entered(10 * time.Minute)
 	// looked is a VM that was found just now.
 	looked = seen(machine.Present)
 	inPool = spec(func(m *v1alpha1.Machine) { m.Labels[v1alpha1.LabelKeyMachineDeploymentName] = "pool" })
@@ -69,14 +67,11 @@ func TestWatch_EachState_Decision(t *testing.T) {
 	waitsForOwner := "nothing (Failed: waits until its MachineSet replaces it); waits for machine/m: Failed: waits until its MachineSet replaces it"
 	rejoined := `update status of machine m: phase "Running", HealthCheck Successful (NodeReady: Machine m successfully re-joined the cluster)`
 	sickText := "the node is unhealthy: [Ready=Unknown (Kubelet)]"
-	health := `update status of machine m: phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [Ready=Unknown (Kubelet)])`
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"a machine whose finalizer was removed gets it again":        {living(running, unguarded, healthy), "update machine m: finalizer (New)"},
-		"without a cluster there is nothing to watch":                {living(v1alpha1.MachineAvailable, noTarget), "nothing (Available)"},
 		"but a failed machine waits for its owner":                   {living(failed, noTarget), waitsForOwner},
 		"an incomplete view proves nothing":                          {living(running, unseen), "nothing (NotObserved); waits for node/n: NotObserved"},
 		"a taint of another effect does not count":                   {living(pending, healthy, taint, onNode(func(n *corev1.Node) { n.Spec.Taints[0].Effect = corev1.TaintEffectPreferNoSchedule })), rejoined},
-		"a Node that has not joined is waited for":                   {living(pending), "nothing (WaitingForNode: the node has not joined yet); waits for node/n: WaitingForNode: the node has not joined yet"},
 		"a Node that is not ready too":                               {living(pending, sick, copied), "nothing (WaitingForNode: the node is not ready: [Ready=Unknown (Kubelet)]); waits for node/n: WaitingForNode: the node is not ready: [Ready=Unknown (Kubelet)]"},
 		"a Node without Ready too (DM-30)":                           {living(pending, node()), "nothing (WaitingForNode: the node is not ready: [no Ready condition]); waits for node/n: WaitingForNode: the node is not ready: [no Ready condition]"},
 		"changed conditions do not put off a timeout (DM-34)":        {living(pending, old, sick), toFailed},
@@ -85,7 +80,6 @@ func TestWatch_EachState_Decision(t *testing.T) {
 		"it has time for that":                                       {living(unknown, sick, copied, looked), "nothing (NodeUnhealthy: " + sickText + "); waits for node/n: NodeUnhealthy: " + sickText},
 		"also without Node":                                          {living(unknown, looked), "nothing (NodeGone: the node does not exist); waits for node/n: NodeGone: the node does not exist"},
 		"without a time when it began, it begins now":                {living(unknown, sick, copied, spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.Time{} })), `update status of machine m: phase "Unknown",   (NodeUnhealthy)`},
-		"then it fails":                                              {living(unknown, longUnknown, sick, copied), health},
 		"a failed machine waits for its owner":                       {living(failed, sick, copied), waitsForOwner},
 		"one that had no cluster before is judged by its Node":       {living(v1alpha1.MachineAvailable, old, sick, copied), `update status of machine m: phase "Unknown", HealthCheck Processing (NodeUnhealthy: Machine m is unhealthy - changing MachinePhase to Unknown. Node conditions: [Ready=Unknown (Kubelet)])`},
 		"an annotated Node deletes the machine":                      {living(running, healthy, onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.TriggerDeletionByMCM] = "true" })), "delete machine m (Deleting)"},
@@ -111,21 +105,17 @@ func config(c *v1alpha1.MachineConfiguration) change {
 func TestNodeName_Lost_IsFoundAgain(t *testing.T) {
 	lost := spec(func(m *v1alpha1.Machine) { m.Labels = nil })
 	blind := "nothing (NotObserved: the name of its node is not known); waits for machine/m: NotObserved: the name of its node is not known"
-	absent := func(ago time.Duration) change {
-		return vm(machine.VMView{Presence: machine.Absent, Asked: driver.OpGetMachineStatus, SeenAt: now.Add(-ago)})
-	}
 	fails := func(ago time.Duration) change {
 		return failure(driver.OpGetMachineStatus, codes.Internal, ago, machine.NotLooked)
 	}
 	gone := `update status of machine m: phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [no Ready condition]. The VM simulated:///1 is not found at the provider)`
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"the VM is asked":                      {living(v1alpha1.MachineRunning, lost), "look for the VM (LookFirst)"},
 		"and the name is written down":         {living(v1alpha1.MachineRunning, lost, seen(machine.Present)), "update machine m: node n (VMKnown)"},
 		"a provider that fails is waited for":  {living(v1alpha1.MachineRunning, lost, fails(time.Minute)), "nothing (ProviderFailed: no quota); waits for provider: ProviderFailed: no quota"},
 		"also one that fails for long":         {living(v1alpha1.MachineRunning, lost, fails(time.Minute), func(in *machine.Observation) { in.VM.Failure.Attempts = 3 }), blind},
 		"which is asked all the same":          {living(v1alpha1.MachineRunning, lost, fails(time.Hour), func(in *machine.Observation) { in.VM.Failure.Attempts = 3 }), "look for the VM (LookFirst)"},
-		"but a timeout that runs goes on":      {living(v1alpha1.MachineUnknown, longUnknown, lost, absent(time.Second)), gone},
-		"which is asked again too":             {living(v1alpha1.MachineUnknown, lost, absent(time.Minute)), "look for the VM (LookFirst)"},
+		"but a timeout that runs goes on":      {living(v1alpha1.MachineUnknown, longUnknown, lost, notFound(time.Second)), gone},
+		"which is asked again too":             {living(v1alpha1.MachineUnknown, lost, notFound(time.Minute)), "look for the VM (LookFirst)"},
 		"without a class there is no call":     {living(v1alpha1.MachineRunning, lost, noClass), blind},
 		"a Pending machine fails in the end":   {living(v1alpha1.MachinePending, old, lost, seen(machine.Present)), `update status of machine m: phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
 		"a Pending machine has until its time": {living(v1alpha1.MachinePending, lost, noClass), blind},
@@ -189,12 +179,9 @@ func TestVM_Vanished_IsRecordedOnly(t *testing.T) {
 	gone := "nothing (NodeGone: the node does not exist); waits for node/n: NodeGone: the node does not exist"
 	joins := "nothing (WaitingForNode: the node has not joined yet); waits for node/n: WaitingForNode: the node has not joined yet"
 	provider := "; waits for provider: VMVanished: the VM simulated:///1 is not found"
-	longPending := spec(func(m *v1alpha1.Machine) {
-		m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-6 * time.Minute))
-	})
+	longPending := entered(6 * time.Minute)
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"a machine that is doubted has its VM looked for":     {living(unknown), "look for the VM (NodeGone: the node does not exist)"},
-		"one that is there changes nothing":                   {living(unknown, looked), gone},
 		"one that is not is told":                             {living(unknown, notFound(0)), `update status of machine m: phase "Unknown", HealthCheck Processing (VMVanished: ` + text + ")"},
 		"once":                                                {living(unknown, notFound(0), told), gone + provider},
 		"and looked for again after a while":                  {living(unknown, longUnknown, notFound(5*time.Minute), told, patient), "look for the VM (NodeGone: the node does not exist)"},
@@ -233,7 +220,6 @@ func TestNode_OfAnotherMachine_CountsAsMissing(t *testing.T) {
 		in.Machine.Labels[v1alpha1.NodeLabelKey], in.Node.Node.Name = "m", "m"
 	}
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"a name of another tells":                                 {living(v1alpha1.MachinePending, healthy, ofAnother), failed},
 		"so does the VM of another":                               {living(v1alpha1.MachinePending, healthy, older("simulated:///2")), failed},
 		"not the same VM in other words":                          {living(v1alpha1.MachinePending, healthy, older("simulated:///zone/1")), asks},
 		"also of a Node that came after the machine":              {living(v1alpha1.MachinePending, healthy, older("simulated:///2"), onNode(func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(now) })), failed},
@@ -298,13 +284,8 @@ func readyAt(ago time.Duration) change {
 	return node(c)
 }
 
-// failedAt is when the machine failed.
-func failedAt(at time.Time) change {
-	return spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(at) })
-}
-
 func TestFailed_NodeReadyAgain_RunsAgain(t *testing.T) {
-	again, minuteAgo := readyAt(30*time.Second), failedAt(now.Add(-time.Minute))
+	again, minuteAgo := readyAt(30*time.Second), entered(time.Minute)
 	creation := operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, "", "")
 	withCondition := func(c corev1.NodeCondition) change {
 		return onNode(func(n *corev1.Node) { n.Status.Conditions = append(n.Status.Conditions, c) })
@@ -317,7 +298,7 @@ func TestFailed_NodeReadyAgain_RunsAgain(t *testing.T) {
 		"it had failed to join in time":        {[]change{again, minuteAgo, creation}, "Running Create Successful false"},
 		"Ready since before it failed":         {[]change{readyAt(2 * time.Minute), minuteAgo}, stays},
 		"Ready in the second in which it did":  {[]change{readyAt(time.Minute), minuteAgo}, stays},
-		"failed by a clock that is far behind": {[]change{again, failedAt(now.Add(time.Hour))}, stays},
+		"failed by a clock that is far behind": {[]change{again, entered(-time.Hour)}, stays},
 		"Ready, but bad otherwise":             {[]change{again, minuteAgo, withCondition(corev1.NodeCondition{Type: "KernelDeadlock", Status: corev1.ConditionTrue})}, stays},
 		"Ready without critical components":    {[]change{again, minuteAgo, taint}, stays},
 		"the Node belongs to another machine":  {[]change{again, minuteAgo, ofAnother}, stays},
@@ -339,9 +320,7 @@ func asOf(ago time.Duration) change {
 
 func TestEvidence_OlderThanTheTimeout_FailsNoMachine(t *testing.T) {
 	unknown := func(changes ...change) machine.Observation { // its time was over 5 minutes ago
-		return living(v1alpha1.MachineUnknown, append([]change{sick, copied, spec(func(m *v1alpha1.Machine) {
-			m.Status.CurrentStatus.LastUpdateTime.Time = now.Add(-15 * time.Minute)
-		})}, changes...)...)
+		return living(v1alpha1.MachineUnknown, append([]change{sick, copied, entered(15 * time.Minute)}, changes...)...)
 	}
 	pending := func(changes ...change) machine.Observation { // so was its
 		return living(v1alpha1.MachinePending, append([]change{intended, looked, spec(func(m *v1alpha1.Machine) {
@@ -350,33 +329,27 @@ func TestEvidence_OlderThanTheTimeout_FailsNoMachine(t *testing.T) {
 	}
 	ageless := func(in *machine.Observation) { in.Node.AsOf = time.Time{} }
 	silent := func(in *machine.Observation) { in.Node.AsOf, in.Node.Unanswered = time.Time{}, true }
-	reads := "read node n from the API server"
-	for name, tc := range map[string]struct {
-		in   machine.Observation
-		want string
-	}{
+	const (
+		reads = "read node n from the API server (LookFirst: before the machine fails)"
+		away  = "the API server does not answer, so the state of node/n is not known: the machine does not fail"
+		waits = "nothing (TargetUnreachable: " + away + "); waits for target-cluster: TargetUnreachable: " + away
+		limit = "ReplacementLimit: machines being replaced: 1, limit: 1"
+	)
+	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"unknown, and the age is not known":      {unknown(ageless), reads},
 		"unknown, and nothing was heard since":   {unknown(asOf(5*time.Minute + time.Second)), reads},
-		"unknown, heard just then":               {unknown(asOf(5 * time.Minute)), `update status of machine m: phase "Failed",  Failed`},
+		"unknown, heard just then":               {unknown(asOf(5 * time.Minute)), `update status of machine m: phase "Failed",  Failed (HealthTimeout: Machine m health checks failing since last 10m0s. Updating machine phase to Failed. Node Conditions: [Ready=Unknown (Kubelet)])`},
 		"one of a deployment, before its permit": {unknown(ageless, inPool, siblings(true)), reads},
-		"and not without room for it":            {unknown(ageless, inPool, siblings(true, v1alpha1.MachineFailed)), ""},
-		"unknown, and no answer":                 {unknown(silent), ""},
+		"and not without room for it":            {unknown(ageless, inPool, siblings(true, v1alpha1.MachineFailed)), "nothing (" + limit + "); waits for machinedeployment/pool: " + limit},
+		"unknown, and no answer":                 {unknown(silent), waits},
 		"pending, and nothing was heard since":   {pending(asOf(5*time.Minute + time.Second)), reads},
-		"pending, heard just then":               {pending(asOf(5 * time.Minute)), `update status of machine m: phase "Failed", Create Failed`},
-		"pending, and no answer":                 {pending(silent), ""},
-		"pending, the label lost":                {pending(ageless, unlabeled), "list each node from the API server"},
-		"one that has recovered meanwhile runs":  {unknown(asOf(0), healthy), `update status of machine m: phase "Running", HealthCheck Successful`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := lawful(t, tc.in, machine.DefaultPolicy())
-			if tc.want == "" {
-				require.Nil(t, d.Action, d.String())
-				require.NotZero(t, d.NextCheck)
-				return
-			}
-			require.NotNil(t, d.Action, d.String())
-			require.Equal(t, tc.want, d.Action.String())
-		})
+		"pending, heard just then":               {pending(asOf(5 * time.Minute)), `update status of machine m: phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
+		"pending, and no answer":                 {pending(silent), waits},
+		"pending, the label lost":                {pending(ageless, unlabeled), "list each node from the API server (LookFirst: before the machine fails)"},
+		"one that has recovered meanwhile runs":  {unknown(asOf(0), healthy), `update status of machine m: phase "Running", HealthCheck Successful (NodeReady: Machine m successfully re-joined the cluster)`},
+	})
+	for _, in := range []machine.Observation{unknown(silent), pending(silent)} {
+		require.NotZero(t, lawful(t, in, machine.DefaultPolicy()).NextCheck)
 	}
 }
 
@@ -385,4 +358,140 @@ var unlabeled change = func(in *machine.Observation) {
 	in.Machine.Labels = nil
 	in.VM = machine.VMView{Presence: machine.Present, ProviderID: in.Machine.Spec.ProviderID, SeenAt: now}
 	in.Node.Node = (*corev1.Node)(nil)
+}
+
+func condition(kind string, status corev1.ConditionStatus) corev1.NodeCondition {
+	return corev1.NodeCondition{Type: corev1.NodeConditionType(kind), Status: status}
+}
+
+func TestHealth_Conditions_Phase(t *testing.T) {
+	for name, tc := range map[string]struct {
+		conditions []corev1.NodeCondition
+		want       bool
+		bad        int
+	}{
+		"no conditions: unhealthy":                {nil, false, 0},
+		"Ready: healthy":                          {[]corev1.NodeCondition{condition("Ready", "True")}, true, 0},
+		"Ready Unknown: unhealthy":                {[]corev1.NodeCondition{condition("Ready", "Unknown")}, false, 1},
+		"Ready missing: unhealthy (DM-30)":        {[]corev1.NodeCondition{condition("KernelDeadlock", "False")}, false, 0},
+		"listed condition True: unhealthy":        {[]corev1.NodeCondition{condition("Ready", "True"), condition("KernelDeadlock", "True")}, false, 1},
+		"listed condition Unknown: unhealthy":     {[]corev1.NodeCondition{condition("KernelDeadlock", "Unknown"), condition("Ready", "True")}, false, 1},
+		"two bad conditions: both in the message": {[]corev1.NodeCondition{condition("KernelDeadlock", "True"), condition("Ready", "False")}, false, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := living(v1alpha1.MachineRunning, node(tc.conditions...), copied)
+			d := lawful(t, in, machine.Policy{HealthConditions: []corev1.NodeConditionType{"KernelDeadlock"}})
+			require.Equal(t, tc.bad, strings.Count(d.Message, "="), d.String())
+			require.Equal(t, tc.want, d.Reason == machine.ReasonNodeReady, d.String())
+		})
+	}
+}
+
+func TestConditions_Changed_AreCopied(t *testing.T) {
+	a, b := condition("A", "True"), condition("B", "False")
+	heartbeat := a
+	heartbeat.LastHeartbeatTime, heartbeat.Message, heartbeat.Reason = metav1.NewTime(now), "m", "r"
+	update := condition(string(v1alpha1.NodeInPlaceUpdate), "True")
+	progress := update
+	progress.Reason = v1alpha1.ReadyForUpdate
+	type list = []corev1.NodeCondition
+	for name, tc := range map[string]struct {
+		recorded, observed list
+		want               bool
+	}{
+		"another order: no change":        {list{a, b}, list{b, a}, false},
+		"new type: change":                {list{a}, list{a, b}, true},
+		"reason of InPlaceUpdate: change": {list{update}, list{progress}, true},
+		"duplicate type: no change":       {list{a, condition("A", "False")}, list{a, condition("A", "False")}, false},
+		"another number: change":          {list{a}, list{a, a}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := living(v1alpha1.MachineInPlaceUpdateFailed, node(tc.observed...), withResult("failed"), spec(func(m *v1alpha1.Machine) { m.Status.Conditions = tc.recorded }))
+			d := lawful(t, in, machine.Policy{})
+			require.Equal(t, tc.want, d.Reason == machine.ReasonConditionsChanged, d.String())
+		})
+	}
+}
+
+// TestReplacementLimit_Siblings_CountOfReplaced asserts the number of machines being replaced in
+// the message of a policy with the limit 0.
+func TestReplacementLimit_Siblings_CountOfReplaced(t *testing.T) {
+	const failed, unknown, failedUpdate, leaves = v1alpha1.MachineFailed, v1alpha1.MachineUnknown, v1alpha1.MachineInPlaceUpdateFailed, v1alpha1.MachineTerminating
+	of := func(uid string, p v1alpha1.MachinePhase, preserved bool) *v1alpha1.Machine {
+		m := newMachine("s")
+		m.UID, m.Status.CurrentStatus.Phase = machineUID(uid), p
+		if preserved {
+			m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now}
+		}
+		return m
+	}
+	type list = []*v1alpha1.Machine
+	updates := list{of("me", failedUpdate, false), of("a", failedUpdate, false), of("b", failed, false)}
+	for name, tc := range map[string]struct {
+		phase    v1alpha1.MachinePhase
+		siblings list
+		want     int
+	}{
+		"nil: not counted":                                               {unknown, list{nil}, 0},
+		"the machine itself: not counted (DM-08)":                        {unknown, list{of("me", failed, false)}, 0},
+		"Running and Unknown: not counted":                               {unknown, list{of("a", v1alpha1.MachineRunning, false), of("b", unknown, false)}, 0},
+		"other phases: counted":                                          {unknown, list{of("a", "", false), of("b", failed, false), of("c", v1alpha1.MachinePending, false)}, 3},
+		"preserved: not counted":                                         {unknown, list{of("a", failed, true)}, 0},
+		"Terminating: counted twice":                                     {unknown, list{of("a", leaves, false)}, 2},
+		"Terminating and preserved: counted once":                        {unknown, list{of("a", leaves, true)}, 1},
+		"no UID: counted":                                                {unknown, list{of("", failed, false)}, 1},
+		"InPlaceUpdateFailed does not count InPlaceUpdateFailed (DM-08)": {failedUpdate, updates, 1},
+		"InPlaceUpdateFailed: counted for other machines":                {unknown, updates, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := living(tc.phase, longUnknown, sick, withResult("failed"), copied, inPool)
+			in.Machine.UID, in.Siblings = "me", machine.Siblings{Complete: true, Machines: tc.siblings}
+			require.Equal(t, fmt.Sprintf("machines being replaced: %d, limit: 0", tc.want), lawful(t, in, limited(0)).Message)
+		})
+	}
+}
+
+func FuzzParseHealthConditions(f *testing.F) {
+	for _, list := range []string{"", ",", "A", "KernelDeadlock,ReadonlyFilesystem", " A , B ,A", "a,\x00,é"} {
+		f.Add(list)
+	}
+	f.Fuzz(func(t *testing.T, list string) {
+		types := machine.ParseHealthConditions(list)
+		var texts []string
+		for _, kind := range types {
+			text := string(kind)
+			require.Equal(t, strings.TrimSpace(text), text)
+			require.NotEmpty(t, text)
+			require.NotContains(t, texts, text)
+			require.Contains(t, list, text)
+			texts = append(texts, text)
+		}
+		require.Equal(t, types, machine.ParseHealthConditions(strings.Join(texts, ",")))
+	})
+}
+
+func TestPreservation_FailsAgainAfterRecovery_IsDrainedAgain(t *testing.T) {
+	r := newWorld(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
+	drains := 0
+	r.drained = func(machine.DrainNode) machine.DrainView {
+		drains++
+		return machine.DrainView{Done: true}
+	}
+	becomes := func(s corev1.ConditionStatus, after time.Duration) {
+		r.in.Node.Node.Status.Conditions[0].Status = s
+		r.in.Node.Node.Status.Conditions[0].LastTransitionTime = metav1.NewTime(r.now)
+		r.mustRest(t)
+		r.pass(after)
+		r.mustRest(t)
+	}
+	r.mustRest(t)
+	require.Equal(t, 1, drains)
+	require.Contains(t, r.condition(v1alpha1.NodePreserved).Message, "drained successfully")
+	becomes(corev1.ConditionTrue, time.Minute)
+	require.Equal(t, v1alpha1.MachineRunning, r.in.Machine.Status.CurrentStatus.Phase)
+	require.NotContains(t, r.condition(v1alpha1.NodePreserved).Message, "drained")
+	becomes(corev1.ConditionUnknown, 11*time.Minute)
+	require.Equal(t, v1alpha1.MachineFailed, r.in.Machine.Status.CurrentStatus.Phase)
+	require.Equal(t, 2, drains)
+	require.Contains(t, r.condition(v1alpha1.NodePreserved).Message, "drained successfully")
 }

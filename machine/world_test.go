@@ -22,6 +22,7 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
@@ -393,12 +394,7 @@ func attached(names ...string) change {
 
 // handed is an operation that another controller wrote half a minute ago.
 func handed(description string) change {
-	return spec(func(m *v1alpha1.Machine) {
-		m.Status.LastOperation = v1alpha1.LastOperation{
-			Type: v1alpha1.MachineOperationDelete, State: v1alpha1.MachineStateProcessing,
-			Description: description, LastUpdateTime: metav1.NewTime(now.Add(-30 * time.Second)),
-		}
-	})
+	return operationAgo(30*time.Second, v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, description)
 }
 
 // markedAgo is the condition of a Node that was told so long ago that it goes.
@@ -478,11 +474,7 @@ func (w *world) end() *time.Time {
 
 // condition returns a condition of the Node.
 func (w *world) condition(t corev1.NodeConditionType) *corev1.NodeCondition {
-	conditions := w.in.Node.Node.Status.Conditions
-	if i := slices.IndexFunc(conditions, func(c corev1.NodeCondition) bool { return c.Type == t }); i >= 0 {
-		return &conditions[i]
-	}
-	return nil
+	return facts.ConditionOf(w.in.Node.Node.Status.Conditions, t)
 }
 
 // tainted reports whether the Node has the taint of preserved Nodes.

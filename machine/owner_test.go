@@ -4,6 +4,8 @@ package machine_test
 
 import (
 	"context"
+	"maps"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -121,7 +124,7 @@ func TestProof_NodeOfOthers_IsNeverWritten(t *testing.T) {
 					require.True(t, w.released, "%s, phase %q: the deletion ends without the Node: %q", name, p, w.did)
 				}
 				require.NotEqual(t, v1alpha1.MachineRunning, map[bool]v1alpha1.MachinePhase{true: w.in.Machine.Status.CurrentStatus.Phase}[p != v1alpha1.MachineRunning], "%s, phase %q: %q", name, p, w.did)
-				told := conditionIn(w.in.Machine.Status.Conditions, v1alpha1.MachineValid)
+				told := facts.ConditionOf(w.in.Machine.Status.Conditions, v1alpha1.MachineValid)
 				if p == v1alpha1.MachineRunning { // the Node is written in no phase, and judged in this one
 					require.NotNil(t, told, "%s: %q", name, w.did)
 					require.Contains(t, told.Message, "is neither changed nor drained nor deleted: ", name)
@@ -130,16 +133,6 @@ func TestProof_NodeOfOthers_IsNeverWritten(t *testing.T) {
 			}
 		}
 	}
-}
-
-// conditionIn returns a condition, or nil.
-func conditionIn(conditions []corev1.NodeCondition, kind corev1.NodeConditionType) *corev1.NodeCondition {
-	for i := range conditions {
-		if conditions[i].Type == kind {
-			return &conditions[i]
-		}
-	}
-	return nil
 }
 
 // TestProof_OwnNode_OneCallInTheLifeOfAProcess takes over machines whose Nodes are proven by the
@@ -151,26 +144,18 @@ func TestProof_OwnNode_OneCallInTheLifeOfAProcess(t *testing.T) {
 	forget := func(in *machine.Observation) { in.VM = machine.VMView{} }
 	for name, tc := range map[string]struct {
 		changes []change
-		calls   int
 		steps   []string
 	}{
-		"a record and the same ID":             {[]change{withNodeID("simulated:///1")}, 0, whole},
-		"another form of the ID":               {[]change{withNodeID("simulated:///zone/1")}, 0, whole},
-		"no record":                            {[]change{unmarkedNode, withNodeID("simulated:///1")}, 1, append([]string{"look for the VM"}, stepMark, stepBegin, "update node n: UID of the machine", stepDrain, stepVM, stepNode, stepRelease)},
-		"no record and no ID":                  {[]change{unmarkedNode}, 1, append([]string{"look for the VM"}, stepMark, stepBegin, "update node n: UID of the machine", stepDrain, stepVM, stepNode, stepRelease)},
-		"a record of before a restored backup": {[]change{onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.MachineUIDAnnotation] = "uid-before" }), withNodeID("simulated:///1")}, 1, append([]string{"look for the VM"}, stepMark, stepBegin, "update node n: UID of the machine", stepDrain, stepVM, stepNode, stepRelease)},
-		"a user changed the provider ID":       {[]change{withNodeID("simulated:///1"), spec(func(m *v1alpha1.Machine) { m.Spec.ProviderID = "simulated:///9" })}, 1, append([]string{"look for the VM"}, stepMark, stepBegin, stepDrain, "delete the VM that has the name of the machine", stepNode, stepRelease)},
+		"a record and the same ID":             {[]change{withNodeID("simulated:///1")}, whole},
+		"another form of the ID":               {[]change{withNodeID("simulated:///zone/1")}, whole},
+		"no record":                            {[]change{unmarkedNode, withNodeID("simulated:///1")}, append([]string{stepLook}, stepMark, stepBegin, "update node n: UID of the machine", stepDrain, stepVM, stepNode, stepRelease)},
+		"no record and no ID":                  {[]change{unmarkedNode}, append([]string{stepLook}, stepMark, stepBegin, "update node n: UID of the machine", stepDrain, stepVM, stepNode, stepRelease)},
+		"a record of before a restored backup": {[]change{onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.MachineUIDAnnotation] = "uid-before" }), withNodeID("simulated:///1")}, append([]string{stepLook}, stepMark, stepBegin, "update node n: UID of the machine", stepDrain, stepVM, stepNode, stepRelease)},
+		"a user changed the provider ID":       {[]change{withNodeID("simulated:///1"), spec(func(m *v1alpha1.Machine) { m.Spec.ProviderID = "simulated:///9" })}, append([]string{stepLook}, stepMark, stepBegin, stepDrain, "delete the VM that has the name of the machine", stepNode, stepRelease)},
 	} {
 		in := after(append([]change{withID, leaving, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), attached(), forget}, tc.changes...)...)
 		w := newWorld(in).run(t)
 		require.Equal(t, tc.steps, w.did, name)
-		calls := 0
-		for _, did := range w.did {
-			if did == "look for the VM" {
-				calls++
-			}
-		}
-		require.Equal(t, tc.calls, calls, name)
 	}
 }
 
@@ -218,22 +203,9 @@ func TestProof_TakenOverAfterTheVM_NodeIsDeleted(t *testing.T) {
 // TestProof_ProviderFails_DeletionWaits holds a deletion while the provider does not answer, at most
 // until a minute after the drain is forced. The Node is then not touched.
 func TestProof_ProviderFails_DeletionWaits(t *testing.T) {
-	for name, c := range map[string]struct {
-		change change
-		lasts  time.Duration
-	}{
-		"drain timeout": {func(*machine.Observation) {}, 2 * time.Hour},
-		"forced":        {byForce, time.Minute},
-	} {
-		in := after(withID, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), attached(), onNode(func(n *corev1.Node) { unmark(n) }), c.change)
-		in.Machine.DeletionTimestamp = &metav1.Time{Time: now}
-		w := newWorld(in)
-		w.lookErr = status.Error(codes.Internal, "down")
-		w.policy.DrainTimeout = 2 * time.Hour
-		w.run(t)
-		require.True(t, w.released, name)
-		require.NotNil(t, w.in.Node.Node, name)
-		require.InDelta(t, c.lasts.Minutes(), w.now.Sub(now).Minutes(), 2, "%s: %q", name, w.did)
+	down := func(w *world) { w.lookErr = status.Error(codes.Internal, "down") }
+	for _, w := range endsWhenForced(t, 2, down, withID, phase(v1alpha1.MachineRunning), healthy, attached(), onNode(func(n *corev1.Node) { unmark(n) })) {
+		require.NotNil(t, w.in.Node.Node)
 	}
 }
 
@@ -324,4 +296,139 @@ func TestCreation_VMOfTheOlderMachineWithItsName_IsNotAdopted(t *testing.T) {
 	require.True(t, w.released)
 	require.NotContains(t, w.did, stepVM, "%q", w.did)
 	require.NotContains(t, w.did, "delete the VM that has the name of the machine", "%q", w.did)
+}
+
+// sharer is another machine with the same provider ID, spelled in another way.
+func sharer(name string) *v1alpha1.Machine {
+	m := newMachine(name)
+	m.UID, m.Spec.ProviderID = machineUID("uid-"+name), "Simulated:///1/"
+	return m
+}
+
+// shared returns machine m, which is being deleted, beside one with its provider ID. The provider
+// has the VM with the ID vmOfName for its name. The Node has the name of a machine, if that is not
+// empty, and no mark.
+func shared(nodeNames, vmOfName string, changes ...change) machine.Observation {
+	in := after(withID, phase(v1alpha1.MachineTerminating), node(ready(corev1.ConditionTrue)))
+	in.Machine.DeletionTimestamp = &metav1.Time{Time: now.Add(-time.Minute)}
+	in.Node.Node.Spec.ProviderID = "simulated:///1"
+	unmark(in.Node.Node).Labels = map[string]string{v1alpha1.MachineNameLabelKey: nodeNames}
+	in.ProviderID = machine.ProviderIDView{Compared: true, Others: []*v1alpha1.Machine{nil, in.Machine, sharer("b"), newMachine("c")}}
+	in.VM.Named = machine.NamedVM{AskedAt: now, ProviderID: vmOfName}
+	in.Attachments.Looked = true
+	for _, c := range changes {
+		c(&in)
+	}
+	return in
+}
+
+// unmark removes the record of the proof from a Node, and returns the Node.
+func unmark(n *corev1.Node) *corev1.Node {
+	n.Annotations = maps.Clone(n.Annotations)
+	delete(n.Annotations, v1alpha1.MachineUIDAnnotation)
+	return n
+}
+
+// outcome carries out what comes first, and returns what is decided of the VM.
+func outcome(t *testing.T, in machine.Observation) (machine.Decision, machine.Observation) {
+	t.Helper()
+	w := newWorld(in)
+	for range 8 {
+		goesOn, err := w.step()
+		require.NoError(t, err)
+		if operationOf(w.last.Action) == driver.OpDeleteMachine || !goesOn {
+			break
+		}
+	}
+	return w.last, w.in
+}
+
+func TestSharedProviderID_Deletion_OnlyByOwner(t *testing.T) {
+	const byID, byName, waits = "delete the VM", "delete the VM that has the name of the machine", "waits"
+	blind := func(in *machine.Observation) { in.VM.Blind = true }
+	mark := onNode(func(n *corev1.Node) { n.Annotations = map[string]string{v1alpha1.MachineUIDAnnotation: "uid-m"} })
+	for name, tc := range map[string]struct {
+		in   machine.Observation
+		want string
+	}{
+		"the VM of its name":                            {shared("", "simulated:///1"), byID},
+		"the VM of its name, and another's on the Node": {shared("b", "simulated:///1"), byID},
+		"another VM has its name":                       {shared("m", "simulated:///3"), byName},
+		"no VM has its name":                            {shared("m", ""), byName},
+		"a mark on the Node":                            {shared("b", "", mark), byID},
+		"the provider cannot say":                       {shared("m", "", blind), waits},
+		"the provider cannot say, and force":            {shared("m", "", blind, byForce), byName},
+		"the node of another VM proves none":            {shared("m", "", mark, otherNode), byName},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, _ := outcome(t, tc.in)
+			if tc.want == waits {
+				require.Nil(t, d.Action, d.String())
+				require.Equal(t, machine.ReasonProviderIDShared, d.Reason)
+				require.Equal(t, "machine/b", d.Holds[0].Subject)
+				require.NotZero(t, d.NextCheck)
+				return
+			}
+			require.NotNil(t, d.Action, d.String())
+			require.Equal(t, tc.want, d.Action.String())
+		})
+	}
+	in := shared("m", "simulated:///1")
+	in.ProviderID = machine.ProviderIDView{}
+	d, _ := outcome(t, in)
+	require.Nil(t, d.Action, "the provider IDs were not compared: %s", d)
+	require.Equal(t, machine.ReasonProviderIDShared, d.Reason)
+}
+
+// otherNode gives the Node the provider ID of another VM.
+var otherNode change = func(in *machine.Observation) {
+	in.Node.Node = in.Node.Node.DeepCopy()
+	in.Machine.Spec.ProviderID = "simulated:///2"
+	other := sharer("b")
+	other.Spec.ProviderID = "simulated:///2"
+	in.ProviderID.Others = []*v1alpha1.Machine{other}
+}
+
+func TestSharedProviderID_BothMachines_ConditionAndEvent(t *testing.T) {
+	in := after(withID, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), copied)
+	in.ProviderID.Others = []*v1alpha1.Machine{sharer("b"), sharer("a")}
+	d := lawful(t, in, machine.DefaultPolicy())
+	require.Equal(t, machine.ReasonProviderIDShared, d.Reason)
+	m := statusOf(d.Action)
+	require.NotNil(t, m)
+	events := machine.Events(in.Machine, m)
+	require.Len(t, events, 1)
+	require.EqualValues(t, "ProviderIDShared", events[0].Reason)
+	require.Contains(t, events[0].Message, "it is also the provider ID of machine a, b")
+	in.Machine = m
+	require.Equal(t, machine.ReasonNodeReady, lawful(t, in, machine.DefaultPolicy()).Reason, "else it lives as before")
+	in.ProviderID.Others = nil
+	require.Equal(t, machine.ReasonConditionsChanged, lawful(t, in, machine.DefaultPolicy()).Reason, "it is over")
+}
+
+// TestSharedProviderID_Law_NoDeletionWithoutProof asserts that whatever is known, no machine
+// deletes by its provider ID a VM that is not proved to be its own.
+func TestSharedProviderID_Law_NoDeletionWithoutProof(t *testing.T) {
+	t.Parallel()
+	deletions := 0
+	for seed := range uint64(1500) {
+		r := rand.New(rand.NewPCG(seed, 6))
+		in := anyExit(r)
+		in.Machine.Spec.ProviderID = "simulated:///1"
+		in.ProviderID = machine.ProviderIDView{Compared: r.IntN(4) > 0, Others: []*v1alpha1.Machine{sharer("b")}}
+		in.VM.Named = machine.NamedVM{AskedAt: now, ProviderID: pick(r, "", "simulated:///1", "simulated:///3")}
+		if node := in.Node.Node; node != nil {
+			node.Spec.ProviderID = pick(r, "", "simulated:///1", "simulated:///2")
+			node.Labels = map[string]string{v1alpha1.MachineNameLabelKey: pick(r, "", in.Machine.Name, "b")}
+			node.Annotations = map[string]string{v1alpha1.MachineUIDAnnotation: pick(r, "", string(in.Machine.UID), "uid-b")}
+		}
+		d, in := outcome(t, in)
+		if a, ok := d.Action.(machine.CallDriver); ok && a.Operation == driver.OpDeleteMachine && !a.ByName {
+			deletions++
+			node, named := in.Node.Node, in.VM.Named.ProviderID
+			marked := node != nil && node.Spec.ProviderID == "simulated:///1" && node.Annotations[v1alpha1.MachineUIDAnnotation] == string(in.Machine.UID)
+			require.True(t, in.ProviderID.Compared && (named == "simulated:///1" || named == "" && marked), "seed %d: %s", seed, d)
+		}
+	}
+	require.Greater(t, deletions, 20)
 }
