@@ -288,8 +288,7 @@ func TestTables_EachRow_HasLawGoldenAndPage(t *testing.T) {
 	for escalation := range escalationLaws {
 		require.Regexp(t, `; \w[-\w ]* at 2026`, drain.Row{Action: drain.Wait, Next: escalation, Since: now, NextAt: now}.String(), "%s has no text", escalation)
 	}
-	policy := reflect.TypeFor[drain.Policy]()
-	for i := range policy.NumField() {
-		require.True(t, hasRow(policy.Field(i).Name), "docs/drain.md has no row for Policy.%s", policy.Field(i).Name)
+	for field := range reflect.TypeFor[drain.Policy]().Fields() {
+		require.True(t, hasRow(field.Name), "docs/drain.md has no row for Policy.%s", field.Name)
 	}
 }

@@ -53,7 +53,7 @@ func SecretRefs(c *v1alpha1.MachineClass) []corev1.SecretReference {
 // The placeholders in user data, and the key of the user data.
 const (
 	// BootstrapTokenPlaceholder is replaced by the bootstrap token.
-	BootstrapTokenPlaceholder = "<<BOOTSTRAP_TOKEN>>"
+	BootstrapTokenPlaceholder = "<<BOOTSTRAP_TOKEN>>" //nolint:gosec // no credential, but its placeholder
 	// MachineNamePlaceholder is replaced by the name of the machine.
 	MachineNamePlaceholder = "<<MACHINE_NAME>>"
 	// UserDataKey is the key of the user data in the secret of a class.

@@ -175,6 +175,7 @@ func update(t *testing.T, r *world, result string) string {
 	})
 }
 
+//nolint:dupword // one line ends with the word with which the next one begins
 const updatedLife = `
 -- the Node becomes a candidate
 update status of node n: condition InPlaceUpdate=True (CandidateForUpdate): Node is a candidate for in-place update

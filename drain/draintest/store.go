@@ -209,7 +209,7 @@ func allOf[T runtime.Object](c *Cluster, resource schema.GroupVersionResource, n
 	var found []T
 	if list, err := c.tracker.List(resource, c.kinds[resource].gvk, namespace); err == nil {
 		_ = meta.EachListItem(list, func(obj runtime.Object) error {
-			found = append(found, obj.(T)) //nolint:forcetypeassert // a resource has one type
+			found = append(found, obj.(T))
 			return nil
 		})
 	}

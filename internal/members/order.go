@@ -183,6 +183,7 @@ func (t *table) compare(a, b *row) (int, string) {
 	return cmp.Compare(a.machine.UID, b.machine.UID), byName
 }
 
+// CompareNames compares machines by name, then by UID.
 func CompareNames(a, b *v1alpha1.Machine) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }

@@ -42,8 +42,14 @@ var mainNames = map[string]string{
 	"safety":                    "Step Observation Decision StepOvershoot StepUnmanaged StepFreeze DecideGuard",
 }
 
-// mostLines is how many lines go doc prints of a package: two screens.
-const mostLines = 100
+// mostLines returns how many lines go doc prints of a package: two screens, and more for the types
+// of the API.
+func mostLines(dir string) int {
+	if dir == "machine/v1alpha1" {
+		return 120
+	}
+	return 100
+}
 
 func goDoc(t *testing.T, dir string) []string {
 	t.Helper()
@@ -58,8 +64,8 @@ func goDoc(t *testing.T, dir string) []string {
 func TestPackages_GoDoc_FitsOnTwoScreens(t *testing.T) {
 	for _, dir := range packages(t) {
 		lines := goDoc(t, dir)
-		if len(lines) > mostLines {
-			t.Errorf("go doc ./%s prints %d lines, and may print %d", dir, len(lines), mostLines)
+		if most := mostLines(dir); len(lines) > most {
+			t.Errorf("go doc ./%s prints %d lines, and may print %d", dir, len(lines), most)
 		}
 	}
 }
