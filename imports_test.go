@@ -101,7 +101,7 @@ var importRules = []importRule{
 		api, apimachinery, sdk, sdk + "/codes", sdk + "/deployment", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset",
 	}, underAPI, "a world that the planners of sets and deployments drive"},
 	{"drain", []string{
-		api, apimachinery, sdk, sdk + "/internal/claims", sdk + "/internal/recorded", sdk + "/nodeops",
+		api, apimachinery, sdk, sdk + "/internal/claims", sdk + "/internal/line", sdk + "/internal/recorded", sdk + "/nodeops",
 	}, underAPI, "decisions, without a client"},
 	{"drain/runner", []string{
 		api, apimachinery, sdk, clientGo, clock, sdk + "/drain", sdk + "/internal/claims", sdk + "/nodeops", sdk + "/nodeops/runner",
@@ -119,7 +119,7 @@ var importRules = []importRule{
 	{"internal/claims", []string{api}, underAPI, "the claims of pods, for drain and its runner"},
 	{"internal/golden", nil, nil, "tests only"},
 	{"internal/facts", []string{
-		api, apimachinery, sdk + "/internal/recorded", sdk + "/machine/v1alpha1", sdk + "/nodeops",
+		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/internal/recorded", sdk + "/machine/v1alpha1", sdk + "/nodeops",
 	}, underAPI, "one machine and its Node, for all that decide about machines"},
 	{"internal/recorded", nil, nil, "how times that were written down are read, for all that decide"},
 }

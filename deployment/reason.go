@@ -5,9 +5,9 @@ package deployment
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/line"
 )
 
 // Reasons of decisions and holds that callers tell from others.
@@ -165,9 +165,5 @@ func brief(text string) string {
 	if len(text) <= most {
 		return text
 	}
-	cut := most
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + " ..."
+	return line.Beginning(text, most) + " ..."
 }

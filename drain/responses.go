@@ -10,7 +10,6 @@ import (
 	"math"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/line"
 )
 
 // longestRetryAfter is the longest pause that the API server can request.
@@ -140,9 +140,5 @@ func clip(s string, longest int) string {
 	if len(s) <= longest {
 		return s
 	}
-	end := longest - len("...")
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + "..."
+	return line.Beginning(s, longest-len("...")) + "..."
 }

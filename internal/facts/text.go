@@ -2,9 +2,7 @@
 
 package facts
 
-import (
-	"unicode/utf8"
-)
+import "github.com/machinist-dev/machinist/internal/line"
 
 // maxEventMessage is the maximum length of the message of an Event, in bytes.
 const maxEventMessage = 1024
@@ -21,9 +19,5 @@ func cut(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
-	end := most - len(more)
-	for end > 0 && !utf8.RuneStart(s[end]) {
-		end--
-	}
-	return s[:end] + more
+	return line.Beginning(s, most-len(more)) + more
 }
