@@ -549,8 +549,9 @@ func anyExit(r *rand.Rand) machine.Observation {
 	in := anything(r)
 	in.Machine.Finalizers = []string{v1alpha1.MCMFinalizerName}
 	in.Machine.DeletionTimestamp = &metav1.Time{Time: now.Add(-time.Duration(r.Int64N(int64(3 * time.Hour))))}
-	in.Machine.Status.LastOperation.Description = pick(r, "", markerA, markerB, markerC, markerD, markerE, markerF,
-		"Drain successful. "+markerD, "VM not found. Continuing deletion flow. "+markerE)
+	in.Machine.Status.LastOperation.Description = pick(r, "",
+		v1alpha1.GetVMStatus, v1alpha1.InitiateDrain, v1alpha1.DelVolumesAttachments, v1alpha1.InitiateVMDeletion, v1alpha1.InitiateNodeDeletion,
+		v1alpha1.InitiateFinalizerRemoval, "Drain successful. "+v1alpha1.InitiateVMDeletion, "VM not found. Continuing deletion flow. "+v1alpha1.InitiateNodeDeletion)
 	in.Machine.Status.LastOperation.LastUpdateTime = metav1.NewTime(moment(r))
 	if r.IntN(4) == 0 {
 		byForce(&in)
@@ -662,7 +663,7 @@ func TestDecide_IncompleteView_NothingDestructive(t *testing.T) {
 			away := slices.ContainsFunc(in.Node.Node.Status.Conditions, func(c corev1.NodeCondition) bool {
 				return c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue
 			})
-			require.True(t, late || away || forced(m) || m.Status.LastOperation.Description == markerC, "seed %d: attachments deleted without force", seed)
+			require.True(t, late || away || forced(m) || m.Status.LastOperation.Description == v1alpha1.DelVolumesAttachments, "seed %d: attachments deleted without force", seed)
 			var live []string
 			for _, va := range in.Attachments.Attachments {
 				if va != nil && va.Spec.NodeName == "n" && va.DeletionTimestamp.IsZero() {

@@ -190,15 +190,15 @@ func (l *logic) emptyNode() Decision {
 	if node == nil || l.in.VM.Presence == deleted || l.vmGone() {
 		return Decision{}
 	}
-	a, before := l.deletionDrain(node), takeOver(l.m, node, l.now)
+	a, before := l.deletionDrain(node), facts.TakeOver(l.m, node, l.now)
 	since, over := l.in.Drain.of(a).endedAt(a, l.now)
-	if before.drained {
+	if before.Drained {
 		since, over = l.m.Status.LastOperation.LastUpdateTime.Time, true
 	}
 	switch {
 	case !over:
 		return l.deletionPass(node, a)
-	case !before.detached && (before.forced || a.unreachable() || a.forced(l.now)):
+	case !before.Detached && (before.Forced || a.unreachable() || a.forced(l.now)):
 		return l.detach(node, since)
 	default:
 		return Decision{}

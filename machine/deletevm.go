@@ -10,6 +10,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -135,7 +136,7 @@ func (v VMView) deleteAnswered() bool {
 func (l *logic) vmGone() bool {
 	vm := l.in.VM
 	return vm.deleteAnswered() && !vm.SeenAt.After(l.now) &&
-		(takeOver(l.m, nil, l.now).vmDeleted || vm.Presence == deleted && l.m.Spec.ProviderID != "" || !vm.SeenAt.Before(l.settledAt()))
+		(facts.TakeOver(l.m, nil, l.now).VMDeleted || vm.Presence == deleted && l.m.Spec.ProviderID != "" || !vm.SeenAt.Before(l.settledAt()))
 }
 
 // deleteVM deletes the VM. The decision is zero when the VM is deleted.

@@ -103,7 +103,7 @@ func foreignText(m *v1alpha1.Machine, node *corev1.Node) string {
 // vmWasDeleted reports whether another controller has recorded that the VM of a machine was deleted,
 // and its Node has the name and no other provider ID. The provider cannot name such a VM.
 func (l *logic) vmWasDeleted(node *corev1.Node) bool {
-	return takeOver(l.m, nil, l.now).vmDeleted && node.Labels[v1alpha1.MachineNameLabelKey] == l.m.Name && !facts.Contradicts(l.m, node)
+	return facts.TakeOver(l.m, nil, l.now).VMDeleted && node.Labels[v1alpha1.MachineNameLabelKey] == l.m.Name && !facts.Contradicts(l.m, node)
 }
 
 // betterClaim returns the machine with the better claim on a VM or Node that the provider has named

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machine
+package facts
 
 import (
 	"strings"
@@ -8,21 +8,20 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// takenOver is how far another controller came with a deletion: MCM, or this controller
-// before a restart. Each field but forced implies the fields before it.
-type takenOver struct {
-	// drained means that the Node is drained.
-	drained bool
-	// detached means that its volumes are detached.
-	detached bool
-	// vmDeleted means that the provider has confirmed the deletion of the VM.
-	vmDeleted bool
-	// forced means that the drain was forced. It is set only before detached.
-	forced bool
+// TakenOver is how far another controller came with a deletion: MCM, or this controller
+// before a restart. Each field but Forced implies the fields before it.
+type TakenOver struct {
+	// Drained means that the Node is drained.
+	Drained bool
+	// Detached means that its volumes are detached.
+	Detached bool
+	// VMDeleted means that the provider has confirmed the deletion of the VM.
+	VMDeleted bool
+	// Forced means that the drain was forced. It is set only before Detached.
+	Forced bool
 }
 
 // handover is one form of the description of a last operation: a text with this begin and
@@ -44,8 +43,8 @@ var handovers = []handover{
 	{v1alpha1.InitiateVMDeletion, "VM deletion failed due to - ", ". However, will re-try in the next resync. "},
 	{v1alpha1.InitiateVMDeletion, "VM deletion failed due to - ", ". Aborting operation. "},
 	{v1alpha1.InitiateVMDeletion, "Error occurred while decoding machine error: ", ". "},
-	{v1alpha1.InitiateVMDeletion, "machineclass/", ": the VM cannot be deleted without it. "}, // of this package
-	{v1alpha1.InitiateVMDeletion, "machineclass/", " may be left. "},                          // of this package
+	{v1alpha1.InitiateVMDeletion, "machineclass/", ": the VM cannot be deleted without it. "}, // of package machine
+	{v1alpha1.InitiateVMDeletion, "machineclass/", " may be left. "},                          // of package machine
 
 	{v1alpha1.InitiateNodeDeletion, "VM deletion was successful. ", ""},
 	{v1alpha1.InitiateNodeDeletion, "VM not found. Continuing deletion flow. ", ""},
@@ -58,7 +57,7 @@ var handovers = []handover{
 	{v1alpha1.InitiateFinalizerRemoval, "Deletion of Node Object ", " is successful. "},
 }
 
-// takeOver returns which steps of the deletion of a machine are done. It is the only function of
+// TakeOver returns which steps of the deletion of a machine are done. It is the only function of
 // this module that reads the description of an operation.
 //
 // MCM ends the description with the marker of the next step of a deletion. A marker at another
@@ -71,29 +70,29 @@ var handovers = []handover{
 //
 // A deleted VM saves the wait for a provider that may not list new VMs yet. Its deletion is
 // requested once more. The last steps count as a deleted VM. Whether a Node exists is observed.
-func takeOver(m *v1alpha1.Machine, node *corev1.Node, now time.Time) takenOver {
+func TakeOver(m *v1alpha1.Machine, node *corev1.Node, now time.Time) TakenOver {
 	op := m.Status.LastOperation
 	if m.Status.CurrentStatus.Phase != v1alpha1.MachineTerminating || op.Type != v1alpha1.MachineOperationDelete {
-		return takenOver{}
+		return TakenOver{}
 	}
 	step := stepOf(op.Description)
 	switch step {
 	case v1alpha1.InitiateNodeDeletion, v1alpha1.InitiateFinalizerRemoval:
-		return takenOver{drained: true, detached: true, vmDeleted: true}
+		return TakenOver{Drained: true, Detached: true, VMDeleted: true}
 	case "":
-		return takenOver{}
+		return TakenOver{}
 	}
 	if node == nil || op.LastUpdateTime.After(now) {
-		return takenOver{}
+		return TakenOver{}
 	}
-	marked := facts.ConditionOf(node.Status.Conditions, v1alpha1.NodeTerminationCondition)
+	marked := ConditionOf(node.Status.Conditions, v1alpha1.NodeTerminationCondition)
 	if marked == nil || !marked.LastTransitionTime.Before(&op.LastUpdateTime) {
-		return takenOver{}
+		return TakenOver{}
 	}
 	if step == v1alpha1.DelVolumesAttachments {
-		return takenOver{drained: true, forced: true}
+		return TakenOver{Drained: true, Forced: true}
 	}
-	return takenOver{drained: true, detached: true}
+	return TakenOver{Drained: true, Detached: true}
 }
 
 // stepOf returns the step of a description of a known form, or "".
