@@ -163,7 +163,7 @@ func (l *logic) classUnusable() Decision {
 		return l.recordInvalid(reasonClassMissing, l.unusable())
 	case l.unusable() != "":
 		return l.recordInvalid(reasonClassUnusable, l.unusable())
-	case hasFinalizer(c.Class, v1alpha1.MCMFinalizerName):
+	case facts.HasFinalizer(c.Class, v1alpha1.MCMFinalizerName):
 		return Decision{}
 	case l.expired(), !c.Class.DeletionTimestamp.IsZero(), l.blocked():
 		return l.recordInvalid(reasonClassUnusable, fmt.Sprintf("machine class %q has no finalizer", c.Class.Name))
@@ -276,7 +276,7 @@ func (l *logic) incompleteResponse() Decision {
 func (l *logic) withIdentity() (*v1alpha1.Machine, bool) {
 	vm := l.in.VM
 	needID := l.m.Spec.ProviderID == ""
-	needNode := !l.in.Node.NoTarget && l.m.Labels[v1alpha1.NodeLabelKey] == "" && vm.NodeName != "" && labelValue(vm.NodeName)
+	needNode := !l.in.Node.NoTarget && l.m.Labels[v1alpha1.NodeLabelKey] == "" && vm.NodeName != "" && facts.LabelValue(vm.NodeName)
 	if !needID && !needNode {
 		return nil, false
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -29,10 +30,10 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 		return l.deletion()
 	case in.Freeze.Frozen:
 		return l.frozen()
-	case !hasFinalizer(l.m, v1alpha1.MCMFinalizerName):
+	case !facts.HasFinalizer(l.m, v1alpha1.MCMFinalizerName):
 		return l.addFinalizer()
 	default:
-		l.templateApplied = l.in.Node.Node != nil && hasTemplate(l.in.Node.Node, nodeTemplate(l.m))
+		l.templateApplied = l.in.Node.Node != nil && hasTemplate(l.in.Node.Node, facts.NodeTemplate(l.m))
 		return l.withValidity(l.withRefusal(l.steps()))
 	}
 }
@@ -41,7 +42,7 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 // Node. A freeze holds no deletion by a user.
 func (l *logic) frozen() Decision {
 	node := l.ownNode()
-	if node != nil && l.nodeLooked() && deletionRequested(node) && hasFinalizer(l.m, v1alpha1.MCMFinalizerName) {
+	if node != nil && l.nodeLooked() && facts.DeletionRequested(node) && facts.HasFinalizer(l.m, v1alpha1.MCMFinalizerName) {
 		return l.deleteMachine()
 	}
 	return hold(l.in.Freeze.Hold(l.now))

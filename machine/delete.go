@@ -20,7 +20,7 @@ import (
 // below, in this order, and the next one follows from what is observed. A machine without the
 // finalizer needs nothing. A Node that is not that of the machine is treated as missing.
 func (l *logic) deletion() Decision {
-	if !hasFinalizer(l.m, v1alpha1.MCMFinalizerName) {
+	if !facts.HasFinalizer(l.m, v1alpha1.MCMFinalizerName) {
 		return settled(reasonReleased)
 	}
 	if d := l.dropTokens(); d.Action != nil && !l.forcedTooLong() {
@@ -55,7 +55,7 @@ func (l *logic) announce() Decision {
 func (l *logic) deleteNode() Decision {
 	node, why := l.ownNode(), reasonVMGone
 	switch {
-	case node == nil || !node.DeletionTimestamp.IsZero() && !hasFinalizer(node, v1alpha1.NodeFinalizerName):
+	case node == nil || !node.DeletionTimestamp.IsZero() && !facts.HasFinalizer(node, v1alpha1.NodeFinalizerName):
 		return Decision{}
 	case !l.in.VM.deleteAnswered():
 		why = reasonClassMissing

@@ -62,7 +62,7 @@ func (l *logic) updateDrain(node *corev1.Node) DrainNode {
 // the machine, and leaves the Node schedulable, because the taint of preserved Nodes keeps pods
 // away.
 func (l *logic) preservationDrain(node *corev1.Node) DrainNode {
-	started := preservationDrainStarted(l.m, node, l.now)
+	started := facts.PreservationDrainStarted(l.m, node, l.now)
 	if started.IsZero() {
 		started = l.now
 	}
@@ -282,6 +282,6 @@ func Drains(m *v1alpha1.Machine, node *corev1.Node) bool {
 		return true
 	default:
 		status := m.Status.CurrentStatus
-		return status.Phase == v1alpha1.MachineFailed && status.PreserveExpiryTime != nil && !preservedAndDrained(node)
+		return status.Phase == v1alpha1.MachineFailed && status.PreserveExpiryTime != nil && !facts.PreservedAndDrained(node)
 	}
 }

@@ -51,7 +51,7 @@ func Events(before, after *v1alpha1.Machine) []machinist.Event {
 // is none.
 func validEvent(was, is []corev1.NodeCondition) (machinist.Event, bool) {
 	c, before := facts.ConditionOf(is, v1alpha1.MachineValid), facts.ConditionOf(was, v1alpha1.MachineValid)
-	if c == nil || c.Status != corev1.ConditionFalse || sameState(before, c) {
+	if c == nil || c.Status != corev1.ConditionFalse || facts.SameState(before, c) {
 		return machinist.Event{}, false
 	}
 	return machinist.Event{Type: corev1.EventTypeWarning, Reason: word(c.Reason, reasonInvalid), Message: facts.Shorten(c.Message)}, true

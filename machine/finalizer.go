@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -109,7 +110,7 @@ func decideFinalizer[T object[T]](o T, finalizer, user string, complete bool, no
 		do := machinist.Update{Before: o, Object: next, Unchanged: true, Changes: []string{what}}
 		return Decision{Action: do, Reason: why, Message: user, NextCheck: now.Add(recheckAfter)}
 	}
-	has, deleting := hasFinalizer(o, finalizer), o.GetDeletionTimestamp() != nil
+	has, deleting := facts.HasFinalizer(o, finalizer), o.GetDeletionTimestamp() != nil
 	switch {
 	case user != "" && !has && !deleting:
 		return write(append(slices.Clone(o.GetFinalizers()), finalizer), "finalizer", reasonReferenced)
@@ -127,10 +128,6 @@ func decideFinalizer[T object[T]](o T, finalizer, user string, complete bool, no
 	default:
 		return write(withoutFinalizer(o.GetFinalizers(), finalizer), "no finalizer", reasonReleased)
 	}
-}
-
-func hasFinalizer(o metav1.Object, name string) bool {
-	return slices.Contains(o.GetFinalizers(), name)
 }
 
 // withoutFinalizer returns the finalizers without name, in the same order.

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -26,12 +25,13 @@ func (l *logic) syncNode() Decision {
 	node, change := l.in.Node.Node, nodeops.Change{}
 	if !l.templateApplied {
 		var err error
-		if change, err = nodeops.SyncTemplate(node, acceptable(nodeTemplate(l.m))); err != nil {
+		wanted, _ := facts.Acceptable(facts.NodeTemplate(l.m))
+		if change, err = nodeops.SyncTemplate(node, wanted); err != nil {
 			return l.recordUnreadable(err)
 		}
 	}
 	named := l.namesNode()
-	kept := hasFinalizer(node, v1alpha1.NodeFinalizerName) || !node.DeletionTimestamp.IsZero()
+	kept := facts.HasFinalizer(node, v1alpha1.NodeFinalizerName) || !node.DeletionTimestamp.IsZero()
 	if change.Node == nil && named && kept {
 		return l.syncCapacity() // a missing mark alone is no reason to write: it would cost a call and a write for each machine
 	}
@@ -104,7 +104,7 @@ func (l *logic) writeNode(node *corev1.Node, what string, r machinist.Reason) De
 	before := l.in.Node.Node
 	return l.do(machinist.Update{
 		Before: before, Object: node, Changes: []string{what},
-		Unchanged: !slices.EqualFunc(before.Spec.Taints, node.Spec.Taints, sameTaint),
+		Unchanged: !slices.EqualFunc(before.Spec.Taints, node.Spec.Taints, facts.SameTaint),
 	}, r, "")
 }
 
@@ -120,37 +120,11 @@ func (l *logic) writeCondition(c corev1.NodeCondition, r machinist.Reason) Decis
 	}, r, "")
 }
 
-// nodeTemplate returns the template of the Node. It has neither the name nor the UID of the machine,
-// which the template cannot set. Its invalid entries are removed by [acceptable].
-func nodeTemplate(m *v1alpha1.Machine) nodeops.Template {
-	t := m.Spec.NodeTemplateSpec
-	return nodeops.Template{
-		Labels: without(t.Labels, v1alpha1.MachineNameLabelKey), Annotations: without(t.Annotations, v1alpha1.MachineUIDAnnotation),
-		Taints: t.Spec.Taints,
-	}
-}
-
-// without returns a map without a key. It does not change m.
-func without(m map[string]string, key string) map[string]string {
-	if _, found := m[key]; found {
-		m = maps.Clone(m)
-		delete(m, key)
-	}
-	return m
-}
-
-// deletionRequested reports whether a user deletes the machine by its Node: the Node is being
-// deleted and has the finalizer, or it has the annotation.
-func deletionRequested(node *corev1.Node) bool {
-	return node.Annotations[v1alpha1.TriggerDeletionByMCM] == "true" ||
-		!node.DeletionTimestamp.IsZero() && hasFinalizer(node, v1alpha1.NodeFinalizerName)
-}
-
 // ReleaseNode returns the strategic merge patch that removes the finalizer of this controller from
 // the Node, and whether it is needed. The patch changes nothing else, so that it cannot conflict
 // with other writes. It fails for another Node with the same name. A nil Node needs none.
 func ReleaseNode(node *corev1.Node) (patch []byte, needed bool) {
-	if node == nil || !hasFinalizer(node, v1alpha1.NodeFinalizerName) {
+	if node == nil || !facts.HasFinalizer(node, v1alpha1.NodeFinalizerName) {
 		return nil, false
 	}
 	metadata := map[string]any{"$deleteFromPrimitiveList/finalizers": []string{v1alpha1.NodeFinalizerName}}
@@ -175,7 +149,7 @@ func NodeNameOf(m *v1alpha1.Machine, vm VMView) string {
 	if name := m.Labels[v1alpha1.NodeLabelKey]; name != "" {
 		return name
 	}
-	if !labelValue(vm.NodeName) {
+	if !facts.LabelValue(vm.NodeName) {
 		return vm.NodeName
 	}
 	return ""
@@ -199,7 +173,7 @@ func NodeToDelete(m *v1alpha1.Machine, vm VMView, named, sameID *corev1.Node, no
 // nodeName returns the name of the Node. Empty means that it is not known.
 func (l *logic) nodeName() string {
 	name := NodeNameOf(l.m, l.in.VM)
-	if node := l.in.Node.Node; name == "" && node != nil && !labelValue(node.Name) {
+	if node := l.in.Node.Node; name == "" && node != nil && !facts.LabelValue(node.Name) {
 		return node.Name
 	}
 	return name
@@ -215,7 +189,7 @@ func (l *logic) nodeLooked() bool {
 // after the provider ID is recorded.
 func (l *logic) ignoredNodeName() field.ErrorList {
 	name := l.nodeName()
-	if l.in.Node.NoTarget || l.m.Spec.ProviderID == "" || labelValue(name) {
+	if l.in.Node.NoTarget || l.m.Spec.ProviderID == "" || facts.LabelValue(name) {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("metadata", "labels").Key(v1alpha1.NodeLabelKey), facts.Excerpt(name), fmt.Sprintf(
@@ -226,7 +200,7 @@ func (l *logic) ignoredNodeName() field.ErrorList {
 // namesNode reports whether the Node has the label with the name of the machine. It is true for a
 // name that is not a valid label value.
 func (l *logic) namesNode() bool {
-	return !labelValue(l.m.Name) || l.in.Node.Node.Labels[v1alpha1.MachineNameLabelKey] == l.m.Name
+	return !facts.LabelValue(l.m.Name) || l.in.Node.Node.Labels[v1alpha1.MachineNameLabelKey] == l.m.Name
 }
 
 // nodeSubject returns the subject of the Node, or that of the machine if the name of the Node is

@@ -129,7 +129,7 @@ func (l *logic) holds(w when) bool {
 	case ifIntended:
 		return l.intended()
 	case ifComponentsReady:
-		return l.in.Node.Node != nil && !criticalTaint(l.in.Node.Node)
+		return l.in.Node.Node != nil && !facts.CriticalTaint(l.in.Node.Node)
 	case ifPreserved:
 		return l.m.Status.CurrentStatus.PreserveExpiryTime != nil
 	case ifReadyAgain:

@@ -5,7 +5,6 @@ package machine
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/facts"
-	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -93,7 +91,7 @@ func (l *logic) namedNode() *corev1.Node {
 // aboutToRun reports whether the machine becomes Running next. Its Node is not drained then, even
 // if the machine is Failed.
 func (l *logic) aboutToRun(node *corev1.Node) bool {
-	healthy, _ := judgeHealth(node.Status.Conditions, l.p.HealthConditions)
+	healthy, _ := facts.JudgeHealth(node.Status.Conditions, l.p.HealthConditions)
 	return healthy && l.moves(reasonNodeReady)
 }
 
@@ -112,7 +110,7 @@ func (l *logic) keepPreserved() Decision {
 func (l *logic) stopPreserving(forget bool) Decision {
 	active := l.m.Status.CurrentStatus.PreserveExpiryTime != nil
 	if node := l.namedNode(); node != nil {
-		stale := staleCondition(node, active)
+		stale := facts.StaleCondition(node, active)
 		if active && stale {
 			return l.writeCondition(l.stoppedCondition(), reasonPreservationStopped)
 		}
@@ -176,9 +174,6 @@ func preserveEnd(start time.Time, lasts time.Duration) time.Time {
 	return start.Add(lasts).Truncate(time.Second)
 }
 
-// preservedTaint is the taint that keeps pods off the Node of a preserved Failed machine.
-var preservedTaint = corev1.Taint{Key: v1alpha1.TaintNodePreserved, Effect: corev1.TaintEffectNoSchedule}
-
 // The annotations that keep the autoscaler from removing a Node.
 const (
 	scaleDownDisabled = v1alpha1.ClusterAutoscalerScaleDownDisabledAnnotationKey
@@ -192,11 +187,11 @@ func (l *logic) preservedNode(node *corev1.Node) *corev1.Node {
 	want, retaint := node.DeepCopy(), false
 	switch phase := l.phase(); {
 	case phase == v1alpha1.MachineFailed:
-		t := preservedTaint
+		t := facts.PreservedTaint
 		t.TimeAdded = &metav1.Time{Time: l.now}
 		want.Spec.Taints, retaint = nodeops.SetTaint(want.Spec.Taints, t)
 	case phase == v1alpha1.MachineRunning && !l.templatedTaint():
-		want.Spec.Taints, retaint = nodeops.RemoveTaint(want.Spec.Taints, preservedTaint)
+		want.Spec.Taints, retaint = nodeops.RemoveTaint(want.Spec.Taints, facts.PreservedTaint)
 	}
 	if node.Annotations[scaleDownDisabled] != "true" && !l.templated(scaleDownDisabled) {
 		want.Annotations = withKey(withKey(want.Annotations, scaleDownDisabled, "true"), scaleDownByMCM, "true")
@@ -212,7 +207,7 @@ func (l *logic) preservedNode(node *corev1.Node) *corev1.Node {
 // preservation.
 func (l *logic) releasedNode(node *corev1.Node, forget, was bool) *corev1.Node {
 	var drop []string
-	untaint := nodeops.HasTaint(node.Spec.Taints, preservedTaint) && !l.templatedTaint()
+	untaint := nodeops.HasTaint(node.Spec.Taints, facts.PreservedTaint) && !l.templatedTaint()
 	if (was || untaint) && node.Annotations[scaleDownByMCM] == "true" && !l.templated(scaleDownByMCM) {
 		drop = []string{scaleDownByMCM, scaleDownDisabled}
 	}
@@ -228,7 +223,7 @@ func (l *logic) releasedNode(node *corev1.Node, forget, was bool) *corev1.Node {
 		delete(node.Annotations, key)
 	}
 	if untaint {
-		node.Spec.Taints, _ = nodeops.RemoveTaint(node.Spec.Taints, preservedTaint)
+		node.Spec.Taints, _ = nodeops.RemoveTaint(node.Spec.Taints, facts.PreservedTaint)
 	}
 	return node
 }
@@ -241,7 +236,7 @@ func (l *logic) templated(key string) bool {
 
 // templatedTaint reports whether the node template sets the taint of preserved Nodes.
 func (l *logic) templatedTaint() bool {
-	return nodeops.HasTaint(l.m.Spec.NodeTemplateSpec.Spec.Taints, preservedTaint)
+	return nodeops.HasTaint(l.m.Spec.NodeTemplateSpec.Spec.Taints, facts.PreservedTaint)
 }
 
 // showPreserved sets the condition Preserved of the Node. The Node of a Failed machine is drained
@@ -264,7 +259,7 @@ func (l *logic) showPreserved(node *corev1.Node, value string) Decision {
 			want.Status, want.Message = corev1.ConditionFalse, v1alpha1.PreservedNodeDrainUnsuccessful+" "+want.Message
 		}
 	}
-	if sameState(facts.ConditionOf(node.Status.Conditions, v1alpha1.NodePreserved), &want) {
+	if facts.SameState(facts.ConditionOf(node.Status.Conditions, v1alpha1.NodePreserved), &want) {
 		return rest
 	}
 	d := l.writeCondition(want, reasonPreserved)
@@ -286,33 +281,13 @@ func (l *logic) stoppedCondition() corev1.NodeCondition {
 	return facts.Condition(v1alpha1.NodePreserved, corev1.ConditionFalse, v1alpha1.PreservationStopped, "", l.now)
 }
 
-// staleCondition reports whether the condition of a Node that is not preserved has to be written.
-// active means that the preservation is recorded. A Node that was not preserved needs no condition.
-func staleCondition(node *corev1.Node, active bool) bool {
-	c := facts.ConditionOf(node.Status.Conditions, v1alpha1.NodePreserved)
-	if c == nil {
-		return active
-	}
-	return c.Status != corev1.ConditionFalse || c.Reason != v1alpha1.PreservationStopped
-}
-
-// preservedAndDrained reports whether the condition Preserved of a Node, written by this package or
-// MCM, says that the Node was drained. It is false for nil.
-func preservedAndDrained(node *corev1.Node) bool {
-	if node == nil {
-		return false
-	}
-	c := facts.ConditionOf(node.Status.Conditions, v1alpha1.NodePreserved)
-	return c != nil && strings.HasPrefix(c.Message, v1alpha1.PreservedNodeDrainSuccessful)
-}
-
 // drainPreserved drains the Node of a preserved Failed machine. It returns the next pass, the holds
 // of the last one, or the zero Decision when the drain has ended.
 func (l *logic) drainPreserved(node *corev1.Node, a DrainNode) Decision {
-	if preservedAndDrained(node) || l.in.Drain.of(a).Done {
+	if facts.PreservedAndDrained(node) || l.in.Drain.of(a).Done {
 		return Decision{}
 	}
-	if preservationDrainStarted(l.m, node, l.now).IsZero() { // the drain begins now
+	if facts.PreservationDrainStarted(l.m, node, l.now).IsZero() { // the drain begins now
 		return l.resetPhaseTime(reasonPreserved)
 	}
 	long := a.Started.Add(reportAfter) // when the condition says that the drain takes long
@@ -329,23 +304,4 @@ func (l *logic) drainPreserved(node *corev1.Node, a DrainNode) Decision {
 		return l.do(a, reasonDraining, "for its preservation")
 	}
 	return l.drainWaits(a, machinist.Earliest(next, long))
-}
-
-// preservationDrainStarted returns when the drain of a preserved Failed machine began: the later of
-// the change to phase Failed and the time of the taint. Both are written once. Times in the future
-// are ignored. Zero means that neither is known.
-func preservationDrainStarted(m *v1alpha1.Machine, node *corev1.Node, now time.Time) time.Time {
-	times := []*metav1.Time{&m.Status.CurrentStatus.LastUpdateTime}
-	for _, t := range node.Spec.Taints {
-		if t.MatchTaint(&preservedTaint) {
-			times = append(times, t.TimeAdded)
-		}
-	}
-	var started time.Time
-	for _, t := range times {
-		if t != nil && t.After(started) && recorded.Known(t.Time, now) {
-			started = t.Time
-		}
-	}
-	return started
 }

@@ -134,7 +134,7 @@ func FreesReplacement(before, after *v1alpha1.Machine) (group, permit bool) {
 	default:
 		return replacements(after) < replacements(before) ||
 			before.Labels[v1alpha1.LabelKeyMachineDeploymentName] != after.Labels[v1alpha1.LabelKeyMachineDeploymentName] ||
-			!slices.EqualFunc(before.OwnerReferences, after.OwnerReferences, sameOwner), permit
+			!slices.EqualFunc(before.OwnerReferences, after.OwnerReferences, facts.SameOwner), permit
 	}
 }
 

@@ -101,7 +101,7 @@ func (l *logic) request(status corev1.ConditionStatus, r machinist.Reason, messa
 // stating returns a change of the status that records a condition VMRequested. Nil removes it.
 func stating(c *corev1.NodeCondition) func(*v1alpha1.MachineStatus) {
 	return func(s *v1alpha1.MachineStatus) {
-		s.Conditions = withCondition(s.Conditions, v1alpha1.MachineVMRequested, c)
+		s.Conditions = facts.WithCondition(s.Conditions, v1alpha1.MachineVMRequested, c)
 	}
 }
 
@@ -135,7 +135,7 @@ func (l *logic) notRequested() bool {
 // unusable returns why no VM can be created for the machine with its class, or "".
 func (l *logic) unusable() string {
 	c := l.in.Class
-	errs := append(Validate(l.m), validateClass(c.Class)...)
+	errs := append(Validate(l.m), facts.ValidateClass(c.Class)...)
 	switch {
 	case c.Problem != "":
 		return c.Problem

@@ -239,7 +239,7 @@ func tokenProblem(m *v1alpha1.Machine, expires time.Time, random io.Reader) stri
 		return "the machine is nil"
 	case m.UID == "":
 		return fmt.Sprintf("metadata.uid of machine %s/%s is empty: an API server sets it, a fake clientset does not", m.Namespace, m.Name)
-	case !labelValue(string(m.UID)):
+	case !facts.LabelValue(string(m.UID)):
 		return fmt.Sprintf("metadata.uid %q of machine %s/%s is not a valid label value", facts.Excerpt(string(m.UID)), m.Namespace, m.Name)
 	case expires.IsZero():
 		return "the time of expiry is zero"

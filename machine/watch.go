@@ -34,7 +34,7 @@ func (l *logic) watchNode() Decision {
 		return l.nodeOfOther()
 	case node == nil:
 		return l.nodeMissing(reasonNodeGone, "the node does not exist")
-	case deletionRequested(node):
+	case facts.DeletionRequested(node):
 		return l.deleteMachine()
 	}
 	return l.firstAction(l.syncNode, l.inPlaceUpdate, l.health)
@@ -141,7 +141,7 @@ func (l *logic) nodeMissing(r machinist.Reason, message string) Decision {
 // health returns the decision from the conditions of the Node.
 func (l *logic) health() Decision {
 	node := l.in.Node.Node
-	healthy, bad := judgeHealth(node.Status.Conditions, l.p.HealthConditions)
+	healthy, bad := facts.JudgeHealth(node.Status.Conditions, l.p.HealthConditions)
 	return l.copyConditions(node, l.judgeNode(node, healthy, bad))
 }
 
@@ -166,9 +166,9 @@ func (l *logic) judgeNode(node *corev1.Node, healthy bool, bad []corev1.NodeCond
 	case l.moves(reasonNodeUnhealthy):
 		return l.becomeUnknown(node, bad)
 	case leads(phase, reasonHealthTimeout):
-		return l.unhealthy(reasonNodeUnhealthy, "the node is unhealthy: "+conditionList(bad), bad)
+		return l.unhealthy(reasonNodeUnhealthy, "the node is unhealthy: "+facts.ConditionList(bad), bad)
 	default:
-		return l.waitToJoin(reasonWaitingForNode, "the node is not ready: "+conditionList(bad))
+		return l.waitToJoin(reasonWaitingForNode, "the node is not ready: "+facts.ConditionList(bad))
 	}
 }
 
@@ -176,7 +176,7 @@ func (l *logic) judgeNode(node *corev1.Node, healthy bool, bad []corev1.NodeCond
 // adds the conditions to the status that otherwise writes, or returns a decision that writes them.
 // The write does not postpone a timeout.
 func (l *logic) copyConditions(node *corev1.Node, otherwise Decision) Decision {
-	if !conditionsChanged(withoutOwn(l.m.Status.Conditions), withoutOwn(node.Status.Conditions)) {
+	if !facts.ConditionsChanged(l.m.Status.Conditions, node.Status.Conditions) {
 		return otherwise
 	}
 	if m := statusOf(otherwise.Action); m != nil {
@@ -194,7 +194,7 @@ func (l *logic) copyConditions(node *corev1.Node, otherwise Decision) Decision {
 // conditionsOf returns a change of the status that records the conditions of the Node.
 func (l *logic) conditionsOf(node *corev1.Node) func(*v1alpha1.MachineStatus) {
 	return func(s *v1alpha1.MachineStatus) {
-		s.Conditions = withNodeConditions(node.Status.Conditions, s.Conditions)
+		s.Conditions = facts.WithNodeConditions(node.Status.Conditions, s.Conditions)
 	}
 }
 
@@ -212,7 +212,7 @@ func (l *logic) becomeRunning(node *corev1.Node) Decision {
 // becomeUnknown records that a machine in phase Running is unhealthy.
 func (l *logic) becomeUnknown(node *corev1.Node, bad []corev1.NodeCondition) Decision {
 	return l.move(reasonNodeUnhealthy, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
-		"Machine %s is unhealthy - changing MachinePhase to Unknown. Node conditions: %s", l.m.Name, conditionList(bad))), l.conditionsOf(node))
+		"Machine %s is unhealthy - changing MachinePhase to Unknown. Node conditions: %s", l.m.Name, facts.ConditionList(bad))), l.conditionsOf(node))
 }
 
 // waitToJoin waits for the Node. A Pending machine fails at the end of the creation timeout.
@@ -262,7 +262,7 @@ func (l *logic) unhealthy(r machinist.Reason, message string, bad []corev1.NodeC
 	}
 	return l.move(reasonHealthTimeout, l.operation(l.m.Status.LastOperation.Type, v1alpha1.MachineStateFailed, fmt.Sprintf(
 		"Machine %s health checks failing since last %s. Updating machine phase to Failed. Node Conditions: %s%s",
-		l.m.Name, l.p.HealthTimeout, conditionList(bad), l.vanishedText())))
+		l.m.Name, l.p.HealthTimeout, facts.ConditionList(bad), l.vanishedText())))
 }
 
 // ParseHealthConditions returns the types in a comma-separated list of Node conditions, as in
@@ -276,59 +276,6 @@ func ParseHealthConditions(list string) []corev1.NodeConditionType {
 		}
 	}
 	return types
-}
-
-// judgeHealth reports whether a Node is healthy, and returns the bad conditions. Ready must be
-// True. Conditions of the listed types must be False or missing. Unlike in MCM, a Node without
-// Ready is unhealthy.
-func judgeHealth(conditions []corev1.NodeCondition, types []corev1.NodeConditionType) (healthy bool, bad []corev1.NodeCondition) {
-	for _, c := range conditions {
-		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue ||
-			c.Type != corev1.NodeReady && c.Status != corev1.ConditionFalse && slices.Contains(types, c.Type) {
-			bad = append(bad, c)
-		}
-	}
-	return len(bad) == 0 && facts.ConditionOf(conditions, corev1.NodeReady) != nil, bad
-}
-
-// conditionsChanged reports whether the recorded conditions of a Node are out of date: a type is
-// new or missing, a status differs, or the reason of InPlaceUpdate differs. Heartbeats, messages
-// and other reasons do not count.
-func conditionsChanged(recorded, observed []corev1.NodeCondition) bool {
-	if slices.EqualFunc(recorded, observed, sameHealth) { // the usual case
-		return false
-	}
-	return len(recorded) != len(observed) || slices.ContainsFunc(observed, func(o corev1.NodeCondition) bool {
-		r := facts.ConditionOf(recorded, o.Type)
-		return r == nil || !sameHealth(*r, o)
-	})
-}
-
-// sameHealth reports whether two conditions are equal for [conditionsChanged].
-func sameHealth(a, b corev1.NodeCondition) bool {
-	return a.Type == b.Type && a.Status == b.Status && (a.Type != v1alpha1.NodeInPlaceUpdate || a.Reason == b.Reason)
-}
-
-// conditionList returns the conditions as a text for people.
-func conditionList(conditions []corev1.NodeCondition) string {
-	if len(conditions) == 0 {
-		return "[no Ready condition]"
-	}
-	parts := make([]string, len(conditions))
-	for i, c := range conditions {
-		parts[i] = fmt.Sprintf("%s=%s", c.Type, c.Status)
-		if c.Reason != "" {
-			parts[i] += " (" + c.Reason + ")"
-		}
-	}
-	return "[" + strings.Join(parts, ", ") + "]"
-}
-
-// criticalTaint reports whether critical components of the Node are not ready.
-func criticalTaint(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
-		return t.Key == v1alpha1.TaintNodeCriticalComponentsNotReady && t.Effect == corev1.TaintEffectNoSchedule
-	})
 }
 
 // targetRetry is the wait after the API server of the Nodes did not answer.
@@ -382,7 +329,7 @@ func ReadyAgain(m *v1alpha1.Machine, node NodeView, now time.Time) time.Time {
 // machine failed, and its critical components are ready.
 func (l *logic) readyAgain() bool {
 	node := l.ownNode()
-	return node != nil && !criticalTaint(node) && recorded.Known(ReadyAgain(l.m, l.in.Node, l.now), l.now)
+	return node != nil && !facts.CriticalTaint(node) && recorded.Known(ReadyAgain(l.m, l.in.Node, l.now), l.now)
 }
 
 // readySoon returns the next check of a Failed machine whose Node became Ready at a time up to a

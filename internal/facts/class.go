@@ -3,6 +3,7 @@
 package facts
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -22,6 +23,30 @@ func ValidateClassReference(ref v1alpha1.ClassSpec, path *field.Path) field.Erro
 	}
 	if ref.Name == "" {
 		errs = append(errs, field.Required(path.Child("name"), "Name is required"))
+	}
+	return errs
+}
+
+// ValidateClass returns the errors that keep VMs of a class from being created: a node template
+// must have the capacities cpu, gpu and memory, the instance type, the region and the zone. They
+// have no effect on deletions.
+func ValidateClass(c *v1alpha1.MachineClass) field.ErrorList {
+	if c == nil || c.NodeTemplate == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	path := field.NewPath("nodeTemplate")
+	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, "gpu", corev1.ResourceMemory} {
+		if _, ok := c.NodeTemplate.Capacity[name]; !ok {
+			errs = append(errs, field.Required(path.Child("capacity").Key(string(name)), "Capacity is required"))
+		}
+	}
+	for _, text := range []struct{ name, value string }{
+		{"instanceType", c.NodeTemplate.InstanceType}, {"region", c.NodeTemplate.Region}, {"zone", c.NodeTemplate.Zone},
+	} {
+		if text.value == "" {
+			errs = append(errs, field.Required(path.Child(text.name), "is required in a node template"))
+		}
 	}
 	return errs
 }

@@ -3,7 +3,10 @@
 package facts
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
@@ -46,3 +49,13 @@ func Proven(m *v1alpha1.Machine, node *corev1.Node) bool {
 	traits := TraitsOf(m.Status.CurrentStatus.Phase) // a user who may write Machines may not write their status
 	return !Contradicts(m, node) && node.Labels[v1alpha1.MachineNameLabelKey] == m.Name && (traits.MayFail || traits.Updating)
 }
+
+// DeletionRequested reports whether a user deletes the machine by its Node: the Node is being
+// deleted and has the finalizer, or it has the annotation.
+func DeletionRequested(node *corev1.Node) bool {
+	return node.Annotations[v1alpha1.TriggerDeletionByMCM] == "true" ||
+		!node.DeletionTimestamp.IsZero() && HasFinalizer(node, v1alpha1.NodeFinalizerName)
+}
+
+// HasFinalizer reports whether an object has a finalizer.
+func HasFinalizer(o metav1.Object, name string) bool { return slices.Contains(o.GetFinalizers(), name) }

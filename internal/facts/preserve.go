@@ -4,10 +4,13 @@ package facts
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -107,4 +110,46 @@ func JudgePreservation(value string, phase v1alpha1.MachinePhase, end, now time.
 	default:
 		return failed || value == v1alpha1.PreserveMachineAnnotationValueNow, false
 	}
+}
+
+// PreservedTaint is the taint that keeps pods off the Node of a preserved Failed machine.
+var PreservedTaint = corev1.Taint{Key: v1alpha1.TaintNodePreserved, Effect: corev1.TaintEffectNoSchedule}
+
+// StaleCondition reports whether the condition of a Node that is not preserved has to be written.
+// active means that the preservation is recorded. A Node that was not preserved needs no condition.
+func StaleCondition(node *corev1.Node, active bool) bool {
+	c := ConditionOf(node.Status.Conditions, v1alpha1.NodePreserved)
+	if c == nil {
+		return active
+	}
+	return c.Status != corev1.ConditionFalse || c.Reason != v1alpha1.PreservationStopped
+}
+
+// PreservedAndDrained reports whether the condition Preserved of a Node, written by this package or
+// MCM, says that the Node was drained. It is false for nil.
+func PreservedAndDrained(node *corev1.Node) bool {
+	if node == nil {
+		return false
+	}
+	c := ConditionOf(node.Status.Conditions, v1alpha1.NodePreserved)
+	return c != nil && strings.HasPrefix(c.Message, v1alpha1.PreservedNodeDrainSuccessful)
+}
+
+// PreservationDrainStarted returns when the drain of a preserved Failed machine began: the later of
+// the change to phase Failed and the time of the taint. Both are written once. Times in the future
+// are ignored. Zero means that neither is known.
+func PreservationDrainStarted(m *v1alpha1.Machine, node *corev1.Node, now time.Time) time.Time {
+	times := []*metav1.Time{&m.Status.CurrentStatus.LastUpdateTime}
+	for _, t := range node.Spec.Taints {
+		if t.MatchTaint(&PreservedTaint) {
+			times = append(times, t.TimeAdded)
+		}
+	}
+	var started time.Time
+	for _, t := range times {
+		if t != nil && t.After(started) && recorded.Known(t.Time, now) {
+			started = t.Time
+		}
+	}
+	return started
 }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package facts
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// JudgeHealth reports whether a Node is healthy, and returns the bad conditions. Ready must be
+// True. Conditions of the listed types must be False or missing. Unlike in MCM, a Node without
+// Ready is unhealthy.
+func JudgeHealth(conditions []corev1.NodeCondition, types []corev1.NodeConditionType) (healthy bool, bad []corev1.NodeCondition) {
+	for _, c := range conditions {
+		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue ||
+			c.Type != corev1.NodeReady && c.Status != corev1.ConditionFalse && slices.Contains(types, c.Type) {
+			bad = append(bad, c)
+		}
+	}
+	return len(bad) == 0 && ConditionOf(conditions, corev1.NodeReady) != nil, bad
+}
+
+// ConditionList returns the conditions as a text for people.
+func ConditionList(conditions []corev1.NodeCondition) string {
+	if len(conditions) == 0 {
+		return "[no Ready condition]"
+	}
+	parts := make([]string, len(conditions))
+	for i, c := range conditions {
+		parts[i] = fmt.Sprintf("%s=%s", c.Type, c.Status)
+		if c.Reason != "" {
+			parts[i] += " (" + c.Reason + ")"
+		}
+	}
+	return "[" + strings.Join(parts, ", ") + "]"
+}
+
+// CriticalTaint reports whether critical components of the Node are not ready.
+func CriticalTaint(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
+		return t.Key == v1alpha1.TaintNodeCriticalComponentsNotReady && t.Effect == corev1.TaintEffectNoSchedule
+	})
+}
