@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,12 +36,11 @@ func Call(
 	if d == nil || m == nil || class == nil || secret == nil {
 		return CallResult{}, errors.New("driver call: driver, machine, class or secret is nil")
 	}
+	result := CallResult{Operation: do.Operation}
 	switch do.Operation {
 	case driver.OpGetMachineStatus:
 		r, byName, err := askForVM(ctx, d, driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret})
-		return CallResult{
-			Operation: driver.OpGetMachineStatus, ProviderID: r.ProviderID, NodeName: r.NodeName, Addresses: r.Addresses, ByName: byName, Err: err,
-		}, nil
+		result.ProviderID, result.NodeName, result.Addresses, result.ByName, result.Err = r.ProviderID, r.NodeName, r.Addresses, byName, err
 	case driver.OpCreateMachine:
 		userData, ok := secret.Data[UserDataKey]
 		if !ok {
@@ -48,29 +48,26 @@ func Call(
 		}
 		secret = secret.DeepCopy()
 		secret.Data[UserDataKey] = renderUserData(userData, m.Name, do.Token)
-		r, err := driver.Answer(d.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret}))
-		r = orEmpty(r)
-		return CallResult{
-			Operation: driver.OpCreateMachine, ProviderID: r.ProviderID, NodeName: r.NodeName, Addresses: r.Addresses,
-			LastKnownState: r.LastKnownState, ByName: m.Spec.ProviderID == "", Err: redacted(err, do.Token),
-		}, nil
+		r, err := answer(d.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret}))
+		result.ProviderID, result.NodeName, result.Addresses, result.LastKnownState = r.ProviderID, r.NodeName, r.Addresses, r.LastKnownState
+		result.ByName, result.Err = m.Spec.ProviderID == "", redacted(err, do.Token)
 	case driver.OpInitializeMachine:
 		if do.LastKnownState != "" {
 			m = m.DeepCopy()
 			m.Status.LastKnownState = do.LastKnownState
 		}
-		r, err := driver.Answer(d.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: m, MachineClass: class, Secret: secret}))
-		r = orEmpty(r)
-		return CallResult{Operation: driver.OpInitializeMachine, ProviderID: r.ProviderID, NodeName: r.NodeName, Addresses: r.Addresses, Err: err}, nil
+		r, err := answer(d.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: m, MachineClass: class, Secret: secret}))
+		result.ProviderID, result.NodeName, result.Addresses, result.Err = r.ProviderID, r.NodeName, r.Addresses, err
 	case driver.OpDeleteMachine:
 		if do.ByName {
 			m = withoutID(m)
 		}
-		r, err := driver.Answer(d.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, MachineClass: class, Secret: secret}))
-		return CallResult{Operation: driver.OpDeleteMachine, LastKnownState: orEmpty(r).LastKnownState, Err: err}, nil
+		r, err := answer(d.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, MachineClass: class, Secret: secret}))
+		result.LastKnownState, result.Err = r.LastKnownState, err
 	default:
 		return CallResult{}, fmt.Errorf("driver call: operation %q has no action", do.Operation)
 	}
+	return result, nil
 }
 
 // askForVM looks for the VM of a machine by its name alone, because a user may have written the
@@ -79,25 +76,20 @@ func Call(
 func askForVM(ctx context.Context, d driver.Driver, req driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, bool, error) {
 	recorded := req
 	req.Machine = withoutID(req.Machine)
-	r, err := driver.Answer(d.GetMachineStatus(ctx, &req))
-	switch codes.Of(err) {
-	case codes.NotFound, codes.Unimplemented, codes.OutOfRange:
-	default:
-		return orEmpty(r), true, err
+	r, err := answer(d.GetMachineStatus(ctx, &req))
+	id, unnamed := recorded.Machine.Spec.ProviderID, []codes.Code{codes.NotFound, codes.Unimplemented, codes.OutOfRange}
+	if id == "" || !slices.Contains(unnamed, codes.Of(err)) {
+		return r, true, err
 	}
-	id := recorded.Machine.Spec.ProviderID
-	if id == "" {
-		return orEmpty(r), true, err
-	}
-	list, listErr := driver.Answer(d.ListMachines(ctx, &driver.ListMachinesRequest{MachineClass: req.MachineClass, Secret: req.Secret}))
+	list, listErr := answer(d.ListMachines(ctx, &driver.ListMachinesRequest{MachineClass: req.MachineClass, Secret: req.Secret}))
 	if listErr != nil && codes.Of(listErr) != codes.Unimplemented {
-		return orEmpty(r), true, listErr
+		return r, true, listErr
 	}
-	if named := listedID(orEmpty(list), req.Machine.Name, id); named != "" {
+	if named := listedID(list, req.Machine.Name, id); named != "" {
 		return &driver.GetMachineStatusResponse{ProviderID: named}, true, nil
 	}
-	r, err = driver.Answer(d.GetMachineStatus(ctx, &recorded))
-	return orEmpty(r), false, err
+	r, err = answer(d.GetMachineStatus(ctx, &recorded))
+	return r, false, err
 }
 
 // listedID returns the provider ID that is listed for the name of a machine: the recorded one, or
@@ -126,8 +118,11 @@ func withoutID(m *v1alpha1.Machine) *v1alpha1.Machine {
 	return m
 }
 
-// orEmpty returns a response, or an empty one for nil.
-func orEmpty[T any](response *T) *T { return cmp.Or(response, new(T)) }
+// answer returns the answer of a driver: see [driver.Answer]. The response is empty instead of nil.
+func answer[T any](response *T, err error) (*T, error) {
+	response, err = driver.Answer(response, err)
+	return cmp.Or(response, new(T)), err
+}
 
 // redacted returns an error whose text does not have the token.
 func redacted(err error, token BootstrapToken) error {

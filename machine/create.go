@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
@@ -22,7 +23,7 @@ func (l *logic) creation() Decision {
 		return l.recordInvalid(reasonInvalid, fieldErrors(errs))
 	}
 	if c := l.in.Class; c.Class == nil && !c.Looked {
-		return hold(machinist.Hold{Subject: l.classSubject(), Reason: reasonClassMissing, Message: "the class was not read", Until: l.now.Add(recheckAfter)})
+		return hold(l.until(l.classSubject(), reasonClassMissing, "the class was not read", recheckAfter))
 	}
 	if d := l.classUnusable(); d.Reason != "" {
 		return d
@@ -129,9 +130,9 @@ func (l *logic) recordVM() Decision {
 	d := l.move(reasonVMCreated, op, stating(l.acceptedRequest(reasonVMCreated)), func(s *v1alpha1.MachineStatus) {
 		if l.in.Node.NoTarget {
 			stating(nil)(s) // no timeout follows
-			s.Addresses = mergeAddresses(s.Addresses, l.in.VM.Addresses)
+			s.Addresses = facts.MergeAddresses(s.Addresses, l.in.VM.Addresses)
 			if name := l.in.VM.NodeName; name != "" {
-				s.Addresses = mergeAddresses(s.Addresses, []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}})
+				s.Addresses = facts.MergeAddresses(s.Addresses, []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: name}})
 			}
 			if facts.ConditionOf(s.Conditions, corev1.NodeReady) == nil { // there is no Node that has one
 				s.Conditions = append(s.Conditions, facts.Condition(corev1.NodeReady, corev1.ConditionTrue, string(reasonVMCreated), v1alpha1.CreatedMachine, l.now))
@@ -149,7 +150,7 @@ func (l *logic) addFinalizer() Decision {
 	m := l.m.DeepCopy()
 	m.Finalizers = append(m.Finalizers, v1alpha1.MCMFinalizerName)
 	if m.Annotations[v1alpha1.MachinePriority] == "" {
-		m.Annotations = withKey(m.Annotations, v1alpha1.MachinePriority, fmt.Sprint(v1alpha1.DefaultMachinePriority))
+		metav1.SetMetaDataAnnotation(&m.ObjectMeta, v1alpha1.MachinePriority, fmt.Sprint(v1alpha1.DefaultMachinePriority))
 	}
 	return l.write(m, "finalizer", reasonNew)
 }
@@ -168,9 +169,7 @@ func (l *logic) classUnusable() Decision {
 	case l.expired(), !c.Class.DeletionTimestamp.IsZero(), l.blocked():
 		return l.recordInvalid(reasonClassUnusable, fmt.Sprintf("machine class %q has no finalizer", c.Class.Name))
 	}
-	return l.holdToJoin(machinist.Hold{
-		Subject: l.classSubject(), Reason: reasonClassUnusable, Message: "waits for its finalizer", Until: l.now.Add(recheckAfter),
-	})
+	return l.holdToJoin(l.until(l.classSubject(), reasonClassUnusable, "waits for its finalizer", recheckAfter))
 }
 
 // classSubject returns the subject of the class, or that of the machine if it names no class.
@@ -195,7 +194,7 @@ func (l *logic) recordInvalid(r machinist.Reason, message string) Decision {
 	if r != reasonInvalid {
 		subject = l.classSubject()
 	}
-	return l.holdToJoin(machinist.Hold{Subject: subject, Reason: r, Message: message, Until: l.now.Add(time.Minute)})
+	return l.holdToJoin(l.until(subject, r, message, time.Minute))
 }
 
 // creationFailed records a failed call and waits for its retry. The decision is zero when the retry
@@ -285,7 +284,7 @@ func (l *logic) withIdentity() (*v1alpha1.Machine, bool) {
 		m.Spec.ProviderID = vm.ProviderID
 	}
 	if needNode {
-		m.Labels = withKey(m.Labels, v1alpha1.NodeLabelKey, vm.NodeName)
+		metav1.SetMetaDataLabel(&m.ObjectMeta, v1alpha1.NodeLabelKey, vm.NodeName)
 	}
 	return m, true
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/facts"
-	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -38,7 +37,7 @@ func (l *logic) deletion() Decision {
 // announce writes the condition Terminating of the Node, and then the phase Terminating.
 func (l *logic) announce() Decision {
 	node := l.ownNode()
-	_, known := l.deletionNoticed()
+	_, known := facts.DeletionNoticed(l.m, l.now)
 	switch {
 	case node != nil && !l.hasTerminating(node):
 		return l.writeCondition(l.terminating(), reasonDeleting)
@@ -81,18 +80,6 @@ func (l *logic) readNode() Decision {
 	}
 }
 
-// deletionNoticed returns when the deletion was recorded, or else the deletion timestamp. The
-// deletion timestamp is a time of the API server, whose clock may be ahead. If both times are
-// missing or in the future, it returns now and false.
-func (l *logic) deletionNoticed() (time.Time, bool) {
-	at, written := l.m.DeletionTimestamp.Time, l.m.Status.CurrentStatus
-	known := recorded.Known(at, l.now)
-	if own := written.LastUpdateTime.Time; written.Phase == v1alpha1.MachineTerminating && recorded.Known(own, l.now) && (!known || own.After(at)) {
-		at, known = own, true
-	}
-	return recorded.At(at, l.now), known
-}
-
 // beginDeletion records the phase Terminating, and that no VM was requested, which the phase showed.
 // It ends the preservation.
 func (l *logic) beginDeletion(op v1alpha1.LastOperation) Decision {
@@ -120,13 +107,10 @@ func (l *logic) removeFinalizer() Decision {
 // deletion continues, and leaves the VM to the other machine.
 func (l *logic) holdForSharedID() Decision {
 	if l.m.Spec.ProviderID != "" && !l.in.ProviderID.Compared {
-		return hold(machinist.Hold{
-			Subject: "machine/" + l.m.Name, Reason: reasonProviderIDShared, Until: l.now.Add(recheckAfter),
-			Message: "its provider ID was not compared with those of the other machines",
-		})
+		return hold(l.until("machine/"+l.m.Name, reasonProviderIDShared, "its provider ID was not compared with those of the other machines", recheckAfter))
 	}
 	switch {
-	case l.ownership() != sharedVM, deletionForced(l.m):
+	case l.ownership() != sharedVM, facts.DeletionForced(l.m):
 		return Decision{}
 	case l.phase() != v1alpha1.MachineTerminating:
 		return l.beginDeletion(l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus))
@@ -134,9 +118,7 @@ func (l *logic) holdForSharedID() Decision {
 	if d := l.validity(); d.Action != nil {
 		return d
 	}
-	return hold(machinist.Hold{
-		Subject: "machine/" + l.sameIDMachines()[0], Reason: reasonProviderIDShared, Message: l.sharedText(), Until: l.now.Add(time.Minute),
-	})
+	return hold(l.until("machine/"+l.sameIDMachines()[0], reasonProviderIDShared, l.sharedText(), time.Minute))
 }
 
 // hasTerminating reports whether the Node has the condition Terminating. In a forced deletion the
@@ -157,7 +139,7 @@ func (l *logic) forcedTooLong() bool {
 
 // forcedFrom returns when the deletion has been forced for a minute. Zero means never.
 func (l *logic) forcedFrom() time.Time {
-	since, _ := l.deletionNoticed()
+	since, _ := facts.DeletionNoticed(l.m, l.now)
 	force := l.deletionDrain(nil).forceAt()
 	if force.IsZero() {
 		return time.Time{}
@@ -243,8 +225,7 @@ func (l *logic) detach(node *corev1.Node, since time.Time) Decision {
 	case view.Looked:
 		return l.do(DeleteAttachments{Attachments: live}, reasonDetaching, "")
 	}
-	return hold(machinist.Hold{
-		Subject: "node/" + node.Name, Reason: reasonDetaching, Message: "its VolumeAttachments were not read",
-		Until: machinist.Earliest(l.now.Add(recheckAfter), end),
-	})
+	h := l.until("node/"+node.Name, reasonDetaching, "its VolumeAttachments were not read", recheckAfter)
+	h.Until = machinist.Earliest(h.Until, end)
+	return hold(h)
 }

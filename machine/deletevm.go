@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
@@ -34,7 +36,7 @@ func (l *logic) findNodeName() Decision {
 		return Decision{}
 	}
 	m := l.m.DeepCopy()
-	m.Labels = withKey(m.Labels, v1alpha1.NodeLabelKey, name)
+	metav1.SetMetaDataLabel(&m.ObjectMeta, v1alpha1.NodeLabelKey, name)
 	return l.write(m, "node "+name, reasonVMKnown)
 }
 
@@ -54,7 +56,7 @@ func (l *logic) lookedBeforeDeletion() bool {
 	if l.m.DeletionTimestamp.IsZero() || l.phase() != v1alpha1.MachineTerminating {
 		return false
 	}
-	since, known := l.deletionNoticed()
+	since, known := facts.DeletionNoticed(l.m, l.now)
 	return known && vm.Presence == absent && vm.Asked == driver.OpGetMachineStatus && vm.SeenAt.Before(since)
 }
 
@@ -146,18 +148,12 @@ func (l *logic) vmGone() bool {
 // is repeated after [Policy.Settle].
 func (l *logic) deleteVM() Decision {
 	vm := l.in.VM
-	if l.ownership() == rivalVM {
+	switch {
+	case l.ownership() == rivalVM, l.vmGone():
 		return Decision{}
-	}
-	if settled := l.settledAt(); vm.deleteAnswered() {
-		switch {
-		case l.vmGone():
-			return Decision{}
-		case l.now.Before(settled):
-			return l.notSettled(settled)
-		}
-	}
-	if !l.in.Class.callable() {
+	case vm.deleteAnswered() && l.now.Before(l.settledAt()):
+		return l.notSettled()
+	case !l.in.Class.callable():
 		return l.withoutClass()
 	}
 	if d := l.awaitCall(); d.Reason != "" {
@@ -175,11 +171,9 @@ func (l *logic) deleteVM() Decision {
 }
 
 // notSettled waits until the provider lists all VMs of the machine.
-func (*logic) notSettled(until time.Time) Decision {
-	return hold(machinist.Hold{
-		Subject: "provider", Reason: reasonVMNotSettled, Until: until,
-		Message: "the provider may not list a VM that was created just before the deletion",
-	})
+func (l *logic) notSettled() Decision {
+	const message = "the provider may not list a VM that was created just before the deletion"
+	return hold(machinist.Hold{Subject: "provider", Reason: reasonVMNotSettled, Message: message, Until: l.settledAt()})
 }
 
 // settledAt returns from when on the provider lists all VMs of the machine. No VM is created after
@@ -188,7 +182,7 @@ func (l *logic) settledAt() time.Time {
 	if l.p.Settle < 0 {
 		return time.Time{}
 	}
-	since, _ := l.deletionNoticed()
+	since, _ := facts.DeletionNoticed(l.m, l.now)
 	return since.Add(time.Second + l.p.Settle) // recorded times have no fractions
 }
 
@@ -212,7 +206,7 @@ func (l *logic) withoutClass() Decision {
 	goes.Description = fmt.Sprintf("%s does not exist: the deletion is forced and does not delete the VM, so %s may be left. %s",
 		h.Subject, cmp.Or(l.m.Spec.ProviderID, "a VM"), v1alpha1.InitiateVMDeletion)
 	goes.ErrorCode = codes.FailedPrecondition.String() // news, also after the wait
-	force := deletionForced(l.m)
+	force := facts.DeletionForced(l.m)
 	switch end := last.LastUpdateTime.Add(classGrace); {
 	case force && last.Type == goes.Type && last.State == goes.State && last.ErrorCode == goes.ErrorCode:
 		return Decision{} // that is told

@@ -5,7 +5,6 @@ package machine
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -38,7 +37,7 @@ func (l *logic) deletionDrain(node *corev1.Node) DrainNode {
 	case written.Phase == v1alpha1.MachineTerminating && recorded.Known(written.LastUpdateTime.Time, l.now):
 		started = written.LastUpdateTime.Time
 	}
-	a := l.drainSince(node, started, deletionForced(l.m))
+	a := l.drainSince(node, started, facts.DeletionForced(l.m))
 	if !a.forced(l.now) && !a.unreachable() { // else nothing unmounts
 		a.Policy.Volumes = drain.VolumePolicy{Wait: true, DetachTimeout: max(l.p.DetachTimeout, 0), ReattachTimeout: max(l.p.ReattachTimeout, 0)}
 	}
@@ -54,7 +53,7 @@ func (l *logic) updateDrain(node *corev1.Node) DrainNode {
 	if c != nil && c.Reason == v1alpha1.SelectedForUpdate && recorded.Known(c.LastTransitionTime.Time, l.now) {
 		started = c.LastTransitionTime.Time
 	}
-	return l.drainSince(node, started, drainForced(l.m))
+	return l.drainSince(node, started, facts.DrainForced(l.m))
 }
 
 // preservationDrain returns the drain of the Node of a preserved Failed machine. Its timeout counts
@@ -66,7 +65,7 @@ func (l *logic) preservationDrain(node *corev1.Node) DrainNode {
 	if started.IsZero() {
 		started = l.now
 	}
-	a := l.drainSince(node, started, drainForced(l.m))
+	a := l.drainSince(node, started, facts.DrainForced(l.m))
 	a.Policy.KeepSchedulable = true
 	return a
 }
@@ -101,21 +100,6 @@ func (a DrainNode) forced(now time.Time) bool {
 }
 
 func (a DrainNode) unreachable() bool { return a.Reachability.Unreachable }
-
-// deletionForced reports whether the label force-deletion of a machine is true.
-func deletionForced(m *v1alpha1.Machine) bool {
-	force, err := strconv.ParseBool(m.Labels[v1alpha1.LabelKeyForceDeletion])
-	return err == nil && force
-}
-
-// forceDrain is the value of [v1alpha1.LabelKeyForceDrain] that forces.
-const forceDrain = "True"
-
-// drainForced reports whether the label force-drain forces the drains of a machine that is not
-// being deleted.
-func drainForced(m *v1alpha1.Machine) bool {
-	return m.Labels[v1alpha1.LabelKeyForceDrain] == forceDrain
-}
 
 // unreachableFrom returns when a Node with these conditions becomes unreachable. Zero means never.
 func unreachableFrom(conditions []corev1.NodeCondition) time.Time {

@@ -37,9 +37,14 @@ func hold(h machinist.Hold) Decision {
 	return Decision{Reason: h.Reason, Message: h.Message, Holds: []machinist.Hold{h}, NextCheck: h.Until}
 }
 
+// until returns a hold that lasts for a while.
+func (l *logic) until(subject string, r machinist.Reason, message string, lasts time.Duration) machinist.Hold {
+	return machinist.Hold{Subject: subject, Reason: r, Message: message, Until: l.now.Add(lasts)}
+}
+
 // notObserved returns a decision that waits for an observation.
 func (l *logic) notObserved(subject, message string) Decision {
-	return hold(machinist.Hold{Subject: subject, Reason: ReasonNotObserved, Message: message, Until: l.now.Add(recheckAfter)})
+	return hold(l.until(subject, ReasonNotObserved, message, recheckAfter))
 }
 
 // settled returns a decision that waits for a change.
@@ -101,15 +106,6 @@ func (l *logic) resetPhaseTime(r machinist.Reason) Decision {
 // sameOperation reports whether two operations are equal except for their times.
 func sameOperation(a, b v1alpha1.LastOperation) bool {
 	return a.Type == b.Type && a.State == b.State && a.ErrorCode == b.ErrorCode && a.Description == b.Description
-}
-
-// withKey sets a key of a map. The map may be nil.
-func withKey(m map[string]string, key, value string) map[string]string {
-	if m == nil {
-		m = map[string]string{}
-	}
-	m[key] = value
-	return m
 }
 
 // first returns the first decision that is not zero. A question returns the zero Decision if it has

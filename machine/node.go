@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/machinist-dev/machinist"
@@ -40,7 +41,8 @@ func (l *logic) syncNode() Decision {
 		node = l.in.Node.Node.DeepCopy()
 	}
 	if !named {
-		node.Labels, what = withKey(node.Labels, v1alpha1.MachineNameLabelKey, l.m.Name), cmp.Or(what, "machine name")
+		metav1.SetMetaDataLabel(&node.ObjectMeta, v1alpha1.MachineNameLabelKey, l.m.Name)
+		what = cmp.Or(what, "machine name")
 	}
 	if !kept {
 		node.Finalizers, what = append(node.Finalizers, v1alpha1.NodeFinalizerName), cmp.Or(what, "finalizer")
@@ -51,7 +53,7 @@ func (l *logic) syncNode() Decision {
 // withMark adds the mark of the machine to a Node, and returns the Node.
 func withMark(node *corev1.Node, m *v1alpha1.Machine) *corev1.Node {
 	if m.UID != "" {
-		node.Annotations = withKey(node.Annotations, v1alpha1.MachineUIDAnnotation, string(m.UID))
+		metav1.SetMetaDataAnnotation(&node.ObjectMeta, v1alpha1.MachineUIDAnnotation, string(m.UID))
 	}
 	return node
 }
@@ -75,9 +77,7 @@ func hasTemplate(node *corev1.Node, desired nodeops.Template) bool {
 
 // recordUnreadable waits until the record of the applied template on the Node is repaired.
 func (l *logic) recordUnreadable(err error) Decision {
-	return hold(machinist.Hold{
-		Subject: l.nodeSubject(), Reason: reasonNodeOutOfSync, Message: err.Error(), Until: l.now.Add(time.Minute),
-	})
+	return hold(l.until(l.nodeSubject(), reasonNodeOutOfSync, err.Error(), time.Minute))
 }
 
 // syncCapacity writes the virtual capacity of the class to the Node.

@@ -190,7 +190,7 @@ func (l *logic) proveDeletion() Decision {
 		return d
 	}
 	forced := l.forcedTooLong()
-	since, known := l.deletionNoticed()
+	since, known := facts.DeletionNoticed(l.m, l.now)
 	switch {
 	case f.Code == codes.OK || f.Operation != driver.OpGetMachineStatus:
 		return l.askForProof()
@@ -208,14 +208,13 @@ func (l *logic) proveDeletion() Decision {
 
 // settleProof waits until the provider lists all VMs, if it has none for the machine.
 func (l *logic) settleProof() Decision {
-	settled := l.settledAt()
 	switch asked := l.in.VM.Named.AskedAt; {
-	case asked.IsZero(), l.in.VM.Failure.Code != codes.OK, !l.now.Before(settled):
+	case asked.IsZero(), l.in.VM.Failure.Code != codes.OK, !l.now.Before(l.settledAt()):
 		return Decision{}
 	case l.phase() != v1alpha1.MachineTerminating:
 		return l.beginDeletion(l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.GetVMStatus))
 	}
-	return l.notSettled(settled)
+	return l.notSettled()
 }
 
 // strangeNode returns the error for a Node that the machine names and that is not its own, for the
@@ -301,9 +300,7 @@ func (l *logic) nameTaken(other *v1alpha1.Machine) Decision {
 	case !sameOperation(op, l.m.Status.LastOperation):
 		return l.recordOperation(reasonProviderIDShared, op)
 	}
-	return l.holdToJoin(machinist.Hold{
-		Subject: "machine/" + other.Name, Reason: reasonProviderIDShared, Message: op.Description, Until: l.now.Add(time.Minute),
-	})
+	return l.holdToJoin(l.until("machine/"+other.Name, reasonProviderIDShared, op.Description, time.Minute))
 }
 
 // sharedText returns the message for a shared provider ID: the other machines, and what to do.

@@ -187,22 +187,10 @@ func (l *logic) untargeted() Decision {
 func (v VMView) notFound() bool { return v.Presence == absent && !v.Blind }
 
 // correctUpdatePhase replaces the phase InPlaceUpdating or InPlaceUpdateFailed of a machine whose
-// Node takes part in no in-place update: the Node has no label of one, and its condition is not
-// that of an update under way or failed. The decision is zero for other machines.
+// Node takes part in no in-place update. The decision is zero for other machines.
 func (l *logic) correctUpdatePhase(node *corev1.Node) Decision {
-	if !leads(l.phase(), reasonStatusInvalid) {
+	if !leads(l.phase(), reasonStatusInvalid) || facts.InUpdate(node) {
 		return Decision{}
-	}
-	switch facts.UpdateStep(node) {
-	case v1alpha1.SelectedForUpdate, v1alpha1.DrainSuccessful, v1alpha1.ReadyForUpdate, v1alpha1.UpdateFailed:
-		return Decision{}
-	}
-	for _, label := range []string{
-		v1alpha1.LabelKeyNodeCandidateForUpdate, v1alpha1.LabelKeyNodeSelectedForUpdate, v1alpha1.LabelKeyNodeUpdateResult,
-	} {
-		if _, found := node.Labels[label]; found {
-			return Decision{}
-		}
 	}
 	return l.move(reasonStatusInvalid, l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, fmt.Sprintf(
 		"The phase %q of machine %s is corrected: node %s takes part in no in-place update", l.phase(), l.m.Name, node.Name)))

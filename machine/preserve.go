@@ -28,19 +28,11 @@ func (l *logic) preservation() Decision {
 	if !known {
 		return l.preservationUnknown()
 	}
-	keep, forget := facts.JudgePreservation(value, l.phase(), l.preservedUntil(), l.now)
+	keep, forget := facts.JudgePreservation(value, l.phase(), facts.PreservedUntil(l.m), l.now)
 	if keep {
 		return l.preserve(value)
 	}
 	return l.stopPreserving(forget)
-}
-
-// preservedUntil returns the recorded end of the preservation, or zero.
-func (l *logic) preservedUntil() time.Time {
-	if end := l.m.Status.CurrentStatus.PreserveExpiryTime; end != nil {
-		return end.Time
-	}
-	return time.Time{}
 }
 
 // preservationUnknown waits for the Node, whose annotations may preserve the machine, if the
@@ -51,10 +43,7 @@ func (l *logic) preservationUnknown() Decision {
 		return Decision{}
 	}
 	if l.m.Labels[v1alpha1.NodeLabelKey] == "" {
-		return hold(machinist.Hold{
-			Subject: l.nodeSubject(), Reason: ReasonNotObserved, Until: l.now.Add(time.Minute),
-			Message: "the name of the node, which may have the preserve annotation, is not known",
-		})
+		return hold(l.until(l.nodeSubject(), ReasonNotObserved, "the name of the node, which may have the preserve annotation, is not known", time.Minute))
 	}
 	return l.notObserved(l.nodeSubject(), "its preserve annotation was not read")
 }
@@ -62,7 +51,7 @@ func (l *logic) preservationUnknown() Decision {
 // preserve begins or continues the preservation for a value of the annotation.
 func (l *logic) preserve(value string) Decision {
 	if l.m.Status.CurrentStatus.PreserveExpiryTime == nil {
-		end := preserveEnd(l.now, l.p.PreserveTimeout)
+		end := facts.PreserveEnd(l.now, l.p.PreserveTimeout)
 		return l.record(reasonPreserved, "until "+end.UTC().Format(time.RFC3339), func(s *v1alpha1.MachineStatus) {
 			s.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: end}
 		})
@@ -98,7 +87,7 @@ func (l *logic) aboutToRun(node *corev1.Node) bool {
 // keepPreserved waits for the end of the preservation.
 func (l *logic) keepPreserved() Decision {
 	h := machinist.Hold{Subject: "machine/" + l.m.Name, Reason: reasonPreserved, Message: "without end"}
-	if end := l.preservedUntil(); end.Before(noEnd) {
+	if end := facts.PreservedUntil(l.m); end.Before(facts.NoEnd) {
 		h.Message, h.Until = "until "+end.UTC().Format(time.RFC3339), end
 	}
 	return hold(h)
@@ -157,21 +146,8 @@ func (l *logic) copyPreserveValue(forget bool) Decision {
 	if says == "" {
 		return l.write(m, "no preserve annotation", reasonPreservationStopped)
 	}
-	m.Annotations = withKey(m.Annotations, applied, says)
+	metav1.SetMetaDataAnnotation(&m.ObjectMeta, applied, says)
 	return l.write(m, "preserve annotation of the node: "+says, reasonPreserved)
-}
-
-// noEnd is the recorded end of a preservation without an end: the last second of the year 9999, the
-// latest that all clients can read.
-var noEnd = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
-
-// preserveEnd returns the end of a preservation that begins at start, in whole seconds, as the API
-// server stores it. Zero or less means [noEnd].
-func preserveEnd(start time.Time, lasts time.Duration) time.Time {
-	if lasts <= 0 {
-		return noEnd
-	}
-	return start.Add(lasts).Truncate(time.Second)
 }
 
 // The annotations that keep the autoscaler from removing a Node.
@@ -194,7 +170,8 @@ func (l *logic) preservedNode(node *corev1.Node) *corev1.Node {
 		want.Spec.Taints, retaint = nodeops.RemoveTaint(want.Spec.Taints, facts.PreservedTaint)
 	}
 	if node.Annotations[scaleDownDisabled] != "true" && !l.templated(scaleDownDisabled) {
-		want.Annotations = withKey(withKey(want.Annotations, scaleDownDisabled, "true"), scaleDownByMCM, "true")
+		metav1.SetMetaDataAnnotation(&want.ObjectMeta, scaleDownDisabled, "true")
+		metav1.SetMetaDataAnnotation(&want.ObjectMeta, scaleDownByMCM, "true")
 	} else if !retaint {
 		return nil
 	}
@@ -273,7 +250,7 @@ func (l *logic) preservedCondition(value string) corev1.NodeCondition {
 	if value == v1alpha1.PreserveMachineAnnotationValuePreservedByMCM {
 		reason = v1alpha1.PreservedByMCM
 	}
-	return facts.Condition(v1alpha1.NodePreserved, corev1.ConditionTrue, reason, fmt.Sprintf("Machine preserved until %s.", l.preservedUntil().UTC()), l.now)
+	return facts.Condition(v1alpha1.NodePreserved, corev1.ConditionTrue, reason, fmt.Sprintf("Machine preserved until %s.", facts.PreservedUntil(l.m).UTC()), l.now)
 }
 
 // stoppedCondition returns the condition of a Node that is no longer preserved.

@@ -8,12 +8,10 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/facts"
-	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -21,39 +19,23 @@ import (
 // neither Running nor Unknown and is not preserved. A Terminating machine counts twice, for the
 // time between its deletion and its replacement. The candidate for the next replacement does not
 // count. If its in-place update has failed, other machines whose update has failed do not count
-// either, because they would wait for each other without end. A nil candidate excludes none.
+// either, because they would wait for each other without end.
 //
 // MCM counts the candidate, so that a machine whose update has failed is never replaced.
 func replacing(siblings []*v1alpha1.Machine, candidate *v1alpha1.Machine) int {
-	n := 0
+	const failed = v1alpha1.MachineInPlaceUpdateFailed
+	n, both := 0, candidate.Status.CurrentStatus.Phase == failed
 	for _, s := range siblings {
-		if s == nil || sameMachine(s, candidate) || bothUpdatesFailed(s, candidate) {
+		if s == nil || sameMachine(s, candidate) || both && s.Status.CurrentStatus.Phase == failed {
 			continue
 		}
-		n += replacements(s)
-	}
-	return n
-}
-
-// replacements returns how often a machine counts.
-func replacements(m *v1alpha1.Machine) int {
-	n, status := 0, m.Status.CurrentStatus
-	if status.Phase == v1alpha1.MachineTerminating {
-		n++
-	}
-	if status.PreserveExpiryTime == nil && !facts.TraitsOf(status.Phase).Serving {
-		n++
+		n += facts.Replacements(s)
 	}
 	return n
 }
 
 func sameMachine(a, b *v1alpha1.Machine) bool {
 	return a == b || a != nil && b != nil && a.UID != "" && a.UID == b.UID
-}
-
-func bothUpdatesFailed(a, b *v1alpha1.Machine) bool {
-	return b != nil && a.Status.CurrentStatus.Phase == v1alpha1.MachineInPlaceUpdateFailed &&
-		b.Status.CurrentStatus.Phase == v1alpha1.MachineInPlaceUpdateFailed
 }
 
 // replacement returns the hold of the replacement limit for a machine at the end of its health
@@ -132,7 +114,7 @@ func FreesReplacement(before, after *v1alpha1.Machine) (group, permit bool) {
 	case after == nil || before.UID != after.UID:
 		return true, permit
 	default:
-		return replacements(after) < replacements(before) ||
+		return facts.Replacements(after) < facts.Replacements(before) ||
 			before.Labels[v1alpha1.LabelKeyMachineDeploymentName] != after.Labels[v1alpha1.LabelKeyMachineDeploymentName] ||
 			!slices.EqualFunc(before.OwnerReferences, after.OwnerReferences, facts.SameOwner), permit
 	}
@@ -209,10 +191,10 @@ func FailingSince(m *v1alpha1.Machine, p Policy, now time.Time) time.Time {
 	}
 	switch status := &m.Status; {
 	case m.DeletionTimestamp != nil:
-		return notReadySince(status, m.DeletionTimestamp.Time, time.Time{})
+		return facts.NotReadySince(status, m.DeletionTimestamp.Time, time.Time{})
 	case facts.TraitsOf(status.CurrentStatus.Phase).MayFail && status.CurrentStatus.Phase != v1alpha1.MachineRunning, status.CurrentStatus.Phase == v1alpha1.MachineFailed:
 		entered := status.CurrentStatus.LastUpdateTime.Time
-		return notReadySince(status, entered, entered)
+		return facts.NotReadySince(status, entered, entered)
 	case leads(status.CurrentStatus.Phase, reasonStaleNode): // it is to join
 		l := logic{m: m, p: p.forMachine(m), now: now}
 		if l.expired() {
@@ -220,16 +202,6 @@ func FailingSince(m *v1alpha1.Machine, p Policy, now time.Time) time.Time {
 		}
 	}
 	return time.Time{}
-}
-
-// notReadySince returns when the Node of a machine stopped being Ready. If that is not recorded, or
-// is after latest, it returns the other time.
-func notReadySince(s *v1alpha1.MachineStatus, latest, otherwise time.Time) time.Time {
-	ready := facts.ConditionOf(s.Conditions, corev1.NodeReady)
-	if ready == nil || ready.Status == corev1.ConditionTrue || !recorded.Known(ready.LastTransitionTime.Time, latest) {
-		return otherwise
-	}
-	return ready.LastTransitionTime.Time
 }
 
 // Group is the machines among which replacements are limited: those of one MachineDeployment, or of
@@ -255,7 +227,7 @@ func GroupOf(m *v1alpha1.Machine, set *v1alpha1.MachineSet) Group {
 	if m == nil {
 		return Group{}
 	}
-	owner := setOf(m)
+	owner := facts.SetOf(m)
 	if owner != nil && set != nil && set.UID == owner.UID {
 		if d := metav1.GetControllerOfNoCopy(set); d != nil && d.Kind == "MachineDeployment" {
 			return Group{Namespace: m.Namespace, Deployment: d.Name}
@@ -275,14 +247,6 @@ func GroupOf(m *v1alpha1.Machine, set *v1alpha1.MachineSet) Group {
 // a machine can fail because of its health. It is false for nil.
 func NeedsSiblings(m *v1alpha1.Machine) bool {
 	return m != nil && m.DeletionTimestamp.IsZero() && leads(m.Status.CurrentStatus.Phase, reasonHealthTimeout)
-}
-
-// setOf returns the reference to the MachineSet that controls a machine, or nil.
-func setOf(m *v1alpha1.Machine) *metav1.OwnerReference {
-	if owner := metav1.GetControllerOfNoCopy(m); owner != nil && owner.Kind == "MachineSet" {
-		return owner
-	}
-	return nil
 }
 
 // String returns a text that differs for each group. It is empty for the zero Group.

@@ -37,11 +37,7 @@ const (
 func (l *logic) createVM() Decision {
 	if !l.intended() {
 		op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine)
-		request := l.acceptedRequest(reasonNoVM)
-		return l.record(reasonNoVM, op.Description, func(s *v1alpha1.MachineStatus) {
-			s.LastOperation = op
-			stating(request)(s)
-		})
+		return l.move(reasonNoVM, op, stating(l.acceptedRequest(reasonNoVM)))
 	}
 	if l.in.Node.NoTarget || !l.in.Class.NeedsToken {
 		return l.do(CallDriver{Operation: driver.OpCreateMachine}, reasonNoVM, "")
@@ -71,9 +67,7 @@ func (l *logic) createVM() Decision {
 
 // tokensUnseen returns the hold for bootstrap tokens that were not read.
 func (l *logic) tokensUnseen() machinist.Hold {
-	return machinist.Hold{
-		Subject: "secrets/" + metav1.NamespaceSystem, Reason: reasonToken, Message: "the bootstrap tokens were not read", Until: l.now.Add(recheckAfter),
-	}
+	return l.until("secrets/"+metav1.NamespaceSystem, reasonToken, "the bootstrap tokens were not read", recheckAfter)
 }
 
 // tokenNeeded returns until when the token of a VM that is created now has to be valid.

@@ -17,24 +17,23 @@ import (
 func (l *logic) validCondition() *corev1.NodeCondition {
 	var errs field.ErrorList
 	reason, stays := reasonPartlyIgnored, l.m.DeletionTimestamp.IsZero()
-	if stays {
-		if errs = Validate(l.m); len(errs) > 0 {
-			reason = reasonInvalid
+	add := func(r machinist.Reason, more field.ErrorList) {
+		if len(more) > 0 {
+			errs, reason = append(errs, more...), r
 		}
 	}
-	if strange := l.strangeNode(); len(strange) > 0 {
-		errs, reason = append(errs, strange...), reasonNodeUnproven
-	}
-	if shared := l.sharedErrors(); len(shared) > 0 {
-		errs, reason = append(errs, shared...), reasonProviderIDShared
-	}
 	if stays {
-		errs = append(errs, l.ignoredNodeName()...)
+		add(reasonInvalid, Validate(l.m))
+	}
+	add(reasonNodeUnproven, l.strangeNode())
+	add(reasonProviderIDShared, l.sharedErrors())
+	if stays {
+		add(reason, l.ignoredNodeName())
 	}
 	if stays && !l.templateApplied { // values already on the Node are valid
 		t := l.m.Spec.NodeTemplateSpec
 		_, ignored := facts.Acceptable(nodeops.Template{Labels: t.Labels, Annotations: t.Annotations, Taints: t.Spec.Taints})
-		errs = append(errs, ignored...)
+		add(reason, ignored)
 	}
 	if len(errs) == 0 {
 		return nil

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -152,7 +151,7 @@ func (v VMView) After(a CallResult, now time.Time, chance float64) VMView {
 	if !a.AskedAt.IsZero() && a.AskedAt.Before(now) {
 		next.SeenAt = a.AskedAt
 	}
-	next.Addresses = mergeAddresses(v.Addresses, a.Addresses)
+	next.Addresses = facts.MergeAddresses(v.Addresses, a.Addresses)
 	next.LastKnownState = cmp.Or(a.LastKnownState, v.LastKnownState)
 	vm, answered := said[code]
 	if !answered {
@@ -240,15 +239,6 @@ func (f CallFailure) until(p codes.BackoffPolicy, now time.Time) time.Time {
 	}
 	failure := codes.Failure{Category: category, Attempts: f.Attempts, RetryAfter: f.RetryAfter}
 	return f.At.Add(codes.Backoff(p, failure, func() float64 { return f.Chance }))
-}
-
-// mergeAddresses returns both lists without duplicates, by type and address.
-func mergeAddresses(a, b []corev1.NodeAddress) []corev1.NodeAddress {
-	merged := slices.Concat(a, b)
-	slices.SortFunc(merged, func(a, b corev1.NodeAddress) int {
-		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Address, b.Address))
-	})
-	return slices.Compact(merged)
 }
 
 // lookInterval is how often the VM of a machine is looked up while its Node is missing or not

@@ -289,10 +289,8 @@ func (l *logic) confirmNode(end time.Time) Decision {
 	case view.NoTarget, view.Looked && !view.AsOf.IsZero() && !view.AsOf.Before(end):
 		return Decision{}
 	case view.Unanswered:
-		return hold(machinist.Hold{
-			Subject: "target-cluster", Reason: reasonTargetUnreachable, Until: l.now.Add(targetRetry),
-			Message: fmt.Sprintf("the API server does not answer, so the state of %s is not known: the machine does not fail", l.nodeSubject()),
-		})
+		return hold(l.until("target-cluster", reasonTargetUnreachable, fmt.Sprintf(
+			"the API server does not answer, so the state of %s is not known: the machine does not fail", l.nodeSubject()), targetRetry))
 	default:
 		return l.do(machinist.Refresh{Kind: "Node", Name: l.nodeName()}, reasonLookFirst, "before the machine fails")
 	}

@@ -4,6 +4,7 @@ package facts
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -49,4 +50,12 @@ func ValidateClass(c *v1alpha1.MachineClass) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// SetOf returns the reference to the MachineSet that controls a machine, or nil.
+func SetOf(m *v1alpha1.Machine) *metav1.OwnerReference {
+	if owner := metav1.GetControllerOfNoCopy(m); owner != nil && owner.Kind == "MachineSet" {
+		return owner
+	}
+	return nil
 }

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -45,4 +47,14 @@ func CriticalTaint(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool {
 		return t.Key == v1alpha1.TaintNodeCriticalComponentsNotReady && t.Effect == corev1.TaintEffectNoSchedule
 	})
+}
+
+// NotReadySince returns when the Node of a machine stopped being Ready. If that is not recorded, or
+// is after latest, it returns the other time.
+func NotReadySince(s *v1alpha1.MachineStatus, latest, otherwise time.Time) time.Time {
+	ready := ConditionOf(s.Conditions, corev1.NodeReady)
+	if ready == nil || ready.Status == corev1.ConditionTrue || !recorded.Known(ready.LastTransitionTime.Time, latest) {
+		return otherwise
+	}
+	return ready.LastTransitionTime.Time
 }

@@ -3,11 +3,15 @@
 package facts
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -59,3 +63,39 @@ func DeletionRequested(node *corev1.Node) bool {
 
 // HasFinalizer reports whether an object has a finalizer.
 func HasFinalizer(o metav1.Object, name string) bool { return slices.Contains(o.GetFinalizers(), name) }
+
+// DeletionForced reports whether the label force-deletion of a machine is true.
+func DeletionForced(m *v1alpha1.Machine) bool {
+	force, err := strconv.ParseBool(m.Labels[v1alpha1.LabelKeyForceDeletion])
+	return err == nil && force
+}
+
+// forceDrain is the value of [v1alpha1.LabelKeyForceDrain] that forces.
+const forceDrain = "True"
+
+// DrainForced reports whether the label force-drain forces the drains of a machine that is not
+// being deleted.
+func DrainForced(m *v1alpha1.Machine) bool {
+	return m.Labels[v1alpha1.LabelKeyForceDrain] == forceDrain
+}
+
+// DeletionNoticed returns when the deletion was recorded, or else the deletion timestamp. The
+// deletion timestamp is a time of the API server, whose clock may be ahead. If both times are
+// missing or in the future, it returns now and false.
+func DeletionNoticed(m *v1alpha1.Machine, now time.Time) (time.Time, bool) {
+	at, written := m.DeletionTimestamp.Time, m.Status.CurrentStatus
+	known := recorded.Known(at, now)
+	if own := written.LastUpdateTime.Time; written.Phase == v1alpha1.MachineTerminating && recorded.Known(own, now) && (!known || own.After(at)) {
+		at, known = own, true
+	}
+	return recorded.At(at, now), known
+}
+
+// MergeAddresses returns both lists without duplicates, by type and address.
+func MergeAddresses(a, b []corev1.NodeAddress) []corev1.NodeAddress {
+	merged := slices.Concat(a, b)
+	slices.SortFunc(merged, func(a, b corev1.NodeAddress) int {
+		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Address, b.Address))
+	})
+	return slices.Compact(merged)
+}

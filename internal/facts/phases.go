@@ -84,3 +84,16 @@ func Rank(m *v1alpha1.Machine) int {
 		return TraitsOf(m.Status.CurrentStatus.Phase).Rank
 	}
 }
+
+// Replacements returns how often a machine counts as being replaced: not if it serves or is preserved,
+// and once more while it is Terminating, for the time until its replacement exists.
+func Replacements(m *v1alpha1.Machine) int {
+	n, status := 0, m.Status.CurrentStatus
+	if status.Phase == v1alpha1.MachineTerminating {
+		n++
+	}
+	if status.PreserveExpiryTime == nil && !TraitsOf(status.Phase).Serving {
+		n++
+	}
+	return n
+}

@@ -153,3 +153,24 @@ func PreservationDrainStarted(m *v1alpha1.Machine, node *corev1.Node, now time.T
 	}
 	return started
 }
+
+// NoEnd is the recorded end of a preservation without an end: the last second of the year 9999, the
+// latest that all clients can read.
+var NoEnd = time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC)
+
+// PreserveEnd returns the end of a preservation that begins at start, in whole seconds, as the API
+// server stores it. Zero or less means [NoEnd].
+func PreserveEnd(start time.Time, lasts time.Duration) time.Time {
+	if lasts <= 0 {
+		return NoEnd
+	}
+	return start.Add(lasts).Truncate(time.Second)
+}
+
+// PreservedUntil returns the recorded end of the preservation of a machine, or zero.
+func PreservedUntil(m *v1alpha1.Machine) time.Time {
+	if end := m.Status.CurrentStatus.PreserveExpiryTime; end != nil {
+		return end.Time
+	}
+	return time.Time{}
+}

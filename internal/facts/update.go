@@ -3,6 +3,7 @@
 package facts
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -63,4 +64,15 @@ func UpdateStep(node *corev1.Node) string {
 // StepCondition returns the condition InPlaceUpdate for a step, with the times now.
 func StepCondition(step, message string, now time.Time) corev1.NodeCondition {
 	return Condition(v1alpha1.NodeInPlaceUpdate, corev1.ConditionTrue, step, message, now)
+}
+
+// InUpdate reports whether a Node takes part in an in-place update: it has a label of one, or its
+// condition is that of an update under way or failed.
+func InUpdate(node *corev1.Node) bool {
+	switch UpdateStep(node) {
+	case v1alpha1.SelectedForUpdate, v1alpha1.DrainSuccessful, v1alpha1.ReadyForUpdate, v1alpha1.UpdateFailed:
+		return true
+	}
+	labels := []string{v1alpha1.LabelKeyNodeCandidateForUpdate, v1alpha1.LabelKeyNodeSelectedForUpdate, v1alpha1.LabelKeyNodeUpdateResult}
+	return slices.ContainsFunc(labels, func(label string) bool { _, found := node.Labels[label]; return found })
 }
