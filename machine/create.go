@@ -214,10 +214,10 @@ func (l *logic) creationFailed(f CallFailure) Decision {
 		return l.move(reasonProviderFailed, op, stating(request))
 	}
 	d := l.backOff(f)
-	if d.Reason != "" && !l.expired() {
-		d.NextCheck = machinist.Earliest(d.NextCheck, l.creationDeadline())
+	if d.Reason == "" || l.expired() {
+		return d
 	}
-	return d
+	return d.by(l.creationDeadline())
 }
 
 // retryAt returns when to repeat a failed call. A call that failed because of the class or its

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/line"
 )
 
@@ -242,7 +243,7 @@ func subjectOf(o machinist.Object) string {
 	if _, secret := o.(*corev1.Secret); secret {
 		name = o.GetNamespace() + "/" + name
 	}
-	return subject(kindOf(o), name)
+	return subject(facts.KindOf(o), name)
 }
 
 // subject returns a kind in lower case with a name, or "" without a name.

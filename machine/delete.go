@@ -3,12 +3,9 @@
 package machine
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/facts"
@@ -70,9 +67,7 @@ func (l *logic) readNode() Decision {
 	case view.NoTarget, l.nodeLooked():
 		return Decision{}
 	case !l.forcedTooLong():
-		d := l.notObserved(l.nodeSubject(), "")
-		d.NextCheck = machinist.Earliest(d.NextCheck, l.forcedFrom())
-		return d
+		return l.notObserved(l.nodeSubject(), "").by(l.forcedFrom())
 	case view.Unanswered:
 		return Decision{}
 	default:
@@ -192,23 +187,10 @@ func (l *logic) deletionPass(node *corev1.Node, a DrainNode) Decision {
 	d := l.drain(node, a, "", func(waits string) v1alpha1.LastOperation {
 		return l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.InitiateDrain+"; "+waits)
 	})
-	if d.Action == nil {
-		d.NextCheck = machinist.Earliest(d.NextCheck, l.in.Drain.of(a).forceEnds(a, l.now))
+	if d.Action != nil {
+		return d
 	}
-	return d
-}
-
-// liveAttachments returns the attachments of a Node without a deletion timestamp, sorted by name.
-// Nil attachments are skipped.
-func liveAttachments(node string, attachments []*storagev1.VolumeAttachment) []*storagev1.VolumeAttachment {
-	var live []*storagev1.VolumeAttachment
-	for _, va := range attachments {
-		if va != nil && va.Spec.NodeName == node && va.DeletionTimestamp.IsZero() {
-			live = append(live, va.DeepCopy())
-		}
-	}
-	slices.SortStableFunc(live, func(a, b *storagev1.VolumeAttachment) int { return cmp.Compare(a.Name, b.Name) })
-	return live
+	return d.by(l.in.Drain.of(a).forceEnds(a, l.now))
 }
 
 // detach deletes the VolumeAttachments of a Node after a forced drain, because no kubelet unmounts
@@ -218,7 +200,7 @@ func (l *logic) detach(node *corev1.Node, since time.Time) Decision {
 	if view.Looked {
 		since = view.AskedAt
 	}
-	end, live := since.Add(forcedDrain), liveAttachments(node.Name, view.Attachments)
+	end, live := since.Add(forcedDrain), facts.LiveAttachments(node.Name, view.Attachments)
 	switch {
 	case (!view.Looked || !since.IsZero()) && !l.now.Before(end), view.Looked && len(live) == 0:
 		return Decision{}

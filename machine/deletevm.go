@@ -45,6 +45,14 @@ func (l *logic) findVM(message string) Decision {
 	return l.do(CallDriver{Operation: driver.OpGetMachineStatus}, reasonLookFirst, message)
 }
 
+// findVMAfter looks for the VM when a hold has ended.
+func (l *logic) findVMAfter(h machinist.Hold, message string) Decision {
+	if l.now.Before(h.Until) {
+		return hold(h)
+	}
+	return l.findVM(message)
+}
+
 // lookAttempts is how often the provider may fail to return the name of a Node before a deletion
 // continues without it.
 const lookAttempts = 3

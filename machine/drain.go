@@ -83,7 +83,7 @@ func (l *logic) drainSince(node *corev1.Node, started time.Time, force bool) Dra
 	a.Policy = drain.ForMachine(forceAt)
 	if node != nil {
 		a.NodeName = node.Name
-		if from := unreachableFrom(node.Status.Conditions); !from.IsZero() && l.now.After(from) {
+		if from := facts.UnreachableFrom(node.Status.Conditions, drain.UnreachableTimeout); !from.IsZero() && l.now.After(from) {
 			a.Reachability = drain.NodeReachability{Unreachable: true, Since: from.Add(-drain.UnreachableTimeout)}
 		}
 	}
@@ -100,19 +100,6 @@ func (a DrainNode) forced(now time.Time) bool {
 }
 
 func (a DrainNode) unreachable() bool { return a.Reachability.Unreachable }
-
-// unreachableFrom returns when a Node with these conditions becomes unreachable. Zero means never.
-func unreachableFrom(conditions []corev1.NodeCondition) time.Time {
-	var from time.Time
-	for _, c := range conditions {
-		bad := c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue ||
-			c.Type == "ReadonlyFilesystem" && c.Status != corev1.ConditionFalse
-		if bad && !c.LastTransitionTime.IsZero() {
-			from = machinist.Earliest(from, c.LastTransitionTime.Add(drain.UnreachableTimeout))
-		}
-	}
-	return from
-}
 
 // After returns the view after a pass of package drain for a, which returned s and d at now. A
 // failed pass counts, too, so that a forced drain ends although the API server does not answer.
@@ -181,7 +168,7 @@ func (l *logic) passDue(node *corev1.Node, a DrainNode) (bool, time.Time) {
 	if !a.forced(l.now) && !a.forceAt().IsZero() {
 		next = machinist.Earliest(next, a.forceAt())
 	}
-	if from := unreachableFrom(node.Status.Conditions); !from.IsZero() && !round.Round.After(from) {
+	if from := facts.UnreachableFrom(node.Status.Conditions, drain.UnreachableTimeout); !from.IsZero() && !round.Round.After(from) {
 		next = machinist.Earliest(next, from.Add(time.Nanosecond))
 	}
 	unforced := a.forced(l.now) && round.ForcedAt.IsZero() && (!round.Started.IsZero() || round.Round.Before(a.forceAt()))

@@ -4,7 +4,6 @@ package machine
 
 import (
 	"cmp"
-	"reflect"
 	"slices"
 	"time"
 
@@ -12,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/machinist-dev/machinist/internal/facts"
 )
 
 // Expectations are writes of one process that its cache may not show yet. Decisions count them or
@@ -77,12 +78,12 @@ func (e Expectations) Updated(object metav1.Object, at time.Time) Expectations {
 }
 
 func (e Expectations) answered(call string, object metav1.Object, at time.Time) Expectations {
-	if isNil(object) {
+	if facts.IsNil(object) {
 		return slices.Clone(e)
 	}
 	return e.put(Expectation{
-		Kind: kindOf(object), Name: object.GetName(), Call: call, UID: object.GetUID(),
-		ResourceVersion: object.GetResourceVersion(), Owner: controllerOf(object), At: at,
+		Kind: facts.KindOf(object), Name: object.GetName(), Call: call, UID: object.GetUID(),
+		ResourceVersion: object.GetResourceVersion(), Owner: facts.ControllerOf(object), At: at,
 	})
 }
 
@@ -123,7 +124,7 @@ func (e Expectations) Observe(find func(kind, name string) metav1.Object, comple
 
 func (x Expectation) shown(object metav1.Object, complete bool) bool {
 	switch {
-	case isNil(object):
+	case facts.IsNil(object):
 		return complete && x.Call != callCreate
 	case x.Call == callCreate && x.UID == "":
 		return true
@@ -145,7 +146,7 @@ func (x Expectation) shown(object metav1.Object, complete bool) bool {
 //   - A deletion is dropped if the object exists and is not being deleted.
 //   - All other expectations stay until the cache shows them.
 func (e Expectations) Looked(kind, name string, live metav1.Object, at time.Time) Expectations {
-	if !isNil(live) && kindOf(live) != kind {
+	if !facts.IsNil(live) && facts.KindOf(live) != kind {
 		return slices.Clone(e)
 	}
 	next := e.without(func(x Expectation) bool { return x.is(kind, name) && x.pointless(live) })
@@ -158,7 +159,7 @@ func (e Expectations) Looked(kind, name string, live metav1.Object, at time.Time
 }
 
 func (x Expectation) pointless(live metav1.Object) bool {
-	switch gone := isNil(live); {
+	switch gone := facts.IsNil(live); {
 	case x.Call == callDelete:
 		return !gone && live.GetUID() == x.UID && live.GetDeletionTimestamp() == nil
 	case gone:
@@ -166,7 +167,7 @@ func (x Expectation) pointless(live metav1.Object) bool {
 	case x.UID == "": // created, and not in the cache yet
 		return false
 	}
-	return live.GetUID() != x.UID || x.Call == callCreate && controllerOf(live) != x.Owner
+	return live.GetUID() != x.UID || x.Call == callCreate && facts.ControllerOf(live) != x.Owner
 }
 
 // Creates returns the creations.
@@ -205,24 +206,6 @@ func (e Expectations) without(drop func(Expectation) bool) Expectations {
 	return kept
 }
 
-// kindOf returns the name of the type of an object that is not nil.
-func kindOf(object any) string {
-	return reflect.Indirect(reflect.ValueOf(object)).Type().Name()
-}
-
-// isNil reports whether an object is nil, or a nil pointer.
-func isNil(object metav1.Object) bool {
-	return object == nil || reflect.ValueOf(object).Kind() == reflect.Pointer && reflect.ValueOf(object).IsNil()
-}
-
-// controllerOf returns the UID of the controller of an object, empty if it has none.
-func controllerOf(object metav1.Object) types.UID {
-	if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
-		return owner.UID
-	}
-	return ""
-}
-
 // Listed returns expectations for everything that a live list shows and a cache does not show yet:
 // objects that are missing, objects of older versions, and objects that no longer exist. live and
 // cached are all objects of one owner; nil objects are skipped. After that, the cache is as new as
@@ -233,12 +216,12 @@ func controllerOf(object metav1.Object) types.UID {
 func Listed[T metav1.Object](e Expectations, live, cached []T, at time.Time) Expectations {
 	shown := make(map[string]T, len(cached))
 	for _, o := range cached {
-		if !isNil(o) {
+		if !facts.IsNil(o) {
 			shown[o.GetName()] = o
 		}
 	}
 	for _, o := range live {
-		if isNil(o) {
+		if facts.IsNil(o) {
 			continue
 		}
 		c, found := shown[o.GetName()]
@@ -246,14 +229,14 @@ func Listed[T metav1.Object](e Expectations, live, cached []T, at time.Time) Exp
 		case !found || c.GetUID() != o.GetUID():
 			e = e.Created(o, at)
 		case o.GetDeletionTimestamp() != nil && c.GetDeletionTimestamp() == nil:
-			e = e.Deleting(kindOf(o), o.GetName(), o.GetUID(), at)
+			e = e.Deleting(facts.KindOf(o), o.GetName(), o.GetUID(), at)
 		case older(c, o):
 			e = e.Updated(o, at)
 		}
 		delete(shown, o.GetName())
 	}
 	for _, o := range shown { // the order has no effect
-		e = e.Deleting(kindOf(o), o.GetName(), o.GetUID(), at)
+		e = e.Deleting(facts.KindOf(o), o.GetName(), o.GetUID(), at)
 	}
 	return e
 }

@@ -45,29 +45,7 @@ func DecideClass(in ClassObservation, now time.Time) Decision {
 // deployment, and whether the object needs it. A set or deployment that is being deleted creates no
 // machine. An empty set of a deployment is only kept for a rollback, so that an old class can be
 // deleted. Nil needs none.
-func ClassNeeded(o metav1.Object) (string, bool) {
-	var class v1alpha1.ClassSpec
-	switch o := o.(type) {
-	case *v1alpha1.Machine:
-		if o != nil {
-			class = o.Spec.Class
-		}
-	case *v1alpha1.MachineSet:
-		if o != nil && o.DeletionTimestamp == nil && !history(o) {
-			class = o.Spec.Template.Spec.Class
-		}
-	case *v1alpha1.MachineDeployment:
-		if o != nil && o.DeletionTimestamp == nil {
-			class = o.Spec.Template.Spec.Class
-		}
-	}
-	return class.Name, class.Kind == v1alpha1.MachineClassKind
-}
-
-// history reports whether a set is empty and has an owner, which may use it again.
-func history(s *v1alpha1.MachineSet) bool {
-	return metav1.GetControllerOfNoCopy(s) != nil && s.Spec.Replicas == 0 && s.Status.Replicas == 0
-}
+func ClassNeeded(o metav1.Object) (string, bool) { return facts.ClassNeeded(o) }
 
 // SecretObservation is what is known about one secret.
 type SecretObservation struct {

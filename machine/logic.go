@@ -47,6 +47,12 @@ func (l *logic) notObserved(subject, message string) Decision {
 	return hold(l.until(subject, ReasonNotObserved, message, recheckAfter))
 }
 
+// by returns the decision with a next check at t at the latest. Zero has no effect.
+func (d Decision) by(t time.Time) Decision {
+	d.NextCheck = machinist.Earliest(d.NextCheck, t)
+	return d
+}
+
 // settled returns a decision that waits for a change.
 func settled(r machinist.Reason) Decision { return Decision{Reason: r} }
 

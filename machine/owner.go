@@ -78,7 +78,7 @@ func proofOf(m *v1alpha1.Machine, node *corev1.Node, named NamedVM, now time.Tim
 	case named.ProviderID != "" && id != "":
 		return foreign, fmt.Sprintf("its provider ID is %q, and the provider has the VM %q for the machine", facts.Excerpt(id), facts.Excerpt(named.ProviderID))
 	case facts.Contradicts(m, node):
-		return foreign, foreignText(m, node)
+		return foreign, facts.Contradiction(m, node)
 	case facts.Marked(m, node), named.ProviderID != "" && named.NodeName == node.Name:
 		return proven, ""
 	case named.NodeName != "":
@@ -90,14 +90,6 @@ func proofOf(m *v1alpha1.Machine, node *corev1.Node, named NamedVM, now time.Tim
 	default:
 		return unproven, fmt.Sprintf("the provider has no VM for the machine name %q", facts.Excerpt(m.Name))
 	}
-}
-
-// foreignText returns why a Node contradicts a machine.
-func foreignText(m *v1alpha1.Machine, node *corev1.Node) string {
-	if id := node.Spec.ProviderID; id != "" && m.Spec.ProviderID != "" {
-		return fmt.Sprintf("its provider ID is %q, and that of the machine is %q", facts.Excerpt(id), facts.Excerpt(m.Spec.ProviderID))
-	}
-	return fmt.Sprintf("its label %s is %q", v1alpha1.MachineNameLabelKey, node.Labels[v1alpha1.MachineNameLabelKey])
 }
 
 // vmWasDeleted reports whether another controller has recorded that the VM of a machine was deleted,
@@ -162,13 +154,11 @@ func (l *logic) askForProof() Decision {
 		h.Until = l.retryAt(f)
 		h.Message += ": " + f.Message
 	}
-	if l.now.Before(h.Until) {
-		return hold(h)
+	what := "the VM is deleted"
+	if l.in.Node.Node != nil {
+		what = l.nodeSubject() + " is written"
 	}
-	if l.in.Node.Node == nil {
-		return l.findVM("before the VM is deleted")
-	}
-	return l.findVM("before " + l.nodeSubject() + " is written")
+	return l.findVMAfter(h, "before "+what)
 }
 
 // proveDeletion asks the provider for the VM of a machine that is being deleted, if the machine has
@@ -200,8 +190,7 @@ func (l *logic) proveDeletion() Decision {
 		return Decision{}
 	}
 	if d := l.lookFailed(f); d.Reason != "" {
-		d.NextCheck = machinist.Earliest(d.NextCheck, l.forcedFrom())
-		return d
+		return d.by(l.forcedFrom())
 	}
 	return l.askForProof()
 }

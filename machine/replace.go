@@ -128,10 +128,7 @@ func (l *logic) takePermit(why machinist.Reason, within int) Decision {
 		a := TakePermit{Key: l.group().String(), Holder: string(l.m.UID), Within: within, Why: why, VMGone: l.vanished()}
 		return l.do(a, reasonPermit, "")
 	case !p.Held:
-		h := l.refusal()
-		d := hold(h)
-		d.NextCheck = machinist.Earliest(h.Until, l.now.Add(time.Minute))
-		return d
+		return hold(l.refusal()).by(l.now.Add(time.Minute))
 	default:
 		return Decision{}
 	}

@@ -209,11 +209,10 @@ func (l *logic) expired() bool {
 
 // holdToJoin returns a decision that waits, at most until the end of the creation timeout.
 func (l *logic) holdToJoin(h machinist.Hold) Decision {
-	d := hold(h)
-	if !l.expired() {
-		d.NextCheck = machinist.Earliest(d.NextCheck, l.creationDeadline())
+	if l.expired() {
+		return hold(h)
 	}
-	return d
+	return hold(h).by(l.creationDeadline())
 }
 
 // timeout waits for a timeout that began when the phase was entered, or when the API servers

@@ -268,8 +268,7 @@ func (l *logic) checkVM(d Decision) Decision {
 		}
 		d.Holds = append(d.Holds, h)
 	}
-	d.NextCheck = machinist.Earliest(d.NextCheck, next)
-	return d
+	return d.by(next)
 }
 
 // drainsForUpdate reports whether the Node is drained for an in-place update. The last operation

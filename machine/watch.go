@@ -61,7 +61,7 @@ func (l *logic) nodeUnnamed() Decision {
 		return l.nodeMissing(reasonNodeGone, d.Message)
 	}
 	if l.phase() == v1alpha1.MachinePending {
-		d.NextCheck = machinist.Earliest(d.NextCheck, l.creationDeadline())
+		d = d.by(l.creationDeadline())
 	}
 	if timed := leads(l.phase(), reasonHealthTimeout) || leads(l.phase(), reasonUpdateTimeout); !timed || !l.in.Node.Looked {
 		return d
@@ -80,10 +80,7 @@ func (l *logic) lookAgain(subject, message string) Decision {
 	case recorded.Known(vm.SeenAt, l.now):
 		h.Until = vm.SeenAt.Add(time.Minute)
 	}
-	if !l.now.Before(h.Until) {
-		return l.findVM("")
-	}
-	return hold(h)
+	return l.findVMAfter(h, "")
 }
 
 // findProviderID looks for the VM of a machine without a provider ID, and records the ID. A missing
@@ -309,18 +306,10 @@ func (l *logic) confirmNode(end time.Time) Decision {
 //
 // The result may be after now, because kubelets have clocks of their own.
 func ReadyAgain(m *v1alpha1.Machine, node NodeView, now time.Time) time.Time {
-	if m == nil || m.Status.CurrentStatus.Phase != v1alpha1.MachineFailed || !m.DeletionTimestamp.IsZero() {
+	if node.NoTarget || !node.Looked {
 		return time.Time{}
 	}
-	if node.NoTarget || !node.Looked || node.Node == nil || facts.Contradicts(m, node.Node) {
-		return time.Time{}
-	}
-	failed, ready := m.Status.CurrentStatus.LastUpdateTime, facts.ConditionOf(node.Node.Status.Conditions, corev1.NodeReady)
-	if !recorded.Known(failed.Time, now) || ready == nil || ready.Status != corev1.ConditionTrue ||
-		!ready.LastTransitionTime.After(failed.Time) || facts.ConditionOf(node.Node.Status.Conditions, v1alpha1.NodeInPlaceUpdate) != nil {
-		return time.Time{}
-	}
-	return ready.LastTransitionTime.Time
+	return facts.ReadyAgain(m, node.Node, now)
 }
 
 // readyAgain reports whether a Failed machine becomes Running: its Node became Ready after the

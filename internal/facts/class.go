@@ -59,3 +59,29 @@ func SetOf(m *v1alpha1.Machine) *metav1.OwnerReference {
 	}
 	return nil
 }
+
+// ClassNeeded returns the name of the MachineClass of a machine, or of the template of a set or
+// deployment, and whether the object needs it.
+func ClassNeeded(o metav1.Object) (string, bool) {
+	var class v1alpha1.ClassSpec
+	switch o := o.(type) {
+	case *v1alpha1.Machine:
+		if o != nil {
+			class = o.Spec.Class
+		}
+	case *v1alpha1.MachineSet:
+		if o != nil && o.DeletionTimestamp == nil && !history(o) {
+			class = o.Spec.Template.Spec.Class
+		}
+	case *v1alpha1.MachineDeployment:
+		if o != nil && o.DeletionTimestamp == nil {
+			class = o.Spec.Template.Spec.Class
+		}
+	}
+	return class.Name, class.Kind == v1alpha1.MachineClassKind
+}
+
+// history reports whether a set is empty and has an owner, which may use it again.
+func history(s *v1alpha1.MachineSet) bool {
+	return metav1.GetControllerOfNoCopy(s) != nil && s.Spec.Replicas == 0 && s.Status.Replicas == 0
+}

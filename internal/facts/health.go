@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -55,6 +56,34 @@ func NotReadySince(s *v1alpha1.MachineStatus, latest, otherwise time.Time) time.
 	ready := ConditionOf(s.Conditions, corev1.NodeReady)
 	if ready == nil || ready.Status == corev1.ConditionTrue || !recorded.Known(ready.LastTransitionTime.Time, latest) {
 		return otherwise
+	}
+	return ready.LastTransitionTime.Time
+}
+
+// UnreachableFrom returns when a Node with these conditions becomes unreachable: after it has not been
+// ready, or its file system has been read-only, for a while. Zero means never.
+func UnreachableFrom(conditions []corev1.NodeCondition, after time.Duration) time.Time {
+	var from time.Time
+	for _, c := range conditions {
+		bad := c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue ||
+			c.Type == "ReadonlyFilesystem" && c.Status != corev1.ConditionFalse
+		if bad && !c.LastTransitionTime.IsZero() {
+			from = machinist.Earliest(from, c.LastTransitionTime.Add(after))
+		}
+	}
+	return from
+}
+
+// ReadyAgain returns when the Node of a Failed machine became Ready after the machine failed, outside of
+// an in-place update. It is zero for a machine that is not Failed, and for the Node of another machine.
+func ReadyAgain(m *v1alpha1.Machine, node *corev1.Node, now time.Time) time.Time {
+	if m == nil || m.Status.CurrentStatus.Phase != v1alpha1.MachineFailed || !m.DeletionTimestamp.IsZero() || node == nil || Contradicts(m, node) {
+		return time.Time{}
+	}
+	failed, ready := m.Status.CurrentStatus.LastUpdateTime, ConditionOf(node.Status.Conditions, corev1.NodeReady)
+	if !recorded.Known(failed.Time, now) || ready == nil || ready.Status != corev1.ConditionTrue ||
+		!ready.LastTransitionTime.After(failed.Time) || ConditionOf(node.Status.Conditions, v1alpha1.NodeInPlaceUpdate) != nil {
+		return time.Time{}
 	}
 	return ready.LastTransitionTime.Time
 }

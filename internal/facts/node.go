@@ -4,11 +4,13 @@ package facts
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/internal/recorded"
@@ -98,4 +100,25 @@ func MergeAddresses(a, b []corev1.NodeAddress) []corev1.NodeAddress {
 		return cmp.Or(cmp.Compare(a.Type, b.Type), cmp.Compare(a.Address, b.Address))
 	})
 	return slices.Compact(merged)
+}
+
+// LiveAttachments returns the attachments of a Node without a deletion timestamp, sorted by name.
+// Nil attachments are skipped.
+func LiveAttachments(node string, attachments []*storagev1.VolumeAttachment) []*storagev1.VolumeAttachment {
+	var live []*storagev1.VolumeAttachment
+	for _, va := range attachments {
+		if va != nil && va.Spec.NodeName == node && va.DeletionTimestamp.IsZero() {
+			live = append(live, va.DeepCopy())
+		}
+	}
+	slices.SortStableFunc(live, func(a, b *storagev1.VolumeAttachment) int { return cmp.Compare(a.Name, b.Name) })
+	return live
+}
+
+// Contradiction returns why a Node contradicts a machine: see [Contradicts].
+func Contradiction(m *v1alpha1.Machine, node *corev1.Node) string {
+	if id := node.Spec.ProviderID; id != "" && m.Spec.ProviderID != "" {
+		return fmt.Sprintf("its provider ID is %q, and that of the machine is %q", Excerpt(id), Excerpt(m.Spec.ProviderID))
+	}
+	return fmt.Sprintf("its label %s is %q", v1alpha1.MachineNameLabelKey, node.Labels[v1alpha1.MachineNameLabelKey])
 }
