@@ -5,12 +5,8 @@ package machine
 import (
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"github.com/machinist-dev/machinist"
-	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/nodeops"
 )
 
 // Transition is a row of the table of transitions, without its condition.
@@ -40,14 +36,6 @@ var (
 	TokenOf        = tokenOf
 	ErrNoUserData  = errNoUserData
 )
-
-// Ignored returns the errors for the entries of the node template of a machine that are invalid on
-// a Node.
-func Ignored(m *v1alpha1.Machine) field.ErrorList {
-	t := m.Spec.NodeTemplateSpec
-	_, errs := facts.Acceptable(nodeops.Template{Labels: t.Labels, Annotations: t.Annotations, Taints: t.Spec.Taints})
-	return errs
-}
 
 // Presence is whether the VM of a machine exists.
 type Presence = presence

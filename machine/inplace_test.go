@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
-	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -68,38 +67,6 @@ func anyUpdate(r *rand.Rand, n *corev1.Node) {
 				v1alpha1.ReadyForUpdate, v1alpha1.UpdateSuccessful, v1alpha1.UpdateFailed, "Strange"),
 		})
 	}
-}
-
-func TestUpdateCondition_LabelsAndStep_NextStep(t *testing.T) {
-	const none = ""
-	for _, tc := range []struct{ labels, step, want string }{
-		{"", none, none},
-		{"selected", none, none},
-		{"successful", v1alpha1.ReadyForUpdate, none},
-		{"candidate", none, v1alpha1.CandidateForUpdate},
-		{"replace selected", none, none},
-		{"replace selected", v1alpha1.CandidateForUpdate, none},
-		{"candidate", v1alpha1.UpdateSuccessful, v1alpha1.CandidateForUpdate},
-		{"candidate", v1alpha1.UpdateFailed, none},
-		{"candidate", v1alpha1.CandidateForUpdate, none},
-		{"candidate selected", v1alpha1.CandidateForUpdate, v1alpha1.SelectedForUpdate},
-		{"candidate selected", v1alpha1.SelectedForUpdate, none},
-		{"candidate", v1alpha1.SelectedForUpdate, none},
-		{"candidate successful", v1alpha1.SelectedForUpdate, v1alpha1.UpdateSuccessful},
-		{"candidate selected", v1alpha1.ReadyForUpdate, none},
-		{"candidate selected successful", v1alpha1.ReadyForUpdate, v1alpha1.UpdateSuccessful},
-		{"candidate selected successful", v1alpha1.UpdateFailed, v1alpha1.UpdateSuccessful},
-		{"candidate selected successful", v1alpha1.UpdateSuccessful, none},
-		{"candidate selected failed", v1alpha1.ReadyForUpdate, v1alpha1.UpdateFailed},
-		{"candidate selected failed", v1alpha1.UpdateFailed, none},
-	} {
-		n := after(withID, healthy, labeled(tc.labels), updates(tc.step)).Node.Node
-		c, due := facts.UpdateCondition(n, now)
-		require.Equal(t, tc.want != none, due, "%+v", tc)
-		require.Equal(t, tc.want, c.Reason, "%+v", tc)
-	}
-	_, due := facts.UpdateCondition(nil, now)
-	require.False(t, due)
 }
 
 func TestInPlaceUpdate_Steps_InOrder(t *testing.T) {

@@ -17,7 +17,6 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/driver"
-	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -99,24 +98,6 @@ func TestTransitions_EachRow_HasAReason(t *testing.T) {
 		}
 		require.True(t, reached, "%v", row)
 	}
-}
-
-func TestPhaseRank_ByPhase_IsByWhatIsLost(t *testing.T) {
-	in := func(phase v1alpha1.MachinePhase) *v1alpha1.Machine {
-		return &v1alpha1.Machine{Status: v1alpha1.MachineStatus{CurrentStatus: v1alpha1.CurrentStatus{Phase: phase}}}
-	}
-	for i, phase := range []v1alpha1.MachinePhase{
-		"Terminating", "Failed", "InPlaceUpdateFailed", "CrashLoopBackOff", "Unknown", "",
-		"Pending", "InPlaceUpdating", "Available", "Running",
-	} {
-		require.Equal(t, i, facts.Rank(in(phase)), "%q", phase)
-	}
-	require.Equal(t, 9, facts.Rank(in("InPlaceUpdateSuccessful")))
-	require.Equal(t, 9, facts.Rank(in("Strange")))
-	require.Equal(t, 9, facts.Rank(nil))
-	deleted := in("Running")
-	deleted.DeletionTimestamp = &metav1.Time{Time: now}
-	require.Zero(t, facts.Rank(deleted))
 }
 
 // situation is a row of the consolidated table of phase transitions: what is

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/machinist-dev/machinist"
@@ -21,6 +20,7 @@ import (
 	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/nodeops"
 )
 
 // brief renders errors as "field: type".
@@ -114,14 +114,6 @@ func TestValid_InvalidMachine_OneWrite(t *testing.T) {
 	require.Empty(t, machine.Events(before, in.Machine))
 }
 
-func texted(events []machinist.Event) []string {
-	var out []string
-	for _, e := range events {
-		out = append(out, e.String())
-	}
-	return out
-}
-
 func TestValid_RunningMachine_StaysRunning(t *testing.T) {
 	in := living(v1alpha1.MachineRunning, healthy, copied, spec(func(m *v1alpha1.Machine) { m.Spec.Class = v1alpha1.ClassSpec{} }))
 	require.Equal(t, machine.ReasonInvalid, write(t, &in).Reason)
@@ -185,8 +177,9 @@ func FuzzValidation(f *testing.F) {
 			in.Node = machine.NodeView{NoTarget: true}
 		}
 		wrong := machine.Validate(in.Machine)
-		all := slices.Concat(wrong, machine.Ignored(in.Machine))
-		require.Equal(t, len(all), len(machine.Validate(in.Machine))+len(machine.Ignored(in.Machine.DeepCopy())))
+		n := in.Machine.Spec.NodeTemplateSpec
+		_, ignored := facts.Acceptable(nodeops.Template{Labels: n.Labels, Annotations: n.Annotations, Taints: n.Spec.Taints})
+		all := slices.Concat(wrong, ignored)
 		for _, err := range all {
 			require.Less(t, len(err.Error()), 2000)
 		}
@@ -293,34 +286,5 @@ func FuzzDecide(f *testing.F) {
 		}
 		require.Equal(t, kind != v1alpha1.MachineClassKind, slices.Contains(fields, "spec.class.kind"))
 		require.Equal(t, name == "", slices.Contains(fields, "spec.class.name"))
-	})
-}
-
-// ignored says how much of a template is ignored.
-func ignored(change func(*v1alpha1.NodeTemplateSpec)) int {
-	m := newMachine("m")
-	m.Spec.NodeTemplateSpec = v1alpha1.NodeTemplateSpec{}
-	change(&m.Spec.NodeTemplateSpec)
-	return len(machine.Ignored(m))
-}
-
-// FuzzNodeTemplate compares what is ignored of a template with what the
-// validation of the API server says.
-func FuzzNodeTemplate(f *testing.F) {
-	for _, text := range []string{
-		"", "a", "a.b/c", "A_b", "a/b/c", "/a", "a/", "a..b/c", "a.-b/c", "a-.b/c", "-a", "a-", "a b", "é", "A.B/c", "x/A", "a--b/c", "a__b", "a_b/c",
-		strings.Repeat("a", 63), strings.Repeat("a", 64), strings.Repeat("a", 64) + "/b", strings.Repeat("a.", 126) + "a/b", strings.Repeat("a.", 127) + "a/b", "a\n",
-	} {
-		f.Add(text, "v")
-		f.Add("k", text)
-	}
-	f.Fuzz(func(t *testing.T, key, value string) {
-		label := len(validation.IsQualifiedName(key)) == 0 && len(validation.IsValidLabelValue(value)) == 0
-		require.Equal(t, label, ignored(func(n *v1alpha1.NodeTemplateSpec) { n.Labels = map[string]string{key: value} }) == 0)
-		require.Equal(t, label, ignored(func(n *v1alpha1.NodeTemplateSpec) {
-			n.Spec.Taints = []corev1.Taint{{Key: key, Value: value, Effect: corev1.TaintEffectNoExecute}}
-		}) == 0)
-		annotation := len(validation.IsQualifiedName(strings.ToLower(key))) == 0
-		require.Equal(t, annotation, ignored(func(n *v1alpha1.NodeTemplateSpec) { n.Annotations = map[string]string{key: value} }) == 0)
 	})
 }

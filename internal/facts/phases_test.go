@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -59,4 +60,22 @@ func TestTraits_Phase_Consistent(t *testing.T) {
 		m.Status.CurrentStatus.Phase = phase
 		require.Equal(t, traits.Rank, facts.Rank(m), phase)
 	}
+}
+
+func TestPhaseRank_ByPhase_IsByWhatIsLost(t *testing.T) {
+	in := func(phase v1alpha1.MachinePhase) *v1alpha1.Machine {
+		return &v1alpha1.Machine{Status: v1alpha1.MachineStatus{CurrentStatus: v1alpha1.CurrentStatus{Phase: phase}}}
+	}
+	for i, phase := range []v1alpha1.MachinePhase{
+		"Terminating", "Failed", "InPlaceUpdateFailed", "CrashLoopBackOff", "Unknown", "",
+		"Pending", "InPlaceUpdating", "Available", "Running",
+	} {
+		require.Equal(t, i, facts.Rank(in(phase)), "%q", phase)
+	}
+	require.Equal(t, 9, facts.Rank(in("InPlaceUpdateSuccessful")))
+	require.Equal(t, 9, facts.Rank(in("Strange")))
+	require.Equal(t, 9, facts.Rank(nil))
+	deleted := in("Running")
+	deleted.DeletionTimestamp = &metav1.Time{Time: now}
+	require.Zero(t, facts.Rank(deleted))
 }
