@@ -3,8 +3,9 @@
 package machine_test
 
 import (
+	"cmp"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -14,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -24,6 +25,7 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
@@ -207,7 +209,7 @@ func lawfulOnce(t *testing.T, in machine.Observation, p machine.Policy) machine.
 	before := deepCopy(in)
 	d := machine.Decide(in, p, now)
 	require.NoError(t, decisionLaws(d, now))
-	require.Empty(t, cmp.Diff(d, machine.Decide(in, p, now)), "decision differs for the same input")
+	require.Empty(t, gocmp.Diff(d, machine.Decide(in, p, now)), "decision differs for the same input")
 	again := machine.Decide(in, p, now)
 	switch a := again.Action.(type) {
 	case machinist.Delete: // its object is the observed one
@@ -217,7 +219,7 @@ func lawfulOnce(t *testing.T, in machine.Observation, p machine.Policy) machine.
 	default:
 		scribble(reflect.ValueOf(again))
 	}
-	require.Empty(t, cmp.Diff(before, in), "the input was changed")
+	require.Empty(t, gocmp.Diff(before, in), "the input was changed")
 	return d
 }
 
@@ -386,161 +388,112 @@ func laws(in machine.Observation, p machine.Policy, d machine.Decision) error {
 	if err := decisionLaws(d, now); err != nil && len(in.Drain.Holds) == 0 { // the holds of a drain are checked there
 		return err
 	}
-	deleting := !m.DeletionTimestamp.IsZero()
-	guarded := slices.Contains(m.Finalizers, v1alpha1.MCMFinalizerName)
-	intent := m.Status.LastOperation.Type == v1alpha1.MachineOperationCreate && m.Status.LastOperation.State == v1alpha1.MachineStateProcessing ||
-		m.Status.CurrentStatus.Phase == v1alpha1.MachineCrashLoopBackOff
-	switch d.Action.(type) {
-	case machine.CallDriver, machine.DrainNode:
-		if !guarded {
-			return fmt.Errorf("action for a machine without finalizer")
-		}
-	}
-	switch d.Action.(type) {
-	case machinist.Update, machine.DrainNode, machine.DeleteAttachments:
-		if !isMachine(d.Action) && strange(in) != "" {
-			return fmt.Errorf("write of a Node that is not that of the machine: %s", strange(in))
-		}
-	}
+	deleting, guarded := !m.DeletionTimestamp.IsZero(), slices.Contains(m.Finalizers, v1alpha1.MCMFinalizerName)
 	blind := !in.Node.Looked && !in.Node.NoTarget
+	const early, another = "deletion step for a machine that is not being deleted", "write of a Node that is not that of the machine"
 	switch a := d.Action.(type) {
 	case machine.CallDriver:
-		if err := callLaws(in, a, blind, intent); err != nil {
-			return err
-		}
+		return cmp.Or(promise(guarded, "call for a machine without finalizer"), callLaws(in, a, blind))
 	case machinist.Update:
-		return updateLaws(in, p, a)
+		return cmp.Or(promise(isMachine(a) || strange(in) == "", another), updateLaws(in, p, a))
 	case machine.DeleteAttachments:
-		if !deleting {
-			return fmt.Errorf("deletion step for a machine that is not being deleted")
-		}
+		return cmp.Or(promise(deleting, early), promise(strange(in) == "", another))
 	case machine.DrainNode:
-		if deleting && a.Policy.KeepSchedulable {
-			return fmt.Errorf("Node of a deleted machine stays schedulable")
-		}
-		if blind || !machine.Drains(m, in.Node.Node) {
-			return fmt.Errorf("drain of the Node of a machine that is not being deleted")
-		}
+		return cmp.Or(
+			promise(guarded, "drain for a machine without finalizer"),
+			promise(strange(in) == "", another),
+			promise(!deleting || !a.Policy.KeepSchedulable, "Node of a deleted machine stays schedulable"),
+			promise(!blind && machine.Drains(m, in.Node.Node), "drain of the Node of a machine that is not being deleted"))
 	case machinist.Delete:
-		if token, ok := a.Object.(*corev1.Secret); ok && machine.TokenOwner(token) == m.UID {
-			return nil
+		switch o := a.Object.(type) {
+		case *corev1.Secret:
+			return promise(machine.TokenOwner(o) == m.UID, "deletion of a token that is not that of the machine")
+		case *corev1.Node:
+			return cmp.Or(promise(guarded && strange(in) == "", "deletion of a Node that is not that of the machine"),
+				promise(deleting && (!blind || in.Node.Unanswered), "deletion with an incomplete view"))
 		}
-		if _, isNode := a.Object.(*corev1.Node); isNode {
-			switch why := strange(in); {
-			case !guarded || why != "":
-				return fmt.Errorf("deletion of a Node that is not that of the machine: %s", why)
-			case !deleting || blind && !in.Node.Unanswered:
-				return fmt.Errorf("deletion with an incomplete view")
-			}
-			return nil
-		}
-		if blind || in.Node.Node.DeletionTimestamp.IsZero() && in.Node.Node.Annotations[v1alpha1.TriggerDeletionByMCM] != "true" {
-			return fmt.Errorf("machine deleted without a trigger")
-		}
+		triggered := !blind && (!in.Node.Node.DeletionTimestamp.IsZero() || in.Node.Node.Annotations[v1alpha1.TriggerDeletionByMCM] == "true")
+		return promise(triggered, "machine deleted without a trigger")
 	}
 	return nil
+}
+
+// promise returns an error if a promise is not kept.
+func promise(kept bool, otherwise string) error {
+	if kept {
+		return nil
+	}
+	return errors.New(otherwise)
 }
 
 // updateLaws checks a write of the machine or its Node.
 func updateLaws(in machine.Observation, p machine.Policy, u machinist.Update) error {
 	if m, ok := u.Object.(*v1alpha1.Machine); ok {
-		switch {
-		case !u.Unchanged || u.Before != in.Machine:
-			return fmt.Errorf("write without the observed resource version")
-		case u.Subresource == "":
-			return identityLaws(in, m)
-		default:
-			return statusLaws(in, p, m)
+		is := identityLaws
+		if u.Subresource != "" {
+			is = func(in machine.Observation, m *v1alpha1.Machine) error { return statusLaws(in, p, m) }
 		}
+		observed := u.Unchanged && u.Before == in.Machine && m.ResourceVersion == in.Machine.ResourceVersion
+		return cmp.Or(promise(observed, "write without the observed resource version"), is(in, m))
 	}
 	guarded, deleting := slices.Contains(in.Machine.Finalizers, v1alpha1.MCMFinalizerName), !in.Machine.DeletionTimestamp.IsZero()
 	was, is := in.Node.Node, u.Object.(*corev1.Node)
 	set := changedConditions(u)
-	switch terminating := slices.ContainsFunc(set, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.NodeTerminationCondition }); {
-	case u.Before != was:
-		return fmt.Errorf("write of a Node that was not observed")
-	case !guarded:
-		return fmt.Errorf("Node written for a machine without finalizer")
-	case deleting && !terminating && u.Changes[0] != "UID of the machine":
-		return fmt.Errorf("update or preservation before a deletion")
-	case !deleting && terminating:
-		return fmt.Errorf("deletion step for a machine that is not being deleted")
-	case u.Subresource == "" && len(set) > 0, u.Subresource != "" && !equality.Semantic.DeepEqual(was.Spec, is.Spec):
-		return fmt.Errorf("write of fields that are not in the subresource")
-	}
-	updates := slices.ContainsFunc(set, func(c corev1.NodeCondition) bool { return c.Type == v1alpha1.NodeInPlaceUpdate })
-	if replaces := !equality.Semantic.DeepEqual(was.Spec.Taints, is.Spec.Taints); u.Unchanged != (replaces || updates) {
-		return fmt.Errorf("the Node has to be unchanged: %v, taints: %v, condition of an update: %v", u.Unchanged, replaces, updates)
-	}
-	return nil
+	writes := func(t corev1.NodeConditionType) bool { return facts.ConditionOf(set, t) != nil }
+	replaces := !equality.Semantic.DeepEqual(was.Spec.Taints, is.Spec.Taints)
+	outside := u.Subresource == "" && len(set) > 0 || u.Subresource != "" && !equality.Semantic.DeepEqual(was.Spec, is.Spec)
+	return cmp.Or(
+		promise(u.Before == was, "write of a Node that was not observed"),
+		promise(guarded, "Node written for a machine without finalizer"),
+		promise(!deleting || writes(v1alpha1.NodeTerminationCondition) || u.Changes[0] == "UID of the machine", "update or preservation before a deletion"),
+		promise(deleting || !writes(v1alpha1.NodeTerminationCondition), "deletion step for a machine that is not being deleted"),
+		promise(!outside, "write of fields that are not in the subresource"),
+		promise(u.Unchanged == (replaces || writes(v1alpha1.NodeInPlaceUpdate)), "taints and steps of an update, and nothing else, need an unchanged Node"))
 }
 
 func identityLaws(in machine.Observation, m *v1alpha1.Machine) error {
-	old := in.Machine
-	ours := func(f string) bool { return f == v1alpha1.MCMFinalizerName }
-	switch {
-	case !slices.Equal(slices.DeleteFunc(slices.Clone(old.Finalizers), ours), slices.DeleteFunc(slices.Clone(m.Finalizers), ours)):
-		return fmt.Errorf("finalizer of another controller changed")
-	case m.ResourceVersion != old.ResourceVersion:
-		return fmt.Errorf("write without the observed resource version")
-	case old.Spec.ProviderID != "" && m.Spec.ProviderID != old.Spec.ProviderID:
-		return fmt.Errorf("provider ID changed")
-	case old.Labels[v1alpha1.NodeLabelKey] != "" && m.Labels[v1alpha1.NodeLabelKey] != old.Labels[v1alpha1.NodeLabelKey]:
-		return fmt.Errorf("label node changed")
-	case len(m.Finalizers) >= len(old.Finalizers):
-		return nil
-	case old.DeletionTimestamp.IsZero():
-		return fmt.Errorf("finalizer removed without a deletion")
-	case old.Spec.ProviderID+old.Labels[v1alpha1.NodeLabelKey]+in.VM.ProviderID == "": // a VM was never requested
-	case !in.Node.Looked && !in.Node.NoTarget && !in.Node.Unanswered:
-		return fmt.Errorf("finalizer removed too early")
+	old, node := in.Machine, v1alpha1.NodeLabelKey
+	others := func(m *v1alpha1.Machine) []string {
+		return slices.DeleteFunc(slices.Clone(m.Finalizers), func(f string) bool { return f == v1alpha1.MCMFinalizerName })
 	}
+	if err := cmp.Or(
+		promise(slices.Equal(others(old), others(m)), "finalizer of another controller changed"),
+		promise(old.Spec.ProviderID == "" || m.Spec.ProviderID == old.Spec.ProviderID, "provider ID changed"),
+		promise(old.Labels[node] == "" || m.Labels[node] == old.Labels[node], "label node changed"),
+	); err != nil || len(m.Finalizers) >= len(old.Finalizers) {
+		return err
+	}
+	never := old.Spec.ProviderID+old.Labels[node]+in.VM.ProviderID == "" // a VM was never requested
 	confirmed := in.VM.Asked == driver.OpDeleteMachine && in.VM.Failure.Code == codes.OK &&
 		(in.VM.Presence == machine.Deleted || in.VM.Presence == machine.Absent)
 	refused := slices.Contains([]codes.Code{codes.InvalidArgument, codes.Unauthenticated, codes.PermissionDenied, codes.NotFound, codes.Unimplemented}, in.VM.Failure.Code)
 	unbegun := (refused || len(machine.Validate(in.Machine)) > 0 || in.Class.Problem != "" || in.Class.Looked && in.Class.Class == nil) && old.Spec.ProviderID == "" && old.Status.CurrentStatus.Phase == ""
-	if !confirmed && !unbegun {
-		return fmt.Errorf("finalizer removed while the VM may exist")
-	}
-	return nil
+	return cmp.Or(
+		promise(!old.DeletionTimestamp.IsZero(), "finalizer removed without a deletion"),
+		promise(never || in.Node.Looked || in.Node.NoTarget || in.Node.Unanswered, "finalizer removed too early"),
+		promise(confirmed || unbegun, "finalizer removed while the VM may exist"))
 }
 
 func statusLaws(in machine.Observation, p machine.Policy, m *v1alpha1.Machine) error {
 	was, is := in.Machine.Status.CurrentStatus.Phase, m.Status.CurrentStatus.Phase
+	if is == was {
+		return nil
+	}
 	had, has := in.Machine.Status.CurrentStatus.PreserveExpiryTime, m.Status.CurrentStatus.PreserveExpiryTime
-	switch {
-	case is == was:
-	case is == v1alpha1.MachineTerminating && has != nil:
-		return fmt.Errorf("deletion keeps the preservation")
-	case is != v1alpha1.MachineTerminating && !had.Equal(has):
-		return fmt.Errorf("change of phase changes the preservation")
-	}
-	if is == v1alpha1.MachineFailed && was != is {
-		waits := was == v1alpha1.MachinePending || was == v1alpha1.MachineUnknown || was == v1alpha1.MachineInPlaceUpdateFailed
-		foreign := strings.Contains(m.Status.LastOperation.Description, "old node obj")
-		if stale := in.Node.AsOf.IsZero() || !in.Node.Looked; waits && stale && !in.Node.NoTarget && !foreign {
-			return fmt.Errorf("machine failed by an observation of unknown age")
-		}
-		zero := p.CreationTimeout <= 0 && p.HealthTimeout <= 0 && in.Machine.Annotations == nil && in.Machine.Spec.MachineConfiguration == nil && !foreign
-		switch {
-		case zero:
-			return fmt.Errorf("machine failed by the zero policy")
-		case in.Freeze.Frozen:
-			return fmt.Errorf("machine failed while frozen")
-		case was == v1alpha1.MachineUnknown && in.Machine.Spec.ProviderID != "" && !in.Node.Looked:
-			return fmt.Errorf("machine failed with an incomplete view")
-		}
-	}
-	if is == v1alpha1.MachineUnknown && was == v1alpha1.MachineRunning && !in.Node.Looked {
-		return fmt.Errorf("machine Unknown although its Node was not read")
-	}
-	if is == v1alpha1.MachineTerminating && was != is && in.Machine.DeletionTimestamp.IsZero() {
-		return fmt.Errorf("deletion step for a machine that is not being deleted")
-	}
-	if m.ResourceVersion != in.Machine.ResourceVersion {
-		return fmt.Errorf("write without the observed resource version")
-	}
-	return nil
+	deletes, fails := is == v1alpha1.MachineTerminating, is == v1alpha1.MachineFailed
+	waits := was == v1alpha1.MachinePending || was == v1alpha1.MachineUnknown || was == v1alpha1.MachineInPlaceUpdateFailed
+	foreign := strings.Contains(m.Status.LastOperation.Description, "old node obj")
+	stale := !in.Node.NoTarget && (in.Node.AsOf.IsZero() || !in.Node.Looked)
+	limited := p.CreationTimeout > 0 || p.HealthTimeout > 0 || in.Machine.Annotations != nil || in.Machine.Spec.MachineConfiguration != nil
+	return cmp.Or(
+		promise(!deletes || has == nil, "deletion keeps the preservation"),
+		promise(deletes || had.Equal(has), "change of phase changes the preservation"),
+		promise(!fails || !waits || !stale || foreign, "machine failed by an observation of unknown age"),
+		promise(!fails || limited || foreign, "machine failed by the zero policy"),
+		promise(!fails || !in.Freeze.Frozen, "machine failed while frozen"),
+		promise(!fails || was != v1alpha1.MachineUnknown || in.Machine.Spec.ProviderID == "" || in.Node.Looked, "machine failed with an incomplete view"),
+		promise(is != v1alpha1.MachineUnknown || was != v1alpha1.MachineRunning || in.Node.Looked, "machine Unknown although its Node was not read"),
+		promise(!deletes || !in.Machine.DeletionTimestamp.IsZero(), "deletion step for a machine that is not being deleted"))
 }
 
 // anyExit returns a random machine that is being deleted, with random volumes, in a cluster that
@@ -692,28 +645,21 @@ func TestDecide_IncompleteView_NothingDestructive(t *testing.T) {
 }
 
 // callLaws checks a driver call.
-func callLaws(in machine.Observation, a machine.CallDriver, blind, intent bool) error {
+func callLaws(in machine.Observation, a machine.CallDriver, blind bool) error {
 	m, noClass, unusable := in.Machine, in.Class.Class == nil, in.Class.Class == nil || in.Class.Problem != ""
-	deleting := !m.DeletionTimestamp.IsZero()
+	deleting, op := !m.DeletionTimestamp.IsZero(), m.Status.LastOperation
 	switch a.Operation {
 	case driver.OpCreateMachine:
-		if deleting || in.Freeze.Frozen || !intent || m.Spec.ProviderID != "" || in.VM.Presence != machine.Absent || unusable {
-			return fmt.Errorf("VM created without intent, class or lookup")
-		}
+		intent := op.Type == v1alpha1.MachineOperationCreate && op.State == v1alpha1.MachineStateProcessing || m.Status.CurrentStatus.Phase == v1alpha1.MachineCrashLoopBackOff
+		known := deleting || in.Freeze.Frozen || m.Spec.ProviderID != "" || in.VM.Presence != machine.Absent || unusable
+		return promise(intent && !known, "VM created without intent, class or lookup")
 	case driver.OpGetMachineStatus:
-		if noClass || unusable && !deleting {
-			return fmt.Errorf("driver call without a class")
-		}
+		return promise(!noClass && (!unusable || deleting), "driver call without a class")
 	case driver.OpInitializeMachine:
-		if deleting || m.Spec.ProviderID == "" || unusable {
-			return fmt.Errorf("initialization of an unknown VM")
-		}
+		return promise(!deleting && m.Spec.ProviderID != "" && !unusable, "initialization of an unknown VM")
 	default:
-		if !deleting || blind && !in.Node.Unanswered || noClass && !a.ByName {
-			return fmt.Errorf("deletion with an incomplete view")
-		}
+		return promise(deleting && (!blind || in.Node.Unanswered) && (!noClass || a.ByName), "deletion with an incomplete view")
 	}
-	return nil
 }
 
 func TestDecision_JSON_NamesObjectsWithoutZeroTimes(t *testing.T) {

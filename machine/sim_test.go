@@ -165,6 +165,13 @@ func (s *sim) fault(format string, args ...any) {
 	s.faults = append(s.faults, fmt.Sprintf(format, args...))
 }
 
+// check adds a fault if a promise is not kept.
+func (s *sim) check(kept bool, format string, args ...any) {
+	if !kept {
+		s.fault(format, args...)
+	}
+}
+
 func (s *sim) note(format string, args ...any) {
 	s.trace = append(s.trace, s.clock.Now().Format("15:04:05.0 ")+fmt.Sprintf(format, args...))
 }
@@ -173,9 +180,7 @@ func (s *sim) note(format string, args ...any) {
 func (s *sim) checkRelease(m *v1alpha1.Machine) {
 	left := s.cloud.Snapshot().Of(m.Name)
 	for _, v := range left.VMs {
-		if v.DeletedAt.IsZero() {
-			s.fault("%s is let go while its VM %s exists", m.Name, v.ProviderID)
-		}
+		s.check(!v.DeletedAt.IsZero(), "%s is let go while its VM %s exists", m.Name, v.ProviderID)
 	}
 	for _, r := range left.SideResources {
 		s.fault("%s is let go while its %s %s is left", m.Name, r.Kind, r.ID)
@@ -201,9 +206,8 @@ func (s *sim) run() error {
 }
 
 func (s *sim) verdict() error {
-	if most, name := s.cloud.History().MaxVMsOfOneMachine(); most > 1 {
-		s.fault("%s had %d VMs at a time", name, most)
-	}
+	most, name := s.cloud.History().MaxVMsOfOneMachine()
+	s.check(most <= 1, "%s had %d VMs at a time", name, most)
 	if len(s.faults) == 0 {
 		return nil
 	}
@@ -264,9 +268,8 @@ func (s *sim) kubelets() {
 	s.detach()
 	for name, m := range s.machines { // what a set does with a machine that failed
 		if m.Status.CurrentStatus.Phase == v1alpha1.MachineFailed {
-			if m.CreationTimestamp.Add(s.policy.CreationTimeout).After(s.now()) {
-				s.fault("%s failed before its creation timeout: %s", name, m.Status.LastOperation.Description)
-			}
+			s.check(!m.CreationTimestamp.Add(s.policy.CreationTimeout).After(s.now()),
+				"%s failed before its creation timeout: %s", name, m.Status.LastOperation.Description)
 			s.remove(name)
 		}
 	}
@@ -317,9 +320,8 @@ func (s *sim) pass(name string) {
 func (s *sim) checkDecision(name string, d machine.Decision) {
 	s.decided++
 	s.note("%s: %s", name, d)
-	if err := decisionLaws(d, s.clock.Now()); err != nil {
-		s.fault("%s: %v", name, err)
-	}
+	err := decisionLaws(d, s.clock.Now())
+	s.check(err == nil, "%s: %v", name, err)
 	if s.busy++; s.busy > 100*len(s.machines)+100 {
 		s.fault("%s: 100 steps while no time passes", name)
 		s.wake = map[string]time.Time{}
@@ -463,9 +465,8 @@ func (s *sim) act(m *v1alpha1.Machine, kept *memory, do machinist.Action, b inci
 
 // call makes a driver call.
 func (s *sim) call(m *v1alpha1.Machine, kept *memory, do machine.CallDriver, b incident) {
-	if f := kept.vm.Failure; f.Code != codes.OK && kept.vm.Asked == do.Operation && !s.clock.Now().After(f.At) {
-		s.fault("%s is called again at once after %s", f.Operation, f.Message)
-	}
+	f := kept.vm.Failure
+	s.check(f.Code == codes.OK || kept.vm.Asked != do.Operation || s.clock.Now().After(f.At), "%s is called again at once after %s", f.Operation, f.Message)
 	if kind, ok := map[incident]drivertest.FaultKind{
 		fails: drivertest.Refuse, answerLost: drivertest.LoseResponse, halfDone: drivertest.Partial,
 	}[b]; ok {
@@ -475,29 +476,21 @@ func (s *sim) call(m *v1alpha1.Machine, kept *memory, do machine.CallDriver, b i
 	}
 	switch do.Operation {
 	case driver.OpCreateMachine:
-		if s.checkCreate(m); s.needsToken && !do.Token.Expires().After(s.clock.Now()) {
-			s.fault("the VM of %s is made without a token to join with", m.Name)
-		}
+		s.checkCreate(m)
+		s.check(!s.needsToken || do.Token.Expires().After(s.clock.Now()), "the VM of %s is made without a token to join with", m.Name)
 	case driver.OpInitializeMachine:
-		if s.machines[m.Name].Spec.ProviderID == "" {
-			s.fault("a VM is initialized whose identity is not written down")
-		}
+		s.check(s.machines[m.Name].Spec.ProviderID != "", "a VM is initialized whose identity is not written down")
 	case driver.OpDeleteMachine:
-		if m.DeletionTimestamp.IsZero() {
-			s.fault("the VM of a machine is deleted that is not being deleted")
-		}
+		s.check(!m.DeletionTimestamp.IsZero(), "the VM of a machine is deleted that is not being deleted")
 		s.checkDetached(m, kept)
 	}
 	s.called++
 	answer, err := machine.Call(context.Background(), s.driver(b), do, m, class(), s.cloud.Secret("shoot", "small"))
-	if err != nil {
-		s.fault("%s of %s cannot be called: %v", do, m.Name, err)
-	}
+	s.check(err == nil, "%s of %s cannot be called: %v", do, m.Name, err)
 	kept.vm = kept.vm.After(answer, s.clock.Now(), s.rng.Float64())
 	kept.gone = kept.gone || kept.vm.Asked == driver.OpDeleteMachine && kept.vm.Failure.Code == codes.OK
-	if f := kept.vm.Failure; f.Operation == driver.OpGetMachineStatus && f.Attempts >= 3 {
-		s.nameless[m.Name] = true
-	}
+	f = kept.vm.Failure
+	s.nameless[m.Name] = s.nameless[m.Name] || f.Operation == driver.OpGetMachineStatus && f.Attempts >= 3
 	s.note("%s: %s answers %v", m.Name, answer.Operation, answer.Err)
 }
 
@@ -510,19 +503,12 @@ func operationOf(do machinist.Action) driver.Operation {
 // checkCreate asserts that the intent is durable, and the VM not known.
 func (s *sim) checkCreate(m *v1alpha1.Machine) {
 	have := s.machines[m.Name]
-	switch {
-	case have == nil || have.UID != m.UID:
-		s.fault("a VM is made for %s, which is gone", m.Name)
-	case !slices.Contains(have.Finalizers, v1alpha1.MCMFinalizerName):
-		s.fault("a VM is made for %s without a finalizer", m.Name)
-	case have.Spec.ProviderID != "":
-		s.fault("a VM is made for %s, which has one", m.Name)
-	}
 	op := have.Status.LastOperation
 	intended := op.Type == v1alpha1.MachineOperationCreate && op.State == v1alpha1.MachineStateProcessing
-	if !intended && have.Status.CurrentStatus.Phase != v1alpha1.MachineCrashLoopBackOff {
-		s.fault("a VM is made for %s without a durable intent", m.Name)
-	}
+	s.check(have.UID == m.UID, "a VM is made for %s, which is gone", m.Name)
+	s.check(slices.Contains(have.Finalizers, v1alpha1.MCMFinalizerName), "a VM is made for %s without a finalizer", m.Name)
+	s.check(have.Spec.ProviderID == "", "a VM is made for %s, which has one", m.Name)
+	s.check(intended || have.Status.CurrentStatus.Phase == v1alpha1.MachineCrashLoopBackOff, "a VM is made for %s without a durable intent", m.Name)
 }
 
 // checkRest asserts that every machine is where it should be.
@@ -534,14 +520,12 @@ func (s *sim) checkRest() {
 		own := snapshot.Of(name)
 		vms += len(own.VMs)
 		node := s.nodes[s.nodeOf(m)]
-		switch {
-		case m.Status.CurrentStatus.Phase != v1alpha1.MachineRunning || !m.DeletionTimestamp.IsZero():
-			s.fault("%s rests in phase %q: %s", name, m.Status.CurrentStatus.Phase, m.Status.LastOperation.Description)
-		case len(own.VMs) != 1 || own.VMs[0].ProviderID != m.Spec.ProviderID || !own.VMs[0].Initialized || len(own.Leftovers()) > 0:
-			s.fault("%s with provider ID %q rests with %s", name, m.Spec.ProviderID, own)
-		case node == nil || node.Labels[v1alpha1.MachineNameLabelKey] != name || !slices.Contains(node.Finalizers, v1alpha1.NodeFinalizerName):
-			s.fault("%s rests with node %v", name, node)
-		}
+		s.check(m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning && m.DeletionTimestamp.IsZero(),
+			"%s rests in phase %q: %s", name, m.Status.CurrentStatus.Phase, m.Status.LastOperation.Description)
+		s.check(len(own.VMs) == 1 && own.VMs[0].ProviderID == m.Spec.ProviderID && own.VMs[0].Initialized && len(own.Leftovers()) == 0,
+			"%s with provider ID %q rests with %s", name, m.Spec.ProviderID, own)
+		s.check(node != nil && node.Labels[v1alpha1.MachineNameLabelKey] == name && slices.Contains(node.Finalizers, v1alpha1.NodeFinalizerName),
+			"%s rests with node %v", name, node)
 	}
 	nodes := 0
 	for name := range s.nodes {
@@ -549,15 +533,9 @@ func (s *sim) checkRest() {
 			nodes++
 		}
 	}
-	for name := range s.tokens {
-		s.fault("%s is left", name)
-	}
-	if len(snapshot.VMs) != vms || nodes != len(s.machines) {
-		s.fault("at rest there are %d machines, %d nodes and\n%s", len(s.machines), len(s.nodes), snapshot)
-	}
-	if len(s.machines) == 0 && !snapshot.Empty() {
-		s.fault("left over: %s", snapshot)
-	}
+	s.check(len(s.tokens) == 0, "%d tokens are left", len(s.tokens))
+	s.check(len(snapshot.VMs) == vms && nodes == len(s.machines), "at rest there are %d machines, %d nodes and\n%s", len(s.machines), len(s.nodes), snapshot)
+	s.check(len(s.machines) > 0 || snapshot.Empty(), "left over: %s", snapshot)
 }
 
 // forced reports whether a person asked for force.
@@ -585,9 +563,8 @@ func (s *sim) checkDetached(m *v1alpha1.Machine, kept *memory) {
 	node := s.nodeOf(m)
 	waited := s.policy.DetachTimeout > 0 && !s.clock.Now().Before(kept.empty.Add(s.policy.DetachTimeout))
 	for _, va := range s.attached(node, forced(m)) {
-		if va.DeletionTimestamp.IsZero() && !waited && s.nodes[node] != nil && !kept.gone && !s.mayForce(m) {
-			s.fault("the VM of %s is deleted while %s is attached", m.Name, va.Name)
-		}
+		ended := !va.DeletionTimestamp.IsZero() || waited || s.nodes[node] == nil || kept.gone || s.mayForce(m)
+		s.check(ended, "the VM of %s is deleted while %s is attached", m.Name, va.Name)
 	}
 }
 
@@ -650,9 +627,8 @@ func (s *sim) write(m *v1alpha1.Machine, do machinist.Action) (*v1alpha1.Machine
 	if errs := metav1validation.ValidateLabels(m.Labels, field.NewPath("metadata", "labels")); len(errs) > 0 {
 		return nil, errs.ToAggregate()
 	}
-	if have.Spec.ProviderID != "" && have.Spec.ProviderID != m.Spec.ProviderID {
-		s.fault("the provider ID of %s changes from %q to %q", m.Name, have.Spec.ProviderID, m.Spec.ProviderID)
-	}
+	s.check(have.Spec.ProviderID == "" || have.Spec.ProviderID == m.Spec.ProviderID,
+		"the provider ID of %s changes from %q to %q", m.Name, have.Spec.ProviderID, m.Spec.ProviderID)
 	if slices.Contains(have.Finalizers, ours) && !slices.Contains(m.Finalizers, ours) {
 		s.checkRelease(have)
 	}
@@ -782,9 +758,7 @@ func (s *sim) attached(node string, all bool) []*storagev1.VolumeAttachment {
 
 // deleteAttachments marks them; as the Node does not answer, they stay.
 func (s *sim) deleteAttachments(m *v1alpha1.Machine, a machine.DeleteAttachments) {
-	if !forced(m) && !s.mayForce(m) {
-		s.fault("attachments of %s are deleted without force", m.Name)
-	}
+	s.check(forced(m) || s.mayForce(m), "attachments of %s are deleted without force", m.Name)
 	for _, va := range a.Attachments {
 		s.marked[va.Name] = &metav1.Time{Time: s.now()}
 		s.concerned(va.Spec.NodeName)
@@ -1052,13 +1026,8 @@ func (s *sim) requestDeletions() {
 	}
 }
 
-// latest returns the later of two times.
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
+// latest returns the latest of some times.
+func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
 const (
 	muteBefore incident = "the driver does nothing and returns neither response nor error"
@@ -1212,9 +1181,8 @@ func (s *sim) checkUnread() {
 		if kept := s.memory[m.UID]; kept != nil && kept.vm.Failure.Code != codes.OK {
 			continue // it waits for the provider
 		}
-		if due := latest(latest(s.forceDue(m), s.unread.from), s.disturbed).Add(6 * time.Minute); now.After(due) {
-			s.fault("%s is not deleted by %s, while its node cannot be read: %s", name, due, m.Status.LastOperation.Description)
-		}
+		due := latest(s.forceDue(m), s.unread.from, s.disturbed).Add(6 * time.Minute)
+		s.check(!now.After(due), "%s is not deleted by %s, while its node cannot be read: %s", name, due, m.Status.LastOperation.Description)
 	}
 }
 
