@@ -206,6 +206,7 @@ func TestBootstrapToken_Creation_BeforeTheVM(t *testing.T) {
 		return "delete secret " + s.Name + " (BootstrapToken: it is expired or invalid)"
 	}
 	unread := "nothing (BootstrapToken: the bootstrap tokens were not read); waits for secrets/kube-system: BootstrapToken: the bootstrap tokens were not read"
+	blocked := requested(corev1.ConditionUnknown, "Unauthenticated") // the timeout has not begun
 	table := map[string]decisionCase{
 		"without one, it is made":                                             {creating(tokens()), made},
 		"one of ours is taken":                                                {creating(tokens(good)), create},
@@ -220,6 +221,8 @@ func TestBootstrapToken_Creation_BeforeTheVM(t *testing.T) {
 		"one that is being deleted is none any more":                          {creating(tokens(newToken(1, now.Add(time.Hour), func(s *corev1.Secret) { s.DeletionTimestamp = &metav1.Time{Time: now} }))), made},
 		"a good one is taken, whatever is beside it":                          {creating(tokens(newToken(2, now), good)), create},
 		"a machine that may take for ever has a day":                          {creating(tokens(), mayTake("0s")), "create a bootstrap token until 2026-03-02T12:00:01Z (BootstrapToken)"},
+		"one for half of the timeout is taken if that begins with the VM":     {creating(tokens(newToken(1, now.Add(10*time.Minute))), blocked), create},
+		"not one for less":                                                    {creating(tokens(newToken(1, now.Add(10*time.Minute-time.Second))), blocked), made},
 		"a clock that is behind makes no token too short": {creating(tokens(), spec(func(m *v1alpha1.Machine) {
 			m.CreationTimestamp = metav1.NewTime(now.Add(time.Minute))
 		})), "create a bootstrap token until 2026-03-01T12:21:01Z (BootstrapToken)"},

@@ -211,11 +211,17 @@ func TestNode_OfAnotherMachine_CountsAsMissing(t *testing.T) {
 		return onNode(func(n *corev1.Node) { n.Labels[v1alpha1.MachineNameLabelKey] = name })
 	}
 	failed := `update status of machine m: phase "Failed", Create Failed (StaleNode: VM using old node obj)`
-	tells := func(p v1alpha1.MachinePhase) string {
+	tells := func(p v1alpha1.MachinePhase, why string) string {
 		return fmt.Sprintf(`update status of machine m: phase %q,   (NodeUnproven: metadata.labels[node]: Invalid value: "n": the Node is not that of the machine, `+
-			`and is neither changed nor drained nor deleted: its label node.gardener.cloud/machine-name is "other")`, p)
+			`and is neither changed nor drained nor deleted: %s)`, p, why)
 	}
-	asks := "look for the VM (LookFirst: before node/n is written)"
+	asks, other := "look for the VM (LookFirst: before node/n is written)", `its label node.gardener.cloud/machine-name is "other"`
+	joined := func(ago time.Duration) change {
+		return onNode(func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(now.Add(-ago)) })
+	}
+	noneFor := func(ago time.Duration) change {
+		return func(in *machine.Observation) { in.VM.Named = machine.NamedVM{AskedAt: now.Add(-ago)} }
+	}
 	byItsName := func(in *machine.Observation) {
 		in.Machine.Labels[v1alpha1.NodeLabelKey], in.Node.Node.Name = "m", "m"
 	}
@@ -224,10 +230,12 @@ func TestNode_OfAnotherMachine_CountsAsMissing(t *testing.T) {
 		"not the same VM in other words":                          {living(v1alpha1.MachinePending, healthy, older("simulated:///zone/1")), asks},
 		"also of a Node that came after the machine":              {living(v1alpha1.MachinePending, healthy, older("simulated:///2"), onNode(func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(now) })), failed},
 		"and of one with the machine's name":                      {living(v1alpha1.MachinePending, intended, healthy, older("other:///9"), labeled("m")), failed},
+		"a Node that came after the answer of the provider":       {living(v1alpha1.MachinePending, healthy, older(""), joined(30*time.Second), noneFor(time.Minute)), asks},
+		"not one that came before it":                             {living(v1alpha1.MachinePending, healthy, older(""), joined(time.Minute), noneFor(30*time.Second)), tells(v1alpha1.MachinePending, `the provider has no VM for the machine name "m"`)},
 		"a Node that came before its machine may be its own":      {living(v1alpha1.MachinePending, healthy, older("simulated:///1"), byItsName), "look for the VM (LookFirst: before node/m is written)"},
-		"and waits for its own Node":                              {living(v1alpha1.MachineUnknown, healthy, ofAnother, looked), tells(v1alpha1.MachineUnknown)},
-		"it is not deleted with that Node":                        {living(v1alpha1.MachineUnknown, looked, healthy, ofAnother, onNode(func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: now} })), tells(v1alpha1.MachineUnknown)},
-		"an update in place of another's Node is none of its own": {living(v1alpha1.MachineInPlaceUpdating, healthy, ofAnother, withResult("successful")), tells(v1alpha1.MachineInPlaceUpdating)},
+		"and waits for its own Node":                              {living(v1alpha1.MachineUnknown, healthy, ofAnother, looked), tells(v1alpha1.MachineUnknown, other)},
+		"it is not deleted with that Node":                        {living(v1alpha1.MachineUnknown, looked, healthy, ofAnother, onNode(func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: now} })), tells(v1alpha1.MachineUnknown, other)},
+		"an update in place of another's Node is none of its own": {living(v1alpha1.MachineInPlaceUpdating, healthy, ofAnother, withResult("successful")), tells(v1alpha1.MachineInPlaceUpdating, other)},
 	})
 }
 
