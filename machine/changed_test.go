@@ -294,31 +294,10 @@ func anyLife(r *rand.Rand) machine.Observation {
 // anyStep gives a Node what updates in place and foreign Nodes show.
 func anyStep(r *rand.Rand, m *v1alpha1.Machine, n *corev1.Node) {
 	n.CreationTimestamp, n.Spec.ProviderID = metav1.NewTime(moment(r)), pick(r, "", "", m.Spec.ProviderID, "simulated:///9")
-	label := func(key, value string) {
-		if n.Labels == nil {
-			n.Labels = map[string]string{}
-		}
-		n.Labels[key] = value
-	}
 	if r.IntN(4) == 0 {
-		label(v1alpha1.MachineNameLabelKey, pick(r, "m", "other", ""))
+		metav1.SetMetaDataLabel(&n.ObjectMeta, v1alpha1.MachineNameLabelKey, pick(r, "m", "other", ""))
 	}
-	if r.IntN(3) == 0 {
-		label(v1alpha1.LabelKeyNodeCandidateForUpdate, "true")
-		if r.IntN(2) == 0 {
-			label(v1alpha1.LabelKeyNodeSelectedForUpdate, "true")
-		}
-	}
-	if r.IntN(3) == 0 {
-		label(v1alpha1.LabelKeyNodeUpdateResult, pick(r, v1alpha1.LabelValueNodeUpdateSuccessful, v1alpha1.LabelValueNodeUpdateFailed))
-	}
-	if r.IntN(2) == 0 {
-		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
-			Type: v1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(moment(r)),
-			Reason: pick(r, v1alpha1.CandidateForUpdate, v1alpha1.SelectedForUpdate, v1alpha1.DrainSuccessful, v1alpha1.ReadyForUpdate,
-				v1alpha1.UpdateSuccessful, v1alpha1.UpdateFailed),
-		})
-	}
+	anyUpdate(r, n, moment)
 	if r.IntN(2) == 0 {
 		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
 			Type: "A", Status: pick(r, corev1.ConditionTrue, corev1.ConditionFalse), LastTransitionTime: metav1.NewTime(moment(r)),

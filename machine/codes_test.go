@@ -314,13 +314,13 @@ func TestBackoff_FailedCall_Waits(t *testing.T) {
 func TestCall_NeitherResponseNorError_Fails(t *testing.T) {
 	secret := &corev1.Secret{Data: map[string][]byte{machine.UserDataKey: nil}}
 	for _, do := range []machine.CallDriver{{Operation: driver.OpGetMachineStatus}, {Operation: driver.OpCreateMachine}, {Operation: driver.OpInitializeMachine}, {Operation: driver.OpDeleteMachine}} {
-		r, err := machine.Call(t.Context(), mute, do, newMachine("m"), class(), secret)
+		r, err := machine.Call(t.Context(), mute(nil), do, newMachine("m"), class(), secret)
 		require.NoError(t, err)
 		require.Equal(t, codes.Internal, codes.Of(r.Err), r.Operation)
 		require.Equal(t, codes.Internal, machine.VMView{}.After(r, now, 0).Failure.Code, r.Operation)
 	}
 	in := living(v1alpha1.MachineTerminating, leaving)
-	r, err := machine.Call(t.Context(), mute, machine.CallDriver{Operation: driver.OpDeleteMachine}, in.Machine, class(), secret)
+	r, err := machine.Call(t.Context(), mute(nil), machine.CallDriver{Operation: driver.OpDeleteMachine}, in.Machine, class(), secret)
 	require.NoError(t, err)
 	in.VM = in.VM.After(r, now, 0)
 	d := lawful(t, in, machine.DefaultPolicy())
@@ -353,7 +353,7 @@ type asked struct {
 // driver returns a driver that records its last request. Each call fails, and the error has the user
 // data.
 func (a *asked) driver() driver.Driver {
-	return answers{call: func(o driver.Operation, m *v1alpha1.Machine, c *v1alpha1.MachineClass, s *corev1.Secret) error {
+	return answers{call: func(o driver.Operation, m *v1alpha1.Machine, c *v1alpha1.MachineClass, s *corev1.Secret, _ func()) error {
 		*a = asked{o, m, c, s}
 		return status.Error(codes.Aborted, "no room for "+string(s.Data[machine.UserDataKey]))
 	}}

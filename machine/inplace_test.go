@@ -54,15 +54,16 @@ func updates(step string) change {
 	}
 }
 
-// anyUpdate sets random labels and a random step of an in-place update on a Node.
-func anyUpdate(r *rand.Rand, n *corev1.Node) {
+// anyUpdate sets random labels and a random step of an in-place update on a Node. at returns the time
+// of its condition.
+func anyUpdate(r *rand.Rand, n *corev1.Node, at func(*rand.Rand) time.Time) {
 	for _, key := range []string{candidateLabel, selectedLabel} {
-		annotate(n.Labels, key, pick(r, "-", "-", "true"))
+		n.Labels = annotate(n.Labels, key, pick(r, "-", "-", "true"))
 	}
-	annotate(n.Labels, resultLabel, pick(r, "-", "-", "successful", "failed", "strange"))
+	n.Labels = annotate(n.Labels, resultLabel, pick(r, "-", "-", "successful", "failed", "strange"))
 	if r.IntN(2) == 0 {
 		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
-			Type: v1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue,
+			Type: v1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(at(r)),
 			Reason: pick(r, v1alpha1.CandidateForUpdate, v1alpha1.SelectedForUpdate, v1alpha1.SelectedForUpdate, v1alpha1.DrainSuccessful,
 				v1alpha1.ReadyForUpdate, v1alpha1.UpdateSuccessful, v1alpha1.UpdateFailed, "Strange"),
 		})

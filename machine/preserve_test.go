@@ -3,6 +3,7 @@
 package machine_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
@@ -302,7 +303,7 @@ func preservedState(r *rand.Rand) machine.Observation {
 	if in.Machine.Status.CurrentStatus.PreserveExpiryTime == nil && len(n.Spec.Taints) == 0 && !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return !stopped(c) }) {
 		delete(n.Annotations, oursKey) // without any trace of a preservation, it is of a roll-out
 	}
-	anyUpdate(r, n)
+	anyUpdate(r, n, func(*rand.Rand) time.Time { return time.Time{} })
 	switch r.IntN(6) {
 	case 0:
 		in.Node.Node = nil
@@ -373,30 +374,20 @@ func (w *world) atRest() error {
 		end = *w.end()
 	}
 	keep, forget := facts.JudgePreservation(value, phase, end, w.now)
-	switch {
-	case kept != keep:
-		return fmt.Errorf("preserved is %t, and should be %t", kept, keep)
-	case forget:
-		return fmt.Errorf("the request of %s is still there", value)
-	case n == nil:
-		return nil
+	err := cmp.Or(promise(kept == keep, "a machine is preserved, and should not be, or the other way round"), promise(!forget, "the request is still there"))
+	if err != nil || n == nil {
+		return err
 	}
 	c := w.condition(v1alpha1.NodePreserved)
-	switch {
-	case kept && phase == v1alpha1.MachineFailed && !w.tainted():
-		return fmt.Errorf("a preserved Node without taint")
-	case w.tainted() && (!kept || phase == v1alpha1.MachineRunning):
-		return fmt.Errorf("a taint that should be gone")
-	case kept && n.Annotations[disabledKey] != "true":
-		return fmt.Errorf("the autoscaler may remove the Node")
-	case !kept && n.Annotations[oursKey] == "true":
-		return fmt.Errorf("the autoscaler may not remove the Node")
-	case kept && (c == nil || c.Status != corev1.ConditionTrue):
-		return fmt.Errorf("a Node that does not tell that it is preserved")
-	case !kept && c != nil && (c.Status != corev1.ConditionFalse || c.Reason != v1alpha1.PreservationStopped):
-		return fmt.Errorf("a Node that tells that it is preserved")
-	}
-	return nil
+	tells := c != nil && c.Status == corev1.ConditionTrue
+	stopped := c == nil || c.Status == corev1.ConditionFalse && c.Reason == v1alpha1.PreservationStopped
+	return cmp.Or(
+		promise(!kept || phase != v1alpha1.MachineFailed || w.tainted(), "a preserved Node without taint"),
+		promise(!w.tainted() || kept && phase != v1alpha1.MachineRunning, "a taint that should be gone"),
+		promise(!kept || n.Annotations[disabledKey] == "true", "the autoscaler may remove the Node"),
+		promise(kept || n.Annotations[oursKey] != "true", "the autoscaler may not remove the Node"),
+		promise(!kept || tells, "a Node that does not tell that it is preserved"),
+		promise(kept || stopped, "a Node that tells that it is preserved"))
 }
 
 func preserveValue(m *v1alpha1.Machine, node machine.NodeView) (string, bool) {

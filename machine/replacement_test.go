@@ -302,33 +302,29 @@ func TestStatus_TextDiffersInOneLetter_IsWritten(t *testing.T) {
 	}
 }
 
-// aboutToFail are machines that are failed because of a timeout once they may be, and why.
-var aboutToFail = map[string]struct {
-	why machinist.Reason
-	in  func() machine.Observation
-}{
-	"unknown": {machine.ReasonHealthTimeout, func() machine.Observation { return living(v1alpha1.MachineUnknown, longUnknown, sick, copied) }},
-	"update in place has failed": {machine.ReasonHealthTimeout, func() machine.Observation {
-		return living(v1alpha1.MachineInPlaceUpdateFailed, longUnknown, sick, withResult("failed"), copied)
-	}},
-	"Node never joined": {machine.ReasonCreationTimeout, func() machine.Observation { return living(v1alpha1.MachinePending, old, looked) }},
-	"Node not ready":    {machine.ReasonCreationTimeout, func() machine.Observation { return living(v1alpha1.MachinePending, old, sick, copied, looked) }},
-	"no VM":             {machine.ReasonCreationTimeout, func() machine.Observation { return after(intended, old) }},
-	"call has failed": {machine.ReasonCreationTimeout, func() machine.Observation {
-		return after(intended, old, withID, failure(driver.OpInitializeMachine, codes.ResourceExhausted, time.Second, machine.NotLooked))
-	}},
-}
-
 var refusedForLong = machinist.Hold{Subject: "machinedeployment/pool", Reason: "Held", Message: "all at once", Until: now.Add(time.Hour)}
 
 func refuse(h machinist.Hold) change { return permit(machine.PermitView{Asked: true, Refused: h}) }
 
-// TestTakePermit_AnyTimeout_BeforeFailing asserts that no way to phase
-// Failed because of a timeout goes past the one question.
+// TestTakePermit_AnyTimeout_BeforeFailing asserts that no way to phase Failed because of a timeout goes
+// past the one question. A refusal stands in the decision as it is, is asked for again within a
+// minute, and does not stop a machine from arriving.
 func TestTakePermit_AnyTimeout_BeforeFailing(t *testing.T) {
-	for name, tc := range aboutToFail {
+	const health, creation = machine.ReasonHealthTimeout, machine.ReasonCreationTimeout
+	failed := failure(driver.OpInitializeMachine, codes.ResourceExhausted, time.Second, machine.NotLooked)
+	for name, tc := range map[string]struct {
+		why machinist.Reason
+		in  machine.Observation
+	}{
+		"unknown":                    {health, living(v1alpha1.MachineUnknown, longUnknown, sick, copied)},
+		"update in place has failed": {health, living(v1alpha1.MachineInPlaceUpdateFailed, longUnknown, sick, withResult("failed"), copied)},
+		"Node never joined":          {creation, living(v1alpha1.MachinePending, old, looked)},
+		"Node not ready":             {creation, living(v1alpha1.MachinePending, old, sick, copied, looked)},
+		"no VM":                      {creation, after(intended, old)},
+		"call has failed":            {creation, after(intended, old, withID, failed)},
+	} {
 		t.Run(name, func(t *testing.T) {
-			in := tc.in()
+			in := tc.in
 			d := lawfulOnce(t, in, machine.DefaultPolicy())
 			asks, ok := d.Action.(machine.TakePermit)
 			require.True(t, ok, d.String())
@@ -338,18 +334,9 @@ func TestTakePermit_AnyTimeout_BeforeFailing(t *testing.T) {
 			m := statusOf(d.Action)
 			require.NotNil(t, m, d.String())
 			require.Equal(t, v1alpha1.MachineFailed, m.Status.CurrentStatus.Phase, d.String())
-		})
-	}
-}
 
-// TestTakePermit_Refused_NothingFails asserts that a refusal stands in the
-// decision as it is, is asked for again within a minute, and does not stop a machine from
-// arriving.
-func TestTakePermit_Refused_NothingFails(t *testing.T) {
-	for name, tc := range aboutToFail {
-		t.Run(name, func(t *testing.T) {
-			in := after(func(in *machine.Observation) { *in = tc.in() }, refuse(refusedForLong))
-			d, acted := machine.Decision{}, 0
+			refuse(refusedForLong)(&in)
+			acted := 0
 			for range 12 {
 				d = lawfulOnce(t, in, machine.DefaultPolicy())
 				if m := statusOf(d.Action); m != nil {

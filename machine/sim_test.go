@@ -146,9 +146,10 @@ func newSim(seed uint64, o drivertest.CloudOptions, p machine.Policy, at plan) *
 	start := time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
 	s := &sim{
 		rng: rand.New(rand.NewPCG(seed, 7)), clock: clocktesting.NewFakeClock(start), policy: p, plan: at, random: even(seed),
-		machines: map[string]*v1alpha1.Machine{}, before: map[string]*v1alpha1.Machine{}, nodes: map[string]*corev1.Node{},
-		detachAt: map[string]time.Time{}, detached: map[string]bool{}, marked: map[string]*metav1.Time{}, tokens: map[string]*corev1.Secret{}, memory: map[types.UID]*memory{}, wake: map[string]time.Time{},
-		joined: map[string]bool{}, omen: map[string]incident{}, nameless: map[string]bool{},
+		machines: map[string]*v1alpha1.Machine{}, before: map[string]*v1alpha1.Machine{}, memory: map[types.UID]*memory{},
+		nodes: map[string]*corev1.Node{}, tokens: map[string]*corev1.Secret{}, marked: map[string]*metav1.Time{},
+		detachAt: map[string]time.Time{}, wake: map[string]time.Time{}, omen: map[string]incident{},
+		detached: map[string]bool{}, joined: map[string]bool{}, nameless: map[string]bool{},
 	}
 	o.Clock, o.Seed = s.clock, seed
 	s.cloud = drivertest.NewCloud(o)
@@ -330,27 +331,17 @@ func (s *sim) checkDecision(name string, d machine.Decision) {
 
 // decisionLaws are what every decision promises.
 func decisionLaws(d machine.Decision, now time.Time) error {
-	settled := map[machinist.Reason]bool{
-		machine.ReasonNodeReady: true, machine.ReasonAvailable: true, machine.ReasonReleased: true,
-		machine.ReasonReferenced: true, machine.ReasonNotObserved: true,
-	}
-	switch {
-	case d.Reason == "":
-		return fmt.Errorf("%s has no reason", d)
-	case d.Action != nil && !d.NextCheck.After(now):
-		return fmt.Errorf("%s has an effect and no next check", d)
-	case !d.NextCheck.IsZero() && !d.NextCheck.After(now):
-		return fmt.Errorf("%s is to be asked again in the past", d)
-	case d.Action == nil && len(d.Holds) == 0 && !settled[d.Reason]:
-		return fmt.Errorf("%s does nothing and waits for nothing", d)
-	}
+	settled := []machinist.Reason{machine.ReasonNodeReady, machine.ReasonAvailable, machine.ReasonReleased, machine.ReasonReferenced, machine.ReasonNotObserved}
+	err := cmp.Or(
+		promise(d.Reason != "", "no reason"),
+		promise(d.NextCheck.After(now) || d.NextCheck.IsZero() && d.Action == nil, "a next check in the past, or an effect without one"),
+		promise(d.Action != nil || len(d.Holds) > 0 || slices.Contains(settled, d.Reason), "it does nothing and waits for nothing"))
 	for _, h := range d.Holds {
-		if h.Subject == "" || h.Reason == "" || strings.HasSuffix(h.Subject, "/") {
-			return fmt.Errorf("the hold %q of %s names nothing", h, d)
-		}
-		if !h.Until.IsZero() && (d.NextCheck.IsZero() || d.NextCheck.After(h.Until)) {
-			return fmt.Errorf("%s is asked again after its hold ends", d)
-		}
+		err = cmp.Or(err, promise(h.Subject != "" && h.Reason != "" && !strings.HasSuffix(h.Subject, "/"), "a hold names nothing"),
+			promise(h.Until.IsZero() || !d.NextCheck.IsZero() && !d.NextCheck.After(h.Until), "it is asked again after its hold ends"))
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", d, err)
 	}
 	return nil
 }
@@ -1034,52 +1025,50 @@ const (
 	muteAfter  incident = "the driver returns neither response nor error"
 )
 
-// answers is a driver whose calls return no response and the error of call.
+// answers is a driver whose calls return no response and the error of call. again makes the call with
+// the other driver.
 type answers struct {
 	driver.Driver
-	call func(driver.Operation, *v1alpha1.Machine, *v1alpha1.MachineClass, *corev1.Secret) error
+	call func(op driver.Operation, m *v1alpha1.Machine, c *v1alpha1.MachineClass, s *corev1.Secret, again func()) error
 }
 
-func (a answers) GetMachineStatus(_ context.Context, r *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
-	return nil, a.call(driver.OpGetMachineStatus, r.Machine, r.MachineClass, r.Secret)
+func (a answers) GetMachineStatus(ctx context.Context, r *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
+	return nil, a.call(driver.OpGetMachineStatus, r.Machine, r.MachineClass, r.Secret, func() { _, _ = a.Driver.GetMachineStatus(ctx, r) })
 }
 
-func (a answers) CreateMachine(_ context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
-	return nil, a.call(driver.OpCreateMachine, r.Machine, r.MachineClass, r.Secret)
+func (a answers) CreateMachine(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
+	return nil, a.call(driver.OpCreateMachine, r.Machine, r.MachineClass, r.Secret, func() { _, _ = a.Driver.CreateMachine(ctx, r) })
 }
 
-func (a answers) InitializeMachine(_ context.Context, r *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
-	return nil, a.call(driver.OpInitializeMachine, r.Machine, r.MachineClass, r.Secret)
+func (a answers) InitializeMachine(ctx context.Context, r *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
+	return nil, a.call(driver.OpInitializeMachine, r.Machine, r.MachineClass, r.Secret, func() { _, _ = a.Driver.InitializeMachine(ctx, r) })
 }
 
-func (a answers) DeleteMachine(_ context.Context, r *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
-	return nil, a.call(driver.OpDeleteMachine, r.Machine, r.MachineClass, r.Secret)
+func (a answers) DeleteMachine(ctx context.Context, r *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+	return nil, a.call(driver.OpDeleteMachine, r.Machine, r.MachineClass, r.Secret, func() { _, _ = a.Driver.DeleteMachine(ctx, r) })
 }
 
-// mute is a driver that returns neither a response nor an error.
-var mute = answers{call: func(driver.Operation, *v1alpha1.Machine, *v1alpha1.MachineClass, *corev1.Secret) error { return nil }}
+// mute returns a driver that returns neither a response nor an error, after calls of another driver if
+// that is not nil.
+func mute(after driver.Driver) driver.Driver {
+	return answers{after, func(_ driver.Operation, _ *v1alpha1.Machine, _ *v1alpha1.MachineClass, _ *corev1.Secret, again func()) error {
+		if after != nil {
+			again()
+		}
+		return nil
+	}}
+}
 
 // driver returns the driver of a call with an incident.
 func (s *sim) driver(b incident) driver.Driver {
 	switch b {
 	case muteBefore:
-		return mute
+		return mute(nil)
 	case muteAfter:
-		return answers{call: func(op driver.Operation, m *v1alpha1.Machine, c *v1alpha1.MachineClass, secret *corev1.Secret) error {
-			switch ctx := context.Background(); op {
-			case driver.OpGetMachineStatus:
-				_, _ = s.cloud.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: m, MachineClass: c, Secret: secret})
-			case driver.OpCreateMachine:
-				_, _ = s.cloud.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, MachineClass: c, Secret: secret})
-			case driver.OpInitializeMachine:
-				_, _ = s.cloud.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: m, MachineClass: c, Secret: secret})
-			case driver.OpDeleteMachine:
-				_, _ = s.cloud.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, MachineClass: c, Secret: secret})
-			}
-			return nil
-		}}
+		return mute(s.cloud)
+	default:
+		return s.cloud
 	}
-	return s.cloud
 }
 
 // A stranger writes the status of machines: the owner of a restored backup, or a user. It writes
