@@ -43,6 +43,10 @@ var crashed = []change{phase(v1alpha1.MachineCrashLoopBackOff), operation(v1alph
 
 func TestCreation_EachStep_Decision(t *testing.T) {
 	pending := `update status of machine m: phase "Pending", Create Processing (VMCreated: Creating machine on cloud provider)`
+	noZone := func(in *machine.Observation) {
+		capacity := corev1.ResourceList{"cpu": {}, "gpu": {}, "memory": {}}
+		in.Class.Class.NodeTemplate = &v1alpha1.NodeTemplate{Capacity: capacity, InstanceType: "t", Region: "r"}
+	}
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"VM found: records the provider ID first (M-1)":                  {after(intended, seen(machine.Uninitialized)), "update machine m: provider ID simulated:///1 (VMKnown)"},
 		"VM not listed: is initialized (DM-40, DM-49)":                   {after(intended, withID, seen(machine.Absent)), "initialize the VM (VMVanished)"},
@@ -58,6 +62,8 @@ func TestCreation_EachStep_Decision(t *testing.T) {
 		"class without finalizer, creation timeout: waits":               {after(withID, old, func(in *machine.Observation) { in.Class.Class.Finalizers = nil }), `update status of machine m: phase "CrashLoopBackOff", Create Failed (ClassUnusable: machine class "small" has no finalizer)`},
 		"class missing: is recorded (DM-47)":                             {after(noClass), `update status of machine m: phase "", Create Failed (ClassMissing: machine class "small" does not exist)`},
 		"class missing: the intent is kept (M-1)":                        {after(intended, noClass), `update status of machine m: phase "CrashLoopBackOff", Create Failed (ClassMissing: machine class "small" does not exist)`},
+		"class without zone: is recorded":                                {after(noZone), `update status of machine m: phase "", Create Failed (ClassUnusable: nodeTemplate.zone: Required value: is required in a node template)`},
+		"class without zone, Running: nothing":                           {living(v1alpha1.MachineRunning, healthy, copied, noZone), "nothing (NodeReady)"},
 		"class missing and recorded: waits":                              {after(noClass, requested(corev1.ConditionFalse, machine.ReasonClassMissing), operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, `machine class "small" does not exist`, "")), `nothing (ClassMissing: machine class "small" does not exist); waits for machineclass/small: ClassMissing: machine class "small" does not exist`},
 		"class missing, creation timeout: waits":                         {after(noClass, old, withID), `update status of machine m: phase "CrashLoopBackOff", Create Failed (ClassMissing: machine class "small" does not exist)`},
 		"never requested, no VM: the intent is recorded":                 {after(absent), `update status of machine m: phase "", Create Processing (NoVM: Creating machine on cloud provider)`},

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -41,28 +40,6 @@ func TestValidate_ClassReference_Errors(t *testing.T) {
 	require.Equal(t, []string{"spec.class.kind: Unsupported value", "spec.class.name: Required value"}, brief(errs))
 	require.Less(t, len(errs[0].Error()), 200, "it is cut")
 	require.Len(t, machine.Validate(nil), 1)
-}
-
-func TestValidateClass_NodeTemplate_Errors(t *testing.T) {
-	with := func(n *v1alpha1.NodeTemplate) change {
-		return func(in *machine.Observation) { in.Class.Class.NodeTemplate = n }
-	}
-	one := resource.MustParse("1")
-	complete := &v1alpha1.NodeTemplate{Capacity: corev1.ResourceList{"cpu": one, "gpu": one, "memory": {}}, InstanceType: "t", Region: "r", Zone: "z"}
-	noZone := complete.DeepCopy()
-	noZone.Zone = ""
-	const (
-		need  = "Required value: Capacity is required, "
-		it    = "Required value: is required in a node template"
-		empty = "[nodeTemplate.capacity[cpu]: " + need + "nodeTemplate.capacity[gpu]: " + need + "nodeTemplate.capacity[memory]: " + need +
-			"nodeTemplate.instanceType: " + it + ", nodeTemplate.region: " + it + ", nodeTemplate.zone: " + it + "]"
-	)
-	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"a complete one is taken":           {after(with(complete)), "look for the VM (LookFirst)"},
-		"no VM is made of an empty one":     {after(with(&v1alpha1.NodeTemplate{})), `update status of machine m: phase "", Create Failed (ClassUnusable: ` + empty + ")"},
-		"no VM is made of one without zone": {after(with(noZone)), `update status of machine m: phase "", Create Failed (ClassUnusable: nodeTemplate.zone: ` + it + ")"},
-		"one that runs does":                {living(v1alpha1.MachineRunning, healthy, copied, with(noZone)), "nothing (NodeReady)"},
-	})
 }
 
 // verdict returns our own condition of a machine, or nil.

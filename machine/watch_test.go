@@ -372,55 +372,6 @@ func condition(kind string, status corev1.ConditionStatus) corev1.NodeCondition 
 	return corev1.NodeCondition{Type: corev1.NodeConditionType(kind), Status: status}
 }
 
-func TestHealth_Conditions_Phase(t *testing.T) {
-	for name, tc := range map[string]struct {
-		conditions []corev1.NodeCondition
-		want       bool
-		bad        int
-	}{
-		"no conditions: unhealthy":                {nil, false, 0},
-		"Ready: healthy":                          {[]corev1.NodeCondition{condition("Ready", "True")}, true, 0},
-		"Ready Unknown: unhealthy":                {[]corev1.NodeCondition{condition("Ready", "Unknown")}, false, 1},
-		"Ready missing: unhealthy (DM-30)":        {[]corev1.NodeCondition{condition("KernelDeadlock", "False")}, false, 0},
-		"listed condition True: unhealthy":        {[]corev1.NodeCondition{condition("Ready", "True"), condition("KernelDeadlock", "True")}, false, 1},
-		"listed condition Unknown: unhealthy":     {[]corev1.NodeCondition{condition("KernelDeadlock", "Unknown"), condition("Ready", "True")}, false, 1},
-		"two bad conditions: both in the message": {[]corev1.NodeCondition{condition("KernelDeadlock", "True"), condition("Ready", "False")}, false, 2},
-	} {
-		t.Run(name, func(t *testing.T) {
-			in := living(v1alpha1.MachineRunning, node(tc.conditions...), copied)
-			d := lawful(t, in, machine.Policy{HealthConditions: []corev1.NodeConditionType{"KernelDeadlock"}})
-			require.Equal(t, tc.bad, strings.Count(d.Message, "="), d.String())
-			require.Equal(t, tc.want, d.Reason == machine.ReasonNodeReady, d.String())
-		})
-	}
-}
-
-func TestConditions_Changed_AreCopied(t *testing.T) {
-	a, b := condition("A", "True"), condition("B", "False")
-	heartbeat := a
-	heartbeat.LastHeartbeatTime, heartbeat.Message, heartbeat.Reason = metav1.NewTime(now), "m", "r"
-	update := condition(string(v1alpha1.NodeInPlaceUpdate), "True")
-	progress := update
-	progress.Reason = v1alpha1.ReadyForUpdate
-	type list = []corev1.NodeCondition
-	for name, tc := range map[string]struct {
-		recorded, observed list
-		want               bool
-	}{
-		"another order: no change":        {list{a, b}, list{b, a}, false},
-		"new type: change":                {list{a}, list{a, b}, true},
-		"reason of InPlaceUpdate: change": {list{update}, list{progress}, true},
-		"duplicate type: no change":       {list{a, condition("A", "False")}, list{a, condition("A", "False")}, false},
-		"another number: change":          {list{a}, list{a, a}, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			in := living(v1alpha1.MachineInPlaceUpdateFailed, node(tc.observed...), withResult("failed"), spec(func(m *v1alpha1.Machine) { m.Status.Conditions = tc.recorded }))
-			d := lawful(t, in, machine.Policy{})
-			require.Equal(t, tc.want, d.Reason == machine.ReasonConditionsChanged, d.String())
-		})
-	}
-}
-
 // TestReplacementLimit_Siblings_CountOfReplaced asserts the number of machines being replaced in
 // the message of a policy with the limit 0.
 func TestReplacementLimit_Siblings_CountOfReplaced(t *testing.T) {
