@@ -8,7 +8,6 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -673,9 +672,7 @@ func TestDecision_JSON_NamesObjectsWithoutZeroTimes(t *testing.T) {
 		NextCheck: now.Add(5 * time.Second),
 	}, "", "  ")
 	require.NoError(t, err)
-	want, err := os.ReadFile("testdata/decision.json")
-	require.NoError(t, err)
-	require.Equal(t, string(want), string(data)+"\n")
+	golden(t, "decision.json", string(data)+"\n")
 
 	data, err = json.Marshal(&machine.Decision{})
 	require.NoError(t, err)

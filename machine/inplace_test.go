@@ -143,57 +143,15 @@ func update(t *testing.T, r *world, result string) string {
 	})
 }
 
-//nolint:dupword // one line ends with the word with which the next one begins
-const updatedLife = `
--- the Node becomes a candidate
-update status of node n: condition InPlaceUpdate=True (CandidateForUpdate): Node is a candidate for in-place update
-update status of machine m: phase "Running",  
-waits for node/n (InPlaceUpdate)
--- the Node is selected
-update status of node n: condition InPlaceUpdate=True (SelectedForUpdate): Node is selected for in-place update
-drain node n, by force from 2026-03-01T14:00:00Z
-update status of machine m: phase "Running",  
-waits for pod/a/b (Budget)
--- the pods are evicted
-drain node n, by force from 2026-03-01T14:00:00Z
-update status of machine m: phase "InPlaceUpdating", InPlaceUpdate Processing
-update status of node n: condition InPlaceUpdate=True (DrainSuccessful): Node draining successful
-update status of node n: condition InPlaceUpdate=True (ReadyForUpdate): Node is ready for in-place update
-update status of machine m: phase "InPlaceUpdating", InPlaceUpdate Processing
-waits for node/n (InPlaceUpdate)
-`
-
-const updateSucceeds = `-- the agent reports: successful
-update status of node n: condition InPlaceUpdate=True (UpdateSuccessful): Node in-place update successful
-update status of machine m: phase "InPlaceUpdateSuccessful", InPlaceUpdate Successful
-update status of machine m: phase "Running", HealthCheck Successful
-waits for nothing
--- the labels are removed
-waits for nothing
-`
-
-const updateFailsFirst = `-- the agent reports: failed
-update status of node n: condition InPlaceUpdate=True (UpdateFailed): Node in-place update failed: 
-update status of machine m: phase "InPlaceUpdateFailed", InPlaceUpdate Failed
-waits for node/n (UpdateFailed)
--- a retry succeeds
-update status of node n: condition InPlaceUpdate=True (UpdateSuccessful): Node in-place update successful
-update status of machine m: phase "InPlaceUpdateSuccessful", InPlaceUpdate Successful
-update status of machine m: phase "Running", HealthCheck Successful
-waits for nothing
--- the labels are removed
-waits for nothing
-`
-
 // TestInPlaceUpdate_EachStep_Decision simulates both orchestrations. The deployment controller
 // (Auto) or a user (Manual) selects the Node.
 func TestInPlaceUpdate_EachStep_Decision(t *testing.T) {
-	for result, end := range map[string]string{"successful": updateSucceeds, "failed": updateFailsFirst} {
+	for _, result := range []string{"successful", "failed"} {
 		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied))
 		r.drained = func(machine.DrainNode) machine.DrainView {
 			return machine.DrainView{Holds: []machinist.Hold{{Subject: "pod/a/b", Reason: "Budget"}}, NextCheck: r.now.Add(time.Hour)}
 		}
-		require.Equal(t, strings.TrimPrefix(updatedLife, "\n")+end, update(t, r, result))
+		golden(t, "update-"+result+".txt", update(t, r, result))
 		r.pass(24 * time.Hour)
 		require.Zero(t, r.mustRest(t))
 	}

@@ -77,50 +77,8 @@ func TestPreservation_FailsAndRecovers(t *testing.T) {
 		r.chapter(t, "then they go", func() { stuck = machine.DrainView{Done: true} }) +
 		r.chapter(t, "the Node gets well", becomes(corev1.ConditionTrue)) +
 		r.chapter(t, "the time is over", func() { r.now = *r.end() })
-	require.Equal(t, strings.TrimSpace(preservedLife), strings.TrimSpace(story))
+	golden(t, "preserved.txt", story)
 }
-
-const preservedLife = `
--- nothing is asked for
-waits for nothing
--- the Node says now
-update status of machine m: phase "Running",  
-update machine m: preserve annotation of the node: now
-update node n: preserved
-update status of node n: condition Preserved=True (Preserved by user.): Machine preserved until 2026-03-05 12:00:00 +0000 UTC.
-update status of machine m: phase "Running",  
-waits for machine/m (Preserved)
--- the Node gets sick
-update status of machine m: phase "Unknown", HealthCheck Processing
-waits for machine/m (Preserved), node/n (NodeUnhealthy)
--- and stays so
-ask whether machine uid-m may be failed: HealthTimeout
-update status of machine m: phase "Failed", HealthCheck Failed
-update node n: preserved
-drain node n, which is unreachable
-waits for pod/a/b (Budget), machine/m (Preserved), machine/m (Failed)
--- pods stay for half a minute
-drain node n, which is unreachable
-update status of node n: condition Preserved=False (Preserved by user.): Preserved node could not be drained. Machine preserved until 2026-03-05 12:00:00 +0000 UTC.
-update status of machine m: phase "Failed", HealthCheck Failed
-waits for pod/a/b (Budget), machine/m (Preserved), machine/m (Failed)
--- then they go
-drain node n, which is unreachable
-update status of node n: condition Preserved=True (Preserved by user.): Preserved node drained successfully. Machine preserved until 2026-03-05 12:00:00 +0000 UTC.
-update status of machine m: phase "Failed", HealthCheck Failed
-waits for machine/m (Preserved), machine/m (Failed)
--- the Node gets well
-update status of machine m: phase "Running", HealthCheck Successful
-update node n: preserved
-update status of node n: condition Preserved=True (Preserved by user.): Machine preserved until 2026-03-05 12:00:00 +0000 UTC.
-waits for machine/m (Preserved)
--- the time is over
-update status of node n: condition Preserved=False (Preservation stopped.)
-update node n: no longer preserved
-update machine m: no preserve annotation
-update status of machine m: phase "Running", HealthCheck Successful
-update status of machine m: phase "Running", HealthCheck Successful
-waits for nothing`
 
 func TestPreservation_FailedMachine_NodeIsDrained(t *testing.T) {
 	r := newWorld(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))

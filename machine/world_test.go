@@ -5,7 +5,10 @@ package machine_test
 import (
 	"cmp"
 	"encoding/json"
+	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -449,6 +452,20 @@ func (w *world) chapter(t *testing.T, what string, happens func()) string {
 		waits = append(waits, fmt.Sprintf("%s (%s)", h.Subject, h.Reason))
 	}
 	return strings.Join(append(lines, "waits for "+cmp.Or(strings.Join(waits, ", "), "nothing")), "\n") + "\n"
+}
+
+var updateFlag = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares a text with a file of testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *updateFlag {
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
 }
 
 // annotate sets or, if the value is "-", removes an annotation of both objects.
