@@ -217,17 +217,11 @@ func (s *sim) verdict() error {
 
 // due returns a machine that is to be looked at now.
 func (s *sim) due() string {
-	var names []string
-	for name, at := range s.wake {
-		if !at.After(s.clock.Now()) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(s.wake)), func(name string) bool { return s.wake[name].After(s.clock.Now()) })
 	if len(names) == 0 {
 		return ""
 	}
-	return names[s.rng.IntN(len(names))]
+	return pick(s.rng, names...)
 }
 
 // passTime moves the clock to the next moment at which something happens.
@@ -347,13 +341,14 @@ func decisionLaws(d machine.Decision, now time.Time) error {
 }
 
 func (s *sim) observe(m *v1alpha1.Machine, kept *memory, omen incident) machine.Observation {
+	others := func(t *corev1.Secret) bool { return machine.TokenOwner(t) != m.UID }
 	in := machine.Observation{
 		Machine: m, FirstSeen: kept.first, VM: kept.vm, Drain: kept.drain,
 		Class: machine.ClassView{Looked: true, Class: class(), NeedsToken: s.needsToken},
 		Node:  machine.NodeView{Looked: true, AsOf: s.clock.Now()},
 
 		ProviderID: machine.ProviderIDView{Compared: true},
-		Tokens:     machine.TokensView{Looked: true, Secrets: s.tokensOf(m.UID)},
+		Tokens:     machine.TokensView{Looked: true, Secrets: slices.DeleteFunc(slices.Collect(maps.Values(s.tokens)), others)},
 		Freeze:     s.outage.freeze(s.clock.Now()),
 	}
 	if name := cmp.Or(machine.NodeNameOf(m, kept.vm), s.nodeOf(m)); name != "" {
@@ -369,7 +364,9 @@ func (s *sim) observe(m *v1alpha1.Machine, kept *memory, omen incident) machine.
 		asks := in.Class.Class != nil && in.Class.Problem == ""
 		s.nameless[m.Name] = s.nameless[m.Name] || !asks && !m.DeletionTimestamp.IsZero() && s.nodeOf(m) == ""
 	}
-	s.hideNode(&in, kept)
+	if s.unread.at(s.clock.Now()) {
+		in.Node = machine.NodeView{Unanswered: kept.readNode}
+	}
 	return in
 }
 
@@ -721,17 +718,6 @@ func (s *sim) createToken(m *v1alpha1.Machine, expires time.Time) error {
 	return err
 }
 
-// tokensOf returns the bootstrap tokens of a machine.
-func (s *sim) tokensOf(owner types.UID) []*corev1.Secret {
-	var own []*corev1.Secret
-	for _, secret := range s.tokens {
-		if machine.TokenOwner(secret) == owner {
-			own = append(own, secret.DeepCopy())
-		}
-	}
-	return own
-}
-
 // attached returns the attachments of a Node: all, or those whose pods are drained.
 func (s *sim) attached(node string, all bool) []*storagev1.VolumeAttachment {
 	var list []*storagev1.VolumeAttachment
@@ -817,7 +803,7 @@ func schedule(seed uint64) error {
 			return noIncident
 		}
 		budget--
-		return incidents[rng.IntN(len(incidents))]
+		return pick(rng, incidents...)
 	})
 	if rng.IntN(2) == 0 {
 		s.deleteAt = s.clock.Now().Add(time.Duration(rng.Int64N(int64(4 * time.Minute))))
@@ -1088,17 +1074,12 @@ func (s *sim) strangers() {
 		return
 	}
 	s.stranger.at = time.Time{}
-	var names []string
-	for name := range s.machines {
-		names = append(names, name)
-	}
+	names := slices.Sorted(maps.Keys(s.machines))
 	if len(names) == 0 {
 		return
 	}
-	slices.Sort(names)
-	name := names[s.rng.IntN(len(names))]
+	name, phase := pick(s.rng, names...), pick(s.rng, allPhases...)
 	m := s.machines[name].DeepCopy()
-	phase := allPhases[s.rng.IntN(len(allPhases))]
 	inPlace := strings.HasPrefix(string(phase), "InPlace")
 	if phase == v1alpha1.MachineFailed || m.Spec.ProviderID == "" || inPlace && s.nodes[s.nodeOf(m)] == nil {
 		phase = v1alpha1.MachineTerminating
@@ -1126,13 +1107,6 @@ func (s *sim) drawUnread(seed uint64) {
 
 func (u unread) at(now time.Time) bool {
 	return !u.from.IsZero() && !now.Before(u.from) && now.Before(u.until)
-}
-
-// hideNode takes the Node from an observation while it cannot be read.
-func (s *sim) hideNode(in *machine.Observation, kept *memory) {
-	if s.unread.at(s.clock.Now()) {
-		in.Node = machine.NodeView{Unanswered: kept.readNode}
-	}
 }
 
 // forceDue returns when a deletion may use force in a schedule with unread Nodes. Zero means never.
@@ -1181,16 +1155,12 @@ var clocks = []time.Duration{3 * time.Second, 30 * time.Minute, 24 * time.Hour, 
 func TestDecide_ClockWrong_NoMoreCallsOrDecisions(t *testing.T) {
 	t.Parallel()
 	for name, o := range clouds() {
-		for _, force := range []bool{false, true} {
-			for _, deleteAfter := range []time.Duration{0, 100 * time.Millisecond, 10 * time.Second, 40 * time.Second, 3 * time.Minute} {
-				for _, ahead := range clocks {
-					t.Run(fmt.Sprintf("%s/deleted after %s/force %t/API server %s ahead", name, deleteAfter, force, ahead), func(t *testing.T) {
-						t.Parallel()
-						noMoreThanRight(t, func(ahead time.Duration) (*sim, time.Duration, error) {
-							return lifeByClock(o, nil, ahead, deleteAfter, force)
-						}, ahead)
-					})
-				}
+		for _, deleteAfter := range []time.Duration{0, 100 * time.Millisecond, 10 * time.Second, 40 * time.Second, 3 * time.Minute} {
+			for i, ahead := range slices.Repeat(clocks, 2) {
+				force := i >= len(clocks)
+				noMoreThanRight(t, fmt.Sprintf("%s/deleted after %s/force %t", name, deleteAfter, force), ahead, func(ahead time.Duration) (*sim, time.Duration, error) {
+					return lifeByClock(o, nil, ahead, deleteAfter, force)
+				})
 			}
 		}
 	}
@@ -1206,11 +1176,8 @@ func TestDecide_ClockBehindDuringDeletion_NoMoreCalls(t *testing.T) {
 		require.NoError(t, err)
 		for i := range s.point {
 			for _, ahead := range clocks {
-				t.Run(fmt.Sprintf("%s/deleted at step %d/API server %s ahead", name, i, ahead), func(t *testing.T) {
-					t.Parallel()
-					noMoreThanRight(t, func(ahead time.Duration) (*sim, time.Duration, error) {
-						return lifeByClock(o, once(i, deleted), ahead, time.Hour, false)
-					}, ahead)
+				noMoreThanRight(t, fmt.Sprintf("%s/deleted at step %d", name, i), ahead, func(ahead time.Duration) (*sim, time.Duration, error) {
+					return lifeByClock(o, once(i, deleted), ahead, time.Hour, false)
 				})
 			}
 		}
@@ -1219,16 +1186,19 @@ func TestDecide_ClockBehindDuringDeletion_NoMoreCalls(t *testing.T) {
 
 // noMoreThanRight runs a machine with a right clock and with a wrong one, and compares calls,
 // decisions and duration.
-func noMoreThanRight(t *testing.T, run func(ahead time.Duration) (*sim, time.Duration, error), ahead time.Duration) {
+func noMoreThanRight(t *testing.T, name string, ahead time.Duration, run func(ahead time.Duration) (*sim, time.Duration, error)) {
 	t.Helper()
-	right, took, err := run(0)
-	require.NoError(t, err)
-	s, lasted, err := run(ahead)
-	require.NoError(t, err)
-	require.Empty(t, s.machines)
-	require.LessOrEqual(t, s.called, right.called+2, "driver calls")
-	require.LessOrEqual(t, s.decided, right.decided+10, "decisions")
-	require.LessOrEqual(t, lasted, took+time.Minute)
+	t.Run(fmt.Sprintf("%s/API server %s ahead", name, ahead), func(t *testing.T) {
+		t.Parallel()
+		right, took, err := run(0)
+		require.NoError(t, err)
+		s, lasted, err := run(ahead)
+		require.NoError(t, err)
+		require.Empty(t, s.machines)
+		require.LessOrEqual(t, s.called, right.called+2, "driver calls")
+		require.LessOrEqual(t, s.decided, right.decided+10, "decisions")
+		require.LessOrEqual(t, lasted, took+time.Minute)
+	})
 }
 
 // quickWorld returns a world in which each effect takes a millisecond, and drains never end.
