@@ -20,7 +20,7 @@ var sink machine.Decision
 // machine of a worker pool.
 func BenchmarkDecideHealth(b *testing.B) {
 	in, p := realisticMachine(), machine.DefaultPolicy()
-	if d := machine.Decide(in, p, now); d.Reason != machine.ReasonNodeReady || d.Action != nil {
+	if d := machine.Decide(in, p, now); d.Reason != "NodeReady" || d.Action != nil {
 		b.Fatal(d)
 	}
 	b.ReportAllocs()

@@ -323,7 +323,7 @@ func TestCall_NeitherResponseNorError_Fails(t *testing.T) {
 	require.NoError(t, err)
 	in.VM = in.VM.After(r, now, 0)
 	d := lawful(t, in, machine.DefaultPolicy())
-	require.Equal(t, machine.ReasonProviderFailed, d.Reason)
+	require.EqualValues(t, "ProviderFailed", d.Reason)
 	require.Contains(t, d.Message, "VM deletion failed due to - ")
 }
 
@@ -336,7 +336,7 @@ func TestCall_NilResponse_IsIncomplete(t *testing.T) {
 		in := after(intended)
 		in.VM = in.VM.After(a, now, 0)
 		d := lawful(t, in, machine.DefaultPolicy())
-		require.Equal(t, machine.ReasonProviderFailed, d.Reason)
+		require.EqualValues(t, "ProviderFailed", d.Reason)
 		require.Equal(t, "Internal", written(d.Action).Status.LastOperation.ErrorCode)
 	}
 }
@@ -497,13 +497,13 @@ func TestAbandonedLookup_WhileNodeIsAwaited_IsHeldAndNamed(t *testing.T) {
 		d := lawful(t, in, machine.DefaultPolicy())
 		m := statusOf(d.Action)
 		require.NotNil(t, m, "%s: %s", phase, d)
-		require.Equal(t, machine.ReasonCallAbandoned, d.Reason)
+		require.EqualValues(t, "CallAbandoned", d.Reason)
 		require.Equal(t, description, m.Status.LastOperation.Description)
 		require.Equal(t, phase, m.Status.CurrentStatus.Phase)
 		in.Machine = m
 		d = lawful(t, in, machine.DefaultPolicy())
 		require.Nil(t, d.Action, d)
-		require.Equal(t, machine.ReasonCallAbandoned, d.Holds[len(d.Holds)-1].Reason)
+		require.EqualValues(t, "CallAbandoned", d.Holds[len(d.Holds)-1].Reason)
 	}
 }
 

@@ -64,7 +64,7 @@ func TestCreation_EachStep_Decision(t *testing.T) {
 		"class missing: the intent is kept (M-1)":                        {after(intended, noClass), `update status of machine m: phase "CrashLoopBackOff", Create Failed (ClassMissing: machine class "small" does not exist)`},
 		"class without zone: is recorded":                                {after(noZone), `update status of machine m: phase "", Create Failed (ClassUnusable: nodeTemplate.zone: Required value: is required in a node template)`},
 		"class without zone, Running: nothing":                           {living(v1alpha1.MachineRunning, healthy, copied, noZone), "nothing (NodeReady)"},
-		"class missing and recorded: waits":                              {after(noClass, requested(corev1.ConditionFalse, machine.ReasonClassMissing), operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, `machine class "small" does not exist`, "")), `nothing (ClassMissing: machine class "small" does not exist); waits for machineclass/small: ClassMissing: machine class "small" does not exist`},
+		"class missing and recorded: waits":                              {after(noClass, requested(corev1.ConditionFalse, "ClassMissing"), operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, `machine class "small" does not exist`, "")), `nothing (ClassMissing: machine class "small" does not exist); waits for machineclass/small: ClassMissing: machine class "small" does not exist`},
 		"class missing, creation timeout: waits":                         {after(noClass, old, withID), `update status of machine m: phase "CrashLoopBackOff", Create Failed (ClassMissing: machine class "small" does not exist)`},
 		"never requested, no VM: the intent is recorded":                 {after(absent), `update status of machine m: phase "", Create Processing (NoVM: Creating machine on cloud provider)`},
 	})
@@ -415,10 +415,10 @@ func TestRequest_FailuresOfTheMachine_NoNewTimeout(t *testing.T) {
 // Pending, also with the conditions of its Node, and not longer.
 func TestRequest_NodeJoins_ConditionIsRemoved(t *testing.T) {
 	t.Parallel()
-	in := living(v1alpha1.MachinePending, sick, requested(corev1.ConditionTrue, machine.ReasonNoVM))
+	in := living(v1alpha1.MachinePending, sick, requested(corev1.ConditionTrue, "NoVM"))
 	write(t, &in)
 	require.NotNil(t, requestOf(in.Machine), "the conditions of the Node were copied")
-	in = living(v1alpha1.MachinePending, healthy, requested(corev1.ConditionTrue, machine.ReasonNoVM))
+	in = living(v1alpha1.MachinePending, healthy, requested(corev1.ConditionTrue, "NoVM"))
 	write(t, &in)
 	require.Equal(t, v1alpha1.MachineRunning, in.Machine.Status.CurrentStatus.Phase)
 	require.Nil(t, requestOf(in.Machine))

@@ -664,7 +664,7 @@ func callLaws(in machine.Observation, a machine.CallDriver, blind bool) error {
 func TestDecision_JSON_NamesObjectsWithoutZeroTimes(t *testing.T) {
 	data, err := json.MarshalIndent(machine.Decision{
 		Action: machine.DrainNode{NodeName: "worker-1", Started: now, Policy: drain.ForMachine(now.Add(2 * time.Hour))},
-		Reason: machine.ReasonDraining, Message: "the machine is being deleted",
+		Reason: "Draining", Message: "the machine is being deleted",
 		Holds: []machinist.Hold{
 			{Subject: "pod/shop/web-1", Reason: "BudgetExhausted", Message: "0 disruptions allowed", Since: now.Add(-time.Minute)},
 			machine.Freeze{Frozen: true, Since: now.Add(-time.Hour), Message: "the target API server does not answer"}.Hold(now),
@@ -789,7 +789,7 @@ func TestFreeze_AfterOutage_TimeoutsBeginAnew(t *testing.T) {
 			in.Freeze.ClocksFrom = now.Add(-answering)
 			held(0)(&in)
 			d := machine.Decide(in, p, now)
-			fails := d.Reason == machine.ReasonHealthTimeout || d.Reason == machine.ReasonCreationTimeout || d.Reason == machine.ReasonUpdateTimeout
+			fails := d.Reason == "HealthTimeout" || d.Reason == "CreationTimeout" || d.Reason == "UpdateTimeout"
 			require.Equal(t, answering >= tc.timeout, fails, "%s, answering for %s: %s", name, answering, d)
 		}
 		in := tc.in

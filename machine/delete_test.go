@@ -118,9 +118,9 @@ func TestDeletion_Settle_NextCheckIsItsEnd(t *testing.T) {
 	in := terminating(justNow, answered(machine.Absent, time.Second))
 	require.Equal(t, now.Add(21*time.Second), lawful(t, in, machine.Policy{}).NextCheck)
 	require.Equal(t, now.Add(6*time.Second), lawful(t, in, machine.Policy{Settle: 15 * time.Second}).NextCheck)
-	require.Equal(t, machine.ReasonReleased, lawful(t, in, machine.Policy{Settle: -1}).Reason, "negative: no wait")
+	require.EqualValues(t, "Released", lawful(t, in, machine.Policy{Settle: -1}).Reason, "negative: no wait")
 	in.Machine.Status.CurrentStatus.LastUpdateTime = metav1.Time{}
-	require.Equal(t, machine.ReasonReleased, lawful(t, in, machine.Policy{}).Reason, "counted from the deletion timestamp")
+	require.EqualValues(t, "Released", lawful(t, in, machine.Policy{}).Reason, "counted from the deletion timestamp")
 }
 
 // endsWhenForced deletes a machine at the drain timeout of two hours, and by force, in which case it

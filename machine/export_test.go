@@ -48,35 +48,3 @@ const (
 	Present       = present
 	Deleted       = deleted
 )
-
-// Reasons that only tests tell apart.
-const (
-	ReasonAvailable         = reasonAvailable
-	ReasonCallAbandoned     = reasonCallAbandoned
-	ReasonClassMissing      = reasonClassMissing
-	ReasonConditionsChanged = reasonConditionsChanged
-	ReasonCreationTimeout   = reasonCreationTimeout
-	ReasonDeleting          = reasonDeleting
-	ReasonDetaching         = reasonDetaching
-	ReasonDrained           = reasonDrained
-	ReasonDraining          = reasonDraining
-	ReasonFailed            = reasonFailed
-	ReasonHealthTimeout     = reasonHealthTimeout
-	ReasonInvalid           = reasonInvalid
-	ReasonNoVM              = reasonNoVM
-	ReasonNodeGone          = reasonNodeGone
-	ReasonNodeReady         = reasonNodeReady
-	ReasonNodeUnhealthy     = reasonNodeUnhealthy
-	ReasonPartlyIgnored     = reasonPartlyIgnored
-	ReasonProviderFailed    = reasonProviderFailed
-	ReasonProviderIDShared  = reasonProviderIDShared
-	ReasonReferenced        = reasonReferenced
-	ReasonReleased          = reasonReleased
-	ReasonReplacementLimit  = reasonReplacementLimit
-	ReasonStaleNode         = reasonStaleNode
-	ReasonStatusInvalid     = reasonStatusInvalid
-	ReasonUpdateFailed      = reasonUpdateFailed
-	ReasonUpdateSucceeded   = reasonUpdateSucceeded
-	ReasonUpdateTimeout     = reasonUpdateTimeout
-	ReasonVMCreated         = reasonVMCreated
-)

@@ -364,7 +364,7 @@ func TestSharedProviderID_Deletion_OnlyByOwner(t *testing.T) {
 			d, _ := outcome(t, tc.in)
 			if tc.want == waits {
 				require.Nil(t, d.Action, d.String())
-				require.Equal(t, machine.ReasonProviderIDShared, d.Reason)
+				require.EqualValues(t, "ProviderIDShared", d.Reason)
 				require.Equal(t, "machine/b", d.Holds[0].Subject)
 				require.NotZero(t, d.NextCheck)
 				return
@@ -377,7 +377,7 @@ func TestSharedProviderID_Deletion_OnlyByOwner(t *testing.T) {
 	in.ProviderID = machine.ProviderIDView{}
 	d, _ := outcome(t, in)
 	require.Nil(t, d.Action, "the provider IDs were not compared: %s", d)
-	require.Equal(t, machine.ReasonProviderIDShared, d.Reason)
+	require.EqualValues(t, "ProviderIDShared", d.Reason)
 }
 
 // otherNode gives the Node the provider ID of another VM.
@@ -393,7 +393,7 @@ func TestSharedProviderID_BothMachines_ConditionAndEvent(t *testing.T) {
 	in := after(withID, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), copied)
 	in.ProviderID.Others = []*v1alpha1.Machine{sharer("b"), sharer("a")}
 	d := lawful(t, in, machine.DefaultPolicy())
-	require.Equal(t, machine.ReasonProviderIDShared, d.Reason)
+	require.EqualValues(t, "ProviderIDShared", d.Reason)
 	m := statusOf(d.Action)
 	require.NotNil(t, m)
 	events := machine.Events(in.Machine, m)
@@ -401,9 +401,9 @@ func TestSharedProviderID_BothMachines_ConditionAndEvent(t *testing.T) {
 	require.EqualValues(t, "ProviderIDShared", events[0].Reason)
 	require.Contains(t, events[0].Message, "it is also the provider ID of machine a, b")
 	in.Machine = m
-	require.Equal(t, machine.ReasonNodeReady, lawful(t, in, machine.DefaultPolicy()).Reason, "else it lives as before")
+	require.EqualValues(t, "NodeReady", lawful(t, in, machine.DefaultPolicy()).Reason, "else it lives as before")
 	in.ProviderID.Others = nil
-	require.Equal(t, machine.ReasonConditionsChanged, lawful(t, in, machine.DefaultPolicy()).Reason, "it is over")
+	require.EqualValues(t, "ConditionsChanged", lawful(t, in, machine.DefaultPolicy()).Reason, "it is over")
 }
 
 // TestSharedProviderID_Law_NoDeletionWithoutProof asserts that whatever is known, no machine

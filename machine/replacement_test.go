@@ -106,7 +106,7 @@ func TestPermitOver_ByPhase(t *testing.T) {
 			in := living(v1alpha1.MachineUnknown, longUnknown, sick, copied, inPool)
 			in.Siblings = machine.Siblings{Complete: true, Machines: []*v1alpha1.Machine{nil, m}}
 			m.UID = "other"
-			require.Equal(t, machine.ReasonReplacementLimit, lawful(t, in, limited(1)).Reason, "what ends a permit counts: %s", p)
+			require.EqualValues(t, "ReplacementLimit", lawful(t, in, limited(1)).Reason, "what ends a permit counts: %s", p)
 		}
 	}
 }
@@ -274,7 +274,7 @@ func TestReplacementLimit_OwnerWithoutLabel_NeedsSiblings(t *testing.T) {
 	d := lawful(t, in, limited(1))
 	require.Nil(t, d.Action)
 	require.Equal(t, "machineset/s", d.Holds[0].Subject)
-	require.Equal(t, machine.ReasonReplacementLimit, d.Reason)
+	require.EqualValues(t, "ReplacementLimit", d.Reason)
 
 	in.Siblings = machine.Siblings{Complete: true, Group: machine.Group{Namespace: "shoot", Deployment: "d"}}
 	require.Equal(t, "take one of 1 permits of shoot/d", lawful(t, in, limited(1)).Action.String())
@@ -310,7 +310,7 @@ func refuse(h machinist.Hold) change { return permit(machine.PermitView{Asked: t
 // past the one question. A refusal stands in the decision as it is, is asked for again within a
 // minute, and does not stop a machine from arriving.
 func TestTakePermit_AnyTimeout_BeforeFailing(t *testing.T) {
-	const health, creation = machine.ReasonHealthTimeout, machine.ReasonCreationTimeout
+	const health, creation = "HealthTimeout", "CreationTimeout"
 	failed := failure(driver.OpInitializeMachine, codes.ResourceExhausted, time.Second, machine.NotLooked)
 	for name, tc := range map[string]struct {
 		why machinist.Reason

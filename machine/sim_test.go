@@ -325,7 +325,7 @@ func (s *sim) checkDecision(name string, d machine.Decision) {
 
 // decisionLaws are what every decision promises.
 func decisionLaws(d machine.Decision, now time.Time) error {
-	settled := []machinist.Reason{machine.ReasonNodeReady, machine.ReasonAvailable, machine.ReasonReleased, machine.ReasonReferenced, machine.ReasonNotObserved}
+	settled := []machinist.Reason{"NodeReady", "Available", "Released", "Referenced", machine.ReasonNotObserved}
 	err := cmp.Or(
 		promise(d.Reason != "", "no reason"),
 		promise(d.NextCheck.After(now) || d.NextCheck.IsZero() && d.Action == nil, "a next check in the past, or an effect without one"),
@@ -1256,7 +1256,7 @@ func TestDecide_AnyStatus_RunsOrHasReason(t *testing.T) {
 		switch end := w.in.Machine.Status.CurrentStatus.Phase; {
 		case begin == v1alpha1.MachineFailed && !readyAgain: // the owner replaces the machine
 			require.Equal(t, v1alpha1.MachineFailed, end, "seed %d", seed)
-			require.Equal(t, machine.ReasonFailed, d.Holds[0].Reason, "seed %d", seed)
+			require.EqualValues(t, "Failed", d.Holds[0].Reason, "seed %d", seed)
 		default:
 			require.Equal(t, v1alpha1.MachineRunning, end, "seed %d: from %q: %s", seed, begin, d)
 		}

@@ -60,7 +60,7 @@ func TestValid_InvalidMachine_OneWrite(t *testing.T) {
 	in := after(spec(func(m *v1alpha1.Machine) { m.Spec.Class.Kind = "Other" }))
 	before := in.Machine
 	d := write(t, &in)
-	require.Equal(t, machine.ReasonInvalid, d.Reason)
+	require.EqualValues(t, "Invalid", d.Reason)
 	want := `spec.class.kind: Unsupported value: "Other": supported values: "MachineClass"`
 	require.Equal(t, want, in.Machine.Status.LastOperation.Description)
 	require.Equal(t, v1alpha1.MachineStateFailed, in.Machine.Status.LastOperation.State)
@@ -93,7 +93,7 @@ func TestValid_InvalidMachine_OneWrite(t *testing.T) {
 
 func TestValid_RunningMachine_StaysRunning(t *testing.T) {
 	in := living(v1alpha1.MachineRunning, healthy, copied, spec(func(m *v1alpha1.Machine) { m.Spec.Class = v1alpha1.ClassSpec{} }))
-	require.Equal(t, machine.ReasonInvalid, write(t, &in).Reason)
+	require.EqualValues(t, "Invalid", write(t, &in).Reason)
 	require.Equal(t, v1alpha1.MachineRunning, in.Machine.Status.CurrentStatus.Phase)
 	require.Equal(t, "nothing (NodeReady)", lawful(t, in, machine.DefaultPolicy()).String())
 
@@ -230,14 +230,14 @@ func TestPolicy_Overrides_Apply(t *testing.T) {
 	disk := node(ready(corev1.ConditionTrue), corev1.NodeCondition{Type: "DiskPressure", Status: corev1.ConditionTrue})
 	list := func(text string) change { return config(&v1alpha1.MachineConfiguration{NodeConditions: &text}) }
 	reason := func(in machine.Observation) machinist.Reason { return lawful(t, in, p).Reason }
-	require.Equal(t, machine.ReasonNodeUnhealthy, reason(living(v1alpha1.MachineRunning, disk, copied)))
-	require.Equal(t, machine.ReasonNodeReady, reason(living(v1alpha1.MachineRunning, disk, copied, list(""))))
-	require.Equal(t, machine.ReasonNodeReady, reason(living(v1alpha1.MachineRunning, disk, copied, list("KernelDeadlock"))))
-	require.Equal(t, machine.ReasonNodeUnhealthy, reason(living(v1alpha1.MachineRunning, disk, copied, list("KernelDeadlock, DiskPressure ,"))), "entries are trimmed (DM-30)")
+	require.EqualValues(t, "NodeUnhealthy", reason(living(v1alpha1.MachineRunning, disk, copied)))
+	require.EqualValues(t, "NodeReady", reason(living(v1alpha1.MachineRunning, disk, copied, list(""))))
+	require.EqualValues(t, "NodeReady", reason(living(v1alpha1.MachineRunning, disk, copied, list("KernelDeadlock"))))
+	require.EqualValues(t, "NodeUnhealthy", reason(living(v1alpha1.MachineRunning, disk, copied, list("KernelDeadlock, DiskPressure ,"))), "entries are trimmed (DM-30)")
 
 	short := config(&v1alpha1.MachineConfiguration{MachineHealthTimeout: &metav1.Duration{Duration: time.Minute}, DisableHealthTimeout: new(false)})
-	require.Equal(t, machine.ReasonHealthTimeout, reason(living(v1alpha1.MachineUnknown, short)))
-	require.Equal(t, machine.ReasonNodeGone, reason(living(v1alpha1.MachineUnknown)))
+	require.EqualValues(t, "HealthTimeout", reason(living(v1alpha1.MachineUnknown, short)))
+	require.EqualValues(t, "NodeGone", reason(living(v1alpha1.MachineUnknown)))
 }
 
 func FuzzDecide(f *testing.F) {

@@ -271,18 +271,18 @@ func TestNodeName_Over63Characters_NoLabel(t *testing.T) {
 	in.Node.Node.Name, in.Node.Name = longName("m"), longName("m")
 	before := in.Machine
 	d := write(t, &in)
-	require.Equal(t, machine.ReasonPartlyIgnored, d.Reason, "the cause is on the object")
+	require.EqualValues(t, "PartlyIgnored", d.Reason, "the cause is on the object")
 	require.Contains(t, d.Message, "metadata.labels[node]")
 	require.Contains(t, d.Message, "65 characters")
 	require.Len(t, machine.Events(before, in.Machine), 1, "and in an Event")
-	require.Equal(t, machine.ReasonNodeReady, lawful(t, in, machine.DefaultPolicy()).Reason, "else it is watched as others")
+	require.EqualValues(t, "NodeReady", lawful(t, in, machine.DefaultPolicy()).Reason, "else it is watched as others")
 
 	in.VM.NodeName, in.Node = longName("m"), machine.NodeView{Looked: true}
 	d = lawful(t, in, machine.DefaultPolicy())
 	require.Nil(t, d.Action, "it was not looked for under its name: %s", d)
 	require.Equal(t, machine.ReasonNotObserved, d.Reason)
 	in.Node.Name = longName("m")
-	require.Equal(t, machine.ReasonNodeGone, lawful(t, in, machine.DefaultPolicy()).Reason)
+	require.EqualValues(t, "NodeGone", lawful(t, in, machine.DefaultPolicy()).Reason)
 }
 
 // readyAt is a Node that became Ready so long before now.

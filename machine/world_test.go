@@ -359,7 +359,7 @@ func (w *world) round(a machine.DrainNode) machine.DrainView {
 	}
 	for _, va := range w.in.Attachments.Attachments {
 		if va != nil && va.Spec.NodeName == "n" && wait.Wait && (wait.DetachTimeout == 0 || w.now.Before(end)) {
-			v.Holds = append(v.Holds, machinist.Hold{Subject: "volumeattachment/" + va.Name, Reason: machine.ReasonDetaching})
+			v.Holds = append(v.Holds, machinist.Hold{Subject: "volumeattachment/" + va.Name, Reason: "Detaching"})
 		}
 	}
 	v.Done = len(v.Holds) == 0
