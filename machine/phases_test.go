@@ -21,6 +21,20 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
+// The phases, in few letters.
+const (
+	pending   = v1alpha1.MachinePending
+	available = v1alpha1.MachineAvailable
+	running   = v1alpha1.MachineRunning
+	unknown   = v1alpha1.MachineUnknown
+	failed    = v1alpha1.MachineFailed
+	clbf      = v1alpha1.MachineCrashLoopBackOff
+	leavesNow = v1alpha1.MachineTerminating
+	updating  = v1alpha1.MachineInPlaceUpdating
+	updated   = v1alpha1.MachineInPlaceUpdateSuccessful
+	unupdated = v1alpha1.MachineInPlaceUpdateFailed
+)
+
 // phaseChange is a change of the phase.
 type phaseChange struct{ from, to v1alpha1.MachinePhase }
 
@@ -142,18 +156,6 @@ var (
 // consolidated are the rows, in the order of the specification of the reference
 // system.
 func consolidated() []situation {
-	const (
-		pending   = v1alpha1.MachinePending
-		available = v1alpha1.MachineAvailable
-		running   = v1alpha1.MachineRunning
-		unknown   = v1alpha1.MachineUnknown
-		failed    = v1alpha1.MachineFailed
-		clbf      = v1alpha1.MachineCrashLoopBackOff
-		leavesNow = v1alpha1.MachineTerminating
-		updating  = v1alpha1.MachineInPlaceUpdating
-		updated   = v1alpha1.MachineInPlaceUpdateSuccessful
-		unupdated = v1alpha1.MachineInPlaceUpdateFailed
-	)
 	const healthTimeout = "HealthTimeout"
 	return []situation{
 		{"a VM that was made is written down first", after(intended, seen(machine.Uninitialized)), "", stays, ""},
@@ -277,7 +279,6 @@ func TestHealth_PhaseAndNode_Matrix(t *testing.T) {
 // ends: within a day it has the phase of what exists, and nothing is repeated. Only a Failed machine
 // stays, because its owner replaces it.
 func TestPhases_AnyRecordedPhase_FollowsReality(t *testing.T) {
-	const running, failed, available = v1alpha1.MachineRunning, v1alpha1.MachineFailed, v1alpha1.MachineAvailable
 	gone := status.Error(codes.NotFound, "none")
 	unknown := func(in *machine.Observation) { // nothing of the VM is recorded
 		in.Machine.Spec.ProviderID = ""

@@ -30,11 +30,6 @@ func limited(n int) machine.Policy {
 // TestReplacementLimit_Permit_IsTaken asserts what is decided for a machine of a
 // deployment that was not well for too long (DM-08, DM-18).
 func TestReplacementLimit_Permit_IsTaken(t *testing.T) {
-	const (
-		running = v1alpha1.MachineRunning
-		unknown = v1alpha1.MachineUnknown
-		failed  = v1alpha1.MachineFailed
-	)
 	tooLong := func(changes ...change) machine.Observation {
 		return living(unknown, append([]change{longUnknown, sick, copied, inPool}, changes...)...)
 	}

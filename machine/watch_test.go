@@ -57,12 +57,6 @@ func siblings(complete bool, phases ...v1alpha1.MachinePhase) change {
 }
 
 func TestWatch_EachState_Decision(t *testing.T) {
-	const (
-		running = v1alpha1.MachineRunning
-		pending = v1alpha1.MachinePending
-		unknown = v1alpha1.MachineUnknown
-		failed  = v1alpha1.MachineFailed
-	)
 	toFailed := `update status of machine m: phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"
 	waitsForOwner := "nothing (Failed: waits until its MachineSet replaces it); waits for machine/m: Failed: waits until its MachineSet replaces it"
 	rejoined := `update status of machine m: phase "Running", HealthCheck Successful (NodeReady: Machine m successfully re-joined the cluster)`
@@ -167,11 +161,6 @@ func notFound(ago time.Duration) change {
 }
 
 func TestVM_Vanished_IsRecordedOnly(t *testing.T) {
-	const (
-		pending = v1alpha1.MachinePending
-		running = v1alpha1.MachineRunning
-		unknown = v1alpha1.MachineUnknown
-	)
 	text := "Machine m is unhealthy. The VM simulated:///1 is not found at the provider"
 	told := operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, text, "")
 	pendingText := v1alpha1.CreatingMachine + ". The VM simulated:///1 is not found at the provider"
