@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -311,11 +312,8 @@ func anyStep(r *rand.Rand, m *v1alpha1.Machine, n *corev1.Node) {
 	}
 }
 
-var allPhases = []v1alpha1.MachinePhase{
-	"", v1alpha1.MachinePending, v1alpha1.MachineAvailable, v1alpha1.MachineRunning, v1alpha1.MachineUnknown, v1alpha1.MachineFailed,
-	v1alpha1.MachineCrashLoopBackOff, v1alpha1.MachineTerminating, v1alpha1.MachineInPlaceUpdating,
-	v1alpha1.MachineInPlaceUpdateSuccessful, v1alpha1.MachineInPlaceUpdateFailed, "Strange",
-}
+// allPhases are the phases of the API, that of a new machine, and one that does not exist.
+var allPhases = slices.Sorted(slices.Values(append(facts.Phases(), "Strange")))
 
 // TestNextCheck_NothingHappensBefore asserts that a decision that waits has a next check: until
 // then, or until the observation changes, the decision stays the same.

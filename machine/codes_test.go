@@ -125,15 +125,10 @@ func deletionCell(t *testing.T, column int, err error) string {
 // creationAfter returns the observation of a creation after a call of one of the columns.
 func creationAfter(column int, err error, state string, changes ...change) machine.Observation {
 	in := after(append([]change{intended, spec(func(m *v1alpha1.Machine) { m.Status.LastKnownState = "old" })}, changes...)...)
-	var a machine.CallResult
-	switch column {
-	case 0, 1:
-		a = machine.CallResult{Operation: driver.OpGetMachineStatus, Err: err, ByName: true}
-	case 2:
-		a = machine.CallResult{Operation: driver.OpCreateMachine, Err: err, ByName: true}
-	case 3:
+	calls := []driver.Operation{driver.OpGetMachineStatus, driver.OpGetMachineStatus, driver.OpCreateMachine, driver.OpInitializeMachine}
+	a := machine.CallResult{Operation: calls[column], Err: err, ByName: column < 3}
+	if column == 3 {
 		in.VM.Presence, in.VM.ProviderID, in.VM.NodeName = machine.Uninitialized, "simulated:///1", "n"
-		a = machine.CallResult{Operation: driver.OpInitializeMachine, Err: err}
 	}
 	if column == 1 || column == 3 {
 		withID(&in)
@@ -403,24 +398,16 @@ func TestCall_ErrorWithUserData_TokenIsRemoved(t *testing.T) {
 
 func TestCall_MissingArgument_Error(t *testing.T) {
 	m, c, s, d := newMachine("m"), class(), &corev1.Secret{}, new(asked).driver()
-	_, err := machine.Call(t.Context(), d, machine.CallDriver{Operation: driver.OpCreateMachine}, m, c, s)
-	require.ErrorIs(t, err, machine.ErrNoUserData)
-	for name, call := range map[string]struct {
-		d      driver.Driver
-		do     machine.CallDriver
-		m      *v1alpha1.Machine
-		class  *v1alpha1.MachineClass
-		secret *corev1.Secret
-	}{
-		"no driver":       {nil, machine.CallDriver{Operation: driver.OpDeleteMachine}, m, c, s},
-		"no machine":      {d, machine.CallDriver{Operation: driver.OpDeleteMachine}, nil, c, s},
-		"no class":        {d, machine.CallDriver{Operation: driver.OpDeleteMachine}, m, nil, s},
-		"no secret":       {d, machine.CallDriver{Operation: driver.OpDeleteMachine}, m, c, nil},
-		"nothing to call": {d, machine.CallDriver{Operation: "other"}, m, c, s},
-	} {
-		_, err := machine.Call(t.Context(), call.d, call.do, call.m, call.class, call.secret)
-		require.Error(t, err, name)
+	call := func(op driver.Operation, d driver.Driver, m *v1alpha1.Machine, c *v1alpha1.MachineClass, s *corev1.Secret) error {
+		_, err := machine.Call(t.Context(), d, machine.CallDriver{Operation: op}, m, c, s)
+		return err
 	}
+	require.ErrorIs(t, call(driver.OpCreateMachine, d, m, c, s), machine.ErrNoUserData)
+	require.Error(t, call(driver.OpDeleteMachine, nil, m, c, s), "no driver")
+	require.Error(t, call(driver.OpDeleteMachine, d, nil, c, s), "no machine")
+	require.Error(t, call(driver.OpDeleteMachine, d, m, nil, s), "no class")
+	require.Error(t, call(driver.OpDeleteMachine, d, m, c, nil), "no secret")
+	require.Error(t, call("other", d, m, c, s), "nothing to call")
 }
 
 func TestVMView_InitializeUnimplemented_VMStaysAbsent(t *testing.T) {
