@@ -281,12 +281,7 @@ func TestCall_LookForVM_AsksByName(t *testing.T) {
 // another namespace under the name of a new machine. Nothing is recorded, initialized or deleted.
 func TestCreation_VMOfTheOlderMachineWithItsName_IsNotAdopted(t *testing.T) {
 	in := after(intended, rival("simulated:///1"))
-	w := newWorld(in)
-	for range 10 {
-		if !w.next(t) {
-			break
-		}
-	}
+	w := newWorld(in).run(t)
 	require.Empty(t, w.in.Machine.Spec.ProviderID, "%q", w.did)
 	require.Contains(t, strings.Join(w.told, "\n"), "belongs to machine victim/m")
 	require.NotContains(t, w.did, "initialize the VM")

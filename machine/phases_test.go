@@ -310,12 +310,7 @@ func TestPhases_AnyRecordedPhase_FollowsReality(t *testing.T) {
 				in := living(begin, c.changes...)
 				w := newWorld(in)
 				w.lookErr = c.look
-				for end := now.Add(24 * time.Hour); ; w.now = w.last.NextCheck.UTC() {
-					w.mustRest(t)
-					if w.last.NextCheck.IsZero() || w.last.NextCheck.After(end) {
-						break
-					}
-				}
+				w.lasts(t, 24*time.Hour, func() {})
 				want := c.want
 				if begin == failed {
 					want = failed

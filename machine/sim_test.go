@@ -690,20 +690,19 @@ func (s *sim) putNode(node *corev1.Node) {
 // delete deletes the machine m, its Node or its bootstrap token, and returns the machine.
 func (s *sim) delete(m *v1alpha1.Machine, o machinist.Object) *v1alpha1.Machine {
 	name := o.GetName()
-	if _, token := o.(*corev1.Secret); token {
+	switch o := o.(type) {
+	case *corev1.Secret:
 		delete(s.tokens, name)
-		return m
-	}
-	node, ok := o.(*corev1.Node)
-	if !ok {
+	case *corev1.Node:
+		if have := s.nodes[name]; have != nil && have.UID == o.UID {
+			delete(s.nodes, name)
+			delete(s.detachAt, name)
+			delete(s.detached, name)
+			s.concerned(name)
+		}
+	default:
 		s.remove(name)
 		return s.machines[name].DeepCopy()
-	}
-	if have := s.nodes[name]; have != nil && have.UID == node.UID {
-		delete(s.nodes, name)
-		delete(s.detachAt, name)
-		delete(s.detached, name)
-		s.concerned(name)
 	}
 	return m
 }
