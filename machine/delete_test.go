@@ -503,7 +503,11 @@ func TestDeletion_ClassNeverExisted_Ends(t *testing.T) {
 }
 
 func TestTakeOver_LaterCondition_NodeIsDrained(t *testing.T) {
-	for _, text := range []string{"Drain successful. " + v1alpha1.InitiateVMDeletion, "Force Drain successful. " + v1alpha1.DelVolumesAttachments, "VM deletion failed due to - x. Aborting operation. " + v1alpha1.InitiateVMDeletion} {
+	for _, text := range []string{
+		"Drain successful. " + v1alpha1.InitiateVMDeletion,
+		"Force Drain successful. " + v1alpha1.DelVolumesAttachments,
+		"VM deletion failed due to - x. Aborting operation. " + v1alpha1.InitiateVMDeletion,
+	} {
 		in := terminating(handed(text), attached(), node(markedAgo(30*time.Second)))
 		require.IsType(t, machine.DrainNode{}, machine.Decide(in, machine.DefaultPolicy(), now).Action, text)
 		in = terminating(handed(text), attached(), node(markedAgo(31*time.Second)))

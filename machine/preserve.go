@@ -250,7 +250,8 @@ func (l *logic) preservedCondition(value string) corev1.NodeCondition {
 	if value == v1alpha1.PreserveMachineAnnotationValuePreservedByMCM {
 		reason = v1alpha1.PreservedByMCM
 	}
-	return facts.Condition(v1alpha1.NodePreserved, corev1.ConditionTrue, reason, fmt.Sprintf("Machine preserved until %s.", facts.PreservedUntil(l.m).UTC()), l.now)
+	message := fmt.Sprintf("Machine preserved until %s.", facts.PreservedUntil(l.m).UTC())
+	return facts.Condition(v1alpha1.NodePreserved, corev1.ConditionTrue, reason, message, l.now)
 }
 
 // stoppedCondition returns the condition of a Node that is no longer preserved.

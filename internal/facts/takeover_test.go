@@ -105,7 +105,9 @@ func TestTakeOver_EachDescription_Progress(t *testing.T) {
 
 func TestTakeOver_OtherOperationOrPhase_IsIgnored(t *testing.T) {
 	const text = "VM deletion was successful. " + nodeStep
-	for _, kind := range []v1alpha1.MachineOperationType{"", v1alpha1.MachineOperationCreate, v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineOperationDrainNode} {
+	for _, kind := range []v1alpha1.MachineOperationType{
+		"", v1alpha1.MachineOperationCreate, v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineOperationDrainNode,
+	} {
 		require.Equal(t, nothingDone, takenOver(v1alpha1.MachineTerminating, kind, text), kind)
 	}
 	for _, p := range facts.Phases() {
@@ -116,7 +118,10 @@ func TestTakeOver_OtherOperationOrPhase_IsIgnored(t *testing.T) {
 // FuzzTakeOver asserts that only a whole description of a known form is believed (DM-04).
 func FuzzTakeOver(f *testing.F) {
 	markers := []string{statusStep, drainStep, detachStep, vmStep, nodeStep, finalizerStep}
-	for _, s := range append([]string{"", "Drain successful. ", "VM deletion failed due to - x. Aborting operation. ", "; waits for pod/a/b", "\xff", "machineclass/", ": the VM cannot be deleted without it. "}, markers...) {
+	for _, s := range append([]string{
+		"", "Drain successful. ", "VM deletion failed due to - x. Aborting operation. ", "; waits for pod/a/b", "\xff", "machineclass/",
+		": the VM cannot be deleted without it. ",
+	}, markers...) {
 		f.Add(s, s, uint8(len(s)))
 	}
 	f.Fuzz(func(t *testing.T, before, behind string, which uint8) {

@@ -37,7 +37,8 @@ func without(m map[string]string, key string) map[string]string {
 // Acceptable returns a node template without the entries that are invalid on a Node, and the errors
 // for these entries. The API server would refuse each write of the Node with them.
 func Acceptable(t nodeops.Template) (nodeops.Template, field.ErrorList) {
-	path, ok, errs := field.NewPath("spec", "nodeTemplate"), nodeops.Template{Labels: maps.Clone(t.Labels), Annotations: maps.Clone(t.Annotations)}, field.ErrorList(nil)
+	path, errs := field.NewPath("spec", "nodeTemplate"), field.ErrorList(nil)
+	ok := nodeops.Template{Labels: maps.Clone(t.Labels), Annotations: maps.Clone(t.Annotations)}
 	for _, key := range slices.Sorted(maps.Keys(t.Labels)) {
 		if value := t.Labels[key]; !labelKey(key) || !LabelValue(value) {
 			delete(ok.Labels, key)
@@ -47,7 +48,8 @@ func Acceptable(t nodeops.Template) (nodeops.Template, field.ErrorList) {
 	for _, key := range slices.Sorted(maps.Keys(t.Annotations)) {
 		if !labelKey(strings.ToLower(key)) {
 			delete(ok.Annotations, key)
-			errs = append(errs, field.Invalid(path.Child("metadata", "annotations").Key(Excerpt(key)), Excerpt(t.Annotations[key]), "is not a valid annotation of a Node"))
+			at, value := path.Child("metadata", "annotations").Key(Excerpt(key)), Excerpt(t.Annotations[key])
+			errs = append(errs, field.Invalid(at, value, "is not a valid annotation of a Node"))
 		}
 	}
 	for i, taint := range t.Taints {

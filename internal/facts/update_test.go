@@ -42,11 +42,14 @@ func TestUpdateCondition_LabelsAndStep_NextStep(t *testing.T) {
 		n := &corev1.Node{}
 		n.Labels = map[string]string{}
 		for word := range strings.FieldsSeq(tc.labels) {
-			key := map[string]string{"candidate": v1alpha1.LabelKeyNodeCandidateForUpdate, "replace": v1alpha1.LabelKeyNodeCandidateForUpdate, "selected": v1alpha1.LabelKeyNodeSelectedForUpdate}[word]
-			if key == "" {
-				key = v1alpha1.LabelKeyNodeUpdateResult
+			switch word {
+			case "candidate", "replace":
+				n.Labels[v1alpha1.LabelKeyNodeCandidateForUpdate] = word
+			case "selected":
+				n.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] = word
+			default:
+				n.Labels[v1alpha1.LabelKeyNodeUpdateResult] = word
 			}
-			n.Labels[key] = word
 		}
 		if tc.step != none {
 			n.Status.Conditions = []corev1.NodeCondition{facts.StepCondition(tc.step, "", now)}
