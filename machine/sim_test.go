@@ -1157,7 +1157,9 @@ func TestDecide_ClockWrong_NoMoreCallsOrDecisions(t *testing.T) {
 		for _, deleteAfter := range []time.Duration{0, 100 * time.Millisecond, 10 * time.Second, 40 * time.Second, 3 * time.Minute} {
 			for i, ahead := range slices.Repeat(clocks, 2) {
 				force := i >= len(clocks)
-				run := func(ahead time.Duration) (*sim, time.Duration, error) { return lifeByClock(o, nil, ahead, deleteAfter, force) }
+				run := func(ahead time.Duration) (*sim, time.Duration, error) {
+					return lifeByClock(o, nil, ahead, deleteAfter, force)
+				}
 				noMoreThanRight(t, fmt.Sprintf("%s/deleted after %s/force %t", name, deleteAfter, force), ahead, run)
 			}
 		}
