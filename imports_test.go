@@ -91,11 +91,14 @@ var importRules = []importRule{
 	{"internal/members", []string{
 		api, apimachinery, sdk + "/internal/facts", sdk + "/machine", sdk + "/machine/v1alpha1",
 	}, underAPI, "what a set and its deployment count and choose alike"},
+	{"internal/rollout", []string{
+		api, apimachinery, sdk + "/machine/v1alpha1",
+	}, underAPI, "the arithmetic of a deployment"},
 	{"machineset", []string{
 		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
 	}, underAPI, "decisions, without a client"},
 	{"deployment", []string{
-		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
+		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/internal/rollout", sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
 	}, underAPI, "decisions, without a client"},
 	{"deployment/deploymenttest", []string{
 		api, apimachinery, sdk, sdk + "/codes", sdk + "/deployment", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset",

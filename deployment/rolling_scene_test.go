@@ -4,7 +4,6 @@ package deployment_test
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -234,33 +233,6 @@ func TestCut_NamesDoNotFit_SetKeepsSize(t *testing.T) {
 	text, dec := s.result()
 	require.Contains(t, text, "old 2 ", "of the 3 machines that go none could be named")
 	require.Contains(t, dec.String(), "no more machines can be named for deletion")
-}
-
-func TestScalingOf_CutRoundsUp_ShrinksOtherSets(t *testing.T) {
-	s := newScenario("rolling 4 +1; old 2/2/2; new 4/4/3")
-	s.in.Sets[0].Annotations[v1alpha1.MaxReplicasAnnotation], s.in.Sets[1].Annotations[v1alpha1.MaxReplicasAnnotation] = "4", "5"
-	got := map[string]int32{}
-	for _, x := range deployment.ScalingOf(s.in.Deployment, s.in.Sets[1], s.in.Sets[:1]).Targets {
-		got[x.Name] = x.To
-	}
-	require.Equal(t, map[string]int32{"old": 2, "new": 3}, got)
-}
-
-// TestShare_NumbersThatMCMCannotDivide_StayInBounds has a former total that is not known, and numbers whose
-// product needs more than 32 bits.
-func TestShare_NumbersThatMCMCannotDivide_StayInBounds(t *testing.T) {
-	const many = 1 << 30
-	for share, want := range map[deployment.Share]int32{
-		{Size: 4, Desired: 6, ToAdd: -2}:                                                -2,
-		{Size: 4, Desired: 6, ToAdd: -9}:                                                -4,
-		{Size: 4, Desired: 6, ToAdd: -9, Max: -3}:                                       -4,
-		{Size: 4, Desired: 6, ToAdd: 2}:                                                 2,
-		{Size: many, Desired: many, Surge: many, Max: many, ToAdd: many}:                many,
-		{Size: many, Desired: 2, Max: many, ToAdd: 2 - many}:                            2 - many,
-		{Size: math.MaxInt32, Desired: 1, Max: math.MaxInt32, ToAdd: 1 - math.MaxInt32}: 1 - math.MaxInt32,
-	} {
-		require.Equal(t, want, share.Change(), "%+v", share)
-	}
 }
 
 func TestHolds_SetCannotCreate_ShortMessage(t *testing.T) {

@@ -5,7 +5,6 @@ package deployment_test
 import (
 	"maps"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -46,47 +45,6 @@ func TestPropagate_Edits_ReachTheNewSetInOneWrite(t *testing.T) {
 		require.Equal(t, []int32{5, 2}, []int32{got.Spec.MinReadySeconds, got.Spec.AutoPreserveFailedMachineMax})
 		require.Equal(t, "x", got.Annotations["cause"])
 		require.Equal(t, "client", got.Annotations["of another"], "the deployment does not have it, and it stays")
-	}
-}
-
-func TestNewSetAnnotations_OfOneObject_StayThere(t *testing.T) {
-	d := rolling(1, 1, 0)
-	d.Annotations = map[string]string{
-		"cause": "x", "machinist.dev/delete-first": "m", "machinist.dev/released-by": "s", deployment.NamedAnnotation: "7",
-		namesKey: "m", v1alpha1.UnfreezeAnnotation: "", v1alpha1.PreferNoScheduleKey: "True", scaledKey: "t", v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: "1h",
-	}
-	got, changed := deployment.NewSetAnnotations(d, &v1alpha1.MachineSet{}, "1", true)
-	require.True(t, changed)
-	require.Equal(t, map[string]string{"cause": "x", scaledKey: "t", v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: "1h", v1alpha1.RevisionAnnotation: "1"}, got)
-}
-
-func TestNewSetAnnotations_EmptyValueThatTheSetLacks_IsNotAdded(t *testing.T) {
-	d, s := rolling(3, 1, 0), &v1alpha1.MachineSet{}
-	s.Annotations = map[string]string{v1alpha1.RevisionAnnotation: "1", "had": "a value"}
-	d.Annotations = map[string]string{"new": "", "had": ""}
-	annotations, changed := deployment.NewSetAnnotations(d, s, "1", true)
-	require.True(t, changed)
-	require.Equal(t, map[string]string{v1alpha1.RevisionAnnotation: "1", "had": ""}, annotations)
-	s.Annotations = annotations
-	_, changed = deployment.NewSetAnnotations(d, s, "1", true)
-	require.False(t, changed)
-}
-
-func TestNewSetAnnotations_History_IsBoundedAndOfRevisionsOnly(t *testing.T) {
-	for _, c := range []struct{ history, revision, next, prefix, suffix string }{
-		{strings.Repeat("12345,", 400) + "99999", "100000", "100001", "12345,", ",12345,99999,100000"}, // the oldest go, and whole ones
-		{strings.Repeat("x", 3000), "1", "2", "1", "1"},
-		{"", "1", "1", "", ""}, // another annotation changes
-	} {
-		d, s := rolling(1, 1, 0), &v1alpha1.MachineSet{}
-		d.Annotations = map[string]string{scaledKey: "a"}
-		s.Annotations = map[string]string{v1alpha1.RevisionAnnotation: c.revision, v1alpha1.RevisionHistoryAnnotation: c.history}
-		got, changed := deployment.NewSetAnnotations(d, s, c.next, true)
-		require.True(t, changed)
-		history := got[v1alpha1.RevisionHistoryAnnotation]
-		require.LessOrEqual(t, len(history), 2000)
-		require.True(t, strings.HasPrefix(history, c.prefix) && strings.HasSuffix(history, c.suffix), history)
-		require.Equal(t, c.suffix == "", history == "")
 	}
 }
 

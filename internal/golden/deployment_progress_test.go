@@ -4,6 +4,7 @@ package golden_test
 
 import (
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -29,7 +30,7 @@ func deploymentProgress(in deploymentProgressIn, out deploymentProgressOut) ([]s
 	old.Status.ReadyReplicas, old.Status.AvailableReplicas = to.ReadyReplicas, to.AvailableReplicas
 	d.Spec.RollbackTo = &v1alpha1.RollbackConfig{}
 	reason := func(d *v1alpha1.MachineDeployment) string {
-		s, _ := deployment.RolloutStatus(d, newSet, []*v1alpha1.MachineSet{old}, now)
+		s, _ := rollout.Status(d, newSet, []*v1alpha1.MachineSet{old}, now, true)
 		if c := conditionOf(s, v1alpha1.MachineDeploymentProgressing); c != nil {
 			return c.Reason
 		}

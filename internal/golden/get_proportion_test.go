@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"math"
 
-	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -22,11 +22,11 @@ type getProportionIn struct {
 
 type getProportionOut struct{ Proportion int32 }
 
-func (in getProportionIn) share() deployment.Share {
+func (in getProportionIn) share() rollout.Share {
 	d := &v1alpha1.MachineDeployment{}
 	d.Spec.Replicas = in.Replicas
 	d.Spec.Strategy = strategyOf(in.Strategy, in.OrchestrationType, in.MaxSurge, in.MaxUnavailable)
-	share := deployment.Share{Size: in.MSReplicas, Desired: in.Replicas, Surge: surgeOf(d), Max: in.StatusReplicas, ToAdd: in.ReplicasToAdd, Added: in.ReplicasAdded}
+	share := rollout.Share{Size: in.MSReplicas, Desired: in.Replicas, Surge: surgeOf(d), Max: in.StatusReplicas, ToAdd: in.ReplicasToAdd, Added: in.ReplicasAdded}
 	if string(in.MachineSet) == "null" {
 		share.Size = 0
 	}
@@ -52,7 +52,7 @@ func getProportion(in getProportionIn, out getProportionOut) ([]string, error) {
 // proportionModel reckons in 32 bits and divides by whatever it finds. Mended
 // (DS-12), it reckons in 64, and if there is nothing to divide by the set takes
 // what is left, as far as it can.
-func proportionModel(s deployment.Share, m mended) int32 {
+func proportionModel(s rollout.Share, m mended) int32 {
 	if s.Size == 0 || s.ToAdd == 0 || s.ToAdd == s.Added {
 		return 0
 	}

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
-	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -23,7 +23,7 @@ type rolloutStatusOut struct {
 // rolloutStatus compares the status that is stored afterwards, and whether it was written.
 func rolloutStatus(in world, out rolloutStatusOut) ([]string, error) {
 	d, newSet, old := in.MachineDeployment.object(), in.NewMS.object(), setsOf(in.OldMSs)
-	s, expires := deployment.RolloutStatus(d, newSet, old, now)
+	s, expires := rollout.Status(d, newSet, old, now, true)
 	if !expires.IsZero() && !expires.After(now) {
 		return nil, fmt.Errorf("look again at %s", expires)
 	}

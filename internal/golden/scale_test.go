@@ -15,6 +15,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/internal/members"
+	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -46,10 +47,10 @@ func scale(in world, out scaleOut) ([]string, error) {
 	for _, s := range t.sets {
 		ours.Replicas[s.name] = s.was
 	}
-	targets := deployment.ScalingOf(d, newSet, old).Targets
+	targets := rollout.ScalingOf(d, newSet, old).Targets
 	for _, x := range targets {
-		ours.Replicas[x.Name] = x.To
-		if e := scaledEvent(x.Name, x.From, x.To); e != "" {
+		ours.Replicas[x.Set.Name] = x.To
+		if e := scaledEvent(x.Set.Name, x.Set.Spec.Replicas, x.To); e != "" {
 			ours.Events = append(ours.Events, e)
 		}
 	}
@@ -74,12 +75,12 @@ func scaledEvent(name string, from, to int32) string {
 // scalePlan holds the whole plan against the targets: it takes no set further
 // than its target, and writes down what each set was sized for. A set with unavailable
 // machines gives those for others, and all sets together go no further.
-func scalePlan(in world, targets map[string]int32, list []deployment.Target) error {
+func scalePlan(in world, targets map[string]int32, list []rollout.SetSize) error {
 	seen := in.observation()
 	plan := deployment.Decide(seen, deployment.Policy{}, now)
 	d := seen.Deployment
 	newSet, old := deployment.FindSets(d, seen.Sets)
-	if !d.Spec.Paused && !deployment.ScalingOf(d, newSet, old).Due || d.Spec.Strategy.Type != v1alpha1.RollingUpdateMachineDeploymentStrategyType {
+	if !d.Spec.Paused && !rollout.ScalingOf(d, newSet, old).Due || d.Spec.Strategy.Type != v1alpha1.RollingUpdateMachineDeploymentStrategyType {
 		return nil // there is a roll-out instead, or as well (DS-3)
 	}
 	written := map[string]*v1alpha1.MachineSet{}
@@ -114,7 +115,7 @@ func scalePlan(in world, targets map[string]int32, list []deployment.Target) err
 		if w := written[s.Name]; w != nil {
 			s = w
 		}
-		sized := func(t deployment.Target) bool { return t.Name == s.Name }
+		sized := func(t rollout.SetSize) bool { return t.Set.Name == s.Name }
 		want := strconv.Itoa(int(d.Spec.Replicas))
 		if slices.ContainsFunc(list, sized) && s.Annotations[v1alpha1.DesiredReplicasAnnotation] != want {
 			return fmt.Errorf("%s is not said to be sized for %s", s.Name, want)
@@ -261,7 +262,7 @@ func (t *scaling) share(active []*scalingSet, newSet *scalingSet, old []*scaling
 	sizes := make([]int32, len(active))
 	var added int32
 	for i, s := range active {
-		share := deployment.Share{Size: s.replicas, Desired: t.desired, Surge: t.surge, Max: reported, ToAdd: toAdd, Added: added}
+		share := rollout.Share{Size: s.replicas, Desired: t.desired, Surge: t.surge, Max: reported, ToAdd: toAdd, Added: added}
 		if s.most != nil {
 			if n, err := strconv.ParseInt(*s.most, 10, 32); err == nil {
 				share.Max = int32(n)
@@ -285,7 +286,7 @@ func (t *scaling) share(active []*scalingSet, newSet *scalingSet, old []*scaling
 	}
 }
 
-func (t *scaling) proportion(s deployment.Share, m mended) int32 {
+func (t *scaling) proportion(s rollout.Share, m mended) int32 {
 	if m["DS-12"] {
 		return min(0, proportionModel(s, m))
 	}
@@ -297,7 +298,7 @@ func (t *scaling) proportion(s deployment.Share, m mended) int32 {
 
 // divisionByZero is what MCM gets where it was recorded: infinity
 // becomes the smallest number, from which the size is taken once more.
-func divisionByZero(s deployment.Share) int32 {
+func divisionByZero(s rollout.Share) int32 {
 	fraction := int32(math.MinInt32)
 	fraction -= s.Size
 	return max(fraction, s.ToAdd-s.Added)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -18,7 +19,7 @@ type scalingEventOut struct {
 func scalingEvent(in world, out scalingEventOut) ([]string, error) {
 	d, newSet := in.MachineDeployment.object(), in.NewMS.object()
 	found, others := deployment.FindSets(d, append(slices.Clip(setsOf(in.OldMSs)), newSet))
-	s := deployment.ScalingOf(d, found, others)
+	s := rollout.ScalingOf(d, found, others)
 	got := scalingEventOut{IsScalingEvent: s.Due, IsSaturated: s.Saturated, Error: out.Error}
 	if s.Alone != nil {
 		got.ActiveOrLatest = &s.Alone.Name

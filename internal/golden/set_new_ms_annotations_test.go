@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -31,7 +31,7 @@ func setNewAnnotations(in setNewAnnotationsIn, out setNewAnnotationsOut) ([]stri
 	s := &v1alpha1.MachineSet{}
 	s.Annotations = maps.Clone(in.MSAnnotations)
 	var got setNewAnnotationsOut
-	got.MSAnnotations, got.Changed = deployment.NewSetAnnotations(d, s, in.NewRevision, in.Exists)
+	got.MSAnnotations, got.Changed = rollout.NewSetAnnotations(d, s, in.NewRevision, in.Exists)
 	if err := same("the set was changed", in.MSAnnotations, s.Annotations); err != nil {
 		return nil, err
 	}
