@@ -51,11 +51,8 @@ func inPlaceStep(in inPlaceStepIn, out inPlaceStepOut) ([]string, error) {
 		return nil, err
 	}
 	seen := in.observation()
-	plan := deployment.Decide(seen, deployment.Policy{}, now)
-	got, err := movedBy(seen, plan)
-	if err != nil {
-		return nil, err
-	}
+	plan := decide(seen)
+	got := movedBy(seen, plan)
 	cut := got
 	if len(got.Transferred) > 0 {
 		got.Replicas, got.Selected = sizesAfter(seen, plan), nil
@@ -90,19 +87,12 @@ func (o inPlaceStepOut) moved() moved {
 	return moved{o.ReplicasAfterOld, o.TransferredMachines, o.NewlySelectedPerSet}
 }
 
-func movedBy(seen deployment.Observation, plan deployment.Decision) (moved, error) {
-	got := moved{Replicas: map[string]int32{}, Selected: map[string]int{}}
+func movedBy(seen deployment.Observation, plan deployment.Decision) moved {
+	got := moved{Replicas: sizesOf(plan), Selected: map[string]int{}}
 	sets := map[string]string{} // of machines and of their Nodes
 	for _, m := range seen.Machines {
 		sets[m.Name] = m.OwnerReferences[0].Name
 		sets[m.Labels[v1alpha1.NodeLabelKey]] = m.OwnerReferences[0].Name
-	}
-	for _, s := range seen.Sets {
-		to, err := plan.Target(s.UID)
-		if err != nil {
-			return got, err
-		}
-		got.Replicas[s.Name] = to.To
 	}
 	for _, a := range plan.Actions {
 		u, _ := a.(machinist.Update)
@@ -118,7 +108,7 @@ func movedBy(seen deployment.Observation, plan deployment.Decision) (moved, erro
 		}
 	}
 	slices.Sort(got.Transferred)
-	return got, nil
+	return got
 }
 
 // inPlaceBounds says that no more machines are taken out of service than may be,
@@ -167,20 +157,13 @@ func (in inPlaceStepIn) serving(s *machineSet) int32 {
 // sizesAfter are the sizes once the sets have reported on a move. In ours, sizes
 // follow the machines in a pass of their own.
 func sizesAfter(seen deployment.Observation, plan deployment.Decision) map[string]int32 {
-	next := seen
+	next, sizes := seen, map[string]int32{}
 	next.Sets, next.Machines = slices.Clone(seen.Sets), slices.Clone(seen.Machines)
-	for _, a := range plan.Actions {
-		u, _ := a.(machinist.Update)
-		switch o := u.Object.(type) {
-		case *v1alpha1.MachineSet:
-			next.Sets[slices.IndexFunc(next.Sets, func(s *v1alpha1.MachineSet) bool { return s.UID == o.UID })] = o
-		case *v1alpha1.Machine:
-			next.Machines[slices.IndexFunc(next.Machines, func(m *v1alpha1.Machine) bool { return m.UID == o.UID })] = o
-		}
+	for i, m := range next.Machines {
+		next.Machines[i] = after(m, plan.Actions)
 	}
-	sizes := map[string]int32{}
 	for i, s := range next.Sets {
-		s = s.DeepCopy()
+		s = after(s, plan.Actions).DeepCopy()
 		next.Sets[i], sizes[s.Name] = s, s.Spec.Replicas
 		s.Status.Replicas, s.Status.AvailableReplicas = 0, 0
 		for _, m := range next.Machines {
@@ -190,9 +173,7 @@ func sizesAfter(seen deployment.Observation, plan deployment.Decision) map[strin
 			}
 		}
 	}
-	for _, t := range deployment.Decide(next, deployment.Policy{}, now).Targets {
-		sizes[t.Name] = t.To
-	}
+	maps.Copy(sizes, sizesOf(decide(next)))
 	return sizes
 }
 

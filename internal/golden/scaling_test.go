@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -18,6 +19,33 @@ import (
 	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
+
+type scalingEventOut struct {
+	IsScalingEvent, IsSaturated bool
+	ActiveOrLatest              *string
+	Error                       *string
+}
+
+func scalingEvent(in world, out scalingEventOut) ([]string, error) {
+	d, newSet := in.MachineDeployment.object(), in.NewMS.object()
+	found, others := deployment.FindSets(d, append(slices.Clip(setsOf(in.OldMSs)), newSet))
+	s := rollout.ScalingOf(d, found, others)
+	got := scalingEventOut{IsScalingEvent: s.Due, IsSaturated: s.Saturated, Error: out.Error}
+	if s.Alone != nil {
+		got.ActiveOrLatest = &s.Alone.Name
+	}
+	if err := same("new set", nameOf(newSet), nameOf(found)); err != nil {
+		return nil, err
+	}
+	return nil, same("scaling", out, got)
+}
+
+func nameOf(s *v1alpha1.MachineSet) string {
+	if s == nil {
+		return ""
+	}
+	return s.Name
+}
 
 type scaledSet struct {
 	Name                                             string
@@ -77,7 +105,7 @@ func scaledEvent(name string, from, to int32) string {
 // machines gives those for others, and all sets together go no further.
 func scalePlan(in world, targets map[string]int32, list []rollout.SetSize) error {
 	seen := in.observation()
-	plan := deployment.Decide(seen, deployment.Policy{}, now)
+	plan := decide(seen)
 	d := seen.Deployment
 	newSet, old := deployment.FindSets(d, seen.Sets)
 	if !d.Spec.Paused && !rollout.ScalingOf(d, newSet, old).Due || d.Spec.Strategy.Type != v1alpha1.RollingUpdateMachineDeploymentStrategyType {
@@ -324,4 +352,104 @@ func (t *scaling) sized() sized {
 		o.Replicas[s.name] = s.replicas
 	}
 	return o
+}
+
+type triggerDeletionIn struct {
+	Annotations map[string]string
+	Machines    []machine
+}
+
+type markedMachine struct{ Name, Priority, MarkedForDeletionTime string }
+
+type triggerDeletionOut struct {
+	AfterMigration string
+	Annotation     *string
+	Machines       []markedMachine
+	Error          *string
+}
+
+const triggerKey = "node.machine.sapcloud.io/trigger-deletion-by-mcm"
+
+// triggerDeletion expects one write where MCM writes an annotation and the next step writes it
+// again. The annotation after the migration is left out.
+func triggerDeletion(in triggerDeletionIn, out triggerDeletionOut) ([]string, error) {
+	n := int32(len(in.Machines))
+	w := world{
+		MachineDeployment: machineDeployment{Name: "md", Replicas: n, Strategy: "RollingUpdate", MaxSurge: number(1), MaxUnavailable: number(0), Annotations: in.Annotations},
+		NewMS:             &machineSet{Name: "new", Replicas: n},
+	}
+	seen := w.observation()
+	for _, m := range in.Machines {
+		m.Owner, m.Labels = "new", seen.Sets[0].Spec.Selector.MatchLabels
+		seen.Machines = append(seen.Machines, m.object())
+	}
+	plan := decide(seen)
+	got := triggerDeletionOut{AfterMigration: out.AfterMigration}
+	if text, found := after(seen.Deployment, plan.Actions).Annotations[triggerKey]; found {
+		got.Annotation = &text
+	}
+	for _, m := range in.Machines {
+		a := after(m.object(), plan.Actions).Annotations
+		got.Machines = append(got.Machines, markedMachine{m.Name, a[v1alpha1.MachinePriority], a[v1alpha1.MarkedForDeletionTime]})
+	}
+	return explain(nil, func(mended) triggerDeletionOut { return triggerModel(in) }, out, got)
+}
+
+// triggerModel gives names without a time that of the last scaling, drops what is
+// no name of a machine that can go, and marks the others. Of two entries for one
+// machine the last one counts, as MCM does not see its own mark.
+func triggerModel(in triggerDeletionIn) triggerDeletionOut {
+	text, present := in.Annotations[triggerKey]
+	o := triggerDeletionOut{AfterMigration: text}
+	machines := map[string]machine{}
+	marks := map[string]markedMachine{}
+	for _, m := range in.Machines {
+		machines[m.Name] = m
+		marks[m.Name] = markedMachine{m.Name, m.Annotations["machinepriority.machine.sapcloud.io"], m.Annotations["machine.sapcloud.io/marked-for-deletion-time"]}
+	}
+	if text != "" {
+		o.AfterMigration = migrated(text, in.Annotations["machine.sapcloud.io/last-deployment-replica-change-by-scaler-time"])
+	}
+	var kept []string
+	for entry := range strings.SplitSeq(o.AfterMigration, ",") {
+		name, at, _ := strings.Cut(entry, "~")
+		_, err := time.Parse(time.RFC3339, at)
+		m, known := machines[name]
+		if err != nil || !known || m.Deleting || m.Phase == "Failed" {
+			continue
+		}
+		kept = append(kept, entry)
+		mark := markedMachine{name, m.Annotations["machinepriority.machine.sapcloud.io"], m.Annotations["machine.sapcloud.io/marked-for-deletion-time"]}
+		if mark.Priority == "1" && mark.MarkedForDeletionTime != "" {
+			continue
+		}
+		mark.Priority = "1"
+		if mark.MarkedForDeletionTime == "" {
+			mark.MarkedForDeletionTime = at
+		}
+		marks[name] = mark
+	}
+	if after := strings.Join(kept, ","); after != "" || present && o.AfterMigration == "" {
+		o.Annotation = &after
+	}
+	for _, m := range in.Machines {
+		o.Machines = append(o.Machines, marks[m.Name])
+	}
+	return o
+}
+
+func migrated(text, at string) string {
+	if at == "" {
+		at = now.Format(time.RFC3339)
+	}
+	var entries []string
+	for e := range strings.SplitSeq(text, ",") {
+		switch strings.Count(e, "~") {
+		case 0:
+			entries = append(entries, e+"~"+at)
+		case 1:
+			entries = append(entries, e)
+		}
+	}
+	return strings.Join(entries, ",")
 }

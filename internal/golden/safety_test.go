@@ -64,17 +64,9 @@ func safetyFreeze(in safetyFreezeIn, out safetyFreezeOut) ([]string, error) {
 			}
 		}
 	}
-	got := safetyFreezeOut{after.Labels["freeze"], d.Labels["freeze"], setConditions(after), plain(d.Status.Conditions), events, want.Error}
+	got := safetyFreezeOut{after.Labels["freeze"], d.Labels["freeze"], plain(after.Status.Conditions), plain(d.Status.Conditions), events, want.Error}
 	others, err := explain([]string{halfFrozen, notLowered, noMachine, manualSurge, unreadBounds, "DS-14"}, func(m mended) safetyFreezeOut { return freezeModel(in, m) }, want, got)
 	return append(deviations, others...), err
-}
-
-func setConditions(s *v1alpha1.MachineSet) []condition {
-	var out []condition
-	for _, c := range s.Status.Conditions {
-		out = append(out, condition{Type: string(c.Type), Status: string(c.Status), Reason: c.Reason, Message: c.Message})
-	}
-	return out
 }
 
 // Faults of MCM that have no number.
@@ -116,10 +108,7 @@ func freezeModel(in safetyFreezeIn, m mended) safetyFreezeOut {
 		}
 		high = most + int(in.SafetyUp)
 	}
-	o := safetyFreezeOut{FrozenLabel: g.Labels["freeze"]}
-	for _, c := range g.Status.Conditions {
-		o.Conditions = append(o.Conditions, condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message})
-	}
+	o := safetyFreezeOut{FrozenLabel: g.Labels["freeze"], Conditions: plain(g.Status.Conditions)}
 	isFrozen := func(c condition) bool { return c.Type == "Frozen" }
 	labeled, low := o.FrozenLabel == "True", high-int(in.SafetyDown)
 	told := slices.ContainsFunc(o.Conditions, func(c condition) bool { return isFrozen(c) && c.Status == "True" })
