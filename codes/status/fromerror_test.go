@@ -155,3 +155,24 @@ func FuzzFromError(f *testing.F) {
 		}
 	})
 }
+
+func BenchmarkFromError(b *testing.B) {
+	typed := status.Error(codes.NotFound, "no such instance")
+	for _, bc := range []struct {
+		name string
+		err  error
+	}{
+		{"typed", typed},
+		{"wrapped", fmt.Errorf("reconcile: %w", fmt.Errorf("machine m-1: %w", typed))},
+		{"text", errors.New(typed.Error())},
+		{"foreign20B", errors.New(strings.Repeat("x", 20))},
+		{"foreign2kB", errors.New(strings.Repeat("x", 2000))},
+	} {
+		b.Run(bc.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = status.FromError(bc.err)
+			}
+		})
+	}
+}
