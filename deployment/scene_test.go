@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -528,26 +530,51 @@ func taintOf(n *corev1.Node) corev1.TaintEffect {
 	return ""
 }
 
-// A scenarioCase is a scene with what comes of it, and a text that is part of what is said, or is
-// not after "!".
-type scenarioCase struct{ name, scene, want, says string }
-
-// check decides about each scene, also if everything is observed in another order.
-func check(t *testing.T, table []scenarioCase) {
+// checkScenes decides about each scene of a test in testdata/scenes, also if everything is observed in
+// another order.
+func checkScenes(t *testing.T) {
 	t.Helper()
-	for _, c := range table {
-		t.Run(c.name, func(t *testing.T) {
-			s := newScenario(c.scene)
-			got, dec := s.result()
-			require.Equal(t, c.want, got, "%s\n%s", c.scene, dec)
-			if not, ok := strings.CutPrefix(c.says, "!"); ok {
-				require.NotContains(t, dec.String(), not)
-			} else {
-				require.Contains(t, dec.String(), c.says)
+	files, err := filepath.Glob("testdata/scenes/*.txt")
+	require.NoError(t, err)
+	scenes := 0
+	for _, path := range files {
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		text := string(data)
+		_, section, _ := strings.Cut(text, "# "+t.Name()+"\n\n")
+		section, _, _ = strings.Cut(section, "\n# ")
+		for _, block := range strings.Split(strings.TrimSpace(section), "\n\n") {
+			if block != "" {
+				text = strings.Replace(text, block, checkScene(t, block), 1)
+				scenes++
 			}
-			slices.Reverse(s.in.Machines)
-			slices.Reverse(s.in.Sets)
-			require.Equal(t, dec, s.decide(), "the order does not matter")
-		})
+		}
+		if *update && text != string(data) {
+			require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+		}
 	}
+	require.Positive(t, scenes, "the test has no section")
+}
+
+// checkScene has the lines of a scene: its name, what is observed, what comes of it after "=", and
+// after "?" a text that is part of what is said, or after "!" one that is not. It returns them with
+// what comes of it now.
+func checkScene(t *testing.T, block string) string {
+	t.Helper()
+	lines := strings.Split(block, "\n\t")
+	t.Run(lines[0], func(t *testing.T) {
+		s := newScenario(lines[1])
+		got, dec := s.result()
+		if *update {
+			lines[2] = "= " + got
+		}
+		require.Equal(t, lines[2], "= "+got, "%s\n%s", lines[1], dec)
+		for _, line := range lines[3:] {
+			require.Equal(t, line[0] == '?', strings.Contains(dec.String(), line[2:]), "%s\n%s", line, dec)
+		}
+		slices.Reverse(s.in.Machines)
+		slices.Reverse(s.in.Sets)
+		require.Equal(t, dec, s.decide(), "the order does not matter")
+	})
+	return strings.Join(lines, "\n\t")
 }

@@ -292,10 +292,4 @@ func TestRollback_Requested_NotComplete(t *testing.T) {
 	require.True(t, deployment.Complete(d, up))
 }
 
-func TestRollback_OldSetIsNewAgain_GrowsAndIsUnmarked(t *testing.T) {
-	check(t, []scenarioCase{
-		{"by a roll-back its marks go", "rolling 3 +1 taint want=c rollback=1; a 3 fixed discouraged: x.tainted y.tainted z.tainted; c 0", "a 3; c 0; welcomes a; untaints x y z", ""},
-		{"it may grow as soon as it is the new one", "rolling 3 +1 want=a; a 3/3/3 fixed; b 1/1/0", "a 3; b 1>0 without b-0; frees a", ""},
-		{"whatever else is going on", "rolling 3 +1 want=a paused; a 3/3/3 fixed; b 1/1/0", "a 3; b 1>0 without b-0; frees a", ""},
-	})
-}
+func TestRollback_OldSetIsNewAgain_GrowsAndIsUnmarked(t *testing.T) { checkScenes(t) }

@@ -245,7 +245,7 @@ func TestRefusal_String_NamesThreeHolders(t *testing.T) {
 	require.NotPanics(t, func() { _ = (&permits.Refusal{}).String() })
 }
 
-// The tests in this file fail on the behavior of MCM that docs/parity.md describes.
+// The tests from here to the concurrent ones fail on the behavior of MCM that docs/parity.md describes.
 
 // TestRelease_OtherHolder_KeepsTheLease asserts that a release ends the lease of its holder only.
 // The interface of PermitGiver has no holder.
