@@ -6,13 +6,11 @@ import (
 	"maps"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -37,14 +35,6 @@ func TestInPlace_NamedMachines(t *testing.T) { checkScenes(t) }
 // TestInPlace_MovedMachinesTooMany_AreChosenWhenAcknowledged has a set with more machines than
 // replicas, since some have moved to it.
 func TestInPlace_MovedMachinesTooMany_AreChosenWhenAcknowledged(t *testing.T) { checkScenes(t) }
-
-func TestInPlace_WithoutACluster_NothingIsUpdated(t *testing.T) {
-	s := newScenario("inplace 2 -1 revision=2; old 2/2/2; new 0")
-	s.in.NoCluster = true
-	dec := s.decide()
-	require.Equal(t, machinist.Reason("NoCluster"), dec.Reason)
-	require.Empty(t, dec.Actions)
-}
 
 // TestInPlace_Move_KeepsForeignLabelsAndOwners asserts that other owners and labels stay. The
 // labels that the old set selects are removed.
@@ -120,47 +110,4 @@ func TestInPlace_MovedMachine_NodeUnmarkedBeforeAcknowledged(t *testing.T) {
 
 // TestInPlace_NoOtherUpdatePossible_SurgesAgain has a maxUnavailable of 0 and a new
 // set that existed before, without a surge.
-func TestInPlace_NoOtherUpdatePossible_SurgesAgain(t *testing.T) {
-	const a, b = "inplace 2 +1; old 2: a.candidate b.candidate; new 0", "inplace 2 +1; old 2: a.selected b.candidate; new 0"
-	for name, c := range map[string]struct {
-		scene string
-		moved time.Duration // since something has moved
-		size  string
-	}{
-		"nothing has moved for a while":       {a, 300 * time.Second, "new 0>1"},
-		"something has moved a moment ago":    {a, 299 * time.Second, "new 0"},
-		"when something moved is not known":   {a, -1, "new 0"},
-		"a machine is being updated":          {b, 300 * time.Second, "new 0"},
-		"a set has not done what it was told": {"inplace 2 +1; old 2/3: a.candidate b.candidate; new 0", 300 * time.Second, "new 0"},
-		"machines may be unavailable":         {"inplace 2 +1 -1; old 2: a.candidate b.candidate.pending; new 0", 300 * time.Second, "new 0"},
-		"no more than are wanted":             {"inplace 2 +3; old 2: a.candidate b.candidate; new 0", 300 * time.Second, "new 0>2"},
-		"the new set has all it may have":     {"inplace 2 +1; old 1: a.candidate; new 2: b c.unknown", 300 * time.Second, "new 2"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newScenario(c.scene)
-			if c.moved >= 0 {
-				s.in.Deployment.Status.Conditions = []v1alpha1.MachineDeploymentCondition{{
-					Type: v1alpha1.MachineDeploymentProgressing, Status: v1alpha1.ConditionTrue, LastUpdateTime: metav1.NewTime(rollNow.Add(-c.moved)),
-				}}
-			}
-			text, dec := s.result()
-			require.Regexp(t, c.size+"(;|$)", text, dec.String())
-			waits := slices.ContainsFunc(dec.Holds, func(h machinist.Hold) bool { return h.Until.Equal(rollNow.Add(time.Second)) })
-			require.Equal(t, c.moved == 299*time.Second, waits, "it is looked at again when a while has passed")
-		})
-	}
-}
-
-func TestMark_UncordonedNodeOfOldSet_KeepsTaint(t *testing.T) {
-	s := newScenario("inplace 3 -1 taint; old 3: a.moved b.moved c.moved; new 0")
-	taint := corev1.Taint{Key: v1alpha1.PreferNoScheduleKey, Value: "True", Effect: corev1.TaintEffectPreferNoSchedule}
-	for _, n := range s.in.Nodes {
-		n.Labels[candKey] = "true" // so it is given back to pods
-		n.Spec.Taints = []corev1.Taint{taint}
-	}
-	_, dec := s.result()
-	for _, n := range s.in.Nodes {
-		require.NotSame(t, n, after(n, dec.Actions))
-		require.Contains(t, after(n, dec.Actions).Spec.Taints, taint)
-	}
-}
+func TestInPlace_NoOtherUpdatePossible_SurgesAgain(t *testing.T) { checkScenes(t) }

@@ -55,19 +55,7 @@ func TestRolling_NoCapacity(t *testing.T) {
 
 // TestCreate_EveryStrategy_HasTheSurge asserts that a new set has the size that the bounds allow,
 // for every strategy.
-func TestCreate_EveryStrategy_HasTheSurge(t *testing.T) {
-	for strategy, surge := range map[string]int32{"rolling": 3, "inplace": 3, "manual": 0, "recreate": 0} {
-		s := newScenario(strategy + " 5 +3; old 5/5/5")
-		b, err := deployment.BoundsOf(s.in.Deployment)
-		require.NoError(t, err)
-		require.EqualValues(t, surge, b.Surge, strategy)
-		for _, set := range creates(s.decide()) {
-			require.Equal(t, surge, set.Spec.Replicas, strategy)
-			surge = -1
-		}
-		require.Equal(t, strategy != "recreate", surge == -1, "it is created: %s", strategy)
-	}
-}
+func TestCreate_EveryStrategy_HasTheSurge(t *testing.T) { checkScenes(t) }
 
 func TestCut_ManyMachines_LimitedNames(t *testing.T) {
 	d := rolling(1000, 0, 700)

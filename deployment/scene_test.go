@@ -276,6 +276,10 @@ func (s *scenario) deployment(words []string) {
 			d.Spec.RollbackTo = &v1alpha1.RollbackConfig{Revision: int64(s.number(value))}
 		case "revision":
 			d.Annotations[v1alpha1.RevisionAnnotation] = value
+		case "nocluster":
+			s.in.NoCluster = true
+		case "progressed": // so many seconds ago
+			d.Status.Conditions = recordedAt(v1alpha1.ConditionTrue, "", rollNow.Add(-time.Duration(s.number(value))*time.Second))
 		case "deadline":
 			d.Spec.ProgressDeadlineSeconds = new(s.number(value))
 		default:
@@ -557,8 +561,8 @@ func checkScenes(t *testing.T) {
 }
 
 // checkScene has the lines of a scene: its name, what is observed, what comes of it after "=", and
-// after "?" a text that is part of what is said, or after "!" one that is not. It returns them with
-// what comes of it now.
+// after "?" a text that is part of what is said, after "!" one that is not, and after "@" how long a
+// hold lasts. It returns them with what comes of it now.
 func checkScene(t *testing.T, block string) string {
 	t.Helper()
 	lines := strings.Split(block, "\n\t")
@@ -570,6 +574,11 @@ func checkScene(t *testing.T, block string) string {
 		}
 		require.Equal(t, lines[2], "= "+got, "%s\n%s", lines[1], dec)
 		for _, line := range lines[3:] {
+			if after, err := time.ParseDuration(line[2:]); line[0] == '@' {
+				require.NoError(t, err)
+				require.True(t, slices.ContainsFunc(dec.Holds, func(h machinist.Hold) bool { return h.Until.Equal(rollNow.Add(after)) }), "%v", dec.Holds)
+				continue
+			}
 			require.Equal(t, line[0] == '?', strings.Contains(dec.String(), line[2:]), "%s\n%s", line, dec)
 		}
 		slices.Reverse(s.in.Machines)
