@@ -121,6 +121,7 @@ var importRules = []importRule{
 	{"internal/apisurface/...", nil, nil, "tests only"},
 	{"internal/claims", []string{api}, underAPI, "the claims of pods, for drain and its runner"},
 	{"internal/golden", nil, nil, "tests only"},
+	{"internal/decided", []string{sdk}, nil, "it reads actions in tests"},
 	{"internal/facts", []string{
 		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/internal/recorded", sdk + "/machine/v1alpha1", sdk + "/nodeops",
 	}, underAPI, "one machine and its Node, for all that decide about machines"},

@@ -16,6 +16,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
+	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -30,7 +31,7 @@ func TestPropagate_Edits_ReachTheNewSetInOneWrite(t *testing.T) {
 		s.in.Deployment.Annotations = map[string]string{"cause": "x"}
 		s.in.Sets[1].Annotations["of another"] = "client"
 		var written []*v1alpha1.MachineSet
-		for _, next := range writes[*v1alpha1.MachineSet](s.decide()) {
+		for _, next := range decided.Writes[*v1alpha1.MachineSet](s.decide().Actions) {
 			if next.Name == "old" {
 				template := s.in.Sets[0].Spec.Template
 				template.Spec.MachineConfiguration = spec.Template.Spec.MachineConfiguration
@@ -112,7 +113,7 @@ func TestConfiguration_Edited_ReachesEverySetWithMachines(t *testing.T) {
 				before[set.Name] = set.DeepCopy()
 			}
 			var got []string
-			for _, next := range writes[*v1alpha1.MachineSet](s.decide()) {
+			for _, next := range decided.Writes[*v1alpha1.MachineSet](s.decide().Actions) {
 				template := before[next.Name].Spec.Template.DeepCopy()
 				if next.Spec.Template.Spec.MachineConfiguration != nil {
 					got = append(got, next.Name)
@@ -157,7 +158,7 @@ func TestInPlace_Move_ClassOfTheNewTemplateInTheSameWrite(t *testing.T) {
 	s := newScenario("inplace 3 -1; old 3: a.done b c; new 0")
 	s.in.Deployment.Spec.Template.Spec.Class.APIGroup = "machine.sapcloud.io"
 	s.in.Sets[1].Spec.Template.Spec.Class.APIGroup = "machine.sapcloud.io"
-	moved := writes[*v1alpha1.Machine](s.decide())
+	moved := decided.Writes[*v1alpha1.Machine](s.decide().Actions)
 	require.Len(t, moved, 1)
 	require.Equal(t, "new", metav1.GetControllerOf(moved[0]).Name)
 	require.Equal(t, s.in.Sets[1].Spec.Template.Spec.Class, moved[0].Spec.Class)
@@ -187,7 +188,7 @@ func TestInPlace_Move_LabelsAndAnnotationsFollowTheTemplates(t *testing.T) {
 			put(&s.in.Sets[1].Spec.Template.ObjectMeta, c.next)
 			put(&s.in.Deployment.Spec.Template.ObjectMeta, c.next)
 			put(&s.of("a").ObjectMeta, c.machine)
-			moved := writes[*v1alpha1.Machine](s.decide())
+			moved := decided.Writes[*v1alpha1.Machine](s.decide().Actions)
 			require.Len(t, moved, 1)
 			require.Equal(t, []string{c.want, c.want}, []string{moved[0].Labels[key], moved[0].Annotations[key]})
 		})
@@ -237,10 +238,10 @@ func TestRollback_Revision_TemplateAndEvent(t *testing.T) {
 		t.Run(scene, func(t *testing.T) {
 			s := newScenario(scene)
 			dec := s.decide()
-			require.Empty(t, creates(dec), "a template that is given up gets no set")
+			require.Empty(t, decided.Creates[*v1alpha1.MachineSet](dec.Actions), "a template that is given up gets no set")
 			var events string
 			next := s.in.Deployment
-			for _, u := range actions[machinist.Update](dec) {
+			for _, u := range decided.Of[machinist.Update](dec.Actions) {
 				d, ok := u.Object.(*v1alpha1.MachineDeployment)
 				if !ok {
 					continue
@@ -259,7 +260,7 @@ func TestRollback_Revision_TemplateAndEvent(t *testing.T) {
 			}
 			require.Equal(t, machinist.Reason("RollingBack"), dec.Reason)
 			s.in.Deployment = next
-			for _, u := range actions[machinist.Update](s.decide()) {
+			for _, u := range decided.Of[machinist.Update](s.decide().Actions) {
 				_, ok := u.Object.(*v1alpha1.MachineDeployment)
 				require.False(t, ok && u.Report != nil, "it is reported once")
 			}
@@ -278,7 +279,7 @@ func TestRollback_Annotations_AreThoseOfTheRevision(t *testing.T) {
 	s.in.Sets[0].Annotations["cause"], s.in.Sets[0].Annotations[v1alpha1.PreferNoScheduleKey] = "first", "True"
 	s.in.Sets[0].Annotations["machinist.dev/delete-first"] = "m"
 	own["cause"] = "first"
-	require.Equal(t, own, writes[*v1alpha1.MachineDeployment](s.decide())[0].Annotations)
+	require.Equal(t, own, decided.Writes[*v1alpha1.MachineDeployment](s.decide().Actions)[0].Annotations)
 }
 
 func TestRollback_Requested_NotComplete(t *testing.T) {

@@ -3,6 +3,8 @@
 package machineset_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,8 +14,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -167,7 +171,7 @@ func TestReplaceFailed_NodeReadyAgain_HoldsOnce(t *testing.T) {
 			d := machineset.Decide(in, machineset.Policy{}, now)
 			if !tc.stays {
 				require.Equal(t, machineset.ReasonFailed, reason)
-				require.Equal(t, []string{"a"}, deleted(d))
+				require.Equal(t, []string{"a"}, decided.Deletes(d.Actions))
 				return
 			}
 			require.Equal(t, machineset.ReasonNodeReadyAgain, reason)
@@ -177,7 +181,7 @@ func TestReplaceFailed_NodeReadyAgain_HoldsOnce(t *testing.T) {
 			require.Equal(t, machineset.ReasonNodeReadyAgain, d.Reason)
 			require.Equal(t, until, d.NextCheck)
 			later := machineset.Decide(in, machineset.Policy{}, until)
-			require.Equal(t, []string{"a"}, deleted(later), "it stays no longer")
+			require.Equal(t, []string{"a"}, decided.Deletes(later.Actions), "it stays no longer")
 		})
 	}
 }
@@ -233,12 +237,12 @@ func TestDecide_NamedVictims_AreDeleted(t *testing.T) {
 	cheap := newMachine("cheap", v1alpha1.MachineRunning)
 	cheap.Annotations[v1alpha1.MachinePriority] = "1"
 	in := observed(1, broken, cheap)
-	require.Equal(t, []string{"cheap"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "left to itself")
+	require.Equal(t, []string{"cheap"}, decided.Deletes(machineset.Decide(in, machineset.Policy{}, now).Actions), "left to itself")
 
 	members.NameVictims(in.Set, []string{"broken"})
 	require.Equal(t, []machinist.Delete{
 		{Object: broken, Reason: machineset.ReasonTooMany, Message: "chosen by NamedByPlan"},
-	}, deletes(machineset.Decide(in, machineset.Policy{}, now)))
+	}, decided.Of[machinist.Delete](machineset.Decide(in, machineset.Policy{}, now).Actions))
 }
 
 func TestDecide_NoSelector_IsHeld(t *testing.T) {
@@ -262,7 +266,7 @@ func TestStatus_PersistentError_StaysFailed(t *testing.T) {
 	for i := range 100 {
 		at := now.Add(time.Duration(i) * time.Hour)
 		d := machineset.Decide(in, machineset.Policy{}, at)
-		require.Equal(t, []string{"a"}, deleted(d))
+		require.Equal(t, []string{"a"}, decided.Deletes(d.Actions))
 		require.True(t, d.NextCheck.After(at))
 		in.Expectations, _ = in.Expectations.Deleting(machine.KindMachine, "a", "uid-a", at).
 			Failed(machine.KindMachine, "a", apierrors.NewForbidden(schema.GroupResource{}, "a", errAPI))
@@ -286,14 +290,14 @@ func TestPreserved_AllFunctions_Agree(t *testing.T) {
 	require.Nil(t, s.FailedMachines, "it is no failure to be told of")
 
 	in.Set.Spec.Replicas = 1
-	require.Equal(t, []string{"good"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "it goes last")
+	require.Equal(t, []string{"good"}, decided.Deletes(machineset.Decide(in, machineset.Policy{}, now).Actions), "it goes last")
 	members.NameVictims(in.Set, []string{"kept"})
-	require.Equal(t, []string{"kept"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "unless it is named")
+	require.Equal(t, []string{"kept"}, decided.Deletes(machineset.Decide(in, machineset.Policy{}, now).Actions), "unless it is named")
 	in.Set.Annotations, in.Set.Spec.Replicas = nil, 0
-	require.Equal(t, []string{"good", "kept"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "or nothing is to stay")
+	require.Equal(t, []string{"good", "kept"}, decided.Deletes(machineset.Decide(in, machineset.Policy{}, now).Actions), "or nothing is to stay")
 
 	in, _ = scene("1: over.failed.keeps=-1")
-	require.Equal(t, []string{"over"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "when its time is over, it is replaced")
+	require.Equal(t, []string{"over"}, decided.Deletes(machineset.Decide(in, machineset.Policy{}, now).Actions), "when its time is over, it is replaced")
 }
 
 func TestValidate_EachError_Table(t *testing.T) {
@@ -343,4 +347,83 @@ func TestDecide_FinalizersOfOthers_Stay(t *testing.T) {
 	require.Equal(t, []string{"z", "a"}, update.Object.(*v1alpha1.MachineSet).Finalizers)
 	require.True(t, update.Unchanged)
 	require.Len(t, set.Finalizers, 3)
+}
+
+func TestDecision_JSON_NamesObjectsWithoutZeroTimes(t *testing.T) {
+	set := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "workers", UID: "1", DeletionTimestamp: deletedNow()}}
+	named := func(name string, uid types.UID) *v1alpha1.Machine {
+		return &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid}}
+	}
+	data, err := json.Marshal(machineset.Decision{
+		Reason: machineset.ReasonTooMany,
+		Actions: []machinist.Action{
+			machinist.Update{Before: set, Object: set, Changes: []string{"finalizer removed"}},
+			machinist.Update{Before: named("a", "2"), Object: named("a", "2"), Changes: []string{"preservation"}},
+			machinist.Refresh{Kind: "Machine", Name: "b"},
+			machinist.Refresh{Kind: "Machine"},
+			machinist.Delete{Object: named("c", "3"), Reason: machineset.ReasonTooMany, Message: "chosen by Health"},
+			machinist.Create{Object: named("", ""), Count: 2},
+		},
+		Holds:     []machinist.Hold{{Subject: "machine/b", Reason: machineset.ReasonNotSeen, Message: "not in the cache"}},
+		NextCheck: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+	})
+	require.NoError(t, err)
+	require.JSONEq(t, `{
+		"reason": "TooManyMachines",
+		"actions": [
+			{"type": "Update", "subject": "machineset/workers", "uid": "1", "reason": "MachineSetDeleting", "text": "update machineset workers: finalizer removed"},
+			{"type": "Update", "subject": "machine/a", "uid": "2", "reason": "OutOfSync", "text": "update machine a: preservation"},
+			{"type": "Refresh", "subject": "machine/b", "reason": "NotSeen", "text": "read machine b from the API server"},
+			{"type": "Refresh", "subject": "machine", "reason": "IncompleteView", "text": "list each machine from the API server"},
+			{"type": "Delete", "subject": "machine/c", "uid": "3", "reason": "TooManyMachines", "text": "delete machine c: TooManyMachines: chosen by Health"},
+			{"type": "Create", "count": 2, "reason": "TooFewMachines", "text": "create 2 machines"}
+		],
+		"holds": [{"subject": "machine/b", "reason": "NotSeen", "message": "not in the cache"}],
+		"nextCheck": "2026-03-01T12:00:00Z"
+	}`, string(data))
+
+	for _, actions := range [][]machinist.Action{nil, {nil}, {machinist.Create{}}} {
+		_, err = json.Marshal(machineset.Decision{Actions: actions})
+		require.NoError(t, err)
+	}
+}
+
+// manyMachines come in no order, with little to tell them apart.
+func manyMachines(n int) []*v1alpha1.Machine {
+	machines := make([]*v1alpha1.Machine, 0, n)
+	for i := range n {
+		m := newMachine(fmt.Sprintf("m%05d", i*7919%n), v1alpha1.MachineRunning)
+		m.CreationTimestamp = metav1.NewTime(epoch.Add(time.Duration(i%100) * time.Minute))
+		machines = append(machines, m)
+	}
+	return machines
+}
+
+func BenchmarkDecide(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		keep func(n int) int
+	}{
+		{"settled", func(n int) int { return n }},
+		{"shrinking", func(n int) int { return n - n/10 }},
+		{"growing", func(n int) int { return n + n/10 }},
+	} {
+		for _, n := range []int{500, 5_000, 50_000} {
+			b.Run(fmt.Sprintf("%s/%d", c.name, n), func(b *testing.B) {
+				in := observed(int32(c.keep(n)), manyMachines(n)...) //nolint:gosec // small
+				b.ReportAllocs()
+				for b.Loop() {
+					machineset.Decide(in, machineset.Policy{}, now)
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkStatus(b *testing.B) {
+	in := observed(5_000, manyMachines(5_000)...)
+	b.ReportAllocs()
+	for b.Loop() {
+		machineset.Status(in, machineset.Failure{}, now)
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -85,30 +86,10 @@ func expiry(seconds int) *metav1.Time {
 
 func created(d machineset.Decision) int {
 	n := 0
-	for _, a := range d.Actions {
-		if c, ok := a.(machinist.Create); ok {
-			n += c.Count
-		}
+	for _, c := range decided.Of[machinist.Create](d.Actions) {
+		n += c.Count
 	}
 	return n
-}
-
-func deletes(d machineset.Decision) []machinist.Delete {
-	var list []machinist.Delete
-	for _, a := range d.Actions {
-		if del, ok := a.(machinist.Delete); ok {
-			list = append(list, del)
-		}
-	}
-	return list
-}
-
-func deleted(d machineset.Decision) []string {
-	var names []string
-	for _, del := range deletes(d) {
-		names = append(names, del.Object.GetName())
-	}
-	return names
 }
 
 func sorted(names []string) []string {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -160,10 +161,10 @@ func sizesAfter(seen deployment.Observation, plan deployment.Decision) map[strin
 	next, sizes := seen, map[string]int32{}
 	next.Sets, next.Machines = slices.Clone(seen.Sets), slices.Clone(seen.Machines)
 	for i, m := range next.Machines {
-		next.Machines[i] = after(m, plan.Actions)
+		next.Machines[i] = decided.After(m, plan.Actions)
 	}
 	for i, s := range next.Sets {
-		s = after(s, plan.Actions).DeepCopy()
+		s = decided.After(s, plan.Actions).DeepCopy()
 		next.Sets[i], sizes[s.Name] = s, s.Spec.Replicas
 		s.Status.Replicas, s.Status.AvailableReplicas = 0, 0
 		for _, m := range next.Machines {

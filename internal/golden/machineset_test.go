@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/internal/members"
 	sdkmachine "github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -146,7 +147,7 @@ func autoPreservation(in autoPreservationIn, out autoPreservationOut) ([]string,
 	set.Spec.AutoPreserveFailedMachineMax = int32(in.AutoPreserveFailedMachineMax - in.StatusAutoPreserveCount + counted) //nolint:gosec // small
 	d := machineset.Decide(machineset.Observation{Set: set, Machines: machines, Complete: true, Proven: true}, machineset.Policy{}, now)
 	for _, m := range machines {
-		if value, found := after(m, d.Actions).Annotations[v1alpha1.PreserveMachineAnnotationKey]; found {
+		if value, found := decided.After(m, d.Actions).Annotations[v1alpha1.PreserveMachineAnnotationKey]; found {
 			got.PreserveAnnotations[m.Name] = value
 		}
 	}
@@ -242,7 +243,7 @@ func manageReplicas(in manageReplicasIn, out manageReplicasOut) ([]string, error
 		}
 	}
 	out.Error = nil // the first of the errors, which the shell has
-	return explain([]string{"DS-23", "DS-26", "DS-27", named}, func(m mended) manageReplicasOut { return manageModel(in, m) }, out, in.result(create, deletions(d.Actions)))
+	return explain([]string{"DS-23", "DS-26", "DS-27", named}, func(m mended) manageReplicasOut { return manageModel(in, m) }, out, in.result(create, decided.Deletes(d.Actions)))
 }
 
 // result is what comes of so many creations, and of these deletions: those of

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -265,7 +266,7 @@ func syncExistingNewSet(in syncIn, out syncOut) ([]string, error) {
 		}).object())
 	}
 	plan := decide(view(d, sets...))
-	next, deployed := after(newSet, plan.Actions), after(d, plan.Actions)
+	next, deployed := decided.After(newSet, plan.Actions), decided.After(d, plan.Actions)
 	got := syncOut{Error: out.Error, MachineDeploymentRevisionAnnotation: deployed.Annotations[v1alpha1.RevisionAnnotation]}
 	if next != newSet {
 		got.Writes = append(got.Writes, setWrite)
@@ -419,7 +420,7 @@ func historyCleanup(in historyCleanupIn, out historyCleanupOut) ([]string, error
 	d := machineDeployment{Name: "md", Replicas: 1, Strategy: "RollingUpdate", MaxSurge: number(1), MaxUnavailable: number(0), Template: &template{ClassKind: "MachineClass", ClassName: "new", Labels: map[string]string{"app": "w"}}}.object()
 	d.Spec.Paused, d.Spec.RevisionHistoryLimit = true, in.RevisionHistoryLimit
 	plan := decide(deployment.Observation{Deployment: d, Sets: setsOf(in.OldMSs), Complete: true, Proven: true})
-	return nil, same("deleted", out, historyCleanupOut{deletions(plan.Actions), out.Error})
+	return nil, same("deleted", out, historyCleanupOut{decided.Deletes(plan.Actions), out.Error})
 }
 
 type rollbackIn struct {
@@ -440,7 +441,7 @@ func rollback(in rollbackIn, out rollbackOut) ([]string, error) {
 	d := in.MachineDeployment.object()
 	d.Spec.RollbackTo = &v1alpha1.RollbackConfig{Revision: in.RollbackToRevision}
 	plan := decide(view(d, setsOf(in.MachineSets)...))
-	next, events := after(d, plan.Actions), reports(plan.Actions)
+	next, events := decided.After(d, plan.Actions), reports(plan.Actions)
 	for _, e := range plan.Events {
 		events = append(events, e.String())
 	}

@@ -395,17 +395,6 @@ func decide(in deployment.Observation) deployment.Decision {
 	return deployment.Decide(in, deployment.Policy{}, now)
 }
 
-// after returns an object as actions leave it.
-func after[T machinist.Object](before T, actions []machinist.Action) T {
-	for _, a := range actions {
-		u, _ := a.(machinist.Update)
-		if next, ok := u.Object.(T); ok && next.GetName() == before.GetName() {
-			before = next
-		}
-	}
-	return before
-}
-
 // reports are the texts of the Events of actions.
 func reports(actions []machinist.Action) (out []string) {
 	for _, a := range actions {
@@ -413,17 +402,6 @@ func reports(actions []machinist.Action) (out []string) {
 		create, _ := a.(machinist.Create)
 		if e := cmp.Or(update.Report, create.Report); e != nil {
 			out = append(out, e.String())
-		}
-	}
-	return out
-}
-
-// deletions are the names of the objects that actions delete.
-func deletions(actions []machinist.Action) []string {
-	out := []string{}
-	for _, a := range actions {
-		if d, ok := a.(machinist.Delete); ok {
-			out = append(out, d.Object.GetName())
 		}
 	}
 	return out

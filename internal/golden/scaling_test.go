@@ -15,6 +15,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -385,11 +386,11 @@ func triggerDeletion(in triggerDeletionIn, out triggerDeletionOut) ([]string, er
 	}
 	plan := decide(seen)
 	got := triggerDeletionOut{AfterMigration: out.AfterMigration}
-	if text, found := after(seen.Deployment, plan.Actions).Annotations[triggerKey]; found {
+	if text, found := decided.After(seen.Deployment, plan.Actions).Annotations[triggerKey]; found {
 		got.Annotation = &text
 	}
 	for _, m := range in.Machines {
-		a := after(m.object(), plan.Actions).Annotations
+		a := decided.After(m.object(), plan.Actions).Annotations
 		got.Machines = append(got.Machines, markedMachine{m.Name, a[v1alpha1.MachinePriority], a[v1alpha1.MarkedForDeletionTime]})
 	}
 	return explain(nil, func(mended) triggerDeletionOut { return triggerModel(in) }, out, got)

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,10 +22,212 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/internal/members"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
+
+func TestDecide_ViewIncomplete_NothingIsDone(t *testing.T) {
+	deleted := rolling(3, 1, 0)
+	deleted.DeletionTimestamp = new(metav1.NewTime(rollNow))
+	for _, d := range []*v1alpha1.MachineDeployment{nil, rolling(3, 1, 0), deleted, {}} {
+		dec := deployment.Decide(deployment.Observation{Deployment: d}, rollPolicy, rollNow)
+		require.Empty(t, dec.Actions)
+		require.False(t, dec.WriteStatus)
+		require.Equal(t, machinist.Reason("ViewIncomplete"), dec.Reason)
+		require.Equal(t, d == nil, dec.NextCheck.IsZero(), "no change of an object tells that the view is whole")
+	}
+}
+
+func TestDecide_SetOfAnotherDeployment_IsLeftAlone(t *testing.T) {
+	for _, change := range []func(s *v1alpha1.MachineSet){
+		func(s *v1alpha1.MachineSet) { s.OwnerReferences[0].UID = "another" },
+		func(s *v1alpha1.MachineSet) { s.Namespace = "another" },
+	} {
+		s := newScenario("rolling 3 +1 revision=2; foreign 3/3/3; new 3/3/3")
+		change(s.in.Sets[0])
+		text, dec := s.result()
+		require.Equal(t, "new 3", text)
+		require.Equal(t, deployment.ReasonComplete, dec.Reason)
+		require.Equal(t, []machinist.Reason{"ControlledByAnother"}, reasons(dec))
+		s.in.Deployment.DeletionTimestamp, s.in.Sets = new(metav1.NewTime(rollNow)), s.in.Sets[:1]
+		require.Empty(t, decided.Of[machinist.Delete](s.decide().Actions), "it is not deleted either")
+	}
+}
+
+func TestDecide_ObjectsSeenTwiceOrUnderAnotherName_CountOnce(t *testing.T) {
+	s := newScenario("rolling 3 +1 -1 taint; old 3/3/3; new 1/1/1")
+	s.in.Sets = append(s.in.Sets, nil, s.in.Sets[0].DeepCopy())
+	require.Len(t, s.decide().Targets, 2)
+
+	twin := s.in.Machines[0].DeepCopy()
+	twin.Status.CurrentStatus.Phase = v1alpha1.MachineTerminating
+	s.in.Machines = append(s.in.Machines, twin)
+	last := s.decide()
+	slices.Reverse(s.in.Machines)
+	require.Equal(t, last.String(), s.decide().String(), "of two views of a machine the leaving one counts")
+
+	for name := range s.in.Nodes {
+		s.in.Nodes[name] = &corev1.Node{}
+	}
+	require.Empty(t, decided.Writes[*corev1.Node](s.decide().Actions), "a Node of another name is not known")
+}
+
+// TestExpectations_StaleView_DecidesNothingTwice asserts that a cache that lags behind decides
+// nothing twice: what was written is waited for, and looked at when it takes long.
+func TestExpectations_StaleView_DecidesNothingTwice(t *testing.T) {
+	s := newScenario("rolling 3 +1; old 3/3/3")
+	created := decided.Creates[*v1alpha1.MachineSet](s.decide().Actions)[0]
+	created.UID, created.ResourceVersion = "created", "10"
+	s.in.Expectations = machine.Expectations{}.Created(created, rollNow)
+	at := func(after time.Duration) deployment.Decision {
+		return deployment.Decide(s.in, s.policy, rollNow.Add(after))
+	}
+	again := at(29 * time.Second)
+	require.Empty(t, again.Actions)
+	require.Equal(t, machinist.Reason("WriteNotSeen"), again.Reason)
+	require.Equal(t, rollNow.Add(30*time.Second), again.NextCheck)
+	look := []machinist.Action{machinist.Refresh{Kind: machine.KindSet, Name: created.Name}}
+	require.Equal(t, look, at(30*time.Second).Actions)
+	require.Equal(t, look, at(-time.Hour).Actions, "the clock has gone back since")
+
+	released := created.DeepCopy() // before the cache showed it, as its labels were taken away
+	released.ResourceVersion, released.OwnerReferences, released.Labels = "12", nil, nil
+	expected := s.in.Expectations
+	s.in.Expectations = expected.Looked(machine.KindSet, created.Name, released, rollNow)
+	require.NotEqual(t, machinist.Reason("WriteNotSeen"), at(time.Hour).Reason)
+	s.in.Expectations, s.in.Sets = expected, append(s.in.Sets, created)
+	require.NotEqual(t, machinist.Reason("WriteNotSeen"), at(0).Reason)
+}
+
+func TestExpectations_ManyWrites_LimitedLooks(t *testing.T) {
+	s := newScenario("rolling 9 burst=4; new 9/9/9")
+	for _, m := range s.in.Machines {
+		m = m.DeepCopy()
+		m.ResourceVersion = "99"
+		s.in.Expectations = s.in.Expectations.Updated(m, rollNow.Add(-time.Hour))
+	}
+	require.Len(t, decided.Of[machinist.Refresh](s.decide().Actions), 4)
+}
+
+// TestExpectations_FutureTime_LooksAtOnce asserts that an object is not looked at
+// again at the time of the last look, whatever clock recorded its write.
+func TestExpectations_FutureTime_LooksAtOnce(t *testing.T) {
+	s := newScenario("rolling 3 +1; new 3/3/3")
+	written := s.in.Sets[0].DeepCopy()
+	s.in.Sets[0].ResourceVersion, written.ResourceVersion = "5", "7"
+	s.in.Expectations = machine.Expectations{}.Updated(written, rollNow.Add(time.Hour))
+	require.Equal(t, []machinist.Action{machinist.Refresh{Kind: machine.KindSet, Name: "new"}}, s.decide().Actions)
+	s.in.Expectations = s.in.Expectations.Looked(machine.KindSet, "new", s.in.Sets[0], rollNow)
+	dec := s.decide()
+	require.Empty(t, decided.Of[machinist.Refresh](dec.Actions))
+	require.True(t, dec.NextCheck.IsZero() || dec.NextCheck.After(rollNow))
+}
+
+// TestDecide_Unproven_Law asserts that no set, machine or deployment is written on lists that may be
+// old, and that live lists are requested instead (I-23). Nodes are corrected by the next pass, and the
+// first finalizer depends on no list.
+func TestDecide_Unproven_Law(t *testing.T) {
+	t.Parallel()
+	lists := 0
+	for seed := range uint64(3000) {
+		in := chance{rand.New(rand.NewPCG(seed, 9))}.observation()
+		if in.Deployment == nil {
+			continue
+		}
+		in.Proven = true
+		proven := deployment.Decide(in, deployment.Policy{}, rollNow)
+		in.Proven = false
+		d := deployment.Decide(in, deployment.Policy{}, rollNow)
+		written := slices.ContainsFunc(proven.Actions, func(a machinist.Action) bool {
+			switch kind := kindOf(a); {
+			case kind == "update node", strings.HasPrefix(kind, "read "):
+				return false
+			case kind == "update machinedeployment":
+				return slices.Contains(in.Deployment.Finalizers, v1alpha1.MCMFinalizerName)
+			default:
+				return true
+			}
+		})
+		if !written {
+			require.Equal(t, proven, d, "seed %d", seed)
+			continue
+		}
+		lists++
+		require.Equal(t, []machinist.Action{machinist.Refresh{Kind: "MachineSet"}}, d.Actions, "seed %d: %s", seed, d)
+		require.Equal(t, machinist.Reason("ViewIncomplete"), d.Reason)
+		require.False(t, d.WriteStatus)
+		require.NotEmpty(t, d.Holds)
+		require.True(t, d.NextCheck.After(rollNow))
+	}
+	require.Greater(t, lists, 500)
+}
+
+var frozenSince = rollNow.Add(-time.Minute)
+
+// freeze begins a freeze in a scene.
+func freeze(s *scenario) {
+	s.in.Freeze = machine.Freeze{Frozen: true, Since: frozenSince, Message: "the target API server does not answer"}
+}
+
+func TestFreeze_RolloutAndScaleUp_AreHeld(t *testing.T) {
+	for _, text := range []string{
+		"rolling 3 +1 -1 revision=1; old 3/3/3: a b c; new 0",
+		"rolling 3 +1 -1 revision=1; old 3/3/3: a b c",
+		"rolling 3 +1 -0 revision=1; old 2/2/2: a b; new 2/2/2: c d",
+		"rolling 5 +1 revision=1; new 3/3/3: a b c",
+		"recreate 3 revision=1; old 3/3/3: a b c; new 0",
+	} {
+		s := newScenario(text)
+		require.NotEmpty(t, s.decide().Actions, "without a freeze something changes: %s", text)
+		freeze(s)
+		d := s.decide()
+		for _, target := range d.Targets {
+			require.Equal(t, target.From, target.To, text)
+		}
+		require.Empty(t, decided.Creates[*v1alpha1.MachineSet](d.Actions), text)
+		require.Equal(t, deployment.ReasonFrozen, d.Reason, text)
+		require.Contains(t, d.Holds, s.in.Freeze.Hold(rollNow))
+		require.False(t, d.NextCheck.IsZero() || d.NextCheck.After(rollNow.Add(time.Minute)), text)
+	}
+}
+
+func TestFreeze_ScaleDown_Continues(t *testing.T) {
+	s := newScenario("rolling 1 +1 revision=1; new 3/3/3: a b c")
+	freeze(s)
+	d := s.decide()
+	require.Len(t, d.Targets, 1)
+	require.Equal(t, int32(1), d.Targets[0].To)
+}
+
+func TestFreeze_BeginAndEnd_HaveConditionAndEvent(t *testing.T) {
+	s := completed()
+	freeze(s)
+	d := s.decide()
+	require.True(t, d.WriteStatus)
+	require.Len(t, d.Events, 1)
+	require.Equal(t, machinist.Reason("ControllerFrozen"), d.Events[0].Reason)
+	cond := deployment.ConditionOf(d.Status, v1alpha1.MachineDeploymentControllerFrozen)
+	require.Equal(t, v1alpha1.ConditionTrue, cond.Status)
+	require.Equal(t, v1alpha1.APIServerUnreachable, cond.Reason)
+	require.Contains(t, cond.Message, "the target API server does not answer")
+	require.True(t, cond.LastTransitionTime.Time.Equal(frozenSince), "it says since when")
+
+	s.in.Deployment.Status = d.Status
+	d = s.decide()
+	require.False(t, d.WriteStatus, "it is said once")
+	require.Empty(t, d.Events)
+
+	s.in.Freeze = machine.Freeze{ClocksFrom: rollNow}
+	d = s.decide()
+	require.True(t, d.WriteStatus)
+	require.Len(t, d.Events, 1)
+	require.Equal(t, machinist.Reason("ControllerUnfrozen"), d.Events[0].Reason)
+	require.Nil(t, deployment.ConditionOf(d.Status, v1alpha1.MachineDeploymentControllerFrozen))
+	require.Equal(t, deployment.ReasonComplete, d.Reason)
+}
 
 // A chance makes a view of anything that may be seen, and of much that may not.
 type chance struct{ *rand.Rand }
@@ -231,7 +434,7 @@ func checkPlan(t require.TestingT, in deployment.Observation, p deployment.Polic
 // checkTargets: every set has one or none has, and the bounds hold.
 func checkTargets(t require.TestingT, in deployment.Observation, dec deployment.Decision) {
 	if len(dec.Targets) == 0 {
-		require.Empty(t, writes[*v1alpha1.MachineSet](dec))
+		require.Empty(t, decided.Writes[*v1alpha1.MachineSet](dec.Actions))
 		return
 	}
 	bounds, err := deployment.BoundsOf(in.Deployment)
@@ -263,13 +466,13 @@ func checkTargets(t require.TestingT, in deployment.Observation, dec deployment.
 			}
 		}
 		was += int64(max(seen, grown(s, s.Spec.Replicas), s.Status.Replicas))
-		will += int64(max(seen, grown(after(s, dec.Actions), target.To), s.Status.Replicas))
+		will += int64(max(seen, grown(decided.After(s, dec.Actions), target.To), s.Status.Replicas))
 		for _, v := range target.Victims {
 			require.True(t, metav1.IsControlledBy(v.Machine, s))
 			require.False(t, members.Leaving(v.Machine))
 		}
 	}
-	for _, s := range creates(dec) {
+	for _, s := range decided.Creates[*v1alpha1.MachineSet](dec.Actions) {
 		require.GreaterOrEqual(t, s.Spec.Replicas, int32(0))
 		will += int64(s.Spec.Replicas)
 	}
@@ -281,10 +484,10 @@ func checkWrites(t require.TestingT, dec deployment.Decision) {
 	for _, a := range dec.Actions {
 		require.NotEmpty(t, a.String())
 	}
-	for _, u := range actions[machinist.Update](dec) {
+	for _, u := range decided.Of[machinist.Update](dec.Actions) {
 		checkUpdate(t, u)
 	}
-	for _, s := range writes[*v1alpha1.MachineSet](dec) {
+	for _, s := range decided.Writes[*v1alpha1.MachineSet](dec.Actions) {
 		target := dec.Targets[slices.IndexFunc(dec.Targets, func(x deployment.Target) bool { return x.Name == s.Name })]
 		if 0 < target.To && target.To < target.From {
 			checkNames(t, dec, target, s)
@@ -307,7 +510,7 @@ func checkUpdate(t require.TestingT, u machinist.Update) {
 // checkNames: the machines that go for a cut are named in it, unless the set knows them already.
 func checkNames(t require.TestingT, dec deployment.Decision, target deployment.Target, s *v1alpha1.MachineSet) {
 	for _, v := range target.Victims {
-		m := after(v.Machine, dec.Actions)
+		m := decided.After(v.Machine, dec.Actions)
 		require.True(t, slices.Contains(members.Victims(s), m.Name) || members.NamedByAutoscaler(s, m), "%s is not named: %s", m.Name, target)
 	}
 }
@@ -318,7 +521,7 @@ func TestDecide_AnyObservation_KeepsTheLaws(t *testing.T) {
 		c := chance{rand.New(rand.NewPCG(seed, 5))}
 		in, p := c.observation(), c.policy()
 		dec := checkPlan(seeded{t, seed}, in, p)
-		objects := len(writes[*corev1.Node](dec)) + len(writes[*v1alpha1.Machine](dec))
+		objects := len(decided.Writes[*corev1.Node](dec.Actions)) + len(decided.Writes[*v1alpha1.Machine](dec.Actions))
 		for _, kind := range kindsOf(dec) {
 			kinds[kind]++
 		}
@@ -375,4 +578,62 @@ func FuzzPlan(f *testing.F) {
 		}
 		checkPlan(t, in, c.policy())
 	})
+}
+
+// large is a deployment in the middle of a rollout, with as many sets that share so many
+// machines. Of each old set a tenth is not healthy.
+func large(d *v1alpha1.MachineDeployment, sets int) deployment.Observation {
+	d.Annotations = map[string]string{v1alpha1.RevisionAnnotation: "2"}
+	in := deployment.Observation{Deployment: d, Complete: true, Proven: true, Nodes: map[string]*corev1.Node{}}
+	for i := range sets {
+		each := d.Spec.Replicas / int32(sets)
+		s := rollSet(d, fmt.Sprint("c", i+1), each, each, each-each/10)
+		s.CreationTimestamp = metav1.NewTime(rollNow.Add(time.Duration(i) * time.Minute))
+		in.Sets = append(in.Sets, s)
+		for j := range each {
+			phase := v1alpha1.MachineRunning
+			if j%10 == 0 && sets > 1 {
+				phase = v1alpha1.MachineUnknown
+			}
+			m := rollMachine(s, fmt.Sprintf("%s-%05d", s.Name, (j*7919)%each), phase)
+			in.Machines = append(in.Machines, m)
+			in.Nodes["node-"+m.Name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + m.Name, Labels: map[string]string{candKey: "true"}, Annotations: map[string]string{v1alpha1.MachineUIDAnnotation: string(m.UID)}}}
+		}
+	}
+	return in
+}
+
+// BenchmarkPlan measures a pass that finds nothing to do, which is the common one.
+func BenchmarkPlan(b *testing.B) {
+	for _, n := range []int32{500, 5_000, 50_000} {
+		held := deployment.Policy{HoldAutoscaler: true}
+		for name, c := range map[string]struct {
+			in     deployment.Observation
+			policy deployment.Policy
+		}{
+			"rolling":  {large(rolling(n, n/10, n/20), 10), rollPolicy},
+			"at rest":  {large(rolling(n/10, n/10, n/20), 1), rollPolicy},
+			"in place": {large(rollDeployment(n, kindInPlace, intstr.FromInt32(0), intstr.FromString("10%")), 2), rollPolicy},
+			"marks":    {large(rolling(n, n/10, n/20), 2), held},
+		} {
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					deployment.Decide(c.in, c.policy, rollNow)
+				}
+			})
+		}
+	}
+}
+
+// TestDecide_CostOfAPass_IsLinearInMachines asserts that the machines of all sets are sorted out
+// once, however many sets there are.
+func TestDecide_CostOfAPass_IsLinearInMachines(t *testing.T) {
+	allocations := func(machines int32, sets int) float64 {
+		in := large(rolling(machines, 1, 0), sets)
+		return testing.AllocsPerRun(3, func() { deployment.Decide(in, deployment.Policy{}, rollNow) })
+	}
+	few, many := allocations(100, 10), allocations(1000, 10)
+	require.Less(t, many, 2*few+1000)
+	require.Less(t, allocations(1000, 100), 8*many, "ten times as many sets, and the same machines")
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -110,48 +111,6 @@ func rollMachine(s *v1alpha1.MachineSet, name string, phase v1alpha1.MachinePhas
 	m.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(s, v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))}
 	m.Status.CurrentStatus = v1alpha1.CurrentStatus{Phase: phase, LastUpdateTime: metav1.NewTime(rollNow.Add(-time.Hour))}
 	return m
-}
-
-// actions returns the actions of a type.
-func actions[T machinist.Action](dec deployment.Decision) []T {
-	var out []T
-	for _, a := range dec.Actions {
-		if a, ok := a.(T); ok {
-			out = append(out, a)
-		}
-	}
-	return out
-}
-
-// writes returns the new objects of the updates of a type.
-func writes[T machinist.Object](dec deployment.Decision) []T {
-	var out []T
-	for _, u := range actions[machinist.Update](dec) {
-		if o, ok := u.Object.(T); ok {
-			out = append(out, o)
-		}
-	}
-	return out
-}
-
-// after returns an object as actions leave it.
-func after[T machinist.Object](before T, actions []machinist.Action) T {
-	for _, a := range actions {
-		u, _ := a.(machinist.Update)
-		if next, ok := u.Object.(T); ok && next.GetName() == before.GetName() {
-			return next
-		}
-	}
-	return before
-}
-
-// creates returns the sets that a decision creates.
-func creates(dec deployment.Decision) []*v1alpha1.MachineSet {
-	var out []*v1alpha1.MachineSet
-	for _, a := range actions[machinist.Create](dec) {
-		out = append(out, a.Object.(*v1alpha1.MachineSet))
-	}
-	return out
 }
 
 // kindOf returns the verb of an action and the kind of its object, such as "update machine".
@@ -462,7 +421,7 @@ func (s *scenario) result() (string, deployment.Decision) {
 			done["deletes"] = append(done["deletes"], a.Object.GetName())
 		}
 	}
-	for _, set := range creates(dec) {
+	for _, set := range decided.Creates[*v1alpha1.MachineSet](dec.Actions) {
 		done["creates"] = append(done["creates"], strconv.Itoa(int(set.Spec.Replicas)))
 	}
 	for _, what := range []string{

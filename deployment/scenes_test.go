@@ -4,16 +4,21 @@ package deployment_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -78,7 +83,7 @@ func TestCut_ManyMachines_LimitedNames(t *testing.T) {
 	require.Len(t, cut().Victims, 1000)
 	in.Machines = in.Machines[1:] // nor if one was not seen
 	require.Zero(t, cut().To)
-	for _, set := range writes[*v1alpha1.MachineSet](deployment.Decide(in, rollPolicy, rollNow)) {
+	for _, set := range decided.Writes[*v1alpha1.MachineSet](deployment.Decide(in, rollPolicy, rollNow).Actions) {
 		require.Empty(t, members.Victims(set))
 	}
 	_, err := deployment.Decide(in, rollPolicy, rollNow).Target("other")
@@ -222,4 +227,174 @@ func TestScale_RandomPausedSets_NoAvailableBeforeAnUnavailable(t *testing.T) {
 		}
 	}
 	require.Greater(t, cuts, 500)
+}
+
+func TestInPlace_SizesFollowMachines(t *testing.T) { checkScenes(t) }
+func TestInPlace_ScaleUpDisabled(t *testing.T)     { checkScenes(t) }
+func TestInPlace_Moves(t *testing.T)               { checkScenes(t) }
+func TestInPlace_Candidates(t *testing.T)          { checkScenes(t) }
+func TestInPlace_Selection(t *testing.T)           { checkScenes(t) }
+func TestInPlace_Acknowledgement(t *testing.T)     { checkScenes(t) }
+
+// TestInPlace_Stages asserts that labels, phases and conditions give the stage of the update of m1.
+func TestInPlace_Stages(t *testing.T) { checkScenes(t) }
+
+// TestInPlace_UpdatedMachineOnCordonedNode_NotDeleted has one available machine, which
+// was updated and whose Node is still marked. The others are being updated, and the replicas
+// decrease by one.
+func TestInPlace_UpdatedMachineOnCordonedNode_NotDeleted(t *testing.T) { checkScenes(t) }
+
+// TestInPlace_NamedMachines shrinks an old set, with and without machines that an autoscaler named.
+func TestInPlace_NamedMachines(t *testing.T) { checkScenes(t) }
+
+// TestInPlace_MovedMachinesTooMany_AreChosenWhenAcknowledged has a set with more machines than
+// replicas, since some have moved to it.
+func TestInPlace_MovedMachinesTooMany_AreChosenWhenAcknowledged(t *testing.T) { checkScenes(t) }
+
+// TestInPlace_Move_KeepsForeignLabelsAndOwners asserts that other owners and labels stay. The
+// labels that the old set selects are removed.
+func TestInPlace_Move_KeepsForeignLabelsAndOwners(t *testing.T) {
+	s := newScenario("inplace 3 -1; old 3: a.done b c; new 0")
+	m := s.of("a")
+	m.Labels["mine"], m.Labels["first"] = "x", "1"
+	s.in.Sets[0].Spec.Selector.MatchLabels["first"] = "1"
+	m.OwnerReferences = []metav1.OwnerReference{{UID: "first"}, m.OwnerReferences[0], {UID: "last"}}
+	moved := decided.Writes[*v1alpha1.Machine](s.decide().Actions)
+	require.Len(t, moved, 1)
+	want := map[string]string{"mine": "x", resultKey: "successful", v1alpha1.NodeLabelKey: "node-a"}
+	maps.Copy(want, s.in.Sets[1].Spec.Selector.MatchLabels)
+	require.Equal(t, want, moved[0].Labels)
+	owners := moved[0].OwnerReferences
+	require.Len(t, owners, 3)
+	require.EqualValues(t, "first", owners[0].UID)
+	require.Equal(t, "new", metav1.GetControllerOf(moved[0]).Name)
+	require.EqualValues(t, "last", owners[2].UID)
+}
+
+func TestInPlace_MovedMachine_NodeUnmarkedBeforeAcknowledged(t *testing.T) {
+	for name, c := range map[string]struct {
+		label  string
+		claims string // what another has recorded on the Node
+		closed bool   // to pods, at the end
+		awaits string // what removes the taint of critical components
+	}{
+		"a candidate":                            {candKey, "", false, ""},
+		"one that is selected":                   {selKey, "", false, ""},
+		"one with a result":                      {resultKey, "", false, ""},
+		"a cordon of another stays":              {resultKey, `{"marks":["unschedulable"]}`, true, ""},
+		"a taint of another is no cordon":        {resultKey, `{"marks":["taint:x=y:NoSchedule"]}`, false, ""},
+		"Node of Gardener: awaits components":    {resultKey, "", false, "gardener"},
+		"node template with the taint: the same": {resultKey, "", false, "template"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScenario("inplace 1 -1; old 0; new 1: m.moved")
+			n := s.in.Nodes["node-m"]
+			n.Labels[c.label] = v1alpha1.LabelValueNodeUpdateSuccessful
+			n.Annotations[v1alpha1.AnnotationKeyMachineUpdateFailedReason] = "an earlier attempt"
+			if c.claims != "" {
+				n.Annotations["cordon.machinist.dev/another"] = c.claims
+			}
+			n.Spec.Unschedulable = true
+			n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.PreferNoScheduleKey, Effect: corev1.TaintEffectPreferNoSchedule}}
+			components := corev1.Taint{Key: v1alpha1.TaintNodeCriticalComponentsNotReady, Effect: corev1.TaintEffectNoSchedule}
+			switch c.awaits {
+			case "gardener":
+				n.Labels["worker.gardener.cloud/pool"] = "a"
+			case "template":
+				s.of("m").Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{components}
+				for _, template := range []*v1alpha1.MachineTemplateSpec{&s.in.Deployment.Spec.Template, &s.in.Sets[1].Spec.Template} {
+					template.Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{components}
+				}
+			}
+			text, dec := s.result()
+			require.NotContains(t, text, "acknowledges")
+			back := decided.After(n, dec.Actions)
+			require.NotSame(t, n, back, dec.String())
+			delete(back.Labels, "worker.gardener.cloud/pool")
+			require.Empty(t, back.Labels)
+			require.NotContains(t, back.Annotations, v1alpha1.AnnotationKeyMachineUpdateFailedReason)
+			require.Equal(t, c.awaits != "", slices.Contains(back.Spec.Taints, components))
+			require.Len(t, back.Spec.Taints, map[bool]int{true: 1}[c.awaits != ""])
+			require.Equal(t, c.closed, back.Spec.Unschedulable)
+			s.in.Nodes["node-m"] = back
+			text, _ = s.result()
+			require.Contains(t, text, "acknowledges m")
+		})
+	}
+}
+
+// TestInPlace_NoOtherUpdatePossible_SurgesAgain has a maxUnavailable of 0 and a new
+// set that existed before, without a surge.
+func TestInPlace_NoOtherUpdatePossible_SurgesAgain(t *testing.T) { checkScenes(t) }
+
+func TestMark_NodesOfARollout(t *testing.T)      { checkScenes(t) }
+func TestMark_AutoscalerOfARollout(t *testing.T) { checkScenes(t) }
+
+func TestMark_Node_IsWrittenOnceWithAPrecondition(t *testing.T) {
+	s := newScenario("rolling 3 +1 taint hold; old 3: a b c; new 1: d")
+	n := s.in.Nodes["node-a"]
+	n.ResourceVersion, n.Labels = "1", map[string]string{"keep": "1"}
+	n.Spec.Taints = []corev1.Taint{{Key: "other", Effect: corev1.TaintEffectNoExecute}, {Key: v1alpha1.PreferNoScheduleKey, Value: "?", Effect: corev1.TaintEffectNoSchedule}}
+	_, dec := s.result()
+	updates := slices.DeleteFunc(decided.Of[machinist.Update](dec.Actions), func(u machinist.Update) bool { return u.Object.GetName() != n.Name })
+	require.Len(t, updates, 1)
+	checkUpdate(t, updates[0])
+	want := n.DeepCopy()
+	want.Annotations[v1alpha1.ClusterAutoscalerScaleDownDisabledAnnotationKey], want.Annotations[v1alpha1.ClusterAutoscalerScaleDownDisabledByMCMAnnotationKey] = "true", "true"
+	want.Spec.Taints[1] = corev1.Taint{Key: v1alpha1.PreferNoScheduleKey, Value: "True", Effect: corev1.TaintEffectPreferNoSchedule}
+	require.Equal(t, want, updates[0].Object)
+}
+
+func TestDecide_Actions_ShareNoMutableMemory(t *testing.T) {
+	s := newScenario("rolling 3 +1 taint hold scaled named=old-0; old 3/3/3; new 1/1/1")
+	before := copyOf(s.in)
+	dec := s.decide()
+	for _, n := range decided.Writes[*corev1.Node](dec.Actions) {
+		n.Annotations["x"], n.Spec.Taints = "y", append(n.Spec.Taints[:0], corev1.Taint{Key: "z"})
+	}
+	for _, m := range decided.Writes[*v1alpha1.Machine](dec.Actions) {
+		m.Annotations["x"], m.OwnerReferences[0].Name = "y", "z"
+	}
+	for _, set := range decided.Writes[*v1alpha1.MachineSet](dec.Actions) {
+		set.Annotations["x"], set.Spec.Selector.MatchLabels["x"] = "y", "z"
+	}
+	require.Empty(t, cmp.Diff(before, s.in))
+}
+
+func TestDecide_Actions_MarksOfMachinesComeBeforeSetsShrink(t *testing.T) {
+	s := newScenario("rolling 2 +1 taint scaled named=old-0; old 2/2/2 sized=3; new 1/1/1 sized=3")
+	require.Equal(t, []string{"update machine", "update machineset", "update machineset"}, kindsOf(s.decide()))
+}
+
+func TestDecide_Actions_NodesAreWrittenLast(t *testing.T) {
+	dec := newScenario("rolling 4 +2 taint revision=2; old 3/3/3; new 1/1/1").decide()
+	require.Equal(t, []string{"update machineset", "update machineset", "update node", "update node", "update node"}, kindsOf(dec))
+}
+
+func TestDecide_SetDeleting_NotWritten(t *testing.T) {
+	for scene, want := range map[string]string{
+		"rolling 2 paused; old 0 sized=3; new 2/2/2": "old 0; new 2; deletes old",
+		"rolling 2 paused; old 0 sized=3":            "old 0>2; deletes old",
+	} {
+		s := newScenario(scene)
+		s.in.Deployment.Spec.RevisionHistoryLimit = new(int32(0))
+		text, dec := s.result()
+		require.Equal(t, want, text)
+		require.Empty(t, decided.Writes[*v1alpha1.MachineSet](dec.Actions))
+	}
+}
+
+func TestDecide_Burst_LimitsWritesAndHolds(t *testing.T) {
+	s := newScenario("rolling 9 +1 taint burst=4; old 9 discouraged: a b c d e f g h i; new 1/1/0")
+	for _, left := range []int{9, 5, 1} {
+		dec := s.decide()
+		nodes := decided.Writes[*corev1.Node](dec.Actions)
+		require.Len(t, nodes, min(4, left))
+		if left > 4 {
+			require.Contains(t, dec.String(), fmt.Sprintf("md: BurstLimit: 4 of %d machines and nodes are written in this pass", left))
+		}
+		for _, n := range nodes {
+			s.in.Nodes[n.Name] = n
+		}
+	}
 }
