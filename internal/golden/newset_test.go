@@ -447,12 +447,12 @@ func rollback(in rollbackIn, out rollbackOut) ([]string, error) {
 	}
 	t := next.Spec.Template
 	got := rollbackOut{next.Annotations, t.Spec.NodeTemplateSpec.Labels, t.Labels, t.Spec.Class.Name, events, next.Spec.RollbackTo == nil, out.Error}
-	return explain(nil, func(mended) rollbackOut { return rollbackModel(in) }, out, got)
+	return explain(nil, func(m mended) rollbackOut { return rollbackModel(in, m) }, out, got)
 }
 
 // rollbackModel goes back to a set's template and annotations. The set of the
 // present template takes part in propagation first.
-func rollbackModel(in rollbackIn) rollbackOut {
+func rollbackModel(in rollbackIn, _ mended) rollbackOut {
 	const key = "deployment.kubernetes.io/revision"
 	md := in.MachineDeployment
 	sets := slices.Clone(in.MachineSets)

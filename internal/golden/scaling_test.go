@@ -393,13 +393,13 @@ func triggerDeletion(in triggerDeletionIn, out triggerDeletionOut) ([]string, er
 		a := decided.After(m.object(), plan.Actions).Annotations
 		got.Machines = append(got.Machines, markedMachine{m.Name, a[v1alpha1.MachinePriority], a[v1alpha1.MarkedForDeletionTime]})
 	}
-	return explain(nil, func(mended) triggerDeletionOut { return triggerModel(in) }, out, got)
+	return explain(nil, func(m mended) triggerDeletionOut { return triggerModel(in, m) }, out, got)
 }
 
 // triggerModel gives names without a time that of the last scaling, drops what is
 // no name of a machine that can go, and marks the others. Of two entries for one
 // machine the last one counts, as MCM does not see its own mark.
-func triggerModel(in triggerDeletionIn) triggerDeletionOut {
+func triggerModel(in triggerDeletionIn, _ mended) triggerDeletionOut {
 	text, present := in.Annotations[triggerKey]
 	o := triggerDeletionOut{AfterMigration: text}
 	machines := map[string]machine{}
