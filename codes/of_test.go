@@ -84,10 +84,7 @@ func TestOf_EachError_HasItsCode(t *testing.T) {
 		"an error that turns into a success":               {disguised{cloudError{codes.OK}}, codes.Unknown},
 		"an error type that cannot be compared":            {uncomparable{nil, notFound}, codes.NotFound},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			require.Equal(t, tc.want, codes.Of(tc.err))
-		})
+		require.Equal(t, tc.want, codes.Of(tc.err), name)
 	}
 }
 

@@ -200,8 +200,6 @@ func TestMissing_Sets_Table(t *testing.T) {
 		"a set that may not make any waits for none":    {sets{set("a", 2, disabled)}, nil, 0},
 		"a size below zero wants none":                  {sets{set("a", -3), set("b", 1)}, nil, 1},
 	} {
-		t.Run(name, func(t *testing.T) {
-			require.Equal(t, c.missing, machineset.Missing(c.sets, c.machines))
-		})
+		require.Equal(t, c.missing, machineset.Missing(c.sets, c.machines), name)
 	}
 }

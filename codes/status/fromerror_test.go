@@ -32,13 +32,10 @@ func TestFromError_TypedStatus_IsReturned(t *testing.T) {
 		"beside the text of another status": fmt.Errorf("%s: %w", canonical, inner),
 		"inside a context error":            fmt.Errorf("%w: %w", context.Canceled, inner),
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, ok := status.FromError(err)
-			require.True(t, ok)
-			require.Same(t, inner, s)
-			require.Equal(t, codes.ResourceExhausted, codes.Of(err))
-		})
+		s, ok := status.FromError(err)
+		require.True(t, ok, name)
+		require.Same(t, inner, s, name)
+		require.Equal(t, codes.ResourceExhausted, codes.Of(err), name)
 	}
 }
 

@@ -63,13 +63,10 @@ func TestWrapError_CodeOKWithCause_KeepsTheCause(t *testing.T) {
 		"a context error": {context.Canceled, codes.Canceled},
 		"a nil status":    {(*status.Status)(nil), codes.Unknown},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			err := status.WrapError(codes.OK, "msg", tc.cause)
-			require.Error(t, err)
-			require.Equal(t, tc.want, codes.Of(err))
-			require.Equal(t, tc.cause, errors.Unwrap(err))
-		})
+		err := status.WrapError(codes.OK, "msg", tc.cause)
+		require.Error(t, err, name)
+		require.Equal(t, tc.want, codes.Of(err), name)
+		require.Equal(t, tc.cause, errors.Unwrap(err), name)
 	}
 }
 
@@ -101,12 +98,9 @@ func TestStatus_MarshalJSON_Form(t *testing.T) {
 		"of a nil status":      {(*status.Status)(nil), `null`},
 		"of what is not UTF-8": {status.New(codes.Internal, "a\xff"), `{"code":"Internal","number":13,"message":"a\ufffd","messageBytes":"Yf8="}`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			data, err := json.Marshal(tc.status)
-			require.NoError(t, err)
-			require.JSONEq(t, tc.want, string(data))
-		})
+		data, err := json.Marshal(tc.status)
+		require.NoError(t, err, name)
+		require.JSONEq(t, tc.want, string(data), name)
 	}
 }
 
