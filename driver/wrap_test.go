@@ -52,10 +52,10 @@ func (s script) GetVolumeIDs(ctx context.Context, _ *driver.GetVolumeIDsRequest)
 
 // call makes the call of an operation, and returns its response as text. Without a machine the request is
 // nil.
-func call(ctx context.Context, d driver.Driver, op driver.Operation, m *v1alpha1.Machine, class *v1alpha1.MachineClass) (string, error) {
+func call(ctx context.Context, d any, op driver.Operation, m *v1alpha1.Machine, class *v1alpha1.MachineClass) (string, error) {
 	method := reflect.ValueOf(d).MethodByName(op.String())
 	if !method.IsValid() {
-		sides, _ := driver.As[driver.SideResourceDeleter](d)
+		sides, _ := driver.As[driver.SideResourceDeleter](d.(driver.Driver))
 		method = reflect.ValueOf(sides).MethodByName(op.String())
 	}
 	req := reflect.Zero(method.Type().In(1))

@@ -138,17 +138,21 @@ func TestCheck_IncompleteHarness_Fails(t *testing.T) {
 	require.Error(t, check(t.Context(), new(Cloud).Harness(), promise{}))
 }
 
-func TestCheck_Fails_CleansUp(t *testing.T) {
-	cloud := NewCloud(CloudOptions{})
-	failing := promise{Name: "Failing", Text: "Something.", Check: func(ctx context.Context, e *env) error {
-		for range 3 {
+// creating is a promise that creates machines and then has a result.
+func creating(machines int, result error) promise {
+	return promise{Name: "Creating", Text: "Something.", Check: func(ctx context.Context, e *env) error {
+		for range machines {
 			if _, err := e.Create(ctx, e.Machine()); err != nil {
 				return err
 			}
 		}
-		return errors.New("broken")
+		return result
 	}}
-	require.ErrorContains(t, check(t.Context(), cloud.Harness(), failing), "broken")
+}
+
+func TestCheck_Fails_CleansUp(t *testing.T) {
+	cloud := NewCloud(CloudOptions{})
+	require.ErrorContains(t, check(t.Context(), cloud.Harness(), creating(3, errors.New("broken"))), "broken")
 	require.True(t, cloud.Snapshot().Empty(), cloud.Snapshot())
 	require.Len(t, cloud.History(), 12, "four events of each VM")
 }
@@ -157,11 +161,7 @@ func TestCheck_ResponseLost_CleansUpAfterSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := NewCloud(CloudOptions{Lag: time.Minute})
 		cloud.Inject(Fault{Operation: driver.OpCreateMachine, Kind: LoseResponse})
-		lost := promise{Name: "Lost", Text: "Something.", Check: func(ctx context.Context, e *env) error {
-			_, err := e.Create(ctx, e.Machine())
-			return err
-		}}
-		require.Error(t, check(t.Context(), cloud.Harness(), lost))
+		require.Error(t, check(t.Context(), cloud.Harness(), creating(1, nil)))
 		n, _ := cloud.History().MaxVMsOfOneMachine()
 		require.Equal(t, 1, n)
 		require.True(t, cloud.Snapshot().Empty(), cloud.Snapshot())
@@ -171,11 +171,7 @@ func TestCheck_ResponseLost_CleansUpAfterSettle(t *testing.T) {
 func TestCheck_CleanupFails_NamesTheMachines(t *testing.T) {
 	cloud := NewCloud(CloudOptions{})
 	cloud.Inject(Fault{Operation: driver.OpDeleteMachine, Code: codes.PermissionDenied})
-	only := promise{Name: "Only", Text: "Something.", Check: func(ctx context.Context, e *env) error {
-		_, err := e.Create(ctx, e.Machine())
-		return err
-	}}
-	require.ErrorContains(t, check(t.Context(), cloud.Harness(), only), "delete the VMs of the machines conformance-")
+	require.ErrorContains(t, check(t.Context(), cloud.Harness(), creating(1, nil)), "delete the VMs of the machines conformance-")
 }
 
 func TestPromises_DriverWithoutSecret_AreChecked(t *testing.T) {
