@@ -506,7 +506,7 @@ func checkScenes(t *testing.T) {
 		text := string(data)
 		_, section, _ := strings.Cut(text, "# "+t.Name()+"\n\n")
 		section, _, _ = strings.Cut(section, "\n# ")
-		for _, block := range strings.Split(strings.TrimSpace(section), "\n\n") {
+		for block := range strings.SplitSeq(strings.TrimSpace(section), "\n\n") {
 			if block != "" {
 				text = strings.Replace(text, block, checkScene(t, block), 1)
 				scenes++

@@ -90,7 +90,7 @@ func TestPromises_BrokenDriver_IsReported(t *testing.T) {
 	}
 	for name, f := range flaws {
 		t.Run(name, func(t *testing.T) {
-			for _, want := range strings.Fields(f.caught) {
+			for want := range strings.FieldsSeq(f.caught) {
 				require.Contains(t, cases, want)
 				delete(missed, want)
 				synctest.Test(t, func(t *testing.T) {

@@ -23,10 +23,7 @@ type fencePostsOut struct {
 }
 
 func fencePosts(in fencePostsIn, out fencePostsOut) ([]string, error) {
-	d := &v1alpha1.MachineDeployment{}
-	d.Spec.Replicas = in.Desired
-	d.Spec.Strategy = strategyOf("RollingUpdate", "", in.MaxSurge, in.MaxUnavailable)
-	b, err := deployment.BoundsOf(d)
+	b, err := deployment.BoundsOf(bounded{in.Desired, in.MaxSurge, in.MaxUnavailable, "RollingUpdate", ""}.object())
 	if (out.Error != nil) != (err != nil) {
 		return nil, fmt.Errorf("error %w, want %v", err, out.Error)
 	}
@@ -52,18 +49,10 @@ func readBounds(surge, unavailable, desired int32) (b deployment.Bounds, deviati
 	return b, deviations
 }
 
-type maxSurgeUnavailableIn struct {
-	Replicas                    int32
-	MaxSurge, MaxUnavailable    bound
-	Strategy, OrchestrationType string
-}
-
 type maxSurgeUnavailableOut struct{ MaxSurge, MaxUnavailable, MinAvailable int32 }
 
-func maxSurgeUnavailable(in maxSurgeUnavailableIn, out maxSurgeUnavailableOut) ([]string, error) {
-	d := &v1alpha1.MachineDeployment{}
-	d.Spec.Replicas = in.Replicas
-	d.Spec.Strategy = strategyOf(in.Strategy, in.OrchestrationType, in.MaxSurge, in.MaxUnavailable)
+func maxSurgeUnavailable(in bounded, out maxSurgeUnavailableOut) ([]string, error) {
+	d := in.object()
 	b, err := deployment.BoundsOf(d)
 	if err != nil {
 		return nil, same("bounds that cannot be read", out, maxSurgeUnavailableOut{MinAvailable: out.MinAvailable})
@@ -87,11 +76,9 @@ func maxSurgeUnavailable(in maxSurgeUnavailableIn, out maxSurgeUnavailableOut) (
 type setSize struct{ SpecReplicas, StatusReplicas int32 }
 
 type newSetReplicasIn struct {
-	Replicas                    int32
-	MaxSurge, MaxUnavailable    bound
-	Strategy, OrchestrationType string
-	NewMS                       setSize
-	OldMSs                      []setSize
+	bounded
+	NewMS  setSize
+	OldMSs []setSize
 }
 
 type newSetReplicasOut struct {
@@ -102,12 +89,10 @@ type newSetReplicasOut struct {
 // newSetReplicas gets the number of machines as an argument. MCM counts those that are reported and
 // forgets those that are requested (DS-1). Here the larger number counts for each set.
 func newSetReplicas(in newSetReplicasIn, out newSetReplicasOut) ([]string, error) {
-	d := &v1alpha1.MachineDeployment{}
-	d.Spec.Replicas, d.Spec.Strategy = in.Replicas, strategyOf(in.Strategy, in.OrchestrationType, in.MaxSurge, in.MaxUnavailable)
 	if in.Strategy == "InPlaceUpdate" && in.OrchestrationType == "Manual" {
 		return nil, same("size", out, newSetReplicasOut{}) // its bounds are not read
 	}
-	b, err := deployment.BoundsOf(d)
+	b, err := deployment.BoundsOf(in.object())
 	if (out.Error != nil) != (err != nil) || err != nil {
 		if out.Error == nil {
 			return nil, err
@@ -158,22 +143,17 @@ func newSetReplicas(in newSetReplicasIn, out newSetReplicasOut) ([]string, error
 }
 
 type getProportionIn struct {
-	MaxReplicasAnnotation                  *string
-	MaxSurge, MaxUnavailable               bound
-	MachineSet                             json.RawMessage
-	MSReplicas                             int32 `json:"msReplicas"`
-	Replicas, ReplicasAdded, ReplicasToAdd int32
-	StatusReplicas                         int32
-	Strategy, OrchestrationType            string
+	bounded
+	MaxReplicasAnnotation                        *string
+	MachineSet                                   json.RawMessage
+	MSReplicas                                   int32 `json:"msReplicas"`
+	ReplicasAdded, ReplicasToAdd, StatusReplicas int32
 }
 
 type getProportionOut struct{ Proportion int32 }
 
 func (in getProportionIn) share() rollout.Share {
-	d := &v1alpha1.MachineDeployment{}
-	d.Spec.Replicas = in.Replicas
-	d.Spec.Strategy = strategyOf(in.Strategy, in.OrchestrationType, in.MaxSurge, in.MaxUnavailable)
-	share := rollout.Share{Size: in.MSReplicas, Desired: in.Replicas, Surge: surgeOf(d), Max: in.StatusReplicas, ToAdd: in.ReplicasToAdd, Added: in.ReplicasAdded}
+	share := rollout.Share{Size: in.MSReplicas, Desired: in.Replicas, Surge: surgeOf(in.object()), Max: in.StatusReplicas, ToAdd: in.ReplicasToAdd, Added: in.ReplicasAdded}
 	if string(in.MachineSet) == "null" {
 		share.Size = 0
 	}

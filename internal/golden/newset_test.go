@@ -108,13 +108,11 @@ func lackNone(a, b map[string]string) bool {
 }
 
 type setNewAnnotationsIn struct {
-	Exists                      bool
-	MaxSurge, MaxUnavailable    bound
-	MDAnnotations               map[string]string `json:"mdAnnotations"`
-	MSAnnotations               map[string]string `json:"msAnnotations"`
-	NewRevision                 string
-	Replicas                    int32
-	Strategy, OrchestrationType string
+	bounded
+	Exists        bool
+	MDAnnotations map[string]string `json:"mdAnnotations"`
+	MSAnnotations map[string]string `json:"msAnnotations"`
+	NewRevision   string
 }
 
 type setNewAnnotationsOut struct {
@@ -153,9 +151,8 @@ func newAnnotationsModel(in setNewAnnotationsIn, m mended) setNewAnnotationsOut 
 }
 
 func (in setNewAnnotationsIn) deployment() *v1alpha1.MachineDeployment {
-	d := &v1alpha1.MachineDeployment{}
-	d.Annotations, d.Spec.Replicas = maps.Clone(in.MDAnnotations), in.Replicas
-	d.Spec.Strategy = strategyOf(in.Strategy, in.OrchestrationType, in.MaxSurge, in.MaxUnavailable)
+	d := in.object()
+	d.Annotations = maps.Clone(in.MDAnnotations)
 	return d
 }
 

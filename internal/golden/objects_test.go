@@ -219,6 +219,19 @@ func strategyOf(kind, orchestration string, surge, unavailable bound) v1alpha1.M
 	return s
 }
 
+// bounded is a deployment of which only the bounds count.
+type bounded struct {
+	Replicas                    int32
+	MaxSurge, MaxUnavailable    bound
+	Strategy, OrchestrationType string
+}
+
+func (g bounded) object() *v1alpha1.MachineDeployment {
+	d := &v1alpha1.MachineDeployment{}
+	d.Spec.Replicas, d.Spec.Strategy = g.Replicas, strategyOf(g.Strategy, g.OrchestrationType, g.MaxSurge, g.MaxUnavailable)
+	return d
+}
+
 // surge is the one that the strategy's block says, nil without a block.
 func (g machineDeployment) surge() *intstr.IntOrString {
 	if g.Strategy == "Recreate" || g.MaxSurge.missing() {

@@ -30,7 +30,7 @@ func TestModels_RandomWorlds_EqualOrDeviation(t *testing.T) {
 		}),
 		"set_new_ms_annotations": tried(newAnnotationsModel, setNewAnnotations, func(r *rand.Rand) setNewAnnotationsIn {
 			return setNewAnnotationsIn{
-				Exists: r.IntN(2) == 0, MaxSurge: randomBound(r, 3), MaxUnavailable: randomBound(r, 3), Replicas: r.Int32N(5), Strategy: "RollingUpdate",
+				Exists: r.IntN(2) == 0, bounded: bounded{MaxSurge: randomBound(r, 3), MaxUnavailable: randomBound(r, 3), Replicas: r.Int32N(5), Strategy: "RollingUpdate"},
 				MDAnnotations: randomAnnotations(r), MSAnnotations: randomAnnotations(r), NewRevision: pick(r, "1", "4", "12", "bad"),
 			}
 		}),
@@ -40,8 +40,8 @@ func TestModels_RandomWorlds_EqualOrDeviation(t *testing.T) {
 			return getProportionOut{proportionModel(in.share(), m)}
 		}, getProportion, func(r *rand.Rand) getProportionIn {
 			in := getProportionIn{
-				MaxSurge: randomBound(r, 4), MaxUnavailable: randomBound(r, 4), MSReplicas: r.Int32N(9), Replicas: r.Int32N(9), ReplicasAdded: r.Int32N(9) - 4,
-				ReplicasToAdd: r.Int32N(19) - 9, StatusReplicas: 1 + r.Int32N(9), Strategy: "RollingUpdate",
+				bounded:    bounded{MaxSurge: randomBound(r, 4), MaxUnavailable: randomBound(r, 4), Strategy: "RollingUpdate", Replicas: r.Int32N(9)},
+				MSReplicas: r.Int32N(9), ReplicasAdded: r.Int32N(9) - 4, ReplicasToAdd: r.Int32N(19) - 9, StatusReplicas: 1 + r.Int32N(9),
 			}
 			if r.IntN(2) == 0 {
 				in.MaxReplicasAnnotation = new(pick(r, "0", "-3", "5", "9", "x"))
