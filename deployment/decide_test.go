@@ -41,21 +41,7 @@ func TestDecide_ViewIncomplete_NothingIsDone(t *testing.T) {
 	}
 }
 
-func TestDecide_SetOfAnotherDeployment_IsLeftAlone(t *testing.T) {
-	for _, change := range []func(s *v1alpha1.MachineSet){
-		func(s *v1alpha1.MachineSet) { s.OwnerReferences[0].UID = "another" },
-		func(s *v1alpha1.MachineSet) { s.Namespace = "another" },
-	} {
-		s := newScenario("rolling 3 +1 revision=2; foreign 3/3/3; new 3/3/3")
-		change(s.in.Sets[0])
-		text, dec := s.result()
-		require.Equal(t, "new 3", text)
-		require.Equal(t, deployment.ReasonComplete, dec.Reason)
-		require.Equal(t, []machinist.Reason{"ControlledByAnother"}, reasons(dec))
-		s.in.Deployment.DeletionTimestamp, s.in.Sets = new(metav1.NewTime(rollNow)), s.in.Sets[:1]
-		require.Empty(t, decided.Of[machinist.Delete](s.decide().Actions), "it is not deleted either")
-	}
-}
+func TestDecide_SetOfAnotherDeployment_IsLeftAlone(t *testing.T) { checkScenes(t) }
 
 func TestDecide_ObjectsSeenTwiceOrUnderAnotherName_CountOnce(t *testing.T) {
 	s := newScenario("rolling 3 +1 -1 taint; old 3/3/3; new 1/1/1")
@@ -172,35 +158,7 @@ func freeze(s *scenario) {
 	s.in.Freeze = machine.Freeze{Frozen: true, Since: frozenSince, Message: "the target API server does not answer"}
 }
 
-func TestFreeze_RolloutAndScaleUp_AreHeld(t *testing.T) {
-	for _, text := range []string{
-		"rolling 3 +1 -1 revision=1; old 3/3/3: a b c; new 0",
-		"rolling 3 +1 -1 revision=1; old 3/3/3: a b c",
-		"rolling 3 +1 -0 revision=1; old 2/2/2: a b; new 2/2/2: c d",
-		"rolling 5 +1 revision=1; new 3/3/3: a b c",
-		"recreate 3 revision=1; old 3/3/3: a b c; new 0",
-	} {
-		s := newScenario(text)
-		require.NotEmpty(t, s.decide().Actions, "without a freeze something changes: %s", text)
-		freeze(s)
-		d := s.decide()
-		for _, target := range d.Targets {
-			require.Equal(t, target.From, target.To, text)
-		}
-		require.Empty(t, decided.Creates[*v1alpha1.MachineSet](d.Actions), text)
-		require.Equal(t, deployment.ReasonFrozen, d.Reason, text)
-		require.Contains(t, d.Holds, s.in.Freeze.Hold(rollNow))
-		require.False(t, d.NextCheck.IsZero() || d.NextCheck.After(rollNow.Add(time.Minute)), text)
-	}
-}
-
-func TestFreeze_ScaleDown_Continues(t *testing.T) {
-	s := newScenario("rolling 1 +1 revision=1; new 3/3/3: a b c")
-	freeze(s)
-	d := s.decide()
-	require.Len(t, d.Targets, 1)
-	require.Equal(t, int32(1), d.Targets[0].To)
-}
+func TestFreeze_RolloutAndScaleUp_AreHeld(t *testing.T) { checkScenes(t) }
 
 func TestFreeze_BeginAndEnd_HaveConditionAndEvent(t *testing.T) {
 	s := completed()

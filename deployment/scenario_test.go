@@ -25,6 +25,7 @@ import (
 	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
 )
 
 // rollNow is the time of every decision about a scene, and ago one before it.
@@ -127,6 +128,16 @@ func reasons(dec deployment.Decision) []machinist.Reason {
 	var out []machinist.Reason
 	for _, h := range dec.Holds {
 		out = append(out, h.Reason)
+	}
+	return out
+}
+
+// reports returns the Events of the actions.
+func reports(dec deployment.Decision) (out []string) {
+	for _, u := range decided.Of[machinist.Update](dec.Actions) {
+		if u.Report != nil {
+			out = append(out, u.Report.String())
+		}
 	}
 	return out
 }
@@ -235,6 +246,14 @@ func (s *scenario) deployment(words []string) {
 			d.Spec.RollbackTo = &v1alpha1.RollbackConfig{Revision: int64(s.number(value))}
 		case "revision":
 			d.Annotations[v1alpha1.RevisionAnnotation] = value
+		case "deleting":
+			d.DeletionTimestamp = new(metav1.NewTime(rollNow))
+		case "history":
+			d.Spec.RevisionHistoryLimit = new(s.number(value))
+		case "unanswered": // by the API server
+			freeze(s)
+		case "alphabetic":
+			s.policy.Order = machineset.Order{{Name: "FirstOfTheAlphabet", Rank: func(m *v1alpha1.Machine) int64 { return int64(m.Name[0]) }}}
 		case "nocluster":
 			s.in.NoCluster = true
 		case "progressed": // so many seconds ago
@@ -276,6 +295,10 @@ func (s *scenario) set(i int, words []string) *v1alpha1.MachineSet {
 			delete(set.Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
 		case "fixed":
 			set.Labels[v1alpha1.LabelKeyMachineSetScaleUpDisabled] = "true"
+		case "foreign":
+			set.OwnerReferences[0].UID = "another"
+		case "elsewhere":
+			set.Namespace = "another"
 		case "bare":
 			set.Labels = nil
 		case "frozen":
@@ -426,7 +449,7 @@ func (s *scenario) result() (string, deployment.Decision) {
 	}
 	for _, what := range []string{
 		"creates", "deletes", "frees", "fixes", "names", "discourages", "welcomes", "moves", "acknowledges", "marks",
-		"candidates", "selects", "returns", "taints", "bars", "untaints", "holds", "releases", "forgets",
+		"candidates", "selects", "returns", "taints", "bars", "untaints", "holds", "releases", "forgets", "writes", "rolls back to",
 	} {
 		if len(done[what]) > 0 {
 			out = append(out, what+" "+strings.Join(done[what], " "))
@@ -448,17 +471,27 @@ func noteUpdate(done map[string][]string, u machinist.Update) {
 		done["marks"] = append(done["marks"], next.Name)
 	case *corev1.Node:
 		noteNode(done, u.Before.(*corev1.Node), next)
+	case *v1alpha1.MachineDeployment:
+		if u.Before.(*v1alpha1.MachineDeployment).Spec.RollbackTo != next.Spec.RollbackTo {
+			done["rolls back to"] = append(strings.Fields(next.Spec.Template.Labels[v1alpha1.DefaultMachineDeploymentUniqueLabelKey]), next.Spec.Template.Spec.Class.Name)
+		}
 	}
 }
 
 func noteSet(done map[string][]string, before, next *v1alpha1.MachineSet) {
-	if names := members.Victims(next); !slices.Equal(names, members.Victims(before)) {
+	names := members.Victims(next)
+	renamed := !slices.Equal(names, members.Victims(before))
+	if renamed {
 		done["names"] = append(done["names"], fmt.Sprintf("%s%v", next.Name, names))
 	}
 	_, was := before.Annotations[v1alpha1.PreferNoScheduleKey]
 	_, is := next.Annotations[v1alpha1.PreferNoScheduleKey]
 	note(done, "discourages", "welcomes", was, is, next.Name)
-	note(done, "fixes", "frees", members.ScaleUpDisabled(before), members.ScaleUpDisabled(next), next.Name)
+	fixed, fixes := members.ScaleUpDisabled(before), members.ScaleUpDisabled(next)
+	note(done, "fixes", "frees", fixed, fixes, next.Name)
+	if !renamed && was == is && fixed == fixes && before.Spec.Replicas == next.Spec.Replicas {
+		done["writes"] = append(done["writes"], next.Name) // something else of it
+	}
 }
 
 func noteNode(done map[string][]string, before, next *corev1.Node) {
@@ -520,8 +553,8 @@ func checkScenes(t *testing.T) {
 }
 
 // checkScene has the lines of a scene: its name, what is observed, what comes of it after "=", and
-// after "?" a text that is part of what is said, after "!" one that is not, and after "@" how long a
-// hold lasts. It returns them with what comes of it now.
+// after "?" a text that is part of what is said, after "!" one that is not, after "@" how long a hold
+// lasts, and after "+" the Events of the actions. It returns them with what comes of it now.
 func checkScene(t *testing.T, block string) string {
 	t.Helper()
 	lines := strings.Split(block, "\n\t")
@@ -536,6 +569,10 @@ func checkScene(t *testing.T, block string) string {
 			if after, err := time.ParseDuration(line[2:]); line[0] == '@' {
 				require.NoError(t, err)
 				require.True(t, slices.ContainsFunc(dec.Holds, func(h machinist.Hold) bool { return h.Until.Equal(rollNow.Add(after)) }), "%v", dec.Holds)
+				continue
+			}
+			if line[0] == '+' {
+				require.Equal(t, line[2:], strings.Join(reports(dec), ", "))
 				continue
 			}
 			require.Equal(t, line[0] == '?', strings.Contains(dec.String(), line[2:]), "%s\n%s", line, dec)

@@ -175,16 +175,6 @@ func TestScale_PriorityBeforeHealth_AsFromASetAlone(t *testing.T) {
 	}
 }
 
-// TestScale_CustomOrder_IsThatOfTheSets asserts that a policy without a criterion for the health has
-// the same order for deployments.
-func TestScale_CustomOrder_IsThatOfTheSets(t *testing.T) {
-	s := newScenario("rolling 2 +1 -0 want=old; old 3/3/2 sized=3: a b bad.unknown")
-	s.policy.Order = machineset.Order{{Name: "FirstOfTheAlphabet", Rank: func(m *v1alpha1.Machine) int64 { return int64(m.Name[0]) }}}
-	victims := s.decide().Targets[0].Victims
-	require.Len(t, victims, 1)
-	require.Equal(t, "a", victims[0].Machine.Name)
-}
-
 // TestScale_RandomPausedSets_NoAvailableBeforeAnUnavailable plays random scale-downs of paused rollouts.
 func TestScale_RandomPausedSets_NoAvailableBeforeAnUnavailable(t *testing.T) {
 	t.Parallel()
@@ -371,18 +361,7 @@ func TestDecide_Actions_NodesAreWrittenLast(t *testing.T) {
 	require.Equal(t, []string{"update machineset", "update machineset", "update node", "update node", "update node"}, kindsOf(dec))
 }
 
-func TestDecide_SetDeleting_NotWritten(t *testing.T) {
-	for scene, want := range map[string]string{
-		"rolling 2 paused; old 0 sized=3; new 2/2/2": "old 0; new 2; deletes old",
-		"rolling 2 paused; old 0 sized=3":            "old 0>2; deletes old",
-	} {
-		s := newScenario(scene)
-		s.in.Deployment.Spec.RevisionHistoryLimit = new(int32(0))
-		text, dec := s.result()
-		require.Equal(t, want, text)
-		require.Empty(t, decided.Writes[*v1alpha1.MachineSet](dec.Actions))
-	}
-}
+func TestDecide_SetDeleting_NotWritten(t *testing.T) { checkScenes(t) }
 
 func TestDecide_Burst_LimitsWritesAndHolds(t *testing.T) {
 	s := newScenario("rolling 9 +1 taint burst=4; old 9 discouraged: a b c d e f g h i; new 1/1/0")
