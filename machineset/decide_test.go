@@ -29,7 +29,7 @@ import (
 var update = flag.Bool("update", false, "write the scenes anew")
 
 // TestDecide_Set_Table decides about the scenes in testdata/scenes: each has a name, what is observed, the
-// actions after "=", and the holds after "?".
+// actions after "=", the holds after "?", and after "@" the time to the next decision with the reason.
 func TestDecide_Set_Table(t *testing.T) {
 	const path = "testdata/scenes/decide.txt"
 	data, err := os.ReadFile(path)
@@ -50,6 +50,9 @@ func TestDecide_Set_Table(t *testing.T) {
 				got = append(got, "? "+h.String())
 				require.Contains(t, d.String(), h.String())
 			}
+			if !d.NextCheck.IsZero() {
+				got = append(got, fmt.Sprint("@ ", d.NextCheck.Sub(now), " ", d.Reason))
+			}
 			if *update {
 				scenes[i] = strings.Join(got, "\n\t")
 				return
@@ -60,32 +63,6 @@ func TestDecide_Set_Table(t *testing.T) {
 	if *update {
 		require.NoError(t, os.WriteFile(path, []byte(strings.Join(scenes, "\n\n")+"\n"), 0o644))
 	}
-}
-
-func TestDecide_NextCheck_IsTheEarliestHold(t *testing.T) {
-	in, _ := scene("2: a.failed.keeps=7200 b")
-
-	d := machineset.Decide(in, machineset.Policy{}, now)
-	require.Equal(t, now.Add(2*time.Hour), d.NextCheck, "the end of the preservation")
-	require.Equal(t, d.NextCheck, d.Holds[0].Until)
-	require.Equal(t, machineset.ReasonPreserved, d.Reason)
-
-	in.Expectations = in.Expectations.Creating(machine.KindMachine, "c", now.Add(-80*time.Second))
-	d = machineset.Decide(in, machineset.Policy{}, now)
-	require.Equal(t, now.Add(40*time.Second), d.NextCheck, "the creation grows old")
-
-	in.Expectations = machine.Expectations{}.Creating(machine.KindMachine, "c", now.Add(time.Hour))
-	d = machineset.Decide(in, machineset.Policy{}, now)
-	require.Equal(t, now.Add(2*time.Minute), d.NextCheck, "a clock that was ahead")
-
-	in.Expectations = machine.Expectations{}
-	in.Set.Spec.Replicas = 3
-	d = machineset.Decide(in, machineset.Policy{}, now)
-	require.Equal(t, now.Add(2*time.Minute), d.NextCheck, "after an action")
-
-	in.Set.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
-	d = machineset.Decide(in, machineset.Policy{}, now)
-	require.Equal(t, now.Add(10*time.Minute), d.NextCheck, "a hold without an end")
 }
 
 func TestBatches_Sizes_Double(t *testing.T) {
@@ -202,36 +179,6 @@ func TestDecide_InvalidSet_OneEventPerProblem(t *testing.T) {
 	s, _ := machineset.Status(in, machineset.Failure{}, now)
 	_, progressing, _ = standard(t, s)
 	require.Equal(t, "True Complete", progressing)
-}
-
-// TestDecide_NamedVictims_AreDeleted asserts that a reduction planned without loss of availability
-// has none, though the order would delete a healthy machine first: preserved machines are last in
-// it, and those of low priority first.
-func TestDecide_NamedVictims_AreDeleted(t *testing.T) {
-	broken := preserved(newMachine("broken", v1alpha1.MachineFailed))
-	cheap := newMachine("cheap", v1alpha1.MachineRunning)
-	cheap.Annotations[v1alpha1.MachinePriority] = "1"
-	in := observed(1, broken, cheap)
-	require.Equal(t, []string{"cheap"}, decided.Deletes(machineset.Decide(in, machineset.Policy{}, now).Actions), "left to itself")
-
-	members.NameVictims(in.Set, []string{"broken"})
-	require.Equal(t, []machinist.Delete{
-		{Object: broken, Reason: machineset.ReasonTooMany, Message: "chosen by NamedByPlan"},
-	}, decided.Of[machinist.Delete](machineset.Decide(in, machineset.Policy{}, now).Actions))
-}
-
-func TestDecide_NoSelector_IsHeld(t *testing.T) {
-	in := observed(3, newMachine("a", v1alpha1.MachineFailed))
-	in.Set.Spec.Selector = nil
-	d := machineset.Decide(in, machineset.Policy{}, now)
-	require.Empty(t, d.Actions)
-	require.Equal(t, machineset.ReasonInvalid, d.Reason)
-	require.NotZero(t, d.NextCheck)
-	require.NotPanics(t, func() { machineset.Status(in, machineset.Failure{}, now) })
-	claims := machineset.Claim(machineset.OwnerSet(in.Set), nil, in.Machines)
-	require.Len(t, claims.Owned, 1)
-	_, err := madeFor(in.Set, "m")
-	require.Error(t, err)
 }
 
 // TestStatus_PersistentError_StaysFailed asserts that a call that always fails makes one call a

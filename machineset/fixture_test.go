@@ -352,7 +352,9 @@ func scene(text string) (in machineset.Observation, p machineset.Policy) {
 		case "incomplete":
 			in.Complete = false
 		case "creating":
-			in.Expectations = in.Expectations.Creating(machine.KindMachine, value, now)
+			name, after, _ := strings.Cut(value, "@")
+			recorded, _ := time.ParseDuration(cmp.Or(after, "0"))
+			in.Expectations = in.Expectations.Creating(machine.KindMachine, name, now.Add(recorded))
 		case "stuck":
 			in.Expectations = in.Expectations.Creating(machine.KindMachine, value, epoch)
 		case "deleting":
