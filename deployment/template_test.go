@@ -196,29 +196,6 @@ func TestInPlace_Move_LabelsAndAnnotationsFollowTheTemplates(t *testing.T) {
 	}
 }
 
-// TestUpdateInPlace_EndOfTheRollout_MachinesHaveTheNewTemplate plays an update in place to its end.
-func TestUpdateInPlace_EndOfTheRollout_MachinesHaveTheNewTemplate(t *testing.T) {
-	d := updating(3, 0, 1)
-	d.Spec.Template.Labels["extra"], d.Spec.Template.Annotations = "one", map[string]string{"ann": "one"}
-	r := newRollout(t, d, deploymenttest.Model{})
-	r.edit(func(d *v1alpha1.MachineDeployment) {
-		template := &d.Spec.Template
-		template.Labels["extra"], template.Annotations["ann"] = "two", "two"
-		template.Spec.Class.Name = "c2"
-		template.Spec.NodeTemplateSpec.Labels = map[string]string{"v": "2"}
-		template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineDrainTimeout: &metav1.Duration{Duration: time.Minute}}
-	})
-	r.complete()
-	require.Len(t, r.Machines(), 3)
-	require.Empty(t, r.made, "a machine was not updated in place")
-	for _, m := range r.Machines() {
-		want := r.Deployment().Spec.Template.Spec
-		want.ProviderID = m.Spec.ProviderID
-		require.Equal(t, want, m.Spec)
-		require.Equal(t, []string{"two", "two"}, []string{m.Labels["extra"], m.Annotations["ann"]})
-	}
-}
-
 func TestRollback_Revision_TemplateAndEvent(t *testing.T) {
 	checkScenes(t)
 	s := newScenario("rolling 3 +1 want=c rollback=1; a 3/3/3; b 0; c 0")

@@ -73,12 +73,6 @@ func scaledNow() map[string]string {
 	return map[string]string{v1alpha1.LastDeploymentReplicaChangeByScalerTime: at(0)}
 }
 
-// preserved makes a machine preserved for another hour.
-func preserved(m *v1alpha1.Machine) *v1alpha1.Machine {
-	m.Status.CurrentStatus.PreserveExpiryTime = expiry(3600)
-	return m
-}
-
 // expiry returns the time that is so many seconds from now.
 func expiry(seconds int) *metav1.Time {
 	return &metav1.Time{Time: now.Add(time.Duration(seconds) * time.Second)}
