@@ -91,11 +91,14 @@ var importRules = []importRule{
 	{"internal/members", []string{
 		api, apimachinery, sdk + "/internal/facts", sdk + "/machine", sdk + "/machine/v1alpha1",
 	}, underAPI, "what a set and its deployment count and choose alike"},
+	{"internal/rollout", []string{
+		api, apimachinery, sdk + "/machine/v1alpha1",
+	}, underAPI, "the arithmetic of a deployment"},
 	{"machineset", []string{
 		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
 	}, underAPI, "decisions, without a client"},
 	{"deployment", []string{
-		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
+		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/internal/rollout", sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
 	}, underAPI, "decisions, without a client"},
 	{"deployment/deploymenttest", []string{
 		api, apimachinery, sdk, sdk + "/codes", sdk + "/deployment", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset",
@@ -118,6 +121,7 @@ var importRules = []importRule{
 	{"internal/apisurface/...", nil, nil, "tests only"},
 	{"internal/claims", []string{api}, underAPI, "the claims of pods, for drain and its runner"},
 	{"internal/golden", nil, nil, "tests only"},
+	{"internal/decided", []string{sdk}, nil, "it reads actions in tests"},
 	{"internal/facts", []string{
 		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/internal/recorded", sdk + "/machine/v1alpha1", sdk + "/nodeops",
 	}, underAPI, "one machine and its Node, for all that decide about machines"},

@@ -94,6 +94,9 @@ var parityCode = regexp.MustCompile("`([^`]+)`")
 // parityQuote finds what docs/parity.md quotes after a test: its subtests.
 var parityQuote = regexp.MustCompile(`^, "([^"]+)"`)
 
+// sceneName finds the names of the scenes in a file in testdata/scenes, which are subtests.
+var sceneName = regexp.MustCompile(`(?m)^[^#\t\n].*$`)
+
 // testFiles has the names of the tests and the texts of the test files, by folder.
 type testFiles struct {
 	names map[string][]string
@@ -106,11 +109,14 @@ func everyTest(t *testing.T) testFiles {
 	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example|Benchmark)\w*)\(`)
 	tests := testFiles{names: map[string][]string{}, texts: map[string]string{}}
 	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+		folder, scenes := strings.CutSuffix(filepath.ToSlash(filepath.Dir(path)), "/testdata/scenes")
+		if err != nil || d.IsDir() || !scenes && !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		folder := filepath.ToSlash(filepath.Dir(path))
+		if scenes {
+			text = sceneName.ReplaceAllFunc(text, func(name []byte) []byte { return strconv.AppendQuote(nil, string(name)) })
+		}
 		for _, m := range declared.FindAllSubmatch(text, -1) {
 			tests.names[folder] = append(tests.names[folder], string(m[1]))
 		}

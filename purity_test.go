@@ -21,7 +21,7 @@ import (
 // I/O or wait; the others may do neither, and none may start a goroutine.
 var purePackages = []string{
 	"codes", "codes/status", "permits", "nodeops", "machine", "machineset", "deployment", "deployment/deploymenttest", "safety", "drain",
-	"internal/claims", "internal/recorded",
+	"internal/claims", "internal/recorded", "internal/rollout",
 }
 
 // bannedCalls are functions by import path. Printing into a writer is fine, since

@@ -84,10 +84,7 @@ func TestOf_EachError_HasItsCode(t *testing.T) {
 		"an error that turns into a success":               {disguised{cloudError{codes.OK}}, codes.Unknown},
 		"an error type that cannot be compared":            {uncomparable{nil, notFound}, codes.NotFound},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			require.Equal(t, tc.want, codes.Of(tc.err))
-		})
+		require.Equal(t, tc.want, codes.Of(tc.err), name)
 	}
 }
 
@@ -170,3 +167,36 @@ func TestOf_TypedError_DoesNotAllocate(t *testing.T) {
 
 // sink prevents the compiler from removing the measured call.
 var sink codes.Code
+
+// benchErrors are the measured errors.
+func benchErrors() (typed, wrapped, foreign error) {
+	typed = status.Error(codes.NotFound, "no such instance")
+	wrapped = fmt.Errorf("reconcile: %w", fmt.Errorf("machine m-1: %w", typed))
+	foreign = fmt.Errorf("reconcile: %w", fmt.Errorf("machine m-1: %w", errors.New("boom")))
+	return typed, wrapped, foreign
+}
+
+func BenchmarkOf(b *testing.B) {
+	typed, wrapped, foreign := benchErrors()
+	for _, bc := range []struct {
+		name string
+		err  error
+	}{{"nil", nil}, {"typed", typed}, {"wrapped", wrapped}, {"foreign", foreign}} {
+		b.Run(bc.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				sink = codes.Of(bc.err)
+			}
+		})
+	}
+}
+
+func BenchmarkBackoff(b *testing.B) {
+	failure := codes.Failure{Category: codes.RetrySoon, Attempts: 5}
+	var wait time.Duration
+	b.ReportAllocs()
+	for b.Loop() {
+		wait = codes.Backoff(codes.BackoffPolicy{}, failure, nil)
+	}
+	_ = wait
+}

@@ -16,6 +16,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/internal/recorded"
+	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -126,7 +127,7 @@ func (c *pass) expect(pending machine.Expectations) {
 // other sets. Nil sets are left out.
 func (c *pass) own(sets []*v1alpha1.MachineSet) []*v1alpha1.MachineSet {
 	met := make(map[string]bool, len(sets))
-	return slices.DeleteFunc(byCreation(sets), func(s *v1alpha1.MachineSet) bool {
+	return slices.DeleteFunc(rollout.ByCreation(sets), func(s *v1alpha1.MachineSet) bool {
 		owner := metav1.GetControllerOfNoCopy(s)
 		if s.Namespace != c.d.Namespace || owner != nil && owner.UID != c.d.UID {
 			c.hold("machineset/"+s.Name, reasonNotOurs, "another object controls it, or it is in another namespace: it is left out")
@@ -146,8 +147,8 @@ func (c *pass) proceed() {
 		_, at := members.NextAvailable(a.machines, a.minReady, c.now)
 		c.look(at)
 	}
-	c.d.Status.Conditions = withoutFuture(withoutRefusal(c.d.Status), c.now)
-	c.d.Status.Conditions = withPause(c.d, c.now)
+	c.d.Status.Conditions = rollout.WithoutFuture(rollout.WithoutRefusal(c.d.Status), c.now)
+	c.d.Status.Conditions = rollout.WithPause(c.d, c.now)
 	c.d.Status.Conditions = c.withFreeze()
 	c.counters()
 	c.markNamed()
@@ -214,9 +215,9 @@ func (c *pass) followDeployment() (statusToo bool) {
 		statusToo = true
 		again = had && c.newSet.Spec.Replicas < c.d.Spec.Replicas
 	}
-	cond := conditionOf(c.d.Status, v1alpha1.MachineDeploymentProgressing)
+	cond := rollout.Condition(c.d.Status, v1alpha1.MachineDeploymentProgressing)
 	if cond == nil || again && (cond.Reason == v1alpha1.NewMachineSetAvailable || cond.Reason == v1alpha1.ProgressDeadlineExceeded) {
-		c.d.Status.Conditions = withStep(c.d.Status.Conditions, v1alpha1.FoundNewMachineSet, fmt.Sprintf("Found new machine set %q", c.newSet.Name), c.now)
+		c.d.Status.Conditions = rollout.WithStep(c.d.Status.Conditions, v1alpha1.FoundNewMachineSet, fmt.Sprintf("Found new machine set %q", c.newSet.Name), c.now)
 	}
 	return statusToo
 }
@@ -237,7 +238,7 @@ func (c *pass) beginAgain() {
 	if a == nil || a.deleting || !members.ScaleUpDisabled(a.set) || members.ScaleUpDisabled(a.next) {
 		return
 	}
-	if narrow(a.spec) != a.next.Spec.Replicas {
+	if rollout.Narrow(a.spec) != a.next.Spec.Replicas {
 		c.resize(a, a.spec, "it may create machines again, and begins with the size that it has")
 	}
 }
@@ -259,7 +260,7 @@ func (c *pass) rollOut() {
 		return
 	}
 	atRest := !c.changing() && c.ledger.atRest()
-	status, expires := rolloutStatus(c.d, cmp.Or(c.newSet, created), c.old, c.now, atRest)
+	status, expires := rollout.Status(c.d, cmp.Or(c.newSet, created), c.old, c.now, atRest)
 	c.out.Status = status
 	if atRest && Complete(c.d, status) {
 		c.out.Reason = ReasonComplete
@@ -275,7 +276,7 @@ func (c *pass) rollOut() {
 // judgeProgress sets the reason and the message of a rollout: Stuck if the progress deadline is
 // exceeded, Progressing otherwise.
 func (c *pass) judgeProgress(status v1alpha1.MachineDeploymentStatus) {
-	cond := conditionOf(status, v1alpha1.MachineDeploymentProgressing)
+	cond := rollout.Condition(status, v1alpha1.MachineDeploymentProgressing)
 	exceeded := cond != nil && cond.Reason == v1alpha1.ProgressDeadlineExceeded
 	switch {
 	case c.out.Reason == reasonProgressing && exceeded:
@@ -367,14 +368,14 @@ func (c *pass) refuse(r machinist.Reason, message string) {
 	if r == ReasonSelectsNothing {
 		event = eventSelectsAll
 	}
-	cond := newCondition(v1alpha1.MachineDeploymentProgressing, v1alpha1.ConditionFalse, string(r), message, c.now)
-	if present := conditionOf(c.d.Status, cond.Type); present != nil && present.Status == cond.Status {
+	cond := rollout.NewCondition(v1alpha1.MachineDeploymentProgressing, v1alpha1.ConditionFalse, string(r), message, c.now)
+	if present := rollout.Condition(c.d.Status, cond.Type); present != nil && present.Status == cond.Status {
 		if present.Reason == cond.Reason && present.Message == cond.Message {
 			return
 		}
 		cond.LastTransitionTime = present.LastTransitionTime
 	}
-	c.out.Status.Conditions = append(withoutCondition(c.out.Status.Conditions, cond.Type), cond)
+	c.out.Status.Conditions = append(rollout.Without(c.out.Status.Conditions, cond.Type), cond)
 	c.out.Events = append(c.out.Events, machinist.Event{Type: eventWarning, Reason: event, Message: brief(message)})
 }
 

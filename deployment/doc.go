@@ -48,7 +48,6 @@
 //
 // # Parts
 //
-// [BoundsOf], [ScalingOf], [FindSets], [EqualIgnoreHash], [LastRevision], [RolloutStatus],
-// [Complete] and [Validate] can be used alone. The page docs/rollouts.md answers questions
-// about rollouts.
+// [BoundsOf], [FindSets], [EqualIgnoreHash], [LastRevision], [Complete] and [Validate] can be used
+// alone. The page docs/rollouts.md answers questions about rollouts.
 package deployment

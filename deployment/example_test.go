@@ -136,14 +136,15 @@ func ExampleValidate() {
 	// spec.strategy.rollingUpdate.maxSurge: Required value: unable to convert maxSurge to int32
 }
 
-func ExampleScalingOf() {
-	in := exampleRollout(1, 0, exampleSize{"small", 4, 4}, exampleSize{"large", 2, 1})
-	for _, t := range deployment.ScalingOf(in.Deployment, in.Sets[1], in.Sets[:1]).Targets {
+func ExampleDecide_replicas() {
+	in := exampleRollout(1, 0, exampleSize{"small", 4, 4}, exampleSize{"large", 2, 2})
+	in.Deployment.Spec.Paused, in.Deployment.Spec.Replicas = true, 2
+	for _, t := range deployment.Decide(in, deployment.Policy{Discourage: deployment.DiscourageNone}, time.Now()).Targets {
 		fmt.Println(t)
 	}
 	// Output:
-	// small 4 -> 2
-	// large 2 -> 2
+	// small 4 -> 1 without small-0, small-1, small-2: 4 > 1 for 2 replicas
+	// large 2 -> 2: sized for 2 replicas
 }
 
 func ExampleGate() {

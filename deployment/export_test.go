@@ -2,9 +2,11 @@
 
 package deployment
 
+import "github.com/machinist-dev/machinist/internal/rollout"
+
 // What the tests look at of the inside.
 var (
-	ConditionOf  = conditionOf
+	ConditionOf  = rollout.Condition
 	TemplateHash = templateHash
 	BuildSet     = buildSet
 	SetName      = setName

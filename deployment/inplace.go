@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/machinist-dev/machinist/internal/members"
+	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -92,7 +93,7 @@ func (c *pass) settleMoves() {
 // change is not found again.
 func (c *pass) sizedForPresent() {
 	for _, a := range c.ledger.accounts {
-		if !a.deleting && a.next.Spec.Replicas > 0 && !sizedForPresent(a.next.Annotations, c.d) {
+		if !a.deleting && a.next.Spec.Replicas > 0 && !rollout.SizedForPresent(a.next.Annotations, c.d) {
 			c.size(a, a.next.Spec.Replicas, "sized for "+replicas(int64(c.d.Spec.Replicas)))
 		}
 	}

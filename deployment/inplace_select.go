@@ -13,6 +13,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/members"
+	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -111,7 +112,7 @@ func (u *updates) mayBeBroken() int64 {
 // otherwise. It reports whether the set grows.
 func (u *updates) surgeAgain() bool {
 	const patience = 5 * time.Minute
-	cond := conditionOf(u.c.d.Status, v1alpha1.MachineDeploymentProgressing)
+	cond := rollout.Condition(u.c.d.Status, v1alpha1.MachineDeploymentProgressing)
 	room := min(u.l.Most()-u.l.planned(), u.l.Desired-u.to.spec)
 	if u.l.Unavailable > 0 || room <= 0 || u.arriving() > 0 || !u.l.allSettled() || cond == nil {
 		return false

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/internal/members"
+	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -32,7 +33,7 @@ type updated struct {
 // openUpdates returns all machines that stay.
 func (c *pass) openUpdates() *updates {
 	u := &updates{c: c, l: c.ledger, to: c.ledger.of(c.newSet)}
-	_, u.manual, _ = updateOf(c.d.Spec.Strategy)
+	_, u.manual, _ = rollout.UpdateOf(c.d.Spec.Strategy)
 	n := 0
 	for _, a := range c.ledger.accounts {
 		n += len(a.machines)

@@ -20,6 +20,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
+	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -565,7 +566,7 @@ func (l *laws) ofItsClass(c deploymenttest.Change, s *v1alpha1.MachineSet, m *v1
 func (l *laws) configured(in deployment.Observation, d deployment.Decision) {
 	want := in.Deployment.Spec.Template.Spec.MachineConfiguration
 	for _, s := range in.Sets {
-		if len(d.Targets) > 0 && (s.Spec.Replicas > 0 || s.Status.Replicas > 0) && !apiequality.Semantic.DeepEqual(want, after(s, d.Actions).Spec.Template.Spec.MachineConfiguration) {
+		if len(d.Targets) > 0 && (s.Spec.Replicas > 0 || s.Status.Replicas > 0) && !apiequality.Semantic.DeepEqual(want, decided.After(s, d.Actions).Spec.Template.Spec.MachineConfiguration) {
 			l.r.failf("%s keeps its timeouts: %s", s.Name, d)
 		}
 	}
@@ -574,7 +575,7 @@ func (l *laws) configured(in deployment.Observation, d deployment.Decision) {
 // setConfigured: a decision of a set brings its configuration to each machine, in every phase.
 func (l *laws) setConfigured(in machineset.Observation, d machineset.Decision) {
 	for _, m := range in.Machines {
-		if m != nil && controllerOf(m) == in.Set.UID && !apiequality.Semantic.DeepEqual(in.Set.Spec.Template.Spec.MachineConfiguration, after(m, d.Actions).Spec.MachineConfiguration) {
+		if m != nil && controllerOf(m) == in.Set.UID && !apiequality.Semantic.DeepEqual(in.Set.Spec.Template.Spec.MachineConfiguration, decided.After(m, d.Actions).Spec.MachineConfiguration) {
 			l.r.failf("%s of phase %s keeps its timeouts: %s", m.Name, m.Status.CurrentStatus.Phase, d)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
+	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -55,8 +56,8 @@ func TestNamed_Machines_AreMarkedAndFinishedNamesForgotten(t *testing.T) {
 	s.of("a").Annotations[prioKey] = "7"
 	s.in.Deployment.Annotations[namesKey] = "a,b,c,foreign,orphan,none,d~?"
 	dec := s.decide()
-	require.Equal(t, "a~"+ago+",orphan~"+ago, writes[*v1alpha1.MachineDeployment](dec)[0].Annotations[namesKey])
-	marked := writes[*v1alpha1.Machine](dec)
+	require.Equal(t, "a~"+ago+",orphan~"+ago, decided.Writes[*v1alpha1.MachineDeployment](dec.Actions)[0].Annotations[namesKey])
+	marked := decided.Writes[*v1alpha1.Machine](dec.Actions)
 	require.Len(t, marked, 1)
 	require.Equal(t, map[string]string{prioKey: "1", markKey: ago, deployment.NamedAnnotation: "7"}, marked[0].Annotations)
 	for _, text := range []string{
@@ -99,7 +100,7 @@ func TestNamed_MarksOfAMachine(t *testing.T) {
 				s.in.Deployment.Annotations = map[string]string{namesKey: "a~" + ago, scaledKey: "2026-01-01T00:00:00Z"}
 			}
 			var after marks
-			for _, m := range writes[*v1alpha1.Machine](s.decide()) {
+			for _, m := range decided.Writes[*v1alpha1.Machine](s.decide().Actions) {
 				after = m.Annotations
 			}
 			require.Equal(t, c.after, after)
@@ -158,7 +159,7 @@ func FuzzRemovals(f *testing.F) {
 		s := newScenario("rolling 2; new 2: a b")
 		s.in.Deployment.Annotations = map[string]string{namesKey: text, scaledKey: scaled}
 		for pass := range 2 {
-			for _, next := range writes[*v1alpha1.MachineDeployment](s.decide()) {
+			for _, next := range decided.Writes[*v1alpha1.MachineDeployment](s.decide().Actions) {
 				require.True(t, pass == 0 || next.Annotations[namesKey] == s.in.Deployment.Annotations[namesKey], "what is left is stable")
 				s.in.Deployment = next
 			}

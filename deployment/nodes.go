@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/internal/members"
+	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -74,7 +75,7 @@ func (c *pass) autoscalerMarks() (hold, release bool) {
 			return c.policy.HoldAutoscaler, false
 		}
 	}
-	return false, !c.changing() && c.ledger.atRest() && Complete(c.d, statusOf(c.d, c.newSet, c.old, c.now))
+	return false, !c.changing() && c.ledger.atRest() && Complete(c.d, rollout.Counted(c.d, c.newSet, c.old, c.now))
 }
 
 // markSet adds the annotation to an old set that says that its Nodes are tainted.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -231,7 +232,7 @@ func TestDelete_SetsFirst_ThenTheFinalizer(t *testing.T) {
 	for range 5 { // a write that fails is not repeated within a pass
 		require.Len(t, s.decide().Actions, 1)
 	}
-	s.in.Deployment = writes[*v1alpha1.MachineDeployment](s.decide())[0]
+	s.in.Deployment = decided.Writes[*v1alpha1.MachineDeployment](s.decide().Actions)[0]
 	require.Equal(t, []string{"foreign"}, s.in.Deployment.Finalizers)
 	dec = s.decide()
 	require.Equal(t, machinist.Reason("Deleted"), dec.Reason)
@@ -244,7 +245,7 @@ func TestDecide_FinalizerMissing_IsWrittenFirstAndOnceInAPass(t *testing.T) {
 	for range 5 { // it never succeeds
 		dec := s.decide()
 		require.Len(t, dec.Actions, 1)
-		require.Equal(t, []string{v1alpha1.MCMFinalizerName}, writes[*v1alpha1.MachineDeployment](dec)[0].Finalizers)
+		require.Equal(t, []string{v1alpha1.MCMFinalizerName}, decided.Writes[*v1alpha1.MachineDeployment](dec.Actions)[0].Finalizers)
 		require.Equal(t, rollNow.Add(30*time.Second), dec.NextCheck)
 	}
 }

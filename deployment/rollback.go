@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -34,7 +35,7 @@ func (c *pass) rollBack() {
 	to.Spec.Template.DeepCopyInto(&c.d.Spec.Template)
 	delete(c.d.Spec.Template.Labels, v1alpha1.DefaultMachineDeploymentUniqueLabelKey)
 	c.d.Annotations = rolledBack(c.d.Annotations, to.Annotations)
-	reached, _ := parseRevision(to.Annotations[v1alpha1.RevisionAnnotation])
+	reached, _ := rollout.ParseRevision(to.Annotations[v1alpha1.RevisionAnnotation])
 	message = fmt.Sprintf("Rolled back deployment %q to revision %d", c.d.Name, reached)
 	c.report = &machinist.Event{Type: eventNormal, Reason: eventRolledBack, Message: message}
 	c.editDeployment(message)
@@ -62,7 +63,7 @@ func rollbackTarget(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet) 
 		if s == nil {
 			continue
 		}
-		if n, ok := parseRevision(s.Annotations[v1alpha1.RevisionAnnotation]); ok && n == revision {
+		if n, ok := rollout.ParseRevision(s.Annotations[v1alpha1.RevisionAnnotation]); ok && n == revision {
 			return s, ""
 		}
 	}
@@ -74,9 +75,9 @@ func rollbackTarget(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet) 
 // autoscaler.
 func rolledBack(of, from map[string]string) map[string]string {
 	out := maps.Clone(from)
-	maps.DeleteFunc(out, func(k, _ string) bool { return ownAnnotation(k) })
+	maps.DeleteFunc(out, func(k, _ string) bool { return rollout.OwnAnnotation(k) })
 	for k, v := range of {
-		if ownAnnotation(k) || k == v1alpha1.LastDeploymentReplicaChangeByScalerTime {
+		if rollout.OwnAnnotation(k) || k == v1alpha1.LastDeploymentReplicaChangeByScalerTime {
 			out[k] = v
 		}
 	}

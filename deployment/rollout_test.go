@@ -3,7 +3,10 @@
 package deployment_test
 
 import (
+	"cmp"
 	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +22,7 @@ import (
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
 	"github.com/machinist-dev/machinist/internal/members"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -511,4 +515,299 @@ func TestSets_LabelsRemovedRepeatedly_NotReplacedForever(t *testing.T) {
 	require.LessOrEqual(t, len(r.Machines()), 12)
 	require.Equal(t, machinist.Reason("SetsReleased"), r.Decision().Holds[0].Reason)
 	require.False(t, r.Decision().NextCheck.IsZero(), "no event tells of sets that are not its own")
+}
+
+// A hotLoop counts what is done for the machines of a class that does not work.
+type hotLoop struct {
+	w     *deploymenttest.World
+	class string
+	made  []time.Time // machines
+	calls []time.Time // of the provider
+	most  int         // machines at a time that are not leaving
+}
+
+// hotLoopJoin is how long machines take to come up. They are not healthy then.
+const hotLoopJoin = 2 * time.Minute
+
+// newHotLoop is a world in which machines of the class fail. The timeouts are those that
+// machines have by default.
+func newHotLoop(t *testing.T, d *v1alpha1.MachineDeployment, class string, sick time.Duration, m deploymenttest.Model) *hotLoop {
+	t.Helper()
+	l := &hotLoop{class: class}
+	m.CreationTimeout = machine.DefaultPolicy().CreationTimeout
+	create := m.Create
+	m.Create = func(m *v1alpha1.Machine) error {
+		if m.Spec.Class.Name != class || create == nil {
+			return nil
+		}
+		l.calls = append(l.calls, l.w.Now())
+		return create(m)
+	}
+	m.OnWrite = func(c deploymenttest.Change) {
+		m, ok := c.After.(*v1alpha1.Machine)
+		if !ok || c.Before != nil || m.Spec.Class.Name != class {
+			return
+		}
+		l.made = append(l.made, c.At)
+		before := max(0, len(l.made)-100)
+		require.True(t, before == 0 || l.made[before].Before(c.At), "machines are made and deleted without time passing")
+		if sick > 0 {
+			l.w.At(c.At.Add(hotLoopJoin), func(w *deploymenttest.World) { _ = w.SetPhase(m.Name, v1alpha1.MachineUnknown) })
+			l.w.At(c.At.Add(sick), func(w *deploymenttest.World) { _ = w.SetPhase(m.Name, v1alpha1.MachineFailed) })
+		}
+	}
+	w, err := deploymenttest.New(d, m)
+	require.NoError(t, err)
+	l.w = w
+	return l
+}
+
+// run lets time pass, and counts the machines.
+func (l *hotLoop) run(d time.Duration) {
+	end := l.w.Now().Add(d)
+	for l.w.Now().Before(end) {
+		next := l.w.Now().Add(time.Minute)
+		l.w.Run(time.Minute)
+		l.w.Wait(next.Sub(l.w.Now())) // if it has come to rest
+		present := 0
+		for _, m := range l.w.Machines() {
+			if m.Spec.Class.Name == l.class && m.DeletionTimestamp == nil {
+				present++
+			}
+		}
+		l.most = max(l.most, present)
+	}
+}
+
+// perHour returns the most of these times within any hour.
+func perHour(times []time.Time) int {
+	most, first := 0, 0
+	for i, at := range times {
+		for at.Sub(times[first]) >= time.Hour {
+			first++
+		}
+		most = max(most, i-first+1)
+	}
+	return most
+}
+
+// hotLoopBound is how many of what comes once in a period fall into a time: one at
+// its beginning, and one after each period.
+func hotLoopBound(d, period time.Duration) int {
+	return 1 + int((d-1)/period)
+}
+
+// TestHotLoop_FailingMachines_ReplacedSlowly asserts that machines that fail, or cannot be
+// created, are replaced no faster than the policies allow. A machine is replaced when it has not
+// joined within the creation timeout, or when it is Failed. Of machines that fail at once, at most
+// as many are in deletion as the set has replicas or has released.
+//
+//	machines per hour <= places * (1 + hour/period)
+//	calls per hour    <= machines per hour * (1 + CreationTimeout/Retry)
+func TestHotLoop_FailingMachines_ReplacedSlowly(t *testing.T) {
+	const join, leave = hotLoopJoin, 5 * time.Minute
+	policy := machine.DefaultPolicy()
+	for name, c := range map[string]struct {
+		replicas, surge int32
+		class           string // c2: in a rollout
+		places          int
+		period          time.Duration
+		refusal         error         // of the provider
+		sick            time.Duration // after which a machine is Failed, from its creation; 0: never
+		free            bool
+	}{
+		"ten replicas, no capacity":          {10, 1, "c1", 10, policy.CreationTimeout, status.Error(codes.ResourceExhausted, "none left"), 0, false},
+		"a rollout, no capacity":             {10, 2, "c2", 2 + 1, policy.CreationTimeout, status.Error(codes.ResourceExhausted, "none left"), 0, false},
+		"a rollout, capacity is freed":       {10, 2, "c2", 2 + 1 + 1, policy.CreationTimeout, status.Error(codes.ResourceExhausted, "none left"), 0, true},
+		"a rollout, a wrong request":         {10, 2, "c2", 2 + 1, policy.CreationTimeout, status.Error(codes.InvalidArgument, "no such image"), 0, false},
+		"a rollout, sick after they came up": {10, 2, "c2", 2 + 1, join + policy.HealthTimeout, nil, join + policy.HealthTimeout, false},
+		"a rollout, sick when they come up":  {10, 2, "c2", 2 + 1, join, nil, join, false},
+		"one replica that fails at once":     {1, 1, "c1", 1 + 3, leave, nil, time.Second, false},
+		"ten replicas that fail at once":     {10, 1, "c1", 10 + 10, leave, nil, time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := deploymenttest.Model{
+				Join:  func(*v1alpha1.Machine) (time.Duration, bool) { return join, true },
+				Leave: func(*v1alpha1.Machine) time.Duration { return leave },
+			}
+			m.Policy.FreeCapacity = c.free
+			if c.refusal != nil { // asked again as a machine controller does, and all its waits but the first are longer
+				m.Create, m.Retry = func(*v1alpha1.Machine) error { return c.refusal }, codes.Backoff(codes.BackoffPolicy{}, codes.FailureOf(c.refusal, 1), nil)
+			}
+			l := newHotLoop(t, rolling(c.replicas, c.surge, 1), c.class, c.sick, m)
+			l.run(time.Hour)
+			if c.class != "c1" {
+				require.NoError(t, l.w.Edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Template.Spec.Class.Name = l.class }))
+			}
+			l.run(12 * time.Hour)
+			machines := c.places * hotLoopBound(time.Hour, c.period)
+			t.Logf("machines per hour: %d of %d, places: %d of %d, calls: %d", perHour(l.made), machines, l.most, c.places, perHour(l.calls))
+			require.LessOrEqual(t, l.most, c.places)
+			require.LessOrEqual(t, perHour(l.made), machines)
+			require.Greater(t, perHour(l.made), machines/4, "machines are replaced")
+			if c.refusal != nil {
+				require.LessOrEqual(t, perHour(l.calls), machines*hotLoopBound(policy.CreationTimeout, m.Retry))
+			}
+		})
+	}
+}
+
+// movesRoom is how many pods a Node has room for; movesUsed are how many there are for each
+// Node in the beginning.
+const movesRoom = 8
+
+var movesUsed = []int{2, 4, 6, 8}
+
+// A movesScheduler has pods on the Nodes of a rollout, each as large as another. As in the
+// scheduler of Kubernetes, it is worth more not to have a PreferNoSchedule taint than to be
+// a good fit.
+type movesScheduler struct {
+	*rollout
+	pack bool // pods go where there is least room, and not where there is most
+	rng  *rand.Rand
+	pods []movesPod
+}
+
+type movesPod struct {
+	node  string // empty: pending
+	moves int
+}
+
+// A movesNode is one to which pods may go.
+type movesNode struct {
+	name   string
+	taint  int  // pods should go elsewhere
+	load   int  // pods
+	closed bool // no pod may come
+}
+
+// nodes returns the Nodes of machines that stay, by name. The others are cordoned before
+// their first pod is evicted, so that no pod goes from one of them to another.
+func (s *movesScheduler) nodes() map[string]*movesNode {
+	nodes := map[string]*movesNode{}
+	for _, m := range s.Machines() {
+		n := s.Node(m)
+		if n == nil || members.Leaving(m) {
+			continue
+		}
+		nodes[n.Name] = &movesNode{n.Name, len(n.Spec.Taints), 0, taintOf(n) == corev1.TaintEffectNoSchedule}
+	}
+	return nodes
+}
+
+// schedule takes pods off the Nodes whose machines leave, and puts pending pods on Nodes
+// with room, in any order.
+func (s *movesScheduler) schedule() {
+	nodes := s.nodes()
+	for i, p := range s.pods {
+		if n := nodes[p.node]; n != nil {
+			n.load++
+		} else {
+			s.pods[i].node = ""
+		}
+	}
+	for _, i := range s.rng.Perm(len(s.pods)) {
+		if s.pods[i].node != "" {
+			continue
+		}
+		var fitting []*movesNode
+		for _, n := range nodes {
+			if n.load < movesRoom && !n.closed {
+				fitting = append(fitting, n)
+			}
+		}
+		if len(fitting) == 0 {
+			return // all Nodes are full
+		}
+		best := slices.MinFunc(fitting, func(a, b *movesNode) int {
+			more := cmp.Compare(a.load, b.load)
+			if s.pack {
+				more = -more
+			}
+			return cmp.Or(cmp.Compare(a.taint, b.taint), more, cmp.Compare(a.name, b.name))
+		})
+		best.load++
+		s.pods[i] = movesPod{best.name, s.pods[i].moves + 1}
+	}
+}
+
+// fill begins with pods on any Nodes: some have been there for long, when there were other
+// Nodes, so the load is not even.
+func (s *movesScheduler) fill(pods int) {
+	var places []movesPod
+	for _, n := range s.Nodes() {
+		places = append(places, slices.Repeat([]movesPod{{node: n.Name}}, movesRoom)...)
+	}
+	s.rng.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
+	s.pods = places[:pods]
+}
+
+// movesJoin has machines join after one to six minutes, each after its own time.
+func movesJoin(m *v1alpha1.Machine) (time.Duration, bool) {
+	h := fnv.New32a()
+	h.Write([]byte(m.Name))
+	return time.Minute + time.Duration(h.Sum32()%300)*time.Second, true
+}
+
+// mostMoves plays a rollout once, for several schedulers that do not know of each other:
+// what becomes of the machines does not depend on pods. It returns how often a pod moved
+// at most.
+func mostMoves(t *testing.T, d *v1alpha1.MachineDeployment, p deployment.Policy, pack bool) int {
+	t.Helper()
+	r := newRollout(t, d, deploymenttest.Model{Policy: p, Join: movesJoin})
+	var all []*movesScheduler
+	for seed, used := range movesUsed {
+		s := &movesScheduler{rollout: r, pack: pack, rng: rand.New(rand.NewPCG(uint64(d.Spec.Replicas), uint64(seed)))}
+		s.fill(int(d.Spec.Replicas) * used)
+		all = append(all, s)
+	}
+	r.class("c2")
+	for _, ok := r.Step(); ok; _, ok = r.Step() {
+		for _, s := range all {
+			s.schedule()
+		}
+	}
+	r.complete()
+	most := 0
+	for _, s := range all {
+		for _, pod := range s.pods {
+			require.NotEmpty(t, pod.node, "a pod is pending")
+			require.Positive(t, pod.moves, "a pod has not left its old Node")
+			most = max(most, pod.moves)
+		}
+	}
+	return most
+}
+
+// TestMoves_PodsOfARollout asserts that a pod moves at most twice in a rollout whose old Nodes are
+// discouraged, the default. It moves twice if machines may be unavailable: the first old machines
+// are deleted before there is a new Node, and their pods move to old Nodes. It does not move three
+// times: later machines are replaced by available ones, whose Nodes are preferred and have as much
+// room.
+func TestMoves_PodsOfARollout(t *testing.T) {
+	surge := [][2]string{{"1", "0"}, {"3", "0"}, {"100%", "0"}}
+	bounds := append(slices.Clip(surge), [][2]string{{"0", "1"}, {"1", "1"}, {"0", "3"}, {"2", "3"}, {"25%", "50%"}}...)
+	for name, c := range map[string]struct {
+		discourage deployment.Discourage
+		bounds     [][2]string
+		most       int
+	}{
+		"old Nodes are discouraged":                {"", bounds, 2},
+		"no machine may be unavailable":            {"", surge, 1},
+		"pods may not go to old Nodes":             {deployment.DiscourageNoSchedule, bounds, 1},
+		"pods bounce if Nodes are not discouraged": {deployment.DiscourageNone, bounds, -1},
+	} {
+		for _, pack := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", packed: ", pack), func(t *testing.T) {
+				most := 0
+				for _, replicas := range []int32{1, 2, 3, 5, 8} {
+					for _, b := range c.bounds {
+						d := rollDeployment(replicas, kindRolling, intstr.Parse(b[0]), intstr.Parse(b[1]))
+						most = max(most, mostMoves(t, d, deployment.Policy{Discourage: c.discourage}, pack))
+					}
+				}
+				require.True(t, most == c.most || c.most < 0 && most > 2, "a pod moves %d times", most)
+			})
+		}
+	}
 }

@@ -3,15 +3,12 @@
 package deployment
 
 import (
-	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"hash/fnv"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
-	"strings"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -28,7 +26,7 @@ import (
 // old, oldest first: sorted by creation time, name and UID. Nil sets are skipped. The sets are not
 // copied.
 func FindSets(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet) (newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) {
-	for _, s := range byCreation(sets) {
+	for _, s := range rollout.ByCreation(sets) {
 		if newSet == nil && d != nil && EqualIgnoreHash(s.Spec.Template, d.Spec.Template) {
 			newSet = s
 			continue
@@ -36,37 +34,6 @@ func FindSets(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet) (newSe
 		old = append(old, s)
 	}
 	return newSet, old
-}
-
-// byCreation returns the sets that are not nil, oldest first.
-func byCreation(sets []*v1alpha1.MachineSet) []*v1alpha1.MachineSet {
-	out := make([]*v1alpha1.MachineSet, 0, len(sets))
-	for _, s := range sets {
-		if s != nil {
-			out = append(out, s)
-		}
-	}
-	slices.SortStableFunc(out, older)
-	return out
-}
-
-func older(a, b *v1alpha1.MachineSet) int {
-	return cmp.Or(
-		a.CreationTimestamp.Compare(b.CreationTimestamp.Time),
-		cmp.Compare(a.Name, b.Name),
-		cmp.Compare(a.UID, b.UID),
-	)
-}
-
-// active returns the sets with replicas, in the same order.
-func active(sets []*v1alpha1.MachineSet) []*v1alpha1.MachineSet {
-	var out []*v1alpha1.MachineSet
-	for _, s := range sets {
-		if s != nil && s.Spec.Replicas > 0 {
-			out = append(out, s)
-		}
-	}
-	return out
 }
 
 // EqualIgnoreHash reports whether two templates are equal, so that a change from one to the other
@@ -143,7 +110,7 @@ func buildSet(d *v1alpha1.MachineDeployment, old []*v1alpha1.MachineSet, replica
 	}
 	s.Spec.Selector.MatchLabels = withHash(s.Spec.Selector.MatchLabels, hash)
 	s.Spec.Template.Labels = withHash(s.Spec.Template.Labels, hash)
-	s.Annotations, _ = NewSetAnnotations(d, nil, nextRevision(old), false)
+	s.Annotations, _ = rollout.NewSetAnnotations(d, nil, rollout.NextRevision(old), false)
 	return s
 }
 
@@ -151,160 +118,16 @@ func withHash(labels map[string]string, hash string) map[string]string {
 	return k8slabels.Merge(labels, k8slabels.Set{v1alpha1.DefaultMachineDeploymentUniqueLabelKey: hash})
 }
 
-// lastAppliedConfig is an annotation of kubectl.
-const lastAppliedConfig = "kubectl.kubernetes.io/last-applied-configuration"
-
-// ownPrefix is the prefix of annotations of this module. They belong to one object.
-const ownPrefix = "machinist.dev/"
-
-// ownAnnotation reports whether an annotation belongs to one object, so that it is copied neither
-// from a deployment to its sets nor back.
-func ownAnnotation(key string) bool {
-	if strings.HasPrefix(key, ownPrefix) {
-		return true
-	}
-	switch key {
-	case lastAppliedConfig,
-		v1alpha1.RevisionAnnotation,
-		v1alpha1.RevisionHistoryAnnotation,
-		v1alpha1.DesiredReplicasAnnotation,
-		v1alpha1.MaxReplicasAnnotation,
-		v1alpha1.PreferNoScheduleKey,
-		v1alpha1.UnfreezeAnnotation,
-		v1alpha1.TriggerDeletionByMCM:
-		return true
-	}
-	return false
-}
-
-// NewSetAnnotations returns the annotations of the new set of a deployment, and whether they differ
-// from the present ones. It does not modify its arguments.
-//
-// The annotations of the deployment are added, except those that belong to one object. An empty
-// value does not add an annotation. None is removed, as in MCM, because another client may have set
-// it. The revision never decreases. A former revision is appended to the history, which loses its
-// oldest entries above 2000 characters. A set that does not exist yet gets the annotations with the
-// replicas.
-//
-// If the present or the new revision is not a number, the result is false.
-func NewSetAnnotations(d *v1alpha1.MachineDeployment, s *v1alpha1.MachineSet, revision string, exists bool) (map[string]string, bool) {
-	out := map[string]string{}
-	if s != nil {
-		maps.Copy(out, s.Annotations)
-	}
-	if d == nil {
-		return out, false
-	}
-	changed := false
-	for k, v := range d.Annotations {
-		if !ownAnnotation(k) && out[k] != v {
-			out[k], changed = v, true
-		}
-	}
-	present, had := out[v1alpha1.RevisionAnnotation]
-	from, ok := parseRevision(present)
-	to, err := strconv.ParseInt(revision, 10, 64)
-	if !ok || err != nil {
-		return out, false
-	}
-	if from < to {
-		out[v1alpha1.RevisionAnnotation], changed = revision, true
-		if had {
-			out[v1alpha1.RevisionHistoryAnnotation] = appendRevision(out[v1alpha1.RevisionHistoryAnnotation], present)
-		}
-	}
-	if !exists && !sizedForPresent(out, d) {
-		maps.Copy(out, replicaAnnotations(d))
-		changed = true
-	}
-	return out, changed
-}
-
-// maxHistory is the maximum length of the history of revisions, in characters.
-const maxHistory = 2000
-
-// appendRevision appends a revision to a history, and removes the oldest ones if it becomes too
-// long.
-func appendRevision(history, revision string) string {
-	if history == "" || history[0] == ',' {
-		return revision
-	}
-	history += "," + revision
-	for len(history) > maxHistory {
-		_, rest, more := strings.Cut(history, ",")
-		if !more {
-			return revision
-		}
-		history = rest
-	}
-	return history
-}
-
-// sizedForPresent reports whether the annotations of a set have the present replicas and maximum of
-// the deployment.
-func sizedForPresent(a map[string]string, d *v1alpha1.MachineDeployment) bool {
-	for k, v := range replicaAnnotations(d) {
-		if a[k] != v {
-			return false
-		}
-	}
-	return true
-}
-
-func replicaAnnotations(d *v1alpha1.MachineDeployment) map[string]string {
-	b, _ := BoundsOf(d) // bounds that cannot be read allow no machine more
-	return map[string]string{
-		v1alpha1.DesiredReplicasAnnotation: strconv.FormatInt(int64(d.Spec.Replicas), 10),
-		v1alpha1.MaxReplicasAnnotation:     strconv.FormatInt(b.Most(), 10),
-	}
-}
-
-// intAnnotation returns the number in an annotation, and whether there is one.
-func intAnnotation(s *v1alpha1.MachineSet, key string) (int32, bool) {
-	text, ok := s.Annotations[key]
-	if !ok {
-		return 0, false
-	}
-	n, err := strconv.ParseInt(text, 10, 32)
-	return int32(n), err == nil
-}
-
-func parseRevision(text string) (int64, bool) {
-	if text == "" {
-		return 0, true
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	return n, err == nil
-}
-
 // LastRevision returns the second highest revision of the sets, the target of a rollback
 // without a revision. It is the highest one if two sets have it, and 0 if there is none. Nil sets and
 // revisions that are not numbers are skipped.
 func LastRevision(sets []*v1alpha1.MachineSet) int64 {
-	_, second := topRevisions(sets)
+	_, second := rollout.TopRevisions(sets)
 	return second
 }
 
-// topRevisions returns the two highest revisions of the sets, or 0.
-func topRevisions(sets []*v1alpha1.MachineSet) (highest, second int64) {
-	for _, s := range sets {
-		if s == nil {
-			continue
-		}
-		n, ok := parseRevision(s.Annotations[v1alpha1.RevisionAnnotation])
-		switch {
-		case !ok:
-		case n >= highest:
-			highest, second = n, highest
-		case n > second:
-			second = n
-		}
-	}
-	return highest, second
-}
-
 // propagated returns a copy of the new set with the fields that change without a rollout, and the
-// names of those that differ. They are the annotations and the revision (see [NewSetAnnotations]),
+// names of those that differ. They are the annotations and the revision (see [rollout.NewSetAnnotations]),
 // node template, machine configuration, class kind, minReadySeconds and
 // autoPreserveFailedMachineMax. The copy is nil if nothing differs.
 //
@@ -312,7 +135,7 @@ func topRevisions(sets []*v1alpha1.MachineSet) (highest, second int64) {
 // configuration reaches old sets with machines: see [reconfigured].
 func propagated(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) (*v1alpha1.MachineSet, []string) {
 	s, from := newSet.DeepCopy(), d.Spec.DeepCopy()
-	annotations, changed := NewSetAnnotations(d, s, nextRevision(old), true)
+	annotations, changed := rollout.NewSetAnnotations(d, s, rollout.NextRevision(old), true)
 	have, want := &s.Spec.Template.Spec, &from.Template.Spec
 	var differs []string
 	for _, part := range []struct {
@@ -354,15 +177,6 @@ func reconfigured(d *v1alpha1.MachineDeployment, s *v1alpha1.MachineSet) *v1alph
 	return next
 }
 
-// nextRevision returns the highest revision of the old sets plus 1.
-func nextRevision(old []*v1alpha1.MachineSet) string {
-	highest, _ := topRevisions(old)
-	if highest < math.MaxInt64 {
-		highest++
-	}
-	return strconv.FormatInt(highest, 10)
-}
-
 // surplusSets returns the old sets to delete, oldest first. The youngest sets, up to the limit, are
 // kept, and so are those with replicas, with machines or with an outdated status. A nil limit keeps
 // all. A negative one counts as 0.
@@ -370,7 +184,7 @@ func surplusSets(old []*v1alpha1.MachineSet, limit *int32) []*v1alpha1.MachineSe
 	if limit == nil {
 		return nil
 	}
-	candidates := slices.DeleteFunc(byCreation(old), func(s *v1alpha1.MachineSet) bool { return s.DeletionTimestamp != nil })
+	candidates := slices.DeleteFunc(rollout.ByCreation(old), func(s *v1alpha1.MachineSet) bool { return s.DeletionTimestamp != nil })
 	tooMany := max(0, len(candidates)-int(max(0, *limit)))
 	return slices.DeleteFunc(candidates[:tooMany], func(s *v1alpha1.MachineSet) bool {
 		return s.Spec.Replicas != 0 || s.Status.Replicas != 0 || !observed(s)

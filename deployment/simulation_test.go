@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	gocmp "github.com/google/go-cmp/cmp"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/deployment"
@@ -252,8 +254,9 @@ func unfinished(w *deploymenttest.World) string {
 		}
 		for _, m := range w.MachinesOf(s) {
 			n := w.Node(m)
-			if m.Spec.Class != s.Spec.Template.Spec.Class {
-				return fmt.Sprintf("%s of set %s has class %v, and the set has %v", m.Name, s.Name, m.Spec.Class, s.Spec.Template.Spec.Class)
+			spec := *s.Spec.Template.Spec.DeepCopy()
+			if spec.ProviderID = m.Spec.ProviderID; !apiequality.Semantic.DeepEqual(spec, m.Spec) {
+				return fmt.Sprintf("%s of set %s is not of its template: %s", m.Name, s.Name, gocmp.Diff(spec, m.Spec))
 			}
 			marked := n != nil && (n.Labels[candKey]+n.Labels[selKey]+n.Labels[resultKey] != "" || len(n.Spec.Taints) > 0 || len(n.Annotations) > 1 || n.Spec.Unschedulable)
 			if marked || members.Transferred(m) {

@@ -10,16 +10,17 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/members"
+	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // resize plans a size, and reports whether the set changes.
 func (c *pass) resize(a *account, to int64, message string) bool {
 	a.spec = to
-	if narrow(to) == a.set.Spec.Replicas {
+	if rollout.Narrow(to) == a.set.Spec.Replicas {
 		return false
 	}
-	c.size(a, narrow(to), message)
+	c.size(a, rollout.Narrow(to), message)
 	return true
 }
 
@@ -27,12 +28,12 @@ func (c *pass) resize(a *account, to int64, message string) bool {
 // the replicas. Machines that cannot be named stay.
 func (c *pass) size(a *account, to int32, message string) {
 	if left := c.name(a, int64(to)); left > 0 {
-		to = narrow(min(int64(to)+int64(left), int64(a.set.Spec.Replicas)))
+		to = rollout.Narrow(min(int64(to)+int64(left), int64(a.set.Spec.Replicas)))
 		a.spec = int64(to)
 		c.hold("machineset/"+a.set.Name, reasonBurst, "the annotation of the set is full: no more machines can be named for deletion in one decision")
 	}
 	a.next.Spec.Replicas, a.why = to, message
-	a.next.Annotations = k8slabels.Merge(a.next.Annotations, replicaAnnotations(c.d))
+	a.next.Annotations = k8slabels.Merge(a.next.Annotations, rollout.ReplicaAnnotations(c.d))
 	a.changes = append(a.changes, message)
 }
 
@@ -115,7 +116,7 @@ func (c *pass) create(reserved int64) *v1alpha1.MachineSet {
 		return nil
 	}
 	l := c.ledger
-	s := buildSet(c.d, c.old, narrow(min(max(0, l.mayGrow()-reserved), l.Desired)))
+	s := buildSet(c.d, c.old, rollout.Narrow(min(max(0, l.mayGrow()-reserved), l.Desired)))
 	message := fmt.Sprintf("%s, %d allowed", machines(l.total()), l.Most()-reserved)
 	if silent := l.unreported(); silent != nil {
 		message = fmt.Sprintf("the status of set %s is not of its present spec", silent.set.Name)
@@ -125,7 +126,7 @@ func (c *pass) create(reserved int64) *v1alpha1.MachineSet {
 		return nil
 	}
 	c.add(machinist.Create{Object: s, Message: fmt.Sprintf("%s (%s)", replicas(int64(s.Spec.Replicas)), message), Report: scaled(s, 0)})
-	c.d.Status.Conditions = withStep(c.d.Status.Conditions, v1alpha1.NewMachineSetCreated, fmt.Sprintf("Created new machine set %q", s.Name), c.now)
+	c.d.Status.Conditions = rollout.WithStep(c.d.Status.Conditions, v1alpha1.NewMachineSetCreated, fmt.Sprintf("Created new machine set %q", s.Name), c.now)
 	c.out.Reason = reasonNewSet
 	return s
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -26,7 +27,7 @@ func TestDecide_NewSet_HasAllOfTheDeployment(t *testing.T) {
 	d.Status.Replicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas = 3, 3, 3
 	dec := s.decide()
 	require.Equal(t, machinist.Reason("CreatingSet"), dec.Reason)
-	set := creates(dec)[0]
+	set := decided.Creates[*v1alpha1.MachineSet](dec.Actions)[0]
 	hash := deployment.TemplateHash(d.Spec.Template, nil)
 	require.Equal(t, deployment.SetName("md", hash), set.Name)
 	require.Equal(t, int32(1), set.Spec.Replicas)
@@ -45,7 +46,7 @@ func TestDecide_NewSet_HasAllOfTheDeployment(t *testing.T) {
 
 func TestDecide_NameTaken_NextAttemptTakesAnother(t *testing.T) {
 	s := newScenario("rolling 3 +1; old 0")
-	first := creates(s.decide())[0]
+	first := decided.Creates[*v1alpha1.MachineSet](s.decide().Actions)[0]
 	s.in.NameTakenBy = first.DeepCopy()
 	dec := s.decide()
 	require.Empty(t, dec.Actions, "it is ours, and will be seen")
@@ -60,7 +61,7 @@ func TestDecide_NameTaken_NextAttemptTakesAnother(t *testing.T) {
 	require.False(t, dec.NextCheck.IsZero())
 
 	s.in.Deployment.Status = dec.Status
-	second := creates(s.decide())[0]
+	second := decided.Creates[*v1alpha1.MachineSet](s.decide().Actions)[0]
 	require.NotEqual(t, first.Name, second.Name)
 	s.in.NameTakenBy = &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: second.Name, Namespace: second.Namespace}}
 	require.Equal(t, int32(2), *s.decide().Status.CollisionCount)
@@ -110,7 +111,7 @@ func TestDecide_RevisionBehindItsSet_DeploymentAndStatusAreWritten(t *testing.T)
 	s.in.Deployment.Annotations[v1alpha1.RevisionAnnotation] = "0"
 	dec := s.decide()
 	require.Len(t, dec.Actions, 1)
-	s.in.Deployment = writes[*v1alpha1.MachineDeployment](dec)[0]
+	s.in.Deployment = decided.Writes[*v1alpha1.MachineDeployment](dec.Actions)[0]
 	require.Equal(t, "1", s.in.Deployment.Annotations[v1alpha1.RevisionAnnotation])
 	require.True(t, dec.WriteStatus)
 	require.False(t, s.decide().WriteStatus, "once")
@@ -151,7 +152,7 @@ func TestProgress_OldSetIsNewAgain_DeadlineRestarts(t *testing.T) {
 		d.Status.Conditions = recordedAt(v1alpha1.ConditionTrue, reason, rollNow.Add(-time.Hour))
 		for minute, want := range []string{v1alpha1.FoundNewMachineSet, v1alpha1.FoundNewMachineSet, v1alpha1.ProgressDeadlineExceeded, v1alpha1.ProgressDeadlineExceeded} {
 			dec := deployment.Decide(s.in, s.policy, rollNow.Add(time.Duration(minute)*time.Minute))
-			for _, next := range writes[*v1alpha1.MachineDeployment](dec) {
+			for _, next := range decided.Writes[*v1alpha1.MachineDeployment](dec.Actions) {
 				s.in.Deployment = next
 			}
 			s.in.Deployment.Status = dec.Status

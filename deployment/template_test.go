@@ -17,6 +17,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
+	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -31,7 +32,7 @@ func TestPropagate_Edits_ReachTheNewSetInOneWrite(t *testing.T) {
 		s.in.Deployment.Annotations = map[string]string{"cause": "x"}
 		s.in.Sets[1].Annotations["of another"] = "client"
 		var written []*v1alpha1.MachineSet
-		for _, next := range writes[*v1alpha1.MachineSet](s.decide()) {
+		for _, next := range decided.Writes[*v1alpha1.MachineSet](s.decide().Actions) {
 			if next.Name == "old" {
 				template := s.in.Sets[0].Spec.Template
 				template.Spec.MachineConfiguration = spec.Template.Spec.MachineConfiguration
@@ -46,47 +47,6 @@ func TestPropagate_Edits_ReachTheNewSetInOneWrite(t *testing.T) {
 		require.Equal(t, []int32{5, 2}, []int32{got.Spec.MinReadySeconds, got.Spec.AutoPreserveFailedMachineMax})
 		require.Equal(t, "x", got.Annotations["cause"])
 		require.Equal(t, "client", got.Annotations["of another"], "the deployment does not have it, and it stays")
-	}
-}
-
-func TestNewSetAnnotations_OfOneObject_StayThere(t *testing.T) {
-	d := rolling(1, 1, 0)
-	d.Annotations = map[string]string{
-		"cause": "x", "machinist.dev/delete-first": "m", "machinist.dev/released-by": "s", deployment.NamedAnnotation: "7",
-		namesKey: "m", v1alpha1.UnfreezeAnnotation: "", v1alpha1.PreferNoScheduleKey: "True", scaledKey: "t", v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: "1h",
-	}
-	got, changed := deployment.NewSetAnnotations(d, &v1alpha1.MachineSet{}, "1", true)
-	require.True(t, changed)
-	require.Equal(t, map[string]string{"cause": "x", scaledKey: "t", v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: "1h", v1alpha1.RevisionAnnotation: "1"}, got)
-}
-
-func TestNewSetAnnotations_EmptyValueThatTheSetLacks_IsNotAdded(t *testing.T) {
-	d, s := rolling(3, 1, 0), &v1alpha1.MachineSet{}
-	s.Annotations = map[string]string{v1alpha1.RevisionAnnotation: "1", "had": "a value"}
-	d.Annotations = map[string]string{"new": "", "had": ""}
-	annotations, changed := deployment.NewSetAnnotations(d, s, "1", true)
-	require.True(t, changed)
-	require.Equal(t, map[string]string{v1alpha1.RevisionAnnotation: "1", "had": ""}, annotations)
-	s.Annotations = annotations
-	_, changed = deployment.NewSetAnnotations(d, s, "1", true)
-	require.False(t, changed)
-}
-
-func TestNewSetAnnotations_History_IsBoundedAndOfRevisionsOnly(t *testing.T) {
-	for _, c := range []struct{ history, revision, next, prefix, suffix string }{
-		{strings.Repeat("12345,", 400) + "99999", "100000", "100001", "12345,", ",12345,99999,100000"}, // the oldest go, and whole ones
-		{strings.Repeat("x", 3000), "1", "2", "1", "1"},
-		{"", "1", "1", "", ""}, // another annotation changes
-	} {
-		d, s := rolling(1, 1, 0), &v1alpha1.MachineSet{}
-		d.Annotations = map[string]string{scaledKey: "a"}
-		s.Annotations = map[string]string{v1alpha1.RevisionAnnotation: c.revision, v1alpha1.RevisionHistoryAnnotation: c.history}
-		got, changed := deployment.NewSetAnnotations(d, s, c.next, true)
-		require.True(t, changed)
-		history := got[v1alpha1.RevisionHistoryAnnotation]
-		require.LessOrEqual(t, len(history), 2000)
-		require.True(t, strings.HasPrefix(history, c.prefix) && strings.HasSuffix(history, c.suffix), history)
-		require.Equal(t, c.suffix == "", history == "")
 	}
 }
 
@@ -154,7 +114,7 @@ func TestConfiguration_Edited_ReachesEverySetWithMachines(t *testing.T) {
 				before[set.Name] = set.DeepCopy()
 			}
 			var got []string
-			for _, next := range writes[*v1alpha1.MachineSet](s.decide()) {
+			for _, next := range decided.Writes[*v1alpha1.MachineSet](s.decide().Actions) {
 				template := before[next.Name].Spec.Template.DeepCopy()
 				if next.Spec.Template.Spec.MachineConfiguration != nil {
 					got = append(got, next.Name)
@@ -199,7 +159,7 @@ func TestInPlace_Move_ClassOfTheNewTemplateInTheSameWrite(t *testing.T) {
 	s := newScenario("inplace 3 -1; old 3: a.done b c; new 0")
 	s.in.Deployment.Spec.Template.Spec.Class.APIGroup = "machine.sapcloud.io"
 	s.in.Sets[1].Spec.Template.Spec.Class.APIGroup = "machine.sapcloud.io"
-	moved := writes[*v1alpha1.Machine](s.decide())
+	moved := decided.Writes[*v1alpha1.Machine](s.decide().Actions)
 	require.Len(t, moved, 1)
 	require.Equal(t, "new", metav1.GetControllerOf(moved[0]).Name)
 	require.Equal(t, s.in.Sets[1].Spec.Template.Spec.Class, moved[0].Spec.Class)
@@ -229,84 +189,21 @@ func TestInPlace_Move_LabelsAndAnnotationsFollowTheTemplates(t *testing.T) {
 			put(&s.in.Sets[1].Spec.Template.ObjectMeta, c.next)
 			put(&s.in.Deployment.Spec.Template.ObjectMeta, c.next)
 			put(&s.of("a").ObjectMeta, c.machine)
-			moved := writes[*v1alpha1.Machine](s.decide())
+			moved := decided.Writes[*v1alpha1.Machine](s.decide().Actions)
 			require.Len(t, moved, 1)
 			require.Equal(t, []string{c.want, c.want}, []string{moved[0].Labels[key], moved[0].Annotations[key]})
 		})
 	}
 }
 
-// TestUpdateInPlace_EndOfTheRollout_MachinesHaveTheNewTemplate plays an update in place to its end.
-func TestUpdateInPlace_EndOfTheRollout_MachinesHaveTheNewTemplate(t *testing.T) {
-	d := updating(3, 0, 1)
-	d.Spec.Template.Labels["extra"], d.Spec.Template.Annotations = "one", map[string]string{"ann": "one"}
-	r := newRollout(t, d, deploymenttest.Model{})
-	r.edit(func(d *v1alpha1.MachineDeployment) {
-		template := &d.Spec.Template
-		template.Labels["extra"], template.Annotations["ann"] = "two", "two"
-		template.Spec.Class.Name = "c2"
-		template.Spec.NodeTemplateSpec.Labels = map[string]string{"v": "2"}
-		template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineDrainTimeout: &metav1.Duration{Duration: time.Minute}}
-	})
-	r.complete()
-	require.Len(t, r.Machines(), 3)
-	require.Empty(t, r.made, "a machine was not updated in place")
-	for _, m := range r.Machines() {
-		want := r.Deployment().Spec.Template.Spec
-		want.ProviderID = m.Spec.ProviderID
-		require.Equal(t, want, m.Spec)
-		require.Equal(t, []string{"two", "two"}, []string{m.Labels["extra"], m.Annotations["ann"]})
-	}
-}
-
-const (
-	rolledBackTo = "Normal DeploymentRollback Rolled back deployment \"md\" to revision "
-	unchanged    = "Warning DeploymentRollbackTemplateUnchanged The rollback revision contains the same template as current deployment \"md\""
-	notFound     = "Warning DeploymentRollbackRevisionNotFound Unable to find the revision to rollback to."
-)
-
 func TestRollback_Revision_TemplateAndEvent(t *testing.T) {
-	for scene, want := range map[string]struct{ class, event string }{
-		"rolling 3 +1 want=c rollback=1; a 3/3/3; b 0; c 0":             {"a", rolledBackTo + "1"},
-		"rolling 3 +1 want=c rollback=0; a 3/3/3; b 0; c 0":             {"b", rolledBackTo + "2"},
-		"rolling 3 +1 want=c rollback=3; a 3/3/3; b 0; c 0":             {"c", unchanged},
-		"rolling 3 +1 want=c rollback=7; a 3/3/3; b 0; c 0":             {"c", notFound},
-		"rolling 3 +1 want=c rollback=-1; a 3/3/3; b 0; c 0":            {"c", notFound},
-		"rolling 3 +1 want=unwanted rollback=1; a 3/3/3; b 0; c 0":      {"a", rolledBackTo + "1"},
-		"rolling 3 +1 want=c rollback=2; a 3/3/3 revision=2; b 0; c 0":  {"a", rolledBackTo + "2"},
-		"inplace 3 +1 want=c rollback=1; a 3/3/3; b 0; c 0 discouraged": {"a", rolledBackTo + "1"},
-	} {
-		t.Run(scene, func(t *testing.T) {
-			s := newScenario(scene)
-			dec := s.decide()
-			require.Empty(t, creates(dec), "a template that is given up gets no set")
-			var events string
-			next := s.in.Deployment
-			for _, u := range actions[machinist.Update](dec) {
-				d, ok := u.Object.(*v1alpha1.MachineDeployment)
-				if !ok {
-					continue
-				}
-				next = d
-				require.Nil(t, next.Spec.RollbackTo)
-				require.NotContains(t, next.Spec.Template.Labels, v1alpha1.DefaultMachineDeploymentUniqueLabelKey)
-				if u.Report != nil {
-					events += u.Report.String()
-				}
-			}
-			require.Equal(t, want.event, events)
-			require.Equal(t, want.class, next.Spec.Template.Spec.Class.Name)
-			if want.event == notFound {
-				require.Contains(t, dec.String(), "NoRollback: Unable to find the revision to rollback to.")
-			}
-			require.Equal(t, machinist.Reason("RollingBack"), dec.Reason)
-			s.in.Deployment = next
-			for _, u := range actions[machinist.Update](s.decide()) {
-				_, ok := u.Object.(*v1alpha1.MachineDeployment)
-				require.False(t, ok && u.Report != nil, "it is reported once")
-			}
-		})
-	}
+	checkScenes(t)
+	s := newScenario("rolling 3 +1 want=c rollback=1; a 3/3/3; b 0; c 0")
+	dec := s.decide()
+	require.Equal(t, machinist.Reason("RollingBack"), dec.Reason)
+	s.in.Deployment = decided.Writes[*v1alpha1.MachineDeployment](dec.Actions)[0]
+	require.Nil(t, s.in.Deployment.Spec.RollbackTo)
+	require.NotContains(t, strings.Join(reports(s.decide()), ""), "Rollback", "it is reported once")
 }
 
 // TestRollback_Annotations_AreThoseOfTheRevision asserts that what belongs to one object alone
@@ -320,7 +217,7 @@ func TestRollback_Annotations_AreThoseOfTheRevision(t *testing.T) {
 	s.in.Sets[0].Annotations["cause"], s.in.Sets[0].Annotations[v1alpha1.PreferNoScheduleKey] = "first", "True"
 	s.in.Sets[0].Annotations["machinist.dev/delete-first"] = "m"
 	own["cause"] = "first"
-	require.Equal(t, own, writes[*v1alpha1.MachineDeployment](s.decide())[0].Annotations)
+	require.Equal(t, own, decided.Writes[*v1alpha1.MachineDeployment](s.decide().Actions)[0].Annotations)
 }
 
 func TestRollback_Requested_NotComplete(t *testing.T) {
@@ -334,10 +231,4 @@ func TestRollback_Requested_NotComplete(t *testing.T) {
 	require.True(t, deployment.Complete(d, up))
 }
 
-func TestRollback_OldSetIsNewAgain_GrowsAndIsUnmarked(t *testing.T) {
-	check(t, []scenarioCase{
-		{"by a roll-back its marks go", "rolling 3 +1 taint want=c rollback=1; a 3 fixed discouraged: x.tainted y.tainted z.tainted; c 0", "a 3; c 0; welcomes a; untaints x y z", ""},
-		{"it may grow as soon as it is the new one", "rolling 3 +1 want=a; a 3/3/3 fixed; b 1/1/0", "a 3; b 1>0 without b-0; frees a", ""},
-		{"whatever else is going on", "rolling 3 +1 want=a paused; a 3/3/3 fixed; b 1/1/0", "a 3; b 1>0 without b-0; frees a", ""},
-	})
-}
+func TestRollback_OldSetIsNewAgain_GrowsAndIsUnmarked(t *testing.T) { checkScenes(t) }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/facts"
+	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -69,7 +70,7 @@ func validateBounds(u v1alpha1.UpdateConfiguration, path *field.Path) field.Erro
 
 // validateBound accepts a number, or a number with a percent sign.
 func validateBound(v *intstr.IntOrString, name string, path *field.Path) field.ErrorList {
-	_, unreadable := resolve(v, 0, false)
+	_, unreadable := rollout.Resolve(v, 0, false)
 	n, err := intstr.GetScaledValueFromIntOrPercent(v, 100, false)
 	switch {
 	case unreadable != nil || err != nil:

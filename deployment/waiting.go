@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/machinist-dev/machinist/internal/members"
+	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -36,7 +37,7 @@ func (c *pass) waiting() {
 
 // replicaFailure returns the message of the condition ReplicaFailure of a set.
 func replicaFailure(s *v1alpha1.MachineSet) string {
-	if c := failureOf(s); c != nil && c.Status == v1alpha1.ConditionTrue {
+	if c := rollout.FailureOf(s); c != nil && c.Status == v1alpha1.ConditionTrue {
 		return ": " + brief(c.Message)
 	}
 	return ""

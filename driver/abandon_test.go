@@ -18,7 +18,6 @@ import (
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
-	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // deaf is a driver whose first call ignores its context, until its end is closed.
@@ -74,39 +73,22 @@ func TestWithDeadline_CallIgnoresItsContext_IsAbandoned(t *testing.T) {
 // TestAbandonedCall_UntilItEnds_NoOtherCallForTheMachine makes one abandoned call of each
 // operation, and then all calls for the same and for another machine.
 func TestAbandonedCall_UntilItEnds_NoOtherCallForTheMachine(t *testing.T) {
-	of := map[driver.Operation]func(context.Context, driver.Driver, *v1alpha1.Machine, *v1alpha1.MachineClass) error{
-		driver.OpListSideResources: func(ctx context.Context, d driver.Driver, _ *v1alpha1.Machine, class *v1alpha1.MachineClass) error {
-			lister, _ := driver.As[driver.SideResourceLister](d)
-			_, err := lister.ListSideResources(ctx, &driver.ListSideResourcesRequest{MachineClass: class})
-			return err
-		},
-		driver.OpDeleteSideResource: func(ctx context.Context, d driver.Driver, m *v1alpha1.Machine, class *v1alpha1.MachineClass) error {
-			deleter, _ := driver.As[driver.SideResourceDeleter](d)
-			_, err := deleter.DeleteSideResource(ctx, &driver.DeleteSideResourceRequest{
-				MachineClass: class, Resource: driver.SideResource{MachineName: m.Name},
-			})
-			return err
-		},
-	}
-	for i, op := range driver.Operations() {
-		of[op] = func(ctx context.Context, d driver.Driver, m *v1alpha1.Machine, class *v1alpha1.MachineClass) error {
-			return calls(ctx, d, m, class)[i]()
-		}
-	}
 	ofMachine := func(op driver.Operation) bool {
 		return strings.Contains(string(op), "Machine") && op != driver.OpListMachines || op == driver.OpDeleteSideResource
 	}
-	for hung, hang := range of {
-		for other, call := range of {
+	all := append(driver.Operations(), driver.OpListSideResources, driver.OpDeleteSideResource)
+	for _, hung := range all {
+		for _, other := range all {
 			t.Run(fmt.Sprintf("%s, then %s", hung, other), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					inner := newDeaf()
 					d := driver.WithDeadline(deafSides{inner.script(), inner}, driver.Timeouts{Default: time.Minute})
 					m, class := objects()
-					require.Equal(t, codes.DeadlineExceeded, codes.Of(hang(t.Context(), d, m, class)))
+					_, err := call(t.Context(), d, hung, m, class)
+					require.Equal(t, codes.DeadlineExceeded, codes.Of(err))
 					begin := time.Now()
 					refused := hung == other || ofMachine(hung) && ofMachine(other)
-					err := call(t.Context(), d, m, class)
+					_, err = call(t.Context(), d, other, m, class)
 					require.Equal(t, refused, err != nil, "%v", err)
 					if refused {
 						var abandoned *driver.AbandonedError
@@ -119,7 +101,8 @@ func TestAbandonedCall_UntilItEnds_NoOtherCallForTheMachine(t *testing.T) {
 					if hung != driver.OpGetVolumeIDs { // it has neither
 						another, larger := m.DeepCopy(), class.DeepCopy()
 						another.Name, larger.Name = "m-2", "large"
-						require.NoError(t, call(t.Context(), d, another, larger), "other machines and classes are not affected")
+						_, err = call(t.Context(), d, other, another, larger)
+						require.NoError(t, err, "other machines and classes are not affected")
 					}
 					close(inner.end)
 				})
@@ -202,31 +185,4 @@ func TestAbandoned_OtherDrivers_None(t *testing.T) {
 	require.Empty(t, driver.Abandoned(nil))
 	require.Empty(t, driver.Abandoned(script(nil)))
 	require.Empty(t, driver.Abandoned(driver.Observe(nil, nil, nil)))
-}
-
-// calls returns the calls of all operations, in the order of [driver.Operations].
-func calls(ctx context.Context, d driver.Driver, m *v1alpha1.Machine, class *v1alpha1.MachineClass) []func() error {
-	return []func() error{
-		func() error {
-			_, err := d.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, MachineClass: class})
-			return err
-		},
-		func() error {
-			_, err := d.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: m, MachineClass: class})
-			return err
-		},
-		func() error {
-			_, err := d.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, MachineClass: class})
-			return err
-		},
-		func() error {
-			_, err := d.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: m, MachineClass: class})
-			return err
-		},
-		func() error {
-			_, err := d.ListMachines(ctx, &driver.ListMachinesRequest{MachineClass: class})
-			return err
-		},
-		func() error { _, err := d.GetVolumeIDs(ctx, &driver.GetVolumeIDsRequest{}); return err },
-	}
 }

@@ -10,6 +10,7 @@ import (
 	"go/token"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // optional is a driver with all optional interfaces. It counts the calls of them.
@@ -42,32 +44,17 @@ func (o *optional) DeleteSideResource(ctx context.Context, _ *driver.DeleteSideR
 	return &driver.DeleteSideResourceResponse{}, nil
 }
 
-// optionalInterfaces are the optional interfaces by their names.
-var optionalInterfaces = map[string]func(driver.Driver) (map[string]reflect.Value, bool){
+// optionalInterfaces are the optional interfaces by their names: a driver that has one, and its methods.
+var optionalInterfaces = map[string]func(driver.Driver) (any, []reflect.Method){
 	"SideResourceLister":  as[driver.SideResourceLister],
 	"SideResourceDeleter": as[driver.SideResourceDeleter],
 }
 
-// as returns the methods of an optional interface of a driver, by their names.
-func as[T any](d driver.Driver) (map[string]reflect.Value, bool) {
-	found, ok := driver.As[T](d)
-	methods, of := map[string]reflect.Value{}, reflect.TypeFor[T]()
-	for method := range of.Methods() {
-		if ok {
-			methods[method.Name] = reflect.ValueOf(found).MethodByName(method.Name)
-		}
+func as[T any](d driver.Driver) (any, []reflect.Method) {
+	if found, ok := driver.As[T](d); ok {
+		return found, slices.Collect(reflect.TypeFor[T]().Methods())
 	}
-	return methods, ok
-}
-
-// invoke calls a method with an empty request, or without one.
-func invoke(ctx context.Context, method reflect.Value, nilRequest bool) error {
-	req := reflect.Zero(method.Type().In(1))
-	if !nilRequest {
-		req = reflect.New(method.Type().In(1).Elem())
-	}
-	err, _ := reflect.TypeAssert[error](method.Call([]reflect.Value{reflect.ValueOf(ctx), req})[1])
-	return err
+	return nil, nil
 }
 
 // declared returns the names of the exported interfaces of the package, without Driver.
@@ -117,21 +104,23 @@ func TestAs_EveryOptionalInterface_PassesThroughEachWrapper(t *testing.T) {
 			"gate outside": gate(observe(driver.WithDeadline(inner, driver.Timeouts{}))),
 			"gate inside":  observe(named{driver.WithDeadline(gate(inner), driver.Timeouts{})}),
 		} {
-			methods, ok := find(d)
-			require.True(t, ok, name)
+			found, methods := find(d)
 			require.NotEmpty(t, methods, name)
-			for method, call := range methods {
-				for _, nilRequest := range []bool{false, true} {
+			for _, method := range methods {
+				for _, m := range []*v1alpha1.Machine{nil, {}} {
+					op := driver.Operation(method.Name)
 					inner.calls, inner.ends, seen, shut = 0, false, nil, true
-					require.Equal(t, codes.Canceled, codes.Of(invoke(t.Context(), call, nilRequest)), "%s with the %s", method, order)
-					require.Zero(t, inner.calls, "%s with the %s", method, order)
+					_, err := call(t.Context(), found, op, m, nil)
+					require.Equal(t, codes.Canceled, codes.Of(err), "%s with the %s", op, order)
+					require.Zero(t, inner.calls, "%s with the %s", op, order)
 
 					shut, seen = false, nil
-					require.NoError(t, invoke(t.Context(), call, nilRequest))
-					require.Equal(t, 1, inner.calls, "%s with the %s", method, order)
-					require.True(t, inner.ends, "%s has a deadline", method)
+					_, err = call(t.Context(), found, op, m, nil)
+					require.NoError(t, err)
+					require.Equal(t, 1, inner.calls, "%s with the %s", op, order)
+					require.True(t, inner.ends, "%s has a deadline", op)
 					require.Len(t, seen, 1)
-					require.Equal(t, method, seen[0].Operation.String())
+					require.Equal(t, op, seen[0].Operation)
 				}
 			}
 		}
@@ -169,8 +158,8 @@ func TestAs_WrappedDriver_FindsOptionalInterface(t *testing.T) {
 		"a driver without the interface": driver.Observe(script(nil), nil, nil),
 	} {
 		for _, find := range optionalInterfaces {
-			_, ok := find(d)
-			require.False(t, ok, name)
+			_, methods := find(d)
+			require.Empty(t, methods, name)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -39,25 +40,26 @@ func TestRequest_Print_ShowsNamesOnly(t *testing.T) {
 	of := `(machine "shoot/m-1" "aws:///i-1", class "shoot/small", secret "shoot/small" with 2 keys)`
 	nothing := `(no machine, no class, no secret)`
 	for _, tt := range []struct {
-		value, pointer any
-		want           string
+		value any
+		want  string
 	}{
-		{driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret}, &driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret}, "CreateMachine" + of},
-		{driver.InitializeMachineRequest{Machine: m, MachineClass: class, Secret: secret}, &driver.InitializeMachineRequest{Machine: m, MachineClass: class, Secret: secret}, "InitializeMachine" + of},
-		{driver.DeleteMachineRequest{Machine: m, MachineClass: class, Secret: secret}, &driver.DeleteMachineRequest{Machine: m, MachineClass: class, Secret: secret}, "DeleteMachine" + of},
-		{driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret}, &driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret}, "GetMachineStatus" + of},
-		{driver.ListMachinesRequest{MachineClass: class, Secret: secret}, &driver.ListMachinesRequest{MachineClass: class, Secret: secret}, `ListMachines(class "shoot/small", secret "shoot/small" with 2 keys)`},
-		{driver.ListSideResourcesRequest{MachineClass: class, Secret: secret}, &driver.ListSideResourcesRequest{MachineClass: class, Secret: secret}, `ListSideResources(class "shoot/small", secret "shoot/small" with 2 keys)`},
+		{driver.CreateMachineRequest{Machine: m, MachineClass: class, Secret: secret}, "CreateMachine" + of},
+		{driver.InitializeMachineRequest{Machine: m, MachineClass: class, Secret: secret}, "InitializeMachine" + of},
+		{driver.DeleteMachineRequest{Machine: m, MachineClass: class, Secret: secret}, "DeleteMachine" + of},
+		{driver.GetMachineStatusRequest{Machine: m, MachineClass: class, Secret: secret}, "GetMachineStatus" + of},
+		{driver.ListMachinesRequest{MachineClass: class, Secret: secret}, `ListMachines(class "shoot/small", secret "shoot/small" with 2 keys)`},
+		{driver.ListSideResourcesRequest{MachineClass: class, Secret: secret}, `ListSideResources(class "shoot/small", secret "shoot/small" with 2 keys)`},
 		{
 			driver.DeleteSideResourceRequest{Resource: driver.SideResource{Kind: "disk", ID: "d-1", MachineName: "m-1"}, MachineClass: class, Secret: secret},
-			&driver.DeleteSideResourceRequest{Resource: driver.SideResource{Kind: "disk", ID: "d-1", MachineName: "m-1"}, MachineClass: class, Secret: secret},
 			`DeleteSideResource(disk "d-1" of machine "m-1", class "shoot/small", secret "shoot/small" with 2 keys)`,
 		},
-		{driver.GetVolumeIDsRequest{PVSpecs: []*corev1.PersistentVolumeSpec{nil}}, &driver.GetVolumeIDsRequest{PVSpecs: []*corev1.PersistentVolumeSpec{nil}}, "GetVolumeIDs(1 volumes)"},
-		{driver.CreateMachineRequest{}, &driver.CreateMachineRequest{}, "CreateMachine" + nothing},
-		{driver.ListMachinesRequest{}, &driver.ListMachinesRequest{}, "ListMachines(no class, no secret)"},
+		{driver.GetVolumeIDsRequest{PVSpecs: []*corev1.PersistentVolumeSpec{nil}}, "GetVolumeIDs(1 volumes)"},
+		{driver.CreateMachineRequest{}, "CreateMachine" + nothing},
+		{driver.ListMachinesRequest{}, "ListMachines(no class, no secret)"},
 	} {
-		for _, req := range []any{tt.value, tt.pointer} {
+		pointer := reflect.New(reflect.TypeOf(tt.value))
+		pointer.Elem().Set(reflect.ValueOf(tt.value))
+		for _, req := range []any{tt.value, pointer.Interface()} {
 			for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
 				require.Equal(t, tt.want, fmt.Sprintf(verb, req), "%T with %s", req, verb)
 			}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,29 +50,34 @@ func (s script) GetVolumeIDs(ctx context.Context, _ *driver.GetVolumeIDsRequest)
 	return &driver.GetVolumeIDsResponse{VolumeIDs: []string{"kept"}}, s(ctx, driver.OpGetVolumeIDs)
 }
 
-// callAll makes one call of every operation, in the order of
-// [driver.Operations], and returns responses and errors. Without objects the
-// requests are nil.
+// call makes the call of an operation, and returns its response as text. Without a machine the request is
+// nil.
+func call(ctx context.Context, d any, op driver.Operation, m *v1alpha1.Machine, class *v1alpha1.MachineClass) (string, error) {
+	method := reflect.ValueOf(d).MethodByName(op.String())
+	if !method.IsValid() {
+		sides, _ := driver.As[driver.SideResourceDeleter](d.(driver.Driver))
+		method = reflect.ValueOf(sides).MethodByName(op.String())
+	}
+	req := reflect.Zero(method.Type().In(1))
+	if m != nil {
+		req = reflect.New(method.Type().In(1).Elem())
+		for name, value := range map[string]any{"Machine": m, "MachineClass": class, "Resource": driver.SideResource{MachineName: m.Name}} {
+			if field := req.Elem().FieldByName(name); field.IsValid() {
+				field.Set(reflect.ValueOf(value))
+			}
+		}
+	}
+	out := method.Call([]reflect.Value{reflect.ValueOf(ctx), req})
+	err, _ := reflect.TypeAssert[error](out[1])
+	return fmt.Sprintf("%+v", out[0]), err
+}
+
+// callAll makes one call of every operation, in the order of [driver.Operations].
 func callAll(ctx context.Context, d driver.Driver, m *v1alpha1.Machine, class *v1alpha1.MachineClass) (answers []string, errs []error) {
-	note := func(resp any, err error) {
-		answers = append(answers, fmt.Sprintf("%+v", resp))
-		errs = append(errs, err)
+	for _, op := range driver.Operations() {
+		answer, err := call(ctx, d, op, m, class)
+		answers, errs = append(answers, answer), append(errs, err)
 	}
-	if m == nil && class == nil {
-		note(d.CreateMachine(ctx, nil))
-		note(d.InitializeMachine(ctx, nil))
-		note(d.DeleteMachine(ctx, nil))
-		note(d.GetMachineStatus(ctx, nil))
-		note(d.ListMachines(ctx, nil))
-		note(d.GetVolumeIDs(ctx, nil))
-		return answers, errs
-	}
-	note(d.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: m, MachineClass: class}))
-	note(d.InitializeMachine(ctx, &driver.InitializeMachineRequest{Machine: m, MachineClass: class}))
-	note(d.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: m, MachineClass: class}))
-	note(d.GetMachineStatus(ctx, &driver.GetMachineStatusRequest{Machine: m, MachineClass: class}))
-	note(d.ListMachines(ctx, &driver.ListMachinesRequest{MachineClass: class}))
-	note(d.GetVolumeIDs(ctx, &driver.GetVolumeIDsRequest{}))
 	return answers, errs
 }
 
@@ -242,4 +248,23 @@ func TestWrap_EveryCall_PassesThroughTheFunction(t *testing.T) {
 		require.Equal(t, codes.Aborted, codes.Of(err), told[i])
 	}
 	require.Contains(t, told, "CreateMachine")
+}
+
+func TestAnswer_ResponseAndError_NeitherIsAFailure(t *testing.T) {
+	type response = driver.DeleteMachineResponse
+	failed := errors.New("failed")
+	for name, c := range map[string]struct {
+		response *response
+		err      error
+		code     codes.Code
+	}{
+		"empty response":         {&response{}, nil, codes.OK},
+		"response with an error": {&response{LastKnownState: "half-way"}, failed, codes.Unknown},
+		"error":                  {nil, failed, codes.Unknown},
+		"neither":                {nil, nil, codes.Internal},
+	} {
+		got, err := driver.Answer(c.response, c.err)
+		require.Same(t, c.response, got, name)
+		require.Equal(t, c.code, codes.Of(err), name)
+	}
 }

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -104,12 +106,12 @@ func TestCount_Random_AddsUpAndAgreesWithDecideAndStatus(t *testing.T) {
 			require.Equal(t, c.Missing(), n)
 		}
 		tooMany := 0
-		for _, del := range deletes(d) {
+		for _, del := range decided.Of[machinist.Delete](d.Actions) {
 			if del.Reason == machineset.ReasonTooMany || del.Reason == machineset.ReasonMarked {
 				tooMany++
 			}
 		}
-		if len(deletes(d)) > 0 && in.Set.DeletionTimestamp == nil {
+		if len(decided.Of[machinist.Delete](d.Actions)) > 0 && in.Set.DeletionTimestamp == nil {
 			demanded := 0
 			for _, m := range members.Eligible(mine, in.Expectations) {
 				if members.NamedByAutoscaler(in.Set, m) {
@@ -198,8 +200,6 @@ func TestMissing_Sets_Table(t *testing.T) {
 		"a set that may not make any waits for none":    {sets{set("a", 2, disabled)}, nil, 0},
 		"a size below zero wants none":                  {sets{set("a", -3), set("b", 1)}, nil, 1},
 	} {
-		t.Run(name, func(t *testing.T) {
-			require.Equal(t, c.missing, machineset.Missing(c.sets, c.machines))
-		})
+		require.Equal(t, c.missing, machineset.Missing(c.sets, c.machines), name)
 	}
 }

@@ -3,6 +3,10 @@
 package machineset_test
 
 import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,101 +16,53 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
 
+var update = flag.Bool("update", false, "write the scenes anew")
+
+// TestDecide_Set_Table decides about the scenes in testdata/scenes: each has a name, what is observed, the
+// actions after "=", the holds after "?", and after "@" the time to the next decision with the reason.
 func TestDecide_Set_Table(t *testing.T) {
-	for _, c := range []struct{ name, scene, actions, holds string }{
-		{"a creation in flight is not repeated", "2 creating=b: a", "", "machine/b: NotSeen: not observed yet: creations 1, deletions 0"},
-		{"a creation in flight for too long is looked up, and not repeated", "1 stuck=b", "read machine b from the API server", "machine/b: NotSeen: not observed yet: creations 1, deletions 0"},
-		{"a machine that has only a deletion timestamp does not count, and no other is deleted", "1: a.leaving b", "", ""},
-		{"a deletion in flight is not replaced before it is observed", "2 deleting=b: a b.failed", "", "machine/b: NotSeen: not observed yet: creations 0, deletions 1"},
-		{"a frozen set creates none and still deletes Failed and named machines", "5 frozen: a.failed b.marked c", "delete machine b: MarkedForDeletion: chosen by NamedByAutoscaler, delete machine a: MachineFailed", "machineset/ms: Frozen: missing machines: 2; the label freeze forbids to create them"},
-		{"a set whose scale-up is disabled creates none", "5 disabled: a.failed", "delete machine a: MachineFailed", "machineset/ms: ScaleUpDisabled: missing machines: 4; the label node.machine.sapcloud.io/scale-up-disabled forbids to create them"},
-		{"another value of the freeze label does not freeze", "1 frozen=true", "create 1 machine", ""},
-		{"a frozen set that is too large shrinks", "0 frozen: a", "delete machine a: TooManyMachines", ""},
-		{"a named machine is deleted even if the set is not too large", "2: a.marked b", "delete machine a: MarkedForDeletion: chosen by NamedByAutoscaler", ""},
-		{"a named machine is deleted instead of another, even if it is preserved", "1: a.marked.keeps=60 b.pending", "delete machine a: MarkedForDeletion: chosen by NamedByAutoscaler", ""},
-		{"a mark after the last change of size is for a change to come", "2: a.marked.named=1s b", "", ""},
-		{"a preserved Failed machine stays, and says how long", "1: a.failed.keeps=60", "", "machine/a: Preserved: it is Failed and stays"},
-		{"a Failed machine whose preservation has expired is deleted", "1: a.failed.keeps=0", "delete machine a: PreservationExpired", ""},
-		{"a Failed machine whose Node was not read stays", "1: a.failed.node=n", "", "machine/a: NodeNotLookedAt: it is Failed and stays"},
-		{"a Failed machine without a Node decides by its own annotation", "1 node: a.failed.node=n.preserve=when-failed", "", "machine/a: PreservationPending: it is Failed and stays"},
-		{"the youngest Failed machines are preserved up to the maximum", "4 max=2: a.failed.preserve=auto-preserved b.failed c.failed.young d", "update machine c: preservation, delete machine b: MachineFailed", "machine/a: PreservationPending: it is Failed and stays, machine/c: PreservationPending: it is Failed and stays"},
-		{"a Failed machine whose Node forbids it, or is unknown, is not preserved", "2 max=2 node=false: a.failed.node=n b.failed.node=unknown", "delete machine a: MachineFailed", "machine/b: NodeNotLookedAt: it is Failed and stays"},
-		{"what is granted beyond the maximum is revoked, the oldest first", "2 max=1: a.preserve=auto-preserved b.preserve=auto-preserved.young", "update machine a: preservation", ""},
-		{"a preserved machine that is leaving makes room for another", "1 max=1: a.failed.preserve=auto-preserved.leaving b.failed", "update machine b: preservation", "machine/b: PreservationPending: it is Failed and stays"},
-		{"a machine that goes anyway is not preserved first", "1 max=1: a.failed.young.marked b.failed", "update machine b: preservation, delete machine a: MarkedForDeletion: chosen by NamedByAutoscaler", "machine/b: PreservationPending: it is Failed and stays"},
-		{"a machine whose preservation is over is not preserved again", "1 max=1: a.failed.keeps=-60", "delete machine a: PreservationExpired", ""},
-		{"of two views of one machine, that which is leaving counts", "1: a a.leaving", "create 1 machine", ""},
-		{"no more than the burst is looked for in a pass", "2 burst=1 stuck=a stuck=b", "read machine a from the API server", "machine/a: NotSeen: not observed yet: creations 2, deletions 0"},
-		{"a machine that moves to another set counts and is not chosen", "1: a.failed.moved", "", ""},
-		{"a machine without identity counts and is never deleted", "0: a.uid=", "", "machine/a: Invalid: it has no UID, which the API server sets: set metadata.uid in tests"},
-		{"a machine of another set does not count", "1: a.foreign b", "", "machine/a: ControlledByAnother: another object controls it, so it does not count"},
-		{"an update freshly done outweighs an Unknown machine", "1: a.updated b.unknown", "delete machine b: TooManyMachines: chosen by Health", ""},
-		{"a new machine outweighs a Failed machine", "1: a.empty b.failed", "delete machine b: TooManyMachines: chosen by Health", ""},
-		{"a named machine whose deletion is in flight is not replaced by another", "1 names=b deleting=b: a.pending b", "", "machine/b: NotSeen: not observed yet: creations 0, deletions 1"},
-		{"the caller's order counts", "1 youngest: a.pending b.young", "delete machine b: TooManyMachines: chosen by Youngest", ""},
-		{"a machine that has not been Running for long is waited for", "1 ready=60: a.fresh", "", "machine/a: MinReadySeconds: available for less than minReadySeconds: 1"},
-		{"nothing is done to a set without a selector", "3 unselected: a.failed", "", "machineset/ms: Invalid: spec.selector: Required value: Selector must not be empty"},
-		{"nothing is done to a set whose machines would be refused", "3 class=AWSMachineClass: a.failed", "", `machineset/ms: Invalid: spec.template.spec.class.kind: Unsupported value: "AWSMachineClass": supported values: "MachineClass"`},
-		{"the finalizer comes before the first machine", "1 finalizer=", "update machineset ms: finalizer added, create 1 machine", ""},
-		{"an incomplete view holds everything but what is harmless", "1 incomplete: a.failed.old b.old", "update machine a: class, update machine b: class", "machineset/ms: IncompleteView: the list of machines may be incomplete"},
-		{"a deleted set deletes its machines, no more than the burst", "5 deleted burst=2: a b.failed.keeps=60 c.pending d.leaving", "delete machine c: MachineSetDeleting, delete machine a: MachineSetDeleting", "machineset/ms: Limited: 2 of 3 machines are deleted in one pass, machine/a: MachineSetDeleting: machines left: 4"},
-		{"a deleted set deletes its machines though it is not valid", "5 deleted unselected: a", "delete machine a: MachineSetDeleting", "machine/a: MachineSetDeleting: machines left: 1"},
-		{"a deleted set goes when no machine is left", "5 deleted", "update machineset ms: finalizer removed", ""},
-		{"a deleted set waits for creations in flight", "5 deleted creating=a", "", "machine/a: NotSeen: not observed yet: creations 1, deletions 0"},
-		{"a deleted set is not let go on a view that may not be whole", "5 deleted incomplete", "", "machineset/ms: IncompleteView: the list of machines may be incomplete"},
-		{"a deleted set without our finalizer is no longer ours", "5 deleted finalizer=other: a", "", ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			in, policy := scene(c.scene)
+	const path = "testdata/scenes/decide.txt"
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	scenes := strings.Split(strings.TrimSpace(string(data)), "\n\n")
+	require.Greater(t, len(scenes), 40)
+	for i, text := range scenes {
+		lines := strings.Split(text, "\n\t")
+		t.Run(lines[0], func(t *testing.T) {
+			in, policy := scene(lines[1])
 			d := machineset.Decide(in, policy, now)
-			var actions, holds []string
+			got := lines[:2:2]
 			for _, a := range d.Actions {
-				actions = append(actions, a.String())
+				got = append(got, "= "+a.String())
+				require.Contains(t, d.String(), a.String())
 			}
 			for _, h := range d.Holds {
-				holds = append(holds, h.String())
+				got = append(got, "? "+h.String())
+				require.Contains(t, d.String(), h.String())
 			}
-			require.Equal(t, c.actions, strings.Join(actions, ", "))
-			require.Equal(t, c.holds, strings.Join(holds, ", "))
-			for _, text := range append(actions, holds...) {
-				require.Contains(t, d.String(), text)
+			if !d.NextCheck.IsZero() {
+				got = append(got, fmt.Sprint("@ ", d.NextCheck.Sub(now), " ", d.Reason))
 			}
+			if *update {
+				scenes[i] = strings.Join(got, "\n\t")
+				return
+			}
+			require.Equal(t, lines, got)
 		})
 	}
-}
-
-func TestDecide_NextCheck_IsTheEarliestHold(t *testing.T) {
-	in, _ := scene("2: a.failed.keeps=7200 b")
-
-	d := machineset.Decide(in, machineset.Policy{}, now)
-	require.Equal(t, now.Add(2*time.Hour), d.NextCheck, "the end of the preservation")
-	require.Equal(t, d.NextCheck, d.Holds[0].Until)
-	require.Equal(t, machineset.ReasonPreserved, d.Reason)
-
-	in.Expectations = in.Expectations.Creating(machine.KindMachine, "c", now.Add(-80*time.Second))
-	d = machineset.Decide(in, machineset.Policy{}, now)
-	require.Equal(t, now.Add(40*time.Second), d.NextCheck, "the creation grows old")
-
-	in.Expectations = machine.Expectations{}.Creating(machine.KindMachine, "c", now.Add(time.Hour))
-	d = machineset.Decide(in, machineset.Policy{}, now)
-	require.Equal(t, now.Add(2*time.Minute), d.NextCheck, "a clock that was ahead")
-
-	in.Expectations = machine.Expectations{}
-	in.Set.Spec.Replicas = 3
-	d = machineset.Decide(in, machineset.Policy{}, now)
-	require.Equal(t, now.Add(2*time.Minute), d.NextCheck, "after an action")
-
-	in.Set.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
-	d = machineset.Decide(in, machineset.Policy{}, now)
-	require.Equal(t, now.Add(10*time.Minute), d.NextCheck, "a hold without an end")
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(strings.Join(scenes, "\n\n")+"\n"), 0o644))
+	}
 }
 
 func TestBatches_Sizes_Double(t *testing.T) {
@@ -167,7 +123,7 @@ func TestReplaceFailed_NodeReadyAgain_HoldsOnce(t *testing.T) {
 			d := machineset.Decide(in, machineset.Policy{}, now)
 			if !tc.stays {
 				require.Equal(t, machineset.ReasonFailed, reason)
-				require.Equal(t, []string{"a"}, deleted(d))
+				require.Equal(t, []string{"a"}, decided.Deletes(d.Actions))
 				return
 			}
 			require.Equal(t, machineset.ReasonNodeReadyAgain, reason)
@@ -177,7 +133,7 @@ func TestReplaceFailed_NodeReadyAgain_HoldsOnce(t *testing.T) {
 			require.Equal(t, machineset.ReasonNodeReadyAgain, d.Reason)
 			require.Equal(t, until, d.NextCheck)
 			later := machineset.Decide(in, machineset.Policy{}, until)
-			require.Equal(t, []string{"a"}, deleted(later), "it stays no longer")
+			require.Equal(t, []string{"a"}, decided.Deletes(later.Actions), "it stays no longer")
 		})
 	}
 }
@@ -225,36 +181,6 @@ func TestDecide_InvalidSet_OneEventPerProblem(t *testing.T) {
 	require.Equal(t, "True Complete", progressing)
 }
 
-// TestDecide_NamedVictims_AreDeleted asserts that a reduction planned without loss of availability
-// has none, though the order would delete a healthy machine first: preserved machines are last in
-// it, and those of low priority first.
-func TestDecide_NamedVictims_AreDeleted(t *testing.T) {
-	broken := preserved(newMachine("broken", v1alpha1.MachineFailed))
-	cheap := newMachine("cheap", v1alpha1.MachineRunning)
-	cheap.Annotations[v1alpha1.MachinePriority] = "1"
-	in := observed(1, broken, cheap)
-	require.Equal(t, []string{"cheap"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "left to itself")
-
-	members.NameVictims(in.Set, []string{"broken"})
-	require.Equal(t, []machinist.Delete{
-		{Object: broken, Reason: machineset.ReasonTooMany, Message: "chosen by NamedByPlan"},
-	}, deletes(machineset.Decide(in, machineset.Policy{}, now)))
-}
-
-func TestDecide_NoSelector_IsHeld(t *testing.T) {
-	in := observed(3, newMachine("a", v1alpha1.MachineFailed))
-	in.Set.Spec.Selector = nil
-	d := machineset.Decide(in, machineset.Policy{}, now)
-	require.Empty(t, d.Actions)
-	require.Equal(t, machineset.ReasonInvalid, d.Reason)
-	require.NotZero(t, d.NextCheck)
-	require.NotPanics(t, func() { machineset.Status(in, machineset.Failure{}, now) })
-	claims := machineset.Claim(machineset.OwnerSet(in.Set), nil, in.Machines)
-	require.Len(t, claims.Owned, 1)
-	_, err := madeFor(in.Set, "m")
-	require.Error(t, err)
-}
-
 // TestStatus_PersistentError_StaysFailed asserts that a call that always fails makes one call a
 // pass, and no recursion.
 func TestStatus_PersistentError_StaysFailed(t *testing.T) {
@@ -262,7 +188,7 @@ func TestStatus_PersistentError_StaysFailed(t *testing.T) {
 	for i := range 100 {
 		at := now.Add(time.Duration(i) * time.Hour)
 		d := machineset.Decide(in, machineset.Policy{}, at)
-		require.Equal(t, []string{"a"}, deleted(d))
+		require.Equal(t, []string{"a"}, decided.Deletes(d.Actions))
 		require.True(t, d.NextCheck.After(at))
 		in.Expectations, _ = in.Expectations.Deleting(machine.KindMachine, "a", "uid-a", at).
 			Failed(machine.KindMachine, "a", apierrors.NewForbidden(schema.GroupResource{}, "a", errAPI))
@@ -286,14 +212,14 @@ func TestPreserved_AllFunctions_Agree(t *testing.T) {
 	require.Nil(t, s.FailedMachines, "it is no failure to be told of")
 
 	in.Set.Spec.Replicas = 1
-	require.Equal(t, []string{"good"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "it goes last")
+	require.Equal(t, []string{"good"}, decided.Deletes(machineset.Decide(in, machineset.Policy{}, now).Actions), "it goes last")
 	members.NameVictims(in.Set, []string{"kept"})
-	require.Equal(t, []string{"kept"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "unless it is named")
+	require.Equal(t, []string{"kept"}, decided.Deletes(machineset.Decide(in, machineset.Policy{}, now).Actions), "unless it is named")
 	in.Set.Annotations, in.Set.Spec.Replicas = nil, 0
-	require.Equal(t, []string{"good", "kept"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "or nothing is to stay")
+	require.Equal(t, []string{"good", "kept"}, decided.Deletes(machineset.Decide(in, machineset.Policy{}, now).Actions), "or nothing is to stay")
 
 	in, _ = scene("1: over.failed.keeps=-1")
-	require.Equal(t, []string{"over"}, deleted(machineset.Decide(in, machineset.Policy{}, now)), "when its time is over, it is replaced")
+	require.Equal(t, []string{"over"}, decided.Deletes(machineset.Decide(in, machineset.Policy{}, now).Actions), "when its time is over, it is replaced")
 }
 
 func TestValidate_EachError_Table(t *testing.T) {
@@ -343,4 +269,73 @@ func TestDecide_FinalizersOfOthers_Stay(t *testing.T) {
 	require.Equal(t, []string{"z", "a"}, update.Object.(*v1alpha1.MachineSet).Finalizers)
 	require.True(t, update.Unchanged)
 	require.Len(t, set.Finalizers, 3)
+}
+
+func TestDecision_JSON_NamesObjectsWithoutZeroTimes(t *testing.T) {
+	set := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Name: "workers", UID: "1", DeletionTimestamp: deletedNow()}}
+	named := func(name string, uid types.UID) *v1alpha1.Machine {
+		return &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid}}
+	}
+	data, err := json.Marshal(machineset.Decision{
+		Reason: machineset.ReasonTooMany,
+		Actions: []machinist.Action{
+			machinist.Update{Before: set, Object: set, Changes: []string{"finalizer removed"}},
+			machinist.Update{Before: named("a", "2"), Object: named("a", "2"), Changes: []string{"preservation"}},
+			machinist.Refresh{Kind: "Machine", Name: "b"},
+			machinist.Refresh{Kind: "Machine"},
+			machinist.Delete{Object: named("c", "3"), Reason: machineset.ReasonTooMany, Message: "chosen by Health"},
+			machinist.Create{Object: named("", ""), Count: 2},
+		},
+		Holds:     []machinist.Hold{{Subject: "machine/b", Reason: machineset.ReasonNotSeen, Message: "not in the cache"}},
+		NextCheck: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC),
+	})
+	require.NoError(t, err)
+	want, err := os.ReadFile("testdata/decision.json")
+	require.NoError(t, err)
+	require.JSONEq(t, string(want), string(data))
+
+	for _, actions := range [][]machinist.Action{nil, {nil}, {machinist.Create{}}} {
+		_, err = json.Marshal(machineset.Decision{Actions: actions})
+		require.NoError(t, err)
+	}
+}
+
+// manyMachines come in no order, with little to tell them apart.
+func manyMachines(n int) []*v1alpha1.Machine {
+	machines := make([]*v1alpha1.Machine, 0, n)
+	for i := range n {
+		m := newMachine(fmt.Sprintf("m%05d", i*7919%n), v1alpha1.MachineRunning)
+		m.CreationTimestamp = metav1.NewTime(epoch.Add(time.Duration(i%100) * time.Minute))
+		machines = append(machines, m)
+	}
+	return machines
+}
+
+func BenchmarkDecide(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		keep func(n int) int
+	}{
+		{"settled", func(n int) int { return n }},
+		{"shrinking", func(n int) int { return n - n/10 }},
+		{"growing", func(n int) int { return n + n/10 }},
+	} {
+		for _, n := range []int{500, 5_000, 50_000} {
+			b.Run(fmt.Sprintf("%s/%d", c.name, n), func(b *testing.B) {
+				in := observed(int32(c.keep(n)), manyMachines(n)...) //nolint:gosec // small
+				b.ReportAllocs()
+				for b.Loop() {
+					machineset.Decide(in, machineset.Policy{}, now)
+				}
+			})
+		}
+	}
+}
+
+func BenchmarkStatus(b *testing.B) {
+	in := observed(5_000, manyMachines(5_000)...)
+	b.ReportAllocs()
+	for b.Loop() {
+		machineset.Status(in, machineset.Failure{}, now)
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -72,12 +73,6 @@ func scaledNow() map[string]string {
 	return map[string]string{v1alpha1.LastDeploymentReplicaChangeByScalerTime: at(0)}
 }
 
-// preserved makes a machine preserved for another hour.
-func preserved(m *v1alpha1.Machine) *v1alpha1.Machine {
-	m.Status.CurrentStatus.PreserveExpiryTime = expiry(3600)
-	return m
-}
-
 // expiry returns the time that is so many seconds from now.
 func expiry(seconds int) *metav1.Time {
 	return &metav1.Time{Time: now.Add(time.Duration(seconds) * time.Second)}
@@ -85,30 +80,10 @@ func expiry(seconds int) *metav1.Time {
 
 func created(d machineset.Decision) int {
 	n := 0
-	for _, a := range d.Actions {
-		if c, ok := a.(machinist.Create); ok {
-			n += c.Count
-		}
+	for _, c := range decided.Of[machinist.Create](d.Actions) {
+		n += c.Count
 	}
 	return n
-}
-
-func deletes(d machineset.Decision) []machinist.Delete {
-	var list []machinist.Delete
-	for _, a := range d.Actions {
-		if del, ok := a.(machinist.Delete); ok {
-			list = append(list, del)
-		}
-	}
-	return list
-}
-
-func deleted(d machineset.Decision) []string {
-	var names []string
-	for _, del := range deletes(d) {
-		names = append(names, del.Object.GetName())
-	}
-	return names
 }
 
 func sorted(names []string) []string {
@@ -371,7 +346,9 @@ func scene(text string) (in machineset.Observation, p machineset.Policy) {
 		case "incomplete":
 			in.Complete = false
 		case "creating":
-			in.Expectations = in.Expectations.Creating(machine.KindMachine, value, now)
+			name, after, _ := strings.Cut(value, "@")
+			recorded, _ := time.ParseDuration(cmp.Or(after, "0"))
+			in.Expectations = in.Expectations.Creating(machine.KindMachine, name, now.Add(recorded))
 		case "stuck":
 			in.Expectations = in.Expectations.Creating(machine.KindMachine, value, epoch)
 		case "deleting":

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -93,10 +94,10 @@ func exhaust(t *testing.T, in machineset.Observation, p machineset.Policy) (mach
 	n, names := 0, []string(nil)
 	for i := range 30 {
 		d := machineset.Decide(in, p, now.Add(time.Duration(i)))
-		if created(d)+len(deleted(d)) == 0 {
+		if created(d)+len(decided.Deletes(d.Actions)) == 0 {
 			return in, n, sorted(names)
 		}
-		n, names = n+created(d), append(names, deleted(d)...)
+		n, names = n+created(d), append(names, decided.Deletes(d.Actions)...)
 		in.Expectations = carryOut(in.Expectations, d, now.Add(time.Duration(i)))
 	}
 	t.Error("it never has enough")
@@ -112,7 +113,7 @@ func TestDecide_SameViewAgain_AddsNothing(t *testing.T) {
 		require.Equal(t, created(first), n)
 		require.Len(t, slices.Compact(slices.Clone(names)), len(names), "one machine twice")
 		if n == 0 { // what is missing is created first; what is bad goes in the pass after it
-			require.Equal(t, sorted(deleted(first)), names)
+			require.Equal(t, sorted(decided.Deletes(first.Actions)), names)
 		}
 
 		// Nor does time alone make it a licence: it asks to look.
@@ -136,7 +137,7 @@ func TestDecide_Burst_BoundsEachDecision(t *testing.T) {
 		_, n, names := exhaust(t, in, machineset.Policy{})
 		p := machineset.Policy{Burst: 1 + r.IntN(3)}
 		d := machineset.Decide(in, p, now)
-		require.LessOrEqual(t, created(d)+len(deleted(d)), p.Burst)
+		require.LessOrEqual(t, created(d)+len(decided.Deletes(d.Actions)), p.Burst)
 		_, bounded, boundedNames := exhaust(t, in, p)
 		require.Equal(t, n, bounded)
 		require.Equal(t, names, boundedNames)
@@ -171,7 +172,7 @@ func TestDecide_ScaleDown_ExactNumberNamedFirst(t *testing.T) {
 			in.Machines = append(in.Machines, m)
 		}
 		r.Shuffle(len(in.Machines), func(i, j int) { in.Machines[i], in.Machines[j] = in.Machines[j], in.Machines[i] })
-		got := deleted(machineset.Decide(in, machineset.Policy{}, now))
+		got := decided.Deletes(machineset.Decide(in, machineset.Policy{}, now).Actions)
 		require.Len(t, got, k, "seed %d", seed)
 		require.Equal(t, named, sorted(got[:len(named)]), "seed %d", seed)
 	}
@@ -264,7 +265,7 @@ func TestDecide_Freeze_NoCreationNoReplacement(t *testing.T) {
 			}
 		}
 		require.Zero(t, created(d), "%s", d)
-		for _, a := range deletes(d) {
+		for _, a := range decided.Of[machinist.Delete](d.Actions) {
 			require.False(t, replacements[a.Reason], "%s", a)
 		}
 		if held {
@@ -391,7 +392,7 @@ func FuzzDecide(f *testing.F) {
 		}
 		p := machineset.Policy{Burst: int(maxPreserved), Order: orderOf([]byte(phase)[:min(8, len(phase))])}
 		d := machineset.Decide(in, p, now)
-		require.LessOrEqual(t, created(d)+len(deleted(d)), max(100, int(maxPreserved)))
+		require.LessOrEqual(t, created(d)+len(decided.Deletes(d.Actions)), max(100, int(maxPreserved)))
 		require.True(t, d.NextCheck.IsZero() || d.NextCheck.After(now))
 		require.NotEmpty(t, d.Reason)
 		if s, _ := machineset.Status(in, machineset.Failure{}, now); set.Spec.Replicas >= 0 {

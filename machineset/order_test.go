@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -178,7 +179,7 @@ func TestNameVictims_InvalidNames_AreSkipped(t *testing.T) {
 	require.Len(t, members.Victims(set), 50_000)
 	in := observed(1, newMachine("m", v1alpha1.MachineRunning), newMachine("n", v1alpha1.MachineRunning))
 	in.Set.Annotations = set.Annotations
-	require.Equal(t, []string{"m"}, deleted(machineset.Decide(in, machineset.Policy{}, now)))
+	require.Equal(t, []string{"m"}, decided.Deletes(machineset.Decide(in, machineset.Policy{}, now).Actions))
 }
 
 // TestNameVictims_ManyNames_FitTheAPIServer asserts the limit of the API server: 256 KiB for keys
@@ -305,7 +306,7 @@ func TestChoose_HealthFlaps_SameVictims(t *testing.T) {
 			}
 			at := now.Add(time.Duration(pass) * time.Second)
 			d := machineset.Decide(in, machineset.Policy{Burst: 1 + r.IntN(5)}, at)
-			for _, name := range deleted(d) {
+			for _, name := range decided.Deletes(d.Actions) {
 				asked[name] = true
 			}
 			in.Expectations = carryOut(in.Expectations, d, at)

@@ -32,13 +32,10 @@ func TestFromError_TypedStatus_IsReturned(t *testing.T) {
 		"beside the text of another status": fmt.Errorf("%s: %w", canonical, inner),
 		"inside a context error":            fmt.Errorf("%w: %w", context.Canceled, inner),
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s, ok := status.FromError(err)
-			require.True(t, ok)
-			require.Same(t, inner, s)
-			require.Equal(t, codes.ResourceExhausted, codes.Of(err))
-		})
+		s, ok := status.FromError(err)
+		require.True(t, ok, name)
+		require.Same(t, inner, s, name)
+		require.Equal(t, codes.ResourceExhausted, codes.Of(err), name)
 	}
 }
 
@@ -154,4 +151,25 @@ func FuzzFromError(f *testing.F) {
 			t.Fatalf("%q does not end in %q", around, s)
 		}
 	})
+}
+
+func BenchmarkFromError(b *testing.B) {
+	typed := status.Error(codes.NotFound, "no such instance")
+	for _, bc := range []struct {
+		name string
+		err  error
+	}{
+		{"typed", typed},
+		{"wrapped", fmt.Errorf("reconcile: %w", fmt.Errorf("machine m-1: %w", typed))},
+		{"text", errors.New(typed.Error())},
+		{"foreign20B", errors.New(strings.Repeat("x", 20))},
+		{"foreign2kB", errors.New(strings.Repeat("x", 2000))},
+	} {
+		b.Run(bc.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = status.FromError(bc.err)
+			}
+		})
+	}
 }

@@ -4,8 +4,10 @@ package status_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,13 +63,10 @@ func TestWrapError_CodeOKWithCause_KeepsTheCause(t *testing.T) {
 		"a context error": {context.Canceled, codes.Canceled},
 		"a nil status":    {(*status.Status)(nil), codes.Unknown},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			err := status.WrapError(codes.OK, "msg", tc.cause)
-			require.Error(t, err)
-			require.Equal(t, tc.want, codes.Of(err))
-			require.Equal(t, tc.cause, errors.Unwrap(err))
-		})
+		err := status.WrapError(codes.OK, "msg", tc.cause)
+		require.Error(t, err, name)
+		require.Equal(t, tc.want, codes.Of(err), name)
+		require.Equal(t, tc.cause, errors.Unwrap(err), name)
 	}
 }
 
@@ -85,4 +84,95 @@ func TestStatus_Nil_IsSuccess(t *testing.T) {
 	require.Equal(t, "null", string(data))
 	require.Error(t, s.UnmarshalJSON([]byte(`{}`)))
 	require.Equal(t, s.Error(), new(status.Status).Error())
+}
+
+func TestStatus_MarshalJSON_Form(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		status any
+		want   string
+	}{
+		"without a cause":      {status.New(codes.NotFound, "gone"), `{"code":"NotFound","number":5,"message":"gone"}`},
+		"with a cause":         {status.WrapError(codes.NotFound, "gone", errors.New("404")), `{"code":"NotFound","number":5,"message":"gone","cause":"404"}`},
+		"of a success":         {status.New(codes.OK, ""), `{"code":"OK","message":""}`},
+		"of a nil status":      {(*status.Status)(nil), `null`},
+		"of what is not UTF-8": {status.New(codes.Internal, "a\xff"), `{"code":"Internal","number":13,"message":"a\ufffd","messageBytes":"Yf8="}`},
+	} {
+		data, err := json.Marshal(tc.status)
+		require.NoError(t, err, name)
+		require.JSONEq(t, tc.want, string(data), name)
+	}
+}
+
+func TestStatus_UnmarshalJSON_EachInput(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		in      string
+		code    codes.Code
+		message string
+	}{
+		"the name wins over the number":        {`{"code":"NotFound","number":13}`, codes.NotFound, ""},
+		"a name of the future with its number": {`{"code":"Throttled","number":99}`, codes.Code(99), ""},
+		"a name of the future alone":           {`{"code":"Throttled"}`, codes.Unknown, ""},
+		"... with a number that says OK":       {`{"code":"Throttled","number":0}`, codes.Unknown, ""},
+		"nothing at all is no success":         {`{}`, codes.Unknown, ""},
+		"a success has to be said":             {`{"code":"OK"}`, codes.OK, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var s status.Status
+			require.NoError(t, json.Unmarshal([]byte(tc.in), &s))
+			require.Equal(t, tc.code, s.Code())
+			require.Equal(t, tc.message, s.Message())
+			require.NoError(t, s.Cause())
+		})
+	}
+}
+
+func TestStatus_UnmarshalErrorOrNull_ChangesNothing(t *testing.T) {
+	t.Parallel()
+	for in, fails := range map[string]bool{
+		`null`: false, `[]`: true, `"x"`: true, `{"code":-1}`: true, `{"number":-1}`: true,
+		`{"code":"NotFound","message":7}`: true, `{"code":"NotFound","messageBytes":"%"}`: true, `{`: true,
+	} {
+		s := status.New(codes.Internal, "before")
+		err := json.Unmarshal([]byte(in), s)
+		require.Equal(t, fails, err != nil, "%s: %v", in, err)
+		require.Equal(t, status.New(codes.Internal, "before"), s, in)
+	}
+}
+
+func FuzzStatusJSON(f *testing.F) {
+	f.Add(uint32(codes.NotFound), "gone", true, "404 [eu-1]", []byte(`{}`))
+	f.Add(uint32(codes.OK), "", false, "", []byte(`{"code":"Throttled","number":99,"message":"x","cause":"y"}`))
+	f.Add(uint32(1<<31), "\xff\x00\u2028<>&", true, "", []byte(`{"code":5,"messageBytes":"Yf8=","causeBytes":"Yf8="}`))
+	f.Add(uint32(13), strings.Repeat("[\n\x00\"\\<é\xc3]", 8<<10), false, "", []byte(`[]`))
+	f.Add(uint32(2), "[", true, "\xed\xa0\x80", []byte(`{"code":"NotFound","number":7,"cause":"c","causeBytes":"/w=="}`))
+	f.Fuzz(func(t *testing.T, number uint32, message string, caused bool, cause string, foreign []byte) {
+		in := status.New(codes.Code(number), message)
+		if caused && number != 0 {
+			in, _ = status.FromError(status.WrapError(codes.Code(number), message, errors.New(cause)))
+		}
+		checkRoundTrip(t, in)
+		var decoded status.Status
+		if json.Unmarshal(foreign, &decoded) == nil {
+			checkRoundTrip(t, &decoded)
+		}
+	})
+}
+
+// checkRoundTrip asserts that code, message and the text of the cause are kept.
+func checkRoundTrip(t *testing.T, in *status.Status) {
+	t.Helper()
+	data, err := json.Marshal(in)
+	require.NoError(t, err)
+	var out status.Status
+	require.NoError(t, json.Unmarshal(data, &out), "%s", data)
+	require.Equal(t, in.Code(), out.Code())
+	require.Equal(t, in.Message(), out.Message())
+	require.Equal(t, in.Error(), out.Error())
+	require.Equal(t, in.Cause() == nil, out.Cause() == nil)
+	if in.Cause() != nil {
+		require.Equal(t, in.Cause().Error(), out.Cause().Error())
+	}
 }

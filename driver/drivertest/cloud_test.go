@@ -82,6 +82,17 @@ func (u *user) make(ctx context.Context, name string) (*driver.CreateMachineResp
 	return u.CreateMachine(ctx, &driver.CreateMachineRequest{Machine: machineOf(name, ""), MachineClass: u.class, Secret: u.secret})
 }
 
+// made makes a VM, which has to succeed.
+func (u *user) made(t testing.TB, name string) *driver.CreateMachineResponse {
+	t.Helper()
+	resp, err := u.make(t.Context(), name)
+	require.NoError(t, err)
+	return resp
+}
+
+// codeOf returns the code of a call.
+func codeOf[R any](_ R, err error) codes.Code { return codes.Of(err) }
+
 func (u *user) remove(ctx context.Context, name, id string) error {
 	_, err := u.DeleteMachine(ctx, &driver.DeleteMachineRequest{Machine: machineOf(name, id), MachineClass: u.class, Secret: u.secret})
 	return err
@@ -121,8 +132,7 @@ func kindsOf(h History) (out []string) {
 
 func TestCloud_TimePasses_VMChangesState(t *testing.T) {
 	u, clk := standing(CloudOptions{BootTime: time.Minute, ShutdownTime: 30 * time.Second})
-	resp, err := u.make(t.Context(), "m-1")
-	require.NoError(t, err)
+	resp := u.made(t, "m-1")
 	require.Equal(t, "simulated:///shoot/m-1/1", resp.ProviderID)
 	require.Equal(t, "m-1", resp.NodeName)
 	require.Equal(t, "created at 2026-07-01T12:00:00Z", resp.LastKnownState)
@@ -139,13 +149,11 @@ func TestCloud_TimePasses_VMChangesState(t *testing.T) {
 
 	require.NoError(t, u.remove(t.Context(), "m-1", resp.ProviderID))
 	require.Equal(t, vmDeleting, state())
-	_, err = u.get(t.Context(), "m-1", "")
-	require.Equal(t, codes.NotFound, codes.Of(err), "a VM that is being deleted is not found")
+	require.Equal(t, codes.NotFound, codeOf(u.get(t.Context(), "m-1", "")), "a VM that is being deleted is not found")
 	list, err := u.list(t.Context())
 	require.NoError(t, err)
 	require.Len(t, list, 1, "but it exists")
-	_, err = u.make(t.Context(), "m-1")
-	require.Equal(t, codes.Aborted, codes.Of(err))
+	require.Equal(t, codes.Aborted, codeOf(u.make(t.Context(), "m-1")))
 	require.NoError(t, u.remove(t.Context(), "m-1", resp.ProviderID), "once more")
 
 	clk.Step(time.Hour)
@@ -155,16 +163,14 @@ func TestCloud_TimePasses_VMChangesState(t *testing.T) {
 		"0s VMCreated", "1m0s VMReady", "1m0s VMDeletionBegan", "1m30s VMDeleted",
 	}, kindsOf(u.History()), "what happens by itself has the time when it happened")
 
-	again, err := u.make(t.Context(), "m-1")
-	require.NoError(t, err)
+	again := u.made(t, "m-1")
 	require.NotEqual(t, resp.ProviderID, again.ProviderID, "a provider ID is never used again")
 }
 
 func TestCloud_ProviderIDOfTheNode_FirstVMHasIt(t *testing.T) {
 	u, clk := standing(CloudOptions{ForgetfulCreate: true, Lag: time.Minute, ProviderID: func(node string) string { return "kubemark://" + node }})
 	for _, want := range []string{"kubemark://m-1", "simulated:///shoot/m-1/1"} {
-		resp, err := u.make(t.Context(), "m-1")
-		require.NoError(t, err)
+		resp := u.made(t, "m-1")
 		require.Equal(t, want, resp.ProviderID)
 	}
 	require.True(t, u.Terminate("kubemark://m-1"))
@@ -174,11 +180,9 @@ func TestCloud_ProviderIDOfTheNode_FirstVMHasIt(t *testing.T) {
 
 func TestCloud_DeletedWhilePending_NeverReady(t *testing.T) {
 	u, clk := standing(CloudOptions{BootTime: time.Minute, ShutdownTime: time.Hour})
-	_, err := u.make(t.Context(), "m-1")
-	require.NoError(t, err)
+	u.made(t, "m-1")
 	require.NoError(t, u.remove(t.Context(), "m-1", ""))
-	resp, err := u.make(t.Context(), "m-2")
-	require.NoError(t, err)
+	resp := u.made(t, "m-2")
 	require.True(t, u.Stop(resp.ProviderID))
 	clk.Step(2 * time.Hour)
 	require.Equal(t, []string{"0s VMCreated", "0s VMDeletionBegan", "0s VMCreated", "1h0m0s VMDeleted"}, kindsOf(u.History()))
@@ -188,43 +192,35 @@ func TestCloud_OtherScope_IsNotFound(t *testing.T) {
 	u, _ := standing(CloudOptions{NeedsInitialization: true})
 	other := u.AddVM(VM{Namespace: "elsewhere", Machine: "m-1"})
 	for _, id := range []string{"", other.ProviderID} {
-		_, err := u.get(t.Context(), "m-1", id)
-		require.Equal(t, codes.NotFound, codes.Of(err))
-		_, err = u.initialize(t.Context(), "m-1", id)
-		require.Equal(t, codes.NotFound, codes.Of(err))
+		require.Equal(t, codes.NotFound, codeOf(u.get(t.Context(), "m-1", id)))
+		require.Equal(t, codes.NotFound, codeOf(u.initialize(t.Context(), "m-1", id)))
 		require.Equal(t, codes.NotFound, codes.Of(u.remove(t.Context(), "m-1", id)))
 	}
-	resp, err := u.make(t.Context(), "m-1")
-	require.NoError(t, err)
+	resp := u.made(t, "m-1")
 	require.NotEqual(t, other.ProviderID, resp.ProviderID)
 	require.Len(t, u.Snapshot().Of("m-1").VMs, 2)
 }
 
 func TestCloud_Initialize_HappensOnce(t *testing.T) {
 	u, clk := standing(CloudOptions{NeedsInitialization: true, ShutdownTime: time.Minute})
-	resp, err := u.make(t.Context(), "m-1")
-	require.NoError(t, err)
+	resp := u.made(t, "m-1")
 	got, err := u.get(t.Context(), "m-1", "")
 	require.Equal(t, codes.Uninitialized, codes.Of(err))
 	require.Equal(t, resp.ProviderID, got.ProviderID)
 	require.Contains(t, u.Snapshot().String(), "not initialized")
 	for _, id := range []string{"", resp.ProviderID} {
-		_, err = u.initialize(t.Context(), "m-1", id)
-		require.NoError(t, err)
+		require.Equal(t, codes.OK, codeOf(u.initialize(t.Context(), "m-1", id)))
 	}
-	_, err = u.get(t.Context(), "m-1", "")
-	require.NoError(t, err)
+	require.Equal(t, codes.OK, codeOf(u.get(t.Context(), "m-1", "")))
 	require.Equal(t, []string{"0s VMCreated", "0s VMReady"}, kindsOf(u.History()))
 	require.NoError(t, u.remove(t.Context(), "m-1", ""))
 	for _, id := range []string{"", resp.ProviderID} {
-		_, err = u.initialize(t.Context(), "m-1", id)
-		require.Equal(t, codes.NotFound, codes.Of(err), "a VM that is being deleted")
+		require.Equal(t, codes.NotFound, codeOf(u.initialize(t.Context(), "m-1", id)), "a VM that is being deleted")
 	}
 	clk.Step(time.Minute)
 	u.AddVM(VM{Namespace: "shoot", Machine: "m-2"})
 	u.AddVM(VM{Namespace: "shoot", Machine: "m-2"})
-	_, err = u.initialize(t.Context(), "m-2", "")
-	require.Equal(t, codes.OutOfRange, codes.Of(err))
+	require.Equal(t, codes.OutOfRange, codeOf(u.initialize(t.Context(), "m-2", "")))
 }
 
 func TestCloud_Latency_DelaysCalls(t *testing.T) {
@@ -233,12 +229,10 @@ func TestCloud_Latency_DelaysCalls(t *testing.T) {
 			CreateLatency: time.Minute, DeleteLatency: 10 * time.Second, CallLatency: time.Second, BootTime: time.Hour,
 		}))
 		begin := time.Now()
-		resp, err := u.make(t.Context(), "m-1")
-		require.NoError(t, err)
+		resp := u.made(t, "m-1")
 		require.Equal(t, time.Minute, time.Since(begin))
 		require.Equal(t, begin.Add(time.Hour+time.Minute), u.Snapshot().VMs[0].ReadyAt)
-		_, err = u.get(t.Context(), "m-1", resp.ProviderID)
-		require.NoError(t, err)
+		require.Equal(t, codes.OK, codeOf(u.get(t.Context(), "m-1", resp.ProviderID)))
 		require.Equal(t, time.Minute+time.Second, time.Since(begin))
 		require.NoError(t, u.remove(t.Context(), "m-1", ""))
 		require.Equal(t, time.Minute+11*time.Second, time.Since(begin))
@@ -255,16 +249,14 @@ func TestCloud_CreateCanceled_VMExists(t *testing.T) {
 		require.Equal(t, codes.DeadlineExceeded, codes.Of(err))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Len(t, u.Snapshot().VMs, 1)
-		_, err = u.make(ctx, "m-2")
-		require.Equal(t, codes.DeadlineExceeded, codes.Of(err))
+		require.Equal(t, codes.DeadlineExceeded, codeOf(u.make(ctx, "m-2")))
 		require.Empty(t, u.Snapshot().Of("m-2").VMs, "the context had ended before")
 	})
 }
 
 func TestCloud_Lag_DelaysVisibility(t *testing.T) {
 	u, clk := standing(CloudOptions{Lag: 10 * time.Second})
-	resp, err := u.make(t.Context(), "m-1")
-	require.NoError(t, err)
+	resp := u.made(t, "m-1")
 	seen := func() (got, listed bool, sides int) {
 		_, err := u.get(t.Context(), "m-1", resp.ProviderID)
 		list, err2 := u.list(t.Context())
@@ -280,12 +272,10 @@ func TestCloud_Lag_DelaysVisibility(t *testing.T) {
 	}
 	expect(false, false, 0)
 	require.Equal(t, codes.NotFound, codes.Of(u.remove(t.Context(), "m-1", "")), "by name it cannot be deleted either")
-	known, err := u.make(t.Context(), "m-2")
-	require.NoError(t, err)
+	known := u.made(t, "m-2")
 	require.NoError(t, u.remove(t.Context(), "m-2", known.ProviderID), "by provider ID it can")
 	require.True(t, u.Snapshot().Of("m-2").Empty())
-	again, err := u.make(t.Context(), "m-1")
-	require.NoError(t, err)
+	again := u.made(t, "m-1")
 	require.Equal(t, resp.ProviderID, again.ProviderID, "but no second one is made")
 
 	clk.Step(10 * time.Second)
@@ -300,14 +290,11 @@ func TestCloud_Lag_DelaysVisibility(t *testing.T) {
 func TestCloud_ForgetfulCreate_MakesDuplicates(t *testing.T) {
 	u, clk := standing(CloudOptions{Lag: 10 * time.Second, ForgetfulCreate: true})
 	for range 2 {
-		_, err := u.make(t.Context(), "m-1")
-		require.NoError(t, err)
+		u.made(t, "m-1")
 	}
 	clk.Step(time.Minute)
-	_, err := u.get(t.Context(), "m-1", "")
-	require.Equal(t, codes.OutOfRange, codes.Of(err))
-	_, err = u.make(t.Context(), "m-1")
-	require.Equal(t, codes.OutOfRange, codes.Of(err))
+	require.Equal(t, codes.OutOfRange, codeOf(u.get(t.Context(), "m-1", "")))
+	require.Equal(t, codes.OutOfRange, codeOf(u.make(t.Context(), "m-1")))
 	require.Len(t, u.Snapshot().VMs, 2)
 	n, machine := u.History().MaxVMsOfOneMachine()
 	require.Equal(t, 2, n)
@@ -316,8 +303,7 @@ func TestCloud_ForgetfulCreate_MakesDuplicates(t *testing.T) {
 
 func TestCloud_DeleteByProviderID_KeepsDuplicate(t *testing.T) {
 	u, _ := standing(CloudOptions{})
-	resp, err := u.make(t.Context(), "m-1")
-	require.NoError(t, err)
+	resp := u.made(t, "m-1")
 	planted := u.AddVM(VM{Namespace: "shoot", Machine: "m-1"})
 	require.NoError(t, u.remove(t.Context(), "m-1", planted.ProviderID))
 	left := u.Snapshot()
@@ -332,36 +318,29 @@ func TestCloud_DeleteByProviderID_KeepsDuplicate(t *testing.T) {
 
 func TestCloud_Quota_CountsDeletingVMs(t *testing.T) {
 	u, clk := standing(CloudOptions{Quota: 1, ShutdownTime: time.Minute})
-	_, err := u.make(t.Context(), "m-1")
-	require.NoError(t, err)
-	_, err = u.make(t.Context(), "m-2")
-	require.Equal(t, codes.ResourceExhausted, codes.Of(err))
+	u.made(t, "m-1")
+	require.Equal(t, codes.ResourceExhausted, codeOf(u.make(t.Context(), "m-2")))
 	require.Empty(t, u.Snapshot().Of("m-2").SideResources, "nothing is left over")
 	require.NoError(t, u.remove(t.Context(), "m-1", ""))
-	_, err = u.make(t.Context(), "m-2")
-	require.Equal(t, codes.ResourceExhausted, codes.Of(err))
+	require.Equal(t, codes.ResourceExhausted, codeOf(u.make(t.Context(), "m-2")))
 	clk.Step(time.Minute)
-	_, err = u.make(t.Context(), "m-2")
-	require.NoError(t, err)
+	u.made(t, "m-2")
 }
 
 func TestCloud_SetCredential_TakesEffect(t *testing.T) {
 	u, _ := standing(CloudOptions{Credential: "old"})
-	_, err := u.list(t.Context())
-	require.NoError(t, err)
+	require.Equal(t, codes.OK, codeOf(u.list(t.Context())))
 	u.SetCredential("new")
-	_, err = u.list(t.Context())
+	_, err := u.list(t.Context())
 	require.Equal(t, codes.Unauthenticated, codes.Of(err))
 	require.NotContains(t, err.Error(), "new")
 	u.secret = u.Secret("shoot", "small")
-	_, err = u.list(t.Context())
-	require.NoError(t, err)
+	require.Equal(t, codes.OK, codeOf(u.list(t.Context())))
 }
 
 func TestCloud_ProviderSpec_SetsScope(t *testing.T) {
 	u, _ := standing(CloudOptions{})
-	_, err := u.make(t.Context(), "m-1")
-	require.NoError(t, err)
+	u.made(t, "m-1")
 	for raw, want := range map[string]int{``: 1, `{}`: 1, `{"scope":"shoot"}`: 1, `{"scope":"other","more":1}`: 0} {
 		u.class.ProviderSpec = runtime.RawExtension{Raw: []byte(raw)}
 		list, err := u.list(t.Context())
@@ -378,8 +357,7 @@ func TestCloud_ProviderSpec_SetsScope(t *testing.T) {
 func TestCloud_UserData_IsKept(t *testing.T) {
 	u, _ := standing(CloudOptions{})
 	u.secret.Data["userData"] = []byte("join m-1")
-	resp, err := u.make(t.Context(), "m-1")
-	require.NoError(t, err)
+	resp := u.made(t, "m-1")
 	u.secret.Data["userData"][0] = 'X'
 	got := u.UserData(resp.ProviderID)
 	require.Equal(t, "join m-1", string(got))
@@ -387,23 +365,19 @@ func TestCloud_UserData_IsKept(t *testing.T) {
 	require.Equal(t, "join m-1", string(u.UserData(resp.ProviderID)))
 	require.Nil(t, u.UserData("no such VM"))
 	u.secret.Data = nil
-	_, err = u.make(t.Context(), "m-2")
-	require.Equal(t, codes.InvalidArgument, codes.Of(err), "a create needs user data")
+	require.Equal(t, codes.InvalidArgument, codeOf(u.make(t.Context(), "m-2")), "a create needs user data")
 }
 
 func TestCloud_ChangesFromOutside_AreVisible(t *testing.T) {
 	u, clk := standing(CloudOptions{BootTime: time.Minute, ShutdownTime: time.Minute})
-	a, err := u.make(t.Context(), "m-1")
-	require.NoError(t, err)
-	b, err := u.make(t.Context(), "m-2")
-	require.NoError(t, err)
+	a := u.made(t, "m-1")
+	b := u.made(t, "m-2")
 
 	require.True(t, u.Stop(a.ProviderID))
 	require.True(t, u.Stop(a.ProviderID), "twice is as good")
 	clk.Step(time.Hour)
 	require.Equal(t, vmStopped, u.Snapshot().Of("m-1").VMs[0].State)
-	_, err = u.get(t.Context(), "m-1", "")
-	require.NoError(t, err, "a VM that is stopped is found")
+	require.Equal(t, codes.OK, codeOf(u.get(t.Context(), "m-1", "")), "a VM that is stopped is found")
 
 	require.True(t, u.Terminate(b.ProviderID))
 	require.True(t, u.Snapshot().Of("m-2").Empty(), "at once, with its side resources")
@@ -427,8 +401,7 @@ func TestCloud_Subscriber_MayCallTheCloud(t *testing.T) {
 		}
 	})
 	defer u.Subscribe(nil)()
-	_, err := u.make(t.Context(), "m-1")
-	require.NoError(t, err)
+	u.made(t, "m-1")
 	require.Equal(t, []time.Time{start.Add(time.Minute)}, ready)
 	clk.Step(time.Minute)
 	u.NextChange() // any call notices
@@ -443,8 +416,7 @@ func TestCloud_Subscriber_MayCallTheCloud(t *testing.T) {
 
 func TestCloud_Results_AreCopies(t *testing.T) {
 	u, _ := standing(CloudOptions{})
-	_, err := u.make(t.Context(), "m-1")
-	require.NoError(t, err)
+	u.made(t, "m-1")
 	before := u.Snapshot()
 	u.Snapshot().VMs[0].Addresses[0].Address = "changed"
 	for _, e := range u.History() {

@@ -5,6 +5,7 @@ package drivertest
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,9 +88,9 @@ func TestPromises_BrokenDriver_IsReported(t *testing.T) {
 	for name := range cases {
 		missed[name] = true
 	}
-	for name, f := range flaws() {
+	for name, f := range flaws {
 		t.Run(name, func(t *testing.T) {
-			for _, want := range f.caught {
+			for want := range strings.FieldsSeq(f.caught) {
 				require.Contains(t, cases, want)
 				delete(missed, want)
 				synctest.Test(t, func(t *testing.T) {
@@ -137,17 +138,21 @@ func TestCheck_IncompleteHarness_Fails(t *testing.T) {
 	require.Error(t, check(t.Context(), new(Cloud).Harness(), promise{}))
 }
 
-func TestCheck_Fails_CleansUp(t *testing.T) {
-	cloud := NewCloud(CloudOptions{})
-	failing := promise{Name: "Failing", Text: "Something.", Check: func(ctx context.Context, e *env) error {
-		for range 3 {
+// creating is a promise that creates machines and then has a result.
+func creating(machines int, result error) promise {
+	return promise{Name: "Creating", Text: "Something.", Check: func(ctx context.Context, e *env) error {
+		for range machines {
 			if _, err := e.Create(ctx, e.Machine()); err != nil {
 				return err
 			}
 		}
-		return errors.New("broken")
+		return result
 	}}
-	require.ErrorContains(t, check(t.Context(), cloud.Harness(), failing), "broken")
+}
+
+func TestCheck_Fails_CleansUp(t *testing.T) {
+	cloud := NewCloud(CloudOptions{})
+	require.ErrorContains(t, check(t.Context(), cloud.Harness(), creating(3, errors.New("broken"))), "broken")
 	require.True(t, cloud.Snapshot().Empty(), cloud.Snapshot())
 	require.Len(t, cloud.History(), 12, "four events of each VM")
 }
@@ -156,11 +161,7 @@ func TestCheck_ResponseLost_CleansUpAfterSettle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud := NewCloud(CloudOptions{Lag: time.Minute})
 		cloud.Inject(Fault{Operation: driver.OpCreateMachine, Kind: LoseResponse})
-		lost := promise{Name: "Lost", Text: "Something.", Check: func(ctx context.Context, e *env) error {
-			_, err := e.Create(ctx, e.Machine())
-			return err
-		}}
-		require.Error(t, check(t.Context(), cloud.Harness(), lost))
+		require.Error(t, check(t.Context(), cloud.Harness(), creating(1, nil)))
 		n, _ := cloud.History().MaxVMsOfOneMachine()
 		require.Equal(t, 1, n)
 		require.True(t, cloud.Snapshot().Empty(), cloud.Snapshot())
@@ -170,11 +171,7 @@ func TestCheck_ResponseLost_CleansUpAfterSettle(t *testing.T) {
 func TestCheck_CleanupFails_NamesTheMachines(t *testing.T) {
 	cloud := NewCloud(CloudOptions{})
 	cloud.Inject(Fault{Operation: driver.OpDeleteMachine, Code: codes.PermissionDenied})
-	only := promise{Name: "Only", Text: "Something.", Check: func(ctx context.Context, e *env) error {
-		_, err := e.Create(ctx, e.Machine())
-		return err
-	}}
-	require.ErrorContains(t, check(t.Context(), cloud.Harness(), only), "delete the VMs of the machines conformance-")
+	require.ErrorContains(t, check(t.Context(), cloud.Harness(), creating(1, nil)), "delete the VMs of the machines conformance-")
 }
 
 func TestPromises_DriverWithoutSecret_AreChecked(t *testing.T) {
@@ -183,21 +180,11 @@ func TestPromises_DriverWithoutSecret_AreChecked(t *testing.T) {
 	secret := h.Secret
 	h.Secret = nil
 	h.New = func() driver.Driver { return struct{ driver.Driver }{b} } // no side resources
-	b.create = func(ctx context.Context, r *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
-		return b.Cloud.CreateMachine(ctx, edited(r, func(q *driver.CreateMachineRequest) { q.Secret = secret }))
-	}
-	b.initialize = func(ctx context.Context, r *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
-		return b.Cloud.InitializeMachine(ctx, edited(r, func(q *driver.InitializeMachineRequest) { q.Secret = secret }))
-	}
-	b.remove = func(ctx context.Context, r *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
-		return b.Cloud.DeleteMachine(ctx, edited(r, func(q *driver.DeleteMachineRequest) { q.Secret = secret }))
-	}
-	b.get = func(ctx context.Context, r *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
-		return b.Cloud.GetMachineStatus(ctx, edited(r, func(q *driver.GetMachineStatusRequest) { q.Secret = secret }))
-	}
-	b.list = func(ctx context.Context, r *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
-		return b.Cloud.ListMachines(ctx, edited(r, func(q *driver.ListMachinesRequest) { q.Secret = secret }))
-	}
+	b.create = asking(b.Cloud.CreateMachine, func(q *createRequest) { q.Secret = secret })
+	b.initialize = asking(b.Cloud.InitializeMachine, func(q *initializeRequest) { q.Secret = secret })
+	b.remove = asking(b.Cloud.DeleteMachine, func(q *deleteRequest) { q.Secret = secret })
+	b.get = asking(b.Cloud.GetMachineStatus, func(q *getRequest) { q.Secret = secret })
+	b.list = asking(b.Cloud.ListMachines, func(q *listRequest) { q.Secret = secret })
 	for _, c := range promises() {
 		if err := check(t.Context(), h, c); !errors.Is(err, errNotChecked) {
 			require.NoError(t, err, c.Name)
@@ -205,12 +192,14 @@ func TestPromises_DriverWithoutSecret_AreChecked(t *testing.T) {
 	}
 }
 
-// edited returns a copy of a request with an edit, and nil for nil.
-func edited[Q any](q *Q, edit func(*Q)) *Q {
-	if q == nil {
-		return nil
+// asking returns a method whose requests are edited, except nil.
+func asking[Q, R any](call method[Q, R], edit func(*Q)) method[Q, R] {
+	return func(ctx context.Context, q *Q) (*R, error) {
+		if q == nil {
+			return call(ctx, nil)
+		}
+		next := *q
+		edit(&next)
+		return call(ctx, &next)
 	}
-	out := *q
-	edit(&out)
-	return &out
 }

@@ -3,15 +3,25 @@
 package golden_test
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -96,6 +106,32 @@ func (g *template) object() v1alpha1.MachineTemplateSpec {
 	return t
 }
 
+// bare returns the condition without its times.
+func (c condition) bare() condition {
+	return condition{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message}
+}
+
+// recast returns a value as one of another type whose fields have the same names.
+func recast[T any](v any) (out T) {
+	data, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(data, &out)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return out
+}
+
+// plain are the conditions of any object without their times.
+func plain(list any) []condition {
+	out := recast[[]condition](list)
+	for i, c := range out {
+		out[i] = c.bare()
+	}
+	return out
+}
+
 // status is that of a deployment or of a set.
 type status struct {
 	Replicas, UpdatedReplicas, ReadyReplicas, AvailableReplicas        int32
@@ -107,12 +143,14 @@ type status struct {
 	FailedMachines                                                     []string
 }
 
+// counters are the fields that a deployment or a set has as well.
+func (g status) counters() status {
+	g.Conditions, g.FailedMachines = nil, nil
+	return g
+}
+
 func (g status) ofDeployment() v1alpha1.MachineDeploymentStatus {
-	s := v1alpha1.MachineDeploymentStatus{
-		ObservedGeneration: g.ObservedGeneration, Replicas: g.Replicas, UpdatedReplicas: g.UpdatedReplicas,
-		ReadyReplicas: g.ReadyReplicas, AvailableReplicas: g.AvailableReplicas, UnavailableReplicas: g.UnavailableReplicas,
-		PreservedFailedReplicas: g.PreservedFailedReplicas, CollisionCount: g.CollisionCount,
-	}
+	s := recast[v1alpha1.MachineDeploymentStatus](g.counters())
 	for _, c := range g.Conditions {
 		s.Conditions = append(s.Conditions, v1alpha1.MachineDeploymentCondition{
 			Type: v1alpha1.MachineDeploymentConditionType(c.Type), Status: v1alpha1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message,
@@ -130,11 +168,7 @@ func failedMachine(name string) *v1alpha1.MachineSummary {
 }
 
 func (g status) ofSet() v1alpha1.MachineSetStatus {
-	s := v1alpha1.MachineSetStatus{
-		Replicas: g.Replicas, FullyLabeledReplicas: g.FullyLabeledReplicas, ReadyReplicas: g.ReadyReplicas,
-		AvailableReplicas: g.AvailableReplicas, PreservedFailedReplicas: g.PreservedFailedReplicas,
-		AutoPreserveFailedMachineCount: g.AutoPreserveFailedMachineCount, ObservedGeneration: g.ObservedGeneration,
-	}
+	s := recast[v1alpha1.MachineSetStatus](g.counters())
 	for _, c := range g.Conditions {
 		s.Conditions = append(s.Conditions, v1alpha1.MachineSetCondition{
 			Type: v1alpha1.MachineSetConditionType(c.Type), Status: v1alpha1.ConditionStatus(c.Status), Reason: c.Reason, Message: c.Message,
@@ -183,6 +217,19 @@ func strategyOf(kind, orchestration string, surge, unavailable bound) v1alpha1.M
 		s.InPlaceUpdate = &v1alpha1.InPlaceUpdateMachineDeployment{UpdateConfiguration: u, OrchestrationType: v1alpha1.OrchestrationType(orchestration)}
 	}
 	return s
+}
+
+// bounded is a deployment of which only the bounds count.
+type bounded struct {
+	Replicas                    int32
+	MaxSurge, MaxUnavailable    bound
+	Strategy, OrchestrationType string
+}
+
+func (g bounded) object() *v1alpha1.MachineDeployment {
+	d := &v1alpha1.MachineDeployment{}
+	d.Spec.Replicas, d.Spec.Strategy = g.Replicas, strategyOf(g.Strategy, g.OrchestrationType, g.MaxSurge, g.MaxUnavailable)
+	return d
 }
 
 // surge is the one that the strategy's block says, nil without a block.
@@ -344,3 +391,132 @@ func inPlaceCondition(reason string) corev1.NodeCondition {
 }
 
 func number(n int32) bound { return bound{new(intstr.FromInt32(n))} }
+
+// view is what is seen of a deployment with these sets, and with their machines.
+func view(d *v1alpha1.MachineDeployment, sets ...*v1alpha1.MachineSet) deployment.Observation {
+	in := deployment.Observation{Deployment: d, Sets: sets, Complete: true, Proven: true, Nodes: map[string]*corev1.Node{}}
+	for _, s := range sets {
+		in.Machines = slices.Concat(in.Machines, machinesFor(s))
+	}
+	for _, m := range in.Machines {
+		in.Nodes[m.Labels[v1alpha1.NodeLabelKey]] = nodeFor(m)
+	}
+	return in
+}
+
+func decide(in deployment.Observation) deployment.Decision {
+	return deployment.Decide(in, deployment.Policy{}, now)
+}
+
+// reports are the texts of the Events of actions.
+func reports(actions []machinist.Action) (out []string) {
+	for _, a := range actions {
+		update, _ := a.(machinist.Update)
+		create, _ := a.(machinist.Create)
+		if e := cmp.Or(update.Report, create.Report); e != nil {
+			out = append(out, e.String())
+		}
+	}
+	return out
+}
+
+// observation is a view of the world that fits the statuses of its sets: the new
+// set first, then the old ones, and their machines with a Node each.
+func (g world) observation() deployment.Observation {
+	d, sets := g.MachineDeployment.object(), setsOf(g.OldMSs)
+	for _, s := range sets {
+		if s.Spec.Template.Spec.Class.Name == d.Spec.Template.Spec.Class.Name {
+			s.Spec.Template.Spec.Class.Name = "before"
+		}
+	}
+	if s := g.NewMS.object(); s != nil {
+		s.Spec.Template.Spec.Class = d.Spec.Template.Spec.Class
+		sets = slices.Insert(sets, 0, s)
+	}
+	return view(d, sets...)
+}
+
+// machinesFor makes as many machines as the status of a set tells of: available
+// ones are Running, the others Pending.
+func machinesFor(s *v1alpha1.MachineSet) []*v1alpha1.Machine {
+	var out []*v1alpha1.Machine
+	for i := range s.Status.Replicas {
+		name := fmt.Sprintf("%s-m%d", s.Name, i)
+		phase := v1alpha1.MachineRunning
+		if i >= s.Status.AvailableReplicas {
+			phase = v1alpha1.MachinePending
+		}
+		out = append(out, machine{Name: name, Phase: phase, Labels: s.Spec.Selector.MatchLabels, Owner: s.Name, Node: "node-" + name}.object())
+	}
+	return out
+}
+
+func nodeFor(m *v1alpha1.Machine) *corev1.Node {
+	n := &corev1.Node{}
+	n.Name, n.Annotations = m.Labels[v1alpha1.NodeLabelKey], map[string]string{v1alpha1.MachineUIDAnnotation: string(m.UID)}
+	return n
+}
+
+// surgeOf returns the surge of MCM: of an update in place there is none.
+func surgeOf(d *v1alpha1.MachineDeployment) int32 {
+	if d.Spec.Strategy.Type != v1alpha1.RollingUpdateMachineDeploymentStrategyType {
+		b, _ := deployment.BoundsOf(d)
+		return int32(b.Surge)
+	}
+	surge, _ := boundsModel(d.Spec.Strategy.RollingUpdate.MaxSurge, d.Spec.Strategy.RollingUpdate.MaxUnavailable, d.Spec.Replicas)
+	return surge
+}
+
+// unavailableOf returns how many machines may be unavailable in MCM.
+func unavailableOf(d *v1alpha1.MachineDeployment) int32 {
+	b, err := deployment.BoundsOf(d)
+	if err != nil || d.Spec.Strategy.Type == v1alpha1.RecreateMachineDeploymentStrategyType {
+		return 0
+	}
+	return int32(b.Unavailable)
+}
+
+// boundsModel reads bounds as MCM does: negative ones stay negative.
+func boundsModel(maxSurge, maxUnavailable *intstr.IntOrString, desired int32) (surge, unavailable int32) {
+	read := func(v *intstr.IntOrString, round func(float64) float64) int32 {
+		if v == nil || v.Type == intstr.Int {
+			return ptr.Deref(v, intstr.IntOrString{}).IntVal
+		}
+		percent, _ := strconv.Atoi(strings.ReplaceAll(v.StrVal, "%", ""))
+		return int32(round(float64(percent) * float64(desired) / 100))
+	}
+	surge, unavailable = read(maxSurge, math.Ceil), read(maxUnavailable, math.Floor)
+	if surge == 0 && unavailable == 0 {
+		unavailable = 1
+	}
+	return surge, unavailable
+}
+
+// conditionOf returns the condition of a type, nil if there is none.
+func conditionOf(s v1alpha1.MachineDeploymentStatus, kind v1alpha1.MachineDeploymentConditionType) *v1alpha1.MachineDeploymentCondition {
+	i := slices.IndexFunc(s.Conditions, func(c v1alpha1.MachineDeploymentCondition) bool { return c.Type == kind })
+	if i < 0 {
+		return nil
+	}
+	return &s.Conditions[i]
+}
+
+// newSetOf returns the set that is created for a template beside the old ones.
+func newSetOf(t v1alpha1.MachineTemplateSpec, old ...*v1alpha1.MachineSet) (*v1alpha1.MachineSet, error) {
+	d := machineDeployment{Name: "md", Replicas: 1, Strategy: "RollingUpdate", MaxSurge: number(1), MaxUnavailable: number(0)}.object()
+	d.Spec.Template = *t.DeepCopy()
+	d.Spec.Template.Labels = maps.Clone(t.Labels)
+	if d.Spec.Template.Labels == nil {
+		d.Spec.Template.Labels = map[string]string{}
+	}
+	d.Spec.Template.Labels["selected"] = "here"
+	d.Spec.Template.Spec.Class.Kind, d.Spec.Template.Spec.Class.Name = "MachineClass", cmp.Or(t.Spec.Class.Name, "new")
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"selected": "here"}}
+	for _, a := range decide(deployment.Observation{Deployment: d, Sets: old, Complete: true, Proven: true}).Actions {
+		create, _ := a.(machinist.Create)
+		if s, ok := create.Object.(*v1alpha1.MachineSet); ok {
+			return s, nil
+		}
+	}
+	return nil, errors.New("no set is created")
+}

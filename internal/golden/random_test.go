@@ -16,67 +16,39 @@ import (
 func TestModels_RandomWorlds_EqualOrDeviation(t *testing.T) {
 	const worlds = 400
 	for name, try := range map[string]func(r *rand.Rand) (any, []string, error){
-		"rolling_step": func(r *rand.Rand) (any, []string, error) {
-			in := randomWorld(r, "RollingUpdate", false)
-			return tried(in, rollingModel(in, nil), rollingStep)
-		},
-		"scale": func(r *rand.Rand) (any, []string, error) {
-			in := randomWorld(r, pick(r, "RollingUpdate", "RollingUpdate", "Recreate", "InPlaceUpdate"), true)
-			return tried(in, scaleModel(in, nil).out(), scale)
-		},
-		"inplace_step": func(r *rand.Rand) (any, []string, error) {
-			in := randomInPlace(r)
-			return tried(in, inPlaceModel(in, nil), inPlaceStep)
-		},
-		"trigger_deletion": func(r *rand.Rand) (any, []string, error) {
-			in := randomTrigger(r)
-			return tried(in, triggerModel(in), triggerDeletion)
-		},
-		"manage_replicas": func(r *rand.Rand) (any, []string, error) {
-			in := randomSet(r)
-			return tried(in, manageModel(in, nil), manageReplicas)
-		},
-		"scale_down_order": func(r *rand.Rand) (any, []string, error) {
-			in := scaleDownOrderIn{randomSet(r).Machines}
-			return tried(in, orderModel(in, nil), scaleDownOrder)
-		},
-		"machineset_status": func(r *rand.Rand) (any, []string, error) {
+		"rolling_step": tried(rollingModel, rollingStep, func(r *rand.Rand) world { return randomWorld(r, "RollingUpdate", false) }),
+		"scale": tried(func(in world, m mended) scaleOut { return scaleModel(in, m).out() }, scale, func(r *rand.Rand) world {
+			return randomWorld(r, pick(r, "RollingUpdate", "RollingUpdate", "Recreate", "InPlaceUpdate"), true)
+		}),
+		"inplace_step":     tried(inPlaceModel, inPlaceStep, randomInPlace),
+		"trigger_deletion": tried(triggerModel, triggerDeletion, randomTrigger),
+		"manage_replicas":  tried(manageModel, manageReplicas, randomSet),
+		"scale_down_order": tried(orderModel, scaleDownOrder, func(r *rand.Rand) scaleDownOrderIn { return scaleDownOrderIn{randomSet(r).Machines} }),
+		"machineset_status": tried(statusModel, machineSetStatus, func(r *rand.Rand) machineSetStatusIn {
 			set := randomSet(r)
-			in := machineSetStatusIn{MachineSet: set.MachineSet, Machines: set.Machines}
-			if r.IntN(2) == 0 {
-				in.ManageReplicasError = new("quota exceeded")
-			}
-			return tried(in, statusModel(in, nil), machineSetStatus)
-		},
-		"set_new_ms_annotations": func(r *rand.Rand) (any, []string, error) {
-			in := setNewAnnotationsIn{
-				Exists: r.IntN(2) == 0, MaxSurge: randomBound(r, 3), MaxUnavailable: randomBound(r, 3), Replicas: r.Int32N(5), Strategy: "RollingUpdate",
+			return machineSetStatusIn{set.MachineSet, set.Machines, pick(r, new("quota exceeded"), nil)}
+		}),
+		"set_new_ms_annotations": tried(newAnnotationsModel, setNewAnnotations, func(r *rand.Rand) setNewAnnotationsIn {
+			return setNewAnnotationsIn{
+				Exists: r.IntN(2) == 0, bounded: bounded{MaxSurge: randomBound(r, 3), MaxUnavailable: randomBound(r, 3), Replicas: r.Int32N(5), Strategy: "RollingUpdate"},
 				MDAnnotations: randomAnnotations(r), MSAnnotations: randomAnnotations(r), NewRevision: pick(r, "1", "4", "12", "bad"),
 			}
-			return tried(in, newAnnotationsModel(in, nil), setNewAnnotations)
-		},
-		"sync_existing_new_ms": func(r *rand.Rand) (any, []string, error) {
-			in := randomSync(r)
-			return tried(in, syncModel(in, nil), syncExistingNewSet)
-		},
-		"rollback": func(r *rand.Rand) (any, []string, error) {
-			in := randomRollback(r)
-			return tried(in, rollbackModel(in), rollback)
-		},
-		"get_proportion": func(r *rand.Rand) (any, []string, error) {
+		}),
+		"sync_existing_new_ms": tried(syncModel, syncExistingNewSet, randomSync),
+		"rollback":             tried(rollbackModel, rollback, randomRollback),
+		"get_proportion": tried(func(in getProportionIn, m mended) getProportionOut {
+			return getProportionOut{proportionModel(in.share(), m)}
+		}, getProportion, func(r *rand.Rand) getProportionIn {
 			in := getProportionIn{
-				MaxSurge: randomBound(r, 4), MaxUnavailable: randomBound(r, 4), MSReplicas: r.Int32N(9), Replicas: r.Int32N(9), ReplicasAdded: r.Int32N(9) - 4,
-				ReplicasToAdd: r.Int32N(19) - 9, StatusReplicas: 1 + r.Int32N(9), Strategy: "RollingUpdate",
+				bounded:    bounded{MaxSurge: randomBound(r, 4), MaxUnavailable: randomBound(r, 4), Strategy: "RollingUpdate", Replicas: r.Int32N(9)},
+				MSReplicas: r.Int32N(9), ReplicasAdded: r.Int32N(9) - 4, ReplicasToAdd: r.Int32N(19) - 9, StatusReplicas: 1 + r.Int32N(9),
 			}
 			if r.IntN(2) == 0 {
 				in.MaxReplicasAnnotation = new(pick(r, "0", "-3", "5", "9", "x"))
 			}
-			return tried(in, getProportionOut{proportionModel(in.share(), nil)}, getProportion)
-		},
-		"safety_freeze": func(r *rand.Rand) (any, []string, error) {
-			in := randomFreeze(r)
-			return tried(in, freezeModel(in, nil), safetyFreeze)
-		},
+			return in
+		}),
+		"safety_freeze": tried(freezeModel, safetyFreeze, randomFreeze),
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := counts{deviations: map[string]int{}}
@@ -93,9 +65,13 @@ func TestModels_RandomWorlds_EqualOrDeviation(t *testing.T) {
 	}
 }
 
-func tried[In, Out any](in In, out Out, judge func(In, Out) ([]string, error)) (any, []string, error) {
-	deviations, err := judge(in, out)
-	return in, deviations, err
+// tried judges what a model answers for a random input, which it returns.
+func tried[In, Out any](model func(In, mended) Out, judge func(In, Out) ([]string, error), random func(*rand.Rand) In) func(*rand.Rand) (any, []string, error) {
+	return func(r *rand.Rand) (any, []string, error) {
+		in := random(r)
+		deviations, err := judge(in, model(in, nil))
+		return in, deviations, err
+	}
 }
 
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }

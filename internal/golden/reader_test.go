@@ -3,11 +3,11 @@
 package golden_test
 
 import (
-	"fmt"
 	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 func TestReader_UnknownField_IsAnError(t *testing.T) {
@@ -42,40 +42,35 @@ func TestSlowStart_NoFirstBatch_NoCalls(t *testing.T) {
 // TestSafetyFreeze_SurgeOfUpdateInPlace_CountsAsInMCMOrDeviates has bounds that MCM reads in another way:
 // an update in place of three machines with a surge of 4, and one of -1.
 func TestSafetyFreeze_SurgeOfUpdateInPlace_CountsAsInMCMOrDeviates(t *testing.T) {
-	judge := read(safetyFreeze)
-	vector := func(machines int, bounds string, limit int) ([]byte, []byte) {
-		in := fmt.Sprintf(`{"machineCount":%d,"machineDeployment":{"name":"md","replicas":3,"strategy":"InPlaceUpdate",%s,"status":{"replicas":0}},`+
-			`"machineSet":{"name":"ms","createdOffset":0,"replicas":1,"status":{"replicas":0}},"safetyDown":1,"safetyUp":2}`, machines, bounds)
-		if machines < limit {
-			return []byte(in), []byte(`{"conditions":[],"error":null,"events":[],"frozenLabel":"","mdConditions":[],"mdFrozenLabel":""}`)
-		}
-		frozen := fmt.Sprintf(`[{"type":"Frozen","status":"True","reason":"OverShootingReplicaCount",`+
-			`"message":"The number of machines backing MachineSet: ms is %d >= %d which is the Max-ScaleUp-Limit"}]`, machines, limit)
-		return []byte(in), []byte(`{"conditions":` + frozen + `,"error":null,"events":["Normal FrozeMachineSet SafetyController: Froze MachineSet ms due to replica overshooting"],` +
-			`"frozenLabel":"True","mdConditions":` + frozen + `,"mdFrozenLabel":"True"}`)
-	}
-	for bounds, tc := range map[string]struct {
-		limit int // of MCM
-		want  []string
+	percent := bound{new(intstr.FromString("134%"))}
+	for name, tc := range map[string]struct {
+		surge, unavailable bound
+		orchestration      string
+		limit              int // of MCM
+		want               []string
 	}{
-		`"maxSurge":4,"maxUnavailable":0`:                                 {9, nil},
-		`"maxSurge":4,"maxUnavailable":0,"orchestrationType":"Auto"`:      {9, nil},
-		`"maxSurge":4,"maxUnavailable":0,"orchestrationType":"Manual"`:    {9, []string{"surge in place"}},
-		`"maxSurge":4,"maxUnavailable":null,"orchestrationType":"Auto"`:   {9, []string{"bounds not read"}},
-		`"maxSurge":-1,"maxUnavailable":1,"orchestrationType":"Auto"`:     {4, []string{"DS-14"}},
-		`"maxSurge":"134%","maxUnavailable":1,"orchestrationType":"Auto"`: {10, nil},
+		"none":         {number(4), number(0), "", 9, nil},
+		"auto":         {number(4), number(0), "Auto", 9, nil},
+		"manual":       {number(4), number(0), "Manual", 9, []string{"surge in place"}},
+		"not readable": {number(4), bound{}, "Auto", 9, []string{"bounds not read"}},
+		"negative":     {number(-1), number(1), "Auto", 4, []string{"DS-14"}},
+		"percent":      {percent, number(1), "Auto", 10, nil},
 	} {
+		md := machineDeployment{Name: "md", Replicas: 3, Strategy: "InPlaceUpdate", MaxSurge: tc.surge, MaxUnavailable: tc.unavailable, OrchestrationType: tc.orchestration}
+		in := safetyFreezeIn{MachineDeployment: &md, MachineSet: machineSet{Name: "ms", Replicas: 1}, SafetyDown: 1, SafetyUp: 2}
 		for machines := tc.limit - 1; machines <= tc.limit; machines++ {
-			in, out := vector(machines, bounds, tc.limit)
-			deviations, err := judge(in, out)
-			require.NoError(t, err, bounds)
+			in.MachineCount = machines
+			out := freezeModel(in, nil)
+			require.Equal(t, machines == tc.limit, out.FrozenLabel == "True", name)
+			deviations, err := safetyFreeze(in, out)
+			require.NoError(t, err, name)
 			if machines == tc.limit || tc.limit > 5 { // below the limit of the SDK, too, nothing is frozen
-				require.Equal(t, tc.want, deviations, "%d machines, %s", machines, bounds)
+				require.Equal(t, tc.want, deviations, "%d machines, %s", machines, name)
 			}
+			in.MachineCount = 2*tc.limit - 1 - machines // the other number
+			_, err = safetyFreeze(in, out)
+			require.ErrorContains(t, err, "does not reproduce", name)
 		}
-		in, out := vector(tc.limit, bounds, tc.limit+1)
-		_, err := judge(in, out)
-		require.ErrorContains(t, err, "does not reproduce", bounds)
 	}
 }
 
