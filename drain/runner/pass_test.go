@@ -105,7 +105,7 @@ func TestPass_PodsCannotBeListed_IsNotOver(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.False(t, d.Over())
 	_, d, err = runner.Executor{}.Pass(t.Context(), drain.State{}, observed(), drain.Policy{}, "node-1")
-	require.ErrorIs(t, err, runner.ErrUnusable)
+	require.ErrorContains(t, err, "drain: unusable: no client")
 	require.False(t, d.Over())
 	require.NotZero(t, d.NextCheck)
 	_, d, err = w.pass(t, drain.State{}, drain.Observation{}, drain.Policy{})

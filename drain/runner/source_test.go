@@ -198,7 +198,7 @@ func TestObserve_SourceFails_NothingIsDecided(t *testing.T) {
 		require.Error(t, err, "%T", reader)
 		require.Equal(t, drain.Observation{}, in)
 	}
-	require.ErrorIs(t, second(runner.Observe(ctx, failingReader{}, "", everything, drain.State{})), runner.ErrUnusable)
+	require.ErrorContains(t, second(runner.Observe(ctx, failingReader{}, "", everything, drain.State{})), "drain: unusable: no name of a node")
 	for _, source := range append([]drain.Source{"nodes", "pods"}, allSources...) {
 		in, err := runner.Observe(ctx, failingReader{source: broken}, "node-1", everything, drain.State{})
 		require.ErrorIs(t, err, broken, source)
@@ -221,7 +221,7 @@ func TestObserve_SourceFails_NothingIsDecided(t *testing.T) {
 		second(live.PodsOn(ctx, "n")), second(live.BudgetsIn(ctx, nil)), second(live.DaemonSetsIn(ctx, nil)), second(live.AttachmentsOf(ctx, "n", nil)),
 		second(live.ClaimsOf(ctx, nil)), second(live.VolumesOf(ctx, nil)), second(none.PodsOn(ctx, "")),
 	} {
-		require.ErrorIs(t, err, runner.ErrUnusable)
+		require.ErrorContains(t, err, "drain: unusable: no ")
 	}
 }
 
@@ -241,7 +241,7 @@ func TestInformers_NotSynced_ObserveNothing(t *testing.T) {
 	require.True(t, again.HasSynced())
 	require.False(t, (*runner.Informers)(nil).HasSynced())
 	require.Error(t, second(runner.NewInformers(nil)))
-	require.ErrorIs(t, second(runner.NewInformers(factory, "clouds")), runner.ErrUnusable)
+	require.ErrorContains(t, second(runner.NewInformers(factory, "clouds")), "drain: unusable: no source clouds")
 }
 
 func TestInformers_Objects_AreNeitherCopiedNorChanged(t *testing.T) {
