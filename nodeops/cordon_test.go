@@ -278,10 +278,8 @@ func TestUncordon_MarksWithoutClaim_AreRemoved(t *testing.T) {
 // user, up to six steps.
 func TestUncordon_TwoOwnersAndAUserInAnyOrder_LastOwnerOpens(t *testing.T) {
 	for name, w := range map[string]*cordonWorld{
-		"one cordon": {a: owned, b: nodeops.Cordon{Owner: "b"}, see: unschedulable, flip: setUnschedulable},
-		"one owner with a taint of its own": {
-			a: owned, b: nodeops.Cordon{Owner: "b", Taint: "example.com/b"}, see: unschedulable, flip: setUnschedulable,
-		},
+		"one cordon":                        {a: owned, b: nodeops.Cordon{Owner: "b"}, see: unschedulable, flip: setUnschedulable},
+		"one owner with a taint of its own": {a: owned, b: nodeops.Cordon{Owner: "b", Taint: "example.com/b"}, see: unschedulable, flip: setUnschedulable},
 		"load balancers": {
 			a:   nodeops.Cordon{Owner: "a", Taint: "example.com/a", ExcludeFromLoadBalancers: true},
 			b:   nodeops.Cordon{Owner: "b", ExcludeFromLoadBalancers: true},
