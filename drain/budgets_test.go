@@ -86,15 +86,9 @@ func underWay(n int) func(*policyv1.PodDisruptionBudget) {
 	})
 }
 
-func healthy(n int32) func(*policyv1.PodDisruptionBudget) {
-	return withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.CurrentHealthy = n })
-}
-
 func desired(n int32) func(*policyv1.PodDisruptionBudget) {
 	return withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.DesiredHealthy = n })
 }
-
-func outdated(b *policyv1.PodDisruptionBudget) { b.Generation++ }
 
 func condition(status metav1.ConditionStatus, reason string) func(*policyv1.PodDisruptionBudget) {
 	return func(b *policyv1.PodDisruptionBudget) {
@@ -104,11 +98,7 @@ func condition(status metav1.ConditionStatus, reason string) func(*policyv1.PodD
 
 func TestDecide_BudgetsOfOnePod_EvictOrWait(t *testing.T) {
 	type budgets = []*policyv1.PodDisruptionBudget
-	const (
-		usual  = "budget shop/web allows 0 disruptions: 2 of 3 healthy, 2 desired"
-		unsure = "; the pod is not ready, and the unhealthyPodEvictionPolicy is not AlwaysAllow"
-		never  = "budget shop/web never allows a disruption"
-	)
+	const usual = "budget shop/web allows 0 disruptions: 2 of 3 healthy, 2 desired"
 	for _, tt := range []struct {
 		name    string
 		edit    func(*corev1.Pod)
@@ -123,18 +113,21 @@ func TestDecide_BudgetsOfOnePod_EvictOrWait(t *testing.T) {
 		{"an unready pod is evicted if the budget has enough healthy pods", notReady, budgets{newBudget("web", 0)}, drain.ReasonEvict, ""},
 		{
 			"an unready pod is held if the budget has too few healthy pods", notReady,
-			budgets{exhausted("web", healthy(1))}, drain.ReasonBudget,
-			"budget shop/web allows 0 disruptions: 1 of 3 healthy, 2 desired" + unsure,
+			budgets{exhausted("web", withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.CurrentHealthy = 1 }))}, drain.ReasonBudget,
+			"budget shop/web allows 0 disruptions: 1 of 3 healthy, 2 desired; the pod is not ready, and the unhealthyPodEvictionPolicy is not AlwaysAllow",
 		},
 		{
 			"an unready pod is held by a budget that desires no pod and has none", notReady,
-			budgets{exhausted("web", healthy(0), desired(0))}, drain.ReasonBudget,
-			"budget shop/web allows 0 disruptions: 0 of 3 healthy, 0 desired" + unsure,
+			budgets{exhausted("web", withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.CurrentHealthy, s.DesiredHealthy = 0, 0 }))}, drain.ReasonBudget,
+			"budget shop/web allows 0 disruptions: 0 of 3 healthy, 0 desired; the pod is not ready, and the unhealthyPodEvictionPolicy is not AlwaysAllow",
 		},
-		{"an unready pod is evicted if the budget always allows it", notReady, budgets{exhausted("web", alwaysAllow, healthy(1))}, drain.ReasonEvict, ""},
+		{
+			"an unready pod is evicted if the budget always allows it", notReady,
+			budgets{exhausted("web", alwaysAllow, withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.CurrentHealthy = 1 }))}, drain.ReasonEvict, "",
+		},
 		{"a ready pod is held although the budget always allows unready pods", nil, budgets{exhausted("web", alwaysAllow)}, drain.ReasonBudget, usual},
 		{
-			"a budget with an outdated status holds", nil, budgets{newBudget("web", 1, outdated)},
+			"a budget with an outdated status holds", nil, budgets{newBudget("web", 1, func(b *policyv1.PodDisruptionBudget) { b.Generation = 4 })},
 			drain.ReasonBudget, "budget shop/web was changed, and its status is older",
 		},
 		{
@@ -147,11 +140,11 @@ func TestDecide_BudgetsOfOnePod_EvictOrWait(t *testing.T) {
 		},
 		{
 			"a budget of all pods never allows anything", nil, budgets{newBudget("web", 0)}, drain.ReasonBudgetNever,
-			never + " of so few pods, minAvailable is 3: 3 of 3 healthy, 3 desired",
+			"budget shop/web never allows a disruption of so few pods, minAvailable is 3: 3 of 3 healthy, 3 desired",
 		},
 		{
 			"a budget that allows no unavailable pod never allows a disruption", nil, budgets{exhausted("web", maxUnavailable(intstr.FromInt32(0)))}, drain.ReasonBudgetNever,
-			never + ", maxUnavailable is 0: 2 of 3 healthy, 2 desired",
+			"budget shop/web never allows a disruption, maxUnavailable is 0: 2 of 3 healthy, 2 desired",
 		},
 		{
 			"several budgets hold, and the message names all", nil, budgets{newBudget("web", 1), newBudget("all", 1, selecting(&metav1.LabelSelector{}))},
@@ -164,15 +157,15 @@ func TestDecide_BudgetsOfOnePod_EvictOrWait(t *testing.T) {
 		{"a failure of the status that is over", nil, budgets{exhausted("web", condition(metav1.ConditionTrue, policyv1.SyncFailedReason))}, drain.ReasonBudget, usual},
 		{"a pod of unknown readiness is unready", func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionUnknown }, budgets{exhausted("web")}, drain.ReasonEvict, ""},
 		{"one percent may be unavailable", nil, budgets{exhausted("web", maxUnavailable(intstr.FromString("1%")))}, drain.ReasonBudget, usual},
-		{"zero percent may be unavailable", nil, budgets{exhausted("web", maxUnavailable(intstr.FromString("0%")))}, drain.ReasonBudgetNever, never + ", maxUnavailable is 0%: 2 of 3 healthy, 2 desired"},
-		{"all must be available", nil, budgets{exhausted("web", minAvailable(intstr.FromString("100%")))}, drain.ReasonBudgetNever, never + ", minAvailable is 100%: 2 of 3 healthy, 2 desired"},
+		{"zero percent may be unavailable", nil, budgets{exhausted("web", maxUnavailable(intstr.FromString("0%")))}, drain.ReasonBudgetNever, "budget shop/web never allows a disruption, maxUnavailable is 0%: 2 of 3 healthy, 2 desired"},
+		{"all must be available", nil, budgets{exhausted("web", minAvailable(intstr.FromString("100%")))}, drain.ReasonBudgetNever, "budget shop/web never allows a disruption, minAvailable is 100%: 2 of 3 healthy, 2 desired"},
 		{"most must be available", nil, budgets{exhausted("web", minAvailable(intstr.FromString("99%")))}, drain.ReasonBudget, usual},
-		{"a percentage that rounds up to all pods", nil, budgets{exhausted("web", minAvailable(intstr.FromString("90%")), desired(3))}, drain.ReasonBudgetNever, never + " of so few pods, minAvailable is 90%: 2 of 3 healthy, 3 desired"},
+		{"a percentage that rounds up to all pods", nil, budgets{exhausted("web", minAvailable(intstr.FromString("90%")), desired(3))}, drain.ReasonBudgetNever, "budget shop/web never allows a disruption of so few pods, minAvailable is 90%: 2 of 3 healthy, 3 desired"},
 		{"an invalid number", nil, budgets{exhausted("web", minAvailable(intstr.FromString("many")))}, drain.ReasonBudget, usual},
-		{"all are healthy and an eviction is in progress", nil, budgets{exhausted("web", underWay(1), healthy(3))}, drain.ReasonBudget, "budget shop/web allows 0 disruptions: 3 of 3 healthy, 2 desired"},
-		{"all are healthy and nothing is allowed", nil, budgets{exhausted("web", healthy(3))}, drain.ReasonBudgetNever, never + " of so few pods, minAvailable is 2: 3 of 3 healthy, 2 desired"},
+		{"all are healthy and an eviction is in progress", nil, budgets{exhausted("web", underWay(1), withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.CurrentHealthy = 3 }))}, drain.ReasonBudget, "budget shop/web allows 0 disruptions: 3 of 3 healthy, 2 desired"},
+		{"all are healthy and nothing is allowed", nil, budgets{exhausted("web", withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.CurrentHealthy = 3 }))}, drain.ReasonBudgetNever, "budget shop/web never allows a disruption of so few pods, minAvailable is 2: 3 of 3 healthy, 2 desired"},
 		{"a budget without pods", nil, budgets{exhausted("web", desired(3), withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.ExpectedPods = 0 }))}, drain.ReasonBudget, "budget shop/web allows 0 disruptions: 2 of 0 healthy, 3 desired"},
-		{"a budget of all pods with an outdated status", nil, budgets{newBudget("web", 0, outdated)}, drain.ReasonBudget, "budget shop/web was changed, and its status is older"},
+		{"a budget of all pods with an outdated status", nil, budgets{newBudget("web", 0, func(b *policyv1.PodDisruptionBudget) { b.Generation++ })}, drain.ReasonBudget, "budget shop/web was changed, and its status is older"},
 		{"a budget of all pods without a status", nil, budgets{newBudget("web", 0, syncFailed)}, drain.ReasonBudget, "budget shop/web has no status: found no controller ref for pod"},
 		{"a surge of pods allows a disruption", nil, budgets{newBudget("web", 1, maxUnavailable(intstr.FromInt32(0)))}, drain.ReasonEvict, ""},
 		{
