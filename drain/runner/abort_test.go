@@ -170,8 +170,8 @@ func TestAbort_RequestFails_ReturnsAndReportsTheError(t *testing.T) {
 
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		client := hanging{draintest.New(draintest.Options{}).Client()}
-		err := runner.Executor{Client: client, CallTimeout: 5 * time.Second}.Abort(t.Context(), "node-1", "", owned)
+		client, _ := apiServer(t, metav1.Status{})
+		err := runner.Executor{Client: client, CallTimeout: 5 * time.Second}.Abort(t.Context(), "hangs", "", owned)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 5*time.Second, time.Since(start))
 	})
