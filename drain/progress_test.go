@@ -4,6 +4,7 @@ package drain_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,7 +117,7 @@ func TestCompare_TwoDecisions_ReturnsTheProgress(t *testing.T) {
 			want: "Waiting node/node-1 (Uncordoned): why",
 			edit: func(before, after *drain.Decision) {
 				before.Gates = []machinist.Hold{{Subject: "policy", Reason: "InvalidPolicy"}}
-				after.Gates = append(before.Gates, machinist.Hold{Subject: "node/node-1", Reason: drain.ReasonUncordoned, Message: "why"})
+				after.Gates = append(slices.Clone(before.Gates), machinist.Hold{Subject: "node/node-1", Reason: drain.ReasonUncordoned, Message: "why"})
 			},
 		},
 		"rows in another order": {
