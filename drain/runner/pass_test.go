@@ -151,18 +151,6 @@ func TestPass_StateIsKept_ContinuesTheDrain(t *testing.T) {
 	require.Equal(t, map[string]int{"create pods/eviction": 3}, w.requested())
 }
 
-func TestPass_PolicyChanges_CountsFromTheNextPass(t *testing.T) {
-	w := stillWorld(t, newNode("node-1", cordoned), newPod("a"), newBudget("never", "web", 1))
-	in := w.observe(t)
-	state, d, err := w.pass(t, drain.State{}, in, drain.Policy{})
-	require.NoError(t, err)
-	require.Equal(t, drain.ReasonBudgetNever, d.Rows[0].Reason)
-	_, d, err = w.pass(t, state, in, drain.Policy{Ladder: drain.Ladder{{Action: drain.IgnoreBudgets}}})
-	require.NoError(t, err)
-	require.Equal(t, drain.ReasonTerminating, d.Rows[0].Reason)
-	require.NotNil(t, w.observe(t).Pods.Items[0].DeletionTimestamp)
-}
-
 func TestPass_Observer_ReceivesRequestsAndFailedCordons(t *testing.T) {
 	w := stillWorld(t, newNode("node-1"), newPod("a"))
 	w.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes", Times: 1})
