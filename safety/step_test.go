@@ -168,13 +168,13 @@ func TestStep_OtherListingBetween_GraceStartsAgain(t *testing.T) {
 	w, middle := newWorld(vm("lost")), start.Add(5*time.Minute)
 	owned, other := newWorld(vm("lost")), newWorld(safety.VM{ProviderID: id("lost"), MachineName: "found"})
 	owned.machines = append(owned.machines, machine("shoot", "lost", id("lost")))
-	large := other.at(middle)
+	large := newWorld(vm("lost"), safety.VM{ProviderID: id("lost"), MachineName: "found"}).at(middle)
 	large.Listings[0].Class.Name = "large"
 	none, half := w.at(middle), w.at(middle)
 	spoilers["no machine at all"].spoil(&none)
 	spoilers["half of the machines"].spoil(&half)
 	for name, between := range map[string]safety.Observation{
-		"owned": owned.at(middle), "not listed": newWorld().at(middle), "of another name": other.at(middle), "of another name in another class": large,
+		"owned": owned.at(middle), "not listed": newWorld().at(middle), "of another name": other.at(middle), "of two names in another class": large,
 		"a second VM": newWorld(safety.VM{ProviderID: id("lost"), MachineName: "m1"}).at(middle), "no machine at all": none, "half of the machines": half,
 	} {
 		s, _ := safety.Step(safety.State{}, w.at(start), safety.DefaultPolicy(), start)
