@@ -50,20 +50,6 @@ func benchCases() map[string]struct {
 	}
 }
 
-func BenchmarkStep(b *testing.B) {
-	for name, c := range benchCases() {
-		b.Run(name, func(b *testing.B) {
-			s, _ := drain.Step(drain.State{}, c.in, c.p, now)
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, plan := drain.Step(s, c.in, c.p, now.Add(time.Second)); len(plan.Rows) != 110 {
-					b.Fatal("rows are missing")
-				}
-			}
-		})
-	}
-}
-
 // TestStep_FullNode_AllocatesThreeTimesForEachPodAtMost asserts the limit of a pass: three
 // allocations for each pod. Pods are not copied, and selectors are not parsed for each of them.
 func TestStep_FullNode_AllocatesThreeTimesForEachPodAtMost(t *testing.T) {

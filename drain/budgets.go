@@ -149,12 +149,7 @@ func share(value *intstr.IntOrString) int {
 
 // withoutBudget reports whether the API server evicts a pod without checking budgets.
 func withoutBudget(pod *corev1.Pod) bool {
-	switch pod.Status.Phase {
-	case corev1.PodSucceeded, corev1.PodFailed, corev1.PodPending:
-		return true
-	default:
-		return !pod.DeletionTimestamp.IsZero()
-	}
+	return finished(pod) || pod.Status.Phase == corev1.PodPending || !pod.DeletionTimestamp.IsZero()
 }
 
 // charges reports whether the eviction of a pod counts. The eviction of an unready pod does not if

@@ -264,7 +264,7 @@ func (r *Row) gone() bool { return r.Action == Ignore && r.Reason == reasonGone 
 // pod returns the namespace and the name of the pod.
 func (r *Row) pod() string { return r.Namespace + "/" + r.Name }
 
-func (r *Row) subject() string { return subjectOf("pod", r.pod()) }
+func (r *Row) subject() string { return "pod/" + r.pod() }
 
 // hold returns the row as a hold.
 func (r *Row) hold() machinist.Hold {
@@ -278,10 +278,7 @@ func (r *Row) wait(reason machinist.Reason, message string, until time.Time) {
 
 func (v *VolumeRow) subject() string {
 	if v.Attachment != "" {
-		return subjectOf("volumeattachment", v.Attachment)
+		return "volumeattachment/" + v.Attachment
 	}
-	return subjectOf("volume", v.Volume)
+	return "volume/" + v.Volume
 }
-
-// left reports whether the drain ends although the volume is attached.
-func (v *VolumeRow) left() bool { return v.Action == Ignore && v.Reason == ReasonAbandoned }

@@ -4,6 +4,7 @@ package drain
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/machinist-dev/machinist"
@@ -66,12 +67,8 @@ var everyReason = []machinist.Reason{""}
 
 // removes reports whether a rung ends the wait for a pod with this reason.
 func (r Rung) removes(reason machinist.Reason) bool {
-	for _, removed := range escalations[r.Action].removes {
-		if removed == reason || removed == "" {
-			return true
-		}
-	}
-	return false
+	removed := escalations[r.Action].removes
+	return slices.Contains(removed, reason) || slices.Contains(removed, "")
 }
 
 // Rung is one step of a [Ladder].
@@ -171,7 +168,9 @@ func (a *allowances) escalate(l Ladder, start time.Time, before []reachedRung, n
 	for i, rung := range l {
 		due := start.Add(rung.After)
 		if i > 0 && escalations[rung.Action].patient {
-			due = latest(due, reached[i-1].At.Add(l.pause(i)))
+			if earliest := reached[i-1].At.Add(l.pause(i)); due.Before(earliest) {
+				due = earliest
+			}
 		}
 		if now.Before(due) {
 			if a.nextAt.IsZero() || due.Before(a.nextAt) {
@@ -217,12 +216,4 @@ func reachedAt(before []reachedRung, rung Rung, now time.Time) (at time.Time, kn
 		}
 	}
 	return now, false
-}
-
-// latest returns the later time.
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

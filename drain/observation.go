@@ -94,10 +94,7 @@ type Result struct {
 	At time.Time
 }
 
-// subjectOf returns the subject of a hold.
-func subjectOf(kind, name string) string { return kind + "/" + name }
-
 // nodeHold returns a hold about the Node.
 func nodeHold(name string, reason machinist.Reason, message string) machinist.Hold {
-	return machinist.Hold{Subject: subjectOf("node", name), Reason: reason, Message: message}
+	return machinist.Hold{Subject: "node/" + name, Reason: reason, Message: message}
 }

@@ -76,7 +76,7 @@ type Progress struct {
 // ProgressWaiting.
 func Compare(before, after Decision, results []Result, now time.Time) []Progress {
 	c := comparison{before: before, after: after, now: now, node: cmp.Or(after.Node, before.Node)}
-	node := subjectOf("node", c.node)
+	node := "node/" + c.node
 	if before.Started.IsZero() && !after.Started.IsZero() && !after.Started.Before(now) {
 		c.add(Progress{Type: ProgressStarted, Subject: node})
 	}

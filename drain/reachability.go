@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/machinist-dev/machinist/nodeops"
 )
 
 // NodeReachability is whether the kubelet of a Node answers. The zero value is a kubelet that
@@ -20,13 +22,9 @@ type NodeReachability struct {
 // ReachabilityOf returns the reachability of a Node: it is unreachable while its condition Ready is
 // Unknown. With Ready False the kubelet answers and stops pods. A nil Node is not unreachable.
 func ReachabilityOf(node *corev1.Node) NodeReachability {
-	if node == nil {
+	c := nodeops.GetCondition(node, corev1.NodeReady)
+	if c == nil || c.Status == corev1.ConditionTrue || c.Status == corev1.ConditionFalse {
 		return NodeReachability{}
 	}
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady && c.Status != corev1.ConditionTrue && c.Status != corev1.ConditionFalse {
-			return NodeReachability{Unreachable: true, Since: c.LastTransitionTime.Time}
-		}
-	}
-	return NodeReachability{}
+	return NodeReachability{Unreachable: true, Since: c.LastTransitionTime.Time}
 }

@@ -2,7 +2,11 @@
 
 package drain
 
-import "github.com/machinist-dev/machinist"
+import (
+	"slices"
+
+	"github.com/machinist-dev/machinist"
+)
 
 // Action is what is done with a pod.
 type Action string
@@ -28,19 +32,11 @@ const (
 // IsRequest reports whether the action is a request to the API server.
 func (v Action) IsRequest() bool { return v.strength() > 0 }
 
+// byStrength are the requests, the weakest first.
+var byStrength = [...]Action{Evict, Delete, ForceDelete}
+
 // strength orders the requests. Other actions have 0.
-func (v Action) strength() int {
-	switch v {
-	case Evict:
-		return 1
-	case Delete:
-		return 2
-	case ForceDelete:
-		return 3
-	default:
-		return 0
-	}
-}
+func (v Action) strength() int { return slices.Index(byStrength[:], v) + 1 }
 
 // Reasons of the drain as a whole.
 const (

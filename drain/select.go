@@ -83,14 +83,11 @@ func (v *view) selectPod(pod *corev1.Pod, daemonSets map[types.UID]string) Row {
 	if keeps && terminating && row.Action != Ignore { // there is nothing left to protect
 		keeps, row.Message = false, ""
 	}
-	switch {
-	case keeps:
-	case terminating:
+	if !keeps && !terminating {
+		row, keeps = protected(pod, v.p)
+	}
+	if !keeps {
 		row = v.request(pod)
-	default:
-		if row, keeps = protected(pod, v.p); !keeps {
-			row = v.request(pod)
-		}
 	}
 	row.Message, row.Wave = joinMessages(row.Message, notes), waveOf(pod, v.p)
 	if end := v.abandonAt(pod); row.Action != Ignore && end.After(v.now) {

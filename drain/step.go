@@ -122,8 +122,9 @@ func conclude(d *Decision, v *view, cordoned bool) {
 		}
 	}
 	for i := range d.Volumes {
-		waits = waits || d.Volumes[i].Action != Ignore
-		left = left || d.Volumes[i].left()
+		v := &d.Volumes[i]
+		waits = waits || v.Action != Ignore
+		left = left || v.Action == Ignore && v.Reason == ReasonAbandoned
 	}
 	switch {
 	case waits && v.allow.end == GiveUp:

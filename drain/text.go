@@ -3,6 +3,7 @@
 package drain
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -96,11 +97,8 @@ func (p Progress) String() string {
 	if p.Type == ProgressRequested && p.Row != nil {
 		b.WriteString(" to " + string(p.Row.Action))
 	}
-	switch {
-	case p.Outcome != "":
-		fmt.Fprintf(&b, " (%s)", p.Outcome)
-	case p.Reason != "":
-		fmt.Fprintf(&b, " (%s)", p.Reason)
+	if why := cmp.Or(string(p.Outcome), string(p.Reason)); why != "" {
+		b.WriteString(" (" + why + ")")
 	}
 	switch {
 	case p.Message != "":

@@ -60,9 +60,7 @@ func newVolumeUses(v *view, known *attachedVolumes, pods []*corev1.Pod, rows []R
 // roleOf returns the role of a pod. Kubernetes detaches the volumes of a finished pod.
 func roleOf(pod *corev1.Pod, row *Row, node string) role {
 	switch {
-	case pod.Status.Phase == corev1.PodSucceeded, pod.Status.Phase == corev1.PodFailed:
-		return roleNone
-	case pod.Spec.NodeName != node:
+	case finished(pod), pod.Spec.NodeName != node:
 		return roleNone
 	case row.Action != Ignore:
 		return roleEvicted

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist/nodeops"
@@ -14,44 +13,9 @@ import (
 
 var (
 	sinkConditions []corev1.NodeCondition
-	sinkTaints     []corev1.Taint
-	sinkChange     nodeops.Change
 	sinkMatch      nodeops.MatchResult
 	sinkIndex      *nodeops.Index
 )
-
-func BenchmarkCloneAndAddCondition(b *testing.B) {
-	for _, n := range []int{10, 100} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			have, add := manyConditions(n), cond("New", "True", "Reason", t1)
-			b.ReportAllocs()
-			for b.Loop() {
-				sinkConditions = nodeops.CloneAndAddCondition(have, add)
-			}
-		})
-	}
-}
-
-func BenchmarkSetTaint(b *testing.B) {
-	have := []corev1.Taint{taint("a", "", noSchedule), taint("b", "", noSchedule), taint("c", "", noExecute)}
-	b.ReportAllocs()
-	for b.Loop() {
-		sinkTaints, _ = nodeops.SetTaint(have, taint("d", "", noSchedule))
-	}
-}
-
-func BenchmarkSyncTemplateUnchanged(b *testing.B) {
-	desired := nodeops.Template{
-		Labels: map[string]string{"a": "1", "b": "2", "c": "3"}, Annotations: map[string]string{"a": "1"},
-		Taints: []corev1.Taint{taint("a", "", noSchedule)},
-	}
-	change, err := nodeops.SyncTemplate(crowdedNode(), desired)
-	require.NoError(b, err)
-	b.ReportAllocs()
-	for b.Loop() {
-		sinkChange, _ = nodeops.SyncTemplate(change.Node, desired)
-	}
-}
 
 func BenchmarkMatch(b *testing.B) {
 	for _, n := range []int{1000, 10000} {

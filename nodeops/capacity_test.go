@@ -54,9 +54,7 @@ func TestSyncCapacity_Table_Change(t *testing.T) {
 		"the same amount in another unit is no change": {
 			node(`{"m":"1024Mi"}`, resources("m", "1Gi")), resources("m", "1073741824"), resources("m", "1Gi"), `{"m":"1024Mi"}`, "",
 		},
-		"a resource without a name is passed over": {
-			node("", resources("cpu", "4")), resources("", "1"), resources("cpu", "4"), "", "",
-		},
+		"a resource without a name is passed over": {node("", resources("cpu", "4")), resources("", "1"), resources("cpu", "4"), "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, desired := tc.node.DeepCopy(), tc.desired.DeepCopy()

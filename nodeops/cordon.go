@@ -38,36 +38,23 @@ type Cordon struct {
 	OutOfService bool `json:"outOfService,omitempty"`
 }
 
-// CordonError is the error of an invalid [Cordon].
-type CordonError struct {
-	// Field is the invalid field of the cordon, and Value its value.
-	Field, Value string
-	// Problem is why the value is invalid.
-	Problem string
-}
-
-// Error returns the field, its value and what is wrong with it.
-func (e *CordonError) Error() string {
-	return fmt.Sprintf("cordon: %s %q: %s", e.Field, e.Value, e.Problem)
-}
-
-// Validate returns a *[CordonError] if the cordon is invalid: if the owner cannot be part of the
-// key of an annotation, or if the taint has a key that the API server refuses or that Kubernetes
-// sets itself.
+// Validate returns why the cordon is invalid, with the field and its value, or nil. The owner has to
+// be part of the key of an annotation. The taint must not have a key that the API server refuses or
+// that Kubernetes sets itself.
 func (f Cordon) Validate() error {
 	if f.Owner != "" {
 		if wrong := validation.IsQualifiedName(claimAnnotationPrefix + f.Owner); len(wrong) > 0 {
-			return &CordonError{Field: "owner", Value: f.Owner, Problem: strings.Join(wrong, "; ")}
+			return fmt.Errorf("cordon: owner %q: %s", f.Owner, strings.Join(wrong, "; "))
 		}
 	}
 	if f.Taint == "" {
 		return nil
 	}
 	if wrong := validation.IsQualifiedName(f.Taint); len(wrong) > 0 {
-		return &CordonError{Field: "taint", Value: f.Taint, Problem: strings.Join(wrong, "; ")}
+		return fmt.Errorf("cordon: taint %q: %s", f.Taint, strings.Join(wrong, "; "))
 	}
 	if prefix, _, _ := strings.Cut(f.Taint, "/"); prefix == "node.kubernetes.io" || prefix == "node.cloudprovider.kubernetes.io" {
-		return &CordonError{Field: "taint", Value: f.Taint, Problem: "Kubernetes sets and removes the taints of " + prefix + " itself"}
+		return fmt.Errorf("cordon: taint %q: Kubernetes sets and removes the taints of %s itself", f.Taint, prefix)
 	}
 	return nil
 }

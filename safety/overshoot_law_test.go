@@ -69,25 +69,20 @@ func (w *overWorld) ask(i int) {
 	if i < len(w.in.Sets) {
 		s := w.in.Sets[i].DeepCopy()
 		s.Annotations = map[string]string{v1alpha1.UnfreezeAnnotation: "true"}
-		w.putSet(s)
+		w.in.Sets = put(w.in.Sets, s)
 		return
 	}
 	d := w.in.Deployments[i-len(w.in.Sets)].DeepCopy()
 	d.Annotations = map[string]string{v1alpha1.UnfreezeAnnotation: "true"}
-	w.putDeployment(d)
+	w.in.Deployments = put(w.in.Deployments, d)
 }
 
-// putSet stores a set in a new list, so that earlier views do not change.
-func (w *overWorld) putSet(s *v1alpha1.MachineSet) {
-	s.ResourceVersion += "+"
-	w.in.Sets = slices.Clone(w.in.Sets)
-	w.in.Sets[slices.IndexFunc(w.in.Sets, func(o *v1alpha1.MachineSet) bool { return o.Name == s.Name })] = s
-}
-
-func (w *overWorld) putDeployment(d *v1alpha1.MachineDeployment) {
-	d.ResourceVersion += "+"
-	w.in.Deployments = slices.Clone(w.in.Deployments)
-	w.in.Deployments[slices.IndexFunc(w.in.Deployments, func(o *v1alpha1.MachineDeployment) bool { return o.Name == d.Name })] = d
+// put returns a new list with an object, so that earlier views do not change.
+func put[T metav1.Object](list []T, o T) []T {
+	o.SetResourceVersion(o.GetResourceVersion() + "+")
+	list = slices.Clone(list)
+	list[slices.IndexFunc(list, func(other T) bool { return other.GetName() == o.GetName() })] = o
+	return list
 }
 
 // pass decides from the present or an earlier view, and loses and repeats requests.
@@ -125,32 +120,46 @@ func (w *overWorld) pass(troubles bool) safety.Decision[machinist.Update] {
 // write stores a decision in two requests, of which each may be lost. A request of an
 // older version is refused.
 func (w *overWorld) write(f write, troubles bool) {
-	metadataFirst := f.Frozen
 	for i := range 2 {
 		if troubles && w.r.IntN(4) == 0 {
 			w.counts["lost"]++
 			return
 		}
+		metadata := (i == 0) == f.Frozen
 		if f.Set != nil {
-			w.writeSet(f, (i == 0) == metadataFirst)
+			w.in.Sets = store(w, w.in.Sets, f.Set, metadata, func(next *v1alpha1.MachineSet) { next.Status = f.Set.Status })
 		} else {
-			w.writeDeployment(f, (i == 0) == metadataFirst)
+			w.in.Deployments = store(w, w.in.Deployments, f.Deployment, metadata, func(next *v1alpha1.MachineDeployment) { next.Status = f.Deployment.Status })
 		}
 	}
 }
 
-func (w *overWorld) writeSet(f write, metadata bool) {
-	is := w.in.Sets[slices.IndexFunc(w.in.Sets, func(o *v1alpha1.MachineSet) bool { return o.Name == f.Set.Name })]
-	if is.ResourceVersion != f.Set.ResourceVersion {
+// store stores the metadata or the status of an object, unless the stored one has another version.
+func store[T interface {
+	metav1.Object
+	DeepCopy() T
+}](w *overWorld, list []T, o T, metadata bool, status func(next T)) []T {
+	is := list[slices.IndexFunc(list, func(other T) bool { return other.GetName() == o.GetName() })]
+	if is.GetResourceVersion() != o.GetResourceVersion() {
 		w.counts["refused"]++
-		return
+		return list
 	}
 	next := is.DeepCopy()
 	if metadata {
-		next.Labels, next.Annotations = f.Set.Labels, f.Set.Annotations
+		next.SetLabels(o.GetLabels())
+		next.SetAnnotations(o.GetAnnotations())
 	} else {
-		next.Status = f.Set.Status
+		status(next)
 	}
+	if set, ok := any(is).(*v1alpha1.MachineSet); ok {
+		w.noteFreeze(set, any(next).(*v1alpha1.MachineSet))
+	}
+	list = put(list, next)
+	o.SetResourceVersion(next.GetResourceVersion())
+	return list
+}
+
+func (w *overWorld) noteFreeze(is, next *v1alpha1.MachineSet) {
 	switch was, frozen := members.Frozen(is), members.Frozen(next); {
 	case frozen && !was:
 		w.counts["frozen"]++
@@ -159,23 +168,6 @@ func (w *overWorld) writeSet(f write, metadata bool) {
 		w.counts["unfrozen"]++
 		w.unfrozen[is.Name] = true
 	}
-	w.putSet(next)
-	f.Set.ResourceVersion = next.ResourceVersion
-}
-
-func (w *overWorld) writeDeployment(f write, metadata bool) {
-	is := w.in.Deployments[slices.IndexFunc(w.in.Deployments, func(o *v1alpha1.MachineDeployment) bool { return o.Name == f.Deployment.Name })]
-	if is.ResourceVersion != f.Deployment.ResourceVersion {
-		return
-	}
-	next := is.DeepCopy()
-	if metadata {
-		next.Labels, next.Annotations = f.Deployment.Labels, f.Deployment.Annotations
-	} else {
-		next.Status = f.Deployment.Status
-	}
-	w.putDeployment(next)
-	f.Deployment.ResourceVersion = next.ResourceVersion
 }
 
 // TestOvershoot_Unfrozen_StaysSoUntilAnotherCreation unfreezes sets and deployments by
@@ -240,12 +232,12 @@ func TestOvershoot_CreationsWithinTheReplicas_NeverFreeze(t *testing.T) {
 				scaled++
 				next := w.in.Deployments[d].DeepCopy()
 				next.Spec.Replicas, next.Generation = w.r.Int32N(15), generation
-				w.putDeployment(next)
+				w.in.Deployments = put(w.in.Deployments, next)
 			case 1:
 				generation++
 				next := w.in.Sets[0].DeepCopy()
 				next.Spec.Replicas, next.Generation = w.in.Deployments[d].Spec.Replicas, generation
-				w.putSet(next)
+				w.in.Sets = put(w.in.Sets, next)
 			case 2, 3, 4:
 				w.create(set, max(0, min(3, int(spec)-len(w.in.Machines))))
 			case 5:

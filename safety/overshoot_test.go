@@ -157,25 +157,6 @@ func TestOvershoot_Deployment_FollowsItsSets(t *testing.T) {
 	}, overshoot(in))
 }
 
-func TestOvershoot_DeploymentHalfWritten_IsCompleted(t *testing.T) {
-	labeled, told := overDeployment("labeled", 3, 0), overDeployment("told", 3, 0)
-	labeled.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
-	told.Status.Conditions = []v1alpha1.MachineDeploymentCondition{{Type: v1alpha1.MachineDeploymentFrozen, Status: v1alpha1.ConditionTrue}}
-	in := safety.OvershootObservation{Deployments: []*v1alpha1.MachineDeployment{labeled, told}, Complete: true}
-	require.Equal(t, []string{
-		"update status of machinedeployment labeled: unfrozen in namespace shoot; none of its sets is frozen", "update machinedeployment labeled: unfrozen",
-		"update status of machinedeployment told: unfrozen in namespace shoot; none of its sets is frozen", "update machinedeployment told: unfrozen",
-	}, overshoot(in))
-	in.Sets = []*v1alpha1.MachineSet{frozenSet(overSet("a", "labeled", 3)), frozenSet(overSet("b", "told", 3))}
-	in.Machines = slices.Concat(overMachines("a", 5), overMachines("b", 5))
-	require.Equal(t, []string{
-		"update machinedeployment labeled: frozen in namespace shoot; MachineSet a is frozen", "update status of machinedeployment labeled: frozen",
-		"update machinedeployment told: frozen in namespace shoot; MachineSet b is frozen", "update status of machinedeployment told: frozen",
-		"nothing; waits for machineset/shoot/a: OverShootingReplicaCount: it has 5 machines and is unfrozen at 4",
-		"nothing; waits for machineset/shoot/b: OverShootingReplicaCount: it has 5 machines and is unfrozen at 4",
-	}, overshoot(in))
-}
-
 func TestOvershoot_UnfreezeAnnotation_UnfreezesAllSetsThenTheDeployment(t *testing.T) {
 	ask := map[string]string{v1alpha1.UnfreezeAnnotation: "yes"}
 	alone := frozenSet(overSet("alone", "", 1))

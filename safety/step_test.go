@@ -163,56 +163,27 @@ func TestStep_UnusableLists_DeleteNothing(t *testing.T) {
 	}
 }
 
-func TestStep_SuspiciousListing_GraceStartsAgain(t *testing.T) {
-	w := newWorld(vm("lost"))
-	for _, name := range []string{"no machine at all", "half of the machines"} {
-		s, _ := safety.Step(safety.State{}, w.at(start), safety.DefaultPolicy(), start)
-		bad := w.at(start.Add(5 * time.Minute))
-		spoilers[name].spoil(&bad)
-		s, _ = safety.Step(s, bad, safety.DefaultPolicy(), start.Add(5*time.Minute))
-		require.Empty(t, s.Seen, name)
-		_, d := safety.Step(s, w.at(late), safety.DefaultPolicy(), late)
-		require.Empty(t, d.Actions, name)
-	}
-}
-
-func TestStep_OwnedBetweenListings_GraceStartsAgain(t *testing.T) {
-	w := newWorld(vm("lost"))
-	owned := newWorld(vm("lost"))
+// TestStep_OtherListingBetween_GraceStartsAgain changes what a step in the middle of the grace sees.
+func TestStep_OtherListingBetween_GraceStartsAgain(t *testing.T) {
+	w, middle := newWorld(vm("lost")), start.Add(5*time.Minute)
+	owned, other := newWorld(vm("lost")), newWorld(safety.VM{ProviderID: id("lost"), MachineName: "found"})
 	owned.machines = append(owned.machines, machine("shoot", "lost", id("lost")))
-	renamed := newWorld(safety.VM{ProviderID: id("lost"), MachineName: "found"})
-	twin := newWorld(safety.VM{ProviderID: id("lost"), MachineName: "m1"})
-	for name, between := range map[string]world{"owned": owned, "not listed": newWorld(), "of another name": renamed, "a second VM": twin} {
+	large := newWorld(vm("lost"), safety.VM{ProviderID: id("lost"), MachineName: "found"}).at(middle)
+	large.Listings[0].Class.Name = "large"
+	none, half := w.at(middle), w.at(middle)
+	spoilers["no machine at all"].spoil(&none)
+	spoilers["half of the machines"].spoil(&half)
+	for name, between := range map[string]safety.Observation{
+		"owned": owned.at(middle), "not listed": newWorld().at(middle), "of another name": other.at(middle), "of two names in another class": large,
+		"a second VM": newWorld(safety.VM{ProviderID: id("lost"), MachineName: "m1"}).at(middle), "no machine at all": none, "half of the machines": half,
+	} {
 		s, _ := safety.Step(safety.State{}, w.at(start), safety.DefaultPolicy(), start)
-		middle := start.Add(5 * time.Minute)
-		s, _ = safety.Step(s, between.at(middle), safety.DefaultPolicy(), middle)
+		s, _ = safety.Step(s, between, safety.DefaultPolicy(), middle)
 		s, d := safety.Step(s, w.at(late), safety.DefaultPolicy(), late)
 		require.Empty(t, d.Actions, name)
 		_, d = safety.Step(s, w.at(late.Add(10*time.Minute)), safety.DefaultPolicy(), late.Add(10*time.Minute))
 		require.Equal(t, []string{"lost"}, names(d), name)
 	}
-}
-
-func TestStep_OtherReason_GraceStartsAgain(t *testing.T) {
-	w := newWorld(safety.VM{ProviderID: id("twin"), MachineName: "m3"})
-	first := w.at(start)
-	first.Machines.Items = append(first.Machines.Items[:3], first.Machines.Items[4:]...)
-	s, d := safety.Step(old, first, safety.DefaultPolicy(), start)
-	require.Equal(t, []machinist.Reason{safety.WaitingForGrace, safety.WaitingForGrace}, reasons(d))
-	_, d = safety.Step(s, w.at(late), safety.DefaultPolicy(), late)
-	require.Empty(t, d.Actions)
-	require.Equal(t, []machinist.Reason{safety.WaitingForGrace}, reasons(d))
-}
-
-func TestStep_OtherClassDiffers_GraceStartsAgain(t *testing.T) {
-	w := newWorld(vm("lost"))
-	middle := start.Add(5 * time.Minute)
-	other := newWorld(vm("lost"), safety.VM{ProviderID: id("lost"), MachineName: "found"}).at(middle)
-	other.Listings[0].Class.Name = "large"
-	s, _ := safety.Step(safety.State{}, w.at(start), safety.DefaultPolicy(), start)
-	s, _ = safety.Step(s, other, safety.DefaultPolicy(), middle)
-	_, d := safety.Step(s, w.at(late), safety.DefaultPolicy(), late)
-	require.Empty(t, d.Actions)
 }
 
 func TestStep_OlderListing_IsIgnored(t *testing.T) {

@@ -261,11 +261,3 @@ func TestUnmanaged_ManyNodes_TimeIsProportional(t *testing.T) {
 	}
 	require.Less(t, allocations(4000), 5*allocations(1000))
 }
-
-func BenchmarkUnmanaged(b *testing.B) {
-	in := many(10000)
-	b.ReportAllocs()
-	for b.Loop() {
-		_, _ = safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, noon)
-	}
-}

@@ -38,42 +38,6 @@ func unready(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-func TestEvict_BudgetExhausted_Refused(t *testing.T) {
-	c, client, clock := newCluster(t)
-	require.NoError(t, c.Add(runningPod("a", "n1", web), runningPod("b", "n1", web), minAvailable("web", intstr.FromInt32(1), web)))
-	pods := client.CoreV1().Pods("ns")
-	budget := func() policyv1.PodDisruptionBudgetStatus {
-		pdb, err := client.PolicyV1().PodDisruptionBudgets("ns").Get(t.Context(), "web", metav1.GetOptions{})
-		require.NoError(t, err)
-		return pdb.Status
-	}
-	require.EqualValues(t, 1, budget().DisruptionsAllowed)
-	require.EqualValues(t, 2, budget().ExpectedPods)
-
-	require.NoError(t, pods.EvictV1(t.Context(), eviction("a")))
-	require.EqualValues(t, 0, budget().DisruptionsAllowed)
-	require.EqualValues(t, 1, budget().CurrentHealthy)
-	require.Empty(t, budget().DisruptedPods, "the deletion ends the charge")
-	pod, err := pods.Get(t.Context(), "a", metav1.GetOptions{})
-	require.NoError(t, err)
-	require.NotNil(t, pod.DeletionTimestamp)
-	require.Equal(t, corev1.DisruptionTarget, pod.Status.Conditions[1].Type)
-
-	err = pods.EvictV1(t.Context(), eviction("b"))
-	require.Equal(t, "The disruption budget web needs 1 healthy pods and has 1 currently", budgetCause(err))
-	seconds, suggested := apierrors.SuggestsClientDelay(err)
-	require.False(t, suggested, "no delay is suggested, got %d", seconds)
-	require.NoError(t, pods.EvictV1(t.Context(), eviction("a")), "a terminating pod may be evicted again")
-
-	require.NoError(t, c.Add(runningPod("replacement", "n2", web)))
-	require.EqualValues(t, 1, budget().DisruptionsAllowed)
-	require.NoError(t, client.PolicyV1().Evictions("ns").Evict(t.Context(), eviction("b")))
-	clock.Step(30 * time.Second)
-	c.Tick()
-	require.False(t, exists(t, client, "b"))
-	require.True(t, apierrors.IsNotFound(pods.EvictV1(t.Context(), eviction("b"))))
-}
-
 func TestEvict_PreconditionFails_BudgetIsCharged(t *testing.T) {
 	c, client, clock := newCluster(t)
 	require.NoError(t, c.Add(runningPod("a", "n1", web), runningPod("b", "n1", web), minAvailable("web", intstr.FromInt32(1), web)))

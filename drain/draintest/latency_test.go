@@ -59,35 +59,3 @@ func TestLatency_Request_ServedOnArrival(t *testing.T) {
 		require.True(t, apierrors.IsForbidden(err), "faults have the time after the latency: %v", err)
 	})
 }
-
-func TestList_FieldSelector_PodsOfNode(t *testing.T) {
-	c := draintest.New(draintest.Options{})
-	client := c.Client()
-	for i := range 4 {
-		require.NoError(t, c.Add(runningPod(fmt.Sprint("p", i), fmt.Sprint("n", i%2), map[string]string{"app": fmt.Sprint("a", i/2)})))
-	}
-	names := func(namespace string, opts metav1.ListOptions) []string {
-		list, err := client.CoreV1().Pods(namespace).List(t.Context(), opts)
-		require.NoError(t, err)
-		require.Equal(t, c.ResourceVersion(), list.ResourceVersion)
-		var names []string
-		for _, pod := range list.Items {
-			names = append(names, pod.Name)
-		}
-		return names
-	}
-	onN0 := metav1.ListOptions{FieldSelector: "spec.nodeName=n0"}
-	require.Equal(t, []string{"p0", "p2"}, names("", onN0))
-	require.Equal(t, []string{"p0", "p2"}, names("ns", onN0))
-	require.Empty(t, names("other", onN0))
-	require.Equal(t, []string{"p2"}, names("", metav1.ListOptions{FieldSelector: "spec.nodeName=n0", LabelSelector: "app=a1"}))
-	require.Equal(t, []string{"p2"}, names("", metav1.ListOptions{FieldSelector: "spec.nodeName=n0,metadata.name=p2"}))
-	require.Len(t, names("", metav1.ListOptions{FieldSelector: "spec.nodeName!=n0"}), 2)
-
-	require.NoError(t, client.CoreV1().Pods("ns").Delete(t.Context(), "p0", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
-	moved := runningPod("p1", "n0", nil)
-	moved.UID = "another"
-	require.NoError(t, c.Add(moved))
-	require.Equal(t, []string{"p1", "p2"}, names("", onN0))
-	require.Equal(t, []string{"p3"}, names("", metav1.ListOptions{FieldSelector: "spec.nodeName=n1"}))
-}

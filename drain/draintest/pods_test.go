@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
@@ -42,28 +41,6 @@ func TestPod_Deleted_StaysForItsGracePeriod(t *testing.T) {
 	clock.Step(time.Second)
 	require.True(t, c.Tick().IsZero())
 	require.False(t, exists(t, client, "p"))
-}
-
-func TestPod_DeletedAndNotRunning_IsRemovedAtOnce(t *testing.T) {
-	ended := runningPod("ended", "n1", nil)
-	ended.Status.Phase = corev1.PodSucceeded
-	cases := map[string]struct {
-		pod   *corev1.Pod
-		grace *int64
-	}{
-		"it has no node":        {runningPod("unscheduled", "", nil), nil},
-		"it has ended":          {ended, nil},
-		"the grace period is 0": {runningPod("forced", "n1", nil), new(int64(0))},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			c, client, _ := newCluster(t)
-			require.NoError(t, c.Add(tc.pod))
-			pods := client.CoreV1().Pods("ns")
-			require.NoError(t, pods.Delete(t.Context(), tc.pod.Name, metav1.DeleteOptions{GracePeriodSeconds: tc.grace}))
-			require.False(t, exists(t, client, tc.pod.Name))
-		})
-	}
 }
 
 func TestPod_Finalizer_OutlastsGracePeriod(t *testing.T) {
@@ -115,16 +92,4 @@ func TestPod_StopTime_AtMostGracePeriod(t *testing.T) {
 	stop = -1
 	require.True(t, c.Tick().IsZero())
 	require.False(t, exists(t, client, "p"))
-}
-
-func TestBinding_Pod_GetsItsNode(t *testing.T) {
-	c, client, _ := newCluster(t)
-	require.NoError(t, c.Add(runningPod("p", "", nil)))
-	pods := client.CoreV1().Pods("ns")
-	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns"}, Target: corev1.ObjectReference{Kind: "Node", Name: "n1"}}
-	require.NoError(t, pods.Bind(t.Context(), binding, metav1.CreateOptions{}))
-	pod, err := pods.Get(t.Context(), "p", metav1.GetOptions{})
-	require.NoError(t, err)
-	require.Equal(t, "n1", pod.Spec.NodeName)
-	require.True(t, apierrors.IsConflict(pods.Bind(t.Context(), binding, metav1.CreateOptions{})))
 }

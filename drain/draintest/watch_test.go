@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -36,36 +37,6 @@ func next(t *testing.T, w watch.Interface) string {
 	return fmt.Sprintf("%s %s@%s", ev.Type, m.GetName(), m.GetResourceVersion())
 }
 
-func TestWatch_ResourceVersion_StartsThere(t *testing.T) {
-	c, client, _ := newCluster(t)
-	nodes := client.CoreV1().Nodes()
-	var versions []string
-	for _, name := range []string{"a", "b", "c"} {
-		require.NoError(t, c.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
-		versions = append(versions, c.ResourceVersion())
-	}
-	require.NoError(t, c.Add(widget("other kinds are not seen")))
-
-	for _, from := range []string{"", "0"} {
-		w, err := nodes.Watch(t.Context(), metav1.ListOptions{ResourceVersion: from})
-		require.NoError(t, err)
-		require.Equal(t, "ADDED a@"+versions[0], next(t, w))
-		require.Equal(t, "ADDED b@"+versions[1], next(t, w))
-		w.Stop()
-	}
-	w, err := nodes.Watch(t.Context(), metav1.ListOptions{ResourceVersion: versions[0]})
-	require.NoError(t, err)
-	defer w.Stop()
-	require.Equal(t, "ADDED b@"+versions[1], next(t, w))
-	require.Equal(t, "ADDED c@"+versions[2], next(t, w))
-
-	require.NoError(t, nodes.Delete(t.Context(), "a", metav1.DeleteOptions{}))
-	require.Equal(t, "DELETED a@"+c.ResourceVersion(), next(t, w), "with the version of the deletion")
-
-	_, err = nodes.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "x"})
-	require.True(t, apierrors.IsInternalError(err), "like the API server: %v", err)
-}
-
 func TestWatch_OldResourceVersion_Gone(t *testing.T) {
 	c, client, _ := newCluster(t)
 	require.NoError(t, c.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "old"}}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "older"}}))
@@ -85,32 +56,6 @@ func TestWatch_OldResourceVersion_Gone(t *testing.T) {
 
 	_, err = client.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{FieldSelector: "spec.color=red"})
 	require.True(t, apierrors.IsBadRequest(err), "%v", err)
-}
-
-func TestWatch_Selector_AddedAndDeleted(t *testing.T) {
-	c, client, _ := newCluster(t)
-	w, err := client.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{LabelSelector: "app=web", FieldSelector: "spec.nodeName=n1"})
-	require.NoError(t, err)
-	defer w.Stop()
-	require.NoError(t, c.Add(runningPod("p", "n1", nil)))
-	pods := client.CoreV1().Pods("ns")
-	label := func(value string) {
-		t.Helper()
-		pod, err := pods.Get(t.Context(), "p", metav1.GetOptions{})
-		require.NoError(t, err)
-		pod.Labels = map[string]string{"app": value}
-		_, err = pods.Update(t.Context(), pod, metav1.UpdateOptions{})
-		require.NoError(t, err)
-	}
-	label("web")
-	require.Equal(t, "ADDED p@"+c.ResourceVersion(), next(t, w))
-	label("db")
-	require.Equal(t, "DELETED p@"+c.ResourceVersion(), next(t, w))
-	label("web")
-	require.Equal(t, "ADDED p@"+c.ResourceVersion(), next(t, w))
-	require.NoError(t, c.Add(runningPod("elsewhere", "n2", web)))
-	require.NoError(t, pods.Delete(t.Context(), "p", metav1.DeleteOptions{GracePeriodSeconds: new(int64(5))}))
-	require.Equal(t, "MODIFIED p@"+c.ResourceVersion(), next(t, w))
 }
 
 func TestWatch_SlowReader_OthersContinue(t *testing.T) {
@@ -190,20 +135,21 @@ func TestInformer_DropsAndCompaction_FollowsTheStore(t *testing.T) {
 
 func TestCluster_ManyClients_AreServedAtOnce(t *testing.T) {
 	c, _, _ := newCluster(t)
-	require.NoError(t, c.Add(widget("shared")))
+	shared := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "shared"}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))}}
+	require.NoError(t, c.Add(shared))
 	const writers, rounds = 4, 25
 	var wg sync.WaitGroup
 	for range writers {
 		wg.Go(func() {
-			widgets := widgetsOf(c, "ns")
+			deployments := c.Client().AppsV1().Deployments("ns")
 			for done := 0; done < rounds; {
-				w, err := widgets.Get(t.Context(), "shared", metav1.GetOptions{})
+				d, err := deployments.Get(t.Context(), "shared", metav1.GetOptions{})
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				w.Spec.Size++
-				_, err = widgets.Update(t.Context(), w, metav1.UpdateOptions{})
+				*d.Spec.Replicas++
+				_, err = deployments.Update(t.Context(), d, metav1.UpdateOptions{})
 				switch {
 				case err == nil:
 					done++
@@ -215,22 +161,22 @@ func TestCluster_ManyClients_AreServedAtOnce(t *testing.T) {
 		})
 	}
 	wg.Go(func() {
-		w, err := widgetsOf(c, "ns").Watch(t.Context(), metav1.ListOptions{})
+		w, err := c.Client().AppsV1().Deployments("ns").Watch(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		defer w.Stop()
-		for last := 0; last < 1+writers*rounds; {
-			size := (<-w.ResultChan()).Object.(*Widget).Spec.Size
-			if size < last {
-				t.Errorf("events out of order: %d after %d", size, last)
+		for last := int32(0); last < 1+writers*rounds; {
+			replicas := *(<-w.ResultChan()).Object.(*appsv1.Deployment).Spec.Replicas
+			if replicas < last {
+				t.Errorf("events out of order: %d after %d", replicas, last)
 			}
-			last = size
+			last = replicas
 		}
 	})
 	wg.Wait()
-	got, err := widgetsOf(c, "ns").Get(t.Context(), "shared", metav1.GetOptions{})
+	got, err := c.Client().AppsV1().Deployments("ns").Get(t.Context(), "shared", metav1.GetOptions{})
 	require.NoError(t, err)
-	require.Equal(t, 1+writers*rounds, got.Spec.Size, "no update is lost")
+	require.EqualValues(t, 1+writers*rounds, *got.Spec.Replicas, "no update is lost")
 }

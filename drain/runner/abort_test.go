@@ -129,8 +129,8 @@ func TestAbort_OtherClientEditsTheNode_KeepsItsMarks(t *testing.T) {
 func TestAbort_NoOwnerOrClient_IsUnusable(t *testing.T) {
 	a := newAbortable(t, newNode("node-1"), nodeops.Cordon{})
 	version := a.ResourceVersion()
-	require.ErrorIs(t, a.executor().Abort(t.Context(), "node-1", "", a.policy), runner.ErrUnusable)
-	require.ErrorIs(t, runner.Executor{}.Abort(t.Context(), "node-1", "", owned), runner.ErrUnusable)
+	require.ErrorContains(t, a.executor().Abort(t.Context(), "node-1", "", a.policy), "drain: unusable: no owner of the cordon")
+	require.ErrorContains(t, runner.Executor{}.Abort(t.Context(), "node-1", "", owned), "drain: unusable: no client")
 	require.NoError(t, runner.Executor{}.Abort(t.Context(), "node-1", "", drain.Policy{KeepSchedulable: true}), "nothing was done to the Node")
 	require.Error(t, a.executor().Abort(t.Context(), "", "", owned))
 	require.Empty(t, a.HistorySince(version))
@@ -170,8 +170,8 @@ func TestAbort_RequestFails_ReturnsAndReportsTheError(t *testing.T) {
 
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		client := hanging{draintest.New(draintest.Options{}).Client()}
-		err := runner.Executor{Client: client, CallTimeout: 5 * time.Second}.Abort(t.Context(), "node-1", "", owned)
+		client, _ := apiServer(t, metav1.Status{})
+		err := runner.Executor{Client: client, CallTimeout: 5 * time.Second}.Abort(t.Context(), "hangs", "", owned)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 5*time.Second, time.Since(start))
 	})

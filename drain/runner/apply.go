@@ -42,7 +42,7 @@ func (e Executor) report(before, after drain.Decision, results []drain.Result, e
 	if e.Observer == nil {
 		return
 	}
-	if cordon, failed := errors.AsType[*CordonError](err); failed {
+	if cordon, failed := errors.AsType[cordonError](err); failed {
 		e.Observer.Observe(drain.Progress{
 			Type: drain.ProgressCordoned, Time: now, Node: after.Node, Subject: "node/" + after.Node, Reason: drain.ReasonNotCordoned, Err: cordon,
 		})
@@ -56,7 +56,7 @@ func (e Executor) report(before, after drain.Decision, results []drain.Result, e
 func (e Executor) pass(ctx context.Context, now time.Time, s drain.State, in drain.Observation, p drain.Policy, nodeName string) (drain.State, drain.Decision, []drain.Result, error) {
 	unknown := drain.Decide(drain.Observation{}, p, now)
 	unknown.Node = nodeName
-	if err := e.usable(nodeName); err != nil {
+	if err := usable(e.Client, nodeName); err != nil {
 		return s, unknown, nil, err
 	}
 	next, d := drain.Step(s, in, p, now)
@@ -77,7 +77,7 @@ func (e Executor) pass(ctx context.Context, now time.Time, s drain.State, in dra
 		next = next.Cordoned(cordoned, p, now)
 	case ctx.Err() != nil:
 		return s, unknown, results, err
-	case errors.As(err, new(*CordonError)):
+	case errors.As(err, new(cordonError)):
 		err = nil
 	}
 	return next, d, results, err

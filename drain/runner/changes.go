@@ -9,7 +9,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -38,10 +37,10 @@ func (i *Informers) OnChange(changed func(node string)) error {
 	c := changes{informers: i, changed: changed}
 	for source, handler := range map[drain.Source]cache.ResourceEventHandler{
 		sourceNodes:             onEvent(true, func(before, after *corev1.Node) { c.changed(cmp.Or(after, before).Name) }),
-		sourcePods:              onEvent(false, c.pod),
+		sourcePods:              onEvent(false, onNodes(c, nodeOfPod)),
 		drain.SourceBudgets:     onEvent(false, c.budget),
 		drain.SourceDaemonSets:  onEvent(false, c.daemonSet),
-		drain.SourceAttachments: onEvent(false, c.attachment),
+		drain.SourceAttachments: onEvent(false, onNodes(c, nodeOfAttachment)),
 		drain.SourceClaims:      onEvent(false, c.claim),
 	} {
 		if i.by[source] == nil {
@@ -88,14 +87,17 @@ func onEvent[T metav1.Object](initial bool, changed func(before, after T)) cache
 	}
 }
 
-func (c changes) pod(before, after *corev1.Pod) {
-	nodes := sets.New[string]()
-	for _, pod := range []*corev1.Pod{before, after} {
-		if pod != nil && pod.Spec.NodeName != "" {
-			nodes.Insert(pod.Spec.NodeName)
+// onNodes calls changed with the Node of an object before and after an event.
+func onNodes[T any](c changes, node func(*T) string) func(before, after *T) {
+	return func(before, after *T) {
+		nodes := sets.New[string]()
+		for _, obj := range []*T{before, after} {
+			if obj != nil && node(obj) != "" {
+				nodes.Insert(node(obj))
+			}
 		}
+		c.changedAll(nodes)
 	}
-	c.changedAll(nodes)
 }
 
 func (c changes) budget(before, after *policyv1.PodDisruptionBudget) {
@@ -145,16 +147,6 @@ func (c changes) claim(before, after *corev1.PersistentVolumeClaim) {
 			return claims.Name(pod, &v) == claim.Name
 		})
 	})
-}
-
-func (c changes) attachment(before, after *storagev1.VolumeAttachment) {
-	nodes := sets.New[string]()
-	for _, attachment := range []*storagev1.VolumeAttachment{before, after} {
-		if attachment != nil {
-			nodes.Insert(attachment.Spec.NodeName)
-		}
-	}
-	c.changedAll(nodes)
 }
 
 // podsIn calls changed with the Nodes of the selected pods of a namespace.

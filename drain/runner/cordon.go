@@ -16,19 +16,11 @@ import (
 	noderunner "github.com/machinist-dev/machinist/nodeops/runner"
 )
 
-// CordonError is the error of a Node that could not be cordoned.
-type CordonError struct {
-	// Node is the name of the Node.
-	Node string
-	// Err is the error of the API server.
-	Err error
-}
-
-// Error returns the name of the Node and the error of the API server.
-func (e *CordonError) Error() string { return fmt.Sprintf("drain: cordon node %s: %v", e.Node, e.Err) }
+// cordonError is the error of a Node that could not be cordoned.
+type cordonError struct{ error }
 
 // Unwrap returns the error of the API server.
-func (e *CordonError) Unwrap() error { return e.Err }
+func (e cordonError) Unwrap() error { return e.error }
 
 // cordon sets a cordon and returns the Node with it. A Node that does not exist needs no cordon.
 func (e Executor) cordon(ctx context.Context, f *drain.SetCordon) (*corev1.Node, error) {
@@ -44,7 +36,7 @@ func (e Executor) cordon(ctx context.Context, f *drain.SetCordon) (*corev1.Node,
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	default:
-		return nil, &CordonError{Node: f.Node, Err: err}
+		return nil, cordonError{fmt.Errorf("drain: cordon node %s: %w", f.Node, err)}
 	}
 }
 
@@ -70,8 +62,7 @@ func (e Executor) setCordon(ctx context.Context, f *drain.SetCordon) (*corev1.No
 //
 // The uid is that of the drained Node. Empty means any Node of that name. Abort does nothing for a
 // Node that does not exist or was replaced, and for a policy that keeps the Node schedulable. The
-// error wraps [ErrUnusable] without a client or an owner of the cordon. Otherwise it is that of the
-// API server.
+// error is that of the API server, or a missing client or owner of the cordon.
 func (e Executor) Abort(ctx context.Context, nodeName string, uid types.UID, p drain.Policy) error {
 	switch {
 	case p.KeepSchedulable:

@@ -38,8 +38,8 @@ type Informers struct {
 
 // NewInformers returns the informers of a factory for Nodes, pods and the lists in watch, and adds
 // the indexes of a drain. The caller starts the factory, and may share it. Its client needs the
-// right to list and watch these resources. Other lists are not evaluated. The error wraps
-// [ErrUnusable] for a nil factory and an unknown list. Otherwise an informer was stopped.
+// right to list and watch these resources. Other lists are not evaluated. The error is
+// about a nil factory or an unknown list. Otherwise an informer was stopped.
 func NewInformers(factory informers.SharedInformerFactory, watch ...drain.Source) (*Informers, error) {
 	if factory == nil {
 		return nil, missing("factory of informers")
@@ -90,11 +90,11 @@ func addIndexes(informer cache.SharedIndexInformer, source drain.Source) error {
 	var wanted cache.Indexers
 	switch source { //nolint:exhaustive // other lists are read by name
 	case sourcePods:
-		wanted = cache.Indexers{byNode: nodeOfPod, cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+		wanted = cache.Indexers{byNode: indexBy(nodeOfPod), cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	case drain.SourceBudgets, drain.SourceDaemonSets:
 		wanted = cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 	case drain.SourceAttachments:
-		wanted = cache.Indexers{byNode: nodeOfAttachment, byVolume: volumeOfAttachment}
+		wanted = cache.Indexers{byNode: indexBy(nodeOfAttachment), byVolume: indexBy(volumeOfAttachment)}
 	}
 	for name := range informer.GetIndexer().GetIndexers() {
 		delete(wanted, name)
@@ -105,25 +105,26 @@ func addIndexes(informer cache.SharedIndexInformer, source drain.Source) error {
 	return informer.AddIndexers(wanted)
 }
 
-func nodeOfPod(obj any) ([]string, error) {
-	if pod, ok := obj.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
-		return []string{pod.Spec.NodeName}, nil
+// indexBy returns an index by a name in each object. Objects without the name are not in it.
+func indexBy[T any](name func(obj T) string) cache.IndexFunc {
+	return func(obj any) ([]string, error) {
+		if typed, ok := obj.(T); ok && name(typed) != "" {
+			return []string{name(typed)}, nil
+		}
+		return nil, nil
 	}
-	return nil, nil
 }
 
-func nodeOfAttachment(obj any) ([]string, error) {
-	if attachment, ok := obj.(*storagev1.VolumeAttachment); ok {
-		return []string{attachment.Spec.NodeName}, nil
-	}
-	return nil, nil
-}
+func nodeOfPod(pod *corev1.Pod) string { return pod.Spec.NodeName }
 
-func volumeOfAttachment(obj any) ([]string, error) {
-	if attachment, ok := obj.(*storagev1.VolumeAttachment); ok {
-		return []string{attachedVolumeName(attachment)}, nil
+func nodeOfAttachment(attachment *storagev1.VolumeAttachment) string { return attachment.Spec.NodeName }
+
+// volumeOfAttachment returns the name of the PersistentVolume of an attachment, or "".
+func volumeOfAttachment(attachment *storagev1.VolumeAttachment) string {
+	if name := attachment.Spec.Source.PersistentVolumeName; name != nil {
+		return *name
 	}
-	return nil, nil
+	return ""
 }
 
 // HasSynced reports whether all informers have their first list. Before that, [Observe] returns an

@@ -26,19 +26,19 @@ type Live struct {
 
 // Node reads a Node. It returns nil if the Node does not exist.
 func (l Live) Node(ctx context.Context, name string) (*corev1.Node, error) {
-	if l.Client == nil {
-		return nil, missing("client")
+	nodes, err := eachOf(l, []string{name}, func(name string) (*corev1.Node, error) {
+		return l.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+	})
+	if err != nil || len(nodes) == 0 {
+		return nil, err
 	}
-	return unlessGone(l.Client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{}))
+	return nodes[0], nil
 }
 
 // PodsOn lists the pods of a Node.
 func (l Live) PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error) {
-	switch {
-	case l.Client == nil:
-		return nil, missing("client")
-	case node == "":
-		return nil, missing("name of a node")
+	if err := usable(l.Client, node); err != nil {
+		return nil, err
 	}
 	list, err := l.Client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(),
@@ -83,7 +83,7 @@ func (l Live) AttachmentsOf(ctx context.Context, node string, volumes []string) 
 	}
 	var attachments []*storagev1.VolumeAttachment
 	for _, attachment := range pointers(list.Items) {
-		if attachment.Spec.NodeName == node || slices.Contains(volumes, attachedVolumeName(attachment)) {
+		if attachment.Spec.NodeName == node || slices.Contains(volumes, volumeOfAttachment(attachment)) {
 			attachments = append(attachments, attachment)
 		}
 	}
@@ -127,27 +127,15 @@ func eachOf[K, T any](l Live, keys []K, get func(key K) (*T, error)) ([]*T, erro
 	}
 	var all []*T
 	for _, key := range keys {
-		found, err := unlessGone(get(key))
-		if err != nil {
-			return nil, err
-		}
-		if found != nil {
+		found, err := get(key)
+		switch {
+		case err == nil:
 			all = append(all, found)
+		case !apierrors.IsNotFound(err):
+			return nil, err
 		}
 	}
 	return all, nil
-}
-
-// unlessGone returns nil without an error for an object that does not exist.
-func unlessGone[T any](found *T, err error) (*T, error) {
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	default:
-		return found, nil
-	}
 }
 
 func pointers[T any](items []T) []*T {
@@ -156,12 +144,4 @@ func pointers[T any](items []T) []*T {
 		all[i] = &items[i]
 	}
 	return all
-}
-
-// attachedVolumeName returns the name of the PersistentVolume of an attachment, or "".
-func attachedVolumeName(attachment *storagev1.VolumeAttachment) string {
-	if name := attachment.Spec.Source.PersistentVolumeName; name != nil {
-		return *name
-	}
-	return ""
 }

@@ -21,12 +21,9 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 )
 
-// ErrUnusable is wrapped by errors about a missing client, Node name, owner of the cordon, factory
-// of informers, or an unknown list. The error has what is missing.
-var ErrUnusable = errors.New("drain: unusable")
-
-// missing returns an [ErrUnusable] for something that is missing.
-func missing(what string) error { return fmt.Errorf("%w: no %s", ErrUnusable, what) }
+// missing returns the error about a missing client, Node name, owner of the cordon, factory of
+// informers, or an unknown list.
+func missing(what string) error { return fmt.Errorf("drain: unusable: no %s", what) }
 
 // Executor carries out decisions. It keeps no state between calls. It is safe for concurrent use if
 // its Observer is.
@@ -59,10 +56,10 @@ const (
 	defaultCallTimeout = 30 * time.Second
 )
 
-// usable returns why no request can be made, or nil.
-func (e Executor) usable(nodeName string) error {
+// usable returns why no request about a Node can be made, or nil.
+func usable(client kubernetes.Interface, nodeName string) error {
 	switch {
-	case e.Client == nil:
+	case client == nil:
 		return missing("client")
 	case nodeName == "":
 		return missing("name of a node")

@@ -88,7 +88,7 @@ func (e *UnfinishedError) Unwrap() error { return e.Err }
 func (e Executor) Run(ctx context.Context, nodeName string, p drain.Policy) (drain.Decision, error) {
 	d := drain.Decide(drain.Observation{}, p, e.clock().Now())
 	d.Node = nodeName
-	if err := errors.Join(e.usable(nodeName), p.Validate(), ctx.Err()); err != nil {
+	if err := errors.Join(usable(e.Client, nodeName), p.Validate(), ctx.Err()); err != nil {
 		return d, &UnfinishedError{Decision: d, Err: err}
 	}
 	woken := make(chan struct{}, 1)
@@ -140,20 +140,13 @@ type run struct {
 func (r *run) step(ctx context.Context) time.Time {
 	now := r.clock().Now()
 	unknown := drain.Decide(drain.Observation{}, r.policy, now)
-	source, err := r.view.reader()
+	in, err := r.view.observe(ctx, r.node, r.policy, r.state)
+	if err == nil && r.uid == "" {
+		err = r.begin(ctx, in, now)
+	}
 	if err != nil {
 		r.err = err
 		return unknown.NextCheck
-	}
-	in, err := Observe(ctx, source, r.node, r.policy, r.state)
-	if err != nil {
-		r.err = err
-		return unknown.NextCheck
-	}
-	if r.uid == "" {
-		if r.err = r.begin(ctx, in, now); r.err != nil {
-			return unknown.NextCheck
-		}
 	}
 	if in.Node != nil && in.Node.UID != r.uid { // another Node of that name
 		in = drain.Observation{Looked: true}

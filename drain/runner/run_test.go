@@ -116,21 +116,19 @@ func TestRun_InvalidInput_RefusedWithoutACall(t *testing.T) {
 		executor runner.Executor
 		node     string
 		policy   drain.Policy
-		want     error
 	}{
-		"no client":        {t.Context(), runner.Executor{}, "node-1", drain.Policy{}, runner.ErrUnusable},
-		"no name":          {t.Context(), w.executor(), "", drain.Policy{}, runner.ErrUnusable},
-		"canceled":         {over, w.executor(), "node-1", drain.Policy{}, context.Canceled},
-		"rung 0: its time": {t.Context(), w.executor(), "node-1", drain.Policy{Ladder: drain.Ladder{{After: -time.Second, Action: drain.GiveUp}}}, nil},
-		"rung 0: the acti": {t.Context(), w.executor(), "node-1", drain.Policy{UnreachableLadder: drain.Ladder{{Action: "Explode"}}}, nil},
-		"cordon":           {t.Context(), w.executor(), "node-1", drain.Policy{Cordon: nodeops.Cordon{Owner: "a/b"}}, nil},
+		"drain: unusable: no client":         {t.Context(), runner.Executor{}, "node-1", drain.Policy{}},
+		"drain: unusable: no name of a node": {t.Context(), w.executor(), "", drain.Policy{}},
+		context.Canceled.Error():             {over, w.executor(), "node-1", drain.Policy{}},
+		"rung 0: its time":                   {t.Context(), w.executor(), "node-1", drain.Policy{Ladder: drain.Ladder{{After: -time.Second, Action: drain.GiveUp}}}},
+		"rung 0: the acti":                   {t.Context(), w.executor(), "node-1", drain.Policy{UnreachableLadder: drain.Ladder{{Action: "Explode"}}}},
+		`cordon: owner "a/b"`:                {t.Context(), w.executor(), "node-1", drain.Policy{Cordon: nodeops.Cordon{Owner: "a/b"}}},
 	} {
 		d, err := tt.executor.Run(tt.ctx, tt.node, tt.policy)
 		require.ErrorContains(t, err, message)
 		require.ErrorContains(t, err, tt.node)
 		require.ErrorAs(t, err, new(*runner.UnfinishedError))
-		require.Equal(t, message == "cordon", errors.As(err, new(*nodeops.CordonError)))
-		require.True(t, tt.want == nil || errors.Is(err, tt.want), err)
+		require.Equal(t, tt.ctx.Err() != nil, errors.Is(err, context.Canceled))
 		require.False(t, d.Over())
 	}
 	require.Empty(t, w.client.Actions())
@@ -267,7 +265,7 @@ func TestRun_CordonFails_EvictsOnlyAfterIt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "patch", Resource: "nodes"})
 		_, err := w.run(t, drain.Policy{})
-		require.ErrorAs(t, err, new(*runner.CordonError))
+		require.ErrorContains(t, err, "cordon node node-1: ")
 		require.True(t, apierrors.IsForbidden(err))
 	}, fullNode(1)...)
 }

@@ -5,8 +5,9 @@ package runner_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -150,67 +152,41 @@ func TestObserve_ManyNodes_SeesWhatBelongsToTheNode(t *testing.T) {
 	require.Equal(t, map[string]int{"get nodes": 1, "list pods": 1, "list poddisruptionbudgets": 1, "list daemonsets": 1}, w.requested(), "lists that the policy does not need are not requested")
 }
 
-// failingReader returns an error for each list in it.
-type failingReader map[drain.Source]error
+// withNil is a reader whose lists also have nil.
+type withNil struct{ runner.Reader }
 
-func (r failingReader) Node(context.Context, string) (*corev1.Node, error) {
-	return newNode("node-1", cordoned), r["nodes"]
+func (r withNil) PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error) {
+	pods, err := r.Reader.PodsOn(ctx, node)
+	return append(pods, nil), err
 }
 
-func (r failingReader) PodsOn(context.Context, string) ([]*corev1.Pod, error) {
-	return []*corev1.Pod{nil, newPod("a")}, r["pods"]
-}
-
-func (r failingReader) BudgetsIn(context.Context, []string) ([]*policyv1.PodDisruptionBudget, error) {
-	return nil, r[drain.SourceBudgets]
-}
-
-func (r failingReader) DaemonSetsIn(context.Context, []string) ([]*appsv1.DaemonSet, error) {
-	return nil, r[drain.SourceDaemonSets]
-}
-
-func (r failingReader) AttachmentsOf(context.Context, string, []string) ([]*storagev1.VolumeAttachment, error) {
-	return []*storagev1.VolumeAttachment{nil}, r[drain.SourceAttachments]
-}
-
-func (r failingReader) ClaimsOf(context.Context, []types.NamespacedName) ([]*corev1.PersistentVolumeClaim, error) {
-	return []*corev1.PersistentVolumeClaim{nil}, r[drain.SourceClaims]
-}
-
-func (r failingReader) VolumesOf(context.Context, []string) ([]*corev1.PersistentVolume, error) {
-	return nil, r[drain.SourceVolumes]
-}
-
-// refusal returns an error of the API server.
-func refusal(t *testing.T) error {
-	t.Helper()
-	w := stillWorld(t)
-	w.Inject(draintest.Fault{Kind: draintest.Forbidden})
-	err := second(w.client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{}))
-	require.Error(t, err)
-	return err
+func (r withNil) ClaimsOf(ctx context.Context, claims []types.NamespacedName) ([]*corev1.PersistentVolumeClaim, error) {
+	found, err := r.Reader.ClaimsOf(ctx, claims)
+	return append(found, nil), err
 }
 
 func TestObserve_SourceFails_NothingIsDecided(t *testing.T) {
-	ctx, broken, forbidden := t.Context(), errors.New("broken"), refusal(t)
+	ctx := t.Context()
 	for _, reader := range []runner.Reader{nil, (*runner.Informers)(nil), runner.Live{}} {
 		in, err := runner.Observe(ctx, reader, "node-1", everything, drain.State{})
 		require.Error(t, err, "%T", reader)
 		require.Equal(t, drain.Observation{}, in)
 	}
-	require.ErrorIs(t, second(runner.Observe(ctx, failingReader{}, "", everything, drain.State{})), runner.ErrUnusable)
 	for _, source := range append([]drain.Source{"nodes", "pods"}, allSources...) {
-		in, err := runner.Observe(ctx, failingReader{source: broken}, "node-1", everything, drain.State{})
-		require.ErrorIs(t, err, broken, source)
-		require.ErrorContains(t, err, string(source))
-		require.Equal(t, drain.Observation{}, in, source)
-		in, err = runner.Observe(ctx, failingReader{source: forbidden}, "node-1", everything, drain.State{})
-		if source == "nodes" || source == "pods" {
-			require.ErrorIs(t, err, forbidden, source)
-			continue
+		for _, kind := range []draintest.FaultKind{draintest.InternalError, draintest.Forbidden} {
+			w := town(t)
+			resource := strings.Replace(string(source), "budgets", "poddisruptionbudgets", 1)
+			w.Inject(draintest.Fault{Kind: kind, Resource: resource})
+			in, err := runner.Observe(ctx, withNil{runner.Live{Client: w.client}}, "node-1", everything, drain.State{})
+			if kind == draintest.Forbidden && slices.Contains(allSources, source) {
+				require.NoError(t, err, source)
+				require.Equal(t, []drain.Source{source}, drain.Decide(in, everything, now).NotEvaluated)
+				continue
+			}
+			require.Equal(t, kind == draintest.Forbidden, apierrors.IsForbidden(err), source)
+			require.ErrorContains(t, err, "drain: observe "+string(source)+": ")
+			require.Equal(t, drain.Observation{}, in, source)
 		}
-		require.NoError(t, err, source)
-		require.Equal(t, []drain.Source{source}, drain.Decide(in, everything, now).NotEvaluated)
 	}
 	none := runner.Live{Client: stillWorld(t).client}
 	in, err := runner.Observe(ctx, none, "node-1", drain.Policy{}, drain.State{})
@@ -219,9 +195,9 @@ func TestObserve_SourceFails_NothingIsDecided(t *testing.T) {
 	var live runner.Live
 	for _, err := range []error{
 		second(live.PodsOn(ctx, "n")), second(live.BudgetsIn(ctx, nil)), second(live.DaemonSetsIn(ctx, nil)), second(live.AttachmentsOf(ctx, "n", nil)),
-		second(live.ClaimsOf(ctx, nil)), second(live.VolumesOf(ctx, nil)), second(none.PodsOn(ctx, "")),
+		second(live.ClaimsOf(ctx, nil)), second(live.VolumesOf(ctx, nil)), second(none.PodsOn(ctx, "")), second(runner.Observe(ctx, none, "", everything, drain.State{})),
 	} {
-		require.ErrorIs(t, err, runner.ErrUnusable)
+		require.ErrorContains(t, err, "drain: unusable: no ")
 	}
 }
 
@@ -241,7 +217,7 @@ func TestInformers_NotSynced_ObserveNothing(t *testing.T) {
 	require.True(t, again.HasSynced())
 	require.False(t, (*runner.Informers)(nil).HasSynced())
 	require.Error(t, second(runner.NewInformers(nil)))
-	require.ErrorIs(t, second(runner.NewInformers(factory, "clouds")), runner.ErrUnusable)
+	require.ErrorContains(t, second(runner.NewInformers(factory, "clouds")), "drain: unusable: no source clouds")
 }
 
 func TestInformers_Objects_AreNeitherCopiedNorChanged(t *testing.T) {

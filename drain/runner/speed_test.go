@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -16,8 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
-	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
@@ -92,73 +91,8 @@ func (w *world) replacePods(ctx context.Context) {
 	}
 }
 
-// controller drains the Nodes of a queue, like a controller with two workers.
-type controller struct {
-	executor runner.Executor
-	found    *runner.Informers
-	queue    workqueue.TypedInterface[string]
-
-	mu     sync.Mutex
-	passed *sync.Cond
-	passes int
-	states map[string]drain.State
-	last   map[string]drain.Decision
-	errs   []error
-}
-
-// work makes passes over the Nodes of the queue.
-func (c *controller) work(ctx context.Context) {
-	for {
-		node, ended := c.queue.Get()
-		if ended {
-			return
-		}
-		c.mu.Lock()
-		state, d := c.states[node], c.last[node]
-		c.mu.Unlock()
-		var err error
-		if !d.Over() {
-			var in drain.Observation
-			if in, err = runner.Observe(ctx, c.found, node, drain.Policy{}, state); err == nil {
-				state, d, err = c.executor.Pass(ctx, state, in, drain.Policy{}, node)
-			}
-		}
-		c.queue.Done(node)
-		c.mu.Lock()
-		if err != nil {
-			c.errs = append(c.errs, err)
-		}
-		c.states[node], c.last[node], c.passes = state, d, c.passes+1
-		c.passed.Broadcast()
-		c.mu.Unlock()
-	}
-}
-
-// wait returns when a condition holds for n drains.
-func (c *controller) wait(t *testing.T, n int, holds func(d drain.Decision) bool) {
-	t.Helper()
-	defer context.AfterFunc(t.Context(), c.passed.Broadcast)()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for t.Context().Err() == nil {
-		require.Empty(t, c.errs)
-		count := 0
-		for _, d := range c.last {
-			if holds(d) {
-				count++
-			}
-		}
-		if count == n {
-			return
-		}
-		for next := c.passes + max(1, (n-count)/2); c.passes < next && t.Context().Err() == nil; {
-			c.passed.Wait()
-		}
-	}
-}
-
 // TestPass_ThousandDrainsWait_HoldNoWorker asserts that a thousand waiting drains hold no
-// goroutine. Two workers and the informers are enough for all of them.
+// goroutine. One worker and the informers are enough for all of them.
 func TestPass_ThousandDrainsWait_HoldNoWorker(t *testing.T) {
 	var few, many int
 	t.Run("few", func(t *testing.T) { few = drainMany(t, 100) })
@@ -168,48 +102,55 @@ func TestPass_ThousandDrainsWait_HoldNoWorker(t *testing.T) {
 
 // drainMany drains Nodes with a pod that a budget holds at first, and returns the number of
 // goroutines while all drains wait.
-func drainMany(t *testing.T, n int) int {
+func drainMany(t *testing.T, n int) (goroutines int) {
 	t.Helper()
 	const perBudget = 100
-	cluster := draintest.New(draintest.Options{Clock: clocktesting.NewFakeClock(now), ManualBudgets: true, StopTime: func(*corev1.Pod) time.Duration { return time.Second }})
-	w := &world{Cluster: cluster, client: cluster.Clientset()}
-	budgets := func(allowed int32) (all []kruntime.Object) {
-		for i := range n / perBudget {
-			b := newBudget("web", "web", perBudget-allowed)
-			b.Namespace, b.UID, b.Generation = fmt.Sprint("shop-", i), types.UID(fmt.Sprint("uid-web-", i)), 1
-			b.Status = policyv1.PodDisruptionBudgetStatus{
-				ObservedGeneration: 1, DisruptionsAllowed: allowed, CurrentHealthy: perBudget, DesiredHealthy: perBudget - allowed, ExpectedPods: perBudget,
-			}
-			all = append(all, b)
-		}
-		return all
-	}
-	require.NoError(t, w.Add(budgets(0)...))
+	var objects []kruntime.Object
 	for i := range n {
 		node := fmt.Sprint("node-", i)
-		require.NoError(t, w.Add(newNode(node), newPod(fmt.Sprint("web-", i), onNode(node), func(p *corev1.Pod) { p.Namespace = fmt.Sprint("shop-", i/perBudget) })))
+		objects = append(objects, newNode(node), newPod(fmt.Sprint("web-", i), onNode(node), func(p *corev1.Pod) { p.Namespace = fmt.Sprint("shop-", i/perBudget) }))
 	}
-	c := &controller{executor: w.executor(), queue: workqueue.NewTyped[string](), states: map[string]drain.State{}, last: map[string]drain.Decision{}}
-	c.executor.Observer, c.passed = nil, sync.NewCond(&c.mu)
-	c.found = newInformers(t, w.client, c.queue.Add, drain.SourceBudgets, drain.SourceDaemonSets)
-	var workers sync.WaitGroup
-	for range 2 {
-		workers.Go(func() { c.work(t.Context()) })
-	}
-	defer workers.Wait()
-	defer c.queue.ShutDown()
-	c.wait(t, n, func(d drain.Decision) bool {
-		return d.Cordon == nil && len(d.Rows) == 1 && d.Rows[0].Action == drain.Wait
-	})
-	goroutines := runtime.NumGoroutine()
-	require.NoError(t, w.Add(budgets(perBudget)...))
-	c.wait(t, n, func(d drain.Decision) bool {
-		return d.Over() || len(d.Rows) == 1 && d.Rows[0].Reason == drain.ReasonTerminating
-	})
-	w.Clock().(*clocktesting.FakeClock).Step(time.Second)
-	w.Tick()
-	c.wait(t, n, func(d drain.Decision) bool { return d.Outcome == drain.Drained })
-	requests := w.requested()
-	require.Equal(t, []int{n, n, n + 1, 0, 0}, []int{requests["create pods/eviction"], requests["patch nodes"], requests["list pods"], requests["get nodes"], requests["get pods"]})
+	withChangeWorld(t, func(t *testing.T, h *changeWorld) {
+		allow := func(disruptions int32) {
+			for i := range n / perBudget {
+				b := newBudget("web", "web", perBudget-disruptions)
+				b.Namespace, b.UID, b.Generation = fmt.Sprint("shop-", i), types.UID(fmt.Sprint("uid-web-", i)), 1
+				b.Status = policyv1.PodDisruptionBudgetStatus{
+					ObservedGeneration: 1, DisruptionsAllowed: disruptions, CurrentHealthy: perBudget, DesiredHealthy: perBudget - disruptions, ExpectedPods: perBudget,
+				}
+				require.NoError(t, h.Add(b))
+			}
+		}
+		states, last := map[string]drain.State{}, map[string]drain.Decision{}
+		passes := func(expected func(d drain.Decision) bool) { // until no Node is named
+			for names := h.take(); len(names) > 0; names = h.take() {
+				for _, node := range slices.Compact(names) {
+					if last[node].Over() {
+						continue
+					}
+					in, err := runner.Observe(t.Context(), h.found, node, drain.Policy{}, states[node])
+					require.NoError(t, err)
+					states[node], last[node], err = runner.Executor{Client: h.client, Parallel: 1}.Pass(t.Context(), states[node], in, drain.Policy{}, node)
+					require.NoError(t, err)
+				}
+			}
+			require.Len(t, last, n)
+			for _, d := range last {
+				require.True(t, expected(d), d)
+			}
+		}
+		allow(0)
+		passes(func(d drain.Decision) bool {
+			return d.Cordon == nil && len(d.Rows) == 1 && d.Rows[0].Action == drain.Wait
+		})
+		goroutines = runtime.NumGoroutine()
+		allow(perBudget)
+		passes(func(d drain.Decision) bool { return len(d.Rows) == 1 && d.Rows[0].Reason == drain.ReasonTerminating })
+		time.Sleep(time.Minute)
+		h.Tick()
+		passes(func(d drain.Decision) bool { return d.Outcome == drain.Drained })
+		requests := (&world{client: h.client}).requested()
+		require.Equal(t, []int{n, n, n + 1, 0, 0}, []int{requests["create pods/eviction"], requests["patch nodes"], requests["list pods"], requests["get nodes"], requests["get pods"]})
+	}, objects...)
 	return goroutines
 }

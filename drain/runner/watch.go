@@ -117,8 +117,8 @@ func (v *view) start(ctx context.Context, source drain.Source, factory informers
 // lastError has an error of any type for an [atomic.Value], whose values have one type.
 type lastError struct{ error }
 
-// reader returns the lists that are watched. It returns an error without the Node or the pods.
-func (v *view) reader() (*Informers, error) {
+// observe observes the lists that are watched. It returns an error without the Node or the pods.
+func (v *view) observe(ctx context.Context, node string, p drain.Policy, past drain.State) (drain.Observation, error) {
 	watched := &Informers{by: make(map[drain.Source]cache.SharedIndexInformer, len(v.watches))}
 	for _, source := range slices.Sorted(maps.Keys(v.watches)) {
 		w, informer := v.watches[source], v.informers.by[source]
@@ -130,10 +130,10 @@ func (v *view) reader() (*Informers, error) {
 			}
 		}
 		if err != nil && (source == sourceNodes || source == sourcePods) {
-			return nil, observeError(source, err)
+			return drain.Observation{}, observeError(source, err)
 		}
 	}
-	return watched, nil
+	return Observe(ctx, watched, node, p, past)
 }
 
 // onlyOf selects the Node and its pods. The API server cannot select other objects by Node.

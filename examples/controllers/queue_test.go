@@ -21,7 +21,6 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain/draintest"
-	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/machine/machinetest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -39,7 +38,7 @@ func TestLoop_ConflictJoinedWithAnotherError_ErrorIsReported(t *testing.T) {
 		"a conflict":                   {conflict, false},
 		"a wrapped conflict":           {fmt.Errorf("status: %w", conflict), false},
 		"conflicts":                    {errors.Join(conflict, fmt.Errorf("update: %w", conflict)), false},
-		"a conflict of a cordon":       {&runner.CordonError{Node: "n", Err: conflict}, false},
+		"a conflict of a cordon":       {fmt.Errorf("drain: cordon node n: %w", conflict), false},
 		"forbidden":                    {forbidden, true},
 		"a conflict, then forbidden":   {errors.Join(conflict, forbidden), true},
 		"forbidden, then a conflict":   {errors.Join(forbidden, conflict), true},

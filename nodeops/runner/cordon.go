@@ -22,7 +22,7 @@ import (
 // CordonNode sets a cordon and returns the Node as stored. With a uid, another Node of the same
 // name is not changed, and the error is [ErrNodeReplaced]. An empty uid means any Node of the
 // name. The zero Cordon is one patch; others are written as by [UpdateNode]. A Node that does
-// not exist is a NotFound error. An invalid cordon is a *[nodeops.CordonError], without a request.
+// not exist is a NotFound error. An invalid cordon is refused without a request.
 func CordonNode(ctx context.Context, c kubernetes.Interface, nodeName string, uid types.UID, f nodeops.Cordon, now time.Time) (*corev1.Node, error) {
 	if err := f.Validate(); err != nil {
 		return nil, fmt.Errorf("node %q: %w", nodeName, err)

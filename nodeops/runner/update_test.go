@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/nodeops"
 	"github.com/machinist-dev/machinist/nodeops/runner"
 )
@@ -53,54 +54,36 @@ func taint(key, value string, effect corev1.TaintEffect) corev1.Taint {
 	return corev1.Taint{Key: key, Value: value, Effect: effect}
 }
 
-var nodesResource = corev1.SchemeGroupVersion.WithResource("nodes")
-
-// server is an API server for one node: an update with an old version is a conflict, and leaves the
-// status alone.
-type server struct {
+// place is a cluster with one Node, and a client whose updates are counted.
+type place struct {
+	*draintest.Cluster
 	*fake.Clientset
+
 	t *testing.T
-	// meddle is called before each write and plays another writer, who is always in time.
+	// meddle is called before each update. It is another writer, who writes the Node if it returns true.
 	meddle func(write int, node *corev1.Node) (changed bool)
 	writes int
-	fails  error
 }
 
-func newServer(t *testing.T, node *corev1.Node) *server {
+func newPlace(t *testing.T) *place {
 	t.Helper()
-	s := &server{Clientset: fake.NewClientset(node), t: t}
-	s.PrependReactor("update", "nodes", func(a clienttesting.Action) (bool, runtime.Object, error) {
-		update := a.(clienttesting.UpdateAction)
-		s.writes++
-		if s.fails != nil {
-			return true, nil, s.fails
+	cluster := draintest.New(draintest.Options{})
+	require.NoError(t, cluster.Add(crowdedNode()))
+	p := &place{Cluster: cluster, Clientset: cluster.Clientset(), t: t}
+	p.PrependReactor("update", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		p.writes++
+		if node := p.node(); p.meddle != nil && p.meddle(p.writes, node) {
+			require.NoError(t, p.Add(node))
 		}
-		current := s.node()
-		if s.meddle != nil && s.meddle(s.writes, current) {
-			s.store(current)
-		}
-		next := update.GetObject().(*corev1.Node).DeepCopy()
-		if next.ResourceVersion != current.ResourceVersion {
-			return true, nil, apierrors.NewConflict(nodesResource.GroupResource(), next.Name, errors.New("the object has been modified"))
-		}
-		next.Status = current.Status
-		return true, s.store(next), nil
+		return false, nil, nil
 	})
-	return s
+	return p
 }
 
 // node returns what is stored.
-func (s *server) node() *corev1.Node {
-	object, err := s.Tracker().Get(nodesResource, "", "n1")
-	require.NoError(s.t, err)
-	return object.(*corev1.Node).DeepCopy()
-}
-
-// store stores the node under the next version.
-func (s *server) store(node *corev1.Node) *corev1.Node {
-	version, _ := strconv.Atoi(node.ResourceVersion)
-	node.ResourceVersion = strconv.Itoa(version + 1)
-	require.NoError(s.t, s.Tracker().Update(nodesResource, node.DeepCopy(), ""))
+func (p *place) node() *corev1.Node {
+	node, err := p.Client().CoreV1().Nodes().Get(p.t.Context(), "n1", metav1.GetOptions{})
+	require.NoError(p.t, err)
 	return node
 }
 
@@ -132,77 +115,73 @@ func hasKey(node *corev1.Node, key string) bool {
 
 func TestUpdateNode_OtherWriters_LoseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, crowdedNode())
-		s.meddle = addTaint(4)
-		require.NoError(t, setTaintOnNode(t.Context(), s, taint("ours", "", noSchedule)))
-		require.Equal(t, 5, s.writes)
+		p := newPlace(t)
+		p.meddle = addTaint(4)
+		require.NoError(t, setTaintOnNode(t.Context(), p, taint("ours", "", noSchedule)))
+		require.Equal(t, 5, p.writes)
 		for _, key := range []string{"t", "other1", "other2", "other3", "other4", "ours"} {
-			require.True(t, hasKey(s.node(), key), key)
+			require.True(t, hasKey(p.node(), key), key)
 		}
 
-		s.meddle = nil
+		p.meddle = nil
 		for round := range 50 {
 			var group sync.WaitGroup
 			for _, name := range []string{"a", "b"} {
 				group.Go(func() {
-					if err := setTaintOnNode(t.Context(), s, taint(name+strconv.Itoa(round), "", noSchedule)); err != nil {
+					if err := setTaintOnNode(t.Context(), p, taint(name+strconv.Itoa(round), "", noSchedule)); err != nil {
 						t.Error(err)
 					}
 				})
 			}
 			group.Wait()
 		}
-		require.Len(t, s.node().Spec.Taints, 106)
+		require.Len(t, p.node().Spec.Taints, 106)
 	})
 }
 
 func TestUpdateNode_Conflicts_FiveAttemptsWithPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, crowdedNode())
-		s.meddle = addTaint(100)
+		p := newPlace(t)
+		p.meddle = addTaint(100)
 		start := time.Now()
-		err := setTaintOnNode(t.Context(), s, taint("ours", "", noSchedule))
+		err := setTaintOnNode(t.Context(), p, taint("ours", "", noSchedule))
 		require.True(t, apierrors.IsConflict(err), "%v", err)
-		require.Equal(t, 5, s.writes)
+		require.Equal(t, 5, p.writes)
 		require.GreaterOrEqual(t, time.Since(start), 400*time.Millisecond)
 		require.LessOrEqual(t, time.Since(start), 800*time.Millisecond)
-		require.False(t, hasKey(s.node(), "ours"))
+		require.False(t, hasKey(p.node(), "ours"))
 	})
 }
 
 func TestUpdateNode_ContextEnds_NoRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, crowdedNode())
-		s.meddle = addTaint(100)
+		p := newPlace(t)
+		p.meddle = addTaint(100)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		start := time.Now()
-		_, err := runner.CordonNode(ctx, s, "n1", "", owned, t0)
+		_, err := runner.CordonNode(ctx, p, "n1", "", owned, t0)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.True(t, apierrors.IsConflict(err), "the last answer is not lost: %v", err)
 		require.Equal(t, 50*time.Millisecond, time.Since(start))
-		require.Equal(t, 1, s.writes)
+		require.Equal(t, 1, p.writes)
 	})
 }
 
 func TestUpdateNode_OtherErrors_MatchedNotRetried(t *testing.T) {
-	s := newServer(t, crowdedNode())
-	for _, err := range everyExecutor(t.Context(), s, "other") {
+	p := newPlace(t)
+	for _, err := range everyExecutor(t.Context(), p, "other") {
 		require.True(t, apierrors.IsNotFound(err), "%v", err)
 		require.ErrorContains(t, err, `"other"`)
 	}
-	s.fails = apierrors.NewForbidden(nodesResource.GroupResource(), "n1", errors.New("no"))
-	err := setTaintOnNode(t.Context(), s, taint("ours", "", noSchedule))
+	p.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "update"})
+	err := setTaintOnNode(t.Context(), p, taint("ours", "", noSchedule))
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
-	require.Equal(t, 1, s.writes)
+	require.Equal(t, 1, p.writes)
 }
 
 // everyExecutor calls each function that writes, and returns what they say.
-func everyExecutor(ctx context.Context, s *server, name string) map[string]error {
-	var client kubernetes.Interface
-	if s != nil {
-		client = s
-	}
+func everyExecutor(ctx context.Context, client kubernetes.Interface, name string) map[string]error {
 	_, uncordon := runner.UncordonNode(ctx, client, name, "", "absent")
 	_, _, update := runner.UpdateNode(ctx, client, name, func(*corev1.Node) (bool, error) { return true, nil })
 	return map[string]error{
@@ -217,57 +196,58 @@ func TestExecutors_NoClientOrName_ErrorWithoutRequest(t *testing.T) {
 	for what, err := range everyExecutor(t.Context(), nil, "n1") {
 		require.ErrorContains(t, err, "no client", what)
 	}
-	s := newServer(t, crowdedNode())
-	for what, err := range everyExecutor(t.Context(), s, "") {
+	p := newPlace(t)
+	for what, err := range everyExecutor(t.Context(), p, "") {
 		require.ErrorContains(t, err, "no node name", what)
 	}
-	require.Empty(t, s.Actions())
-	_, changed, err := runner.UpdateNode(t.Context(), s, "n1", nil)
+	require.Empty(t, p.Actions())
+	_, changed, err := runner.UpdateNode(t.Context(), p, "n1", nil)
 	require.NoError(t, err)
 	require.False(t, changed)
 }
 
 func TestExecutors_NoChange_NoWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, crowdedNode())
+		p := newPlace(t)
 		for range 3 {
-			require.NoError(t, setTaintOnNode(t.Context(), s, taint("ours", "", noSchedule)))
-			require.NoError(t, cordonErr(runner.CordonNode(t.Context(), s, "n1", "", owned, time.Now())))
+			require.NoError(t, setTaintOnNode(t.Context(), p, taint("ours", "", noSchedule)))
+			require.NoError(t, cordonErr(runner.CordonNode(t.Context(), p, "n1", "", owned, time.Now())))
 			time.Sleep(time.Minute) // time of the bubble, to tell apart the times that are stored
 		}
-		require.Equal(t, 2, s.writes, "each of the two writes once")
+		require.Equal(t, 2, p.writes, "each of the two writes once")
 	})
 }
 
 func TestUpdateNode_Edit_ReturnsTheStoredNodeOrTheError(t *testing.T) {
-	s := newServer(t, crowdedNode())
-	node, changed, err := runner.UpdateNode(t.Context(), s, "n1", func(node *corev1.Node) (bool, error) {
+	p := newPlace(t)
+	before := p.node()
+	node, changed, err := runner.UpdateNode(t.Context(), p, "n1", func(node *corev1.Node) (bool, error) {
 		node.Labels["x"] = "y"
 		return true, nil
 	})
 	require.NoError(t, err)
 	require.True(t, changed)
-	require.Equal(t, "8", node.ResourceVersion)
-	require.Empty(t, cmp.Diff(s.node(), node))
+	require.NotEqual(t, before.ResourceVersion, node.ResourceVersion)
+	require.Empty(t, cmp.Diff(p.node(), node))
 
 	mine := errors.New("mine")
-	_, changed, err = runner.UpdateNode(t.Context(), s, "n1", func(*corev1.Node) (bool, error) { return true, mine })
+	_, changed, err = runner.UpdateNode(t.Context(), p, "n1", func(*corev1.Node) (bool, error) { return true, mine })
 	require.ErrorIs(t, err, mine)
 	require.False(t, changed)
-	require.Equal(t, 1, s.writes)
+	require.Equal(t, 1, p.writes)
 }
 
 // TestUpdateNode_NodeReplaced_IsNotChanged asserts that a Node that was deleted and created again
 // between two attempts is another Node.
 func TestUpdateNode_NodeReplaced_IsNotChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newServer(t, crowdedNode())
-		s.meddle = func(_ int, node *corev1.Node) bool {
+		p := newPlace(t)
+		p.meddle = func(_ int, node *corev1.Node) bool {
 			node.UID = "u2"
 			return true
 		}
-		require.ErrorIs(t, setTaintOnNode(t.Context(), s, taint("ours", "", noSchedule)), runner.ErrNodeReplaced)
-		require.Equal(t, 1, s.writes)
-		require.False(t, hasKey(s.node(), "ours"))
+		require.ErrorIs(t, setTaintOnNode(t.Context(), p, taint("ours", "", noSchedule)), runner.ErrNodeReplaced)
+		require.Equal(t, 1, p.writes)
+		require.False(t, hasKey(p.node(), "ours"))
 	})
 }
