@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package machinist has the types that the packages of this module share: [Hold] is what a
-// decision waits for, [Reason] is why, and [Event] is what it reports; [Earliest] combines
-// times of next checks. The packages decide about machines, the VMs or hardware behind
+// decision waits for, [Waits] is since when, [Reason] is why, and [Event] is what it reports; [Earliest]
+// combines times of next checks. The packages decide about machines, the VMs or hardware behind
 // Nodes of Kubernetes:
 //
 //   - machine: what is the next step for this machine?
@@ -17,7 +17,8 @@
 //   - machine/v1alpha1: the objects, those of Gardener's machine-controller-manager (MCM).
 //     Package machine/client has clients, listers, informers and fakes.
 //
-// Packages drain/runner and nodeops/runner send the requests of a drain, and those for one Node.
+// Packages machine/runner, machineset/runner, deployment/runner and drain/runner carry the decisions
+// out, over [Requests]; nodeops/runner writes one Node.
 // Packages drain/draintest, machine/machinetest and deployment/deploymenttest are clusters in memory,
 // for tests.
 //

@@ -61,7 +61,7 @@ var parts = []part{
 		owns: func(path string) bool {
 			return path == typesDir+"/"+deepCopies ||
 				strings.HasPrefix(path, typesDir+"/crds/") ||
-				strings.HasPrefix(path, clientDir+"/")
+				strings.HasPrefix(path, clientDir+"/") && strings.Contains(path[len(clientDir)+1:], "/")
 		},
 		write: generate,
 	},
