@@ -76,6 +76,9 @@ var importRules = []importRule{
 	{"nodeops", []string{api, apimachinery}, underAPI, "a Node, without a client"},
 	{"nodeops/runner", []string{api, apimachinery, clients, sdk + "/nodeops"}, underClientGo, "it takes the interface of the typed client"},
 	{"machine/v1alpha1", []string{api, apimachinery}, underAPI, "objects, without a client"},
+	{"machine/client", []string{
+		api, apimachinery, clients, sdk, sdk + "/machine/client/clientset/versioned", sdk + "/machine/v1alpha1",
+	}, underClientGo, "requests over the typed clients"},
 	{"machine/client/...", []string{
 		api, apimachinery, clientGo, sdk + "/machine/v1alpha1", sdk + "/machine/client",
 	}, underFakes, "generated clients and their fakes"},
@@ -89,7 +92,7 @@ var importRules = []importRule{
 		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/codes", sdk + "/codes/status", sdk + "/drain", sdk + "/driver", sdk + "/internal/facts", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
 	}, underAPI, "decisions, without a client"},
 	{"internal/members", []string{
-		api, apimachinery, sdk + "/internal/facts", sdk + "/machine", sdk + "/machine/v1alpha1",
+		api, apimachinery, sdk, sdk + "/internal/facts", sdk + "/machine", sdk + "/machine/v1alpha1",
 	}, underAPI, "what a set and its deployment count and choose alike"},
 	{"internal/rollout", []string{
 		api, apimachinery, sdk + "/machine/v1alpha1",
@@ -100,6 +103,21 @@ var importRules = []importRule{
 	{"deployment", []string{
 		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/internal/rollout", sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
 	}, underAPI, "decisions, without a client"},
+	{"internal/runners", []string{
+		api, apimachinery, clientGo, clock, sdk, sdk + "/machine", sdk + "/machine/client/informers/externalversions", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops",
+	}, underFakes, "what the runners share: requests, informers and own writes"},
+	{"machine/runner", []string{
+		api, apimachinery, clientGo, clock, sdk, sdk + "/codes", sdk + "/drain", sdk + "/drain/runner", sdk + "/driver", sdk + "/internal/members", sdk + "/internal/runners", sdk + "/machine",
+		sdk + "/machine/client/informers/externalversions", sdk + "/machine/v1alpha1", sdk + "/nodeops", sdk + "/permits",
+	}, underFakes, "it reads informers, and drains over the typed client"},
+	{"machineset/runner", []string{
+		api, apimachinery, clientGo, clock, sdk, sdk + "/internal/facts", sdk + "/internal/members", sdk + "/internal/runners", sdk + "/machine",
+		sdk + "/machine/client/informers/externalversions", sdk + "/machine/v1alpha1", sdk + "/machineset",
+	}, underFakes, "it reads informers"},
+	{"deployment/runner", []string{
+		api, apimachinery, clientGo, clock, sdk, sdk + "/deployment", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/internal/rollout", sdk + "/internal/runners", sdk + "/machine",
+		sdk + "/machine/client/informers/externalversions", sdk + "/machine/v1alpha1", sdk + "/machineset",
+	}, underFakes, "it reads informers"},
 	{"deployment/deploymenttest", []string{
 		api, apimachinery, sdk, sdk + "/codes", sdk + "/deployment", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset",
 	}, underAPI, "a world that the planners of sets and deployments drive"},

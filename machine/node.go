@@ -5,6 +5,7 @@ package machine
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -211,3 +212,6 @@ func (l *logic) nodeSubject() string {
 	}
 	return "machine/" + l.m.Name
 }
+
+// ErrNoTarget is the error of a reader of Nodes if machines join no cluster: see NoTarget of [NodeView].
+var ErrNoTarget = errors.New("the machines join no cluster")

@@ -202,7 +202,7 @@ type Siblings struct {
 	Group Group
 	// Machines are in any order.
 	Machines []*v1alpha1.Machine
-	// Missing is how many machines their sets want and do not have, by machineset.Missing. They
+	// Missing is how many machines their sets want and do not have. They
 	// count as being replaced, which covers the time between the deletion of a machine and the
 	// creation of the next one. Negative values are 0.
 	Missing int

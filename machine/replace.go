@@ -265,3 +265,16 @@ func (g Group) subject() string {
 	}
 	return "machineset/" + g.Set
 }
+
+// GroupOfSet returns the group of the machines that a set creates. A nil set has none.
+func GroupOfSet(s *v1alpha1.MachineSet) Group {
+	if s == nil {
+		return Group{}
+	}
+	controls := true
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: s.Namespace, Labels: s.Spec.Template.Labels,
+		OwnerReferences: []metav1.OwnerReference{{Kind: "MachineSet", Name: s.Name, UID: s.UID, Controller: &controls}},
+	}}
+	return GroupOf(m, s)
+}

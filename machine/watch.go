@@ -305,24 +305,24 @@ func (l *logic) confirmNode(end time.Time) Decision {
 //   - The Node takes part in an in-place update.
 //
 // The result may be after now, because kubelets have clocks of their own.
-func ReadyAgain(m *v1alpha1.Machine, node NodeView, now time.Time) time.Time {
-	if node.NoTarget || !node.Looked {
+func (v NodeView) ReadyAgain(m *v1alpha1.Machine, now time.Time) time.Time {
+	if v.NoTarget || !v.Looked {
 		return time.Time{}
 	}
-	return facts.ReadyAgain(m, node.Node, now)
+	return facts.ReadyAgain(m, v.Node, now)
 }
 
 // readyAgain reports whether a Failed machine becomes Running: its Node became Ready after the
 // machine failed, and its critical components are ready.
 func (l *logic) readyAgain() bool {
 	node := l.ownNode()
-	return node != nil && !facts.CriticalTaint(node) && recorded.Known(ReadyAgain(l.m, l.in.Node, l.now), l.now)
+	return node != nil && !facts.CriticalTaint(node) && recorded.Known(l.in.Node.ReadyAgain(l.m, l.now), l.now)
 }
 
 // readySoon returns the next check of a Failed machine whose Node became Ready at a time up to a
 // minute after now. Zero means none.
 func (l *logic) readySoon() time.Time {
-	at := ReadyAgain(l.m, l.in.Node, l.now)
+	at := l.in.Node.ReadyAgain(l.m, l.now)
 	if !at.After(l.now) || at.After(l.now.Add(time.Minute)) {
 		return time.Time{}
 	}

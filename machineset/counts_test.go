@@ -200,6 +200,6 @@ func TestMissing_Sets_Table(t *testing.T) {
 		"a set that may not make any waits for none":    {sets{set("a", 2, disabled)}, nil, 0},
 		"a size below zero wants none":                  {sets{set("a", -3), set("b", 1)}, nil, 1},
 	} {
-		require.Equal(t, c.missing, machineset.Missing(c.sets, c.machines), name)
+		require.Equal(t, c.missing, members.Missing(c.sets, c.machines), name)
 	}
 }

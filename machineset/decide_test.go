@@ -66,9 +66,9 @@ func TestDecide_Set_Table(t *testing.T) {
 }
 
 func TestBatches_Sizes_Double(t *testing.T) {
-	require.Equal(t, []int{1, 2, 4, 8, 5}, machineset.Batches(20))
-	require.Empty(t, machineset.Batches(0))
-	require.Empty(t, machineset.Batches(-1))
+	require.Equal(t, []int{1, 2, 4, 8, 5}, members.Batches(20))
+	require.Empty(t, members.Batches(0))
+	require.Empty(t, members.Batches(-1))
 }
 
 func TestPredicates_Nil_False(t *testing.T) {

@@ -22,7 +22,8 @@ type Decision struct {
 	//     [NeverJoined.Deleting] before the request. A machine that has to be unchanged is Failed and
 	//     may recover: before the request, read its Node from the API server and call
 	//     [ReplaceFailed] again.
-	//   - [machinist.Create] of machines: see [NewMachine] and [Batches]. Record each with
+	//   - [machinist.Create] of machines: see [NewMachine]. Send 1, 2, 4, 8, … at a time,
+	//     as long as no request fails. Record each with
 	//     [machine.Expectations.Creating] before its request.
 	//   - [machinist.Refresh] of the machines without a name: list those that the selector of the set
 	//     matches. Give those of the set to [machine.Listed], set [Observation].Proven for the rest of

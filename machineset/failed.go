@@ -20,7 +20,7 @@ import (
 //  3. Its Node was not read: it stays ("NodeNotLookedAt").
 //  4. The machine controller will preserve it, by its annotations: it stays
 //     ([ReasonPreservationAsked]).
-//  5. Its Node became Ready after the machine failed, by [machine.ReadyAgain]: it stays for a
+//  5. Its Node became Ready after the machine failed, by [machine.NodeView.ReadyAgain]: it stays for a
 //     minute ("NodeReadyAgain"), because the machine controller is about to make it Running.
 //     The minute begins at read, when the caller first read that. If read is zero, it begins when
 //     the Node became Ready.
@@ -54,7 +54,7 @@ const recoveryTime = time.Minute
 // mayRecoverUntil returns until when a Failed machine stays because its Node is Ready again, or
 // zero. A Node whose clock is ahead by more than recoveryTime keeps no machine.
 func mayRecoverUntil(m *v1alpha1.Machine, node machine.NodeView, read, now time.Time) time.Time {
-	ready := machine.ReadyAgain(m, node, now)
+	ready := node.ReadyAgain(m, now)
 	if !ready.IsZero() && !read.IsZero() {
 		return read.Add(recoveryTime)
 	}

@@ -85,15 +85,3 @@ func newMachine(set *v1alpha1.MachineSet) *v1alpha1.Machine {
 	m.Spec.MachineConfiguration = noneIfEmpty(configurationFor(m.Spec.MachineConfiguration, annotations))
 	return m
 }
-
-// Batches splits n creations into batches of 1, 2, 4, 8, … requests. The requests of one batch may
-// run in parallel. Begin a batch only if all requests before it succeeded: a set whose machines
-// cannot be created learns it from one request. It returns nil for n < 1.
-func Batches(n int) []int {
-	var batches []int
-	for size := 1; n > 0; size *= 2 {
-		batches = append(batches, min(size, n))
-		n -= min(size, n)
-	}
-	return batches
-}

@@ -191,7 +191,7 @@ func (s *sim) act(a machinist.Action) {
 	case machinist.Delete:
 		s.delete(a)
 	case machinist.Create:
-		for _, batch := range machineset.Batches(a.Count) {
+		for _, batch := range members.Batches(a.Count) {
 			failed := false
 			for range batch {
 				failed = s.create(a) != nil || failed

@@ -173,7 +173,7 @@ func (w *World) deleteMachine(s *setLoop, a machinist.Delete) error {
 
 // createMachines creates machines in batches of doubling size, until the first batch with an error.
 func (w *World) createMachines(s *setLoop, a machinist.Create) error {
-	for _, batch := range machineset.Batches(a.Count) {
+	for _, batch := range members.Batches(a.Count) {
 		var failed error
 		for range batch {
 			if err := w.createMachine(s, a); err != nil {

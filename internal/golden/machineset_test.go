@@ -85,7 +85,7 @@ func (in slowStartIn) batches() []int {
 	if first <= 0 {
 		return nil
 	}
-	batches := machineset.Batches((left + first - 1) / first)
+	batches := members.Batches((left + first - 1) / first)
 	for i, units := range batches {
 		batches[i] = min(units*first, left)
 		left -= batches[i]
@@ -249,7 +249,7 @@ func manageReplicas(in manageReplicasIn, out manageReplicasOut) ([]string, error
 // result is what comes of so many creations, and of these deletions: those of
 // machines that are on their way out already are no calls.
 func (in manageReplicasIn) result(create int, deleted []string) manageReplicasOut {
-	calls, successes := carryOut(machineset.Batches(create), in.FailCreateFrom)
+	calls, successes := carryOut(members.Batches(create), in.FailCreateFrom)
 	deleted = slices.DeleteFunc(deleted, func(name string) bool {
 		return slices.ContainsFunc(in.Machines, func(m machine) bool { return m.Name == name && m.Deleting })
 	})

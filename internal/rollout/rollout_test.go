@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,5 +96,30 @@ func TestNewSetAnnotations_History_IsBoundedAndOfRevisionsOnly(t *testing.T) {
 		require.LessOrEqual(t, len(history), 2000)
 		require.True(t, strings.HasPrefix(history, c.prefix) && strings.HasSuffix(history, c.suffix), history)
 		require.Equal(t, c.suffix == "", history == "")
+	}
+}
+
+func TestOnlyCounters_EachField_Result(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	condition := v1alpha1.MachineDeploymentCondition{Type: v1alpha1.MachineDeploymentProgressing, Reason: "a", LastUpdateTime: metav1.NewTime(now)}
+	before := v1alpha1.MachineDeploymentStatus{Replicas: 3, Conditions: []v1alpha1.MachineDeploymentCondition{condition}}
+	for name, c := range map[string]struct {
+		change func(*v1alpha1.MachineDeploymentStatus)
+		want   bool
+	}{
+		"nothing":   {func(*v1alpha1.MachineDeploymentStatus) {}, true},
+		"replicas":  {func(s *v1alpha1.MachineDeploymentStatus) { s.Replicas++ }, true},
+		"available": {func(s *v1alpha1.MachineDeploymentStatus) { s.AvailableReplicas++ }, true},
+		"time of progress": {func(s *v1alpha1.MachineDeploymentStatus) {
+			s.Conditions[0].LastUpdateTime = metav1.NewTime(now.Add(time.Hour))
+		}, true},
+		"reason":              {func(s *v1alpha1.MachineDeploymentStatus) { s.Conditions[0].Reason = "b" }, false},
+		"observed generation": {func(s *v1alpha1.MachineDeploymentStatus) { s.ObservedGeneration++ }, false},
+	} {
+		after := *before.DeepCopy()
+		c.change(&after)
+		kept := after.DeepCopy()
+		require.Equal(t, c.want, rollout.OnlyCounters(before, after), name)
+		require.Equal(t, *kept, after, "the argument changed")
 	}
 }

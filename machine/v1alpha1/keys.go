@@ -147,6 +147,10 @@ const (
 	LastDeploymentReplicaChangeByScalerTime = "machine.sapcloud.io/last-deployment-replica-change-by-scaler-time"
 	// LabelKeyMachineSetScaleUpDisabled on a MachineSet keeps it from creating machines.
 	LabelKeyMachineSetScaleUpDisabled = "node.machine.sapcloud.io/scale-up-disabled"
+	// ShardLabelKey names the shard of a Machine, MachineSet, MachineDeployment, MachineClass or Node.
+	// The controllers of a shard act on its objects only, and read all. An object without the label is
+	// in the shard without a name.
+	ShardLabelKey = "machinist.dev/shard"
 	// FreezeLabelKey on a MachineSet, with the value "True", keeps it from creating machines.
 	FreezeLabelKey = "freeze"
 	// UnfreezeAnnotation on a MachineSet or MachineDeployment ends its freeze, with any value.

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machineset
+package members
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -28,7 +27,7 @@ func Missing(sets []*v1alpha1.MachineSet, machines []*v1alpha1.Machine) int {
 	}
 	n := 0
 	for _, s := range sets {
-		if s != nil && s.DeletionTimestamp == nil && !members.ScaleUpDisabled(s) {
+		if s != nil && s.DeletionTimestamp == nil && !ScaleUpDisabled(s) {
 			n += max(0, int(s.Spec.Replicas)-exist[s.UID])
 		}
 	}

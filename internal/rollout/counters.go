@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package deployment
+package rollout
 
 import (
 	"k8s.io/apimachinery/pkg/api/equality"

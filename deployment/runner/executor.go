@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/internal/runners"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// Executor reconciles deployments. It remembers what it has written until the Reader shows it, so use one
+// Executor for all deployments of a process. Different deployments may be reconciled at the same time, and
+// the fields must not be changed. The memory of a deployment that no longer exists is dropped by the next
+// Reconcile.
+type Executor struct {
+	// Reader reads the observations. Required.
+	Reader Reader
+	// Requests are sent to the API servers of the machine objects and of the Nodes. Required.
+	Requests machinist.Requests
+	// Policy is that of the decisions. The zero Policy has the defaults.
+	Policy deployment.Policy
+	// Freeze returns whether the API servers answer. Nil means that they do.
+	Freeze func() machine.Freeze
+	// Shard is the value of the label machinist.dev/shard of the deployments that are reconciled. Others
+	// are skipped. Sets that a deployment creates have the shard of the deployment.
+	Shard string
+	// Parallel is the number of concurrent requests for one deployment. Zero means 16.
+	Parallel int
+	// Clock is the clock of the decisions. Nil means the real clock.
+	Clock clock.PassiveClock
+	// Decided receives each decision before its actions. The deployment is nil if it does not exist. Nil
+	// means nobody.
+	Decided func(key types.NamespacedName, d *v1alpha1.MachineDeployment, decision deployment.Decision)
+	// Report receives the Events to report about a deployment. Nil means nobody.
+	Report func(d *v1alpha1.MachineDeployment, e machinist.Event)
+
+	memory runners.Memory[memory]
+}
+
+// memory is what is kept of a deployment between two passes. Without it, work is repeated.
+type memory struct {
+	deployment runners.Written[*v1alpha1.MachineDeployment]
+	expected   machine.Expectations
+	counted    time.Time // when the status was last written
+	proven     bool
+}
+
+// pass is one pass over a deployment.
+type pass struct {
+	*Executor
+	in     deployment.Observation
+	claims machineset.Claims[*v1alpha1.MachineSet]
+	d      deployment.Decision
+}
+
+// Reconcile makes one pass over a deployment: it observes, decides, and carries the decision out. It
+// returns when to make the next pass, if no change makes it necessary before. Zero means never. After an
+// error, repeat the pass with back-off.
+//
+// It decides on the newest known version of the deployment. If anything but its status and Nodes is to be
+// written, it reads the deployment from the API server, and decides again if that is another version. The
+// API server refuses the status of an old version, and the next pass corrects a mark of a Node.
+func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (time.Time, error) {
+	if err := runners.Required("deployment/runner: Executor", map[string]any{"Reader": e.Reader, "Requests": e.Requests}); err != nil {
+		return time.Time{}, err
+	}
+	d, err := e.Reader.Deployment(ctx, key)
+	if err == nil && d != nil {
+		d, _ = e.memory.Get(d).deployment.Newest(d)
+	}
+	if err != nil || !e.mine(key, d) {
+		return time.Time{}, err
+	}
+	p := &pass{Executor: e}
+	if err := p.decide(ctx, d); err != nil {
+		return time.Time{}, err
+	}
+	if !onlyNodes(p.d.Actions) || !p.claims.Settled() {
+		live, err := runners.Get[*v1alpha1.MachineDeployment](ctx, e.Requests, d)
+		if err != nil || !e.mine(key, live) {
+			return time.Time{}, err
+		}
+		e.remember(live, func(m *memory) { m.deployment = runners.Put(live) })
+		if live.ResourceVersion != d.ResourceVersion {
+			err = p.decide(ctx, live)
+		}
+		if err := errors.Join(err, runners.WriteClaims(ctx, e.Requests, p.claims, machineset.OwnerDeployment(live), live)); err != nil {
+			return time.Time{}, err
+		}
+	}
+	return p.advance(ctx)
+}
+
+// mine reports whether a deployment exists and has the shard. It forgets a deployment that does not exist.
+func (e *Executor) mine(key types.NamespacedName, d *v1alpha1.MachineDeployment) bool {
+	if d == nil {
+		e.memory.Forget(key)
+		e.decided(key, nil, deployment.Decision{})
+		return false
+	}
+	return d.Labels[v1alpha1.ShardLabelKey] == e.Shard
+}
+
+func (e *Executor) now() time.Time { return runners.Now(e.Clock) }
+
+func (e *Executor) decided(key types.NamespacedName, d *v1alpha1.MachineDeployment, decision deployment.Decision) {
+	if e.Decided != nil {
+		e.Decided(key, d, decision)
+	}
+}
+
+// remember changes the memory of a deployment.
+func (e *Executor) remember(d *v1alpha1.MachineDeployment, change func(*memory)) {
+	e.memory.Change(d, func(m memory) memory {
+		change(&m)
+		return m
+	})
+}
+
+// decide observes a deployment and decides.
+func (p *pass) decide(ctx context.Context, d *v1alpha1.MachineDeployment) (err error) {
+	d = d.DeepCopy() // the pass writes into it
+	// Expectations are read before the lists, so that the lists are at least as new.
+	p.remember(d, func(m *memory) {
+		m.expected = m.expected.Observe(func(kind, name string) metav1.Object { return p.find(ctx, d.Namespace, kind, name) }, true)
+	})
+	kept := p.memory.Get(d)
+	if p.in, p.claims, err = observe(ctx, p.Reader, d); err != nil {
+		return err
+	}
+	p.in.Expectations, p.in.Proven = kept.expected, kept.proven
+	p.again()
+	return nil
+}
+
+// again decides once more on the observation.
+func (p *pass) again() {
+	if p.Freeze != nil {
+		p.in.Freeze = p.Freeze()
+	}
+	p.d = deployment.Decide(p.in, p.Policy, p.now())
+}
+
+// find returns an object of the Reader, of any deployment, or nil.
+func (p *pass) find(ctx context.Context, namespace, kind, name string) metav1.Object {
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	switch kind {
+	case machine.KindSet:
+		if set, err := p.Reader.Set(ctx, key); err == nil && set != nil {
+			return set
+		}
+	case machine.KindMachine:
+		if m, err := p.Reader.Machine(ctx, key); err == nil && m != nil {
+			return m
+		}
+	case machine.KindNode:
+		if node, err := p.Reader.Node(ctx, name); err == nil && node != nil {
+			return node
+		}
+	}
+	return nil
+}
+
+// onlyNodes reports whether all actions write Nodes.
+func onlyNodes(actions []machinist.Action) bool {
+	return !slices.ContainsFunc(actions, func(a machinist.Action) bool { return !writesNode(a) })
+}
+
+// writesNode reports whether an action writes a Node.
+func writesNode(a machinist.Action) bool {
+	u, _ := a.(machinist.Update)
+	_, node := u.Object.(*corev1.Node)
+	return node
+}

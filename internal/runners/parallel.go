@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runners
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+)
+
+// defaultParallel is the number of concurrent requests for one object.
+const defaultParallel = 16
+
+// errNotSent is the error of a request that was not sent because the context had ended.
+var errNotSent = errors.New("the request was not sent")
+
+// panicked is a panic of another goroutine.
+type panicked struct {
+	value any
+	stack []byte
+}
+
+// String returns the value of the panic.
+func (p *panicked) String() string { return fmt.Sprint(p.value) }
+
+// Stack returns the stack of the goroutine that panicked first.
+func (p *panicked) Stack() []byte { return p.stack }
+
+// InParallel calls send with the numbers from 0 to n-1, at most limit at a time, and returns their
+// errors. Zero means 16 at a time. If send panics, InParallel panics after all calls have ended.
+func InParallel(ctx context.Context, limit, n int, send func(i int) error) []error {
+	errs := make([]error, n)
+	for i := range errs {
+		errs[i] = errNotSent
+	}
+	workers := min(cmp.Or(max(limit, 0), defaultParallel), n)
+	if workers == 1 {
+		for i := 0; i < n && ctx.Err() == nil; i++ {
+			errs[i] = send(i)
+		}
+		return errs
+	}
+	var taken atomic.Int64
+	var first atomic.Pointer[panicked]
+	work := func() {
+		defer func() {
+			if value := recover(); value != nil {
+				first.CompareAndSwap(nil, &panicked{value, debug.Stack()})
+			}
+		}()
+		for ctx.Err() == nil && first.Load() == nil {
+			i := int(taken.Add(1)) - 1
+			if i >= n {
+				return
+			}
+			errs[i] = send(i)
+		}
+	}
+	var others sync.WaitGroup
+	for range workers {
+		others.Go(work)
+	}
+	others.Wait()
+	if p := first.Load(); p != nil {
+		panic(p)
+	}
+	return errs
+}

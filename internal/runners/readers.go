@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runners
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// View returns what a reader knows of a Node.
+func View(ctx context.Context, r interface {
+	Node(ctx context.Context, name string) (*corev1.Node, error)
+}, name string,
+) machine.NodeView {
+	node, err := r.Node(ctx, name)
+	if errors.Is(err, machine.ErrNoTarget) {
+		return machine.NodeView{NoTarget: true}
+	}
+	return machine.NodeView{Looked: err == nil, Name: name, Node: node}
+}
+
+// GroupOf returns the group of a machine.
+func GroupOf(ctx context.Context, r interface {
+	Set(ctx context.Context, key types.NamespacedName) (*v1alpha1.MachineSet, error)
+}, m *v1alpha1.Machine,
+) machine.Group {
+	var set *v1alpha1.MachineSet
+	if owner := metav1.GetControllerOfNoCopy(m); owner != nil {
+		set, _ = r.Set(ctx, types.NamespacedName{Namespace: m.Namespace, Name: owner.Name})
+	}
+	return machine.GroupOf(m, set)
+}
+
+// MergedSecret returns the merged data of the Secrets of a class, and their resource versions. With an
+// error, it returns the data of those Secrets that it could read.
+func MergedSecret(ctx context.Context, r interface {
+	Secret(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error)
+}, class *v1alpha1.MachineClass,
+) (*corev1.Secret, error) {
+	merged := &corev1.Secret{}
+	var missing []error
+	for _, ref := range machine.SecretRefs(class) { // user data comes first
+		secret, err := r.Secret(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+		if err == nil && secret == nil {
+			err = errors.New("it does not exist")
+		}
+		if err != nil {
+			missing = append(missing, fmt.Errorf("secret %s/%s of class %s: %w", ref.Namespace, ref.Name, class.Name, err))
+			continue
+		}
+		merged.Data = machine.MergeSecrets(merged.Data, secret.Data)
+		merged.ResourceVersion += "/" + secret.ResourceVersion
+	}
+	return merged, errors.Join(missing...)
+}
+
+// SecretKeys returns the keys of the Secrets that a class refers to.
+func SecretKeys(class *v1alpha1.MachineClass) []types.NamespacedName {
+	var keys []types.NamespacedName
+	for _, ref := range machine.SecretRefs(class) {
+		keys = append(keys, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+	}
+	return keys
+}
+
+// ClassNeeded returns the key of the class that a machine, set or deployment needs. It is empty without
+// an object.
+func ClassNeeded(o metav1.Object) []types.NamespacedName {
+	if name, needed := machine.ClassNeeded(o); needed {
+		return []types.NamespacedName{{Namespace: o.GetNamespace(), Name: name}}
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/runners"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// Finalizers keeps a finalizer on the classes that machines, sets and deployments need, and on the Secrets
+// that classes refer to. The first lists of a process may lack such objects, so it lists them from the
+// API server before a finalizer is removed. Use one for all objects of a process. Different objects may be
+// reconciled at the same time, and the fields must not be changed.
+type Finalizers struct {
+	// Reader reads the observations. Required.
+	Reader Reader
+	// Requests are sent to the API server of the machine objects and of the Secrets of classes. Required.
+	Requests machinist.Requests
+	// Namespace is the namespace of the objects. Empty means all namespaces.
+	Namespace string
+	// NoSets means that the cluster serves no MachineSets and MachineDeployments.
+	NoSets bool
+	// Shard is the value of the label machinist.dev/shard of the classes that are reconciled. Others are
+	// skipped. A Secret may be that of classes of several shards.
+	Shard string
+	// Clock is the clock of the decisions. Nil means the real clock.
+	Clock clock.PassiveClock
+	// Decided receives each decision before its action. The object is a class or a Secret, or nil if it
+	// does not exist. Nil means nobody.
+	Decided func(key types.NamespacedName, o metav1.Object, d machine.Decision)
+
+	classes runners.Memory[runners.Written[*v1alpha1.MachineClass]]
+	secrets runners.Memory[runners.Written[*corev1.Secret]]
+}
+
+// ReconcileClass makes one pass over a class: see [Executor.Reconcile].
+func (f *Finalizers) ReconcileClass(ctx context.Context, key types.NamespacedName) (time.Time, error) {
+	if err := f.usable(); err != nil {
+		return time.Time{}, err
+	}
+	class, err := f.Reader.Class(ctx, key)
+	if err != nil || class != nil && class.Labels[v1alpha1.ShardLabelKey] != f.Shard {
+		return time.Time{}, err
+	}
+	return reconcile(ctx, f, key, class, &f.classes, func(class *v1alpha1.MachineClass, live bool) (machine.Decision, error) {
+		users, err := f.Reader.UsersOfClass(ctx, key)
+		if live {
+			users, err = f.liveUsers(ctx, class.Namespace)
+		}
+		return machine.DecideClass(machine.ClassObservation{Class: class, Users: users, Complete: live}, runners.Now(f.Clock)), err
+	})
+}
+
+// ReconcileSecret makes one pass over a Secret: see [Executor.Reconcile].
+func (f *Finalizers) ReconcileSecret(ctx context.Context, key types.NamespacedName) (time.Time, error) {
+	if err := f.usable(); err != nil {
+		return time.Time{}, err
+	}
+	secret, err := f.Reader.Secret(ctx, key)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return reconcile(ctx, f, key, secret, &f.secrets, func(secret *corev1.Secret, live bool) (machine.Decision, error) {
+		classes, err := f.Reader.ClassesOfSecret(ctx, key)
+		if live {
+			classes, err = runners.List[*v1alpha1.MachineClass](ctx, f.Requests, &v1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace}}, nil)
+		}
+		return machine.DecideSecret(machine.SecretObservation{Secret: secret, Classes: classes, Complete: live}, runners.Now(f.Clock)), err
+	})
+}
+
+// reconcile decides about an object, with the lists of the API server if the decision needs them, and
+// writes it.
+func reconcile[T runners.Object](
+	ctx context.Context, f *Finalizers, key types.NamespacedName, o T, written *runners.Memory[runners.Written[T]],
+	decide func(o T, live bool) (machine.Decision, error),
+) (time.Time, error) {
+	var none T
+	if o == none {
+		written.Forget(key)
+		f.decided(key, nil, machine.Decision{})
+		return time.Time{}, nil
+	}
+	o, _ = written.Get(o).Newest(o)
+	d, err := decide(o, false)
+	if err == nil && d.Reason == machine.ReasonNotObserved { // the finalizer is removed only after a live list
+		d, err = decide(o, true)
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	f.decided(key, o, d)
+	if d.Action == nil {
+		return d.NextCheck, nil
+	}
+	u, ok := d.Action.(machinist.Update)
+	if !ok {
+		return time.Time{}, fmt.Errorf("unknown action %T", d.Action)
+	}
+	next, err := runners.Update(ctx, f.Requests, u)
+	if stored, ok := next.(T); ok && err == nil {
+		written.Change(stored, func(runners.Written[T]) runners.Written[T] { return runners.Put(stored) })
+	}
+	return time.Time{}, runners.IgnoreNotFound(err)
+}
+
+func (f *Finalizers) usable() error {
+	return runners.Required("machine/runner: Finalizers", map[string]any{"Reader": f.Reader, "Requests": f.Requests})
+}
+
+func (f *Finalizers) decided(key types.NamespacedName, o metav1.Object, d machine.Decision) {
+	if f.Decided != nil {
+		f.Decided(key, o, d)
+	}
+}
+
+// liveUsers returns the objects of a namespace that may need a class, from the API server.
+func (f *Finalizers) liveUsers(ctx context.Context, namespace string) (users []metav1.Object, err error) {
+	in := metav1.ObjectMeta{Namespace: namespace}
+	kinds := []machinist.Object{&v1alpha1.Machine{ObjectMeta: in}, &v1alpha1.MachineSet{ObjectMeta: in}, &v1alpha1.MachineDeployment{ObjectMeta: in}}
+	if f.NoSets {
+		kinds = kinds[:1]
+	}
+	for _, kind := range kinds {
+		some, err := runners.List[metav1.Object](ctx, f.Requests, kind, nil)
+		if err != nil {
+			return nil, err
+		}
+		users = append(users, some...)
+	}
+	return users, nil
+}
+
+// AffectedClasses returns the classes that have to be decided again after a change, each with the time for
+// which changes are collected. The objects are a MachineClass, or a Machine, MachineSet or
+// MachineDeployment before and after the change; the one that does not exist is nil.
+func (f *Finalizers) AffectedClasses(ctx context.Context, before, after metav1.Object) map[types.NamespacedName]time.Duration {
+	affected := map[types.NamespacedName]time.Duration{}
+	for _, class := range runners.Versions[*v1alpha1.MachineClass](before, after) {
+		affected[runners.KeyOf(class)] = 0
+	}
+	if f.Reader == nil {
+		return affected
+	}
+	was, is := runners.ClassNeeded(before), runners.ClassNeeded(after)
+	if slices.Equal(was, is) {
+		return affected
+	}
+	for _, key := range was {
+		affected[key] = time.Second // one pass for all machines that end in this second
+	}
+	for _, key := range is { // the removal of the finalizer changes the class, which causes a pass
+		if class, err := f.Reader.Class(ctx, key); err == nil && class != nil && !slices.Contains(class.Finalizers, v1alpha1.MCMFinalizerName) {
+			affected[key] = 0 // the creation of the VM waits for the finalizer
+		}
+	}
+	return affected
+}
+
+// AffectedSecrets returns the Secrets that have to be decided again after a change of a Secret of the
+// control cluster or of a MachineClass.
+func (*Finalizers) AffectedSecrets(before, after metav1.Object) map[types.NamespacedName]time.Duration {
+	affected := map[types.NamespacedName]time.Duration{}
+	for _, secret := range runners.Versions[*corev1.Secret](before, after) {
+		affected[runners.KeyOf(secret)] = 0
+	}
+	for _, class := range runners.Versions[*v1alpha1.MachineClass](before, after) {
+		for _, key := range runners.SecretKeys(class) {
+			affected[key] = 0
+		}
+	}
+	return affected
+}
+
+// OnClassChange calls f with each class that has to be decided again: see [Finalizers.AffectedClasses]. It fails only
+// for a stopped informer.
+func (i *Informers) OnClassChange(f func(class types.NamespacedName, after time.Duration)) error {
+	affected := func(before, after metav1.Object) map[types.NamespacedName]time.Duration {
+		return (&Finalizers{Reader: i}).AffectedClasses(context.Background(), before, after)
+	}
+	return runners.OnChange(affected, f, i.Classes, i.Machines, i.Sets, i.Deployments)
+}
+
+// OnSecretChange calls f with each Secret that has to be decided again: see [Finalizers.AffectedSecrets]. It fails
+// only for a stopped informer.
+func (i *Informers) OnSecretChange(f func(secret types.NamespacedName, after time.Duration)) error {
+	return runners.OnChange(new(Finalizers).AffectedSecrets, f, i.Secrets, i.Classes)
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/machine/client/informers/externalversions"
+	"github.com/machinist-dev/machinist/machine/machinetest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// countingReader counts the machines that are read to find siblings.
+type countingReader struct {
+	Reader
+	read int
+}
+
+func (r *countingReader) MachinesOf(ctx context.Context, namespace string, controller types.UID) ([]*v1alpha1.Machine, error) {
+	found, err := r.Reader.MachinesOf(ctx, namespace, controller)
+	r.read += len(found)
+	return found, err
+}
+
+func (r *countingReader) MachinesOfGroup(ctx context.Context, group string) ([]*v1alpha1.Machine, error) {
+	found, err := r.Reader.MachinesOfGroup(ctx, group)
+	r.read += len(found)
+	return found, err
+}
+
+// TestGroups_ManyMachines_SiblingsAreReadOnlyBeforeAFailure counts the siblings that passes over
+// 300 machines read. The machines belong to 10 deployments whose templates have no labels.
+func TestGroups_ManyMachines_SiblingsAreReadOnlyBeforeAFailure(t *testing.T) {
+	t.Parallel()
+	const sets, each = 10, 30
+	_, clients := machinetest.New(draintest.Options{})
+	f := Factories{Machines: externalversions.NewSharedInformerFactory(clients, 0), Control: informers.NewSharedInformerFactory(fake.NewClientset(), 0)}
+	reader, err := NewInformers(f)
+	require.NoError(t, err)
+	counting := &countingReader{Reader: reader}
+
+	own := func(kind, name string) []metav1.OwnerReference {
+		return []metav1.OwnerReference{{Kind: kind, Name: name, UID: types.UID(name), Controller: new(true)}}
+	}
+	api := f.Machines.Machine().V1alpha1()
+	var machines []*v1alpha1.Machine
+	for s := range sets {
+		set := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprint("s-", s), OwnerReferences: own("MachineDeployment", fmt.Sprint("d-", s))}}
+		set.UID = types.UID(set.Name)
+		require.NoError(t, api.MachineSets().Informer().GetIndexer().Add(set))
+		for i := range each {
+			m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprintf("m-%d-%d", s, i), OwnerReferences: own("MachineSet", set.Name)}}
+			m.UID = types.UID(m.Name)
+			require.NoError(t, api.Machines().Informer().GetIndexer().Add(m))
+			machines = append(machines, m)
+		}
+	}
+	pass := func(phase v1alpha1.MachinePhase) int {
+		counting.read = 0
+		for _, m := range machines {
+			m = m.DeepCopy()
+			m.Status.CurrentStatus = v1alpha1.CurrentStatus{Phase: phase, LastUpdateTime: metav1.NewTime(time.Unix(0, 0))}
+			p := pass{Executor: &Executor{Reader: counting}}
+			p.observe(t.Context(), m)
+			if p.in.Siblings.Complete {
+				require.Len(t, p.in.Siblings.Machines, each)
+			}
+		}
+		return counting.read
+	}
+	for _, phase := range []v1alpha1.MachinePhase{"", v1alpha1.MachinePending, v1alpha1.MachineRunning, v1alpha1.MachineFailed, v1alpha1.MachineTerminating} {
+		require.Zero(t, pass(phase), phase)
+	}
+	unknown := pass(v1alpha1.MachineUnknown)
+	t.Logf("a pass over each of %d machines reads %d siblings if all are Unknown, and none otherwise", len(machines), unknown)
+	require.Equal(t, sets*each*each, unknown, "siblings of its own group only")
+}

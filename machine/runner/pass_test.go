@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/draintest"
+	drainrunner "github.com/machinist-dev/machinist/drain/runner"
+	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/client"
+	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// stub is a Reader of one machine and no Node. It has the pods of a live reader.
+type stub struct {
+	Reader
+	machine *v1alpha1.Machine
+	target  bool
+}
+
+func (s *stub) Machine(context.Context, types.NamespacedName) (*v1alpha1.Machine, error) {
+	return s.machine, nil
+}
+
+func (s *stub) Class(context.Context, types.NamespacedName) (*v1alpha1.MachineClass, error) {
+	return nil, nil
+}
+
+func (s *stub) Set(context.Context, types.NamespacedName) (*v1alpha1.MachineSet, error) {
+	return nil, nil
+}
+
+func (s *stub) MachinesNamed(context.Context, string) ([]*v1alpha1.Machine, error) { return nil, nil }
+
+func (s *stub) TokensOf(context.Context, types.UID) ([]*corev1.Secret, error) {
+	return nil, machine.ErrNoTarget
+}
+
+func (s *stub) AttachmentsOf(context.Context, string, []string) ([]*storagev1.VolumeAttachment, error) {
+	return nil, machine.ErrNoTarget
+}
+
+func (s *stub) MachinesWithID(context.Context, string) ([]*v1alpha1.Machine, error) { return nil, nil }
+
+func (s *stub) NodesWithID(context.Context, string) ([]*corev1.Node, error) { return nil, nil }
+
+func (s *stub) Node(context.Context, string) (*corev1.Node, error) {
+	if s.target {
+		return nil, nil
+	}
+	return nil, machine.ErrNoTarget
+}
+
+func newMachine() *v1alpha1.Machine {
+	return &v1alpha1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "m", UID: "u"},
+		Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "c"}},
+	}
+}
+
+// TestReconcile_WriteWithoutEffect_EndsWithAnError has an API server that accepts the finalizer of a
+// machine and does not store it, so that every decision has the same action.
+func TestReconcile_WriteWithoutEffect_EndsWithAnError(t *testing.T) {
+	stored, clients, writes := newMachine(), fake.NewClientset(), 0
+	clients.PrependReactor("*", "machines", func(a clienttesting.Action) (bool, apiruntime.Object, error) {
+		if a.GetVerb() == "update" || a.GetVerb() == "patch" {
+			writes++
+		}
+		return true, stored.DeepCopy(), nil
+	})
+	executor := &Executor{Reader: &stub{machine: stored}, Requests: client.New(clients, nil), Driver: drivertest.NewCloud(drivertest.CloudOptions{})}
+	_, err := executor.Reconcile(t.Context(), types.NamespacedName{Namespace: "n", Name: "m"})
+	require.ErrorIs(t, err, errNotSettled)
+	require.Equal(t, maxSteps, writes)
+}
+
+// endingDriver ends the context of its caller in a deletion.
+type endingDriver struct {
+	driver.Driver
+	end context.CancelFunc
+}
+
+func (d endingDriver) DeleteMachine(context.Context, *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+	d.end()
+	return &driver.DeleteMachineResponse{}, nil
+}
+
+// TestCall_ContextEndsInTheDeletionOfTheVM_FinalizerStays has a process that ends while a VM is deleted. The
+// Node may have joined during the call: the next process looks for it.
+func TestCall_ContextEndsInTheDeletionOfTheVM_FinalizerStays(t *testing.T) {
+	m := newMachine()
+	m.Spec.ProviderID, m.Finalizers, m.DeletionTimestamp = "cloud:///1", []string{v1alpha1.MCMFinalizerName}, &metav1.Time{Time: time.Now()}
+	m.Status.CurrentStatus.Phase, m.CreationTimestamp = v1alpha1.MachineTerminating, metav1.NewTime(time.Now().Add(-time.Hour))
+	clients := fake.NewClientset(m)
+	ctx, end := context.WithCancel(t.Context())
+	p := &pass{Executor: &Executor{Reader: &stub{machine: m}, Requests: client.New(clients, nil), Driver: endingDriver{end: end}}}
+	p.observe(ctx, m)
+	p.in.Class = machine.ClassView{Looked: true, Class: &v1alpha1.MachineClass{}}
+	require.Error(t, p.call(ctx, machine.CallDriver{Operation: driver.OpDeleteMachine}))
+	for _, a := range clients.Actions() {
+		require.Equal(t, "get", a.GetVerb())
+	}
+	u, _ := machine.Decide(p.in, machine.Policy{}, time.Now()).Action.(machinist.Update)
+	require.Empty(t, u.Object.(*v1alpha1.Machine).Finalizers, "it would have been removed") //nolint:forcetypeassert // only in a test
+}
+
+// TestRemember_MachineIsGone_TokenIsNotKept ends a pass after the Reader has lost its machine. The memory
+// with the bootstrap token must not come back.
+func TestRemember_MachineIsGone_TokenIsNotKept(t *testing.T) {
+	reader, m := &stub{machine: newMachine()}, newMachine()
+	p := &pass{Executor: &Executor{Reader: reader}, in: machine.Observation{Machine: m}, kept: memory{token: &corev1.Secret{}}}
+	p.remember(t.Context(), m)
+	require.NotNil(t, p.memory.Get(m).token)
+	reader.machine = nil
+	p.remember(t.Context(), m)
+	require.Nil(t, p.memory.Get(m).token)
+}
+
+// TestReconcile_Panics_MemoryIsDropped checks that what may have caused a panic is not used again. A lost
+// drain state is found again.
+func TestReconcile_Panics_MemoryIsDropped(t *testing.T) {
+	m := newMachine()
+	executor := &Executor{
+		Reader: &stub{machine: m}, Requests: client.New(fake.NewClientset(), nil), Driver: drivertest.NewCloud(drivertest.CloudOptions{}),
+		Decided: func(types.NamespacedName, *v1alpha1.Machine, machine.Decision, error) { panic("bad") },
+	}
+	executor.memory.Change(m, func(memory) memory { return memory{asked: time.Unix(1, 0)} })
+	require.Panics(t, func() { _, _ = executor.Reconcile(t.Context(), types.NamespacedName{Namespace: "n", Name: "m"}) })
+	require.Zero(t, executor.memory.Get(m).asked)
+}
+
+// TestObserveNode_MissingInTheCache_IsReadBeforeTheDeletion asserts that a deletion finds a Node which joined
+// just before it.
+func TestObserveNode_MissingInTheCache_IsReadBeforeTheDeletion(t *testing.T) {
+	target := draintest.New(draintest.Options{})
+	require.NoError(t, target.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}))
+	p := &pass{Executor: &Executor{Reader: &stub{target: true}, Requests: client.New(nil, target.Client())}}
+	m := newMachine()
+	m.Labels = map[string]string{v1alpha1.NodeLabelKey: "node"}
+	require.Nil(t, p.observeNode(t.Context(), m).Node, "the cache is enough for a machine that stays")
+	m.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	view := p.observeNode(t.Context(), m)
+	require.NotNil(t, view.Node)
+	require.True(t, view.Looked)
+}
+
+// unread is a Reader of nothing.
+type unread struct{ Reader }
+
+// liveDrain is a Reader of what a drain reads.
+type liveDrain struct {
+	unread
+	drainrunner.Live
+}
+
+// TestDrain_NewDrain_StartsWithEmptyState checks that the state of a drain is not used for another drain.
+func TestDrain_NewDrain_StartsWithEmptyState(t *testing.T) {
+	cluster, node := draintest.New(draintest.Options{}), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+	require.NoError(t, cluster.Add(node))
+	p := &pass{Executor: &Executor{Reader: liveDrain{Live: drainrunner.Live{Client: cluster.Client()}}, Target: cluster.Client()}}
+	now := time.Now()
+	before := now.Add(-time.Hour)
+	p.in = machine.Observation{
+		Node: machine.NodeView{Looked: true, Node: node}, Drain: machine.DrainView{Started: before, State: drain.State{Started: before}},
+	}
+	do := machine.DrainNode{NodeName: "n", Started: before}
+	require.NoError(t, p.drain(t.Context(), do))
+	require.Equal(t, before, p.in.Drain.State.Started)
+	do.Started = now
+	require.NoError(t, p.drain(t.Context(), do))
+	require.True(t, p.in.Drain.State.Started.After(before))
+	require.Equal(t, now, p.in.Drain.Started)
+}
+
+func TestExecutor_NothingSet_Error(t *testing.T) {
+	_, err := new(Executor).Reconcile(t.Context(), types.NamespacedName{})
+	require.ErrorContains(t, err, "no Driver")
+	_, err = new(Finalizers).ReconcileClass(t.Context(), types.NamespacedName{})
+	require.ErrorContains(t, err, "no Reader")
+	_, err = new(Finalizers).ReconcileSecret(t.Context(), types.NamespacedName{})
+	require.ErrorContains(t, err, "no Reader")
+	_, err = Observe(t.Context(), nil, types.NamespacedName{})
+	require.ErrorContains(t, err, "no Reader")
+	_, err = NewInformers(Factories{})
+	require.ErrorContains(t, err, "no Control")
+	require.Empty(t, Affected(t.Context(), nil, nil, nil))
+	require.Empty(t, new(Finalizers).AffectedClasses(t.Context(), nil, nil))
+	require.Empty(t, new(Finalizers).AffectedSecrets(nil, nil))
+	require.Empty(t, AffectedByDrain(t.Context(), nil, ""))
+	require.Equal(t, machine.Siblings{}, new(Executor).SiblingsOf(t.Context(), nil))
+}

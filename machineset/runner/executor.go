@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/clock"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
+	"github.com/machinist-dev/machinist/internal/members"
+	"github.com/machinist-dev/machinist/internal/runners"
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
+)
+
+// Executor reconciles sets. It remembers what a set has created and deleted until the Reader shows it, so
+// use one Executor for all sets of a process. Different sets may be reconciled at the same time, and the
+// fields must not be changed. The memory of a set that no longer exists is dropped by the next Reconcile.
+type Executor struct {
+	// Reader reads the observations. Required.
+	Reader Reader
+	// Requests are sent to the API servers of the machine objects and of the Nodes. Required.
+	Requests machinist.Requests
+	// Policy is that of the decisions. The zero Policy has the defaults.
+	Policy machineset.Policy
+	// Freeze returns whether the API servers answer. Nil means that they do.
+	Freeze func() machine.Freeze
+	// Shard is the value of the label machinist.dev/shard of the sets that are reconciled. Others are
+	// skipped. Machines that a set creates have the shard of the set.
+	Shard string
+	// Parallel is the number of concurrent requests for one set. Zero means 16.
+	Parallel int
+	// Clock is the clock of the decisions. Nil means the real clock.
+	Clock clock.PassiveClock
+	// Random returns a number in [0, 1), for the names of machines. Nil means math/rand/v2.
+	Random func() float64
+	// Decided receives each decision before its actions, and once more if Failed machines stay because
+	// their Nodes may recover. The set is nil if it does not exist. Nil means nobody.
+	Decided func(key types.NamespacedName, set *v1alpha1.MachineSet, d machineset.Decision)
+	// Report receives the Events to report about a set. Nil means nobody.
+	Report func(set *v1alpha1.MachineSet, e machinist.Event)
+
+	memory runners.Memory[memory]
+	target runners.Target
+}
+
+// memory is what is kept of a set between two passes. Without it, work is repeated.
+type memory struct {
+	set        runners.Written[*v1alpha1.MachineSet]
+	expected   machine.Expectations
+	unjoined   machineset.NeverJoined
+	proven     bool
+	recovering members.Recovering
+}
+
+// pass is one pass over a set.
+type pass struct {
+	*Executor
+	in     machineset.Observation
+	claims machineset.Claims[*v1alpha1.Machine]
+	d      machineset.Decision
+}
+
+// Reconcile makes one pass over a set: it observes, decides, and carries the decision out. It returns
+// when to make the next pass, if no change makes it necessary before. Zero means never. After an error,
+// repeat the pass with back-off.
+//
+// It decides on the newest known version of the set. If anything but its status is to be written, it
+// reads the set from the API server, and decides again if that is another version. The status needs no
+// such check: the API server refuses that of an old version.
+func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (time.Time, error) {
+	if err := runners.Required("machineset/runner: Executor", map[string]any{"Reader": e.Reader, "Requests": e.Requests}); err != nil {
+		return time.Time{}, err
+	}
+	set, err := e.Reader.Set(ctx, key)
+	if err == nil && set != nil {
+		set, _ = e.memory.Get(set).set.Newest(set)
+	}
+	if err != nil || !e.mine(key, set) {
+		return time.Time{}, err
+	}
+	p := pass{Executor: e}
+	if err := p.decide(ctx, set); err != nil {
+		return time.Time{}, err
+	}
+	if len(p.d.Actions) > 0 || !p.claims.Settled() {
+		live, err := runners.Get[*v1alpha1.MachineSet](ctx, e.Requests, set)
+		if err != nil || !e.mine(key, live) {
+			return time.Time{}, err
+		}
+		p.remember(live, func(m *memory) { m.set = runners.Put(live) })
+		if live.ResourceVersion != set.ResourceVersion {
+			err = p.decide(ctx, live)
+		}
+		if err := errors.Join(err, runners.WriteClaims(ctx, e.Requests, p.claims, machineset.OwnerSet(live), live)); err != nil {
+			return time.Time{}, err
+		}
+	}
+	e.decided(key, p.in.Set, p.d)
+	failure, stay, err := p.apply(ctx)
+	failure.Unfinished = err != nil
+	if len(stay) > 0 {
+		p.d.Actions, p.d.Holds = nil, append(p.d.Holds, stay...)
+		e.decided(key, p.in.Set, p.d)
+	}
+	for _, h := range stay {
+		p.d.NextCheck = machinist.Earliest(p.d.NextCheck, h.Until)
+	}
+	return p.d.NextCheck, errors.Join(err, p.record(ctx, failure), failure.Create, failure.Delete)
+}
+
+// mine reports whether a set exists and has the shard. It forgets a set that does not exist.
+func (e *Executor) mine(key types.NamespacedName, set *v1alpha1.MachineSet) bool {
+	if set == nil {
+		e.memory.Forget(key)
+		e.decided(key, nil, machineset.Decision{})
+		return false
+	}
+	return set.Labels[v1alpha1.ShardLabelKey] == e.Shard
+}
+
+func (e *Executor) now() time.Time { return runners.Now(e.Clock) }
+
+func (e *Executor) decided(key types.NamespacedName, set *v1alpha1.MachineSet, d machineset.Decision) {
+	if e.Decided != nil {
+		e.Decided(key, set, d)
+	}
+}
+
+// remember changes the memory of a set.
+func (e *Executor) remember(set *v1alpha1.MachineSet, change func(*memory)) {
+	e.memory.Change(set, func(m memory) memory {
+		change(&m)
+		return m
+	})
+}
+
+// decide observes a set and decides.
+func (p *pass) decide(ctx context.Context, set *v1alpha1.MachineSet) (err error) {
+	// Expectations are read before the machines, so that the machines are at least as new.
+	find := func(_, name string) metav1.Object {
+		m, _ := p.Reader.Machine(ctx, types.NamespacedName{Namespace: set.Namespace, Name: name})
+		if m == nil {
+			return nil
+		}
+		return m
+	}
+	p.remember(set, func(m *memory) { m.expected = m.expected.Observe(find, true) })
+	kept := p.memory.Get(set)
+	if p.in, p.claims, err = observe(ctx, p.Reader, set); err != nil {
+		return err
+	}
+	p.remember(set, func(m *memory) { m.recovering = m.recovering.Among(p.in.Machines) })
+	p.in.Expectations, p.in.NeverJoined, p.in.Proven = kept.expected, kept.unjoined, kept.proven
+	if p.Freeze != nil {
+		p.in.Freeze = p.Freeze()
+	}
+	p.d = machineset.Decide(p.in, p.Policy, p.now())
+	return nil
+}
+
+// superseded reports whether the Reader has a newer version of the set than the decision. The rest of
+// that decision is then dropped, because the change to the newer version causes another pass.
+func (p *pass) superseded(ctx context.Context) bool {
+	cached, err := p.Reader.Set(ctx, runners.KeyOf(p.in.Set))
+	if err != nil || cached == nil {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, p.in.Set.ResourceVersion)
+	return err == nil && order > 0
+}
+
+// record writes the status of the set if it has changed, and then reports the events.
+func (p *pass) record(ctx context.Context, failure machineset.Failure) error {
+	p.in.Expectations = p.memory.Get(p.in.Set).expected
+	next, changed := machineset.Status(p.in, failure, p.now())
+	gone := p.in.Set.DeletionTimestamp != nil && len(p.in.Set.Finalizers) == 0
+	if gone || !changed {
+		return nil
+	}
+	set := p.in.Set.DeepCopy()
+	set.Status = next
+	written, err := runners.Update(ctx, p.Requests, machinist.Update{Before: p.in.Set, Object: set, Subresource: "status"})
+	if err != nil {
+		return runners.IgnoreNotFound(err) // the next pass has the same events
+	}
+	p.wrote(written)
+	for _, e := range p.d.Events {
+		p.report(e)
+	}
+	return nil
+}
+
+// wrote records a written set until the Reader shows it.
+func (p *pass) wrote(o machinist.Object) {
+	if set, ok := o.(*v1alpha1.MachineSet); ok {
+		p.in.Set = set
+		p.remember(set, func(m *memory) { m.set = runners.Put(set) })
+	}
+}
+
+func (p *pass) report(e machinist.Event) {
+	if p.Report != nil {
+		p.Report(p.in.Set, e)
+	}
+}
+
+// create creates machines in batches. A failure stops the next batch: a set whose machines cannot be
+// created learns it from one request.
+func (p *pass) create(ctx context.Context, a machinist.Create) error {
+	return p.inBatches(ctx, a.Count, func(int) error { return p.createOne(ctx, a) }, func(err error) bool { return err == nil })
+}
+
+func (p *pass) createOne(ctx context.Context, a machinist.Create) error {
+	m, err := machineset.NewMachine(a, machineset.Suffix(runners.Random(p.Random)))
+	if err != nil {
+		return err
+	}
+	facts.InheritShard(m, p.in.Set)
+	name, now := m.Name, p.now()
+	p.remember(p.in.Set, func(kept *memory) { kept.expected = kept.expected.Creating(machine.KindMachine, name, now) })
+	_, err = p.Requests.Create(ctx, m)
+	err = p.settle(ctx, name, true, err)
+	p.responded(ctx, machineset.ResponseEvent(a, name, err), err)
+	return err
+}
+
+// unknownAction is the error of an action that the executor does not know.
+func unknownAction(a machinist.Action) error { return fmt.Errorf("unknown action %T", a) }

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/client"
+	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset/runner"
+)
+
+// lateCache is a Reader that has sets, and no machine yet.
+type lateCache []*v1alpha1.MachineSet
+
+func (c lateCache) Set(_ context.Context, key types.NamespacedName) (*v1alpha1.MachineSet, error) {
+	for _, set := range c {
+		if set.Namespace == key.Namespace && set.Name == key.Name {
+			return set, nil
+		}
+	}
+	return nil, nil
+}
+
+func (c lateCache) SetsIn(context.Context, string) ([]*v1alpha1.MachineSet, error) { return c, nil }
+
+func (lateCache) Machine(context.Context, types.NamespacedName) (*v1alpha1.Machine, error) {
+	return nil, nil
+}
+
+func (lateCache) MachinesOf(context.Context, string, types.UID) ([]*v1alpha1.Machine, error) {
+	return nil, nil
+}
+
+func (lateCache) Node(context.Context, string) (*corev1.Node, error) {
+	return nil, machine.ErrNoTarget
+}
+
+// TestReconcile_CreateResponseUncertain_NoSurplusMachine answers a creation with 503 and Retry-After, or
+// AlreadyExists, although it was carried out. client-go repeats such a POST.
+func TestReconcile_CreateResponseUncertain_NoSurplusMachine(t *testing.T) {
+	t.Parallel()
+	resource := schema.GroupResource{Group: v1alpha1.GroupName, Resource: "machines"}
+	for name, answer := range map[string]error{
+		"unavailable":    apierrors.NewServiceUnavailable("503"),
+		"already exists": apierrors.NewAlreadyExists(resource, "m"),
+		"quota":          apierrors.NewForbidden(resource, "m", fmt.Errorf("exceeded quota")),
+		"throttled":      apierrors.NewTooManyRequests("later", 1),
+	} {
+		for _, happened := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, carried out %t", name, happened), func(t *testing.T) {
+				t.Parallel()
+				set := workers(3)
+				requests, answered := fake.NewSimpleClientset(set), false
+				requests.PrependReactor("create", "machines", func(a clienttesting.Action) (bool, runtime.Object, error) {
+					if answered {
+						return false, nil, nil
+					}
+					answered = true
+					if happened {
+						require.NoError(t, requests.Tracker().Add(a.(clienttesting.CreateAction).GetObject().(*v1alpha1.Machine))) //nolint:forcetypeassert // a creation
+					}
+					return true, nil, answer
+				})
+				executor := &runner.Executor{Reader: lateCache{set}, Requests: client.New(requests, nil)}
+				for range 5 {
+					_, _ = executor.Reconcile(t.Context(), types.NamespacedName{Namespace: "n", Name: "s"})
+				}
+				list, err := requests.MachineV1alpha1().Machines("n").List(t.Context(), metav1.ListOptions{})
+				require.NoError(t, err)
+				require.Len(t, list.Items, 3)
+			})
+		}
+	}
+}
+
+// workers returns a set.
+func workers(replicas int32) *v1alpha1.MachineSet {
+	labels := map[string]string{"app": "w"}
+	set := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "n", Name: "s", UID: "uid-s", Generation: 1, Finalizers: []string{v1alpha1.MCMFinalizerName}, Annotations: map[string]string{"a": "b"},
+	}}
+	set.Spec = v1alpha1.MachineSetSpec{Replicas: replicas, Selector: &metav1.LabelSelector{MatchLabels: labels}}
+	set.Spec.Template = v1alpha1.MachineTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "small"}},
+	}
+	return set
+}
+
+// TestAffected_OnlyStatus_ChangesAreCollected changes one thing of a set at a time. A set of a hundred
+// machines collects the changes of its status for 100 ms.
+func TestAffected_OnlyStatus_ChangesAreCollected(t *testing.T) {
+	same := workers(100)
+	with := func(change func(*v1alpha1.MachineSet)) *v1alpha1.MachineSet {
+		set := workers(100)
+		change(set)
+		return set
+	}
+	for name, tc := range map[string]struct {
+		before, after *v1alpha1.MachineSet
+		want          time.Duration
+	}{
+		"created":     {nil, same, 0},
+		"deleted":     {same, nil, 0},
+		"status":      {same, with(func(s *v1alpha1.MachineSet) { s.Status.Replicas, s.ResourceVersion = 1, "2" }), 100 * time.Millisecond},
+		"generation":  {same, with(func(s *v1alpha1.MachineSet) { s.Generation = 2 }), 0},
+		"labels":      {same, with(func(s *v1alpha1.MachineSet) { s.Labels = map[string]string{"a": "b"} }), 0},
+		"annotations": {same, with(func(s *v1alpha1.MachineSet) { s.Annotations["a"] = "c" }), 0},
+		"finalizers":  {same, with(func(s *v1alpha1.MachineSet) { s.Finalizers = nil }), 0},
+		"owners":      {same, with(func(s *v1alpha1.MachineSet) { s.OwnerReferences = []metav1.OwnerReference{{UID: "a"}} }), 0},
+	} {
+		key := types.NamespacedName{Namespace: "n", Name: "s"}
+		require.Equal(t, map[types.NamespacedName]time.Duration{key: tc.want}, runner.Affected(t.Context(), lateCache{same}, tc.before, tc.after), name)
+	}
+}
+
+func TestAffected_Machine_ItsSetOrThoseThatMayAdoptIt(t *testing.T) {
+	sets := lateCache{workers(20), workers(300)}
+	sets[1].Name, sets[1].UID = "s2", "uid-s2"
+	first, second := types.NamespacedName{Namespace: "n", Name: "s"}, types.NamespacedName{Namespace: "n", Name: "s2"}
+	free := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "m"}}
+	require.Equal(t, map[types.NamespacedName]time.Duration{first: 20 * time.Millisecond, second: 100 * time.Millisecond}, runner.Affected(t.Context(), sets, nil, free))
+	owned := free.DeepCopy()
+	owned.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(sets[0], v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))}
+	require.Equal(t, map[types.NamespacedName]time.Duration{first: 20 * time.Millisecond}, runner.Affected(t.Context(), sets, owned, nil))
+	require.Len(t, runner.Affected(t.Context(), sets, free, owned), 2)
+	heartbeat := owned.DeepCopy()
+	heartbeat.ResourceVersion = "2"
+	require.Empty(t, runner.Affected(t.Context(), sets, owned, heartbeat))
+	owned.OwnerReferences[0].Name = "gone"
+	require.Empty(t, runner.Affected(t.Context(), sets, nil, owned))
+}
