@@ -17,11 +17,11 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
-	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 	informers "github.com/machinist-dev/machinist/machine/client/informers/externalversions/machine/v1alpha1"
+	machinerunner "github.com/machinist-dev/machinist/machine/runner"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 	"github.com/machinist-dev/machinist/safety"
@@ -53,7 +53,7 @@ func (p Part) sets() bool { return p == All || p == Sets }
 type Config struct {
 	// Part selects the controllers that run. Zero means all.
 	Part Part
-	// Shard is the value of the label [ShardLabel] of the machines, sets, deployments and
+	// Shard is the value of the label machinist.dev/shard of the machines, sets, deployments and
 	// classes that the controllers act on. Objects that they create get the same label.
 	// Empty means objects without the label. Objects of other shards are only read.
 	Shard string
@@ -110,7 +110,7 @@ type Config struct {
 	Started func(Views)
 	// Drains, if not nil, receives the progress of drains. It is called by several
 	// goroutines.
-	Drains DrainObserver
+	Drains machinerunner.DrainObserver
 	// QueueMetrics provides the metrics of the work queues. Nil means none.
 	QueueMetrics workqueue.MetricsProvider
 
@@ -156,13 +156,6 @@ type Views struct {
 	OfNode func(node string) []*v1alpha1.Machine
 	// Held returns the current holds of all objects.
 	Held func() []Held
-}
-
-// DrainObserver receives the progress of drains. Forget is called for a drain that was
-// stopped before its end.
-type DrainObserver interface {
-	runner.Observer
-	Forget(node string)
 }
 
 // Note is a decision or an error of a controller.

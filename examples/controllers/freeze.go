@@ -55,6 +55,9 @@ type freezes struct {
 	state safety.FreezeState // passes do not run concurrently
 }
 
+// probeTimeout is the deadline of a probe.
+const probeTimeout = 5 * time.Second
+
 // probeName is the name of the object that a probe gets. The object need not exist.
 const probeName = "machinist-probe"
 
@@ -106,7 +109,7 @@ func (r *freezes) probe(ctx context.Context) []safety.Probe {
 	var asking sync.WaitGroup
 	for i, a := range ask {
 		asking.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, readTimeout)
+			ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 			defer cancel()
 			probes[i] = safety.Probe{Server: a.server, Err: a.get(ctx)}
 		})

@@ -23,7 +23,7 @@ func TestClass_UsersAreMissingInTheFirstLists_KeepsItsFinalizer(t *testing.T) {
 	class.Finalizers = []string{v1alpha1.MCMFinalizerName}
 	_, err = w.clients.MachineV1alpha1().MachineClasses("n").Update(ctx, class, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	r := newClasses(&w.cfg, w.caches)
+	r := made(newMachines(&w.cfg, w.caches, nil)).classes
 	w.fill(t)
 	api := w.caches.machines.Machine().V1alpha1()
 	for _, users := range []cache.SharedIndexInformer{api.Machines().Informer(), api.MachineSets().Informer(), api.MachineDeployments().Informer()} {

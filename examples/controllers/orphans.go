@@ -16,6 +16,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -23,6 +24,8 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/internal/runners"
+	"github.com/machinist-dev/machinist/machine/client"
 	listers "github.com/machinist-dev/machinist/machine/client/listers/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
@@ -35,7 +38,7 @@ type orphans struct {
 	*loop
 	cfg         *Config
 	classes     listers.MachineClassLister
-	secret      secretReader
+	secrets     corelisters.SecretLister
 	nodesOfID   func(providerID string) []*corev1.Node // nil without a target cluster
 	nodes       corelisters.NodeLister                 // nil without a target cluster
 	nodesSynced func() bool
@@ -67,7 +70,7 @@ const (
 func newOrphans(cfg *Config, c *caches) *orphans {
 	api := c.machines.Machine().V1alpha1()
 	r := &orphans{
-		cfg: cfg, classes: api.MachineClasses().Lister(), secret: c.secret(), nodesOfID: c.nodesOfID,
+		cfg: cfg, classes: api.MachineClasses().Lister(), secrets: c.control.Core().V1().Secrets().Lister(), nodesOfID: c.nodesOfID,
 		listed: map[types.NamespacedName]safety.Listing{}, askedAt: map[cache.ObjectName]time.Time{},
 		gone: map[string]deletedVM{}, failed: map[string]safety.DeleteVM{},
 	}
@@ -76,13 +79,16 @@ func newOrphans(cfg *Config, c *caches) *orphans {
 	}
 	r.loop = newLoop(cfg, "orphan", r.pass)
 	on(api.MachineClasses().Informer(), each(func(c *v1alpha1.MachineClass) { r.add(c) }))
-	onDelete(api.Machines().Informer(), func(m *v1alpha1.Machine) { r.wake(classKey(m)) })
+	onDelete(api.Machines().Informer(), func(m *v1alpha1.Machine) {
+		r.wake(types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.Class.Name})
+	})
 	return r
 }
 
 // wake requests a listing of a class soon, because a machine was deleted or has a second VM. A
 // class is listed at most once per wakeInterval because of it.
-func (r *orphans) wake(class cache.ObjectName) {
+func (r *orphans) wake(key types.NamespacedName) {
+	class := cache.ObjectName(key)
 	r.mu.Lock()
 	asked, ok := r.askedAt[class]
 	r.mu.Unlock()
@@ -106,7 +112,7 @@ func (r *orphans) pass(ctx context.Context, key cache.ObjectName) (time.Time, er
 	case nodesKey:
 		return r.deleteNodes(ctx)
 	}
-	class, secret, err := r.read(key)
+	class, secret, err := r.read(ctx, key)
 	if err != nil {
 		r.mu.Lock()
 		delete(r.askedAt, key)
@@ -128,7 +134,7 @@ func (r *orphans) pass(ctx context.Context, key cache.ObjectName) (time.Time, er
 }
 
 // read returns a class of the shard and its secret.
-func (r *orphans) read(key cache.ObjectName) (*v1alpha1.MachineClass, *corev1.Secret, error) {
+func (r *orphans) read(ctx context.Context, key cache.ObjectName) (*v1alpha1.MachineClass, *corev1.Secret, error) {
 	class, err := r.classes.MachineClasses(key.Namespace).Get(key.Name)
 	switch {
 	case err != nil:
@@ -136,8 +142,13 @@ func (r *orphans) read(key cache.ObjectName) (*v1alpha1.MachineClass, *corev1.Se
 	case !r.cfg.mine(class):
 		return nil, nil, apierrors.NewNotFound(v1alpha1.Resource("machineclasses"), key.Name)
 	}
-	secret, err := mergedSecret(class, r.secret)
+	secret, err := runners.MergedSecret(ctx, r, class)
 	return class, secret, err
+}
+
+// Secret returns a Secret of the cache.
+func (r *orphans) Secret(_ context.Context, key types.NamespacedName) (*corev1.Secret, error) {
+	return r.secrets.Secrets(key.Namespace).Get(key.Name)
 }
 
 // decideAll reads the machines after the listings, decides, and applies the actions. It also
@@ -216,7 +227,7 @@ func (r *orphans) step(in safety.Observation) (d safety.Decision[machinist.Actio
 // machines lists all machines from the API server.
 func (r *orphans) machines(ctx context.Context) (drain.List[*v1alpha1.Machine], error) {
 	asked := r.cfg.Clock.Now()
-	items, err := liveMachines(ctx, r.cfg.Machines, r.cfg.Namespace, nil)
+	items, err := runners.List[*v1alpha1.Machine](ctx, client.New(r.cfg.Machines, nil), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: r.cfg.Namespace}}, nil)
 	return drain.List[*v1alpha1.Machine]{AsOf: asked, Items: items, Complete: err == nil}, err
 }
 
@@ -234,7 +245,7 @@ func (r *orphans) observeNodes(in *safety.Observation) error {
 	}
 	nodes, nodesErr := r.nodes.List(labels.Everything())
 	for _, node := range nodes {
-		if shard, ok := node.Labels[ShardLabel]; !ok || shard == r.cfg.Shard {
+		if shard, ok := node.Labels[v1alpha1.ShardLabelKey]; !ok || shard == r.cfg.Shard {
 			in.Nodes.Items = append(in.Nodes.Items, node)
 		}
 	}

@@ -84,7 +84,7 @@ func (r *orphans) apply(ctx context.Context, do machinist.Action) error {
 // recheck reads the class, its Secret and the machine from the API server. It reports whether the
 // deletion is still right.
 func (r *orphans) recheck(ctx context.Context, namespace, className, machineName string, right func(*v1alpha1.Machine) bool) (*v1alpha1.MachineClass, *corev1.Secret, bool, error) {
-	class, secret, err := r.read(cache.NewObjectName(namespace, className))
+	class, secret, err := r.read(ctx, cache.NewObjectName(namespace, className))
 	if err != nil {
 		return nil, nil, false, err
 	}

@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/machinist-dev/machinist/internal/runners"
+	"github.com/machinist-dev/machinist/machine/client"
 	"github.com/machinist-dev/machinist/safety"
 )
 
@@ -88,7 +90,7 @@ func (r *orphans) deleteNodes(ctx context.Context) (again time.Time, err error) 
 		for _, id := range providerIDs(vm.ProviderID) {
 			for _, node := range r.nodesOfID(id) {
 				if vm.OwnsNode(node) {
-					_, failed := deleteNode(ctx, r.cfg.Target, node)
+					_, failed := runners.DeleteNode(ctx, client.New(nil, r.cfg.Target), node)
 					err = errors.Join(err, failed)
 				}
 			}

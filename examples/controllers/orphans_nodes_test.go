@@ -125,7 +125,7 @@ func TestOrphans_Shard_ReportsTheNodesItCanKnow(t *testing.T) {
 				r.orphans = safety.Policy{Grace: time.Minute, Period: time.Minute, MaxDeletions: 5, MaxPercent: 20}
 				reported := r.strayNotes()
 				r.create("m")
-				r.otherClass(map[string]string{controllers.ShardLabel: "green"})
+				r.otherClass(map[string]string{v1alpha1.ShardLabelKey: "green"})
 				for kind, patch := range map[string]func(data []byte) error{
 					"class": func(data []byte) error {
 						_, err := r.machines.MachineV1alpha1().MachineClasses(namespace).Patch(t.Context(), "class", types.MergePatchType, data, metav1.PatchOptions{})
@@ -136,13 +136,13 @@ func TestOrphans_Shard_ReportsTheNodesItCanKnow(t *testing.T) {
 						return err
 					},
 				} {
-					require.NoError(t, patch(fmt.Appendf(nil, `{"metadata":{"labels":{%q:"blue"}}}`, controllers.ShardLabel)), kind)
+					require.NoError(t, patch(fmt.Appendf(nil, `{"metadata":{"labels":{%q:"blue"}}}`, v1alpha1.ShardLabelKey)), kind)
 				}
 				r.start()
 				r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
 				labels := map[string]string{}
 				if label != "" {
-					labels[controllers.ShardLabel] = label
+					labels[v1alpha1.ShardLabelKey] = label
 				}
 				r.stray("left", labels)
 				time.Sleep(10 * time.Minute)

@@ -15,10 +15,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/runners"
+	"github.com/machinist-dev/machinist/machine/client"
 	listers "github.com/machinist-dev/machinist/machine/client/listers/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
+
+// overshootDelay is how long changes of machines are collected before the next pass over all sets.
+const overshootDelay = time.Second
 
 // overshoots freezes sets that create more machines than their replicas. One pass decides about all
 // sets.
@@ -35,7 +40,7 @@ func newOvershoots(cfg *Config, c *caches) *overshoots {
 	api := c.machines.Machine().V1alpha1()
 	r := &overshoots{cfg: cfg, deployments: api.MachineDeployments().Lister(), sets: api.MachineSets().Lister(), machines: api.Machines().Lister()}
 	r.loop = newLoop(cfg, "overshoot", r.pass)
-	soon := func() { r.queue.AddAfter(cache.ObjectName{}, batchDelay) }
+	soon := func() { r.queue.AddAfter(cache.ObjectName{}, overshootDelay) }
 	on(api.Machines().Informer(), func(before, _ *v1alpha1.Machine) {
 		if before == nil {
 			soon()
@@ -156,8 +161,9 @@ func (r *overshoots) write(ctx context.Context, updates []machinist.Update) (fai
 			}
 			o.SetResourceVersion(first.GetResourceVersion())
 		}
-		now, err := r.cfg.setClients().update(ctx, u)
-		if written[o.GetUID()] = now; err == nil && u.Report != nil {
+		now, err := runners.Update(ctx, client.New(r.cfg.SetClient, nil), u)
+		stored, _ := now.(metav1.Object)
+		if written[o.GetUID()] = stored; err == nil && u.Report != nil {
 			r.cfg.event(o, *u.Report)
 		}
 		if err = ignoreNotFound(err); err != nil {

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 
@@ -146,15 +145,6 @@ func TestMachine_DriverPanicsAfterCreate_NoSecondVM(t *testing.T) {
 		cancel()
 		require.NoError(t, <-done)
 	})
-}
-
-func TestMachine_PassPanicsAfterACall_MemoryIsDropped(t *testing.T) {
-	cfg, _ := newConfig(t, drivertest.NewCloud(drivertest.CloudOptions{}))
-	r := newMachines(cfg, newCaches(cfg))
-	r.memory[types.UID("u")] = memory{asked: time.Unix(1, 0)}
-	_, kept := r.observe(t.Context(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{UID: "u"}})
-	require.Equal(t, time.Unix(1, 0), kept.asked)
-	require.Empty(t, r.memory, "a lost drain state is found again")
 }
 
 func TestInformer_HandlerOrIndexPanics_ProcessContinues(t *testing.T) {

@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -14,28 +15,36 @@ import (
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/machine/machinetest"
+	"github.com/machinist-dev/machinist/machine/runner"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
+
+// oneNode is a reader with one Node.
+type oneNode struct {
+	runner.Reader
+	node *corev1.Node
+}
+
+func (r oneNode) Node(context.Context, string) (*corev1.Node, error) { return r.node, nil }
 
 func TestGuard_Zone_FromNodeElseTemplate(t *testing.T) {
 	t.Parallel()
 	control, clients := machinetest.New(draintest.Options{})
 	target := draintest.New(draintest.Options{})
-	cfg := Config{Machines: clients, Control: control.Client(), Target: target.Client(), Driver: drivertest.NewCloud(drivertest.CloudOptions{})}
+	cfg := Config{Machines: clients, Control: control.Client(), Target: target.Client(), Driver: drivertest.NewCloud(drivertest.CloudOptions{}), Guard: safety.DefaultGuardPolicy()}
 	require.NoError(t, cfg.complete())
 	c := newCaches(&cfg)
-	c.nodesSynced = func() bool { return true }
-	r := newMachines(&cfg, c)
+	r := made(newMachines(&cfg, c, nil))
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{corev1.LabelTopologyZone: "a"}}}
-	require.NoError(t, c.target.Core().V1().Nodes().Informer().GetIndexer().Add(node))
+	r.failures.reader = oneNode{r.informers, node}
 
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "m"}}
-	require.Empty(t, r.failures.member(m, false, cfg.Clock.Now()).Zone)
+	require.Empty(t, r.failures.member(t.Context(), m, false, cfg.Clock.Now()).Zone)
 	m.Spec.NodeTemplateSpec.Labels = map[string]string{corev1.LabelTopologyZone: "b"}
-	require.Equal(t, "b", r.failures.member(m, false, cfg.Clock.Now()).Zone, "its Node has not joined")
+	require.Equal(t, "b", r.failures.member(t.Context(), m, false, cfg.Clock.Now()).Zone, "its Node has not joined")
 	m.Labels = map[string]string{v1alpha1.NodeLabelKey: "n"}
-	require.Equal(t, "a", r.failures.member(m, false, cfg.Clock.Now()).Zone)
+	require.Equal(t, "a", r.failures.member(t.Context(), m, false, cfg.Clock.Now()).Zone)
 }
 
 // TestGuard_FailedBeforeRestart_CountsWhenItsSetDeletesItLate starts with a Failed machine, which
@@ -49,17 +58,17 @@ func TestGuard_FailedBeforeRestart_CountsWhenItsSetDeletesItLate(t *testing.T) {
 		Guard: safety.DefaultGuardPolicy(),
 	}
 	require.NoError(t, cfg.complete())
-	failures := newMachines(&cfg, newCaches(&cfg)).failures
+	failures := made(newMachines(&cfg, newCaches(&cfg), nil)).failures
 	failedAt := clock.Now().Add(-5 * time.Minute)
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "m"}}
 	m.Status.CurrentStatus = v1alpha1.CurrentStatus{Phase: v1alpha1.MachineFailed, LastUpdateTime: metav1.NewTime(failedAt)}
 
-	failures.settle(m, false, clock.Now())
+	failures.Settle(t.Context(), m, false)
 	clock.Step(2 * time.Minute) // the cache has lost it
-	members := failures.look("ns", clock.Now())
+	members := failures.look(t.Context(), "ns", clock.Now())
 	require.Len(t, members, 1)
 	require.True(t, failedAt.Equal(members[0].ReplacedAt), "%s", members[0].ReplacedAt)
 
 	clock.Step(time.Hour)
-	require.Empty(t, failures.look("ns", clock.Now()))
+	require.Empty(t, failures.look(t.Context(), "ns", clock.Now()))
 }

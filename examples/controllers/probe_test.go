@@ -36,7 +36,7 @@ func TestProbe_ServersHang_EndsAfterDeadline(t *testing.T) {
 		r := &freezes{cfg: &Config{Target: nodes, ProbeMachines: machines, ProbeTarget: nodes}}
 		begin := time.Now()
 		probes := r.probe(t.Context())
-		require.Equal(t, readTimeout, time.Since(begin), "both are probed concurrently")
+		require.Equal(t, probeTimeout, time.Since(begin), "both are probed concurrently")
 		require.Len(t, probes, 2)
 		for _, p := range probes {
 			require.ErrorIs(t, p.Err, context.DeadlineExceeded, p.Server)

@@ -4,20 +4,16 @@ package controllers
 
 import (
 	"context"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-
-	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // reconcile makes one pass over an object and returns the time of the next check. Zero means after
@@ -52,62 +48,6 @@ func newQueue(kind string, c clock.WithTicker, metrics workqueue.MetricsProvider
 
 // add enqueues an object.
 func (l *loop) add(o metav1.Object) { l.queue.Add(cache.MetaObjectToName(o)) }
-
-// addChanged returns a function that enqueues a set or deployment when it has changed: at once, or after
-// [collectFor] if only its status has changed, which its own passes write.
-func addChanged[T object](l *loop) func(before, after T) {
-	var none T
-	return func(before, after T) {
-		if before != none && after != none && onlyStatus(before, after) {
-			l.queue.AddAfter(cache.MetaObjectToName(after), collectFor(after))
-			return
-		}
-		each(func(o T) { l.add(o) })(before, after)
-	}
-}
-
-// onlyStatus reports whether nothing but the status differs between two versions of an object, whose
-// spec and deletion change its generation.
-func onlyStatus(a, b metav1.Object) bool {
-	return a.GetGeneration() == b.GetGeneration() &&
-		maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations()) &&
-		slices.Equal(a.GetFinalizers(), b.GetFinalizers()) && equality.Semantic.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences())
-}
-
-// collectFor returns how long changes of machines are collected before the next pass over their set, or
-// changes of sets before the next pass over their deployment, so that machines that change together
-// are counted together. A pass counts all machines: the delay is a millisecond for each of the first
-// hundred, and from 300 machines on a third of a millisecond for each of them. So passes take the same
-// share of the time for any larger number.
-func collectFor(owner any) time.Duration {
-	var replicas int32
-	switch o := owner.(type) {
-	case *v1alpha1.MachineSet:
-		replicas = max(o.Spec.Replicas, o.Status.Replicas)
-	case *v1alpha1.MachineDeployment:
-		replicas = max(o.Spec.Replicas, o.Status.Replicas)
-	}
-	each := time.Duration(max(replicas, 0)) * time.Millisecond
-	return max(min(each, 100*time.Millisecond), each/3)
-}
-
-// addOwner enqueues the controller of an object after the delay of the controller, or after wait if
-// that is longer. For an object without controller it enqueues all owners of the namespace, which may
-// adopt it.
-func (l *loop) addOwner(o metav1.Object, owners cache.SharedIndexInformer, wait time.Duration) {
-	var keys []string
-	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
-		keys = []string{cache.NewObjectName(o.GetNamespace(), owner.Name).String()}
-	} else {
-		keys, _ = owners.GetIndexer().IndexKeys(cache.NamespaceIndex, o.GetNamespace()) // every informer has this index
-	}
-	for _, key := range keys {
-		owner, _, _ := owners.GetIndexer().GetByKey(key) // nil if it is not there
-		if name, err := cache.ParseObjectName(key); err == nil {
-			l.queue.AddAfter(name, max(wait, collectFor(owner)))
-		}
-	}
-}
 
 // run works until the context ends, and returns after the last pass.
 func (l *loop) run(ctx context.Context) {

@@ -23,12 +23,16 @@ func Run(ctx context.Context, cfg Config) error {
 		c.shutdown()
 	}()
 	probes := newFreezes(&cfg)
-	loops := append(newLoops(&cfg, c), probes.loop)
+	loops, err := newLoops(&cfg, c) //nolint:contextcheck // an event of an informer has no context
+	loops = append(loops, probes.loop)
 	defer func() {
 		for _, l := range loops {
 			l.queue.ShutDown()
 		}
 	}()
+	if err != nil {
+		return err
+	}
 	if err := c.start(ctx); err != nil {
 		return err
 	}
@@ -44,18 +48,29 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 // newLoops returns the loops of the controllers, and requests the informers that they need.
-func newLoops(cfg *Config, c *caches) []*loop {
+func newLoops(cfg *Config, c *caches) ([]*loop, error) {
 	var loops []*loop
 	if cfg.Part.machines() {
-		machines, orphans := newMachines(cfg, c), newOrphans(cfg, c)
-		machines.secondVM = orphans.wake
-		loops = append(loops, machines.loop, newClasses(cfg, c).loop, newSecrets(cfg, c).loop, orphans.loop)
+		orphans := newOrphans(cfg, c)
+		machines, err := newMachines(cfg, c, orphans.wake)
+		if err != nil {
+			return nil, err
+		}
+		loops = append(loops, machines.loop, machines.classes, machines.secrets, orphans.loop)
 		if c.target != nil {
 			loops = append(loops, newUnmanaged(cfg, c).loop)
 		}
 	}
-	if cfg.Part.sets() {
-		loops = append(loops, newMachineSets(cfg, c).loop, newMachineDeployments(cfg, c).loop, newOvershoots(cfg, c).loop)
+	if !cfg.Part.sets() {
+		return loops, nil
 	}
-	return loops
+	sets, err := newMachineSets(cfg, c)
+	if err != nil {
+		return loops, err
+	}
+	deployments, err := newMachineDeployments(cfg, c)
+	if err != nil {
+		return loops, err
+	}
+	return append(loops, sets, deployments, newOvershoots(cfg, c).loop), nil
 }

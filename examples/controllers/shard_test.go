@@ -70,6 +70,14 @@ func newShardWorld(t *testing.T, shard string, with map[string]string) *shardWor
 	return w
 }
 
+// made returns a result, which cannot fail before the informers have started.
+func made[T any](result T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return result
+}
+
 // fill puts the objects into the caches before the controllers start.
 func (w *shardWorld) fill(t *testing.T, more ...*v1alpha1.Machine) {
 	t.Helper()
@@ -109,14 +117,14 @@ func TestShards_Pass_ActsOnItsOwnObjectsAlone(t *testing.T) {
 	passes := map[string]func(t *testing.T, w *shardWorld) int{
 		"machine": func(t *testing.T, w *shardWorld) int {
 			t.Helper()
-			r := newMachines(&w.cfg, w.caches)
+			r := made(newMachines(&w.cfg, w.caches, nil))
 			w.fill(t)
 			_, _ = r.pass(t.Context(), cache.NewObjectName("n", "machine")) // it fails where the cache is behind
 			return w.writes()
 		},
 		"set": func(t *testing.T, w *shardWorld) int {
 			t.Helper()
-			r := newMachineSets(&w.cfg, w.caches)
+			r := made(newMachineSets(&w.cfg, w.caches))
 			w.fill(t)
 			_, err := r.pass(t.Context(), cache.NewObjectName("n", "set"))
 			require.NoError(t, err)
@@ -124,7 +132,7 @@ func TestShards_Pass_ActsOnItsOwnObjectsAlone(t *testing.T) {
 		},
 		"deployment": func(t *testing.T, w *shardWorld) int {
 			t.Helper()
-			r := newMachineDeployments(&w.cfg, w.caches)
+			r := made(newMachineDeployments(&w.cfg, w.caches))
 			w.fill(t)
 			_, err := r.pass(t.Context(), cache.NewObjectName("n", "deployment"))
 			require.NoError(t, err)
@@ -132,7 +140,7 @@ func TestShards_Pass_ActsOnItsOwnObjectsAlone(t *testing.T) {
 		},
 		"class": func(t *testing.T, w *shardWorld) int {
 			t.Helper()
-			r := newClasses(&w.cfg, w.caches)
+			r := made(newMachines(&w.cfg, w.caches, nil)).classes
 			w.fill(t)
 			_, err := r.pass(t.Context(), cache.NewObjectName("n", "class"))
 			require.NoError(t, err)
@@ -182,7 +190,7 @@ func TestShards_Pass_ActsOnItsOwnObjectsAlone(t *testing.T) {
 					t.Parallel()
 					var with map[string]string
 					if label != "" {
-						with = map[string]string{ShardLabel: label}
+						with = map[string]string{v1alpha1.ShardLabelKey: label}
 					}
 					w := newShardWorld(t, shard, with)
 					did := pass(t, w)
@@ -200,8 +208,8 @@ func TestShards_Pass_ActsOnItsOwnObjectsAlone(t *testing.T) {
 // server.
 func TestShards_LiveLabelDiffers_ObjectIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	w := newShardWorld(t, "", map[string]string{ShardLabel: "blue"})
-	sets, deployments := newMachineSets(&w.cfg, w.caches), newMachineDeployments(&w.cfg, w.caches)
+	w := newShardWorld(t, "", map[string]string{v1alpha1.ShardLabelKey: "blue"})
+	sets, deployments := made(newMachineSets(&w.cfg, w.caches)), made(newMachineDeployments(&w.cfg, w.caches))
 	w.fill(t)
 	informers := w.caches.machines.Machine().V1alpha1()
 	for _, informer := range []cache.SharedIndexInformer{informers.MachineSets().Informer(), informers.MachineDeployments().Informer()} {
@@ -219,9 +227,9 @@ func TestShards_LiveLabelDiffers_ObjectIsLeftAlone(t *testing.T) {
 
 func TestShards_MachineOfAnotherShardFailed_CountsForTheGuard(t *testing.T) {
 	t.Parallel()
-	w := newShardWorld(t, "blue", map[string]string{ShardLabel: "green"})
+	w := newShardWorld(t, "blue", map[string]string{v1alpha1.ShardLabelKey: "green"})
 	w.cfg.Guard = safety.DefaultGuardPolicy()
-	r := newMachines(&w.cfg, w.caches)
+	r := made(newMachines(&w.cfg, w.caches, nil))
 	w.fill(t)
 	machines := w.caches.machines.Machine().V1alpha1().Machines().Informer().GetIndexer()
 	for _, o := range machines.List() {
@@ -231,16 +239,16 @@ func TestShards_MachineOfAnotherShardFailed_CountsForTheGuard(t *testing.T) {
 	}
 	_, err := r.pass(t.Context(), cache.NewObjectName("n", "machine"))
 	require.NoError(t, err)
-	members := r.failures.members(nil, w.cfg.Clock.Now())
+	members := r.failures.members(t.Context(), nil, w.cfg.Clock.Now())
 	require.Len(t, members, 1)
 	require.Equal(t, "machine", members[0].ID)
 }
 
 func TestShards_Created_HasTheLabel(t *testing.T) {
 	t.Parallel()
-	for shard, with := range map[string]map[string]string{"": nil, "blue": {ShardLabel: "blue"}} {
+	for shard, with := range map[string]map[string]string{"": nil, "blue": {v1alpha1.ShardLabelKey: "blue"}} {
 		w := newShardWorld(t, shard, with)
-		sets, deployments := newMachineSets(&w.cfg, w.caches), newMachineDeployments(&w.cfg, w.caches)
+		sets, deployments := made(newMachineSets(&w.cfg, w.caches)), made(newMachineDeployments(&w.cfg, w.caches))
 		w.fill(t)
 		_, err := sets.pass(t.Context(), cache.NewObjectName("n", "set"))
 		require.NoError(t, err)
@@ -248,7 +256,7 @@ func TestShards_Created_HasTheLabel(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEmpty(t, machines.Items)
 		for _, m := range machines.Items {
-			require.Equal(t, shard, m.Labels[ShardLabel], m.Name)
+			require.Equal(t, shard, m.Labels[v1alpha1.ShardLabelKey], m.Name)
 		}
 		require.NoError(t, w.caches.machines.Machine().V1alpha1().MachineSets().Informer().GetIndexer().Replace(nil, ""))
 		for range 2 { // the finalizer, and the set
@@ -262,7 +270,7 @@ func TestShards_Created_HasTheLabel(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, all.Items, 2)
 		for _, s := range all.Items {
-			require.Equal(t, shard, s.Labels[ShardLabel], s.Name)
+			require.Equal(t, shard, s.Labels[v1alpha1.ShardLabelKey], s.Name)
 		}
 	}
 }
@@ -270,11 +278,11 @@ func TestShards_Created_HasTheLabel(t *testing.T) {
 func TestShards_MachineWithoutOwner_IsAdoptedWithinItsShard(t *testing.T) {
 	t.Parallel()
 	for label, adopted := range map[string]bool{"blue": true, "green": false, "": false} {
-		w := newShardWorld(t, "blue", map[string]string{ShardLabel: "blue"})
-		r := newMachineSets(&w.cfg, w.caches)
+		w := newShardWorld(t, "blue", map[string]string{v1alpha1.ShardLabelKey: "blue"})
+		r := made(newMachineSets(&w.cfg, w.caches))
 		stray := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "stray", UID: "stray", Labels: map[string]string{"app": "a"}}}
 		if label != "" {
-			stray.Labels[ShardLabel] = label
+			stray.Labels[v1alpha1.ShardLabelKey] = label
 		}
 		_, err := w.clients.MachineV1alpha1().Machines("n").Create(t.Context(), stray, metav1.CreateOptions{})
 		require.NoError(t, err)
@@ -292,7 +300,7 @@ func TestConfig_SetClient_SetsDoNotUseTheClientOfMachines(t *testing.T) {
 	w := newShardWorld(t, "", nil)
 	of := fake.NewSimpleClientset()
 	w.cfg.SetClient = of
-	sets, deployments := newMachineSets(&w.cfg, w.caches), newMachineDeployments(&w.cfg, w.caches)
+	sets, deployments := made(newMachineSets(&w.cfg, w.caches)), made(newMachineDeployments(&w.cfg, w.caches))
 	w.fill(t)
 	for _, add := range []error{
 		of.Tracker().Add(&v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "set", UID: "set"}}),
@@ -317,7 +325,7 @@ func TestConfig_Part_NeedsWhatItsControllersUse(t *testing.T) {
 		cfg = Config{Part: part, Machines: clients, Control: kubefake.NewClientset(), Driver: drivertest.NewCloud(drivertest.CloudOptions{}), Target: kubefake.NewClientset()}
 		require.NoError(t, cfg.complete())
 		var kinds []string
-		for _, l := range newLoops(&cfg, newCaches(&cfg)) {
+		for _, l := range made(newLoops(&cfg, newCaches(&cfg))) {
 			kinds = append(kinds, l.kind)
 			l.queue.ShutDown()
 		}

@@ -58,7 +58,7 @@ func (w *world) begin() {
 	c.index()
 	probes := newFreezes(&cfg)
 	probes.ask = func(context.Context) []safety.Probe { return w.probe() }
-	for _, l := range append(newLoops(&cfg, c), probes.loop) {
+	for _, l := range append(made(newLoops(&cfg, c)), probes.loop) {
 		ofRollouts := w.scenario.rollout != nil && (l.kind == "machineset" || l.kind == "machinedeployment")
 		if l.kind == "machine" || l.kind == "machineclass" || l.kind == "secret" || l.kind == "freeze" || ofRollouts {
 			p.loops, p.queues = append(p.loops, l), append(p.queues, queues[l.kind])

@@ -13,6 +13,8 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/machinist-dev/machinist/internal/runners"
+	"github.com/machinist-dev/machinist/machine/client"
 	listers "github.com/machinist-dev/machinist/machine/client/listers/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
@@ -80,9 +82,9 @@ func (r *unmanaged) pass(ctx context.Context, _ cache.ObjectName) (time.Time, er
 	r.state = state
 	r.cfg.holds.set(r.kind, cache.ObjectName{}, r.cfg.Clock.Now(), d.Holds, nil)
 	r.cfg.note(Note{Kind: r.kind, Key: fmt.Sprintf("%d nodes", len(nodes)), Text: d.String(), Holds: d.Holds, Acts: len(d.Actions) > 0, Waits: len(d.Holds) > 0})
-	send := clients{core: r.cfg.Target}
+	requests := client.New(nil, r.cfg.Target)
 	for _, u := range d.Actions {
-		if _, writeErr := send.update(ctx, u); ignoreNotFound(writeErr) != nil { // a deleted Node needs no write
+		if _, writeErr := runners.Update(ctx, requests, u); ignoreNotFound(writeErr) != nil { // a deleted Node needs no write
 			err = errors.Join(err, fmt.Errorf("%s: %w", u, writeErr)) // the other Nodes are still written
 		}
 	}

@@ -17,7 +17,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
-	"github.com/machinist-dev/machinist/examples/controllers"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/examples/manager/manifests"
@@ -135,7 +134,7 @@ func inShard(t *testing.T, s *env.Env, shard, name string) {
 	require.NoError(t, err)
 	class, d := s.Cloud.MachineClass(s.Namespace, name), s.Deployment(name, name, 2, 1, 0)
 	if shard != "" {
-		class.Labels, d.Labels = map[string]string{controllers.ShardLabel: shard}, map[string]string{controllers.ShardLabel: shard}
+		class.Labels, d.Labels = map[string]string{v1alpha1.ShardLabelKey: shard}, map[string]string{v1alpha1.ShardLabelKey: shard}
 	}
 	_, err = api.MachineClasses(s.Namespace).Create(ctx, class, metav1.CreateOptions{})
 	require.NoError(t, err)
@@ -162,7 +161,7 @@ func TestShards_FourManagers_EachObjectHasOne(t *testing.T) {
 		if want == "plain" {
 			want = ""
 		}
-		require.Equal(t, want, m.Labels[controllers.ShardLabel], m.Name)
+		require.Equal(t, want, m.Labels[v1alpha1.ShardLabelKey], m.Name)
 	}
 
 	blue.Kill()
@@ -179,7 +178,7 @@ func TestShards_FourManagers_EachObjectHasOne(t *testing.T) {
 	for _, m := range machines(t, s) {
 		if m.Labels["name"] == "blue" {
 			require.Equal(t, "bluer", m.Spec.Class.Name)
-			require.Equal(t, "blue", m.Labels[controllers.ShardLabel], m.Name)
+			require.Equal(t, "blue", m.Labels[v1alpha1.ShardLabelKey], m.Name)
 		}
 	}
 	removeAll(t, s)
@@ -194,7 +193,7 @@ func TestShards_FourManagers_EachObjectHasOne(t *testing.T) {
 
 // reshard returns what the API server says to another shard of an object, or to an annotation.
 func reshard[T any](ctx context.Context, patch func(context.Context, string, []byte) (T, error), name string) (shard, annotation error) {
-	_, shard = patch(ctx, name, []byte(`{"metadata":{"labels":{"`+controllers.ShardLabel+`":"green"}}}`))
+	_, shard = patch(ctx, name, []byte(`{"metadata":{"labels":{"`+v1alpha1.ShardLabelKey+`":"green"}}}`))
 	_, annotation = patch(ctx, name, []byte(`{"metadata":{"annotations":{"a":"b"},"labels":{"c":"d"}}}`))
 	return shard, annotation
 }
@@ -209,7 +208,7 @@ func TestShards_LabelChanged_IsRefused(t *testing.T) {
 	for _, name := range []string{"blue", "plain"} {
 		meta := metav1.ObjectMeta{Name: name}
 		if name == "blue" {
-			meta.Labels = map[string]string{controllers.ShardLabel: name}
+			meta.Labels = map[string]string{v1alpha1.ShardLabelKey: name}
 		}
 		m := s.Machine(name, name)
 		m.ObjectMeta = meta

@@ -199,7 +199,7 @@ func TestShards_TwoProcesses_EachActsOnItsOwnObjects(t *testing.T) {
 		blue.Shard = "blue"
 		colored, plain := r.prepareAs(blue).start(), r.prepare().start()
 		r.eventually("both lead", func() bool { return colored.works() && plain.works() })
-		r.set("blue", "c", 2, map[string]string{controllers.ShardLabel: "blue"})
+		r.set("blue", "c", 2, map[string]string{v1alpha1.ShardLabelKey: "blue"})
 		r.set("plain", "c", 1, nil)
 		r.eventually("all run", func() bool { return r.running() == 3 })
 		for p, prefix := range map[*process]string{colored: "blue", plain: "plain"} {

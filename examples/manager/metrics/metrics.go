@@ -17,6 +17,7 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/examples/controllers"
 	"github.com/machinist-dev/machinist/examples/observe"
+	"github.com/machinist-dev/machinist/machine/runner"
 	"github.com/machinist-dev/machinist/safety"
 )
 
@@ -109,7 +110,7 @@ func (m *Metrics) Decided(n controllers.Note) {
 }
 
 // Drains returns an observer that counts and times drains, for [controllers.Config].Drains.
-func (m *Metrics) Drains() controllers.DrainObserver { return drains{m.drains, m.durations} }
+func (m *Metrics) Drains() runner.DrainObserver { return drains{m.drains, m.durations} }
 
 // drains counts drains, and times them by the deployments of their machines.
 type drains struct {
@@ -117,7 +118,7 @@ type drains struct {
 	durations *durations
 }
 
-// Observe implements [controllers.DrainObserver].
+// Observe implements [runner.DrainObserver].
 func (d drains) Observe(p drain.Progress) {
 	d.Metrics.Observe(p)
 	d.durations.drained(p)

@@ -261,7 +261,7 @@ func TestMetrics_ConditionListedTwice_OneSeriesAndTheRest(t *testing.T) {
 func TestMetrics_TwoShards_EachObjectIsShownOnce(t *testing.T) {
 	d, s, blue, plain := deployment(), set(), newMachine(0, v1alpha1.MachineRunning), newMachine(1, v1alpha1.MachineRunning)
 	for _, o := range []metav1.Object{d, s, blue} {
-		o.SetLabels(map[string]string{controllers.ShardLabel: "blue"})
+		o.SetLabels(map[string]string{v1alpha1.ShardLabelKey: "blue"})
 	}
 	plain.OwnerReferences = nil
 	for _, tc := range []struct {

@@ -5,6 +5,7 @@ package options
 import (
 	"github.com/machinist-dev/machinist/examples/controllers"
 	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // setting is a flag. Its default is the value of the field.
@@ -35,7 +36,7 @@ var commonSettings = []setting{
 	},
 	{
 		name: "shard", field: func(s *MCServer) any { return &s.Shard }, check: checkShard, reach: func(s *MCServer, c *controllers.Config) { c.Shard = s.Shard },
-		usage: "act only on objects whose label " + controllers.ShardLabel + " has this value, with a lease for the shard; empty: only objects without the label",
+		usage: "act only on objects whose label " + v1alpha1.ShardLabelKey + " has this value, with a lease for the shard; empty: only objects without the label",
 	},
 	{
 		name: "concurrent-syncs", field: func(s *MCServer) any { return &s.ConcurrentSyncs }, check: positiveOnly, reach: func(s *MCServer, c *controllers.Config) { c.Workers = s.ConcurrentSyncs },
