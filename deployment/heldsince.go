@@ -16,7 +16,7 @@ import (
 // condition of its own, or that ends at a known time.
 func (Decision) HeldSince(d *v1alpha1.MachineDeployment, h machinist.Hold, now time.Time) time.Time {
 	var progress time.Time
-	switch h.Reason { //nolint:exhaustive // all others count
+	switch h.Reason {
 	case ReasonInvalid, ReasonSelectsNothing, ReasonPaused, ReasonFrozen:
 		return progress
 	}
