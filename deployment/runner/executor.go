@@ -42,9 +42,9 @@ type Executor struct {
 	// Clock is the clock of the decisions. Nil means the real clock.
 	Clock clock.PassiveClock
 	// Decided receives each decision before its actions. The deployment is nil if it does not exist. Nil
-	// means nobody.
+	// means none.
 	Decided func(key types.NamespacedName, d *v1alpha1.MachineDeployment, decision deployment.Decision)
-	// Report receives the Events to report about a deployment. Nil means nobody.
+	// Report receives the Events to report about a deployment. Nil means none.
 	Report func(d *v1alpha1.MachineDeployment, e machinist.Event)
 
 	memory runners.Memory[memory]

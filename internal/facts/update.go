@@ -67,7 +67,7 @@ func StepCondition(step, message string, now time.Time) corev1.NodeCondition {
 }
 
 // InUpdate reports whether a Node takes part in an in-place update: it has a label of one, or its
-// condition is that of an update under way or failed.
+// condition is that of an update in progress or failed.
 func InUpdate(node *corev1.Node) bool {
 	switch UpdateStep(node) {
 	case v1alpha1.SelectedForUpdate, v1alpha1.DrainSuccessful, v1alpha1.ReadyForUpdate, v1alpha1.UpdateFailed:

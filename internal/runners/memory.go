@@ -3,6 +3,7 @@
 package runners
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -55,6 +56,13 @@ func (m *Memory[V]) Change(o metav1.Object, f func(V) V) V {
 	r.value = f(r.value)
 	m.of[key] = r
 	return r.value
+}
+
+// Keep removes the values of all objects for whose keys f returns false.
+func (m *Memory[V]) Keep(f func(key types.NamespacedName) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.of, func(key types.NamespacedName, _ remembered[V]) bool { return !f(key) })
 }
 
 // Forget removes the value of an object that no longer exists. It returns it with the UID of the object.

@@ -73,14 +73,9 @@ func (p *pass) updateNode(ctx context.Context, u machinist.Update) error {
 	case err != nil:
 		return err
 	case node != nil:
-		p.kept.node, p.in.Node.Node = runners.Put(node), node
+		p.wroteNode(node)
 	}
 	return nil
-}
-
-// nodeGone records that the Node was deleted, until the Reader shows that.
-func (p *pass) nodeGone() {
-	p.kept.node, p.in.Node.Node = runners.Gone[*corev1.Node](p.in.Node.Node.UID), nil
 }
 
 // afterWrite puts the machine which a request returned into the observation. The observation of a deleted
@@ -146,7 +141,7 @@ func (p *pass) deleteNode(ctx context.Context, node *corev1.Node) error {
 	left, err := runners.DeleteNode(ctx, p.Requests, node)
 	switch {
 	case left != nil:
-		p.kept.node, p.in.Node.Node = runners.Put(left), left
+		p.wroteNode(left)
 	case err == nil:
 		p.nodeGone()
 	}

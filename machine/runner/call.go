@@ -109,7 +109,7 @@ func (p *pass) lookForNode(ctx context.Context, a machinist.Refresh) error {
 	}
 	p.in.Node = view
 	if view.Node != nil {
-		p.kept.node = runners.Put(view.Node)
+		p.wroteNode(view.Node)
 	}
 	return nil
 }

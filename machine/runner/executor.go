@@ -56,17 +56,18 @@ type Executor struct {
 	// Random returns a number in [0, 1), to spread calls. Nil means math/rand/v2.
 	Random func() float64
 	// Decided receives each decision before its action. The machine is nil if it does not exist. Err is
-	// that of a read that the decisions do without, or nil. Nil means nobody.
+	// that of a read that the decisions do without, or nil. Nil means none.
 	Decided func(key types.NamespacedName, m *v1alpha1.Machine, d machine.Decision, err error)
-	// Report receives the Events to report about a machine. Nil means nobody.
+	// Report receives the Events to report about a machine. Nil means none.
 	Report func(m *v1alpha1.Machine, e machinist.Event)
-	// Drains receives the progress of drains. Nil means nobody.
+	// Drains receives the progress of drains. Nil means none.
 	Drains DrainObserver
 	// SeveralVMs is called with the class of a machine for which the provider has found several VMs, of
-	// which one is an orphan. Nil means nobody.
+	// which one is an orphan. Nil means none.
 	SeveralVMs func(class types.NamespacedName)
 
 	memory  runners.Memory[memory]
+	nodes   runners.Memory[runners.Written[*corev1.Node]] // another machine may get the name of a deleted Node
 	ledger  runners.Lazy[permits.Ledger]
 	outages runners.Target
 }
@@ -95,7 +96,6 @@ type DrainObserver interface {
 // decisions stay safe.
 type memory struct {
 	machine runners.Written[*v1alpha1.Machine]
-	node    runners.Written[*corev1.Node]
 	tokens  map[types.UID]bool // deleted, and still in the cache
 	token   *corev1.Secret     // created, and not in the cache yet
 
@@ -142,7 +142,7 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 		return time.Time{}, err
 	}
 	if cached == nil {
-		e.forget(key)
+		e.forget(ctx, key)
 		return time.Time{}, nil
 	}
 	if _, over := machine.FreesReplacement(nil, cached); over { // the Reader shows that it has failed
@@ -175,8 +175,12 @@ func (e *Executor) Latest(m *v1alpha1.Machine) (*v1alpha1.Machine, bool) {
 	return e.memory.Get(m).machine.Newest(m)
 }
 
-// forget drops the memory of a machine that no longer exists.
-func (e *Executor) forget(key types.NamespacedName) {
+// forget drops the memory of a machine that no longer exists, and of Nodes that the Reader no longer shows.
+func (e *Executor) forget(ctx context.Context, key types.NamespacedName) {
+	e.nodes.Keep(func(node types.NamespacedName) bool {
+		shown, err := e.Reader.Node(ctx, node.Name)
+		return err != nil || shown != nil
+	})
 	kept, uid := e.memory.Forget(key)
 	e.permits().Release(kept.permit, string(uid), e.now())
 	e.forgetDrain(kept)
@@ -307,10 +311,29 @@ func (p *pass) newest(node *corev1.Node) *corev1.Node {
 	if node == nil {
 		return nil
 	}
-	if node, exists := p.kept.node.Newest(node); exists {
-		return node
+	newest, exists := p.nodes.Get(node).Newest(node)
+	switch {
+	case !exists:
+		return nil
+	case newest == node: // the Reader shows the last write
+		p.nodes.Forget(runners.KeyOf(node))
 	}
-	return nil
+	return newest
+}
+
+// wroteNode records a Node that a request returned, until the Reader shows it.
+func (p *pass) wroteNode(node *corev1.Node) {
+	p.nodes.Change(node, func(runners.Written[*corev1.Node]) runners.Written[*corev1.Node] { return runners.Put(node) })
+	p.in.Node.Node = node
+}
+
+// nodeGone records that the Node was deleted, until the Reader shows that.
+func (p *pass) nodeGone() {
+	gone := p.in.Node.Node
+	p.nodes.Change(gone, func(runners.Written[*corev1.Node]) runners.Written[*corev1.Node] {
+		return runners.Gone[*corev1.Node](gone.UID)
+	})
+	p.in.Node.Node = nil
 }
 
 // remember keeps what the next pass over a machine needs.

@@ -38,7 +38,7 @@ type Finalizers struct {
 	// Clock is the clock of the decisions. Nil means the real clock.
 	Clock clock.PassiveClock
 	// Decided receives each decision before its action. The object is a class or a Secret, or nil if it
-	// does not exist. Nil means nobody.
+	// does not exist. Nil means none.
 	Decided func(key types.NamespacedName, o metav1.Object, d machine.Decision)
 
 	classes runners.Memory[runners.Written[*v1alpha1.MachineClass]]

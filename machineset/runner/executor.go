@@ -44,9 +44,9 @@ type Executor struct {
 	// Random returns a number in [0, 1), for the names of machines. Nil means math/rand/v2.
 	Random func() float64
 	// Decided receives each decision before its actions, and once more if Failed machines stay because
-	// their Nodes may recover. The set is nil if it does not exist. Nil means nobody.
+	// their Nodes may recover. The set is nil if it does not exist. Nil means none.
 	Decided func(key types.NamespacedName, set *v1alpha1.MachineSet, d machineset.Decision)
-	// Report receives the Events to report about a set. Nil means nobody.
+	// Report receives the Events to report about a set. Nil means none.
 	Report func(set *v1alpha1.MachineSet, e machinist.Event)
 
 	memory runners.Memory[memory]
