@@ -877,6 +877,11 @@ var SchemeGroupVersion = v1alpha1.SchemeGroupVersion
 //go:fix inline
 const SelectedForUpdate = v1alpha1.SelectedForUpdate
 
+// ShardLabelKey is [v1alpha1.ShardLabelKey].
+//
+//go:fix inline
+const ShardLabelKey = v1alpha1.ShardLabelKey
+
 // ShortRetry is [v1alpha1.ShortRetry].
 //
 //go:fix inline
