@@ -205,3 +205,22 @@ func TestExecutor_NothingSet_Error(t *testing.T) {
 	require.Empty(t, AffectedByDrain(t.Context(), nil, ""))
 	require.Equal(t, machine.Siblings{}, new(Executor).SiblingsOf(t.Context(), nil))
 }
+
+// TestNodes_DeletedForAMachine_TheNextOfItsNameKnows has a Reader that still has the Node of a deleted machine
+// when a machine of its name is created. That Node is not the one of another VM.
+func TestNodes_DeletedForAMachine_TheNextOfItsNameKnows(t *testing.T) {
+	executor := &Executor{Reader: &stub{target: true}}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "1", ResourceVersion: "1"}}
+	first, next := &pass{Executor: executor}, &pass{Executor: executor}
+	first.in.Node.Node = node
+	first.nodeGone()
+	require.Nil(t, next.newest(node))
+	joined := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "2", ResourceVersion: "3"}}
+	require.Equal(t, joined, next.newest(joined), "the Node of its own VM")
+
+	first.wroteNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "3", ResourceVersion: "7"}})
+	late := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "3", ResourceVersion: "6"}}
+	require.Equal(t, "7", next.newest(late).ResourceVersion)
+	executor.forget(t.Context(), types.NamespacedName{Namespace: "ns", Name: "m"}) // the Reader has no Node
+	require.Equal(t, late, next.newest(late), "nothing is kept of a Node that does not exist")
+}
