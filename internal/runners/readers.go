@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -50,7 +51,7 @@ func MergedSecret(ctx context.Context, r interface {
 	for _, ref := range machine.SecretRefs(class) { // user data comes first
 		secret, err := r.Secret(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 		if err == nil && secret == nil {
-			err = errors.New("it does not exist")
+			err = apierrors.NewNotFound(corev1.Resource("secret"), ref.Name)
 		}
 		if err != nil {
 			missing = append(missing, fmt.Errorf("secret %s/%s of class %s: %w", ref.Namespace, ref.Name, class.Name, err))
