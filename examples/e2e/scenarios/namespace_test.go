@@ -55,7 +55,7 @@ func TestNamespace_Deleted_MachinesGoAndThenTheNamespace(t *testing.T) {
 		}
 		return "", err
 	})
-	s.Wait(t, patience, "the namespace is gone", env.Gone("namespace", namespaces.Get, s.Namespace))
+	s.Wait(t, namespacePatience, "the namespace is gone", env.Gone("namespace", namespaces.Get, s.Namespace))
 	s.Wait(t, patience, "nothing is left", s.NothingLeft)
 	require.True(t, manager.Running(), "its account and its lease are elsewhere")
 	require.Contains(t, manager.Log(), "is released: nothing is left there")

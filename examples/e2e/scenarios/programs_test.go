@@ -115,7 +115,7 @@ func TestNamespace_DeletedUnderTwoPrograms_MachinesGoAndThenTheNamespace(t *test
 
 	deleted.Store(new(time.Now()))
 	require.NoError(t, namespaces.Delete(ctx, s.Namespace, metav1.DeleteOptions{}))
-	s.Wait(t, patience, "the namespace is gone", env.Gone("namespace", namespaces.Get, s.Namespace))
+	s.Wait(t, namespacePatience, "the namespace is gone", env.Gone("namespace", namespaces.Get, s.Namespace))
 	s.Wait(t, patience, "nothing is left", s.NothingLeft)
 	for _, p := range []*env.Manager{machines, sets} {
 		require.True(t, p.Running())

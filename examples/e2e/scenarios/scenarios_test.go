@@ -49,6 +49,10 @@ func given(name string) (yes bool) {
 // patience is long, since a busy computer may take minutes for what takes a second.
 const patience = 2 * time.Minute
 
+// namespacePatience is how long a namespace may take to go. The namespace controller tries again after up to
+// a minute, whatever the machines do.
+const namespacePatience = 5 * time.Minute
+
 // fastOptions is a cloud where everything takes its time, but not long.
 func fastOptions() env.Options {
 	return env.Options{
