@@ -77,7 +77,8 @@ func (p *pass) record(ctx context.Context, now time.Time, failed error) (time.Ti
 			return p.d.NextCheck, errors.Join(failed, runners.IgnoreNotFound(err)) // the next pass has the same events
 		}
 		if stored, ok := written.(*v1alpha1.MachineDeployment); ok {
-			p.remember(d, func(m *memory) { m.deployment, m.counted = runners.Put(stored), now })
+			p.own.Put(stored)
+			p.memory.Change(d, func(m *memory) { m.counted = now })
 		}
 	}
 	for _, e := range p.d.Events {
@@ -148,10 +149,11 @@ func (p *pass) wrote(
 	switch o := o.(type) {
 	case *v1alpha1.MachineDeployment:
 		first := !slices.Contains(d.Finalizers, v1alpha1.MCMFinalizerName) // no process has made sets before
-		p.remember(d, func(m *memory) { m.proven, m.deployment = m.proven || first, runners.Put(o) })
-		p.in.Deployment = o.DeepCopy()
+		p.own.Put(o)
+		p.memory.Change(d, func(m *memory) { m.proven = m.proven || first })
+		p.in.Deployment = o
 	case metav1.Object:
-		p.remember(d, func(m *memory) { m.expected = record(m.expected, o, p.now()) })
+		p.memory.Change(d, func(m *memory) { m.expected = record(m.expected, o, p.now()) })
 	}
 	if report != nil {
 		p.report(*report)
@@ -181,7 +183,7 @@ func (p *pass) list(ctx context.Context) error {
 	cached, _, err := observe(ctx, p.Reader, d)
 	if err == nil {
 		now := p.now()
-		p.remember(d, func(m *memory) {
+		p.memory.Change(d, func(m *memory) {
 			m.expected = machine.Listed(machine.Listed(m.expected, sets, cached.Sets, now), machines, cached.Machines, now)
 			m.proven = true
 		})
@@ -205,7 +207,7 @@ func (p *pass) look(ctx context.Context, a machinist.Refresh) error {
 	}
 	live, err := runners.Get[metav1.Object](ctx, p.Requests, of)
 	if err == nil {
-		p.remember(p.in.Deployment, func(m *memory) { m.expected = m.expected.Looked(a.Kind, a.Name, live, p.now()) })
+		p.memory.Change(p.in.Deployment, func(m *memory) { m.expected = m.expected.Looked(a.Kind, a.Name, live, p.now()) })
 	}
 	return err
 }

@@ -47,16 +47,19 @@ type Executor struct {
 	// Report receives the Events to report about a deployment. Nil means none.
 	Report func(d *v1alpha1.MachineDeployment, e machinist.Event)
 
+	own    runners.Own[*v1alpha1.MachineDeployment]
 	memory runners.Memory[memory]
 }
 
 // memory is what is kept of a deployment between two passes. Without it, work is repeated.
 type memory struct {
-	deployment runners.Written[*v1alpha1.MachineDeployment]
-	expected   machine.Expectations
-	counted    time.Time // when the status was last written
-	proven     bool
+	expected machine.Expectations
+	counted  time.Time // when the status was last written
+	proven   bool
 }
+
+// errIncomplete is the error of an Executor without a required field.
+var errIncomplete = errors.New("deployment/runner: the Executor has no Reader or no Requests")
 
 // pass is one pass over a deployment.
 type pass struct {
@@ -74,12 +77,12 @@ type pass struct {
 // written, it reads the deployment from the API server, and decides again if that is another version. The
 // API server refuses the status of an old version, and the next pass corrects a mark of a Node.
 func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (time.Time, error) {
-	if err := runners.Required("deployment/runner: Executor", map[string]any{"Reader": e.Reader, "Requests": e.Requests}); err != nil {
-		return time.Time{}, err
+	if e.Reader == nil || e.Requests == nil {
+		return time.Time{}, errIncomplete
 	}
 	d, err := e.Reader.Deployment(ctx, key)
 	if err == nil && d != nil {
-		d, _ = e.memory.Get(d).deployment.Newest(d)
+		d, _ = e.own.Newest(d)
 	}
 	if err != nil || !e.mine(key, d) {
 		return time.Time{}, err
@@ -93,7 +96,7 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 		if err != nil || !e.mine(key, live) {
 			return time.Time{}, err
 		}
-		e.remember(live, func(m *memory) { m.deployment = runners.Put(live) })
+		e.own.Put(live)
 		if live.ResourceVersion != d.ResourceVersion {
 			err = p.decide(ctx, live)
 		}
@@ -107,6 +110,7 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 // mine reports whether a deployment exists and has the shard. It forgets a deployment that does not exist.
 func (e *Executor) mine(key types.NamespacedName, d *v1alpha1.MachineDeployment) bool {
 	if d == nil {
+		e.own.Forget(key)
 		e.memory.Forget(key)
 		e.decided(key, nil, deployment.Decision{})
 		return false
@@ -122,22 +126,12 @@ func (e *Executor) decided(key types.NamespacedName, d *v1alpha1.MachineDeployme
 	}
 }
 
-// remember changes the memory of a deployment.
-func (e *Executor) remember(d *v1alpha1.MachineDeployment, change func(*memory)) {
-	e.memory.Change(d, func(m memory) memory {
-		change(&m)
-		return m
-	})
-}
-
 // decide observes a deployment and decides.
 func (p *pass) decide(ctx context.Context, d *v1alpha1.MachineDeployment) (err error) {
-	d = d.DeepCopy() // the pass writes into it
 	// Expectations are read before the lists, so that the lists are at least as new.
-	p.remember(d, func(m *memory) {
+	kept := p.memory.Change(d, func(m *memory) {
 		m.expected = m.expected.Observe(func(kind, name string) metav1.Object { return p.find(ctx, d.Namespace, kind, name) }, true)
 	})
-	kept := p.memory.Get(d)
 	if p.in, p.claims, err = observe(ctx, p.Reader, d); err != nil {
 		return err
 	}

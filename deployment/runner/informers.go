@@ -4,6 +4,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +24,7 @@ type Informers struct{ runners.Cache }
 // factories, and may share them. It fails only for a stopped informer.
 func NewInformers(machines externalversions.SharedInformerFactory, target informers.SharedInformerFactory) (*Informers, error) {
 	if machines == nil {
-		return nil, runners.Required("deployment/runner: NewInformers", map[string]any{"factory": nil})
+		return nil, errors.New("deployment/runner: no factory of informers")
 	}
 	c, err := runners.NewCache(machines, true, target)
 	c.Deployments = machines.Machine().V1alpha1().MachineDeployments().Informer()

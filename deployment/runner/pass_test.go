@@ -53,7 +53,7 @@ func TestPass_NewSetRelabeled_IsNotExpected(t *testing.T) {
 	}
 	for version, pending := range map[string]int{"6": 1, "7": 0, "8": 0} {
 		p := &pass{Executor: &Executor{Reader: setsAlone{sets: []*v1alpha1.MachineSet{set(version)}}}}
-		p.remember(d, func(m *memory) { m.expected = m.expected.Updated(set("7"), time.Unix(0, 0)) })
+		p.memory.Change(d, func(m *memory) { m.expected = m.expected.Updated(set("7"), time.Unix(0, 0)) })
 		require.NoError(t, p.decide(t.Context(), d))
 		require.Len(t, p.in.Expectations, pending, "the Reader shows version %s", version)
 	}

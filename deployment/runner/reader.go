@@ -43,13 +43,16 @@ type Reader interface {
 	Node(ctx context.Context, name string) (*corev1.Node, error)
 }
 
+// errNoReader is the error of [Observe] without a Reader.
+var errNoReader = errors.New("deployment/runner: no Reader")
+
 // Observe reads a deployment, its sets, their machines, and the Nodes of the machines. It returns the zero
 // Observation if the deployment does not exist.
 //
 // For a report or a dry run, set Proven of the result, which [Executor] learns from the API server.
 func Observe(ctx context.Context, r Reader, key types.NamespacedName) (deployment.Observation, error) {
-	if err := runners.Required("deployment/runner", map[string]any{"Reader": r}); err != nil {
-		return deployment.Observation{}, err
+	if r == nil {
+		return deployment.Observation{}, errNoReader
 	}
 	d, err := r.Deployment(ctx, key)
 	if err != nil || d == nil {

@@ -15,10 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 
+	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	machineinformers "github.com/machinist-dev/machinist/machine/client/informers/externalversions"
+	"github.com/machinist-dev/machinist/machine/runner"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/nodeops"
 )
 
 // caches are the informer caches of the clusters. A factory starts only those informers that a
@@ -29,14 +30,14 @@ type caches struct {
 	target   informers.SharedInformerFactory // nil without a target cluster
 	tokens   informers.SharedInformerFactory // only the bootstrap tokens of machines; nil without target or control
 
-	ofNode    func(node string) []*v1alpha1.Machine  // machines whose label names a Node
-	nodesOfID func(providerID string) []*corev1.Node // Nodes with a normalized provider ID; nil without a target cluster
+	noSets bool // the cluster serves no sets and deployments
 
 	nodesSynced func() bool // reports whether the Nodes of the target cluster were listed
 }
 
 func newCaches(cfg *Config) *caches {
 	c := &caches{
+		noSets: cfg.Part == MachinesAlone,
 		machines: machineinformers.NewSharedInformerFactoryWithOptions(cfg.Machines, cfg.Resync,
 			machineinformers.WithNamespace(cfg.Namespace), machineinformers.WithTransform(withoutUnread)),
 	}
@@ -52,7 +53,7 @@ func newCaches(cfg *Config) *caches {
 		c.tokens = informers.NewSharedInformerFactoryWithOptions(cfg.Target, cfg.Resync, informers.WithNamespace(metav1.NamespaceSystem), informers.WithTransform(withoutUnread),
 			informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = machine.TokenOwnerLabel }))
 	}
-	c.index()
+	c.watchNodes()
 	return c
 }
 
@@ -81,22 +82,26 @@ func onlyVolume(o any) (any, error) {
 	}, nil
 }
 
-// index adds the indexes that several controllers use.
-func (c *caches) index() {
-	c.ofNode = index(c.machines.Machine().V1alpha1().Machines().Informer(), "node-of-machine", func(m *v1alpha1.Machine) []string { return []string{m.Labels[v1alpha1.NodeLabelKey]} })
+// watchNodes requests the Nodes of a target cluster.
+func (c *caches) watchNodes() {
 	if c.target != nil {
-		nodes := c.target.Core().V1().Nodes().Informer()
-		c.nodesSynced = nodes.HasSynced
-		c.nodesOfID = index(nodes, "provider-id-of-node", func(n *corev1.Node) []string { return providerIDs(n.Spec.ProviderID) })
+		c.nodesSynced = c.target.Core().V1().Nodes().Informer().HasSynced
 	}
 }
 
-// providerIDs returns the index key of a provider ID. It returns nil for an empty ID.
-func providerIDs(id string) []string {
-	if id = nodeops.NormalizeProviderID(id); id != "" {
-		return []string{id}
+// reader returns the reader of machines. It fails only for a stopped informer.
+func (c *caches) reader() (*runner.Informers, error) {
+	return runner.NewInformers(runner.Factories{Machines: c.machines, NoSets: c.noSets, Control: c.control, Target: c.target, Tokens: c.tokens})
+}
+
+// ofNode returns a function that returns the machines whose label names a Node. It has to be called before
+// the informers start.
+func (c *caches) ofNode() func(node string) []*v1alpha1.Machine {
+	reader, _ := runners.NewCache(c.machines, false, nil) // fails only for a stopped informer
+	return func(node string) []*v1alpha1.Machine {
+		machines, _ := reader.MachinesOfNode(context.Background(), node) // a cache returns no error
+		return machines
 	}
-	return nil
 }
 
 // targetWait is how long the first passes wait for the target cluster. Machines can be deleted while

@@ -20,7 +20,7 @@ import (
 // newMachines returns the loops that reconcile machines, and the finalizers of the classes and Secrets that
 // they need.
 func newMachines(cfg *Config, c *caches, severalVMs func(class types.NamespacedName)) (*machines, error) {
-	informers, err := runner.NewInformers(runner.Factories{Machines: c.machines, NoSets: cfg.Part == MachinesAlone, Control: c.control, Target: c.target, Tokens: c.tokens})
+	informers, err := c.reader()
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func newMachines(cfg *Config, c *caches, severalVMs func(class types.NamespacedN
 	r.wakeWithFreeze(informers.Machines, wakeSpread)
 
 	finalizers := &runner.Finalizers{
-		Reader: informers, Requests: client.New(cfg.Machines, cfg.Control), Namespace: cfg.Namespace, NoSets: cfg.Part == MachinesAlone, Shard: cfg.Shard, Clock: cfg.Clock,
+		Reader: informers, Requests: client.New(cfg.Machines, cfg.Control), Namespace: cfg.Namespace, NoSets: c.noSets, Shard: cfg.Shard, Clock: cfg.Clock,
 		Decided: r.decidedFinalizer,
 	}
 	r.classes.pass, r.secrets.pass = r.classes.withHolds(finalizers.ReconcileClass), r.secrets.withHolds(finalizers.ReconcileSecret)
@@ -69,12 +69,13 @@ func (r *machines) decidedMachine(key types.NamespacedName, m *v1alpha1.Machine,
 
 func (r *machines) decidedFinalizer(key types.NamespacedName, o metav1.Object, d machine.Decision) {
 	l, name := r.classes, cache.ObjectName(key)
-	if _, secret := o.(*corev1.Secret); secret {
+	class, _ := o.(*v1alpha1.MachineClass)
+	secret, ofSecret := o.(*corev1.Secret)
+	if ofSecret {
 		l = r.secrets
 	}
-	if o == nil {
-		r.cfg.holds.forget(r.classes.kind, name)
-		r.cfg.holds.forget(r.secrets.kind, name)
+	if class == nil && secret == nil {
+		l.cfg.holds.forget(l.kind, name)
 		return
 	}
 	l.tell(name, note{d.String(), d.Reason, d.Holds, d.Action != nil})

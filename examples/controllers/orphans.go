@@ -27,6 +27,7 @@ import (
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine/client"
 	listers "github.com/machinist-dev/machinist/machine/client/listers/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machine/runner"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
@@ -38,9 +39,8 @@ type orphans struct {
 	*loop
 	cfg         *Config
 	classes     listers.MachineClassLister
-	secrets     corelisters.SecretLister
-	nodesOfID   func(providerID string) []*corev1.Node // nil without a target cluster
-	nodes       corelisters.NodeLister                 // nil without a target cluster
+	reader      runner.Reader
+	nodes       corelisters.NodeLister // nil without a target cluster
 	nodesSynced func() bool
 
 	asking atomic.Int32 // listings that have not ended
@@ -67,10 +67,14 @@ const (
 	wakeInterval = time.Minute
 )
 
-func newOrphans(cfg *Config, c *caches) *orphans {
+func newOrphans(cfg *Config, c *caches) (*orphans, error) {
+	reader, err := c.reader()
+	if err != nil {
+		return nil, err
+	}
 	api := c.machines.Machine().V1alpha1()
 	r := &orphans{
-		cfg: cfg, classes: api.MachineClasses().Lister(), secrets: c.control.Core().V1().Secrets().Lister(), nodesOfID: c.nodesOfID,
+		cfg: cfg, classes: api.MachineClasses().Lister(), reader: reader,
 		listed: map[types.NamespacedName]safety.Listing{}, askedAt: map[cache.ObjectName]time.Time{},
 		gone: map[string]deletedVM{}, failed: map[string]safety.DeleteVM{},
 	}
@@ -82,7 +86,7 @@ func newOrphans(cfg *Config, c *caches) *orphans {
 	onDelete(api.Machines().Informer(), func(m *v1alpha1.Machine) {
 		r.wake(types.NamespacedName{Namespace: m.Namespace, Name: m.Spec.Class.Name})
 	})
-	return r
+	return r, nil
 }
 
 // wake requests a listing of a class soon, because a machine was deleted or has a second VM. A
@@ -142,13 +146,8 @@ func (r *orphans) read(ctx context.Context, key cache.ObjectName) (*v1alpha1.Mac
 	case !r.cfg.mine(class):
 		return nil, nil, apierrors.NewNotFound(v1alpha1.Resource("machineclasses"), key.Name)
 	}
-	secret, err := runners.MergedSecret(ctx, r, class)
+	secret, err := runners.MergedSecret(ctx, r.reader, class)
 	return class, secret, err
-}
-
-// Secret returns a Secret of the cache.
-func (r *orphans) Secret(_ context.Context, key types.NamespacedName) (*corev1.Secret, error) {
-	return r.secrets.Secrets(key.Namespace).Get(key.Name)
 }
 
 // decideAll reads the machines after the listings, decides, and applies the actions. It also

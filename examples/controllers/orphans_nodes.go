@@ -12,6 +12,7 @@ import (
 
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine/client"
+	"github.com/machinist-dev/machinist/nodeops"
 	"github.com/machinist-dev/machinist/safety"
 )
 
@@ -35,7 +36,7 @@ type deletedVM struct {
 
 // deleteNodesOf requests the deletion of the Nodes of an orphan VM, which no machine deletes.
 func (r *orphans) deleteNodesOf(a safety.DeleteVM) {
-	if r.nodesOfID == nil {
+	if r.cfg.Target == nil {
 		return
 	}
 	r.mu.Lock()
@@ -87,12 +88,12 @@ func (r *orphans) deleteNodes(ctx context.Context) (again time.Time, err error) 
 	}
 	r.mu.Unlock()
 	for _, vm := range vms {
-		for _, id := range providerIDs(vm.ProviderID) {
-			for _, node := range r.nodesOfID(id) {
-				if vm.OwnsNode(node) {
-					_, failed := runners.DeleteNode(ctx, client.New(nil, r.cfg.Target), node)
-					err = errors.Join(err, failed)
-				}
+		nodes, failed := r.reader.NodesWithID(ctx, nodeops.NormalizeProviderID(vm.ProviderID))
+		err = errors.Join(err, failed)
+		for _, node := range nodes {
+			if vm.OwnsNode(node) {
+				_, failed := runners.DeleteNode(ctx, client.New(nil, r.cfg.Target), node)
+				err = errors.Join(err, failed)
 			}
 		}
 	}

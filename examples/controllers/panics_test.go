@@ -4,18 +4,14 @@ package controllers
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/machinist-dev/machinist/codes"
@@ -145,27 +141,4 @@ func TestMachine_DriverPanicsAfterCreate_NoSecondVM(t *testing.T) {
 		cancel()
 		require.NoError(t, <-done)
 	})
-}
-
-func TestInformer_HandlerOrIndexPanics_ProcessContinues(t *testing.T) {
-	var logged []string
-	handlers := utilruntime.ErrorHandlers
-	defer func() { utilruntime.ErrorHandlers = handlers }()                                                                                                 //nolint:reassign // put back
-	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(_ context.Context, err error, _ string, _ ...any) { logged = append(logged, err.Error()) }} //nolint:reassign // as client-go's own tests do
-	typed(func(*corev1.Node) { panic(errors.New("bad node")) })(&corev1.Node{})
-
-	indexer := cache.NewSharedIndexInformer(&cache.ListWatch{}, &corev1.Node{}, 0, cache.Indexers{})
-	find := index(indexer, "test", func(n *corev1.Node) []string {
-		if n.Name == "bad" {
-			panic("no keys")
-		}
-		return []string{"k"}
-	})
-	for _, name := range []string{"bad", "good"} {
-		require.NoError(t, indexer.GetIndexer().Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
-	}
-	require.Len(t, find("k"), 1)
-	require.Len(t, logged, 2)
-	require.Contains(t, logged[0], "bad node")
-	require.True(t, strings.Contains(logged[1], "no keys") && strings.Contains(logged[1], "panics_test.go"), "with the stack")
 }

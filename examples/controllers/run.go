@@ -23,6 +23,7 @@ func Run(ctx context.Context, cfg Config) error {
 		c.shutdown()
 	}()
 	probes := newFreezes(&cfg)
+	ofNode := c.ofNode()            //nolint:contextcheck // reads a cache
 	loops, err := newLoops(&cfg, c) //nolint:contextcheck // an event of an informer has no context
 	loops = append(loops, probes.loop)
 	defer func() {
@@ -37,7 +38,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	if cfg.Started != nil {
-		cfg.Started(Views{Part: cfg.Part, Shard: cfg.Shard, Objects: c.machines.Machine().V1alpha1(), OfNode: c.ofNode, Held: cfg.holds.list})
+		cfg.Started(Views{Part: cfg.Part, Shard: cfg.Shard, Objects: c.machines.Machine().V1alpha1(), OfNode: ofNode, Held: cfg.holds.list})
 	}
 	probes.begin(ctx)
 	for _, l := range loops {
@@ -51,7 +52,10 @@ func Run(ctx context.Context, cfg Config) error {
 func newLoops(cfg *Config, c *caches) ([]*loop, error) {
 	var loops []*loop
 	if cfg.Part.machines() {
-		orphans := newOrphans(cfg, c)
+		orphans, err := newOrphans(cfg, c)
+		if err != nil {
+			return nil, err
+		}
 		machines, err := newMachines(cfg, c, orphans.wake)
 		if err != nil {
 			return nil, err

@@ -148,7 +148,7 @@ func TestShards_Pass_ActsOnItsOwnObjectsAlone(t *testing.T) {
 		},
 		"orphans": func(t *testing.T, w *shardWorld) int {
 			t.Helper()
-			r := newOrphans(&w.cfg, w.caches)
+			r := made(newOrphans(&w.cfg, w.caches))
 			w.fill(t)
 			_, err := r.pass(t.Context(), cache.NewObjectName("n", "class"))
 			require.NoError(t, err)

@@ -55,7 +55,7 @@ func (w *world) begin() {
 		cfg.Target, c.target, c.tokens = coreClient{w.nodes, p, w.target}, builtinFeed{feed: target}, builtinFeed{feed: tokens}
 	}
 	must(cfg.complete())
-	c.index()
+	c.watchNodes()
 	probes := newFreezes(&cfg)
 	probes.ask = func(context.Context) []safety.Probe { return w.probe() }
 	for _, l := range append(made(newLoops(&cfg, c)), probes.loop) {

@@ -34,35 +34,29 @@ type remembered[V any] struct {
 
 // Get returns the value of an object. For another object of its name, and for an unknown one, that is
 // the zero value.
-func (m *Memory[V]) Get(o metav1.Object) V {
-	return m.Change(o, nil)
-}
-
-// Change replaces the value of an object by the result of f and returns it. A nil f changes nothing.
-func (m *Memory[V]) Change(o metav1.Object, f func(V) V) V {
+func (m *Memory[V]) Get(o metav1.Object) (none V) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key := types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
-	r := m.of[key]
+	if r := m.of[KeyOf(o)]; r.uid == o.GetUID() {
+		return r.value
+	}
+	return none
+}
+
+// Change changes the value of an object, which is the zero value at first, and returns it.
+func (m *Memory[V]) Change(o metav1.Object, change func(*V)) V {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r := m.of[KeyOf(o)]
 	if r.uid != o.GetUID() {
 		r = remembered[V]{uid: o.GetUID()}
 	}
-	if f == nil {
-		return r.value
-	}
+	change(&r.value)
 	if m.of == nil {
 		m.of = map[types.NamespacedName]remembered[V]{}
 	}
-	r.value = f(r.value)
-	m.of[key] = r
+	m.of[KeyOf(o)] = r
 	return r.value
-}
-
-// Keep removes the values of all objects for whose keys f returns false.
-func (m *Memory[V]) Keep(f func(key types.NamespacedName) bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	maps.DeleteFunc(m.of, func(key types.NamespacedName, _ remembered[V]) bool { return !f(key) })
 }
 
 // Forget removes the value of an object that no longer exists. It returns it with the UID of the object.
@@ -74,36 +68,68 @@ func (m *Memory[V]) Forget(key types.NamespacedName) (V, types.UID) {
 	return r.value, r.uid
 }
 
-// Written is the result of the last own write of an object, until the cache shows it. The zero value is
-// none.
-type Written[T Object] struct {
+// Own has the results of own writes until the cache shows them. The zero value is empty. It is safe for
+// concurrent use.
+type Own[T Object] struct {
+	mu sync.Mutex
+	of map[types.NamespacedName]written[T]
+}
+
+// written is the last own write of the object with a UID.
+type written[T Object] struct {
 	uid      types.UID
 	object   T // nil if the object was deleted
 	expected machine.Expectations
 }
 
-// Put returns the result of a write.
-func Put[T Object](o T) Written[T] {
-	return Written[T]{uid: o.GetUID(), object: o, expected: machine.Expectations{}.Updated(o, time.Time{})}
+// Put records the object that a write returned.
+func (w *Own[T]) Put(o T) {
+	w.put(o, written[T]{o.GetUID(), o, machine.Expectations{}.Updated(o, time.Time{})})
 }
 
-// Gone returns that an object no longer exists.
-func Gone[T Object](uid types.UID) Written[T] { return Written[T]{uid: uid} }
+// PutDeleted records that an object no longer exists.
+func (w *Own[T]) PutDeleted(o T) { w.put(o, written[T]{uid: o.GetUID()}) }
 
-// Newest returns the newer of the cached object and the written one, and false if the object no
-// longer exists.
-func (w Written[T]) Newest(cached T) (T, bool) {
+func (w *Own[T]) put(o T, last written[T]) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.of == nil {
+		w.of = map[types.NamespacedName]written[T]{}
+	}
+	w.of[KeyOf(o)] = last
+}
+
+// Newest returns the newer of the cached object and the written one, and false if the object no longer
+// exists. A write that the cache shows is dropped.
+func (w *Own[T]) Newest(cached T) (T, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	var none T
-	switch {
-	case w.uid == "" || w.uid != cached.GetUID():
+	switch last := w.of[KeyOf(cached)]; {
+	case last.uid == "" || last.uid != cached.GetUID():
 		return cached, true
-	case w.object == none:
+	case last.object == none:
 		return cached, false
-	case len(w.expected.Observe(func(string, string) metav1.Object { return cached }, false)) == 0:
+	case len(last.expected.Observe(func(string, string) metav1.Object { return cached }, false)) == 0:
+		delete(w.of, KeyOf(cached))
 		return cached, true
 	default:
-		return w.object, true
+		return last.object, true
 	}
+}
+
+// Forget drops the write of an object that no longer exists.
+func (w *Own[T]) Forget(key types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.of, key)
+}
+
+// ForgetAll drops the writes of the objects for whose keys gone returns true.
+func (w *Own[T]) ForgetAll(gone func(key types.NamespacedName) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	maps.DeleteFunc(w.of, func(key types.NamespacedName, _ written[T]) bool { return gone(key) })
 }
 
 // KeyOf returns the key of an object.

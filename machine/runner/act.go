@@ -61,30 +61,13 @@ func (p *pass) update(ctx context.Context, u machinist.Update) error {
 	return p.afterWrite(ctx, m, err)
 }
 
-// updateNode writes the Node. After a conflict the next decision uses the newer Node.
-func (p *pass) updateNode(ctx context.Context, u machinist.Update) error {
-	written, err := runners.Update(ctx, p.Requests, u)
-	if apierrors.IsConflict(err) {
-		written, err = p.Requests.Get(ctx, u.Object)
-	}
-	switch node, _ := written.(*corev1.Node); {
-	case apierrors.IsNotFound(err):
-		p.nodeGone()
-	case err != nil:
-		return err
-	case node != nil:
-		p.wroteNode(node)
-	}
-	return nil
-}
-
 // afterWrite puts the machine which a request returned into the observation. The observation of a deleted
 // machine has no machine.
 func (p *pass) afterWrite(ctx context.Context, m *v1alpha1.Machine, err error) error {
 	before := p.in.Machine
 	switch {
 	case apierrors.IsNotFound(err):
-		p.wrote(runners.Gone[*v1alpha1.Machine](before.UID), before)
+		p.own.PutDeleted(before)
 		p.in.Machine = nil
 		return nil
 	case err != nil:
@@ -96,11 +79,11 @@ func (p *pass) afterWrite(ctx context.Context, m *v1alpha1.Machine, err error) e
 		}
 	}
 	if !m.DeletionTimestamp.IsZero() && len(m.Finalizers) == 0 {
-		p.wrote(runners.Gone[*v1alpha1.Machine](m.UID), m)
+		p.own.PutDeleted(m)
 		p.in.Machine = nil
 		return nil
 	}
-	p.wrote(runners.Put(m), m)
+	p.own.Put(m)
 	p.in.Machine, p.in.Node = m, p.observeNode(ctx, m) // the write may have set the label of the Node
 	if before.Spec.ProviderID != m.Spec.ProviderID {
 		p.in.ProviderID = observeProviderID(ctx, p.Reader, m)
@@ -136,18 +119,6 @@ func (p *pass) delete(ctx context.Context, a machinist.Delete) error {
 	return p.afterWrite(ctx, m, err)
 }
 
-// deleteNode deletes the Node of a machine.
-func (p *pass) deleteNode(ctx context.Context, node *corev1.Node) error {
-	left, err := runners.DeleteNode(ctx, p.Requests, node)
-	switch {
-	case left != nil:
-		p.wroteNode(left)
-	case err == nil:
-		p.nodeGone()
-	}
-	return err
-}
-
 // deleteAttachments deletes the VolumeAttachments of a Node.
 func (p *pass) deleteAttachments(ctx context.Context, a machine.DeleteAttachments) error {
 	if p.in.Attachments.AskedAt.IsZero() {
@@ -180,56 +151,4 @@ func (p *pass) createToken(ctx context.Context, a machine.CreateToken) error {
 	}
 	p.in.Tokens = p.observeTokens(ctx, p.in.Machine)
 	return nil
-}
-
-// takePermit decides whether a machine may fail: first the Guard, then the replacement limit of its group.
-func (p *pass) takePermit(ctx context.Context, a machine.TakePermit) error {
-	p.in.Permit = machine.PermitView{Asked: true, Within: a.Within}
-	if h := p.ask(ctx, a.VMGone, nil); h.Reason != "" {
-		p.in.Permit.Refused = h
-		return nil
-	}
-	if a.Within == 0 { // the group has no limit
-		p.in.Permit.Held = true
-		return nil
-	}
-	if _, refused := p.permits().AcquireWithin(a.Within, a.Key, a.Holder, p.now()); refused != nil {
-		p.revoke()
-		p.in.Permit.Refused.Until = refused.RetryAt
-		return nil
-	}
-	p.in.Permit.Held, p.kept.permit = true, a.Key
-	m := p.in.Machine
-	live, err := runners.List[*v1alpha1.Machine](ctx, p.Requests, &v1alpha1.Machine{ObjectMeta: inNamespaceOf(m)}, nil)
-	if err != nil {
-		return err
-	}
-	// The siblings are counted again while the permit is held. The first lists of a new process may not
-	// contain the failures of the process before it.
-	p.in.Siblings = among(ctx, p.Reader, m, live)
-	if h := p.ask(ctx, a.VMGone, live); h.Reason != "" {
-		p.permits().Release(a.Key, a.Holder, p.now())
-		p.in.Permit.Held, p.in.Permit.Refused = false, h
-	}
-	return nil
-}
-
-// ask asks the Guard whether the machine may fail.
-func (p *pass) ask(ctx context.Context, vmGone bool, live []*v1alpha1.Machine) machinist.Hold {
-	if p.Guard == nil {
-		return machinist.Hold{}
-	}
-	return p.Guard.Ask(ctx, p.in.Machine, vmGone, live)
-}
-
-func (p *pass) revoke() {
-	if p.Guard != nil {
-		p.Guard.Revoke(p.in.Machine)
-	}
-}
-
-func (p *pass) returnPermit(a machine.ReturnPermit) {
-	p.permits().Release(a.Key, a.Holder, p.now())
-	p.revoke()
-	p.in.Permit.Held = false
 }

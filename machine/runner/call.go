@@ -7,12 +7,8 @@ import (
 	"errors"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
-	"github.com/machinist-dev/machinist/drain"
-	drainrunner "github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
@@ -66,7 +62,7 @@ func (p *pass) unchanged(ctx context.Context) (bool, error) {
 	live, _ := o.(*v1alpha1.Machine)
 	switch {
 	case err == nil && live.UID != m.UID:
-		p.wrote(runners.Gone[*v1alpha1.Machine](m.UID), m)
+		p.own.PutDeleted(m)
 		p.in.Machine = nil
 		return false, nil
 	case err == nil && live.ResourceVersion == m.ResourceVersion:
@@ -92,67 +88,4 @@ func (p *pass) recordResult(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	return p.update(ctx, u)
-}
-
-// lookForNode reads a Node from the API server and puts it into the observation.
-func (p *pass) lookForNode(ctx context.Context, a machinist.Refresh) error {
-	view, err := p.outages.Node(ctx, p.Requests, p.in.Machine.Spec.ProviderID, a.Name, p.now())
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil:
-		p.decided(machine.Decision{Action: a}, err)
-	}
-	if view.Unanswered {
-		p.in.Node.Unanswered = true
-		return nil
-	}
-	p.in.Node = view
-	if view.Node != nil {
-		p.wroteNode(view.Node)
-	}
-	return nil
-}
-
-// drain makes one pass of the drain. A failed pass counts too, so that a drain by force ends.
-func (p *pass) drain(ctx context.Context, a machine.DrainNode) error {
-	state := p.in.Drain.StateFor(a)
-	seen, notSeen := drainrunner.Observe(ctx, p.Reader, a.NodeName, a.Policy, state)
-	seen.Node, seen.Reachability = p.in.Node.Node, a.Reachability // may be newer than the cache
-	executor := drainrunner.Executor{Client: p.Target, Clock: p.Clock, Parallel: p.Parallel}
-	if p.Drains != nil {
-		executor.Observer = p.Drains
-	}
-	state, plan, err := executor.Pass(ctx, state, seen, a.Policy, a.NodeName)
-	p.in.Drain = p.in.Drain.After(a, state, plan, p.now())
-	if notSeen == nil && err == nil {
-		p.reportDrain(plan)
-	}
-	return errors.Join(notSeen, err)
-}
-
-// reportDrain reports the progress since the last decision of the drain to the observer.
-func (p *pass) reportDrain(d drain.Decision) {
-	if p.Drains == nil {
-		return
-	}
-	if p.kept.reported.Node != d.Node || p.kept.reported.Over() {
-		p.kept.reported = drain.Decision{}
-	}
-	for _, progress := range drain.Compare(p.kept.reported, d, nil, p.now()) {
-		p.Drains.Observe(progress)
-	}
-	p.kept.reported = d
-}
-
-// forgetDrain reports to the observer that a drain ends before its outcome.
-func (e *Executor) forgetDrain(kept memory) {
-	if e.Drains != nil && kept.reported.Node != "" && !kept.reported.Over() {
-		e.Drains.Forget(kept.reported.Node)
-	}
-}
-
-// inNamespaceOf returns the metadata of an object in the namespace of a machine, for a list.
-func inNamespaceOf(m *v1alpha1.Machine) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: m.Namespace}
 }

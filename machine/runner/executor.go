@@ -3,14 +3,13 @@
 package runner
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
@@ -66,10 +65,13 @@ type Executor struct {
 	// which one is an orphan. Nil means none.
 	SeveralVMs func(class types.NamespacedName)
 
+	own     runners.Own[*v1alpha1.Machine]
+	nodes   runners.Own[*corev1.Node] // of all machines: another one may get the name of a deleted Node
 	memory  runners.Memory[memory]
-	nodes   runners.Memory[runners.Written[*corev1.Node]] // another machine may get the name of a deleted Node
-	ledger  runners.Lazy[permits.Ledger]
 	outages runners.Target
+
+	makeLedger sync.Once
+	ledger     *permits.Ledger
 }
 
 // Guard decides whether a machine may fail when many do, such as package safety. It is called by
@@ -95,9 +97,8 @@ type DrainObserver interface {
 // memory is what is kept of a machine between two passes. If it is lost, work is repeated, and the
 // decisions stay safe.
 type memory struct {
-	machine runners.Written[*v1alpha1.Machine]
-	tokens  map[types.UID]bool // deleted, and still in the cache
-	token   *corev1.Secret     // created, and not in the cache yet
+	tokens map[types.UID]bool // deleted, and still in the cache
+	token  *corev1.Secret     // created, and not in the cache yet
 
 	first time.Time // the time of the first observation
 	vm    machine.VMView
@@ -115,11 +116,11 @@ type memory struct {
 // back-off.
 const maxSteps = 50
 
+// errIncomplete is the error of an Executor without a required field.
+var errIncomplete = errors.New("machine/runner: the Executor has no Driver, no Reader or no Requests")
+
 // errNotSettled is the error of a pass that has reached maxSteps.
 var errNotSettled = errors.New("machine did not settle")
-
-// permitTime is how long a machine with a permit to fail counts as failed before the cache shows that.
-const permitTime = 10 * time.Minute
 
 // pass is one pass over a machine.
 type pass struct {
@@ -133,9 +134,8 @@ type pass struct {
 // It returns when to make the next pass, if no change makes it necessary before. Zero means never. After
 // an error, repeat the pass with back-off.
 func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (time.Time, error) {
-	err := runners.Required("machine/runner: Executor", map[string]any{"Reader": e.Reader, "Requests": e.Requests, "Driver": e.Driver})
-	if err != nil {
-		return time.Time{}, err
+	if e.Reader == nil || e.Requests == nil || e.Driver == nil {
+		return time.Time{}, errIncomplete
 	}
 	cached, err := e.Reader.Machine(ctx, key)
 	if err != nil {
@@ -158,10 +158,12 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 	}
 	p := &pass{Executor: e, key: key}
 	// After a panic the memory is lost, because it may be its cause.
-	e.memory.Change(m, func(kept memory) memory {
+	kept, uid := e.memory.Forget(key)
+	if uid == m.UID {
 		p.kept = kept
-		return memory{machine: kept.machine}
-	})
+	} else { // that of a deleted machine of this name
+		e.drop(kept, uid)
+	}
 	p.observe(ctx, m)
 	next, err := p.advance(ctx)
 	p.remember(ctx, m)
@@ -172,21 +174,26 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 // Latest returns the newest version of a machine: the given one, or that of a later write of this
 // Executor. It returns false for a machine that this Executor has deleted.
 func (e *Executor) Latest(m *v1alpha1.Machine) (*v1alpha1.Machine, bool) {
-	return e.memory.Get(m).machine.Newest(m)
+	return e.own.Newest(m)
 }
 
 // forget drops the memory of a machine that no longer exists, and of Nodes that the Reader no longer shows.
 func (e *Executor) forget(ctx context.Context, key types.NamespacedName) {
-	e.nodes.Keep(func(node types.NamespacedName) bool {
+	e.own.Forget(key)
+	e.nodes.ForgetAll(func(node types.NamespacedName) bool {
 		shown, err := e.Reader.Node(ctx, node.Name)
-		return err != nil || shown != nil
+		return err == nil && shown == nil
 	})
-	kept, uid := e.memory.Forget(key)
-	e.permits().Release(kept.permit, string(uid), e.now())
-	e.forgetDrain(kept)
+	e.drop(e.memory.Forget(key))
 	if e.Decided != nil {
 		e.Decided(key, nil, machine.Decision{}, nil)
 	}
+}
+
+// drop ends what a machine that no longer exists has begun: its permit and its drain.
+func (e *Executor) drop(kept memory, uid types.UID) {
+	e.permits().Release(kept.permit, string(uid), e.now())
+	e.forgetDrain(kept)
 }
 
 func (e *Executor) now() time.Time { return runners.Now(e.Clock) }
@@ -195,11 +202,6 @@ func (e *Executor) settle(ctx context.Context, m *v1alpha1.Machine, vmGone bool)
 	if e.Guard != nil {
 		e.Guard.Settle(ctx, m, vmGone)
 	}
-}
-
-// permits returns the ledger of the machines that may fail at a time.
-func (e *Executor) permits() *permits.Ledger {
-	return e.ledger.Get(func() *permits.Ledger { return permits.NewLedger(0, permitTime) })
 }
 
 func (p *pass) decided(d machine.Decision, err error) {
@@ -276,85 +278,14 @@ func (p *pass) observeTokens(ctx context.Context, m *v1alpha1.Machine) machine.T
 	return view
 }
 
-// observeNode returns the Node that the machine or its VM names, or else the Node with its provider ID.
-// For a machine that is being deleted, it reads a Node that the Reader lacks from the API server, because
-// the Node may have just joined.
-func (p *pass) observeNode(ctx context.Context, m *v1alpha1.Machine) machine.NodeView {
-	vm := p.in.VM
-	if p.in.Machine == nil {
-		vm = p.kept.vm
-	}
-	name, sameID := machine.NodeNameOf(m, vm), nodeWithID(ctx, p.Reader, cmp.Or(vm.Named.ProviderID, m.Spec.ProviderID))
-	if name == "" && sameID != nil {
-		name = sameID.Name
-	}
-	view := runners.View(ctx, p.Reader, name)
-	if view.NoTarget || name == "" {
-		return view
-	}
-	if view.Looked && view.Node == nil && !m.DeletionTimestamp.IsZero() && p.Requests != nil {
-		live, err := runners.Get[*corev1.Node](ctx, p.Requests, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
-		view.Looked, view.Node = err == nil, live
-	}
-	if !view.Looked {
-		return machine.NodeView{Name: name}
-	}
-	view.Node = p.newest(view.Node)
-	if !m.DeletionTimestamp.IsZero() {
-		view.Node = machine.NodeToDelete(m, vm, view.Node, p.newest(sameID), p.now())
-	}
-	return view
-}
-
-// newest returns the newest known version of a Node, or nil if it was deleted.
-func (p *pass) newest(node *corev1.Node) *corev1.Node {
-	if node == nil {
-		return nil
-	}
-	newest, exists := p.nodes.Get(node).Newest(node)
-	switch {
-	case !exists:
-		return nil
-	case newest == node: // the Reader shows the last write
-		p.nodes.Forget(runners.KeyOf(node))
-	}
-	return newest
-}
-
-// wroteNode records a Node that a request returned, until the Reader shows it.
-func (p *pass) wroteNode(node *corev1.Node) {
-	p.nodes.Change(node, func(runners.Written[*corev1.Node]) runners.Written[*corev1.Node] { return runners.Put(node) })
-	p.in.Node.Node = node
-}
-
-// nodeGone records that the Node was deleted, until the Reader shows that.
-func (p *pass) nodeGone() {
-	gone := p.in.Node.Node
-	p.nodes.Change(gone, func(runners.Written[*corev1.Node]) runners.Written[*corev1.Node] {
-		return runners.Gone[*corev1.Node](gone.UID)
-	})
-	p.in.Node.Node = nil
-}
-
 // remember keeps what the next pass over a machine needs.
 func (p *pass) remember(ctx context.Context, m *v1alpha1.Machine) {
 	cached, err := p.Reader.Machine(ctx, p.key)
 	if p.in.Machine == nil || err == nil && cached == nil { // nothing would remove the memory again
 		p.forgetDrain(p.kept)
-		p.kept = memory{machine: p.kept.machine, permit: p.kept.permit}
+		p.kept = memory{permit: p.kept.permit}
 	} else {
 		p.kept.vm, p.kept.drain, p.kept.asked = p.in.VM, p.in.Drain, p.in.Attachments.AskedAt
 	}
-	p.memory.Change(m, func(now memory) memory {
-		p.kept.machine = now.machine // written during the pass
-		return p.kept
-	})
-}
-
-// wrote records a written machine, or that it was deleted, until the Reader shows that.
-func (p *pass) wrote(w runners.Written[*v1alpha1.Machine], m *v1alpha1.Machine) {
-	p.memory.Change(m, func(kept memory) memory {
-		kept.machine = w
-		return kept
-	})
+	p.memory.Change(m, func(kept *memory) { *kept = p.kept })
 }

@@ -4,6 +4,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -37,18 +38,21 @@ type Finalizers struct {
 	Shard string
 	// Clock is the clock of the decisions. Nil means the real clock.
 	Clock clock.PassiveClock
-	// Decided receives each decision before its action. The object is a class or a Secret, or nil if it
-	// does not exist. Nil means none.
+	// Decided receives each decision before its action. The object is a *v1alpha1.MachineClass or a
+	// *corev1.Secret, which is nil if it does not exist. Nil means none.
 	Decided func(key types.NamespacedName, o metav1.Object, d machine.Decision)
 
-	classes runners.Memory[runners.Written[*v1alpha1.MachineClass]]
-	secrets runners.Memory[runners.Written[*corev1.Secret]]
+	classes runners.Own[*v1alpha1.MachineClass]
+	secrets runners.Own[*corev1.Secret]
 }
+
+// errUnusable is the error of Finalizers without a required field.
+var errUnusable = errors.New("machine/runner: the Finalizers have no Reader or no Requests")
 
 // ReconcileClass makes one pass over a class: see [Executor.Reconcile].
 func (f *Finalizers) ReconcileClass(ctx context.Context, key types.NamespacedName) (time.Time, error) {
-	if err := f.usable(); err != nil {
-		return time.Time{}, err
+	if f.Reader == nil || f.Requests == nil {
+		return time.Time{}, errUnusable
 	}
 	class, err := f.Reader.Class(ctx, key)
 	if err != nil || class != nil && class.Labels[v1alpha1.ShardLabelKey] != f.Shard {
@@ -65,8 +69,8 @@ func (f *Finalizers) ReconcileClass(ctx context.Context, key types.NamespacedNam
 
 // ReconcileSecret makes one pass over a Secret: see [Executor.Reconcile].
 func (f *Finalizers) ReconcileSecret(ctx context.Context, key types.NamespacedName) (time.Time, error) {
-	if err := f.usable(); err != nil {
-		return time.Time{}, err
+	if f.Reader == nil || f.Requests == nil {
+		return time.Time{}, errUnusable
 	}
 	secret, err := f.Reader.Secret(ctx, key)
 	if err != nil {
@@ -84,16 +88,16 @@ func (f *Finalizers) ReconcileSecret(ctx context.Context, key types.NamespacedNa
 // reconcile decides about an object, with the lists of the API server if the decision needs them, and
 // writes it.
 func reconcile[T runners.Object](
-	ctx context.Context, f *Finalizers, key types.NamespacedName, o T, written *runners.Memory[runners.Written[T]],
+	ctx context.Context, f *Finalizers, key types.NamespacedName, o T, own *runners.Own[T],
 	decide func(o T, live bool) (machine.Decision, error),
 ) (time.Time, error) {
 	var none T
 	if o == none {
-		written.Forget(key)
-		f.decided(key, nil, machine.Decision{})
+		own.Forget(key)
+		f.decided(key, o, machine.Decision{})
 		return time.Time{}, nil
 	}
-	o, _ = written.Get(o).Newest(o)
+	o, _ = own.Newest(o)
 	d, err := decide(o, false)
 	if err == nil && d.Reason == machine.ReasonNotObserved { // the finalizer is removed only after a live list
 		d, err = decide(o, true)
@@ -111,13 +115,9 @@ func reconcile[T runners.Object](
 	}
 	next, err := runners.Update(ctx, f.Requests, u)
 	if stored, ok := next.(T); ok && err == nil {
-		written.Change(stored, func(runners.Written[T]) runners.Written[T] { return runners.Put(stored) })
+		own.Put(stored)
 	}
 	return time.Time{}, runners.IgnoreNotFound(err)
-}
-
-func (f *Finalizers) usable() error {
-	return runners.Required("machine/runner: Finalizers", map[string]any{"Reader": f.Reader, "Requests": f.Requests})
 }
 
 func (f *Finalizers) decided(key types.NamespacedName, o metav1.Object, d machine.Decision) {

@@ -43,8 +43,8 @@ type Factories struct {
 // NewInformers returns the informers for machines, and adds their indexes. It fails only for a stopped
 // informer.
 func NewInformers(f Factories) (*Informers, error) {
-	if err := runners.Required("machine/runner: Factories", map[string]any{"Machines": f.Machines, "Control": f.Control}); err != nil {
-		return nil, err
+	if f.Machines == nil || f.Control == nil {
+		return nil, errors.New("machine/runner: the Factories have no Control or no Machines")
 	}
 	c, err := runners.NewCache(f.Machines, !f.NoSets, f.Target)
 	c.Classes, c.Secrets = f.Machines.Machine().V1alpha1().MachineClasses().Informer(), f.Control.Core().V1().Secrets().Informer()

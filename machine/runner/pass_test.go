@@ -132,6 +132,29 @@ func TestRemember_MachineIsGone_TokenIsNotKept(t *testing.T) {
 	require.Nil(t, p.memory.Get(m).token)
 }
 
+// forgotten is a DrainObserver that records the Nodes whose drain has ended before its outcome.
+type forgotten []string
+
+func (*forgotten) Observe(drain.Progress) {}
+
+func (f *forgotten) Forget(node string) { *f = append(*f, node) }
+
+// TestReconcile_OtherMachineOfTheName_DrainAndPermitEnd has a machine that was deleted and created again
+// without a pass in between.
+func TestReconcile_OtherMachineOfTheName_DrainAndPermitEnd(t *testing.T) {
+	before, m, drains := newMachine(), newMachine(), &forgotten{}
+	before.UID = "before"
+	executor := &Executor{Reader: &stub{machine: m}, Requests: client.New(fake.NewClientset(m), nil), Driver: drivertest.NewCloud(drivertest.CloudOptions{}), Drains: drains}
+	_, refused := executor.permits().AcquireWithin(1, "group", "before", time.Now())
+	require.Nil(t, refused)
+	executor.memory.Change(before, func(kept *memory) { kept.permit, kept.reported = "group", drain.Decision{Node: "node"} })
+	_, err := executor.Reconcile(t.Context(), types.NamespacedName{Namespace: "n", Name: "m"})
+	require.NoError(t, err)
+	require.Equal(t, forgotten{"node"}, *drains)
+	_, refused = executor.permits().AcquireWithin(1, "group", "another", time.Now())
+	require.Nil(t, refused)
+}
+
 // TestReconcile_Panics_MemoryIsDropped checks that what may have caused a panic is not used again. A lost
 // drain state is found again.
 func TestReconcile_Panics_MemoryIsDropped(t *testing.T) {
@@ -140,7 +163,7 @@ func TestReconcile_Panics_MemoryIsDropped(t *testing.T) {
 		Reader: &stub{machine: m}, Requests: client.New(fake.NewClientset(), nil), Driver: drivertest.NewCloud(drivertest.CloudOptions{}),
 		Decided: func(types.NamespacedName, *v1alpha1.Machine, machine.Decision, error) { panic("bad") },
 	}
-	executor.memory.Change(m, func(memory) memory { return memory{asked: time.Unix(1, 0)} })
+	executor.memory.Change(m, func(kept *memory) { kept.asked = time.Unix(1, 0) })
 	require.Panics(t, func() { _, _ = executor.Reconcile(t.Context(), types.NamespacedName{Namespace: "n", Name: "m"}) })
 	require.Zero(t, executor.memory.Get(m).asked)
 }

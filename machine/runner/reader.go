@@ -4,6 +4,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -59,11 +60,14 @@ type Reader interface { //nolint:interfacebloat // each method is a lookup that 
 	TokensOf(ctx context.Context, machine types.UID) ([]*corev1.Secret, error)
 }
 
+// errNoReader is the error of [Observe] without a Reader.
+var errNoReader = errors.New("machine/runner: no Reader")
+
 // Observe reads what is known about a machine without its provider and without the memory of an
 // [Executor]. It returns the zero Observation if the machine does not exist.
 func Observe(ctx context.Context, r Reader, key types.NamespacedName) (machine.Observation, error) {
-	if err := runners.Required("machine/runner", map[string]any{"Reader": r}); err != nil {
-		return machine.Observation{}, err
+	if r == nil {
+		return machine.Observation{}, errNoReader
 	}
 	m, err := r.Machine(ctx, key)
 	if err != nil || m == nil {

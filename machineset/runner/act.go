@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
@@ -53,7 +54,7 @@ func (p *pass) update(ctx context.Context, u machinist.Update) error {
 	written, err := runners.Update(ctx, p.Requests, u)
 	if _, ofSet := written.(*v1alpha1.MachineSet); ofSet && err == nil {
 		p.wrote(written)
-		p.remember(p.in.Set, func(m *memory) { m.proven = true }) // no process has made machines before
+		p.memory.Change(p.in.Set, func(m *memory) { m.proven = true }) // no process has made machines before
 	}
 	return runners.IgnoreNotFound(err)
 }
@@ -72,7 +73,7 @@ func (p *pass) refresh(ctx context.Context, a machinist.Refresh) error {
 	}
 	cached, err := p.Reader.MachinesOf(ctx, set.Namespace, set.UID)
 	if err == nil {
-		p.remember(set, func(m *memory) { m.expected, m.proven = machine.Listed(m.expected, live, cached, p.now()), true })
+		p.memory.Change(set, func(m *memory) { m.expected, m.proven = machine.Listed(m.expected, live, cached, p.now()), true })
 	}
 	return err
 }
@@ -86,7 +87,7 @@ func machineIn(set *v1alpha1.MachineSet, name string) *v1alpha1.Machine {
 func (p *pass) look(ctx context.Context, name string) (*v1alpha1.Machine, error) {
 	live, err := runners.Get[*v1alpha1.Machine](ctx, p.Requests, machineIn(p.in.Set, name))
 	if err == nil {
-		p.remember(p.in.Set, func(m *memory) { m.expected = m.expected.Looked(machine.KindMachine, name, live, p.now()) })
+		p.memory.Change(p.in.Set, func(m *memory) { m.expected = m.expected.Looked(machine.KindMachine, name, live, p.now()) })
 	}
 	return live, err
 }
@@ -95,7 +96,7 @@ func (p *pass) look(ctx context.Context, name string) (*v1alpha1.Machine, error)
 // machine exists and belongs to the set.
 func (p *pass) settle(ctx context.Context, name string, creates bool, err error) error {
 	look := false
-	p.remember(p.in.Set, func(m *memory) { m.expected, look = m.expected.Failed(machine.KindMachine, name, err) })
+	p.memory.Change(p.in.Set, func(m *memory) { m.expected, look = m.expected.Failed(machine.KindMachine, name, err) })
 	if !look {
 		return err
 	}
@@ -134,6 +135,26 @@ func (p *pass) inBatches(ctx context.Context, n int, send func(i int) error, goO
 	return failed
 }
 
+// create creates machines in batches. A failure stops the next batch: a set whose machines cannot be
+// created learns it from one request.
+func (p *pass) create(ctx context.Context, a machinist.Create) error {
+	return p.inBatches(ctx, a.Count, func(int) error { return p.createOne(ctx, a) }, func(err error) bool { return err == nil })
+}
+
+func (p *pass) createOne(ctx context.Context, a machinist.Create) error {
+	m, err := machineset.NewMachine(a, machineset.Suffix(runners.Random(p.Random)))
+	if err != nil {
+		return err
+	}
+	facts.InheritShard(m, p.in.Set)
+	name, now := m.Name, p.now()
+	p.memory.Change(p.in.Set, func(kept *memory) { kept.expected = kept.expected.Creating(machine.KindMachine, name, now) })
+	_, err = p.Requests.Create(ctx, m)
+	err = p.settle(ctx, name, true, err)
+	p.responded(ctx, machineset.ResponseEvent(a, name, err), err)
+	return err
+}
+
 // deleteAll deletes machines in batches. A failure does not stop the next batch, because the set would
 // begin with the same machine again. It returns the holds of Failed machines that stay.
 func (p *pass) deleteAll(ctx context.Context, deletions []machinist.Delete) (stay []machinist.Hold, err error) {
@@ -162,7 +183,7 @@ func (p *pass) delete(ctx context.Context, a machinist.Delete) (machinist.Hold, 
 		}
 	}
 	now := p.now()
-	p.remember(p.in.Set, func(kept *memory) {
+	p.memory.Change(p.in.Set, func(kept *memory) {
 		kept.expected, kept.unjoined = kept.expected.Deleting(machine.KindMachine, m.Name, m.UID, now), kept.unjoined.Deleting(a, now)
 	})
 	err := p.Requests.Delete(ctx, m, a.Unchanged)
@@ -183,7 +204,7 @@ func (p *pass) stays(ctx context.Context, m *v1alpha1.Machine) machinist.Hold {
 	}
 	view, err := p.target.Node(ctx, p.Requests, m.Spec.ProviderID, name, now)
 	var read time.Time
-	p.remember(p.in.Set, func(kept *memory) {
+	p.memory.Change(p.in.Set, func(kept *memory) {
 		kept.recovering, read = kept.recovering.Read(m, view.ReadyAgain(m, now), now)
 	})
 	replace, reason := machineset.ReplaceFailed(m, view, read, now)
@@ -196,3 +217,6 @@ func (p *pass) stays(ctx context.Context, m *v1alpha1.Machine) machinist.Hold {
 	}
 	return hold
 }
+
+// unknownAction is the error of an action that the executor does not know.
+func unknownAction(a machinist.Action) error { return fmt.Errorf("unknown action %T", a) }

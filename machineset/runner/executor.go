@@ -5,7 +5,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/machinist-dev/machinist"
-	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
@@ -49,18 +47,21 @@ type Executor struct {
 	// Report receives the Events to report about a set. Nil means none.
 	Report func(set *v1alpha1.MachineSet, e machinist.Event)
 
+	own    runners.Own[*v1alpha1.MachineSet]
 	memory runners.Memory[memory]
 	target runners.Target
 }
 
 // memory is what is kept of a set between two passes. Without it, work is repeated.
 type memory struct {
-	set        runners.Written[*v1alpha1.MachineSet]
 	expected   machine.Expectations
 	unjoined   machineset.NeverJoined
 	proven     bool
 	recovering members.Recovering
 }
+
+// errIncomplete is the error of an Executor without a required field.
+var errIncomplete = errors.New("machineset/runner: the Executor has no Reader or no Requests")
 
 // pass is one pass over a set.
 type pass struct {
@@ -78,12 +79,12 @@ type pass struct {
 // reads the set from the API server, and decides again if that is another version. The status needs no
 // such check: the API server refuses that of an old version.
 func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (time.Time, error) {
-	if err := runners.Required("machineset/runner: Executor", map[string]any{"Reader": e.Reader, "Requests": e.Requests}); err != nil {
-		return time.Time{}, err
+	if e.Reader == nil || e.Requests == nil {
+		return time.Time{}, errIncomplete
 	}
 	set, err := e.Reader.Set(ctx, key)
 	if err == nil && set != nil {
-		set, _ = e.memory.Get(set).set.Newest(set)
+		set, _ = e.own.Newest(set)
 	}
 	if err != nil || !e.mine(key, set) {
 		return time.Time{}, err
@@ -97,7 +98,7 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 		if err != nil || !e.mine(key, live) {
 			return time.Time{}, err
 		}
-		p.remember(live, func(m *memory) { m.set = runners.Put(live) })
+		e.own.Put(live)
 		if live.ResourceVersion != set.ResourceVersion {
 			err = p.decide(ctx, live)
 		}
@@ -121,6 +122,7 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 // mine reports whether a set exists and has the shard. It forgets a set that does not exist.
 func (e *Executor) mine(key types.NamespacedName, set *v1alpha1.MachineSet) bool {
 	if set == nil {
+		e.own.Forget(key)
 		e.memory.Forget(key)
 		e.decided(key, nil, machineset.Decision{})
 		return false
@@ -136,14 +138,6 @@ func (e *Executor) decided(key types.NamespacedName, set *v1alpha1.MachineSet, d
 	}
 }
 
-// remember changes the memory of a set.
-func (e *Executor) remember(set *v1alpha1.MachineSet, change func(*memory)) {
-	e.memory.Change(set, func(m memory) memory {
-		change(&m)
-		return m
-	})
-}
-
 // decide observes a set and decides.
 func (p *pass) decide(ctx context.Context, set *v1alpha1.MachineSet) (err error) {
 	// Expectations are read before the machines, so that the machines are at least as new.
@@ -154,12 +148,11 @@ func (p *pass) decide(ctx context.Context, set *v1alpha1.MachineSet) (err error)
 		}
 		return m
 	}
-	p.remember(set, func(m *memory) { m.expected = m.expected.Observe(find, true) })
-	kept := p.memory.Get(set)
+	kept := p.memory.Change(set, func(m *memory) { m.expected = m.expected.Observe(find, true) })
 	if p.in, p.claims, err = observe(ctx, p.Reader, set); err != nil {
 		return err
 	}
-	p.remember(set, func(m *memory) { m.recovering = m.recovering.Among(p.in.Machines) })
+	p.memory.Change(set, func(m *memory) { m.recovering = m.recovering.Among(p.in.Machines) })
 	p.in.Expectations, p.in.NeverJoined, p.in.Proven = kept.expected, kept.unjoined, kept.proven
 	if p.Freeze != nil {
 		p.in.Freeze = p.Freeze()
@@ -204,7 +197,7 @@ func (p *pass) record(ctx context.Context, failure machineset.Failure) error {
 func (p *pass) wrote(o machinist.Object) {
 	if set, ok := o.(*v1alpha1.MachineSet); ok {
 		p.in.Set = set
-		p.remember(set, func(m *memory) { m.set = runners.Put(set) })
+		p.own.Put(set)
 	}
 }
 
@@ -213,26 +206,3 @@ func (p *pass) report(e machinist.Event) {
 		p.Report(p.in.Set, e)
 	}
 }
-
-// create creates machines in batches. A failure stops the next batch: a set whose machines cannot be
-// created learns it from one request.
-func (p *pass) create(ctx context.Context, a machinist.Create) error {
-	return p.inBatches(ctx, a.Count, func(int) error { return p.createOne(ctx, a) }, func(err error) bool { return err == nil })
-}
-
-func (p *pass) createOne(ctx context.Context, a machinist.Create) error {
-	m, err := machineset.NewMachine(a, machineset.Suffix(runners.Random(p.Random)))
-	if err != nil {
-		return err
-	}
-	facts.InheritShard(m, p.in.Set)
-	name, now := m.Name, p.now()
-	p.remember(p.in.Set, func(kept *memory) { kept.expected = kept.expected.Creating(machine.KindMachine, name, now) })
-	_, err = p.Requests.Create(ctx, m)
-	err = p.settle(ctx, name, true, err)
-	p.responded(ctx, machineset.ResponseEvent(a, name, err), err)
-	return err
-}
-
-// unknownAction is the error of an action that the executor does not know.
-func unknownAction(a machinist.Action) error { return fmt.Errorf("unknown action %T", a) }

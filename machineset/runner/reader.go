@@ -4,6 +4,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -35,13 +36,16 @@ type Reader interface {
 	Node(ctx context.Context, name string) (*corev1.Node, error)
 }
 
+// errNoReader is the error of [Observe] without a Reader.
+var errNoReader = errors.New("machineset/runner: no Reader")
+
 // Observe reads a set, its machines, and the Nodes of Failed machines. It returns the zero Observation if
 // the set does not exist.
 //
 // For a report or a dry run, set Proven of the result, which [Executor] learns from the API server.
 func Observe(ctx context.Context, r Reader, key types.NamespacedName) (machineset.Observation, error) {
-	if err := runners.Required("machineset/runner", map[string]any{"Reader": r}); err != nil {
-		return machineset.Observation{}, err
+	if r == nil {
+		return machineset.Observation{}, errNoReader
 	}
 	set, err := r.Set(ctx, key)
 	if err != nil || set == nil {
