@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 
-	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	machineinformers "github.com/machinist-dev/machinist/machine/client/informers/externalversions"
 	"github.com/machinist-dev/machinist/machine/runner"
@@ -32,7 +31,7 @@ type caches struct {
 
 	noSets bool // the cluster serves no sets and deployments
 
-	nodesSynced func() bool // reports whether the Nodes of the target cluster were listed
+	ofNode func(ctx context.Context, node string) ([]*v1alpha1.Machine, error) // the machines whose label names a Node
 }
 
 func newCaches(cfg *Config) *caches {
@@ -53,7 +52,6 @@ func newCaches(cfg *Config) *caches {
 		c.tokens = informers.NewSharedInformerFactoryWithOptions(cfg.Target, cfg.Resync, informers.WithNamespace(metav1.NamespaceSystem), informers.WithTransform(withoutUnread),
 			informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = machine.TokenOwnerLabel }))
 	}
-	c.watchNodes()
 	return c
 }
 
@@ -82,26 +80,9 @@ func onlyVolume(o any) (any, error) {
 	}, nil
 }
 
-// watchNodes requests the Nodes of a target cluster.
-func (c *caches) watchNodes() {
-	if c.target != nil {
-		c.nodesSynced = c.target.Core().V1().Nodes().Informer().HasSynced
-	}
-}
-
-// reader returns the reader of machines. It fails only for a stopped informer.
-func (c *caches) reader() (*runner.Informers, error) {
-	return runner.NewInformers(runner.Factories{Machines: c.machines, NoSets: c.noSets, Control: c.control, Target: c.target, Tokens: c.tokens})
-}
-
-// ofNode returns a function that returns the machines whose label names a Node. It has to be called before
-// the informers start.
-func (c *caches) ofNode() func(node string) []*v1alpha1.Machine {
-	reader, _ := runners.NewCache(c.machines, false, nil) // fails only for a stopped informer
-	return func(node string) []*v1alpha1.Machine {
-		machines, _ := reader.MachinesOfNode(context.Background(), node) // a cache returns no error
-		return machines
-	}
+// factories returns the factories for the runners.
+func (c *caches) factories() runner.Factories {
+	return runner.Factories{Machines: c.machines, NoSets: c.noSets, Control: c.control, Target: c.target, Tokens: c.tokens}
 }
 
 // targetWait is how long the first passes wait for the target cluster. Machines can be deleted while

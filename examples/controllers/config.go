@@ -4,13 +4,16 @@ package controllers
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -18,6 +21,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 	informers "github.com/machinist-dev/machinist/machine/client/informers/externalversions/machine/v1alpha1"
@@ -25,6 +29,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 	"github.com/machinist-dev/machinist/safety"
+	safetyrunner "github.com/machinist-dev/machinist/safety/runner"
 )
 
 // Part selects the controllers that run, and so what they read.
@@ -131,11 +136,13 @@ type Config struct {
 	Collected func(kind string, err error)
 
 	// newQueue returns the work queue of a kind. Nil means a queue in real time.
-	newQueue func(kind string) workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	newQueue func(kind string) workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	// parallel is the number of concurrent requests of a drain, a set or a deployment. Zero means
 	// the default of the drain, and mostAtATime.
 	parallel int
-	freeze   *freezeView
+	probes   *safetyrunner.Prober // nil finds no outage
+	wakes    []func()             // called when a freeze begins or ends
+	loops    []*loop              // in the order in which they were made
 	holds    *holds
 	panics   *atomic.Int64 // the number of panics
 	// uncaught disables the recovery from panics. Simulations end their process by a panic.
@@ -151,11 +158,16 @@ type Views struct {
 	Shard string
 	// Objects are the caches of the machine objects of all shards.
 	Objects informers.Interface
-	// OfNode returns the machines of all shards whose label names a Node. It returns none for an unknown
-	// Node.
-	OfNode func(node string) []*v1alpha1.Machine
+	// MachinesOfNode returns the machines of all shards whose label names a Node. It returns no error.
+	MachinesOfNode func(ctx context.Context, node string) ([]*v1alpha1.Machine, error)
 	// Held returns the current holds of all objects.
 	Held func() []Held
+}
+
+// InShard reports whether the label machinist.dev/shard of an object names the shard. An object without
+// the label is in the empty shard.
+func InShard(o metav1.Object, shard string) bool {
+	return o.GetLabels()[v1alpha1.ShardLabelKey] == shard
 }
 
 // Note is a decision or an error of a controller.
@@ -198,15 +210,13 @@ func (c *Config) complete() error {
 	if c.Workers <= 0 {
 		c.Workers = 5
 	}
-	if c.Random == nil {
-		c.Random = random
-	}
-	c.panics, c.freeze, c.holds = cmp.Or(c.panics, &atomic.Int64{}), cmp.Or(c.freeze, &freezeView{}), cmp.Or(c.holds, &holds{})
+	c.Random = runners.Random(c.Random)
+	c.panics, c.holds = cmp.Or(c.panics, &atomic.Int64{}), cmp.Or(c.holds, &holds{})
 	if c.Driver != nil {
 		c.Driver = c.safeDriver(c.Driver)
 	}
 	if c.newQueue == nil {
-		c.newQueue = func(kind string) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
+		c.newQueue = func(kind string) workqueue.TypedRateLimitingInterface[types.NamespacedName] {
 			return newQueue(kind, c.Clock, c.QueueMetrics)
 		}
 	}

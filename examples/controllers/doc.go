@@ -12,10 +12,9 @@
 //		Policy:   machine.DefaultPolicy(),
 //	})
 //
-// Each reconciler reads informers of client-go, calls one decision function, and applies
-// the decision. All work goes through one typed work queue. The rules are in packages
-// machine, machineset, deployment, drain and safety: what to do, what is on hold, and
-// when to look again.
+// Each kind has a work queue of client-go, and an Executor that makes the passes. The rules
+// are in packages machine, machineset, deployment, drain and safety: what to do, what is on
+// hold, and when to look again. How that is sent is in their runner packages.
 //
 // The package is an example to copy from. The programs beside it run these controllers.
 package controllers

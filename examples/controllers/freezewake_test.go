@@ -26,10 +26,10 @@ func TestWakeWithFreeze_ManyObjects_EachAtItsOwnTime(t *testing.T) {
 		require.NoError(t, informer.GetIndexer().Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprint("m-", i)}}))
 	}
 	queue := newHandQueue(clocktesting.NewFakePassiveClock(start))
-	l := &loop{cfg: &Config{Random: rand.New(rand.NewPCG(1, 2)).Float64, freeze: &freezeView{}}, queue: queue}
+	l := &loop{cfg: &Config{Random: rand.New(rand.NewPCG(1, 2)).Float64}, queue: queue}
 	l.wakeWithFreeze(informer, wakeSpread)
 	require.Empty(t, queue.later)
-	for _, wake := range l.cfg.freeze.wake {
+	for _, wake := range l.cfg.wakes {
 		wake()
 	}
 	perSecond := map[int]int{}

@@ -5,6 +5,8 @@ package controllers
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -23,7 +25,7 @@ func TestClass_UsersAreMissingInTheFirstLists_KeepsItsFinalizer(t *testing.T) {
 	class.Finalizers = []string{v1alpha1.MCMFinalizerName}
 	_, err = w.clients.MachineV1alpha1().MachineClasses("n").Update(ctx, class, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	r := made(newMachines(&w.cfg, w.caches, nil)).classes
+	r := w.loop(t, "machineclass")
 	w.fill(t)
 	api := w.caches.machines.Machine().V1alpha1()
 	for _, users := range []cache.SharedIndexInformer{api.Machines().Informer(), api.MachineSets().Informer(), api.MachineDeployments().Informer()} {
@@ -36,13 +38,13 @@ func TestClass_UsersAreMissingInTheFirstLists_KeepsItsFinalizer(t *testing.T) {
 		func() error { return live.MachineDeployments("n").Delete(ctx, "deployment", metav1.DeleteOptions{}) },
 	} {
 		w.clients.ClearActions()
-		_, err = r.pass(ctx, cache.NewObjectName("n", "class"))
+		_, err = r.pass(ctx, types.NamespacedName{Namespace: "n", Name: "class"})
 		require.NoError(t, err)
 		require.Zero(t, w.writes(), "an object refers to it")
 		require.NoError(t, remove())
 	}
 	w.clients.ClearActions()
-	_, err = r.pass(ctx, cache.NewObjectName("n", "class"))
+	_, err = r.pass(ctx, types.NamespacedName{Namespace: "n", Name: "class"})
 	require.NoError(t, err)
 	require.Equal(t, 1, w.writes(), "no object refers to it")
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/machine/machinetest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/safety/runner"
 )
 
 // overshootHarness runs only the loop that freezes sets, over a cluster in memory with a set, its
@@ -61,7 +61,7 @@ func newOvershootHarness(t *testing.T) *overshootHarness {
 func (r *overshootHarness) start() (stop func()) {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	c := newCaches(r.cfg)
-	l := newOvershoots(r.cfg, c)
+	l := only(r.cfg, c, runner.Overshoot)
 	require.NoError(r.t, c.start(ctx))
 	done := make(chan struct{})
 	go func() { defer close(done); l.run(ctx) }()
@@ -249,9 +249,9 @@ func TestOvershoot_CacheShowsOldReplicas_ReadsThemBeforeAFreeze(t *testing.T) {
 		r := newOvershootHarness(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		c := newCaches(r.cfg)
-		l := newOvershoots(r.cfg, c)
+		l := only(r.cfg, c, runner.Overshoot)
 		require.NoError(t, c.start(ctx))
-		_, err := l.pass(ctx, cache.ObjectName{})
+		_, err := l.pass(ctx, types.NamespacedName{})
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
 		r.create(9)
@@ -263,7 +263,7 @@ func TestOvershoot_CacheShowsOldReplicas_ReadsThemBeforeAFreeze(t *testing.T) {
 		require.NoError(t, err)
 		synctest.Wait()
 		require.NoError(t, sets.Informer().GetIndexer().Update(old)) // it has not heard of the replicas
-		_, err = l.pass(ctx, cache.ObjectName{})
+		_, err = l.pass(ctx, types.NamespacedName{})
 		require.NoError(t, err)
 		r.requireFrozen(false, "the replicas are as many")
 		r.requireEvents()

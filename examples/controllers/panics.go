@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
@@ -45,7 +45,7 @@ func (c *Config) caught(value any) *PanicError {
 }
 
 // try makes a pass. A panic becomes an error.
-func (l *loop) try(ctx context.Context, key cache.ObjectName) (again time.Time, err error) {
+func (l *loop) try(ctx context.Context, key types.NamespacedName) (again time.Time, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = l.cfg.caught(value)

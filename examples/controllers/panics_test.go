@@ -10,9 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/drain/draintest"
@@ -50,7 +51,7 @@ func TestLoop_PassPanics_RetriesWithBackoffAndOthersContinue(t *testing.T) {
 		cfg, told := newConfig(t, drivertest.NewCloud(drivertest.CloudOptions{}))
 		var bad []time.Time
 		good := 0
-		l := newLoop(cfg, "machine", func(_ context.Context, key cache.ObjectName) (time.Time, error) {
+		l := newLoop(cfg, "machine", func(_ context.Context, key types.NamespacedName) (time.Time, error) {
 			if key.Name == "bad" {
 				bad = append(bad, time.Now())
 				_ = []int{}[len(key.Name)]
@@ -58,8 +59,8 @@ func TestLoop_PassPanics_RetriesWithBackoffAndOthersContinue(t *testing.T) {
 			good++
 			return time.Time{}, nil
 		})
-		l.queue.Add(cache.NewObjectName("n", "bad"))
-		l.queue.Add(cache.NewObjectName("n", "good"))
+		l.queue.Add(types.NamespacedName{Namespace: "n", Name: "bad"})
+		l.queue.Add(types.NamespacedName{Namespace: "n", Name: "good"})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); l.run(ctx) }()

@@ -4,13 +4,13 @@ package controllers
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
@@ -18,19 +18,22 @@ import (
 
 // reconcile makes one pass over an object and returns the time of the next check. Zero means after
 // the next change.
-type reconcile func(ctx context.Context, key cache.ObjectName) (time.Time, error)
+type reconcile func(ctx context.Context, key types.NamespacedName) (time.Time, error)
 
 // loop runs the passes of one kind from a work queue. It never runs two passes for a key
 // concurrently.
 type loop struct {
 	kind  string
 	cfg   *Config
-	queue workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	pass  reconcile
 }
 
+// newLoop returns a loop, and adds it to those of the Config.
 func newLoop(cfg *Config, kind string, pass reconcile) *loop {
-	return &loop{kind: kind, cfg: cfg, pass: pass, queue: cfg.newQueue(kind)}
+	l := &loop{kind: kind, cfg: cfg, pass: pass, queue: cfg.newQueue(kind)}
+	cfg.loops = append(cfg.loops, l)
+	return l
 }
 
 // firstRetry and lastRetry are the shortest and the longest back-off after a failed
@@ -41,13 +44,10 @@ const (
 )
 
 // newQueue returns a work queue with the given clock.
-func newQueue(kind string, c clock.WithTicker, metrics workqueue.MetricsProvider) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](firstRetry, lastRetry)
-	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[cache.ObjectName]{Name: kind, Clock: c, MetricsProvider: metrics})
+func newQueue(kind string, c clock.WithTicker, metrics workqueue.MetricsProvider) workqueue.TypedRateLimitingInterface[types.NamespacedName] {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry)
+	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: kind, Clock: c, MetricsProvider: metrics})
 }
-
-// add enqueues an object.
-func (l *loop) add(o metav1.Object) { l.queue.Add(cache.MetaObjectToName(o)) }
 
 // run works until the context ends, and returns after the last pass.
 func (l *loop) run(ctx context.Context) {
@@ -76,7 +76,7 @@ func (l *loop) next(ctx context.Context) bool {
 	if err != nil {
 		if ctx.Err() == nil {
 			if !onlyConflicts(err) { // the next pass reads the newer object
-				l.cfg.note(Note{Kind: l.kind, Key: key.String(), Err: err})
+				l.cfg.note(Note{Kind: l.kind, Key: cache.ObjectName(key).String(), Err: err})
 			}
 			l.queue.AddRateLimited(key)
 		}
@@ -84,7 +84,11 @@ func (l *loop) next(ctx context.Context) bool {
 	}
 	l.queue.Forget(key)
 	if !again.IsZero() {
-		l.queue.AddAfter(key, pause(again.Sub(l.cfg.Clock.Now())))
+		wait := again.Sub(l.cfg.Clock.Now())
+		if wait <= 0 {
+			wait = overdue
+		}
+		l.queue.AddAfter(key, wait)
 	}
 	return true
 }
@@ -92,16 +96,6 @@ func (l *loop) next(ctx context.Context) bool {
 // overdue is the delay of a check that is already due at the end of its pass, so that passes never
 // follow each other without a pause.
 const overdue = time.Second
-
-// pause returns the delay of a check that is due in the given time.
-func pause(due time.Duration) time.Duration {
-	if due <= 0 {
-		return overdue
-	}
-	return due
-}
-
-func random() float64 { return rand.Float64() } //nolint:gosec // only spreads retries
 
 // onlyConflicts reports whether every error that is joined in err is a conflict.
 func onlyConflicts(err error) bool {
@@ -115,12 +109,4 @@ func onlyConflicts(err error) bool {
 	default:
 		return false
 	}
-}
-
-// ignoreNotFound returns nil for a NotFound error, and other errors unchanged.
-func ignoreNotFound(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

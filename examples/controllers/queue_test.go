@@ -9,12 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 )
 
 // TestLoop_ConflictJoinedWithAnotherError_ErrorIsReported checks that a conflict alone is not
@@ -40,15 +42,15 @@ func TestLoop_ConflictJoinedWithAnotherError_ErrorIsReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var told []error
 			cfg := Config{Clock: clock.RealClock{}, Observe: func(n Note) { told = append(told, n.Err) }}
-			cfg.newQueue = func(kind string) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
+			cfg.newQueue = func(kind string) workqueue.TypedRateLimitingInterface[types.NamespacedName] {
 				return newQueue(kind, cfg.Clock, nil)
 			}
-			l := newLoop(&cfg, "machine", func(context.Context, cache.ObjectName) (time.Time, error) { return time.Time{}, tt.err })
+			l := newLoop(&cfg, "machine", func(context.Context, types.NamespacedName) (time.Time, error) { return time.Time{}, tt.err })
 			defer l.queue.ShutDown()
-			l.queue.Add(cache.NewObjectName("n", "m"))
+			l.queue.Add(types.NamespacedName{Namespace: "n", Name: "m"})
 			require.True(t, l.next(t.Context()))
 			require.Equal(t, tt.told, len(told) == 1)
-			require.Equal(t, 1, l.queue.NumRequeues(cache.NewObjectName("n", "m")))
+			require.Equal(t, 1, l.queue.NumRequeues(types.NamespacedName{Namespace: "n", Name: "m"}))
 			if tt.told {
 				require.Equal(t, tt.err, told[0])
 			}
@@ -60,7 +62,13 @@ func TestLoop_ConflictJoinedWithAnotherError_ErrorIsReported(t *testing.T) {
 // start a pass at once.
 func TestLoop_NextCheckInThePast_WaitsBeforeTheNextPass(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, overdue, pause(0))
-	require.Equal(t, overdue, pause(-time.Hour))
-	require.Equal(t, time.Millisecond, pause(time.Millisecond))
+	now := time.Unix(1_700_000_000, 0)
+	for due, want := range map[time.Duration]time.Duration{0: overdue, -time.Hour: overdue, time.Millisecond: time.Millisecond} {
+		queue, key := newHandQueue(clocktesting.NewFakePassiveClock(now)), types.NamespacedName{Name: "o"}
+		l := &loop{cfg: &Config{Clock: clocktesting.NewFakeClock(now)}, queue: queue, pass: func(context.Context, types.NamespacedName) (time.Time, error) { return now.Add(due), nil }}
+		queue.Add(key)
+		queue.chosen = key
+		require.True(t, l.next(t.Context()))
+		require.Equal(t, now.Add(want), queue.later[key], due)
+	}
 }

@@ -4,6 +4,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"sync"
 )
 
@@ -22,12 +23,10 @@ func Run(ctx context.Context, cfg Config) error {
 		running.Wait()
 		c.shutdown()
 	}()
-	probes := newFreezes(&cfg)
-	ofNode := c.ofNode()            //nolint:contextcheck // reads a cache
-	loops, err := newLoops(&cfg, c) //nolint:contextcheck // an event of an informer has no context
-	loops = append(loops, probes.loop)
+	probes := newProbes(&cfg)
+	err := newLoops(&cfg, c) //nolint:contextcheck // an event of an informer has no context
 	defer func() {
-		for _, l := range loops {
+		for _, l := range cfg.loops {
 			l.queue.ShutDown()
 		}
 	}()
@@ -38,43 +37,29 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	if cfg.Started != nil {
-		cfg.Started(Views{Part: cfg.Part, Shard: cfg.Shard, Objects: c.machines.Machine().V1alpha1(), OfNode: ofNode, Held: cfg.holds.list})
+		cfg.Started(Views{Part: cfg.Part, Shard: cfg.Shard, Objects: c.machines.Machine().V1alpha1(), MachinesOfNode: c.ofNode, Held: cfg.holds.list})
 	}
-	probes.begin(ctx)
-	for _, l := range loops {
+	probes.queue.Add(probesKey)
+	probes.next(ctx) // before the first decision
+	for _, l := range cfg.loops {
 		running.Go(func() { l.run(ctx) })
 	}
 	<-ctx.Done()
 	return nil
 }
 
-// newLoops returns the loops of the controllers, and requests the informers that they need.
-func newLoops(cfg *Config, c *caches) ([]*loop, error) {
-	var loops []*loop
+// newLoops makes the loops of the controllers, and requests the informers that they need.
+func newLoops(cfg *Config, c *caches) error {
+	concerns, err := newConcerns(cfg, c)
+	if err != nil {
+		return err
+	}
+	c.ofNode = concerns.informers.MachinesOfNode
 	if cfg.Part.machines() {
-		orphans, err := newOrphans(cfg, c)
-		if err != nil {
-			return nil, err
-		}
-		machines, err := newMachines(cfg, c, orphans.wake)
-		if err != nil {
-			return nil, err
-		}
-		loops = append(loops, machines.loop, machines.classes, machines.secrets, orphans.loop)
-		if c.target != nil {
-			loops = append(loops, newUnmanaged(cfg, c).loop)
-		}
+		err = newMachines(cfg, c, concerns.informers, concerns.wake)
 	}
-	if !cfg.Part.sets() {
-		return loops, nil
+	if cfg.Part.sets() {
+		err = errors.Join(err, newSets(cfg, c), newDeployments(cfg, c))
 	}
-	sets, err := newMachineSets(cfg, c)
-	if err != nil {
-		return loops, err
-	}
-	deployments, err := newMachineDeployments(cfg, c)
-	if err != nil {
-		return loops, err
-	}
-	return append(loops, sets, deployments, newOvershoots(cfg, c).loop), nil
+	return err
 }

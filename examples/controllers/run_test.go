@@ -7,11 +7,12 @@ import (
 	"errors"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/runtime"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
@@ -27,11 +28,11 @@ func TestRun_CachesNotSynced_EndsItsQueues(t *testing.T) {
 		cancel()
 		return true, nil, errors.New("not now")
 	})
-	var queues []workqueue.TypedRateLimitingInterface[cache.ObjectName]
+	var queues []workqueue.TypedRateLimitingInterface[types.NamespacedName]
 	err := Run(ctx, Config{
 		Machines: machines, Control: kubefake.NewClientset(), Driver: drivertest.NewCloud(drivertest.CloudOptions{}),
-		newQueue: func(string) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
-			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[cache.ObjectName]())
+		newQueue: func(string) workqueue.TypedRateLimitingInterface[types.NamespacedName] {
+			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]())
 			queues = append(queues, queue)
 			return queue
 		},

@@ -22,6 +22,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
+	"github.com/machinist-dev/machinist/safety/runner"
 )
 
 // shardWorld has one object of each kind with the same labels, and the controllers of a shard.
@@ -70,12 +71,32 @@ func newShardWorld(t *testing.T, shard string, with map[string]string) *shardWor
 	return w
 }
 
+// loop returns the loop of a kind. No loop runs.
+func (w *shardWorld) loop(t *testing.T, kind string) *loop {
+	t.Helper()
+	if len(w.cfg.loops) == 0 {
+		require.NoError(t, newLoops(&w.cfg, w.caches))
+	}
+	return w.cfg.loops[slices.IndexFunc(w.cfg.loops, func(l *loop) bool { return l.kind == kind })]
+}
+
 // made returns a result, which cannot fail before the informers have started.
 func made[T any](result T, err error) T {
 	if err != nil {
 		panic(err)
 	}
 	return result
+}
+
+// only returns the loop of a concern. Those of others do not run.
+func only(cfg *Config, c *caches, concern runner.Concern) *loop {
+	all := made(newConcerns(cfg, c)).loops
+	for of, l := range all {
+		if of != concern {
+			l.queue.ShutDown()
+		}
+	}
+	return all[concern]
 }
 
 // fill puts the objects into the caches before the controllers start.
@@ -117,46 +138,46 @@ func TestShards_Pass_ActsOnItsOwnObjectsAlone(t *testing.T) {
 	passes := map[string]func(t *testing.T, w *shardWorld) int{
 		"machine": func(t *testing.T, w *shardWorld) int {
 			t.Helper()
-			r := made(newMachines(&w.cfg, w.caches, nil))
+			r := w.loop(t, "machine")
 			w.fill(t)
-			_, _ = r.pass(t.Context(), cache.NewObjectName("n", "machine")) // it fails where the cache is behind
+			_, _ = r.pass(t.Context(), types.NamespacedName{Namespace: "n", Name: "machine"}) // it fails where the cache is behind
 			return w.writes()
 		},
 		"set": func(t *testing.T, w *shardWorld) int {
 			t.Helper()
-			r := made(newMachineSets(&w.cfg, w.caches))
+			r := w.loop(t, "machineset")
 			w.fill(t)
-			_, err := r.pass(t.Context(), cache.NewObjectName("n", "set"))
+			_, err := r.pass(t.Context(), types.NamespacedName{Namespace: "n", Name: "set"})
 			require.NoError(t, err)
 			return w.writes()
 		},
 		"deployment": func(t *testing.T, w *shardWorld) int {
 			t.Helper()
-			r := made(newMachineDeployments(&w.cfg, w.caches))
+			r := w.loop(t, "machinedeployment")
 			w.fill(t)
-			_, err := r.pass(t.Context(), cache.NewObjectName("n", "deployment"))
+			_, err := r.pass(t.Context(), types.NamespacedName{Namespace: "n", Name: "deployment"})
 			require.NoError(t, err)
 			return w.writes()
 		},
 		"class": func(t *testing.T, w *shardWorld) int {
 			t.Helper()
-			r := made(newMachines(&w.cfg, w.caches, nil)).classes
+			r := w.loop(t, "machineclass")
 			w.fill(t)
-			_, err := r.pass(t.Context(), cache.NewObjectName("n", "class"))
+			_, err := r.pass(t.Context(), types.NamespacedName{Namespace: "n", Name: "class"})
 			require.NoError(t, err)
 			return w.writes()
 		},
 		"orphans": func(t *testing.T, w *shardWorld) int {
 			t.Helper()
-			r := made(newOrphans(&w.cfg, w.caches))
+			r := w.loop(t, "orphan")
 			w.fill(t)
-			_, err := r.pass(t.Context(), cache.NewObjectName("n", "class"))
+			_, err := r.pass(t.Context(), types.NamespacedName{Namespace: "n", Name: "class"})
 			require.NoError(t, err)
 			return w.listed
 		},
 		"overshoot": func(t *testing.T, w *shardWorld) int {
 			t.Helper()
-			r := newOvershoots(&w.cfg, w.caches)
+			r := w.loop(t, "overshoot")
 			w.fill(t)
 			sets := w.caches.machines.Machine().V1alpha1().MachineSets().Informer().GetIndexer()
 			for _, o := range sets.List() {
@@ -164,13 +185,13 @@ func TestShards_Pass_ActsOnItsOwnObjectsAlone(t *testing.T) {
 				frozen.Labels = labels.Merge(frozen.Labels, map[string]string{v1alpha1.FreezeLabelKey: "True"})
 				require.NoError(t, sets.Update(frozen))
 			}
-			_, err := r.pass(t.Context(), cache.ObjectName{})
+			_, err := r.pass(t.Context(), types.NamespacedName{})
 			require.NoError(t, err)
 			return w.writes()
 		},
 		"overshoot of a deployment": func(t *testing.T, w *shardWorld) int {
 			t.Helper()
-			r := newOvershoots(&w.cfg, w.caches)
+			r := w.loop(t, "overshoot")
 			w.fill(t)
 			deployments := w.caches.machines.Machine().V1alpha1().MachineDeployments().Informer().GetIndexer()
 			for _, o := range deployments.List() {
@@ -178,7 +199,7 @@ func TestShards_Pass_ActsOnItsOwnObjectsAlone(t *testing.T) {
 				frozen.Labels = labels.Merge(frozen.Labels, map[string]string{v1alpha1.FreezeLabelKey: "True"})
 				require.NoError(t, deployments.Update(frozen))
 			}
-			_, err := r.pass(t.Context(), cache.ObjectName{})
+			_, err := r.pass(t.Context(), types.NamespacedName{})
 			require.NoError(t, err)
 			return w.writes()
 		},
@@ -209,7 +230,7 @@ func TestShards_Pass_ActsOnItsOwnObjectsAlone(t *testing.T) {
 func TestShards_LiveLabelDiffers_ObjectIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	w := newShardWorld(t, "", map[string]string{v1alpha1.ShardLabelKey: "blue"})
-	sets, deployments := made(newMachineSets(&w.cfg, w.caches)), made(newMachineDeployments(&w.cfg, w.caches))
+	sets, deployments := w.loop(t, "machineset"), w.loop(t, "machinedeployment")
 	w.fill(t)
 	informers := w.caches.machines.Machine().V1alpha1()
 	for _, informer := range []cache.SharedIndexInformer{informers.MachineSets().Informer(), informers.MachineDeployments().Informer()} {
@@ -217,40 +238,21 @@ func TestShards_LiveLabelDiffers_ObjectIsLeftAlone(t *testing.T) {
 		old.(metav1.Object).SetLabels(nil)                                       //nolint:forcetypeassert // only in a test
 		require.NoError(t, informer.GetIndexer().Update(old))
 	}
-	_, err := sets.pass(t.Context(), cache.NewObjectName("n", "set"))
+	_, err := sets.pass(t.Context(), types.NamespacedName{Namespace: "n", Name: "set"})
 	require.NoError(t, err)
-	_, err = deployments.pass(t.Context(), cache.NewObjectName("n", "deployment"))
+	_, err = deployments.pass(t.Context(), types.NamespacedName{Namespace: "n", Name: "deployment"})
 	require.NoError(t, err)
 	require.Len(t, w.clients.Actions(), 2, "both were read")
 	require.Zero(t, w.writes())
-}
-
-func TestShards_MachineOfAnotherShardFailed_CountsForTheGuard(t *testing.T) {
-	t.Parallel()
-	w := newShardWorld(t, "blue", map[string]string{v1alpha1.ShardLabelKey: "green"})
-	w.cfg.Guard = safety.DefaultGuardPolicy()
-	r := made(newMachines(&w.cfg, w.caches, nil))
-	w.fill(t)
-	machines := w.caches.machines.Machine().V1alpha1().Machines().Informer().GetIndexer()
-	for _, o := range machines.List() {
-		failed := o.(*v1alpha1.Machine).DeepCopy() //nolint:forcetypeassert // only in a test
-		failed.Status.CurrentStatus = v1alpha1.CurrentStatus{Phase: v1alpha1.MachineFailed, LastUpdateTime: metav1.NewTime(w.cfg.Clock.Now())}
-		require.NoError(t, machines.Update(failed))
-	}
-	_, err := r.pass(t.Context(), cache.NewObjectName("n", "machine"))
-	require.NoError(t, err)
-	members := r.failures.members(t.Context(), nil, w.cfg.Clock.Now())
-	require.Len(t, members, 1)
-	require.Equal(t, "machine", members[0].ID)
 }
 
 func TestShards_Created_HasTheLabel(t *testing.T) {
 	t.Parallel()
 	for shard, with := range map[string]map[string]string{"": nil, "blue": {v1alpha1.ShardLabelKey: "blue"}} {
 		w := newShardWorld(t, shard, with)
-		sets, deployments := made(newMachineSets(&w.cfg, w.caches)), made(newMachineDeployments(&w.cfg, w.caches))
+		sets, deployments := w.loop(t, "machineset"), w.loop(t, "machinedeployment")
 		w.fill(t)
-		_, err := sets.pass(t.Context(), cache.NewObjectName("n", "set"))
+		_, err := sets.pass(t.Context(), types.NamespacedName{Namespace: "n", Name: "set"})
 		require.NoError(t, err)
 		machines, err := w.clients.MachineV1alpha1().Machines("n").List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
@@ -263,7 +265,7 @@ func TestShards_Created_HasTheLabel(t *testing.T) {
 			d, err := w.clients.MachineV1alpha1().MachineDeployments("n").Get(t.Context(), "deployment", metav1.GetOptions{})
 			require.NoError(t, err)
 			require.NoError(t, w.caches.machines.Machine().V1alpha1().MachineDeployments().Informer().GetIndexer().Update(d))
-			_, err = deployments.pass(t.Context(), cache.NewObjectName("n", "deployment"))
+			_, err = deployments.pass(t.Context(), types.NamespacedName{Namespace: "n", Name: "deployment"})
 			require.NoError(t, err)
 		}
 		all, err := w.clients.MachineV1alpha1().MachineSets("n").List(t.Context(), metav1.ListOptions{})
@@ -279,7 +281,7 @@ func TestShards_MachineWithoutOwner_IsAdoptedWithinItsShard(t *testing.T) {
 	t.Parallel()
 	for label, adopted := range map[string]bool{"blue": true, "green": false, "": false} {
 		w := newShardWorld(t, "blue", map[string]string{v1alpha1.ShardLabelKey: "blue"})
-		r := made(newMachineSets(&w.cfg, w.caches))
+		r := w.loop(t, "machineset")
 		stray := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "stray", UID: "stray", Labels: map[string]string{"app": "a"}}}
 		if label != "" {
 			stray.Labels[v1alpha1.ShardLabelKey] = label
@@ -287,7 +289,7 @@ func TestShards_MachineWithoutOwner_IsAdoptedWithinItsShard(t *testing.T) {
 		_, err := w.clients.MachineV1alpha1().Machines("n").Create(t.Context(), stray, metav1.CreateOptions{})
 		require.NoError(t, err)
 		w.fill(t, stray)
-		_, err = r.pass(t.Context(), cache.NewObjectName("n", "set"))
+		_, err = r.pass(t.Context(), types.NamespacedName{Namespace: "n", Name: "set"})
 		require.NoError(t, err)
 		stray, err = w.clients.MachineV1alpha1().Machines("n").Get(t.Context(), "stray", metav1.GetOptions{})
 		require.NoError(t, err)
@@ -300,7 +302,7 @@ func TestConfig_SetClient_SetsDoNotUseTheClientOfMachines(t *testing.T) {
 	w := newShardWorld(t, "", nil)
 	of := fake.NewSimpleClientset()
 	w.cfg.SetClient = of
-	sets, deployments := made(newMachineSets(&w.cfg, w.caches)), made(newMachineDeployments(&w.cfg, w.caches))
+	sets, deployments := w.loop(t, "machineset"), w.loop(t, "machinedeployment")
 	w.fill(t)
 	for _, add := range []error{
 		of.Tracker().Add(&v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "set", UID: "set"}}),
@@ -308,9 +310,9 @@ func TestConfig_SetClient_SetsDoNotUseTheClientOfMachines(t *testing.T) {
 	} {
 		require.NoError(t, add)
 	}
-	_, err := sets.pass(t.Context(), cache.NewObjectName("n", "set"))
+	_, err := sets.pass(t.Context(), types.NamespacedName{Namespace: "n", Name: "set"})
 	require.NoError(t, err)
-	_, err = deployments.pass(t.Context(), cache.NewObjectName("n", "deployment"))
+	_, err = deployments.pass(t.Context(), types.NamespacedName{Namespace: "n", Name: "deployment"})
 	require.NoError(t, err)
 	require.NotEmpty(t, of.Actions())
 	require.Empty(t, w.clients.Actions())
@@ -325,7 +327,8 @@ func TestConfig_Part_NeedsWhatItsControllersUse(t *testing.T) {
 		cfg = Config{Part: part, Machines: clients, Control: kubefake.NewClientset(), Driver: drivertest.NewCloud(drivertest.CloudOptions{}), Target: kubefake.NewClientset()}
 		require.NoError(t, cfg.complete())
 		var kinds []string
-		for _, l := range made(newLoops(&cfg, newCaches(&cfg))) {
+		require.NoError(t, newLoops(&cfg, newCaches(&cfg)))
+		for _, l := range cfg.loops {
 			kinds = append(kinds, l.kind)
 			l.queue.ShutDown()
 		}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // simCall is one call of the controllers, to an API server or to the driver.
@@ -256,10 +258,20 @@ func (p *process) checkConflict(a simCall, t fault, err error) {
 func (w *world) remember(a simCall, t fault) {
 	if a.operation == driver.OpDeleteMachine {
 		w.judge.askedAt[a.name] = w.clock.Now()
+		if slices.Contains([]faultKind{crashAfter, crashOldLists, cancelDuring, cancelAfter}, t.kind) && w.unproven(a.name) {
+			w.judge.unknownNode = a.name // no later process can prove whose it is
+		}
 	}
 	if a.verb == "create" && a.resource == "secrets" && slices.Contains([]faultKind{lost, cut, crashAfter, crashOldLists, cancelDuring}, t.kind) {
 		w.judge.unconfirmedToken = true
 	}
+}
+
+// unproven reports whether a Node has joined that has no record of its machine.
+func (w *world) unproven(name string) bool {
+	return slices.ContainsFunc(all[*corev1.Node](w.target, "nodes"), func(n *corev1.Node) bool {
+		return n.Name == name && n.Annotations[v1alpha1.MachineUIDAnnotation] == ""
+	})
 }
 
 // before simulates the part of a fault before the call.

@@ -37,7 +37,7 @@ type judge struct {
 	updated          map[string]bool             // machines whose update in place has begun
 	replaced         time.Time                   // when a machine was last neither Running nor Unknown
 	unconfirmedToken bool                        // a token may exist whose creation was not confirmed, or whose machine was deleted by force
-	unknownNode      string                      // the Node may join during the DeleteMachine call that deletes its VM
+	unknownNode      string                      // the Node may join before or during the DeleteMachine call that deletes its VM, and be without proof
 	oldClass         bool                        // the pass began with an old view of the class
 	promise          promise                     // the bounds of the deployment
 	strangers        map[string]bool             // Nodes that are not those of any machine
@@ -391,7 +391,7 @@ func (w *world) checkReplaced() {
 		due := w.recorded(m.Status.CurrentStatus.LastUpdateTime).Add(w.policy.HealthTimeout)
 		due = later(later(due, w.judge.replaced), w.calmFrom)
 		if w.process != nil { // health timeouts begin again with a process, and after a freeze
-			due = later(due, w.process.freeze.now().ClocksFrom.Add(w.policy.HealthTimeout-w.scenario.clockAhead))
+			due = later(due, w.process.freeze().ClocksFrom.Add(w.policy.HealthTimeout-w.scenario.clockAhead))
 		}
 		if m.Status.CurrentStatus.Phase == v1alpha1.MachineUnknown && m.DeletionTimestamp.IsZero() && now.After(due.Add(2*time.Minute)) {
 			w.violate("machine %s has not failed, due at %s", m.Name, due)

@@ -10,12 +10,14 @@ import (
 	"syscall"
 	"time"
 
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
-	"github.com/machinist-dev/machinist/safety"
+	"github.com/machinist-dev/machinist/safety/runner"
 )
 
 // process is a process of the controllers with its memory.
@@ -26,9 +28,9 @@ type process struct {
 	loops        []*loop
 	queues       []*handQueue // the queues of loops, in the same order
 	probes       *handQueue   // the queue of the probes
-	freeze       *freezeView
+	freeze       func() machine.Freeze
 	caches       []*informer
-	safety       *overshoots // only decides
+	safety       *loop // only decides
 	stopping     bool
 	late         int                     // calls after the end of the context
 	lastVersions map[string]string       // versions of its last writes, by machine
@@ -44,7 +46,7 @@ func (w *world) begin() {
 		Machines: machineClient{w.machines, p}, Control: coreClient{w.secrets, p, w.control}, Driver: p.driver(),
 		Policy: w.policy, Clock: wrongClock{w.clock, w.scenario.clockAhead}, Workers: 1, Random: w.chance, Observe: w.note, Events: eventLog{w: w}, parallel: 1,
 		uncaught: true, Guard: w.scenario.guard,
-		newQueue: func(kind string) workqueue.TypedRateLimitingInterface[cache.ObjectName] {
+		newQueue: func(kind string) workqueue.TypedRateLimitingInterface[types.NamespacedName] {
 			queues[kind] = newHandQueue(w.clock)
 			return queues[kind]
 		},
@@ -55,17 +57,17 @@ func (w *world) begin() {
 		cfg.Target, c.target, c.tokens = coreClient{w.nodes, p, w.target}, builtinFeed{feed: target}, builtinFeed{feed: tokens}
 	}
 	must(cfg.complete())
-	c.watchNodes()
-	probes := newFreezes(&cfg)
-	probes.ask = func(context.Context) []safety.Probe { return w.probe() }
-	for _, l := range append(made(newLoops(&cfg, c)), probes.loop) {
+	probes := newProbes(&cfg)
+	cfg.probes.Requests = probing{w: w}
+	must(newLoops(&cfg, c))
+	for _, l := range append(cfg.loops[1:], probes) {
 		ofRollouts := w.scenario.rollout != nil && (l.kind == "machineset" || l.kind == "machinedeployment")
 		if l.kind == "machine" || l.kind == "machineclass" || l.kind == "secret" || l.kind == "freeze" || ofRollouts {
 			p.loops, p.queues = append(p.loops, l), append(p.queues, queues[l.kind])
 		}
 	}
 	p.safety = w.newSafety(cfg, c)
-	p.probes, p.freeze = queues[probes.kind], cfg.freeze
+	p.probes, p.freeze = queues[probes.kind], cfg.probes.Freeze
 	p.caches = slices.Concat(control.informers, target.informers, tokens.informers)
 	w.collect(others)
 	for _, i := range p.caches {
@@ -73,31 +75,31 @@ func (w *world) begin() {
 	}
 	w.process = p
 	w.logf("the process begins")
-	p.probes.Add(freezeKey)
-	p.pass(probes.loop, p.probes, freezeKey) // before the first decision
+	p.probes.Add(probesKey)
+	p.pass(probes, p.probes, probesKey) // before the first decision
 }
 
-// probe probes the API servers. It is not a call with faults, because nothing can be lost with it.
-func (w *world) probe() []safety.Probe {
-	sites := []*site{w.control, w.target}
-	if w.scenario.noTarget {
-		sites = sites[:1]
+// probing probes the API servers. It is not a call with faults, because nothing can be lost with it.
+type probing struct {
+	machinist.Requests
+	w *world
+}
+
+func (p probing) Get(_ context.Context, o machinist.Object) (machinist.Object, error) {
+	s := p.w.control
+	if _, node := o.(*corev1.Node); node {
+		s = p.w.target
 	}
-	var probes []safety.Probe
-	for _, s := range sites {
-		probe := safety.Probe{Server: s.name}
-		if w.clock.Now().Before(s.outUntil) {
-			probe.Err = syscall.ECONNREFUSED
-		}
-		probes = append(probes, probe)
+	if p.w.clock.Now().Before(s.outUntil) {
+		return nil, syscall.ECONNREFUSED
 	}
-	return probes
+	return o, nil
 }
 
 // newSafety returns the controller that freezes sets. Its requests have no faults. It must not
 // freeze a set in a rollout.
-func (w *world) newSafety(cfg Config, c *caches) *overshoots {
-	cfg.Machines = w.machines
+func (w *world) newSafety(cfg Config, c *caches) *loop {
+	cfg.Machines, cfg.SetClient = w.machines, w.machines
 	cfg.Observe = func(n Note) {
 		if n.Acts {
 			w.violate("sets created too many machines: %s", n.Text)
@@ -106,7 +108,7 @@ func (w *world) newSafety(cfg Config, c *caches) *overshoots {
 			w.tooMany++
 		}
 	}
-	return newOvershoots(&cfg, c)
+	return made(newConcerns(&cfg, c)).loops[runner.Overshoot]
 }
 
 // guard makes a pass of the controller that freezes sets.
@@ -114,7 +116,7 @@ func (p *process) guard() {
 	if p.w.scenario.rollout == nil {
 		return
 	}
-	if _, err := p.safety.pass(p.ctx, cache.ObjectName{}); err != nil {
+	if _, err := p.safety.pass(p.ctx, types.NamespacedName{}); err != nil {
 		p.w.violate("sets were not checked: %v", err)
 	}
 }
@@ -133,7 +135,7 @@ func (p *process) stop(downtime time.Duration) {
 }
 
 // pass makes one pass over one object.
-func (p *process) pass(l *loop, q *handQueue, key cache.ObjectName) {
+func (p *process) pass(l *loop, q *handQueue, key types.NamespacedName) {
 	defer func() {
 		switch r := recover(); {
 		case r == nil:

@@ -7,7 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/apimachinery/pkg/types"
+
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 )
@@ -15,25 +16,25 @@ import (
 // handQueue is a work queue without blocking: the schedule chooses which of the due
 // keys comes next.
 type handQueue struct {
-	workqueue.TypedRateLimitingInterface[cache.ObjectName] // nil: methods that are not simulated panic
-	clock                                                  clock.PassiveClock
-	ready                                                  map[cache.ObjectName]bool
-	later                                                  map[cache.ObjectName]time.Time
-	working                                                map[cache.ObjectName]bool
-	failures                                               map[cache.ObjectName]int
-	chosen                                                 cache.ObjectName
+	workqueue.TypedRateLimitingInterface[types.NamespacedName] // nil: methods that are not simulated panic
+	clock                                                      clock.PassiveClock
+	ready                                                      map[types.NamespacedName]bool
+	later                                                      map[types.NamespacedName]time.Time
+	working                                                    map[types.NamespacedName]bool
+	failures                                                   map[types.NamespacedName]int
+	chosen                                                     types.NamespacedName
 }
 
 func newHandQueue(c clock.PassiveClock) *handQueue {
 	return &handQueue{
-		clock: c, ready: map[cache.ObjectName]bool{}, later: map[cache.ObjectName]time.Time{},
-		working: map[cache.ObjectName]bool{}, failures: map[cache.ObjectName]int{},
+		clock: c, ready: map[types.NamespacedName]bool{}, later: map[types.NamespacedName]time.Time{},
+		working: map[types.NamespacedName]bool{}, failures: map[types.NamespacedName]int{},
 	}
 }
 
-func (q *handQueue) Add(key cache.ObjectName) { q.ready[key] = true }
+func (q *handQueue) Add(key types.NamespacedName) { q.ready[key] = true }
 
-func (q *handQueue) AddAfter(key cache.ObjectName, wait time.Duration) {
+func (q *handQueue) AddAfter(key types.NamespacedName, wait time.Duration) {
 	if wait <= 0 {
 		q.Add(key)
 		return
@@ -43,26 +44,26 @@ func (q *handQueue) AddAfter(key cache.ObjectName, wait time.Duration) {
 	}
 }
 
-func (q *handQueue) AddRateLimited(key cache.ObjectName) {
+func (q *handQueue) AddRateLimited(key types.NamespacedName) {
 	wait := firstRetry << min(q.failures[key], 20)
 	q.failures[key]++
 	q.AddAfter(key, min(wait, lastRetry))
 }
 
-func (q *handQueue) Forget(key cache.ObjectName)          { delete(q.failures, key) }
-func (q *handQueue) NumRequeues(key cache.ObjectName) int { return q.failures[key] }
+func (q *handQueue) Forget(key types.NamespacedName)          { delete(q.failures, key) }
+func (q *handQueue) NumRequeues(key types.NamespacedName) int { return q.failures[key] }
 
 // Get returns the chosen key.
-func (q *handQueue) Get() (cache.ObjectName, bool) {
+func (q *handQueue) Get() (types.NamespacedName, bool) {
 	delete(q.ready, q.chosen)
 	q.working[q.chosen] = true
 	return q.chosen, false
 }
 
-func (q *handQueue) Done(key cache.ObjectName) { delete(q.working, key) }
+func (q *handQueue) Done(key types.NamespacedName) { delete(q.working, key) }
 
 // due returns the keys that are due, in order.
-func (q *handQueue) due() []cache.ObjectName {
+func (q *handQueue) due() []types.NamespacedName {
 	for key, at := range q.later {
 		if !at.After(q.clock.Now()) {
 			delete(q.later, key)
@@ -72,7 +73,7 @@ func (q *handQueue) due() []cache.ObjectName {
 	if len(q.ready) == 0 {
 		return nil
 	}
-	return slices.SortedFunc(maps.Keys(q.ready), func(a, b cache.ObjectName) int {
+	return slices.SortedFunc(maps.Keys(q.ready), func(a, b types.NamespacedName) int {
 		switch {
 		case a.String() < b.String():
 			return -1

@@ -21,7 +21,11 @@ import (
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/machinetest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/safety/runner"
 )
+
+// collected is how long changes of Nodes are collected.
+const collected = 5 * time.Second
 
 // nodeHarness runs only the loop that marks Nodes, over two clusters in memory.
 type nodeHarness struct {
@@ -64,7 +68,7 @@ func (r *nodeHarness) told() (passes int, failed []Note) {
 func (r *nodeHarness) start() {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	c := newCaches(r.cfg)
-	l := newUnmanaged(r.cfg, c)
+	l := only(r.cfg, c, runner.Unmanaged)
 	require.NoError(r.t, c.start(ctx))
 	done := make(chan struct{})
 	go func() { defer close(done); l.run(ctx) }()
@@ -126,10 +130,10 @@ func TestUnmanaged_NodeJoinedByHand_MarkedAtTheTimeoutAndUnmarkedWithItsMachine(
 		require.Equal(t, passes, now, "nothing is to be done")
 
 		r.create("m", "n")
-		time.Sleep(markDelay + time.Second)
+		time.Sleep(collected + time.Second)
 		require.True(t, r.marked("n"), "a user can make a machine name any Node")
 		r.prove("m", "n")
-		time.Sleep(markDelay + time.Second)
+		time.Sleep(collected + time.Second)
 		require.False(t, r.marked("n"), "its machine has appeared")
 		require.False(t, r.marked("other"))
 		require.Contains(t, r.node("other").Finalizers, v1alpha1.NodeFinalizerName)
@@ -155,7 +159,7 @@ func TestUnmanaged_ConcurrentWritesToTheNode_AreKept(t *testing.T) {
 		require.Len(t, r.node("n").Annotations, kubelet+2)
 		r.create("m", "n")
 		r.prove("m", "n")
-		time.Sleep(markDelay + time.Second)
+		time.Sleep(collected + time.Second)
 		require.Len(t, r.node("n").Annotations, kubelet+1)
 		_, failed := r.told()
 		require.Empty(t, failed, "a patch of one key has no conflict")
@@ -184,13 +188,18 @@ func TestUnmanaged_OneNodeFails_OthersAreMarked(t *testing.T) {
 func TestUnmanaged_Freeze_MarksOnlyAfterItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newNodeHarness(t)
+		probes := newProbes(r.cfg)
+		defer probes.queue.ShutDown()
 		r.start()
 		r.join("n")
-		r.cfg.freeze.set(machine.Freeze{Frozen: true})
+		r.target.Inject(draintest.Fault{Kind: draintest.Unavailable, Name: "machinist-probe"})
+		made(probes.pass(t.Context(), probesKey))
 		time.Sleep(time.Hour)
+		made(probes.pass(t.Context(), probesKey))
 		require.False(t, r.marked("n"), "its machine may not be seen")
-		r.cfg.freeze.set(machine.Freeze{})
-		time.Sleep(markDelay + time.Second)
+		r.target.ClearFaults()
+		made(probes.pass(t.Context(), probesKey))
+		time.Sleep(collected + time.Second)
 		require.True(t, r.marked("n"))
 	})
 }
@@ -203,7 +212,7 @@ func TestUnmanaged_ManyNodesJoin_OnePass(t *testing.T) {
 			r.join(fmt.Sprint("n-", i))
 			r.create(fmt.Sprint("m-", i), fmt.Sprint("n-", i))
 		}
-		time.Sleep(markDelay + time.Second)
+		time.Sleep(collected + time.Second)
 		passes, _ := r.told()
 		require.Equal(t, 1, passes)
 	})

@@ -65,6 +65,9 @@ func NewCache(machines externalversions.SharedInformerFactory, withSets bool, ta
 		c.Sets = api.MachineSets().Informer()
 		err = indexController[*v1alpha1.MachineSet](c.Sets)
 	}
+	if c.Nodes != nil {
+		err = errors.Join(err, AddIndex(c.Nodes, byID, func(n *corev1.Node) []string { return idKeys(n.Spec.ProviderID) }))
+	}
 	return c, errors.Join(err, indexController[*v1alpha1.Machine](c.Machines),
 		AddIndex(c.Machines, byNode, func(m *v1alpha1.Machine) []string { return []string{m.Labels[v1alpha1.NodeLabelKey]} }))
 }
@@ -101,13 +104,16 @@ func (c *Cache) IndexMachines() error {
 	if c.Sets != nil {
 		errs = append(errs, AddIndex(c.Sets, byGroup, func(s *v1alpha1.MachineSet) []string { return []string{machine.GroupOfSet(s).String()} }))
 	}
-	if c.Nodes != nil {
-		errs = append(errs, AddIndex(c.Nodes, byID, func(n *corev1.Node) []string { return idKeys(n.Spec.ProviderID) }))
-	}
 	if c.Tokens != nil {
 		errs = append(errs, AddIndex(c.Tokens, byOwner, func(s *corev1.Secret) []string { return []string{string(machine.TokenOwner(s))} }))
 	}
 	return errors.Join(errs...)
+}
+
+// Informers returns the informers that are set.
+func (c *Cache) Informers() []cache.SharedIndexInformer {
+	all := []cache.SharedIndexInformer{c.Deployments, c.Sets, c.Machines, c.Classes, c.Secrets, c.Tokens, c.Nodes}
+	return slices.DeleteFunc(all, func(i cache.SharedIndexInformer) bool { return i == nil })
 }
 
 // users returns the informers of the kinds that need classes.
@@ -157,12 +163,15 @@ func compareKeys(a, b types.NamespacedName) int {
 
 // Deployment returns a deployment.
 func (c *Cache) Deployment(_ context.Context, key types.NamespacedName) (*v1alpha1.MachineDeployment, error) {
+	if c.Deployments == nil {
+		return nil, nil
+	}
 	return ByKey[*v1alpha1.MachineDeployment](c.Deployments, key), nil
 }
 
-// DeploymentsIn returns the deployments of a namespace.
+// DeploymentsIn returns the deployments of a namespace, or all for an empty namespace.
 func (c *Cache) DeploymentsIn(_ context.Context, namespace string) ([]*v1alpha1.MachineDeployment, error) {
-	return ByIndex[*v1alpha1.MachineDeployment](c.Deployments, cache.NamespaceIndex, namespace), nil
+	return in[*v1alpha1.MachineDeployment](c.Deployments, namespace), nil
 }
 
 // Set returns a set.
@@ -173,14 +182,19 @@ func (c *Cache) Set(_ context.Context, key types.NamespacedName) (*v1alpha1.Mach
 	return ByKey[*v1alpha1.MachineSet](c.Sets, key), nil
 }
 
-// SetsIn returns the sets of a namespace.
+// SetsIn returns the sets of a namespace, or all for an empty namespace.
 func (c *Cache) SetsIn(_ context.Context, namespace string) ([]*v1alpha1.MachineSet, error) {
-	return ByIndex[*v1alpha1.MachineSet](c.Sets, cache.NamespaceIndex, namespace), nil
+	return in[*v1alpha1.MachineSet](c.Sets, namespace), nil
 }
 
 // SetsOf returns the sets of a controller: see [Cache.MachinesOf].
 func (c *Cache) SetsOf(_ context.Context, namespace string, controller types.UID) ([]*v1alpha1.MachineSet, error) {
 	return ByIndex[*v1alpha1.MachineSet](c.Sets, byController, controllerKey(namespace, controller)), nil
+}
+
+// MachinesIn returns the machines of a namespace, or all for an empty namespace.
+func (c *Cache) MachinesIn(_ context.Context, namespace string) ([]*v1alpha1.Machine, error) {
+	return in[*v1alpha1.Machine](c.Machines, namespace), nil
 }
 
 // Machine returns a machine.
@@ -232,6 +246,11 @@ func (c *Cache) SetsOfGroup(_ context.Context, group string) ([]*v1alpha1.Machin
 	return ByIndex[*v1alpha1.MachineSet](c.Sets, byGroup, group), nil
 }
 
+// ClassesIn returns the classes of a namespace, or all for an empty namespace.
+func (c *Cache) ClassesIn(_ context.Context, namespace string) ([]*v1alpha1.MachineClass, error) {
+	return in[*v1alpha1.MachineClass](c.Classes, namespace), nil
+}
+
 // Class returns a class.
 func (c *Cache) Class(_ context.Context, key types.NamespacedName) (*v1alpha1.MachineClass, error) {
 	return ByKey[*v1alpha1.MachineClass](c.Classes, key), nil
@@ -245,6 +264,18 @@ func (c *Cache) ClassesOfSecret(_ context.Context, secret types.NamespacedName) 
 // Secret returns a Secret of the control cluster.
 func (c *Cache) Secret(_ context.Context, key types.NamespacedName) (*corev1.Secret, error) {
 	return ByKey[*corev1.Secret](c.Secrets, key), nil
+}
+
+// AllNodes returns all Nodes.
+func (c *Cache) AllNodes(context.Context) ([]*corev1.Node, error) {
+	switch {
+	case c.Nodes == nil:
+		return nil, machine.ErrNoTarget
+	case !c.Nodes.HasSynced():
+		return nil, errNotListed
+	default:
+		return in[*corev1.Node](c.Nodes, ""), nil
+	}
 }
 
 // NodesWithID returns the Nodes with a normalized provider ID.

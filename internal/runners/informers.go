@@ -75,12 +75,21 @@ func AddIndex[T any](informer cache.SharedIndexInformer, name string, keys func(
 	}})
 }
 
-// ByIndex returns the objects with a key of an index. Without the index it returns none.
-func ByIndex[T any](informer cache.SharedIndexInformer, index, key string) []T {
-	found, err := informer.GetIndexer().ByIndex(index, key)
-	if err != nil {
+// in returns the objects of a namespace, or all for an empty namespace. Without an informer there are
+// none.
+func in[T any](informer cache.SharedIndexInformer, namespace string) []T {
+	switch {
+	case informer == nil:
 		return nil
+	case namespace != "":
+		return ByIndex[T](informer, cache.NamespaceIndex, namespace)
+	default:
+		return typedAll[T](informer.GetStore().List())
 	}
+}
+
+// typedAll returns the objects of type T.
+func typedAll[T any](found []any) []T {
 	all := make([]T, 0, len(found))
 	for _, o := range found {
 		if t, ok := o.(T); ok {
@@ -88,6 +97,15 @@ func ByIndex[T any](informer cache.SharedIndexInformer, index, key string) []T {
 		}
 	}
 	return all
+}
+
+// ByIndex returns the objects with a key of an index. Without the index it returns none.
+func ByIndex[T any](informer cache.SharedIndexInformer, index, key string) []T {
+	found, err := informer.GetIndexer().ByIndex(index, key)
+	if err != nil {
+		return nil
+	}
+	return typedAll[T](found)
 }
 
 // ByKey returns an object of an informer, or nil if there is none.

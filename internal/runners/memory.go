@@ -149,3 +149,11 @@ func Versions[T Object](before, after metav1.Object) []T {
 	}
 	return versions
 }
+
+// Both returns the versions of an object before and after a change. One that does not exist, or has
+// another type than T, is nil.
+func Both[T Object](before, after metav1.Object) (b, a T) {
+	b, _ = before.(T)
+	a, _ = after.(T)
+	return b, a
+}

@@ -247,3 +247,23 @@ func TestNodes_DeletedForAMachine_TheNextOfItsNameKnows(t *testing.T) {
 	executor.forget(t.Context(), types.NamespacedName{Namespace: "ns", Name: "m"}) // the Reader has no Node
 	require.Equal(t, late, next.newest(late), "nothing is kept of a Node that does not exist")
 }
+
+// settled is a Guard that counts the passes.
+type settled struct {
+	Guard
+	passes int
+}
+
+func (s *settled) Settle(context.Context, *v1alpha1.Machine, bool) { s.passes++ }
+
+// TestReconcile_OtherShard_OnlyTheGuardKnows asserts that a machine of another shard counts for the guard, and
+// costs no request.
+func TestReconcile_OtherShard_OnlyTheGuardKnows(t *testing.T) {
+	m, clients, guard := newMachine(), fake.NewClientset(), &settled{}
+	m.Labels = map[string]string{v1alpha1.ShardLabelKey: "green"}
+	executor := &Executor{Reader: &stub{machine: m}, Requests: client.New(clients, nil), Driver: drivertest.NewCloud(drivertest.CloudOptions{}), Guard: guard, Shard: "blue"}
+	_, err := executor.Reconcile(t.Context(), types.NamespacedName{Namespace: "n", Name: "m"})
+	require.NoError(t, err)
+	require.Equal(t, 1, guard.passes)
+	require.Empty(t, clients.Actions())
+}

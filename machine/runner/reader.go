@@ -139,7 +139,7 @@ func Affected(ctx context.Context, r Reader, before, after metav1.Object) map[ty
 		if len(machines) < 2 || machine.Changed(machines[0], machines[1]) {
 			add(machines, nil)
 		}
-		b, a := both[*v1alpha1.Machine](before, after)
+		b, a := runners.Both[*v1alpha1.Machine](before, after)
 		group, _ := machine.FreesReplacement(b, a)
 		for _, m := range machines {
 			if group {
@@ -204,13 +204,6 @@ func machinesOfNode(ctx context.Context, r Reader, n *corev1.Node) ([]*v1alpha1.
 	}
 	same, err := r.MachinesWithID(ctx, id)
 	return append(slices.Clip(machines), same...), err
-}
-
-// both returns the versions of an object. Those that do not exist are nil.
-func both[T runners.Object](before, after metav1.Object) (b, a T) {
-	b, _ = before.(T)
-	a, _ = after.(T)
-	return b, a
 }
 
 // changed returns the versions of an object, and none if nothing has changed on which machines depend.

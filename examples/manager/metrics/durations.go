@@ -3,6 +3,7 @@
 package metrics
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -33,7 +34,7 @@ type durations struct {
 	types, zones *bounded
 	class        func(namespace, name string) *v1alpha1.MachineClass
 	machine      func(namespace, name string) *v1alpha1.Machine
-	ofNode       func(node string) []*v1alpha1.Machine
+	ofNode       func(ctx context.Context, node string) ([]*v1alpha1.Machine, error)
 }
 
 func newDurations(now func() time.Time) *durations {
@@ -47,7 +48,7 @@ func newDurations(now func() time.Time) *durations {
 		last:       map[string]lastSeconds{"drain": newLastSeconds("drain", deploymentLabels)}, types: newBounded(), zones: newBounded(),
 		class:   func(_, _ string) *v1alpha1.MachineClass { return nil },
 		machine: func(_, _ string) *v1alpha1.Machine { return nil },
-		ofNode:  func(string) []*v1alpha1.Machine { return nil },
+		ofNode:  func(context.Context, string) ([]*v1alpha1.Machine, error) { return nil, nil },
 	}
 	for _, name := range []string{"create", "initialize", "join", "delete"} {
 		l.last[name] = newLastSeconds(name, fourLabels)
@@ -102,7 +103,7 @@ func (d *durations) watch(v controllers.Views) {
 		m, _ := machines.Lister().Machines(namespace).Get(name)
 		return m
 	}
-	d.ofNode = v.OfNode
+	d.ofNode = v.MachinesOfNode
 	if v.Part != controllers.MachinesAlone {
 		d.forget(v.Objects.MachineDeployments().Informer(), "")
 		d.forget(v.Objects.MachineSets().Informer(), ofSet)
@@ -202,7 +203,7 @@ func (d *durations) drained(p drain.Progress) {
 	if p.Type != drain.ProgressEnded || p.Outcome != drain.Drained || p.Started.IsZero() {
 		return
 	}
-	if all := d.ofNode(p.Node); len(all) == 1 {
+	if all, err := d.ofNode(context.Background(), p.Node); err == nil && len(all) == 1 {
 		d.last["drain"].set([]string{all[0].Namespace, d.owners.of(all[0])}, p.Time.Sub(p.Started))
 	}
 }

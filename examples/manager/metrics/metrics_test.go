@@ -80,10 +80,8 @@ func showShard(t testing.TB, o metrics.Options, part controllers.Part, shard str
 		}
 		return watches == 4
 	}, 10*time.Second, time.Millisecond, "watches")
-	s.Watch(controllers.Views{Part: part, Shard: shard, Objects: informers, Held: func() []controllers.Held { return s.held }, OfNode: func(node string) []*v1alpha1.Machine {
-		found, err := informers.Machines().Lister().List(labels.SelectorFromSet(labels.Set{v1alpha1.NodeLabelKey: node}))
-		require.NoError(t, err)
-		return found
+	s.Watch(controllers.Views{Part: part, Shard: shard, Objects: informers, Held: func() []controllers.Held { return s.held }, MachinesOfNode: func(_ context.Context, node string) ([]*v1alpha1.Machine, error) {
+		return informers.Machines().Lister().List(labels.SelectorFromSet(labels.Set{v1alpha1.NodeLabelKey: node}))
 	}})
 	return s
 }

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/machinist-dev/machinist/machine"
+	machinerunner "github.com/machinist-dev/machinist/machine/runner"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/safety"
+)
+
+// noMachines is a Reader without machines, sets and deployments.
+type noMachines struct{ Reader }
+
+func (noMachines) MachinesIn(context.Context, string) ([]*v1alpha1.Machine, error) { return nil, nil }
+
+func (noMachines) Deployment(context.Context, types.NamespacedName) (*v1alpha1.MachineDeployment, error) {
+	return nil, nil
+}
+
+// oneNode is a Reader of one Node.
+type oneNode struct {
+	machinerunner.Reader
+	node *corev1.Node
+}
+
+func (r oneNode) Node(context.Context, string) (*corev1.Node, error) { return r.node, nil }
+
+func newGuard(node *corev1.Node, now time.Time) (*Guard, *clocktesting.FakeClock) {
+	clock := clocktesting.NewFakeClock(now)
+	return &Guard{
+		Reader: noMachines{}, Policy: safety.DefaultGuardPolicy(),
+		Machines: &machinerunner.Executor{Reader: oneNode{node: node}, Clock: clock, Policy: machine.DefaultPolicy()},
+	}, clock
+}
+
+func TestGuard_Zone_FromNodeElseTemplate(t *testing.T) {
+	t.Parallel()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{corev1.LabelTopologyZone: "a"}}}
+	g, _ := newGuard(node, time.Unix(1_700_000_000, 0))
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "m"}}
+	require.Empty(t, g.member(t.Context(), m, false, g.now()).Zone)
+	m.Spec.NodeTemplateSpec.Labels = map[string]string{corev1.LabelTopologyZone: "b"}
+	require.Equal(t, "b", g.member(t.Context(), m, false, g.now()).Zone, "its Node has not joined")
+	m.Labels = map[string]string{v1alpha1.NodeLabelKey: "n"}
+	require.Equal(t, "a", g.member(t.Context(), m, false, g.now()).Zone)
+}
+
+// TestGuard_FailedBeforeRestart_CountsWhenItsSetDeletesItLate starts with a Failed machine, which its set
+// deletes two minutes later.
+func TestGuard_FailedBeforeRestart_CountsWhenItsSetDeletesItLate(t *testing.T) {
+	t.Parallel()
+	g, clock := newGuard(nil, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	failedAt := clock.Now().Add(-5 * time.Minute)
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "m"}}
+	m.Status.CurrentStatus = v1alpha1.CurrentStatus{Phase: v1alpha1.MachineFailed, LastUpdateTime: metav1.NewTime(failedAt)}
+
+	g.Settle(t.Context(), m, false)
+	clock.Step(2 * time.Minute)
+	members := g.look(t.Context(), "ns", clock.Now())
+	require.Len(t, members, 1)
+	require.True(t, failedAt.Equal(members[0].ReplacedAt), "%s", members[0].ReplacedAt)
+
+	clock.Step(time.Hour)
+	require.Empty(t, g.look(t.Context(), "ns", clock.Now()))
+}
+
+// TestGuard_FieldMissing_Holds asserts that a Guard that cannot read lets no machine fail.
+func TestGuard_FieldMissing_Holds(t *testing.T) {
+	t.Parallel()
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "m"}}
+	g := &Guard{}
+	require.Equal(t, machine.ReasonNotObserved, g.Ask(t.Context(), m, true, nil).Reason)
+	g.Settle(t.Context(), m, true)
+	g.Revoke(m)
+	g.Revoke(nil)
+}
