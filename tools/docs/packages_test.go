@@ -37,7 +37,7 @@ var mainNames = map[string]string{
 	"machine/client":            "Requests",
 	"machine/machinetest":       "New",
 	"machine/runner":            "Executor Reconcile Informers Finalizers",
-	"safety/runner":             "Executor Reconcile Orphans Guard",
+	"safety/runner":             "Executor Reconcile Prober Guard",
 	"machine/v1alpha1":          "Machine MachineSet MachineDeployment MachineClass",
 	"machineset":                "Decide Observation Decision",
 	"machineset/runner":         "Executor Reconcile Informers",
