@@ -274,19 +274,27 @@ func (c *pass) rollOut() {
 }
 
 // judgeProgress sets the reason and the message of a rollout: Stuck if the progress deadline is
-// exceeded, Progressing otherwise.
+// exceeded, Progressing otherwise. The condition Progressing has the same message. The begin and the
+// end of Stuck have an Event each.
 func (c *pass) judgeProgress(status v1alpha1.MachineDeploymentStatus) {
-	cond := rollout.Condition(status, v1alpha1.MachineDeploymentProgressing)
+	cond, was := rollout.Condition(status, v1alpha1.MachineDeploymentProgressing), rollout.Condition(c.d.Status, v1alpha1.MachineDeploymentProgressing)
 	exceeded := cond != nil && cond.Reason == v1alpha1.ProgressDeadlineExceeded
-	switch {
-	case c.out.Reason == reasonProgressing && exceeded:
-		c.out.Reason = reasonStuck
-		c.out.Message = fmt.Sprintf("no progress within %s, seen at %s", deadlineOf(c.d), cond.LastUpdateTime.UTC().Format(time.RFC3339))
+	if c.out.Reason == reasonProgressing {
+		c.out.Message = fmt.Sprintf("%d of %d machines updated, %d available", status.UpdatedReplicas, c.d.Spec.Replicas, status.AvailableReplicas)
+		if exceeded {
+			c.out.Reason = reasonStuck
+			c.out.Message = fmt.Sprintf("no progress within %s, seen at %s", deadlineOf(c.d), cond.LastUpdateTime.UTC().Format(time.RFC3339))
+		}
 		if h, ok := cause(c.out.Holds); ok {
 			c.out.Message += ", waits for " + h.String()
 		}
-	case c.out.Reason == reasonProgressing:
-		c.out.Message = fmt.Sprintf("%d of %d machines updated, %d available", status.UpdatedReplicas, c.d.Spec.Replicas, status.AvailableReplicas)
+		c.out.Status.Conditions = rollout.WithMessage(status.Conditions, c.out.Message)
+	}
+	switch stuck := was != nil && was.Reason == v1alpha1.ProgressDeadlineExceeded; {
+	case exceeded && !stuck:
+		c.out.Events = append(c.out.Events, machinist.Event{Type: eventWarning, Reason: eventStuck, Message: brief(c.out.Message)})
+	case stuck && !exceeded:
+		c.out.Events = append(c.out.Events, machinist.Event{Type: eventNormal, Reason: eventUnstuck, Message: "The rollout makes progress again: " + brief(c.out.Message)})
 	}
 	if exceeded {
 		c.hold("machinedeployment/"+c.d.Name, reasonProgressDeadline, cond.Message)

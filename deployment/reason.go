@@ -140,6 +140,10 @@ const (
 	eventTemplateUnchanged machinist.Reason = "DeploymentRollbackTemplateUnchanged"
 	// eventFrozen means that the controllers are frozen because API servers do not answer.
 	eventFrozen machinist.Reason = "ControllerFrozen"
+	// eventStuck means that a rollout has made no progress within its progress deadline. The hold says what it waits for.
+	eventStuck machinist.Reason = "ProgressDeadlineExceeded"
+	// eventUnstuck means that a stuck rollout makes progress again.
+	eventUnstuck machinist.Reason = "ProgressResumed"
 	// eventUnfrozen means that the API servers answer again.
 	eventUnfrozen machinist.Reason = "ControllerUnfrozen"
 )

@@ -9,17 +9,18 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// OnlyCounters reports whether two statuses differ at most in numbers of machines and in the times of
-// progress. No decision waits for these, so a caller may write such a status later.
+// OnlyCounters reports whether two statuses differ at most in numbers of machines, and in the times and the
+// message of progress. No decision waits for these, so a caller may write such a status later.
 func OnlyCounters(a, b v1alpha1.MachineDeploymentStatus) bool {
 	b.Replicas, b.UpdatedReplicas, b.ReadyReplicas, b.AvailableReplicas, b.UnavailableReplicas =
 		a.Replicas, a.UpdatedReplicas, a.ReadyReplicas, a.AvailableReplicas, a.UnavailableReplicas
 	return equality.Semantic.DeepEqual(withoutProgress(a), withoutProgress(b))
 }
 
-// withoutProgress returns a copy of a status without the times of progress.
+// withoutProgress returns a copy of a status without the times and the message of progress.
 func withoutProgress(s v1alpha1.MachineDeploymentStatus) *v1alpha1.MachineDeploymentStatus {
 	out := s.DeepCopy()
+	out.Conditions = WithMessage(out.Conditions, "")
 	for i := range out.Conditions {
 		out.Conditions[i].LastUpdateTime = metav1.Time{}
 	}

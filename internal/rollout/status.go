@@ -108,6 +108,18 @@ func With(conditions []v1alpha1.MachineDeploymentCondition, c v1alpha1.MachineDe
 	return append(Without(conditions, c.Type), c)
 }
 
+// WithMessage returns the conditions with another message in Progressing, whose times stay: it is not
+// progress that the text is new.
+func WithMessage(conditions []v1alpha1.MachineDeploymentCondition, message string) []v1alpha1.MachineDeploymentCondition {
+	conditions = slices.Clone(conditions)
+	for i, c := range conditions {
+		if c.Type == v1alpha1.MachineDeploymentProgressing {
+			conditions[i].Message = message
+		}
+	}
+	return conditions
+}
+
 // WithoutFuture returns the conditions with Progressing updated now at the latest. A clock that is
 // ahead may have set a later time, which would delay the progress deadline.
 func WithoutFuture(conditions []v1alpha1.MachineDeploymentCondition, now time.Time) []v1alpha1.MachineDeploymentCondition {
