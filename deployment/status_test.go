@@ -136,12 +136,27 @@ func TestProgress_Deadline_IsWaitedForAndReported(t *testing.T) {
 	dec := s.decide()
 	require.Equal(t, rollNow.Add(61*time.Second), dec.NextCheck)
 	require.Equal(t, machinist.Reason("Progressing"), dec.Reason)
-	require.Equal(t, "1 of 3 machines updated, 3 available", dec.Message)
+	const waits = ", waits for machine/new-0: NewMachinesUnavailable: Pending"
+	require.Equal(t, "1 of 3 machines updated, 3 available"+waits, dec.Message)
+	require.Equal(t, dec.Message, progressing(dec.Status).Message)
 	dec = deployment.Decide(s.in, s.policy, dec.NextCheck)
 	require.Equal(t, machinist.Reason("Stuck"), dec.Reason)
 	require.Equal(t, v1alpha1.ProgressDeadlineExceeded, progressing(dec.Status).Reason)
 	require.Contains(t, reasons(dec), machinist.Reason("ProgressDeadlineExceeded"))
 	require.True(t, dec.NextCheck.IsZero(), "only a change can help")
+	require.Equal(t, "no progress within 1m0s, seen at "+rollNow.Add(61*time.Second).UTC().Format(time.RFC3339)+waits, progressing(dec.Status).Message)
+	require.Len(t, dec.Events, 1)
+	require.Equal(t, "Warning ProgressDeadlineExceeded "+dec.Message, dec.Events[0].String())
+
+	s.in.Deployment.Status = dec.Status
+	later := deployment.Decide(s.in, s.policy, rollNow.Add(time.Hour))
+	require.Empty(t, later.Events, "it is said once")
+	require.False(t, later.WriteStatus)
+	s.in.Machines[len(s.in.Machines)-1].Status.CurrentStatus.Phase = v1alpha1.MachineRunning
+	s.in.Sets[1].Status.AvailableReplicas, s.in.Sets[1].Status.ReadyReplicas = 1, 1
+	later = deployment.Decide(s.in, s.policy, rollNow.Add(time.Hour))
+	require.Equal(t, machinist.Reason("ProgressResumed"), later.Events[0].Reason)
+	require.Equal(t, v1alpha1.MachineSetUpdated, progressing(later.Status).Reason)
 }
 
 func TestProgress_OldSetIsNewAgain_DeadlineRestarts(t *testing.T) {
@@ -200,7 +215,10 @@ func TestProgress_TimesRecordedByAnotherClock_NoLoopAndNoLateDeadline(t *testing
 				}
 				for pass := range 3 {
 					dec := deployment.Decide(s.in, s.policy, now)
-					require.Empty(t, dec.Events)
+					for _, e := range dec.Events {
+						require.Equal(t, machinist.Reason(v1alpha1.ProgressDeadlineExceeded), e.Reason)
+						require.Zero(t, pass)
+					}
 					require.True(t, dec.NextCheck.IsZero() || dec.NextCheck.After(now))
 					if reason := progressing(dec.Status).Reason; reason != v1alpha1.ProgressDeadlineExceeded && reason != v1alpha1.NewMachineSetAvailable {
 						require.False(t, dec.NextCheck.IsZero())

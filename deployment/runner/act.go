@@ -62,11 +62,36 @@ func (p *pass) takenBy(ctx context.Context, create machinist.Create, failed erro
 // the last progress is new. Each machine of a rollout changes them, and no decision waits for them.
 const counterInterval = time.Second
 
+// messageDelay is how long a new message of progress waits for another reason to write the status. What a
+// rollout waits for may end soon.
+const messageDelay = 2 * time.Second
+
+// due returns when the status has to be written. Zero means now, or that it has not changed.
+func (p *pass) due(now time.Time) time.Time {
+	d := p.in.Deployment
+	said := p.d.WriteStatus && len(p.d.Events) == 0 && rollout.OnlyMessage(d.Status, p.d.Status)
+	kept := p.memory.Change(d, func(m *memory) {
+		switch {
+		case !said:
+			m.differs = time.Time{}
+		case m.differs.IsZero():
+			m.differs = now
+		}
+	})
+	switch {
+	case said:
+		return kept.differs.Add(messageDelay)
+	case p.d.WriteStatus && len(p.d.Events) == 0 && rollout.OnlyCounters(d.Status, p.d.Status):
+		return kept.counted.Add(counterInterval)
+	default:
+		return time.Time{}
+	}
+}
+
 // record writes the status of the deployment if that is due, and then reports the Events.
 func (p *pass) record(ctx context.Context, now time.Time, failed error) (time.Time, error) {
 	d := p.in.Deployment
-	due := p.memory.Get(d).counted.Add(counterInterval)
-	if p.d.WriteStatus && due.After(now) && len(p.d.Events) == 0 && rollout.OnlyCounters(d.Status, p.d.Status) {
+	if due := p.due(now); due.After(now) {
 		p.d.WriteStatus, p.d.NextCheck = false, machinist.Earliest(p.d.NextCheck, due)
 	}
 	if p.d.WriteStatus {

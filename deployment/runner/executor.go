@@ -56,6 +56,7 @@ type Executor struct {
 type memory struct {
 	expected machine.Expectations
 	counted  time.Time // when the status was last written
+	differs  time.Time // since when only the message of progress is to be written
 	proven   bool
 }
 

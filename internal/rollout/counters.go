@@ -17,6 +17,12 @@ func OnlyCounters(a, b v1alpha1.MachineDeploymentStatus) bool {
 	return equality.Semantic.DeepEqual(withoutProgress(a), withoutProgress(b))
 }
 
+// OnlyMessage reports whether two statuses differ at most in the message of progress.
+func OnlyMessage(a, b v1alpha1.MachineDeploymentStatus) bool {
+	a.Conditions, b.Conditions = WithMessage(a.Conditions, ""), WithMessage(b.Conditions, "")
+	return equality.Semantic.DeepEqual(a, b)
+}
+
 // withoutProgress returns a copy of a status without the times and the message of progress.
 func withoutProgress(s v1alpha1.MachineDeploymentStatus) *v1alpha1.MachineDeploymentStatus {
 	out := s.DeepCopy()

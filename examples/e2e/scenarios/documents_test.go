@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,6 +56,15 @@ func runDocumented(ctx context.Context, folder, command string) (string, error) 
 	return string(out), err
 }
 
+// saysProgress reports whether the condition Progressing has the message of a decision, whose reason comes before it.
+// A complete rollout has the text of MCM.
+func saysProgress(d *v1alpha1.MachineDeployment, decision string) bool {
+	_, message, _ := strings.Cut(decision, " - ")
+	return slices.ContainsFunc(d.Status.Conditions, func(c v1alpha1.MachineDeploymentCondition) bool {
+		return c.Type == v1alpha1.MachineDeploymentProgressing && (c.Message == message || c.Reason == v1alpha1.NewMachineSetAvailable)
+	})
+}
+
 // TestDocuments_KubectlCommands_Succeed runs the commands of the pages on a cluster that has the
 // objects that they name.
 func TestDocuments_KubectlCommands_Succeed(t *testing.T) {
@@ -94,6 +104,10 @@ func TestDocuments_KubectlCommands_Succeed(t *testing.T) {
 			out, err := exec.CommandContext(ctx, program, s.Namespace, name).Output() //nolint:gosec // just built
 			if !strings.HasPrefix(string(out), want) {
 				return fmt.Sprintf("it prints %s: %v", out, err), nil
+			}
+			d, getErr := s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace).Get(ctx, name, metav1.GetOptions{})
+			if getErr != nil || !saysProgress(d, strings.TrimSuffix(strings.SplitN(string(out), "\n", 2)[0], "\n")) {
+				return fmt.Sprintf("it prints %s, and the status has %v: %v", out, d.Status.Conditions, getErr), nil
 			}
 			return "", err
 		})
