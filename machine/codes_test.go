@@ -570,3 +570,21 @@ func TestBackoff_SecretCorrected_CallIsRepeatedAtOnce(t *testing.T) {
 	failedAgain := machine.VMView{}.After(machine.CallResult{Operation: driver.OpDeleteMachine, Err: errors.New("no"), ClassVersion: "1/2"}, now, 0)
 	require.Equal(t, "1/2", failedAgain.Failure.ClassVersion)
 }
+
+// TestCallFailure_ErrorInAnError_IsSaidOnce has drivers that put the text of an error into the message of another.
+func TestCallFailure_ErrorInAnError_IsSaidOnce(t *testing.T) {
+	t.Parallel()
+	inner := status.Error(codes.ResourceExhausted, "no large VMs")
+	for text, err := range map[string]error{
+		"machine codes error: code = [ResourceExhausted] message = [no large VMs]":                           inner,
+		"machine codes error: code = [Internal] message = [no large VMs]":                                    status.Error(codes.Internal, inner.Error()),
+		"machine codes error: code = [Internal] message = [create vm-1: no large VMs]":                       status.Error(codes.Internal, "create vm-1: "+inner.Error()),
+		"machine codes error: code = [Aborted] message = [create vm-1: no large VMs]":                        status.Error(codes.Aborted, status.Error(codes.Internal, "create vm-1: "+inner.Error()).Error()),
+		"machine codes error: code = [Internal] message = [machine codes error: code = [Odd] message = [x]]": status.Error(codes.Internal, "machine codes error: code = [Odd] message = [x]"),
+		"create: machine codes error: code = [ResourceExhausted] message = [no large VMs]":                   fmt.Errorf("create: %w", inner),
+		"boom": errors.New("boom"),
+	} {
+		v := machine.VMView{}.After(machine.CallResult{Operation: driver.OpCreateMachine, Err: err}, time.Unix(1_700_000_000, 0), 0)
+		require.Equal(t, text, v.Failure.Message)
+	}
+}

@@ -6,12 +6,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
+	codestatus "github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/recorded"
@@ -199,7 +201,7 @@ func (n NamedVM) after(a CallResult, now time.Time) NamedVM {
 // failed returns the view after a failed call.
 func (v VMView) failed(a CallResult, code codes.Code, now time.Time, chance float64) VMView {
 	f := CallFailure{
-		Operation: a.Operation, Code: code, Message: a.Err.Error(), At: now, Attempts: 1, Chance: chance, RetryAfter: codes.RetryAfterOf(a.Err),
+		Operation: a.Operation, Code: code, Message: saidOnce(a.Err), At: now, Attempts: 1, Chance: chance, RetryAfter: codes.RetryAfterOf(a.Err),
 		ClassVersion: a.ClassVersion,
 	}
 	if abandoned, ok := errors.AsType[*driver.AbandonedError](a.Err); ok {
@@ -333,4 +335,23 @@ func (l *logic) vmOperation() v1alpha1.LastOperation {
 	}
 	return l.operation(v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing,
 		fmt.Sprintf("Machine %s is unhealthy%s", l.m.Name, l.vmText()))
+}
+
+// saidOnce returns the text of an error of a driver. A driver may put the text of another error, with another
+// code, into its message. The message of that error replaces the text, so that one code and one message are
+// left.
+func saidOnce(err error) string {
+	outer, ok := codestatus.FromError(err)
+	if !ok {
+		return err.Error()
+	}
+	message := outer.Message()
+	for inner, nested := codestatus.FromError(errors.New(message)); nested; inner, nested = codestatus.FromError(errors.New(message)) {
+		before, _, _ := strings.Cut(message, "machine codes error: ")
+		message = before + inner.Message()
+	}
+	if message == outer.Message() {
+		return err.Error()
+	}
+	return codestatus.New(outer.Code(), message).Error()
 }
