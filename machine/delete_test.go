@@ -71,6 +71,12 @@ func TestDeletion_EachStep_Decision(t *testing.T) {
 	waiting := func(in *machine.Observation) {
 		in.Drain = machine.DrainView{Round: now, NextCheck: now.Add(time.Second), Holds: []machinist.Hold{{Subject: "pod/a/b", Reason: "Budget", Until: now.Add(time.Second)}}}
 	}
+	blocked := func(in *machine.Observation) {
+		in.Drain = machine.DrainView{Round: now, Holds: []machinist.Hold{
+			{Subject: "pod/a/b", Reason: "Terminating"}, {Subject: "pod/a/c", Reason: drain.ReasonBudget, Message: "shop/web allows no disruption"},
+		}}
+	}
+	const blockedText = "Initiate node drain; waits for pod/a/c: DisruptionBudget: shop/web allows no disruption; pod/a/b: Terminating"
 	cordoning := func(since time.Duration) change {
 		return func(in *machine.Observation) {
 			in.Machine.DeletionTimestamp, in.Machine.Status.CurrentStatus.LastUpdateTime = new(metav1.NewTime(now.Add(-since))), metav1.Time{}
@@ -95,6 +101,10 @@ func TestDeletion_EachStep_Decision(t *testing.T) {
 		"waits for the cordon for 29s: not recorded":                {terminating(node(marked), cordoning(29*time.Second)), "nothing (Draining); waits for node/n: NotCordoned"},
 		"waits for the cordon for 30s: recorded":                    {terminating(node(marked), cordoning(30*time.Second)), `update status of machine m: phase "Terminating", Delete Processing (Draining: Initiate node drain; waits for node/n: NotCordoned)`},
 		"waits for a pod for 30s: recorded (I-12)":                  {terminating(node(marked), waiting, told(30*time.Second, v1alpha1.InitiateDrain)), news},
+		"a budget for 1s: not recorded":                             {terminating(node(marked), blocked, told(time.Second, v1alpha1.InitiateDrain)), "nothing (Draining); waits for pod/a/b: Terminating; waits for pod/a/c: DisruptionBudget: shop/web allows no disruption"},
+		"a budget for 2s: recorded first":                           {terminating(node(marked), blocked, told(2*time.Second, v1alpha1.InitiateDrain)), `update status of machine m: phase "Terminating", Delete Processing (Draining: ` + blockedText + ")"},
+		"another budget for 2s: not recorded":                       {terminating(node(marked), blocked, told(2*time.Second, "Initiate node drain; waits for pod/a/d: DisruptionBudget: shop/db")), "nothing (Draining); waits for pod/a/b: Terminating; waits for pod/a/c: DisruptionBudget: shop/web allows no disruption"},
+		"no budget any more for 2s: recorded":                       {terminating(node(marked), waiting, told(2*time.Second, blockedText)), news},
 		"hold already recorded: waits":                              {terminating(node(marked), waiting, told(time.Hour, "Initiate node drain; waits for pod/a/b: Budget")), "nothing (Draining); waits for pod/a/b: Budget"},
 		"another hold: recorded":                                    {terminating(node(marked), waiting, told(time.Hour, "Initiate node drain; waits for pod/a/c: Budget")), news},
 		"drain without holds: waits for the Node":                   {terminating(node(marked), begun, func(in *machine.Observation) { in.Drain.Round = now }), "nothing (Draining); waits for node/n: Draining"},

@@ -184,7 +184,7 @@ func (l *logic) drain(node *corev1.Node, a DrainNode, message string, news func(
 	}
 	if holds := l.in.Drain.of(a).Holds; len(holds) > 0 {
 		op := news(waitsFor(holds))
-		at := l.reportDue(op, a.Started)
+		at := l.reportDue(op, a.Started, holds)
 		if !at.IsZero() && !l.now.Before(at) {
 			return l.recordOperation(reasonDraining, op)
 		}
@@ -193,27 +193,58 @@ func (l *logic) drain(node *corev1.Node, a DrainNode, message string, news func(
 	return l.drainWaits(a, next)
 }
 
-// reportAfter is the minimum time between two reports of a drain in the last operation. A drain
-// that takes less time causes no write.
-const reportAfter = 30 * time.Second
+const (
+	// reportAfter is the minimum time between two reports of a drain in the last operation. A drain
+	// that takes less time causes no write.
+	reportAfter = 30 * time.Second
+	// blockedAfter is that time if the pods that are left are blocked, or are no longer.
+	blockedAfter = 2 * time.Second
+)
 
-// reportDue returns when to record an operation of a drain that began at started. Zero means that
-// it is recorded.
-func (l *logic) reportDue(op v1alpha1.LastOperation, started time.Time) time.Time {
+// blocks reports whether a hold of a drain ends only by a change of something else than the pod: of a
+// PodDisruptionBudget, or of an annotation.
+func blocks(h machinist.Hold) bool {
+	return h.Reason == drain.ReasonBudget || h.Reason == drain.ReasonBudgetNever || h.Reason == drain.ReasonDoNotDisrupt
+}
+
+// saysBlocked reports whether the text of a last operation names a hold that [blocks].
+func saysBlocked(text string) bool {
+	return slices.ContainsFunc([]machinist.Reason{drain.ReasonBudget, drain.ReasonBudgetNever, drain.ReasonDoNotDisrupt}, func(r machinist.Reason) bool {
+		return strings.Contains(text, ": "+string(r))
+	})
+}
+
+// reportDue returns when to record an operation of a drain that began at started and waits for holds.
+// Zero means that it is recorded.
+func (l *logic) reportDue(op v1alpha1.LastOperation, started time.Time, holds []machinist.Hold) time.Time {
 	last := l.m.Status.LastOperation
 	if sameOperation(op, last) {
 		return time.Time{}
 	}
+	after := reportAfter
+	if slices.ContainsFunc(holds, blocks) != saysBlocked(last.Description) {
+		after = blockedAfter
+	}
 	if at := last.LastUpdateTime.Time; at.After(started) && recorded.Known(at, l.now) {
 		started = at
 	}
-	return started.Add(reportAfter)
+	return started.Add(after)
 }
 
-// waitsFor returns a text with the first holds and the number of the others.
+// waitsFor returns a text with the first holds, those that block first, and the number of the others.
 func waitsFor(holds []machinist.Hold) string {
 	const shown = 3
 	var names []string
+	holds = slices.SortedStableFunc(slices.Values(holds), func(a, b machinist.Hold) int {
+		switch {
+		case blocks(a) == blocks(b):
+			return 0
+		case blocks(a):
+			return -1
+		default:
+			return 1
+		}
+	})
 	for _, h := range holds[:min(shown, len(holds))] {
 		names = append(names, h.String())
 	}
