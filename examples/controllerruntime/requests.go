@@ -5,7 +5,6 @@ package controllerruntime
 import (
 	"context"
 	"fmt"
-	"reflect"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,9 +18,8 @@ import (
 // for Nodes, Secrets and VolumeAttachments.
 type requests struct{ machines, core client.Client }
 
-// send sends a request with a copy of an object, and returns the response, which is decoded into the copy.
-// That removes nothing from it: an empty copy has the namespace and the name only.
-func (r requests) send(o machinist.Object, empty bool, request func(in client.Client, o client.Object) error) (machinist.Object, error) {
+// send sends a request with a copy of an object, which becomes the object of the response.
+func (r requests) send(o machinist.Object, request func(in client.Client, o client.Object) error) (machinist.Object, error) {
 	typed, ok := o.(client.Object)
 	if !ok {
 		return nil, fmt.Errorf("unknown object %T", o)
@@ -31,11 +29,6 @@ func (r requests) send(o machinist.Object, empty bool, request func(in client.Cl
 	case *v1alpha1.Machine, *v1alpha1.MachineSet, *v1alpha1.MachineDeployment, *v1alpha1.MachineClass:
 		in = r.machines
 	}
-	if empty {
-		reflect.ValueOf(sent).Elem().SetZero()
-		sent.SetNamespace(o.GetNamespace())
-		sent.SetName(o.GetName())
-	}
 	if err := request(in, sent); err != nil {
 		return nil, err
 	}
@@ -44,7 +37,7 @@ func (r requests) send(o machinist.Object, empty bool, request func(in client.Cl
 
 // Get implements [machinist.Requests], as the other methods do.
 func (r requests) Get(ctx context.Context, o machinist.Object) (machinist.Object, error) {
-	return r.send(o, true, func(in client.Client, o client.Object) error { return in.Get(ctx, client.ObjectKeyFromObject(o), o) })
+	return r.send(o, func(in client.Client, o client.Object) error { return in.Get(ctx, client.ObjectKeyFromObject(o), o) })
 }
 
 func (r requests) List(ctx context.Context, o machinist.Object, selector string) (all []machinist.Object, _ error) {
@@ -52,7 +45,7 @@ func (r requests) List(ctx context.Context, o machinist.Object, selector string)
 	if err != nil {
 		return nil, err
 	}
-	_, err = r.send(o, true, func(in client.Client, o client.Object) error {
+	_, err = r.send(o, func(in client.Client, o client.Object) error {
 		kind, err := in.GroupVersionKindFor(o)
 		if err != nil {
 			return err
@@ -68,13 +61,11 @@ func (r requests) List(ctx context.Context, o machinist.Object, selector string)
 }
 
 func (r requests) Create(ctx context.Context, o machinist.Object) (machinist.Object, error) {
-	return r.send(o, false, func(in client.Client, o client.Object) error { return in.Create(ctx, o) })
+	return r.send(o, func(in client.Client, o client.Object) error { return in.Create(ctx, o) })
 }
 
-// Update writes all that differs from the stored object, which has the same resource version: the response
-// removes nothing either.
 func (r requests) Update(ctx context.Context, o machinist.Object, subresource string) (machinist.Object, error) {
-	return r.send(o, false, func(in client.Client, o client.Object) error {
+	return r.send(o, func(in client.Client, o client.Object) error {
 		if subresource != "" {
 			return in.SubResource(subresource).Update(ctx, o)
 		}
@@ -83,7 +74,7 @@ func (r requests) Update(ctx context.Context, o machinist.Object, subresource st
 }
 
 func (r requests) Patch(ctx context.Context, o machinist.Object, subresource string, patch []byte) (machinist.Object, error) {
-	return r.send(o, true, func(in client.Client, o client.Object) error {
+	return r.send(o, func(in client.Client, o client.Object) error {
 		change := client.RawPatch(types.StrategicMergePatchType, patch)
 		if subresource != "" {
 			return in.SubResource(subresource).Patch(ctx, o, change)
@@ -93,7 +84,7 @@ func (r requests) Patch(ctx context.Context, o machinist.Object, subresource str
 }
 
 func (r requests) Delete(ctx context.Context, o machinist.Object, unchanged bool) error {
-	_, err := r.send(o, false, func(in client.Client, o client.Object) error {
+	_, err := r.send(o, func(in client.Client, o client.Object) error {
 		same := client.Preconditions{UID: new(o.GetUID())}
 		if unchanged {
 			same.ResourceVersion = new(o.GetResourceVersion())

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command manager runs the machine controllers over controller-runtime and a simulated cloud. That of a
-// provider is the same program with another driver. Package manifests of examples/manager has its roles.
+// Command manager runs the machine controllers over controller-runtime and a simulated cloud. A provider has
+// the same program with another driver. The roles are those of examples/manager/manifests.
 package main
 
 import (
 	"errors"
 	"flag"
-	"fmt"
 	"log/slog"
 	"os"
 	"time"
@@ -25,18 +24,10 @@ import (
 
 func main() {
 	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil)))
-	if err := run(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-func run() error {
 	cfg := controllerruntime.Config{Policy: machine.DefaultPolicy(), Orphans: safety.DefaultPolicy()}
 	o := ctrl.Options{LeaderElection: true, LeaderElectionID: "machine-controller"}
-	o.Controller.MaxConcurrentReconciles = 50 // they wait for the provider
-	// A lease is given back when no pass runs any more.
-	o.LeaderElectionReleaseOnCancel, o.GracefulShutdownTimeout = true, new(time.Duration(-1))
+	o.LeaderElectionReleaseOnCancel, o.GracefulShutdownTimeout = true, new(time.Duration(-1)) // when no pass runs any more
+	o.Controller.MaxConcurrentReconciles = 50                                                 // they wait for the provider
 	address := flag.String("simulated-cloud", "", "URL of the simulated cloud")
 	flag.StringVar(&cfg.Namespace, "namespace", "default", "namespace of the machine objects")
 	flag.StringVar(&o.LeaderElectionNamespace, "leader-elect-resource-namespace", "", "namespace of the lease")
@@ -49,19 +40,21 @@ func run() error {
 	flag.DurationVar(&cfg.Orphans.Period, "machine-safety-orphan-vms-period", cfg.Orphans.Period, "time between two searches for orphan VMs")
 	flag.DurationVar(&cfg.Orphans.Grace, "machine-safety-orphan-vms-grace", cfg.Orphans.Grace, "time that a VM has to be an orphan before it is deleted")
 	flag.Parse()
+
 	driver, err := cloud.Dial(*address)
-	if err != nil {
-		return err
-	}
+	exit(err)
 	ctx := ctrl.SetupSignalHandler()
 	cfg.Driver, cfg.Target = driver, ctrl.GetConfigOrDie()
 	o.Cache = cache.Options{DefaultNamespaces: map[string]cache.Config{cfg.Namespace: {}}, DefaultTransform: cache.TransformStripManagedFields()}
 	mgr, err := ctrl.NewManager(cfg.Target, o)
+	exit(err)
+	exit(errors.Join(controllerruntime.Add(ctx, mgr, cfg), mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping)))
+	exit(mgr.Start(ctx))
+}
+
+func exit(err error) {
 	if err != nil {
-		return err
+		slog.Error("ended", "err", err)
+		os.Exit(1)
 	}
-	if err := errors.Join(controllerruntime.Add(ctx, mgr, cfg), mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("ping", healthz.Ping)); err != nil {
-		return err
-	}
-	return mgr.Start(ctx)
 }
