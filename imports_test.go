@@ -118,6 +118,10 @@ var importRules = []importRule{
 		api, apimachinery, clientGo, clock, sdk, sdk + "/deployment", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/internal/rollout", sdk + "/internal/runners", sdk + "/machine",
 		sdk + "/machine/client/informers/externalversions", sdk + "/machine/v1alpha1", sdk + "/machineset",
 	}, underFakes, "it reads informers"},
+	{"safety/runner", []string{
+		api, apimachinery, clientGo, clock, sdk, sdk + "/codes", sdk + "/drain", sdk + "/driver", sdk + "/internal/runners", sdk + "/machine", sdk + "/machine/runner",
+		sdk + "/machine/v1alpha1", sdk + "/nodeops", sdk + "/safety",
+	}, underFakes, "it reads informers, and the guard is that of a machine runner"},
 	{"deployment/deploymenttest", []string{
 		api, apimachinery, sdk, sdk + "/codes", sdk + "/deployment", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset",
 	}, underAPI, "a world that the planners of sets and deployments drive"},

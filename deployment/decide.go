@@ -78,7 +78,7 @@ func unproven(in Observation, now time.Time) Decision {
 	c := &pass{in: in, now: now, d: in.Deployment}
 	c.out.Reason, c.out.Status = reasonViewIncomplete, in.Deployment.Status
 	c.holdUntil(now.Add(time.Second), "machinedeployment/"+c.d.Name, reasonViewIncomplete, "the lists of sets and machines may be older than the last write of an earlier process")
-	c.add(machinist.Refresh{Kind: machine.KindSet})
+	c.add(machinist.Refresh{Kind: v1alpha1.MachineSetKind})
 	return c.finish()
 }
 

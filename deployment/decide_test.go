@@ -75,14 +75,14 @@ func TestExpectations_StaleView_DecidesNothingTwice(t *testing.T) {
 	require.Empty(t, again.Actions)
 	require.Equal(t, machinist.Reason("WriteNotSeen"), again.Reason)
 	require.Equal(t, rollNow.Add(30*time.Second), again.NextCheck)
-	look := []machinist.Action{machinist.Refresh{Kind: machine.KindSet, Name: created.Name}}
+	look := []machinist.Action{machinist.Refresh{Kind: v1alpha1.MachineSetKind, Name: created.Name}}
 	require.Equal(t, look, at(30*time.Second).Actions)
 	require.Equal(t, look, at(-time.Hour).Actions, "the clock has gone back since")
 
 	released := created.DeepCopy() // before the cache showed it, as its labels were taken away
 	released.ResourceVersion, released.OwnerReferences, released.Labels = "12", nil, nil
 	expected := s.in.Expectations
-	s.in.Expectations = expected.Looked(machine.KindSet, created.Name, released, rollNow)
+	s.in.Expectations = expected.Looked(v1alpha1.MachineSetKind, created.Name, released, rollNow)
 	require.NotEqual(t, machinist.Reason("WriteNotSeen"), at(time.Hour).Reason)
 	s.in.Expectations, s.in.Sets = expected, append(s.in.Sets, created)
 	require.NotEqual(t, machinist.Reason("WriteNotSeen"), at(0).Reason)
@@ -105,8 +105,8 @@ func TestExpectations_FutureTime_LooksAtOnce(t *testing.T) {
 	written := s.in.Sets[0].DeepCopy()
 	s.in.Sets[0].ResourceVersion, written.ResourceVersion = "5", "7"
 	s.in.Expectations = machine.Expectations{}.Updated(written, rollNow.Add(time.Hour))
-	require.Equal(t, []machinist.Action{machinist.Refresh{Kind: machine.KindSet, Name: "new"}}, s.decide().Actions)
-	s.in.Expectations = s.in.Expectations.Looked(machine.KindSet, "new", s.in.Sets[0], rollNow)
+	require.Equal(t, []machinist.Action{machinist.Refresh{Kind: v1alpha1.MachineSetKind, Name: "new"}}, s.decide().Actions)
+	s.in.Expectations = s.in.Expectations.Looked(v1alpha1.MachineSetKind, "new", s.in.Sets[0], rollNow)
 	dec := s.decide()
 	require.Empty(t, decided.Of[machinist.Refresh](dec.Actions))
 	require.True(t, dec.NextCheck.IsZero() || dec.NextCheck.After(rollNow))

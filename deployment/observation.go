@@ -69,15 +69,15 @@ func (o Observation) nodeOf(m *v1alpha1.Machine) (*corev1.Node, bool) {
 // find returns the observed object of a kind and name, or nil.
 func (o Observation) find(kind, name string) metav1.Object {
 	switch kind {
-	case machine.KindSet:
+	case v1alpha1.MachineSetKind:
 		if i := slices.IndexFunc(o.Sets, func(s *v1alpha1.MachineSet) bool { return s != nil && s.Name == name }); i >= 0 {
 			return o.Sets[i]
 		}
-	case machine.KindMachine:
+	case v1alpha1.MachineKind:
 		if i := slices.IndexFunc(o.Machines, func(m *v1alpha1.Machine) bool { return m != nil && m.Name == name }); i >= 0 {
 			return o.Machines[i]
 		}
-	case machine.KindNode:
+	case facts.NodeKind:
 		return o.Nodes[name]
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 )
 
 // ViewClass returns the view of a class that was read. c is nil if the class does not exist. secret
-// has the data of its secrets that were read, merged by [MergeSecrets], and their resource
+// has the data of its secrets that were read, of which the credentials override the user data, and their resource
 // versions, each after a slash. missing is the error for a secret that was not read. The view does
 // not keep the data.
 func ViewClass(c *v1alpha1.MachineClass, secret *corev1.Secret, missing error) ClassView {
@@ -88,16 +88,4 @@ func substitute(text []byte, placeholder, value string) []byte {
 		return bytes.ReplaceAll(text, []byte(placeholder), []byte(value))
 	}
 	return bytes.ReplaceAll(text, []byte(url.QueryEscape(placeholder)), []byte(url.QueryEscape(value)))
-}
-
-// MergeSecrets returns the merged data of the two secrets of a class. The credentials override the
-// user data.
-func MergeSecrets(userData, credentials map[string][]byte) map[string][]byte {
-	merged := make(map[string][]byte, len(userData)+len(credentials))
-	for _, data := range []map[string][]byte{userData, credentials} {
-		for key, value := range data {
-			merged[key] = bytes.Clone(value)
-		}
-	}
-	return merged
 }

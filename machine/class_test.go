@@ -141,7 +141,7 @@ func TestViewClass_Secrets_Problem(t *testing.T) {
 	}{
 		"no class": {nil, data, missing, machine.ClassView{Looked: true}},
 		"complete": {class(), data, nil, machine.ClassView{Looked: true, Class: class()}},
-		"user data with the placeholder of a token": {class(), machine.MergeSecrets(joins, nil), nil, machine.ClassView{Looked: true, Class: class(), NeedsToken: true}},
+		"user data with the placeholder of a token": {class(), joins, nil, machine.ClassView{Looked: true, Class: class(), NeedsToken: true}},
 		"secret missing (DM-25)":                    {class(), data, missing, machine.ClassView{Looked: true, Class: class(), Problem: missing.Error()}},
 		"no user data":                              {class(), map[string][]byte{"key": nil}, nil, machine.ClassView{Looked: true, Class: class(), Problem: `machine class "small": secret has no key userData`}},
 	} {

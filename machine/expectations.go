@@ -30,7 +30,7 @@ type Expectations []Expectation
 // Expectation is one write that the cache has to show. There is at most one for a kind and name: a
 // later record replaces an earlier one.
 type Expectation struct {
-	// Kind is the kind of the object, for example [KindMachine].
+	// Kind is the kind of the object, for example [v1alpha1.MachineKind] or "Node".
 	Kind string `json:"kind"`
 	// Name is the name of the object.
 	Name string `json:"name"`
@@ -46,13 +46,6 @@ type Expectation struct {
 	// At is when the call was made, or the object last read live.
 	At time.Time `json:"at"`
 }
-
-// Kinds of an [Expectation]. The kind of any other object is the name of its Go type.
-const (
-	KindMachine = "Machine"    // a *v1alpha1.Machine
-	KindSet     = "MachineSet" // a *v1alpha1.MachineSet
-	KindNode    = "Node"       // a *corev1.Node
-)
 
 const callCreate, callDelete, callUpdate = "create", "delete", "update"
 

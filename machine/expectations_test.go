@@ -40,7 +40,7 @@ func deletedAt(s *v1alpha1.MachineSet) *v1alpha1.MachineSet {
 // shows returns a cache with one object. Nil is an empty cache.
 func shows(o metav1.Object) func(kind, name string) metav1.Object {
 	return func(kind, name string) metav1.Object {
-		if s, ok := o.(*v1alpha1.MachineSet); ok && kind == machine.KindSet && name == "x" {
+		if s, ok := o.(*v1alpha1.MachineSet); ok && kind == v1alpha1.MachineSetKind && name == "x" {
 			return s
 		}
 		return nil
@@ -49,8 +49,8 @@ func shows(o metav1.Object) func(kind, name string) metav1.Object {
 
 func TestExpectations_CacheAndLiveReads_EndThem(t *testing.T) {
 	const complete, partial = true, false
-	creating := machine.Expectations{}.Creating(machine.KindSet, "x", now)
-	deleting := machine.Expectations{}.Deleting(machine.KindSet, "x", "a", now)
+	creating := machine.Expectations{}.Creating(v1alpha1.MachineSetKind, "x", now)
+	deleting := machine.Expectations{}.Deleting(v1alpha1.MachineSetKind, "x", "a", now)
 	created := machine.Expectations{}.Created(ownedBy("d", version("a", "10")), now)
 	updated := machine.Expectations{}.Updated(ownedBy("d", version("a", "10")), now)
 	var none *v1alpha1.MachineSet
@@ -85,14 +85,14 @@ func TestExpectations_CacheAndLiveReads_EndThem(t *testing.T) {
 			require.Len(t, c.of, 1)
 			require.Equal(t, c.observed, len(c.of.Observe(shows(c.object), c.complete)) == 1)
 			later := now.Add(time.Minute)
-			left := c.of.Looked(machine.KindSet, "x", c.object, later)
+			left := c.of.Looked(v1alpha1.MachineSetKind, "x", c.object, later)
 			require.Equal(t, c.looked, len(left) == 1)
 			for _, x := range left {
 				require.Equal(t, later, x.At)
 			}
 			require.Equal(t, now, c.of[0].At, "the receiver is not changed")
-			require.Equal(t, c.of, c.of.Looked(machine.KindSet, "y", c.object, later), "another name")
-			require.Equal(t, c.of, c.of.Looked(machine.KindSet, "x", &corev1.Node{}, later), "another kind")
+			require.Equal(t, c.of, c.of.Looked(v1alpha1.MachineSetKind, "y", c.object, later), "another name")
+			require.Equal(t, c.of, c.of.Looked(v1alpha1.MachineSetKind, "x", &corev1.Node{}, later), "another kind")
 		})
 	}
 }
@@ -118,13 +118,13 @@ func TestExpectations_FailedCall_OnlyRefusedDeletionEnds(t *testing.T) {
 		"text with the word forbidden": {errors.New("machines \"m\" is forbidden"), true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			other := machine.Expectations{}.Creating(machine.KindMachine, "n", now)
-			next, look := other.Deleting(machine.KindMachine, "m", "u", now).Failed(machine.KindMachine, "m", c.err)
+			other := machine.Expectations{}.Creating(v1alpha1.MachineKind, "n", now)
+			next, look := other.Deleting(v1alpha1.MachineKind, "m", "u", now).Failed(v1alpha1.MachineKind, "m", c.err)
 			require.Equal(t, c.kept, len(next.Deletes()) == 1)
 			require.Equal(t, c.look, look)
 			require.Equal(t, other, next.Creates())
 
-			next, look = other.Creating(machine.KindMachine, "m", now).Failed(machine.KindMachine, "m", c.err)
+			next, look = other.Creating(v1alpha1.MachineKind, "m", now).Failed(v1alpha1.MachineKind, "m", c.err)
 			require.Len(t, next, 2, "a failed creation stays expected")
 			require.Equal(t, c.look || !c.kept, look, "an error of the API server needs a live read")
 		})
@@ -147,7 +147,7 @@ func FuzzExpectations(f *testing.F) {
 		left := e.Observe(shows(object), complete)
 		require.LessOrEqual(t, len(left), len(e))
 		require.Equal(t, left, left.Observe(shows(object), complete))
-		require.LessOrEqual(t, len(e.Looked(machine.KindSet, "x", object, now)), len(e))
+		require.LessOrEqual(t, len(e.Looked(v1alpha1.MachineSetKind, "x", object, now)), len(e))
 		require.LessOrEqual(t, len(e.Creates())+len(e.Deletes()), len(e))
 		require.Empty(t, cmp.Diff(e, again), "the receiver is not changed")
 	})
@@ -173,7 +173,7 @@ func TestListed_CacheOlderThanTheList_ShownWhenItCatchesUp(t *testing.T) {
 	e := machine.Listed(nil, live, cached, now)
 	texts := map[string]string{}
 	for _, x := range e {
-		require.Equal(t, machine.KindMachine, x.Kind)
+		require.Equal(t, v1alpha1.MachineKind, x.Kind)
 		texts[x.Name] = x.Call + " " + string(x.UID)
 	}
 	require.Equal(t, map[string]string{"written": "update 2", "new": "create 3", "leaving": "delete 4", "gone": "delete 5", "again": "create 6"}, texts)

@@ -218,11 +218,17 @@ type Group struct {
 //
 // The group is that of the MachineDeployment in the owner reference of the set, or else in the
 // label "name" of the machine, as in MCM. Without both it is that of the MachineSet in the owner
-// reference of the machine. MCM reads only the label, and does not limit a machine without it. A
-// nil machine has no group.
+// reference of the machine. MCM reads only the label, and does not limit a machine without it.
+//
+// Without a machine, it is the group of the machines that the set creates.
 func GroupOf(m *v1alpha1.Machine, set *v1alpha1.MachineSet) Group {
-	if m == nil {
+	switch {
+	case m == nil && set == nil:
 		return Group{}
+	case m == nil:
+		m = &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
+			Namespace: set.Namespace, Labels: set.Spec.Template.Labels, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.MachineSetKind))},
+		}}
 	}
 	owner := facts.SetOf(m)
 	if owner != nil && set != nil && set.UID == owner.UID {
@@ -264,17 +270,4 @@ func (g Group) subject() string {
 		return "machinedeployment/" + g.Deployment
 	}
 	return "machineset/" + g.Set
-}
-
-// GroupOfSet returns the group of the machines that a set creates. A nil set has none.
-func GroupOfSet(s *v1alpha1.MachineSet) Group {
-	if s == nil {
-		return Group{}
-	}
-	controls := true
-	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
-		Namespace: s.Namespace, Labels: s.Spec.Template.Labels,
-		OwnerReferences: []metav1.OwnerReference{{Kind: "MachineSet", Name: s.Name, UID: s.UID, Controller: &controls}},
-	}}
-	return GroupOf(m, s)
 }

@@ -140,16 +140,6 @@ func (v TokensView) String() string {
 // MarshalText returns [TokensView.String]. It never fails.
 func (v TokensView) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-const (
-	// TokenOwnerLabel is the label of the Secret of a bootstrap token with the UID of its machine.
-	// Two machines do not share a token. In MCM the token ID is derived from three letters of the
-	// name of the machine.
-	TokenOwnerLabel = "machine.sapcloud.io/machine-uid"
-	// TokenMachineAnnotation is the annotation of the same Secret with namespace and name of the
-	// machine, for people.
-	TokenMachineAnnotation = "machine.sapcloud.io/machine"
-)
-
 // The keys and lengths of the Secret of a bootstrap token, as the API server requires them.
 const (
 	tokenPrefix     = "bootstrap-token-"
@@ -175,7 +165,7 @@ func TokenOwner(s *corev1.Secret) types.UID {
 	if s == nil {
 		return ""
 	}
-	return types.UID(s.Labels[TokenOwnerLabel])
+	return types.UID(s.Labels[v1alpha1.TokenOwnerLabel])
 }
 
 // badGroup reports whether the API server refuses a group of a bootstrap token. A group has the
@@ -207,8 +197,8 @@ func NewBootstrapToken(m *v1alpha1.Machine, expires time.Time, groups []string, 
 	s := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: metav1.NamespaceSystem, Name: tokenPrefix + id,
-			Labels:      map[string]string{TokenOwnerLabel: string(m.UID)},
-			Annotations: map[string]string{TokenMachineAnnotation: name},
+			Labels:      map[string]string{v1alpha1.TokenOwnerLabel: string(m.UID)},
+			Annotations: map[string]string{v1alpha1.TokenMachineAnnotation: name},
 		},
 		Type: corev1.SecretTypeBootstrapToken,
 		Data: map[string][]byte{

@@ -59,8 +59,8 @@ func TestNewBootstrapToken_Secret_IsValid(t *testing.T) {
 	want := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "kube-system", Name: "bootstrap-token-" + id,
-			Labels:      map[string]string{machine.TokenOwnerLabel: "uid-m"},
-			Annotations: map[string]string{machine.TokenMachineAnnotation: "shoot/m"},
+			Labels:      map[string]string{v1alpha1.TokenOwnerLabel: "uid-m"},
+			Annotations: map[string]string{v1alpha1.TokenMachineAnnotation: "shoot/m"},
 		},
 		Type: "bootstrap.kubernetes.io/token",
 		Data: map[string][]byte{
@@ -240,7 +240,7 @@ func TestBootstrapToken_Creation_BeforeTheVM(t *testing.T) {
 }
 
 func owned(uid string) func(*corev1.Secret) {
-	return func(s *corev1.Secret) { s.Labels = map[string]string{machine.TokenOwnerLabel: uid} }
+	return func(s *corev1.Secret) { s.Labels = map[string]string{v1alpha1.TokenOwnerLabel: uid} }
 }
 
 func TestBootstrapToken_NotNeeded_IsDeleted(t *testing.T) {
@@ -318,15 +318,6 @@ func TestRenderUserData_EachPlaceholder_IsReplaced(t *testing.T) {
 		require.Equal(t, want, string(machine.RenderUserData([]byte(text), "m/1", token)))
 	}
 	require.Equal(t, "<<BOOTSTRAP_TOKEN>>", string(machine.RenderUserData([]byte("<<MACHINE_NAME>>"), "<<BOOTSTRAP_TOKEN>>", token)), "a name cannot ask for it")
-}
-
-func TestMergeSecrets_CredentialsOverrideUserData(t *testing.T) {
-	a, b := map[string][]byte{"k": []byte("a"), "x": []byte("1")}, map[string][]byte{"k": []byte("b")}
-	got := machine.MergeSecrets(a, b)
-	require.Equal(t, map[string][]byte{"k": []byte("b"), "x": []byte("1")}, got)
-	got["x"][0] = '2'
-	require.Equal(t, "1", string(a["x"]))
-	require.Empty(t, machine.MergeSecrets(nil, nil))
 }
 
 func FuzzRenderUserData(f *testing.F) {

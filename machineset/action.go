@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist"
-	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -63,7 +62,7 @@ func reasonOf(a machinist.Action) machinist.Reason {
 }
 
 // allMachines requests a list of the machines of the set.
-var allMachines = machinist.Refresh{Kind: machine.KindMachine}
+var allMachines = machinist.Refresh{Kind: v1alpha1.MachineKind}
 
 // ResponseEvent returns the Event of the set after the response to the creation or deletion of the
 // machine of this name. err is the error of the response or nil. Report nothing for a machine that

@@ -68,7 +68,7 @@ func TestCount_EachMachine_Table(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			set := newSet(3)
 			set.Spec.MinReadySeconds = 1
-			f := machine.Expectations{}.Creating(machine.KindMachine, "x", now).Deleting(machine.KindMachine, "going", "uid-going", now)
+			f := machine.Expectations{}.Creating(v1alpha1.MachineKind, "x", now).Deleting(v1alpha1.MachineKind, "going", "uid-going", now)
 			c.want.Desired, c.want.InFlight, c.want.Machines = 3, 1, 1
 			require.Empty(t, cmp.Diff(c.want, members.Count(set, []*v1alpha1.Machine{nil, machineFrom(c.machine)}, f, now)))
 		})

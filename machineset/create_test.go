@@ -51,7 +51,7 @@ func TestDecide_ShortLivedMachines_BoundedCreations(t *testing.T) {
 				in.Machines = append(in.Machines, newMachine(fmt.Sprintf("a%02d", i), v1alpha1.MachineRunning))
 			}
 			for i := range c.asked {
-				in.Expectations = in.Expectations.Creating(machine.KindMachine, fmt.Sprintf("b%02d", i), now)
+				in.Expectations = in.Expectations.Creating(v1alpha1.MachineKind, fmt.Sprintf("b%02d", i), now)
 			}
 			for i := range c.leaving {
 				m := newMachine(fmt.Sprintf("c%02d", i), v1alpha1.MachineTerminating)
@@ -101,12 +101,12 @@ func failingSet(t *testing.T, ahead, lasts time.Duration) (created, passes int) 
 					m := newMachine(fmt.Sprintf("m%04d", created), v1alpha1.MachineFailed)
 					m.UID, m.CreationTimestamp = types.UID(m.Name), metav1.NewTime(at.Add(ahead))
 					m.Status.LastOperation = v1alpha1.LastOperation{Type: v1alpha1.MachineOperationCreate, State: v1alpha1.MachineStateFailed}
-					expected = expected.Creating(machine.KindMachine, m.Name, at)
+					expected = expected.Creating(v1alpha1.MachineKind, m.Name, at)
 					machines[m.Name] = m
 				}
 			case machinist.Delete:
 				m := a.Object.(*v1alpha1.Machine)
-				expected, unjoined = expected.Deleting(machine.KindMachine, m.Name, m.UID, at), unjoined.Deleting(a, at)
+				expected, unjoined = expected.Deleting(v1alpha1.MachineKind, m.Name, m.UID, at), unjoined.Deleting(a, at)
 				delete(machines, m.Name)
 			}
 		}

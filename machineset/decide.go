@@ -179,7 +179,7 @@ func (d *draft) look(e machine.Expectations, burst int) {
 			d.wake(due)
 		} else if old < burst {
 			old++
-			d.do(machinist.Refresh{Kind: machine.KindMachine, Name: x.Name})
+			d.do(machinist.Refresh{Kind: v1alpha1.MachineKind, Name: x.Name})
 		}
 	}
 	if len(pending) > 0 {

@@ -190,8 +190,8 @@ func TestStatus_PersistentError_StaysFailed(t *testing.T) {
 		d := machineset.Decide(in, machineset.Policy{}, at)
 		require.Equal(t, []string{"a"}, decided.Deletes(d.Actions))
 		require.True(t, d.NextCheck.After(at))
-		in.Expectations, _ = in.Expectations.Deleting(machine.KindMachine, "a", "uid-a", at).
-			Failed(machine.KindMachine, "a", apierrors.NewForbidden(schema.GroupResource{}, "a", errAPI))
+		in.Expectations, _ = in.Expectations.Deleting(v1alpha1.MachineKind, "a", "uid-a", at).
+			Failed(v1alpha1.MachineKind, "a", apierrors.NewForbidden(schema.GroupResource{}, "a", errAPI))
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
-	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -70,14 +69,14 @@ func ExampleObservation_expectations() {
 	fmt.Println(d.Actions)
 
 	m, _ := machineset.NewMachine(d.Actions[0].(machinist.Create), "x8k2p")
-	in.Expectations = in.Expectations.Creating(machine.KindMachine, m.Name, now) // before the call
+	in.Expectations = in.Expectations.Creating(v1alpha1.MachineKind, m.Name, now) // before the call
 	d = machineset.Decide(in, machineset.Policy{}, now)
 	fmt.Println(d.Actions, d.Holds[0].Reason, d.NextCheck.Sub(now))
 
 	now = d.NextCheck
 	fmt.Println(machineset.Decide(in, machineset.Policy{}, now).Actions)
 
-	in.Expectations = in.Expectations.Looked(machine.KindMachine, m.Name, nil, now) // a live read: NotFound
+	in.Expectations = in.Expectations.Looked(v1alpha1.MachineKind, m.Name, nil, now) // a live read: NotFound
 	fmt.Println(machineset.Decide(in, machineset.Policy{}, now).Actions)
 	// Output:
 	// [create 1 machine]

@@ -230,11 +230,11 @@ func randomObservation(r *rand.Rand) machineset.Observation {
 			in.NeverJoined = in.NeverJoined.Deleting(unjoinedDeletion(name), now.Add(-time.Duration(r.IntN(900))*time.Second))
 		}
 		if r.IntN(10) == 0 {
-			in.Expectations = in.Expectations.Deleting(machine.KindMachine, name, types.UID("uid-"+name), now.Add(-time.Duration(r.IntN(300))*time.Second))
+			in.Expectations = in.Expectations.Deleting(v1alpha1.MachineKind, name, types.UID("uid-"+name), now.Add(-time.Duration(r.IntN(300))*time.Second))
 		}
 	}
 	for i := range r.IntN(3) {
-		in.Expectations = in.Expectations.Creating(machine.KindMachine, fmt.Sprintf("new%d", i), now.Add(-time.Duration(r.IntN(300))*time.Second))
+		in.Expectations = in.Expectations.Creating(v1alpha1.MachineKind, fmt.Sprintf("new%d", i), now.Add(-time.Duration(r.IntN(300))*time.Second))
 	}
 	if r.IntN(3) == 0 {
 		set.Spec.MinReadySeconds = int32(r.IntN(100)) //nolint:gosec // small
@@ -269,10 +269,10 @@ func carryOut(f machine.Expectations, d machineset.Decision, at time.Time) machi
 		switch a := a.(type) {
 		case machinist.Create:
 			for j := range a.Count {
-				f = f.Creating(machine.KindMachine, fmt.Sprintf("made-%d-%d-%d", at.UnixNano(), i, j), at)
+				f = f.Creating(v1alpha1.MachineKind, fmt.Sprintf("made-%d-%d-%d", at.UnixNano(), i, j), at)
 			}
 		case machinist.Delete:
-			f = f.Deleting(machine.KindMachine, a.Object.GetName(), a.Object.(*v1alpha1.Machine).UID, at)
+			f = f.Deleting(v1alpha1.MachineKind, a.Object.GetName(), a.Object.(*v1alpha1.Machine).UID, at)
 		}
 	}
 	return f
@@ -348,11 +348,11 @@ func scene(text string) (in machineset.Observation, p machineset.Policy) {
 		case "creating":
 			name, after, _ := strings.Cut(value, "@")
 			recorded, _ := time.ParseDuration(cmp.Or(after, "0"))
-			in.Expectations = in.Expectations.Creating(machine.KindMachine, name, now.Add(recorded))
+			in.Expectations = in.Expectations.Creating(v1alpha1.MachineKind, name, now.Add(recorded))
 		case "stuck":
-			in.Expectations = in.Expectations.Creating(machine.KindMachine, value, epoch)
+			in.Expectations = in.Expectations.Creating(v1alpha1.MachineKind, value, epoch)
 		case "deleting":
-			in.Expectations = in.Expectations.Deleting(machine.KindMachine, value, types.UID("uid-"+value), now)
+			in.Expectations = in.Expectations.Deleting(v1alpha1.MachineKind, value, types.UID("uid-"+value), now)
 		case "node": // that machines name "n"; without a value it does not exist
 			in.Nodes = map[string]machine.NodeView{"n": {Looked: true}}
 			if given {

@@ -387,7 +387,7 @@ func FuzzDecide(f *testing.F) {
 		in := machineset.Observation{
 			Set: set, Machines: []*v1alpha1.Machine{m, nil, newMachine("o", v1alpha1.MachineRunning)}, Complete: true, Proven: true,
 			Released:     []*v1alpha1.Machine{nil, released},
-			Expectations: machine.Expectations{}.Creating(machine.KindMachine, phase, now.Add(time.Duration(age))).Deleting(machine.KindMachine, preserve, types.UID(marked), now),
+			Expectations: machine.Expectations{}.Creating(v1alpha1.MachineKind, phase, now.Add(time.Duration(age))).Deleting(v1alpha1.MachineKind, preserve, types.UID(marked), now),
 			Nodes:        map[string]machine.NodeView{"n": nodeSaying(ofNode)},
 		}
 		p := machineset.Policy{Burst: int(maxPreserved), Order: orderOf([]byte(phase)[:min(8, len(phase))])}

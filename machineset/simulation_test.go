@@ -180,7 +180,7 @@ func (s *sim) act(a machinist.Action) {
 		}
 	case machinist.Refresh:
 		if a.Name != "" {
-			s.expected = s.expected.Looked(machine.KindMachine, a.Name, s.api[a.Name], s.now)
+			s.expected = s.expected.Looked(v1alpha1.MachineKind, a.Name, s.api[a.Name], s.now)
 			return
 		}
 		owned := func(all map[string]*v1alpha1.Machine) []*v1alpha1.Machine {
@@ -212,7 +212,7 @@ func (s *sim) create(a machinist.Create) error {
 	name := m.Name
 	m.UID = types.UID(fmt.Sprintf("uid-%d", s.serial))
 	m.CreationTimestamp = metav1.NewTime(s.now)
-	s.expected = s.expected.Creating(machine.KindMachine, name, s.now)
+	s.expected = s.expected.Creating(v1alpha1.MachineKind, name, s.now)
 
 	// I-4, against the truth, not against the cache.
 	require.Less(s.t, s.owned()+len(s.late), int(s.set.Spec.Replicas), "created too many")
@@ -238,14 +238,14 @@ func (s *sim) create(a machinist.Create) error {
 // answered has a creation or a deletion answered with an error.
 func (s *sim) answered(name string, err error) {
 	var look bool
-	if s.expected, look = s.expected.Failed(machine.KindMachine, name, err); look {
-		s.expected = s.expected.Looked(machine.KindMachine, name, s.api[name], s.now)
+	if s.expected, look = s.expected.Failed(v1alpha1.MachineKind, name, err); look {
+		s.expected = s.expected.Looked(v1alpha1.MachineKind, name, s.api[name], s.now)
 	}
 }
 
 func (s *sim) delete(a machinist.Delete) {
 	seen := a.Object.(*v1alpha1.Machine)
-	s.expected, s.unjoined = s.expected.Deleting(machine.KindMachine, seen.Name, seen.UID, s.now), s.unjoined.Deleting(a, s.now)
+	s.expected, s.unjoined = s.expected.Deleting(v1alpha1.MachineKind, seen.Name, seen.UID, s.now), s.unjoined.Deleting(a, s.now)
 	m, found := s.api[seen.Name]
 	if !found || m.UID != seen.UID || members.Leaving(m) {
 		return

@@ -151,7 +151,7 @@ func TestStatus_MachinesWithoutALabelOfTheTemplate_AreNotFullyLabeled(t *testing
 	in := observed(3, all, other, none)
 	in.Set.Spec.Template.Labels = map[string]string{"app": "w", "tier": ""}
 	all.Labels["tier"], other.Labels["tier"] = "", "front"
-	in.Expectations = machine.Expectations{}.Creating(machine.KindMachine, "new", now)
+	in.Expectations = machine.Expectations{}.Creating(v1alpha1.MachineKind, "new", now)
 	s, _ := machineset.Status(in, machineset.Failure{}, now)
 	require.EqualValues(t, 4, s.Replicas)
 	require.EqualValues(t, 2, s.FullyLabeledReplicas, "with the creation in flight")

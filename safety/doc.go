@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package safety decides which VMs without a machine are deleted, which sets are frozen
-// because they have too many machines, and which failures are too many to be replaced.
-//
-// [Step] decides about VMs: it takes an [Observation] and a [Policy] and returns a [Decision].
-// [StepOvershoot] freezes sets, [StepUnmanaged] marks Nodes without a machine, [StepFreeze]
-// watches the API servers, and [DecideGuard] holds the replacement of many machines.
+// Package safety decides which VMs without a machine are deleted ([Step]), which sets are frozen
+// because they have too many machines ([StepOvershoot]), which Nodes have no machine
+// ([StepUnmanaged]), whether the API servers answer ([StepFreeze]), and which failures are too many
+// to be replaced ([DecideGuard]). Each takes what was observed and a policy, such as [Observation]
+// and [Policy], and returns a decision, such as a [Decision].
 //
 //	package main
 //
@@ -42,8 +41,8 @@
 //		}
 //	}
 //
-// A controller lists the VMs first and reads the machines afterwards. Before each deletion it
-// reads the machine again and asks [DeleteVM.StillValid]. It repeats this at NextCheck.
+// Package safety/runner lists the VMs first and reads the machines afterwards. Before each deletion
+// it reads the machine again and asks [DeleteVM.StillValid].
 //
 // # Conditions for a deletion
 //
@@ -57,5 +56,5 @@
 //   - Fewer than [Policy.MaxDeletions] deletions were proposed within [Policy.Period].
 //
 // If a condition fails, the decision has a [machinist.Hold]. A listing that fails holds only
-// its own class. The package makes no requests. A VM whose class was deleted is not found.
+// its own class. A VM whose class was deleted is not found.
 package safety

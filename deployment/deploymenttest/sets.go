@@ -113,7 +113,7 @@ func (w *World) actOnSet(s *setLoop, in *machineset.Observation, actions []machi
 			}
 		case machinist.Refresh:
 			if a.Name != "" {
-				s.expected = s.expected.Looked(machine.KindMachine, a.Name, w.machines.get(a.Name), w.now)
+				s.expected = s.expected.Looked(v1alpha1.MachineKind, a.Name, w.machines.get(a.Name), w.now)
 				continue
 			}
 			live := slices.DeleteFunc(w.truth.mayBelongTo(s.uid), func(m *v1alpha1.Machine) bool { return m == nil || ownerOf(m) != s.uid })
@@ -158,7 +158,7 @@ func (w *World) updateMachine(s *setLoop, a machinist.Update) error {
 
 func (w *World) deleteMachine(s *setLoop, a machinist.Delete) error {
 	m := a.Object.(*v1alpha1.Machine) //nolint:forcetypeassert // a set deletes machines
-	s.expected, s.unjoined = s.expected.Deleting(machine.KindMachine, m.Name, m.UID, w.now), s.unjoined.Deleting(a, w.now)
+	s.expected, s.unjoined = s.expected.Deleting(v1alpha1.MachineKind, m.Name, m.UID, w.now), s.unjoined.Deleting(a, w.now)
 	version := ""
 	if a.Unchanged {
 		version = m.ResourceVersion
@@ -197,7 +197,7 @@ func (w *World) createMachine(s *setLoop, a machinist.Create) error {
 		return err
 	}
 	name := m.Name
-	s.expected = s.expected.Creating(machine.KindMachine, name, w.now)
+	s.expected = s.expected.Creating(v1alpha1.MachineKind, name, w.now)
 	err = w.call(s.name, "create", kindMachine, name, func() error {
 		_, err := w.machines.create(s.name, m)
 		return err
@@ -207,12 +207,12 @@ func (w *World) createMachine(s *setLoop, a machinist.Create) error {
 
 // settle records the result of a request in the expectations.
 func (w *World) settle(s *setLoop, name string, err error) error {
-	next, look := s.expected.Failed(machine.KindMachine, name, err)
+	next, look := s.expected.Failed(v1alpha1.MachineKind, name, err)
 	if err == errCrash { //nolint:errorlint // never wrapped
 		return err
 	}
 	if s.expected = next; look {
-		s.expected = s.expected.Looked(machine.KindMachine, name, w.machines.get(name), w.now)
+		s.expected = s.expected.Looked(v1alpha1.MachineKind, name, w.machines.get(name), w.now)
 	}
 	return err
 }

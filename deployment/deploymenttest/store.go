@@ -15,16 +15,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // The kinds of objects.
 const (
 	kindDeployment = "MachineDeployment"
-	kindSet        = machine.KindSet
-	kindMachine    = machine.KindMachine
-	kindNode       = machine.KindNode
+	kindSet        = v1alpha1.MachineSetKind
+	kindMachine    = v1alpha1.MachineKind
+	kindNode       = facts.NodeKind
 )
 
 func resource(k string) schema.GroupResource {

@@ -21,7 +21,6 @@ import (
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
 	"github.com/machinist-dev/machinist/internal/members"
-	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -242,10 +241,10 @@ func TestWorld_OnWrite_CalledForEachWrite(t *testing.T) {
 		default:
 			version[key] = c.After.GetResourceVersion()
 		}
-		if c.Kind == machine.KindMachine && c.Before == nil {
+		if c.Kind == v1alpha1.MachineKind && c.Before == nil {
 			created++
 		}
-		if c.Kind == machine.KindMachine && c.After == nil {
+		if c.Kind == v1alpha1.MachineKind && c.After == nil {
 			gone++
 		}
 	}

@@ -196,11 +196,11 @@ func (p *pass) look(ctx context.Context, a machinist.Refresh) error {
 	meta := metav1.ObjectMeta{Namespace: p.in.Deployment.Namespace, Name: a.Name}
 	var of machinist.Object
 	switch a.Kind {
-	case machine.KindSet:
+	case v1alpha1.MachineSetKind:
 		of = &v1alpha1.MachineSet{ObjectMeta: meta}
-	case machine.KindMachine:
+	case v1alpha1.MachineKind:
 		of = &v1alpha1.Machine{ObjectMeta: meta}
-	case machine.KindNode:
+	case facts.NodeKind:
 		of = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.Name}}
 	default:
 		return fmt.Errorf("unknown kind %q", a.Kind)

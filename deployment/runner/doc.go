@@ -9,37 +9,43 @@
 //	import (
 //		"context"
 //		"fmt"
+//		"os"
 //		"time"
 //
 //		"k8s.io/apimachinery/pkg/types"
+//		"k8s.io/client-go/informers"
+//		"k8s.io/client-go/kubernetes"
+//		"k8s.io/client-go/rest"
 //
 //		"github.com/machinist-dev/machinist/deployment"
 //		"github.com/machinist-dev/machinist/deployment/runner"
-//		"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
+//		"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 //		"github.com/machinist-dev/machinist/machine/client/informers/externalversions"
-//		"github.com/machinist-dev/machinist/machine/v1alpha1"
 //	)
 //
+//	// Its arguments are the namespace and the name of a MachineDeployment. It only reads.
 //	func main() {
-//		d := &v1alpha1.MachineDeployment{}
-//		d.Namespace, d.Name, d.UID = "shop", "workers", "1"
-//		ctx, machines := context.Background(), fake.NewClientset(d) // use versioned.NewForConfig
-//		factory := externalversions.NewSharedInformerFactory(machines, 0)
-//		reader, err := runner.NewInformers(factory, nil) // or with a factory for the Nodes
+//		config := &rest.Config{Host: "http://127.0.0.1:8001"} // kubectl proxy
+//		ctx, namespace := context.Background(), os.Args[1]
+//		machines := externalversions.NewSharedInformerFactoryWithOptions(versioned.NewForConfigOrDie(config), 0, externalversions.WithNamespace(namespace))
+//		nodes := informers.NewSharedInformerFactory(kubernetes.NewForConfigOrDie(config), 0)
+//		reader, err := runner.NewInformers(machines, nodes)
 //		if err != nil {
 //			panic(err)
 //		}
-//		factory.Start(ctx.Done())
-//		factory.WaitForCacheSync(ctx.Done())
-//		in, err := runner.Observe(ctx, reader, types.NamespacedName{Namespace: "shop", Name: "workers"})
+//		machines.Start(ctx.Done())
+//		nodes.Start(ctx.Done())
+//		machines.WaitForCacheSync(ctx.Done())
+//		nodes.WaitForCacheSync(ctx.Done())
+//		in, err := runner.Observe(ctx, reader, types.NamespacedName{Namespace: namespace, Name: os.Args[2]})
 //		if err != nil {
 //			panic(err)
 //		}
 //		in.Proven = true // the lists are new
-//		decision := deployment.Decide(in, deployment.Policy{}, time.Now())
-//		fmt.Println(decision)
-//		for _, hold := range decision.Holds {
-//			fmt.Println(hold) // what the rollout waits for
+//		d := deployment.Decide(in, deployment.Policy{}, time.Now())
+//		fmt.Println(d.Reason, "-", d.Message)
+//		for _, hold := range d.Holds {
+//			fmt.Println("waits for", hold)
 //		}
 //	}
 //

@@ -16,6 +16,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -153,15 +154,15 @@ func (p *pass) again() {
 func (p *pass) find(ctx context.Context, namespace, kind, name string) metav1.Object {
 	key := types.NamespacedName{Namespace: namespace, Name: name}
 	switch kind {
-	case machine.KindSet:
+	case v1alpha1.MachineSetKind:
 		if set, err := p.Reader.Set(ctx, key); err == nil && set != nil {
 			return set
 		}
-	case machine.KindMachine:
+	case v1alpha1.MachineKind:
 		if m, err := p.Reader.Machine(ctx, key); err == nil && m != nil {
 			return m
 		}
-	case machine.KindNode:
+	case facts.NodeKind:
 		if node, err := p.Reader.Node(ctx, name); err == nil && node != nil {
 			return node
 		}

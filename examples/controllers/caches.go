@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 
-	"github.com/machinist-dev/machinist/machine"
 	machineinformers "github.com/machinist-dev/machinist/machine/client/informers/externalversions"
 	"github.com/machinist-dev/machinist/machine/runner"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -50,7 +49,7 @@ func newCaches(cfg *Config) *caches {
 	if cfg.Part.machines() && cfg.Target != nil {
 		_ = c.target.Core().V1().PersistentVolumeClaims().Informer().SetTransform(onlyVolume) // fails only once it has started
 		c.tokens = informers.NewSharedInformerFactoryWithOptions(cfg.Target, cfg.Resync, informers.WithNamespace(metav1.NamespaceSystem), informers.WithTransform(withoutUnread),
-			informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = machine.TokenOwnerLabel }))
+			informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = v1alpha1.TokenOwnerLabel }))
 	}
 	return c
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety/runner"
 )
 
@@ -51,7 +52,7 @@ func (w *world) begin() {
 			return queues[kind]
 		},
 	}
-	control, target, tokens := newFeed(w.control, ""), newFeed(w.target, ""), newFeed(w.target, machine.TokenOwnerLabel)
+	control, target, tokens := newFeed(w.control, ""), newFeed(w.target, ""), newFeed(w.target, v1alpha1.TokenOwnerLabel)
 	c := &caches{machines: machineFeed{feed: control}, control: builtinFeed{feed: control}}
 	if !w.scenario.noTarget {
 		cfg.Target, c.target, c.tokens = coreClient{w.nodes, p, w.target}, builtinFeed{feed: target}, builtinFeed{feed: tokens}

@@ -9,6 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// NodeKind is the kind of a Node, as [KindOf] returns it.
+const NodeKind = "Node"
+
 // KindOf returns the name of the type of an object that is not nil.
 func KindOf(object any) string {
 	return reflect.Indirect(reflect.ValueOf(object)).Type().Name()

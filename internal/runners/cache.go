@@ -102,7 +102,7 @@ func (c *Cache) IndexMachines() error {
 		}))
 	}
 	if c.Sets != nil {
-		errs = append(errs, AddIndex(c.Sets, byGroup, func(s *v1alpha1.MachineSet) []string { return []string{machine.GroupOfSet(s).String()} }))
+		errs = append(errs, AddIndex(c.Sets, byGroup, func(s *v1alpha1.MachineSet) []string { return []string{machine.GroupOf(nil, s).String()} }))
 	}
 	if c.Tokens != nil {
 		errs = append(errs, AddIndex(c.Tokens, byOwner, func(s *corev1.Secret) []string { return []string{string(machine.TokenOwner(s))} }))

@@ -3,6 +3,7 @@
 package runners
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -46,9 +47,9 @@ func MergedSecret(ctx context.Context, r interface {
 	Secret(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error)
 }, class *v1alpha1.MachineClass,
 ) (*corev1.Secret, error) {
-	merged := &corev1.Secret{}
+	merged := &corev1.Secret{Data: map[string][]byte{}}
 	var missing []error
-	for _, ref := range machine.SecretRefs(class) { // user data comes first
+	for _, ref := range machine.SecretRefs(class) { // the user data comes first, and the credentials override it
 		secret, err := r.Secret(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
 		if err == nil && secret == nil {
 			err = apierrors.NewNotFound(corev1.Resource("secret"), ref.Name)
@@ -57,7 +58,9 @@ func MergedSecret(ctx context.Context, r interface {
 			missing = append(missing, fmt.Errorf("secret %s/%s of class %s: %w", ref.Namespace, ref.Name, class.Name, err))
 			continue
 		}
-		merged.Data = machine.MergeSecrets(merged.Data, secret.Data)
+		for key, value := range secret.Data {
+			merged.Data[key] = bytes.Clone(value)
+		}
 		merged.ResourceVersion += "/" + secret.ResourceVersion
 	}
 	return merged, errors.Join(missing...)

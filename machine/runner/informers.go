@@ -36,7 +36,7 @@ type Factories struct {
 	// Target has the Nodes, and what a drain reads. Nil if the machines join no cluster.
 	Target informers.SharedInformerFactory
 	// Tokens has the Secrets of the namespace kube-system of the target cluster with the label
-	// [machine.TokenOwnerLabel]. Nil if the machines join no cluster.
+	// [v1alpha1.TokenOwnerLabel]. Nil if the machines join no cluster.
 	Tokens informers.SharedInformerFactory
 }
 

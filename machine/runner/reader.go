@@ -44,7 +44,7 @@ type Reader interface { //nolint:interfacebloat // each method is a lookup that 
 	MachinesWaiting(ctx context.Context, namespace string) ([]*v1alpha1.Machine, error)
 	// Set returns a set.
 	Set(ctx context.Context, key types.NamespacedName) (*v1alpha1.MachineSet, error)
-	// SetsOfGroup returns all sets for which the text of [machine.GroupOfSet] is this one.
+	// SetsOfGroup returns all sets for which the text of [machine.GroupOf] is this one.
 	SetsOfGroup(ctx context.Context, group string) ([]*v1alpha1.MachineSet, error)
 	// Class returns a class.
 	Class(ctx context.Context, key types.NamespacedName) (*v1alpha1.MachineClass, error)
@@ -164,7 +164,7 @@ func Affected(ctx context.Context, r Reader, before, after metav1.Object) map[ty
 		}
 	}
 	if a, ok := after.(*corev1.Secret); ok && a != nil { // a token that the Reader shows late may have to be deleted
-		if key, err := cache.ParseObjectName(a.Annotations[machine.TokenMachineAnnotation]); err == nil && key.Name != "" {
+		if key, err := cache.ParseObjectName(a.Annotations[v1alpha1.TokenMachineAnnotation]); err == nil && key.Name != "" {
 			affected[types.NamespacedName(key)] = 0
 		}
 	}

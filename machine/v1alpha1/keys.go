@@ -14,8 +14,22 @@ const (
 	NodeFinalizerName = "node.machine.sapcloud.io/machine-controller"
 )
 
-// MachineClassKind is the only valid kind in spec.class of a Machine.
-const MachineClassKind = "MachineClass"
+// Kinds.
+const (
+	MachineKind    = "Machine"
+	MachineSetKind = "MachineSet"
+	// MachineClassKind is the only valid kind in spec.class of a Machine.
+	MachineClassKind = "MachineClass"
+)
+
+// Keys of the Secret of a bootstrap token.
+const (
+	// TokenOwnerLabel is the label with the UID of its machine. Two machines do not share a token. In MCM
+	// the token ID is derived from three letters of the name of the machine.
+	TokenOwnerLabel = "machine.sapcloud.io/machine-uid"
+	// TokenMachineAnnotation is the annotation with namespace and name of the machine, for people.
+	TokenMachineAnnotation = "machine.sapcloud.io/machine"
+)
 
 // Labels of Machines.
 const (

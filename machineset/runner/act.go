@@ -87,7 +87,7 @@ func machineIn(set *v1alpha1.MachineSet, name string) *v1alpha1.Machine {
 func (p *pass) look(ctx context.Context, name string) (*v1alpha1.Machine, error) {
 	live, err := runners.Get[*v1alpha1.Machine](ctx, p.Requests, machineIn(p.in.Set, name))
 	if err == nil {
-		p.memory.Change(p.in.Set, func(m *memory) { m.expected = m.expected.Looked(machine.KindMachine, name, live, p.now()) })
+		p.memory.Change(p.in.Set, func(m *memory) { m.expected = m.expected.Looked(v1alpha1.MachineKind, name, live, p.now()) })
 	}
 	return live, err
 }
@@ -96,7 +96,7 @@ func (p *pass) look(ctx context.Context, name string) (*v1alpha1.Machine, error)
 // machine exists and belongs to the set.
 func (p *pass) settle(ctx context.Context, name string, creates bool, err error) error {
 	look := false
-	p.memory.Change(p.in.Set, func(m *memory) { m.expected, look = m.expected.Failed(machine.KindMachine, name, err) })
+	p.memory.Change(p.in.Set, func(m *memory) { m.expected, look = m.expected.Failed(v1alpha1.MachineKind, name, err) })
 	if !look {
 		return err
 	}
@@ -148,7 +148,7 @@ func (p *pass) createOne(ctx context.Context, a machinist.Create) error {
 	}
 	facts.InheritShard(m, p.in.Set)
 	name, now := m.Name, p.now()
-	p.memory.Change(p.in.Set, func(kept *memory) { kept.expected = kept.expected.Creating(machine.KindMachine, name, now) })
+	p.memory.Change(p.in.Set, func(kept *memory) { kept.expected = kept.expected.Creating(v1alpha1.MachineKind, name, now) })
 	_, err = p.Requests.Create(ctx, m)
 	err = p.settle(ctx, name, true, err)
 	p.responded(ctx, machineset.ResponseEvent(a, name, err), err)
@@ -184,7 +184,7 @@ func (p *pass) delete(ctx context.Context, a machinist.Delete) (machinist.Hold, 
 	}
 	now := p.now()
 	p.memory.Change(p.in.Set, func(kept *memory) {
-		kept.expected, kept.unjoined = kept.expected.Deleting(machine.KindMachine, m.Name, m.UID, now), kept.unjoined.Deleting(a, now)
+		kept.expected, kept.unjoined = kept.expected.Deleting(v1alpha1.MachineKind, m.Name, m.UID, now), kept.unjoined.Deleting(a, now)
 	})
 	err := p.Requests.Delete(ctx, m, a.Unchanged)
 	if a.Unchanged && apierrors.IsConflict(err) { // it has changed; the change causes another pass

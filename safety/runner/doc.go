@@ -41,9 +41,10 @@
 //		factories.Control.Start(ctx.Done())
 //		factories.Machines.WaitForCacheSync(ctx.Done())
 //		factories.Control.WaitForCacheSync(ctx.Done())
+//		cloud := drivertest.NewCloud(drivertest.CloudOptions{}) // use your driver
+//		cloud.AddVM(drivertest.VM{Namespace: "shop", Machine: "lost", Class: "small"})
 //		executor := &runner.Executor{
-//			Reader: reader, Requests: client.New(machines, nil), Policy: safety.DefaultPolicy(),
-//			Driver:  drivertest.NewCloud(drivertest.CloudOptions{}), // use your driver
+//			Reader: reader, Requests: client.New(machines, nil), Driver: cloud, Policy: safety.DefaultPolicy(),
 //			Decided: func(_ runner.Concern, d safety.Decision[machinist.Action]) { fmt.Println(d) },
 //		}
 //		for {

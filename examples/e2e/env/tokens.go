@@ -34,7 +34,7 @@ func (s *Env) TokenOf(machine string) string {
 // Tokens returns the bootstrap tokens in the cluster that were made for machines
 // which the environment has, or has had.
 func (s *Env) Tokens(ctx context.Context) ([]corev1.Secret, error) {
-	list, err := s.Client.CoreV1().Secrets(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: machine.TokenOwnerLabel})
+	list, err := s.Client.CoreV1().Secrets(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.TokenOwnerLabel})
 	if err != nil {
 		return nil, err
 	}

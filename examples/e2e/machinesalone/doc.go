@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machinesalone tests a machine-controller in a cluster that serves only the kinds
-// Machine and MachineClass. It has a control plane of its own, as the definitions of the other
-// kinds are installed in all others.
+// Package machinesalone tests programs that need a control plane of their own: a machine-controller
+// in a cluster that serves only the kinds Machine and MachineClass, and the programs in the
+// comments of packages that reconcile one concern of all namespaces.
 package machinesalone

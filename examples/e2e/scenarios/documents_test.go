@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -87,5 +88,15 @@ func TestDocuments_KubectlCommands_Succeed(t *testing.T) {
 		}
 	}
 	require.Greater(t, ran, 8)
+	program := env.Documented(t.Context(), t, "deployment/runner", env.Proxy(t, cluster.ControlPlane.Config()))
+	for name, want := range map[string]string{"d": "Complete - ", "workers": "Stuck - no progress within 1s, "} {
+		s.Wait(t, patience, name, func(ctx context.Context) (string, error) {
+			out, err := exec.CommandContext(ctx, program, s.Namespace, name).Output() //nolint:gosec // just built
+			if !strings.HasPrefix(string(out), want) {
+				return fmt.Sprintf("it prints %s: %v", out, err), nil
+			}
+			return "", err
+		})
+	}
 	removeAll(t, s)
 }

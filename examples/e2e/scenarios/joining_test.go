@@ -28,7 +28,7 @@ import (
 // tokensOf holds when so many bootstrap tokens exist that were made for a machine.
 func tokensOf(s *env.Env, uid types.UID, want int) env.Condition {
 	return func(ctx context.Context) (string, error) {
-		list, err := s.Client.CoreV1().Secrets(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: lib.TokenOwnerLabel + "=" + string(uid)})
+		list, err := s.Client.CoreV1().Secrets(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: v1alpha1.TokenOwnerLabel + "=" + string(uid)})
 		if err != nil || len(list.Items) != want {
 			return fmt.Sprintf("not %d bootstrap tokens", want), err
 		}

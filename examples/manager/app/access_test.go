@@ -26,7 +26,6 @@ import (
 	"github.com/machinist-dev/machinist/examples/controllers"
 	"github.com/machinist-dev/machinist/examples/manager/manifests"
 	"github.com/machinist-dev/machinist/examples/manager/options"
-	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -149,7 +148,7 @@ func onlyTokens(t *testing.T, requests []clienttesting.Action) {
 		default:
 			continue
 		}
-		require.Equal(t, machine.TokenOwnerLabel, labels.String(), asks(a))
+		require.Equal(t, v1alpha1.TokenOwnerLabel, labels.String(), asks(a))
 	}
 }
 

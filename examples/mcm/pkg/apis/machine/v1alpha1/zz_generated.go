@@ -461,6 +461,11 @@ const MachineInPlaceUpdateSuccessful = v1alpha1.MachineInPlaceUpdateSuccessful
 //go:fix inline
 const MachineInPlaceUpdating = v1alpha1.MachineInPlaceUpdating
 
+// MachineKind is [v1alpha1.MachineKind].
+//
+//go:fix inline
+const MachineKind = v1alpha1.MachineKind
+
 // MachineList is [v1alpha1.MachineList].
 //
 //go:fix inline
@@ -555,6 +560,11 @@ const MachineSetCreateError = v1alpha1.MachineSetCreateError
 //
 //go:fix inline
 const MachineSetFrozen = v1alpha1.MachineSetFrozen
+
+// MachineSetKind is [v1alpha1.MachineSetKind].
+//
+//go:fix inline
+const MachineSetKind = v1alpha1.MachineSetKind
 
 // MachineSetList is [v1alpha1.MachineSetList].
 //
@@ -896,6 +906,16 @@ const TaintNodeCriticalComponentsNotReady = v1alpha1.TaintNodeCriticalComponents
 //
 //go:fix inline
 const TaintNodePreserved = v1alpha1.TaintNodePreserved
+
+// TokenMachineAnnotation is [v1alpha1.TokenMachineAnnotation].
+//
+//go:fix inline
+const TokenMachineAnnotation = v1alpha1.TokenMachineAnnotation
+
+// TokenOwnerLabel is [v1alpha1.TokenOwnerLabel].
+//
+//go:fix inline
+const TokenOwnerLabel = v1alpha1.TokenOwnerLabel
 
 // TriggerDeletionByMCM is [v1alpha1.TriggerDeletionByMCM].
 //
