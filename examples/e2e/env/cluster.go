@@ -86,8 +86,8 @@ const (
 // build builds the programs into a folder with go build, in their own modules, whichever user owns
 // the checkout.
 //
-// Their packages are also linked into the caller: go test takes results from its cache while the
-// test binary is the same, and does not see that another program has changed.
+// The packages of all but [ControllerRuntime] are also linked into the caller: go test takes results
+// from its cache while the test binary is the same, and does not see that another program has changed.
 func build(ctx context.Context, folder string) error {
 	runtime.KeepAlive([]any{app.Run, install.Access})
 	dir, err := run(exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module))
