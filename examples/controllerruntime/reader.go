@@ -61,7 +61,7 @@ func indexControl(ctx context.Context, in client.FieldIndexer) error {
 		index(ctx, in, set, byNeeded, classNeeded),
 		index(ctx, in, &v1alpha1.MachineDeployment{}, byNeeded, classNeeded),
 		index(ctx, in, set, byController, controllerOf),
-		index(ctx, in, set, byGroup, func(s *v1alpha1.MachineSet) []string { return []string{machine.GroupOfSet(s).String()} }),
+		index(ctx, in, set, byGroup, func(s *v1alpha1.MachineSet) []string { return []string{machine.GroupOf(nil, s).String()} }),
 		index(ctx, in, &v1alpha1.MachineClass{}, bySecret, func(class *v1alpha1.MachineClass) (keys []string) {
 			for _, ref := range machine.SecretRefs(class) {
 				keys = append(keys, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}.String())

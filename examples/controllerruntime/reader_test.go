@@ -22,7 +22,6 @@ import (
 
 	deploymentrunner "github.com/machinist-dev/machinist/deployment/runner"
 	drainrunner "github.com/machinist-dev/machinist/drain/runner"
-	"github.com/machinist-dev/machinist/machine"
 	machinefake "github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
 	"github.com/machinist-dev/machinist/machine/client/informers/externalversions"
 	machinerunner "github.com/machinist-dev/machinist/machine/runner"
@@ -65,7 +64,7 @@ func ofNamespace(ns string) (machines, control, target []runtime.Object) {
 		&v1alpha1.MachineClass{ObjectMeta: meta("small", "", ""), SecretRef: &corev1.SecretReference{Namespace: ns, Name: "secret"}},
 		&v1alpha1.MachineClass{ObjectMeta: meta("large", "", ""), SecretRef: &corev1.SecretReference{Namespace: ns, Name: "user-data"}, CredentialsSecretRef: &corev1.SecretReference{Namespace: ns, Name: "secret"}},
 	}
-	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-" + ns, Labels: map[string]string{machine.TokenOwnerLabel: ns + "-owned"}}}
+	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-" + ns, Labels: map[string]string{v1alpha1.TokenOwnerLabel: ns + "-owned"}}}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + ns}, Spec: corev1.NodeSpec{ProviderID: "aws:////eu-west-1/" + ns}}
 	return machines, []runtime.Object{&corev1.Secret{ObjectMeta: meta("secret", "", "")}}, []runtime.Object{token, node}
 }

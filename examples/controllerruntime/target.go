@@ -21,8 +21,8 @@ import (
 
 	"github.com/machinist-dev/machinist/drain"
 	drainrunner "github.com/machinist-dev/machinist/drain/runner"
-	"github.com/machinist-dev/machinist/machine"
 	machinerunner "github.com/machinist-dev/machinist/machine/runner"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // target is the cluster that the machines join.
@@ -39,7 +39,7 @@ type target struct {
 // newTarget adds the cluster that the machines join to a manager. It has a cache of its own: its Secrets are
 // bootstrap tokens, and it may be another cluster than that of the manager.
 func newTarget(ctx context.Context, mgr ctrl.Manager, config *rest.Config) (*target, error) {
-	tokens, err := labels.Parse(machine.TokenOwnerLabel)
+	tokens, err := labels.Parse(v1alpha1.TokenOwnerLabel)
 	if err != nil {
 		return nil, err
 	}
