@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
@@ -46,7 +47,7 @@ type Executor struct {
 	// means none.
 	Decided func(key types.NamespacedName, d *v1alpha1.MachineDeployment, decision deployment.Decision)
 	// Report receives the Events to report about a deployment. Nil means none.
-	Report func(d *v1alpha1.MachineDeployment, e machinist.Event)
+	Report func(o runtime.Object, e machinist.Event)
 
 	own    runners.Own[*v1alpha1.MachineDeployment]
 	memory runners.Memory[memory]

@@ -34,8 +34,7 @@ func newMachines(cfg *Config, c *caches, reader safetyrunner.Reader, severalVMs 
 	machines, classes, secrets := newLoop(cfg, "machine", nil), newLoop(cfg, "machineclass", nil), newLoop(cfg, "secret", nil)
 	executor := &machinerunner.Executor{
 		Reader: informers, Requests: client.New(cfg.Machines, cfg.Target), Target: cfg.Target, Driver: cfg.Driver, Policy: cfg.Policy, TokenGroups: cfg.TokenGroups,
-		Freeze: cfg.probes.Freeze, Shard: cfg.Shard, Parallel: cfg.parallel, Clock: cfg.Clock, Random: cfg.Random, Drains: cfg.Drains, SeveralVMs: severalVMs,
-		Report: func(m *v1alpha1.Machine, e machinist.Event) { cfg.event(m, e) },
+		Freeze: cfg.probes.Freeze, Shard: cfg.Shard, Parallel: cfg.parallel, Clock: cfg.Clock, Random: cfg.Random, Drains: cfg.Drains, SeveralVMs: severalVMs, Report: cfg.event,
 	}
 	executor.Decided = func(key types.NamespacedName, m *v1alpha1.Machine, d machine.Decision, err error) {
 		n := note{d.String(), d.Reason, d.Holds, d.Action != nil}
@@ -85,8 +84,7 @@ func newSets(cfg *Config, c *caches) error {
 	l := newLoop(cfg, "machineset", nil)
 	executor := &setrunner.Executor{
 		Reader: informers, Requests: client.New(cfg.SetClient, cfg.Target), Policy: cfg.Sets, Freeze: cfg.probes.Freeze,
-		Shard: cfg.Shard, Parallel: cfg.parallel, Clock: cfg.Clock, Random: cfg.Random,
-		Report: func(set *v1alpha1.MachineSet, e machinist.Event) { cfg.event(set, e) },
+		Shard: cfg.Shard, Parallel: cfg.parallel, Clock: cfg.Clock, Random: cfg.Random, Report: cfg.event,
 	}
 	executor.Decided = follow(l, func(d machineset.Decision) note { return note{d.String(), d.Reason, d.Holds, len(d.Actions) > 0} }, machineset.Decision.HeldSince)
 	l.pass = l.withHolds(executor.Reconcile)
@@ -103,8 +101,7 @@ func newDeployments(cfg *Config, c *caches) error {
 	l := newLoop(cfg, "machinedeployment", nil)
 	executor := &deploymentrunner.Executor{
 		Reader: informers, Requests: client.New(cfg.SetClient, cfg.Target), Policy: cfg.Deployments, Freeze: cfg.probes.Freeze,
-		Shard: cfg.Shard, Parallel: cfg.parallel, Clock: cfg.Clock,
-		Report: func(d *v1alpha1.MachineDeployment, e machinist.Event) { cfg.event(d, e) },
+		Shard: cfg.Shard, Parallel: cfg.parallel, Clock: cfg.Clock, Report: cfg.event,
 	}
 	executor.Decided = follow(l, func(d deployment.Decision) note { return note{d.String(), d.Reason, d.Holds, len(d.Actions) > 0} }, deployment.Decision.HeldSince)
 	l.pass = l.withHolds(executor.Reconcile)

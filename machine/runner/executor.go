@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
@@ -58,7 +59,7 @@ type Executor struct {
 	// that of a read that the decisions do without, or nil. Nil means none.
 	Decided func(key types.NamespacedName, m *v1alpha1.Machine, d machine.Decision, err error)
 	// Report receives the Events to report about a machine. Nil means none.
-	Report func(m *v1alpha1.Machine, e machinist.Event)
+	Report func(o runtime.Object, e machinist.Event)
 	// Drains receives the progress of drains. Nil means none.
 	Drains DrainObserver
 	// SeveralVMs is called with the class of a machine for which the provider has found several VMs, of

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
@@ -45,7 +46,7 @@ type Executor struct {
 	// their Nodes may recover. The set is nil if it does not exist. Nil means none.
 	Decided func(key types.NamespacedName, set *v1alpha1.MachineSet, d machineset.Decision)
 	// Report receives the Events to report about a set. Nil means none.
-	Report func(set *v1alpha1.MachineSet, e machinist.Event)
+	Report func(o runtime.Object, e machinist.Event)
 
 	own    runners.Own[*v1alpha1.MachineSet]
 	memory runners.Memory[memory]

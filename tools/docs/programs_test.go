@@ -31,7 +31,10 @@ func (p program) isTest() bool {
 
 // module returns the folder of the module that the file can be built in.
 func (p program) module() string {
-	if strings.Contains(p.source, `"`+sdk+"/examples/") {
+	switch {
+	case strings.Contains(p.source, `"`+sdk+"/examples/controllerruntime"):
+		return "examples/controllerruntime"
+	case strings.Contains(p.source, `"`+sdk+"/examples/"):
 		return "examples"
 	}
 	return "."

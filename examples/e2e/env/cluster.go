@@ -73,27 +73,38 @@ func (h *Cluster) Close() error { return os.RemoveAll(h.folder) }
 // returns what it prints to standard output. It knows no cluster unless a flag
 // tells of one.
 func (h *Cluster) Program(ctx context.Context, args ...string) ([]byte, error) {
-	return run(exec.CommandContext(ctx, filepath.Join(h.folder, everything), args...))
+	return run(exec.CommandContext(ctx, filepath.Join(h.folder, Controllers), args...))
 }
 
-// everything is the program that runs all controllers.
-const everything = "manager"
+const (
+	// Controllers is the program that runs all controllers.
+	Controllers = "manager"
+	// ControllerRuntime is the program that runs them over controller-runtime, in a module of its own.
+	ControllerRuntime = "controllerruntime"
+)
 
-// build builds the programs into a folder with go build, in their own module, whichever user owns
+// build builds the programs into a folder with go build, in their own modules, whichever user owns
 // the checkout.
 //
-// Their packages are also linked into the caller: go test takes results from its cache while the
-// test binary is the same, and does not see that another program has changed.
+// The packages of all but [ControllerRuntime] are also linked into the caller: go test takes results
+// from its cache while the test binary is the same, and does not see that another program has changed.
 func build(ctx context.Context, folder string) error {
 	runtime.KeepAlive([]any{app.Run, install.Access})
 	dir, err := run(exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module))
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", folder, "./"+everything, "./"+manifests.MachineController, "./"+manifests.MachineControllerManager)
-	cmd.Dir = strings.TrimSpace(string(dir))
-	cmd.Env = append(os.Environ(), "GOWORK=off", "PWD="+cmd.Dir)
-	_, err = run(cmd)
+	root := strings.TrimSpace(string(dir))
+	return errors.Join(
+		buildIn(ctx, root, folder, "./"+Controllers, "./"+manifests.MachineController, "./"+manifests.MachineControllerManager),
+		buildIn(ctx, filepath.Join(root, ControllerRuntime), filepath.Join(folder, ControllerRuntime), "./manager"),
+	)
+}
+
+func buildIn(ctx context.Context, dir, out string, packages ...string) error {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-buildvcs=false", "-o", out}, packages...)...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "PWD="+dir)
+	_, err := run(cmd)
 	return err
 }
 

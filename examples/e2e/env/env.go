@@ -42,6 +42,8 @@ type Options struct {
 	Nodes Nodes
 	// Kubelets makes every VM a kubelet, in the place of Nodes.
 	Kubelets bool
+	// Program is what [Env.Manager] starts: "manager" or [ControllerRuntime]. Empty means "manager".
+	Program string
 	// Flags are for every manager, after those that the environment needs itself.
 	Flags []string
 	// Bounds say what is held against the managers in the end, see [Env.Figures].

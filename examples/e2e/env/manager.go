@@ -3,6 +3,7 @@
 package env
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -54,25 +55,30 @@ type process struct {
 // Manager returns a manager that does not run yet, with flags of its own after
 // those of all. The name is that of its log.
 func (s *Env) Manager(name string, flags ...string) *Manager {
-	m := s.Program(everything, name, s.options.Flags...)
+	m := s.Program(cmp.Or(s.options.Program, Controllers), name, s.options.Flags...)
 	m.flags = append(m.flags, flags...)
 	return m
 }
 
 // Program returns a process of one of the programs that does not run yet: "manager",
-// "machine-controller" or "machine-controller-manager". It has the flags that the environment needs
+// "machine-controller", "machine-controller-manager" or [ControllerRuntime]. It has the flags that the environment needs
 // and then those given, but not [Options.Flags], as not every program takes them. The name is
 // that of its log.
 func (s *Env) Program(program, name string, flags ...string) *Manager {
 	m := &Manager{env: s, program: filepath.Join(s.Cluster.folder, program), account: program, log: filepath.Join(s.folder, name+".log")}
-	if program == everything {
+	if program == Controllers || program == ControllerRuntime {
 		m.account = manifests.ServiceAccount
 	}
 	kubeconfig := s.kubeconfigOf(m.account)
 	m.flags = []string{
-		"--target-kubeconfig=" + kubeconfig, "--namespace=" + s.Namespace, "--leader-elect-resource-namespace=" + s.ManagerNamespace(), "-v=2",
+		"--namespace=" + s.Namespace, "--leader-elect-resource-namespace=" + s.ManagerNamespace(),
 		// A leader that a busy computer leaves waiting does not end. One that ends gives the lease back.
 		"--leader-elect-lease-duration=90s", "--leader-elect-renew-deadline=1m",
+	}
+	if program == ControllerRuntime {
+		m.flags = append(m.flags, "--kubeconfig="+kubeconfig, "--metrics-bind-address=0")
+	} else {
+		m.flags = append(m.flags, "--target-kubeconfig="+kubeconfig, "-v=2")
 	}
 	if program != manifests.MachineControllerManager {
 		m.flags = append(m.flags, "--simulated-cloud="+s.url)
@@ -133,7 +139,11 @@ func (m *Manager) Launch(ctx context.Context) error {
 	if p.began, err = out.Seek(0, io.SeekEnd); err != nil {
 		return err
 	}
-	p.cmd = exec.Command(m.program, append([]string{"--port=" + strconv.Itoa(port)}, m.flags...)...) //nolint:noctx // it outlives ctx
+	listen := "--port=" + strconv.Itoa(port)
+	if filepath.Base(m.program) == ControllerRuntime {
+		listen = "--health-probe-bind-address=127.0.0.1:" + strconv.Itoa(port)
+	}
+	p.cmd = exec.Command(m.program, append([]string{listen}, m.flags...)...) //nolint:noctx // it outlives ctx
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	detector := "KUBE_CACHE_MUTATION_DETECTOR"                                         // set by tests
 	p.cmd.Env = []string{"HOME=" + m.env.folder, detector + "=" + os.Getenv(detector)} // nothing else of ours leads it anywhere

@@ -12,9 +12,9 @@ import (
 	"github.com/machinist-dev/machinist/examples/e2e/env"
 )
 
-func TestManager_KilledFiveTimesDuringARoll_BreaksNoBound(t *testing.T) {
-	t.Parallel()
-	s := cluster.Set(t, "killed", withShortLease(fastOptions()))
+// killedFiveTimes kills the manager during a roll, and breaks no bound.
+func killedFiveTimes(t *testing.T, by composition) {
+	s := cluster.Set(t, "killed", withShortLease(by.options()))
 	manager := s.StartManager(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 10, 2, 1))
 
@@ -27,12 +27,13 @@ func TestManager_KilledFiveTimesDuringARoll_BreaksNoBound(t *testing.T) {
 	roll(t, s, "workers", "large")
 	for i, moment := range moments {
 		await(t, seen, moment)
+		was := holder(t, s)
 		manager.Kill()
 		missing, err := s.Complete("workers")(t.Context())
 		require.NoError(t, err)
 		require.NotEmpty(t, missing, "the roll is over before kill %d", i+1)
 		s.Start(t, manager)
-		s.Wait(t, patience, "the next one leads", leads(manager.Log, i+2))
+		s.Wait(t, patience, "the next one leads", ledAfter(s, was))
 		for len(seen) > 0 {
 			<-seen
 		}

@@ -83,10 +83,10 @@ func TestManager_KilledDuringCreation_VMIsDeletedWithMachine(t *testing.T) {
 	removeAll(t, s)
 }
 
-func TestNode_DeletedByUser_MachineIsReplaced(t *testing.T) {
-	t.Parallel()
+// replacedWithoutNode replaces a machine that fails because a user has deleted its Node.
+func replacedWithoutNode(t *testing.T, by composition) {
 	var first v1alpha1.Machine
-	o := fastOptions()
+	o := by.options()
 	o.Bounds.Excused = func(m *v1alpha1.Machine) bool { return m.UID == first.UID } // it is us who bring it down
 	s := cluster.Set(t, "node", o)
 	s.StartManager(t, "manager")

@@ -98,9 +98,9 @@ func podDeletions(t *testing.T, s *env.Env) (n int) {
 	return n
 }
 
-func TestDrain_DisruptionBudget_WaitsAndContinues(t *testing.T) {
-	t.Parallel()
-	s := cluster.Set(t, "budget", fastOptions())
+// drainUnderBudget drains a Node whose pods a disruption budget keeps, until it allows more.
+func drainUnderBudget(t *testing.T, by composition) {
+	s := cluster.Set(t, "budget", by.options())
 	s.StartManager(t, "manager")
 	ctx, api := t.Context(), s.Machines.MachineV1alpha1().Machines(s.Namespace)
 	deploy(t, s, s.Deployment("workers", "small", 2, 1, 1))

@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestFleet_TwentyMachines_CreateScaleRollDelete(t *testing.T) {
-	t.Parallel()
-	s := cluster.Set(t, "life", fastOptions())
+// twentyMachines creates, scales, rolls and deletes a fleet with a workload.
+func twentyMachines(t *testing.T, by composition) {
+	s := cluster.Set(t, "life", by.options())
 	s.StartManager(t, "manager")
 	_, err := s.Client.AppsV1().ReplicaSets(s.Namespace).Create(t.Context(), s.ReplicaSet("app", 30), metav1.CreateOptions{})
 	require.NoError(t, err)

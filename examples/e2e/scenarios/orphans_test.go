@@ -68,10 +68,10 @@ func deletions(s *env.Env) (n int) {
 	return n
 }
 
-func TestOrphans_ProviderListsWronglyForTenScans_DeletesNothing(t *testing.T) {
-	t.Parallel()
+// orphansOfWrongLists deletes nothing while the provider lists VMs wrongly, and then the one orphan.
+func orphansOfWrongLists(t *testing.T, by composition) {
 	var l *lister
-	o := fastOptions()
+	o := by.options()
 	o.Flags = append(o.Flags, "--machine-safety-orphan-vms-period=1s", "--machine-safety-orphan-vms-grace=3s")
 	o.Bounds.Foreign = func(v drivertest.VM) bool { return v.Machine == "lost" }
 	o.Driver = func(d driver.Driver) driver.Driver {

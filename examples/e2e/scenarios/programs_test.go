@@ -155,7 +155,7 @@ func TestShards_FourManagers_EachObjectHasOne(t *testing.T) {
 	for _, name := range []string{"blue", "green", "plain"} {
 		s.Wait(t, patience, "all machines run", s.Complete(name))
 	}
-	require.False(t, acts(standby), "two managers of one shard have one lease")
+	require.False(t, composition(env.Controllers).acted(standby), "two managers of one shard have one lease")
 	for _, m := range machines(t, s) {
 		want := m.Labels["name"]
 		if want == "plain" {

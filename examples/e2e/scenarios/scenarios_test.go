@@ -64,8 +64,7 @@ func fastOptions() env.Options {
 			JoinAfter: 300 * time.Millisecond, LeaseInterval: 5 * time.Second, PodStartTime: 200 * time.Millisecond, PodStopTime: 300 * time.Millisecond,
 		},
 		Flags: []string{
-			"--kube-api-qps=100", "--kube-api-burst=200", "--machine-settle-time=2s",
-			"--machine-safety-orphan-vms-period=2s", "--machine-safety-orphan-vms-grace=5s",
+			"--machine-settle-time=2s", "--machine-safety-orphan-vms-period=2s", "--machine-safety-orphan-vms-grace=5s",
 		},
 	}
 }
