@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,6 +28,8 @@ import (
 	deploymentrunner "github.com/machinist-dev/machinist/deployment/runner"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
+	machineclient "github.com/machinist-dev/machinist/machine/client"
+	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 	machinerunner "github.com/machinist-dev/machinist/machine/runner"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	setrunner "github.com/machinist-dev/machinist/machineset/runner"
@@ -56,11 +59,12 @@ func Add(ctx context.Context, mgr ctrl.Manager, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	control, err := live(mgr)
-	if err = errors.Join(err, v1alpha1.AddToScheme(mgr.GetScheme()), indexControl(ctx, mgr.GetFieldIndexer())); err != nil {
+	machineClient, err := versioned.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	control, secretsErr := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err = errors.Join(err, secretsErr, v1alpha1.AddToScheme(mgr.GetScheme()), indexControl(ctx, mgr.GetFieldIndexer())); err != nil {
 		return err
 	}
-	r, sent := &reader{t.informers, mgr.GetCache(), t.GetCache()}, requests{control, t.live}
+	r, sent := &reader{t.informers, mgr.GetCache(), t.GetCache()}, machineclient.New(machineClient, t.client)
 	events := mgr.GetEventRecorderFor("machine-controller") //nolint:staticcheck // the roles of a manager have Events of the core group
 	report := func(o runtime.Object, e machinist.Event) { events.Event(o, e.Type, string(e.Reason), e.Message) }
 	prober := &safetyrunner.Prober{Requests: sent, Namespace: cfg.Namespace}
@@ -70,9 +74,9 @@ func Add(ctx context.Context, mgr ctrl.Manager, cfg Config) error {
 		return prober.Freeze()
 	}
 
-	machines := &machinerunner.Executor{Reader: r, Requests: sent, Target: t.drains, Driver: cfg.Driver, Policy: cfg.Policy, Freeze: freeze, Report: report}
+	machines := &machinerunner.Executor{Reader: r, Requests: sent, Target: t.client, Driver: cfg.Driver, Policy: cfg.Policy, Freeze: freeze, Report: report}
 	machines.Guard = &safetyrunner.Guard{Reader: r, Machines: machines, Policy: safety.DefaultGuardPolicy(), Report: report}
-	finalizers := &machinerunner.Finalizers{Reader: r, Requests: requests{control, control}, Namespace: cfg.Namespace}
+	finalizers := &machinerunner.Finalizers{Reader: r, Requests: machineclient.New(machineClient, control), Namespace: cfg.Namespace}
 	sets := &setrunner.Executor{Reader: r, Requests: sent, Freeze: freeze, Report: report}
 	deployments := &deploymentrunner.Executor{Reader: r, Requests: sent, Freeze: freeze, Report: report}
 	concerns := &safetyrunner.Executor{

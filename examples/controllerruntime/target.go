@@ -28,8 +28,7 @@ import (
 // target is the cluster that the machines join.
 type target struct {
 	cluster.Cluster
-	live   client.Client
-	drains kubernetes.Interface
+	client kubernetes.Interface
 	// The informers of drain/runner also know which changes continue a drain. Of what they list, the other
 	// controllers read only Nodes.
 	factory   informers.SharedInformerFactory
@@ -51,21 +50,13 @@ func newTarget(ctx context.Context, mgr ctrl.Manager, config *rest.Config) (*tar
 		return nil, err
 	}
 	t := &target{Cluster: joined}
-	t.live, err = live(joined)
+	t.client, err = kubernetes.NewForConfigAndClient(config, joined.GetHTTPClient())
 	if err = errors.Join(err, mgr.Add(joined), indexTarget(ctx, joined.GetFieldIndexer())); err != nil {
 		return nil, err
 	}
-	if t.drains, err = kubernetes.NewForConfigAndClient(config, joined.GetHTTPClient()); err != nil {
-		return nil, err
-	}
-	t.factory = informers.NewSharedInformerFactoryWithOptions(t.drains, 0, informers.WithTransform(cache.TransformStripManagedFields()))
+	t.factory = informers.NewSharedInformerFactoryWithOptions(t.client, 0, informers.WithTransform(cache.TransformStripManagedFields()))
 	t.informers, err = drainrunner.NewInformers(t.factory, drain.SourceBudgets, drain.SourceClaims, drain.SourceAttachments)
 	return t, err
-}
-
-// live returns a client without a cache.
-func live(c cluster.Cluster) (client.Client, error) {
-	return client.New(c.GetConfig(), client.Options{HTTPClient: c.GetHTTPClient(), Scheme: c.GetScheme(), Mapper: c.GetRESTMapper()})
 }
 
 // drained returns the source of the changes that continue a drain.
