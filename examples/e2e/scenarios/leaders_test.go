@@ -48,10 +48,13 @@ func takenOver(t *testing.T, by composition) {
 	ctx, api := t.Context(), s.Machines.MachineV1alpha1().Machines(s.Namespace)
 	for _, m := range []*env.Manager{one, two} {
 		for _, path := range []string{"/healthz", "/readyz"} {
-			status, text, err := m.Health(ctx, path)
-			require.NoError(t, err)
-			require.Equal(t, http.StatusOK, status, "%s: %s", path, text)
-			require.Equal(t, "OK", strings.ToUpper(text))
+			s.Wait(t, patience, path, func(ctx context.Context) (string, error) { // a leader fills its caches first
+				status, text, err := m.Health(ctx, path)
+				if err == nil && (status != http.StatusOK || !strings.EqualFold(text, "OK")) {
+					return fmt.Sprint(status, " ", text), nil
+				}
+				return "", err
+			})
 		}
 	}
 
