@@ -108,12 +108,12 @@ func With(conditions []v1alpha1.MachineDeploymentCondition, c v1alpha1.MachineDe
 	return append(Without(conditions, c.Type), c)
 }
 
-// WithMessage returns the conditions with another message in Progressing, whose times stay: it is not
-// progress that the text is new.
+// WithMessage returns the conditions with another message in Progressing, unless it says that a rollout has
+// ended. The times stay, because a new text is no progress.
 func WithMessage(conditions []v1alpha1.MachineDeploymentCondition, message string) []v1alpha1.MachineDeploymentCondition {
 	conditions = slices.Clone(conditions)
 	for i, c := range conditions {
-		if c.Type == v1alpha1.MachineDeploymentProgressing {
+		if c.Type == v1alpha1.MachineDeploymentProgressing && c.Reason != v1alpha1.NewMachineSetAvailable {
 			conditions[i].Message = message
 		}
 	}
