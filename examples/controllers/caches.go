@@ -30,6 +30,7 @@ type caches struct {
 
 	noSets bool // the cluster serves no sets and deployments
 
+	wait   func()                                                              // waits for what passes have begun; nil without loops
 	ofNode func(ctx context.Context, node string) ([]*v1alpha1.Machine, error) // the machines whose label names a Node
 }
 

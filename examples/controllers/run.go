@@ -22,6 +22,9 @@ func Run(ctx context.Context, cfg Config) error {
 		cancel()
 		running.Wait()
 		c.shutdown()
+		if c.wait != nil {
+			c.wait()
+		}
 	}()
 	probes := newProbes(&cfg)
 	err := newLoops(&cfg, c) //nolint:contextcheck // an event of an informer has no context
@@ -54,7 +57,7 @@ func newLoops(cfg *Config, c *caches) error {
 	if err != nil {
 		return err
 	}
-	c.ofNode = concerns.informers.MachinesOfNode
+	c.ofNode, c.wait = concerns.informers.MachinesOfNode, concerns.executor.Wait
 	if cfg.Part.machines() {
 		err = newMachines(cfg, c, concerns.informers, concerns.wake)
 	}

@@ -39,6 +39,7 @@ type orphans struct {
 	rounds  safety.Rounds
 	listing map[types.NamespacedName]bool           // listings that have not ended
 	ended   map[types.NamespacedName]safety.Listing // since the last decision
+	running sync.WaitGroup                          // of the listings
 }
 
 // listingTime is how long a pass waits for the listings of all classes. It then decides without those that
@@ -115,14 +116,14 @@ func (e *Executor) list(ctx context.Context, classes []*v1alpha1.MachineClass) (
 		o.listing = added(o.listing, key, true)
 		o.mu.Unlock()
 		waits++
-		go func() {
+		o.running.Go(func() {
 			l := e.listing(ctx, class, secret)
 			o.mu.Lock()
 			delete(o.listing, key)
 			o.ended = added(o.ended, key, l)
 			o.mu.Unlock()
 			ended <- struct{}{}
-		}()
+		})
 	}
 	if waits == 0 {
 		return failed
@@ -140,6 +141,10 @@ func (e *Executor) list(ctx context.Context, classes []*v1alpha1.MachineClass) (
 	}
 	return failed
 }
+
+// Wait waits for the listings that no pass has waited for. Call it after the last pass, when its context has
+// ended.
+func (e *Executor) Wait() { e.orphans.running.Wait() }
 
 // added sets a value in a map, which may be nil, and returns the map.
 func added[K comparable, V any](m map[K]V, key K, value V) map[K]V {
