@@ -123,7 +123,7 @@ var importRules = []importRule{
 		sdk + "/machine/v1alpha1", sdk + "/nodeops", sdk + "/safety",
 	}, underFakes, "it reads informers, and the guard is that of a machine runner"},
 	{"deployment/deploymenttest", []string{
-		api, apimachinery, sdk, sdk + "/codes", sdk + "/deployment", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset",
+		api, apimachinery, sdk, sdk + "/codes", sdk + "/deployment", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/internal/rollout", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset",
 	}, underAPI, "a world that the planners of sets and deployments drive"},
 	{"drain", []string{
 		api, apimachinery, sdk, sdk + "/internal/claims", sdk + "/internal/line", sdk + "/internal/recorded", sdk + "/nodeops",

@@ -12,6 +12,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -222,9 +223,10 @@ func (w *World) wrote(o metav1.Object, err error) error {
 	return err
 }
 
-// record stores the status of the deployment.
+// record stores the status of the deployment. A new message of progress alone is stored with the next
+// change: no decision depends on it, and a controller waits with it, too.
 func (w *World) record(d *v1alpha1.MachineDeployment, decision deployment.Decision) error {
-	if !decision.WriteStatus || w.deployment == nil {
+	if !decision.WriteStatus || w.deployment == nil || len(decision.Events) == 0 && rollout.OnlyMessage(d.Status, decision.Status) {
 		return nil
 	}
 	next := *d

@@ -17,8 +17,11 @@ func OnlyCounters(a, b v1alpha1.MachineDeploymentStatus) bool {
 	return equality.Semantic.DeepEqual(withoutProgress(a), withoutProgress(b))
 }
 
-// OnlyMessage reports whether two statuses differ at most in the message of progress.
+// OnlyMessage reports whether two statuses differ, and only in the message of progress.
 func OnlyMessage(a, b v1alpha1.MachineDeploymentStatus) bool {
+	if equality.Semantic.DeepEqual(a, b) {
+		return false
+	}
 	a.Conditions, b.Conditions = WithMessage(a.Conditions, ""), WithMessage(b.Conditions, "")
 	return equality.Semantic.DeepEqual(a, b)
 }
