@@ -201,17 +201,16 @@ const (
 	blockedAfter = 2 * time.Second
 )
 
-// blocks reports whether a hold of a drain ends only by a change of something else than the pod: of a
-// PodDisruptionBudget, or of an annotation.
-func blocks(h machinist.Hold) bool {
-	return h.Reason == drain.ReasonBudget || h.Reason == drain.ReasonBudgetNever || h.Reason == drain.ReasonDoNotDisrupt
-}
+// blocking are the reasons of holds of a drain that end only by a change of something else than the pod: of
+// a PodDisruptionBudget, or of an annotation.
+var blocking = []machinist.Reason{drain.ReasonBudget, drain.ReasonBudgetNever, drain.ReasonDoNotDisrupt}
+
+// blocks reports whether a hold has one of the [blocking] reasons.
+func blocks(h machinist.Hold) bool { return slices.Contains(blocking, h.Reason) }
 
 // saysBlocked reports whether the text of a last operation names a hold that [blocks].
 func saysBlocked(text string) bool {
-	return slices.ContainsFunc([]machinist.Reason{drain.ReasonBudget, drain.ReasonBudgetNever, drain.ReasonDoNotDisrupt}, func(r machinist.Reason) bool {
-		return strings.Contains(text, ": "+string(r))
-	})
+	return slices.ContainsFunc(blocking, func(r machinist.Reason) bool { return strings.Contains(text, ": "+string(r)) })
 }
 
 // reportDue returns when to record an operation of a drain that began at started and waits for holds.

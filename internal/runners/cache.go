@@ -268,14 +268,10 @@ func (c *Cache) Secret(_ context.Context, key types.NamespacedName) (*corev1.Sec
 
 // AllNodes returns all Nodes.
 func (c *Cache) AllNodes(context.Context) ([]*corev1.Node, error) {
-	switch {
-	case c.Nodes == nil:
-		return nil, machine.ErrNoTarget
-	case !c.Nodes.HasSynced():
-		return nil, errNotListed
-	default:
-		return in[*corev1.Node](c.Nodes, ""), nil
+	if err := joined(c.Nodes); err != nil {
+		return nil, err
 	}
+	return in[*corev1.Node](c.Nodes, ""), nil
 }
 
 // NodesWithID returns the Nodes with a normalized provider ID.
@@ -288,29 +284,33 @@ func (c *Cache) NodesWithID(_ context.Context, providerID string) ([]*corev1.Nod
 
 // TokensOf returns the bootstrap tokens of a machine.
 func (c *Cache) TokensOf(_ context.Context, uid types.UID) ([]*corev1.Secret, error) {
-	switch {
-	case c.Tokens == nil:
-		return nil, machine.ErrNoTarget
-	case !c.Tokens.HasSynced():
-		return nil, errNotListed
-	default:
-		return ByIndex[*corev1.Secret](c.Tokens, byOwner, string(uid)), nil
+	if err := joined(c.Tokens); err != nil {
+		return nil, err
 	}
+	return ByIndex[*corev1.Secret](c.Tokens, byOwner, string(uid)), nil
 }
 
 // errNotListed means that the informer has no first list yet.
 var errNotListed = errors.New("the objects of the target cluster were not listed yet")
 
+// joined returns why an informer of the target cluster cannot be read, or nil.
+func joined(informer cache.SharedIndexInformer) error {
+	switch {
+	case informer == nil:
+		return machine.ErrNoTarget
+	case !informer.HasSynced():
+		return errNotListed
+	default:
+		return nil
+	}
+}
+
 // Node returns a Node. The error is [machine.ErrNoTarget] without a target cluster.
 func (c *Cache) Node(_ context.Context, name string) (*corev1.Node, error) {
-	switch {
-	case c.Nodes == nil:
-		return nil, machine.ErrNoTarget
-	case !c.Nodes.HasSynced():
-		return nil, errNotListed
-	default:
-		return ByKey[*corev1.Node](c.Nodes, types.NamespacedName{Name: name}), nil
+	if err := joined(c.Nodes); err != nil {
+		return nil, err
 	}
+	return ByKey[*corev1.Node](c.Nodes, types.NamespacedName{Name: name}), nil
 }
 
 func indexController[T metav1.Object](informer cache.SharedIndexInformer) error {

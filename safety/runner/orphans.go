@@ -94,6 +94,9 @@ func keysOf(classes []*v1alpha1.MachineClass) []types.NamespacedName {
 func (e *Executor) list(ctx context.Context, classes []*v1alpha1.MachineClass) (failed error) {
 	o := &e.orphans
 	o.mu.Lock()
+	if o.listing == nil {
+		o.listing, o.ended = map[types.NamespacedName]bool{}, map[types.NamespacedName]safety.Listing{}
+	}
 	due := o.rounds.Due(keysOf(classes), e.now())
 	due = slices.DeleteFunc(due, func(class types.NamespacedName) bool { return o.listing[class] })
 	o.mu.Unlock()
@@ -113,14 +116,14 @@ func (e *Executor) list(ctx context.Context, classes []*v1alpha1.MachineClass) (
 			continue
 		}
 		o.rounds.Begin(key, e.now())
-		o.listing = added(o.listing, key, true)
+		o.listing[key] = true
 		o.mu.Unlock()
 		waits++
 		o.running.Go(func() {
 			l := e.listing(ctx, class, secret)
 			o.mu.Lock()
 			delete(o.listing, key)
-			o.ended = added(o.ended, key, l)
+			o.ended[key] = l
 			o.mu.Unlock()
 			ended <- struct{}{}
 		})
@@ -128,7 +131,7 @@ func (e *Executor) list(ctx context.Context, classes []*v1alpha1.MachineClass) (
 	if waits == 0 {
 		return failed
 	}
-	timer := clockOf(e.Clock).NewTimer(listingTime)
+	timer := cmp.Or[clock.Clock](e.Clock, clock.RealClock{}).NewTimer(listingTime)
 	defer timer.Stop()
 	for range waits {
 		select {
@@ -145,22 +148,6 @@ func (e *Executor) list(ctx context.Context, classes []*v1alpha1.MachineClass) (
 // Wait waits for the listings that no pass has waited for. Call it after the last pass, when its context has
 // ended.
 func (e *Executor) Wait() { e.orphans.running.Wait() }
-
-// added sets a value in a map, which may be nil, and returns the map.
-func added[K comparable, V any](m map[K]V, key K, value V) map[K]V {
-	if m == nil {
-		m = map[K]V{}
-	}
-	m[key] = value
-	return m
-}
-
-func clockOf(c clock.Clock) clock.Clock {
-	if c == nil {
-		return clock.RealClock{}
-	}
-	return c
-}
 
 // listing calls the driver. A driver that lists no side resources returns Unimplemented.
 func (e *Executor) listing(ctx context.Context, class *v1alpha1.MachineClass, secret *corev1.Secret) safety.Listing {
