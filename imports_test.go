@@ -89,7 +89,7 @@ var importRules = []importRule{
 		api, apimachinery, clock, sdk + "/codes", sdk + "/codes/status", sdk + "/driver", sdk + "/machine/v1alpha1",
 	}, underAPI, "the kit runs in a provider's tests, with the standard testing package only"},
 	{"machine", []string{
-		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/codes", sdk + "/codes/status", sdk + "/drain", sdk + "/driver", sdk + "/internal/facts", sdk + "/machine/v1alpha1", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
+		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/codes", sdk + "/codes/status", sdk + "/drain", sdk + "/driver", sdk + "/internal/facts", sdk + "/machine/v1alpha1", sdk + "/internal/reasons", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
 	}, underAPI, "decisions, without a client"},
 	{"internal/members", []string{
 		api, apimachinery, sdk, sdk + "/internal/facts", sdk + "/machine", sdk + "/machine/v1alpha1",
@@ -147,6 +147,7 @@ var importRules = []importRule{
 	{"internal/facts", []string{
 		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/internal/recorded", sdk + "/machine/v1alpha1", sdk + "/nodeops",
 	}, underAPI, "one machine and its Node, for all that decide about machines"},
+	{"internal/reasons", []string{sdk}, nil, "what helps against a hold, for those that write it into a status or print it"},
 	{"internal/recorded", nil, nil, "how times that were written down are read, for all that decide"},
 }
 

@@ -24,13 +24,17 @@ const (
 		"drain/reason_test.go":   "package drain\n\nconst x machinist.Reason = \"Tested\"\n",
 		"examples/own/reason.go": "package own\n\nconst x machinist.Reason = \"Own\"\n",
 	})
-	page, err := reasonsOf(root)
+	found, err := reasonsOf(root)
 	if err != nil {
 		t.Fatal(err)
 	}
+	page := pageOf(found)
 	want := "| `First` | A pod stays. |  |\n| `Second` (`ReasonB`) | A `Budget` refuses. | Change the budget. |\n"
 	if !strings.HasSuffix(string(page), "## drain\n\n| Reason | Meaning | What helps |\n|---|---|---|\n"+want) {
 		t.Errorf("got %s", page)
+	}
+	if code := string(helpsOf(found)); !strings.Contains(code, "\t\"drain\": {\n\t\t\"Second\": \"Change the budget.\",\n\t},\n") {
+		t.Errorf("got %s", code)
 	}
 }
 

@@ -71,8 +71,8 @@ var parts = []part{
 		write:   writeFacade,
 	},
 	{
-		folders: []string{"docs"},
-		owns:    func(path string) bool { return path == reasonsPage },
+		folders: []string{"docs", "internal/reasons"},
+		owns:    func(path string) bool { return path == reasonsPage || path == helpsFile },
 		write:   writeReasons,
 	},
 }
