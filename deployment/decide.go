@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/internal/recorded"
 	"github.com/machinist-dev/machinist/internal/rollout"
@@ -152,6 +153,7 @@ func (c *pass) proceed() {
 	c.d.Status.Conditions = c.withFreeze()
 	c.counters()
 	c.markNamed()
+	c.passRetryOn()
 	statusToo := c.followDeployment()
 	c.allowGrowth()
 	c.countDemand()
@@ -178,6 +180,22 @@ func (c *pass) proceed() {
 	}
 	c.beginAgain()
 	c.out.WriteStatus = statusToo
+}
+
+// passRetryOn passes the annotation by which a user asks for the next attempt on to the machines that wait.
+func (c *pass) passRetryOn() {
+	if !facts.RetryAsked(c.d) {
+		return
+	}
+	for _, a := range c.ledger.accounts {
+		for _, m := range a.machines {
+			if facts.PassesRetryOn(m) {
+				metav1.SetMetaDataAnnotation(&c.editMachine(m, "retry now").ObjectMeta, v1alpha1.RetryNowAnnotation, c.d.Annotations[v1alpha1.RetryNowAnnotation])
+			}
+		}
+	}
+	delete(c.d.Annotations, v1alpha1.RetryNowAnnotation)
+	c.editDeployment("retry now")
 }
 
 // configurationDiffers is the change of a set that gets only the machine configuration.

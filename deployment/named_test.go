@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
@@ -165,4 +166,16 @@ func FuzzRemovals(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestRetryNow_Deployment_PassesItOnToTheMachinesThatWait(t *testing.T) {
+	s := newScenario("rolling 2 scaled; new 2: a b")
+	s.of("a").Status.Conditions = append(s.of("a").Status.Conditions, corev1.NodeCondition{Type: v1alpha1.MachineWaiting, Status: corev1.ConditionTrue})
+	s.in.Deployment.Annotations = map[string]string{v1alpha1.RetryNowAnnotation: "x"}
+	dec := s.decide()
+	marked := decided.Writes[*v1alpha1.Machine](dec.Actions)
+	require.Len(t, marked, 1)
+	require.Equal(t, "a", marked[0].Name)
+	require.Equal(t, "x", marked[0].Annotations[v1alpha1.RetryNowAnnotation])
+	require.NotContains(t, decided.Writes[*v1alpha1.MachineDeployment](dec.Actions)[0].Annotations, v1alpha1.RetryNowAnnotation)
 }

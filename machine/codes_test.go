@@ -111,8 +111,11 @@ func deletionCell(t *testing.T, column int, err error) string {
 	}
 	in.Machine = written(d.Action)
 	s := in.Machine.Status
+	text, waits, _ := strings.Cut(s.LastOperation.Description, "; waits for ")
+	require.Equal(t, fmt.Sprintf(want, err), text)
+	require.Contains(t, waits, "provider (since ")
 	require.Equal(t, v1alpha1.LastOperation{
-		Type: v1alpha1.MachineOperationDelete, State: v1alpha1.MachineStateFailed, Description: fmt.Sprintf(want, err), LastUpdateTime: s.LastOperation.LastUpdateTime,
+		Type: v1alpha1.MachineOperationDelete, State: v1alpha1.MachineStateFailed, Description: s.LastOperation.Description, LastUpdateTime: s.LastOperation.LastUpdateTime,
 	}, s.LastOperation, "no code, as in MCM")
 	require.Equal(t, v1alpha1.MachineTerminating, s.CurrentStatus.Phase)
 	require.Equal(t, "old", s.LastKnownState, "DM-33: it is kept")
@@ -226,7 +229,7 @@ func TestCodes_EveryCodeAndCall_MatchTheTable(t *testing.T) {
 			if column == 3 {
 				text = "Provider error: " + err.Error() + ". Initialize VM Instance"
 			}
-			require.Equal(t, text, m.Status.LastOperation.Description)
+			require.Equal(t, text, operationText(m))
 			require.False(t, m.Status.CurrentStatus.TimeoutActive)
 
 			_, m = cellOf(t, creationAfter(column, err, "new"))
@@ -485,7 +488,7 @@ func TestAbandonedLookup_WhileNodeIsAwaited_IsHeldAndNamed(t *testing.T) {
 		m := statusOf(d.Action)
 		require.NotNil(t, m, "%s: %s", phase, d)
 		require.EqualValues(t, "CallAbandoned", d.Reason)
-		require.Equal(t, description, m.Status.LastOperation.Description)
+		require.Equal(t, description, operationText(m))
 		require.Equal(t, phase, m.Status.CurrentStatus.Phase)
 		in.Machine = m
 		d = lawful(t, in, machine.DefaultPolicy())

@@ -149,7 +149,8 @@ func TestStatus_NoTargetCluster_AddressesAndReadyRecorded(t *testing.T) {
 	in.Machine.Labels = map[string]string{v1alpha1.NodeLabelKey: "n"}
 	m := written(lawful(t, in, machine.DefaultPolicy()).Action)
 	require.Equal(t, address("10.0.0.9"), m.Status.Addresses, "with a target cluster: the addresses of the Node")
-	require.Empty(t, m.Status.Conditions, "with a target cluster: the conditions of the Node")
+	require.Len(t, m.Status.Conditions, 1, "with a target cluster: the conditions of the Node")
+	require.Equal(t, "WaitingForNode node/n", m.Status.Conditions[0].Message)
 }
 
 func TestProviderID_Lost_IsFoundAgain(t *testing.T) {

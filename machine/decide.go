@@ -25,10 +25,21 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 		return Decision{Reason: ReasonNotObserved}
 	}
 	l := logic{in: in, m: in.Machine, p: p.forMachine(in.Machine), now: now}
+	d := l.decide()
+	if in.Freeze.Frozen && in.Machine.DeletionTimestamp.IsZero() {
+		return d
+	}
+	return l.withWaiting(d)
+}
+
+// decide returns the decision, without what the status says about its holds.
+func (l *logic) decide() Decision {
 	switch {
-	case !in.Machine.DeletionTimestamp.IsZero():
+	case facts.RetryAsked(l.m) && !l.in.Freeze.Frozen:
+		return l.retryNow()
+	case !l.m.DeletionTimestamp.IsZero():
 		return l.deletion()
-	case in.Freeze.Frozen:
+	case l.in.Freeze.Frozen:
 		return l.frozen()
 	case !facts.HasFinalizer(l.m, v1alpha1.MCMFinalizerName):
 		return l.addFinalizer()

@@ -131,10 +131,12 @@ const (
 	reasonVMVanished machinist.Reason = "VMVanished"
 	// reasonVMNotSettled means that the provider has no VM, and may not list a new VM yet.
 	reasonVMNotSettled machinist.Reason = "VMNotSettled"
-	// reasonProviderFailed means that a driver call failed and is retried later.
-	//
-	// What helps: the message has the code and the text of the provider.
+	// reasonProviderFailed means that a driver call failed and is retried later. The message has the code
+	// and the text of the provider.
 	reasonProviderFailed machinist.Reason = "ProviderFailed"
+	// reasonRetryNow means that a user asks for the next attempt with the annotation
+	// machine.sapcloud.io/retry-now.
+	reasonRetryNow machinist.Reason = "RetryNow"
 	// reasonCallAbandoned means that a driver call for the machine has not ended although its time
 	// is over. No other call is made for the machine until it ends.
 	//

@@ -184,9 +184,7 @@ func (l *logic) emptyNode() Decision {
 
 // deletionPass makes a pass of the drain for a deletion, or waits.
 func (l *logic) deletionPass(node *corev1.Node, a DrainNode) Decision {
-	d := l.drain(node, a, "", func(waits string) v1alpha1.LastOperation {
-		return l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.InitiateDrain+"; "+waits)
-	})
+	d := l.drain(node, a, "", l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, v1alpha1.InitiateDrain))
 	if d.Action != nil {
 		return d
 	}

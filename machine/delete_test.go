@@ -76,7 +76,8 @@ func TestDeletion_EachStep_Decision(t *testing.T) {
 			{Subject: "pod/a/b", Reason: "Terminating"}, {Subject: "pod/a/c", Reason: drain.ReasonBudget, Message: "shop/web allows no disruption"},
 		}}
 	}
-	const blockedText = "Initiate node drain; waits for pod/a/c: DisruptionBudget: shop/web allows no disruption; pod/a/b: Terminating"
+	const blockedText = "Initiate node drain; waits for pod/a/c: DisruptionBudget: shop/web allows no disruption; pod/a/b: Terminating" +
+		" (since 2026-03-01T12:00:00Z; another pod of the PodDisruptionBudget has to become healthy)"
 	cordoning := func(since time.Duration) change {
 		return func(in *machine.Observation) {
 			in.Machine.DeletionTimestamp, in.Machine.Status.CurrentStatus.LastUpdateTime = new(metav1.NewTime(now.Add(-since))), metav1.Time{}
@@ -303,7 +304,8 @@ func TestDrain_ManyPods_FewAreNamed(t *testing.T) {
 	}
 	d := machine.Decide(in, machine.DefaultPolicy(), now)
 	require.NotNil(t, statusOf(d.Action))
-	require.Equal(t, "Initiate node drain; waits for pod/n/a: DisruptionBudget; pod/n/b: DisruptionBudget; pod/n/c: DisruptionBudget; and 2 more",
+	require.Equal(t, "Initiate node drain; waits for pod/n/a: DisruptionBudget; pod/n/b: DisruptionBudget; pod/n/c: DisruptionBudget; and 2 more"+
+		" (since 2026-03-01T12:00:00Z; another pod of the PodDisruptionBudget has to become healthy)",
 		written(d.Action).Status.LastOperation.Description)
 }
 
@@ -407,6 +409,7 @@ func TestDeletion_VMGone_NodeIsDeleted(t *testing.T) {
 
 const (
 	noClassText = "machineclass/small: the VM cannot be deleted without it. Initiate VM deletion"
+	noClassWait = "; waits for machineclass/small (since 2026-03-01T12:02:00Z; create the class)"
 	leftText    = "machineclass/small does not exist: the deletion is forced and does not delete the VM, so simulated:///1 may be left. Initiate VM deletion"
 )
 
@@ -416,7 +419,7 @@ func TestDeletion_ClassMissing_VMWaits(t *testing.T) {
 		require.True(t, x.next(t))
 	}
 	require.Equal(t, []string{stepMark, stepBegin, stepDrain, stepBegin, stepDrain, stepBegin}, x.did)
-	require.Equal(t, noClassText, x.told[len(x.told)-1])
+	require.Equal(t, noClassText+noClassWait, x.told[len(x.told)-1])
 	d := machine.Decide(x.in, x.policy, x.now)
 	require.Nil(t, d.Action)
 	require.Equal(t, "machineclass/small", d.Holds[0].Subject)
@@ -429,7 +432,7 @@ func TestDeletion_ForcedWithoutClass_Ends(t *testing.T) {
 	x := newWorld(after(withID, leaving, phase(v1alpha1.MachineRunning), node(), attached("csi-1"), noClass, byForce))
 	x.run(t)
 	require.Equal(t, []string{stepBegin, stepMark, stepDrain, stepDetach, stepBegin, stepBegin, stepNode, stepRelease}, x.did)
-	require.Equal(t, []string{v1alpha1.GetVMStatus, noClassText, leftText}, x.told)
+	require.Equal(t, []string{v1alpha1.GetVMStatus, noClassText + strings.Replace(noClassWait, "12:02", "12:00", 1), leftText}, x.told)
 	require.Equal(t, now.Add(time.Minute), x.now, "waits a minute for the class")
 
 	// An Event reports the VM.

@@ -211,8 +211,8 @@ func (l *logic) withoutClass() Decision {
 	last := l.m.Status.LastOperation
 	waits := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, fmt.Sprintf("%s: %s. %s", h.Subject, h.Message, v1alpha1.InitiateVMDeletion))
 	goes := waits
-	goes.Description = fmt.Sprintf("%s does not exist: the deletion is forced and does not delete the VM, so %s may be left. %s",
-		h.Subject, cmp.Or(l.m.Spec.ProviderID, "a VM"), v1alpha1.InitiateVMDeletion)
+	goes.Description = facts.WithoutMark(fmt.Sprintf("%s does not exist: the deletion is forced and does not delete the VM, so %s may be left. %s",
+		h.Subject, cmp.Or(l.m.Spec.ProviderID, "a VM"), v1alpha1.InitiateVMDeletion))
 	goes.ErrorCode = codes.FailedPrecondition.String() // news, also after the wait
 	force := facts.DeletionForced(l.m)
 	switch end := last.LastUpdateTime.Add(classGrace); {

@@ -175,15 +175,14 @@ func (l *logic) passDue(node *corev1.Node, a DrainNode) (bool, time.Time) {
 	return !recorded.Known(round.Round, l.now) || unforced || !next.IsZero() && !l.now.Before(next), next
 }
 
-// drain makes a pass of a drain, or waits for the holds of the last pass. news returns the
-// operation for these holds.
-func (l *logic) drain(node *corev1.Node, a DrainNode, message string, news func(waits string) v1alpha1.LastOperation) Decision {
+// drain makes a pass of a drain, or waits for the holds of the last pass, which are added to the text of op.
+func (l *logic) drain(node *corev1.Node, a DrainNode, message string, op v1alpha1.LastOperation) Decision {
 	due, next := l.passDue(node, a)
 	if due {
 		return l.do(a, reasonDraining, message)
 	}
 	if holds := l.in.Drain.of(a).Holds; len(holds) > 0 {
-		op := news(waitsFor(holds))
+		op.Description += l.waitsFor(holds)
 		at := l.reportDue(op, a.Started, holds)
 		if !at.IsZero() && !l.now.Before(at) {
 			return l.recordOperation(reasonDraining, op)
@@ -230,8 +229,9 @@ func (l *logic) reportDue(op v1alpha1.LastOperation, started time.Time, holds []
 	return started.Add(after)
 }
 
-// waitsFor returns a text with the first holds, those that block first, and the number of the others.
-func waitsFor(holds []machinist.Hold) string {
+// waitsFor returns what is added to the text of a last operation for the holds of a drain: the first holds,
+// those that block first, the number of the others, and since when and what helps of a hold that blocks.
+func (l *logic) waitsFor(holds []machinist.Hold) string {
 	const shown = 3
 	var names []string
 	holds = slices.SortedStableFunc(slices.Values(holds), func(a, b machinist.Hold) int {
@@ -245,11 +245,14 @@ func waitsFor(holds []machinist.Hold) string {
 		}
 	})
 	for _, h := range holds[:min(shown, len(holds))] {
-		names = append(names, h.String())
+		names = append(names, facts.WithoutMark(h.String()))
 	}
-	text := "waits for " + strings.Join(names, "; ")
+	text := facts.WaitsMark + strings.Join(names, "; ")
 	if more := len(holds) - shown; more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
+	}
+	if len(holds) > 0 && blocks(holds[0]) {
+		text += l.waitDetails(holds[0])
 	}
 	return text
 }

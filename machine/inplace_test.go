@@ -80,7 +80,7 @@ func TestInPlaceUpdate_Steps_InOrder(t *testing.T) {
 		in.Drain = machine.DrainView{Round: now, NextCheck: now.Add(time.Hour), Holds: []machinist.Hold{{Subject: "pod/a/b", Reason: "Budget"}}}
 	}
 	const (
-		news     = "Drain failed due to - waits for pod/a/b: Budget. Will retry in next sync. Initiate node drain"
+		news     = "Initiate node drain; waits for pod/a/b: Budget"
 		selected = "candidate selected"
 		ready    = "nothing (InPlaceUpdate: it is ready for its in-place update); waits for node/n: InPlaceUpdate: it is ready for its in-place update"
 		open     = "nothing (InPlaceUpdate: its in-place update is in progress); waits for node/n: InPlaceUpdate: its in-place update is in progress"

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -88,9 +89,9 @@ func (l *logic) recordOperation(r machinist.Reason, op v1alpha1.LastOperation) D
 	return l.record(r, op.Description, func(s *v1alpha1.MachineStatus) { s.LastOperation = op })
 }
 
-// operation returns a last operation with the time now.
+// operation returns a last operation with the time now. What it waits for is added later.
 func (l *logic) operation(t v1alpha1.MachineOperationType, s v1alpha1.MachineState, description string) v1alpha1.LastOperation {
-	return v1alpha1.LastOperation{Type: t, State: s, Description: description, LastUpdateTime: metav1.NewTime(l.now)}
+	return v1alpha1.LastOperation{Type: t, State: s, Description: facts.WithoutMark(description), LastUpdateTime: metav1.NewTime(l.now)}
 }
 
 // phase returns the recorded phase.
@@ -109,9 +110,11 @@ func (l *logic) resetPhaseTime(r machinist.Reason) Decision {
 	return l.record(r, l.m.Status.LastOperation.Description, func(s *v1alpha1.MachineStatus) { l.enter(s, s.CurrentStatus.Phase) })
 }
 
-// sameOperation reports whether two operations are equal except for their times.
-func sameOperation(a, b v1alpha1.LastOperation) bool {
-	return a.Type == b.Type && a.State == b.State && a.ErrorCode == b.ErrorCode && a.Description == b.Description
+// sameOperation reports whether an operation is the recorded one, except for its time and what the recorded
+// text says about waits.
+func sameOperation(op, recorded v1alpha1.LastOperation) bool {
+	return op.Type == recorded.Type && op.State == recorded.State && op.ErrorCode == recorded.ErrorCode &&
+		(op.Description == recorded.Description || op.Description == facts.WithoutWaits(recorded.Description))
 }
 
 // first returns the first decision that is not zero. A question returns the zero Decision if it has

@@ -43,6 +43,9 @@ type Observation struct {
 	Siblings Siblings
 	// Freeze is whether the API servers answer.
 	Freeze Freeze
+	// Waits are the holds of the last decision without an action, each with since when the machine has it:
+	// see [machinist.Waits]. With none, the age of the holds is not known.
+	Waits []machinist.Hold
 }
 
 // Freeze is whether the API servers of the machines and of the Nodes answer: see package safety.

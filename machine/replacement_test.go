@@ -78,10 +78,10 @@ func TestReplacementLimit_RefusedPermit_IsAskedForAgain(t *testing.T) {
 		in := living(v1alpha1.MachineUnknown, longUnknown, sick, copied, inPool, siblings(true), permit(machine.PermitView{Asked: true, Refused: machinist.Hold{Until: until}}))
 		return lawful(t, in, limited(1)).NextCheck.Sub(now)
 	}
-	require.Equal(t, 5*time.Second, next(time.Time{}), "when it is not known")
-	require.Equal(t, 2*time.Second, next(now.Add(2*time.Second)))
-	require.Equal(t, 5*time.Second, next(now.Add(time.Hour)), "a permit may be given back before")
-	require.Equal(t, 5*time.Second, next(now.Add(-time.Second)))
+	require.Equal(t, 2*time.Second, next(time.Time{}), "when it is not known: the status has to say it")
+	require.Equal(t, time.Second, next(now.Add(time.Second)))
+	require.Equal(t, 2*time.Second, next(now.Add(time.Hour)), "a permit may be given back before")
+	require.Equal(t, 2*time.Second, next(now.Add(-time.Second)))
 }
 
 // permitOver reports whether the permit of a machine in the cache can be returned.
@@ -359,7 +359,7 @@ func TestTakePermit_RefusedBeforeVM_VMIsCreated(t *testing.T) {
 	refuse(machinist.Hold{Subject: "s", Reason: "Held", Until: now})(&in)
 	d := lawfulOnce(t, in, machine.DefaultPolicy())
 	require.Nil(t, d.Action, "the end of the hold has come: it is asked again in the next pass")
-	require.Equal(t, now.Add(5*time.Second), d.NextCheck)
+	require.Equal(t, now.Add(2*time.Second), d.NextCheck)
 }
 
 // TestTakePermit_VMNotFound_HasVMGone asserts that the question reports whether anything would

@@ -53,10 +53,8 @@ func (l *logic) drainForUpdate(node *corev1.Node) Decision {
 		}
 		return l.recordUpdateStep(node, reasonDrained, v1alpha1.MachineStateProcessing, "is undergoing an in-place update")
 	}
-	return l.drain(node, a, "for its in-place update", func(waits string) v1alpha1.LastOperation {
-		return l.operation(v1alpha1.MachineOperationDrainNode, v1alpha1.MachineStateProcessing, fmt.Sprintf(
-			"Drain failed due to - %s. Will retry in next sync. %s", waits, v1alpha1.InitiateDrain))
-	})
+	op := l.operation(v1alpha1.MachineOperationDrainNode, v1alpha1.MachineStateProcessing, v1alpha1.InitiateDrain)
+	return l.drain(node, a, "for its in-place update", op)
 }
 
 // recordUpdateStep writes the change of phase for why, and the conditions of the Node.

@@ -62,7 +62,7 @@ func TestValid_InvalidMachine_OneWrite(t *testing.T) {
 	d := write(t, &in)
 	require.EqualValues(t, "Invalid", d.Reason)
 	want := `spec.class.kind: Unsupported value: "Other": supported values: "MachineClass"`
-	require.Equal(t, want, in.Machine.Status.LastOperation.Description)
+	require.Equal(t, want, operationText(in.Machine))
 	require.Equal(t, v1alpha1.MachineStateFailed, in.Machine.Status.LastOperation.State)
 	require.Empty(t, cmp.Diff(&corev1.NodeCondition{
 		Type: v1alpha1.MachineValid, Status: corev1.ConditionFalse, Reason: "Invalid", Message: want,
@@ -102,7 +102,7 @@ func TestValid_RunningMachine_StaysRunning(t *testing.T) {
 	write(t, &in)
 	require.Equal(t, v1alpha1.MachineUnknown, in.Machine.Status.CurrentStatus.Phase)
 	require.Equal(t, "Invalid", verdict(in.Machine).Reason, "the conditions of the Node do not wipe it")
-	require.Len(t, in.Machine.Status.Conditions, len(in.Node.Node.Status.Conditions)+1)
+	require.Len(t, in.Machine.Status.Conditions, len(in.Node.Node.Status.Conditions)+2, "that, and what it waits for")
 	require.Nil(t, lawful(t, in, machine.DefaultPolicy()).Action, "nor does it look like a change of theirs")
 
 	healthy(&in)

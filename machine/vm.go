@@ -198,6 +198,20 @@ func (n NamedVM) after(a CallResult, now time.Time) NamedVM {
 	return n
 }
 
+// RetryNow returns the view in which the failed call is repeated at once, because a user asked for it with
+// the annotation [v1alpha1.RetryNowAnnotation], which was removed from the machine.
+func (v VMView) RetryNow() VMView {
+	v.Failure.At = time.Time{}
+	return v
+}
+
+// retryNow removes the annotation by which a user asks for the next attempt.
+func (l *logic) retryNow() Decision {
+	m := l.m.DeepCopy()
+	delete(m.Annotations, v1alpha1.RetryNowAnnotation)
+	return l.write(m, "no annotation "+v1alpha1.RetryNowAnnotation, reasonRetryNow)
+}
+
 // failed returns the view after a failed call.
 func (v VMView) failed(a CallResult, code codes.Code, now time.Time, chance float64) VMView {
 	f := CallFailure{
@@ -317,13 +331,13 @@ func (l *logic) vanishedText() string {
 	if !l.vanished() {
 		return ""
 	}
-	return fmt.Sprintf(". The VM %s is not found at the provider", l.m.Spec.ProviderID)
+	return facts.WithoutMark(fmt.Sprintf(". The VM %s is not found at the provider", l.m.Spec.ProviderID))
 }
 
 // vmText returns the text for a VM that has vanished, or for a lookup that has not ended, or "".
 func (l *logic) vmText() string {
 	if f := l.in.VM.Failure; f.Abandoned != "" {
-		return ". " + f.Message
+		return facts.WithoutMark(". " + f.Message)
 	}
 	return l.vanishedText()
 }

@@ -498,3 +498,9 @@ func (w *world) condition(t corev1.NodeConditionType) *corev1.NodeCondition {
 func (w *world) tainted() bool {
 	return nodeops.HasTaint(w.in.Node.Node.Spec.Taints, corev1.Taint{Key: v1alpha1.TaintNodePreserved, Effect: corev1.TaintEffectNoSchedule})
 }
+
+// operationText returns the text of the last operation, without what it says about waits.
+func operationText(m *v1alpha1.Machine) string {
+	text, _, _ := strings.Cut(m.Status.LastOperation.Description, "; waits for ")
+	return text
+}

@@ -25,6 +25,13 @@ func removeFinalizer(set *v1alpha1.MachineSet) machinist.Update {
 	return machinist.Update{Before: set, Object: next, Unchanged: true, Changes: []string{"finalizer removed"}}
 }
 
+// withoutRetry returns the update that removes the annotation retry-now from a set.
+func withoutRetry(set *v1alpha1.MachineSet) machinist.Update {
+	next := set.DeepCopy()
+	delete(next.Annotations, v1alpha1.RetryNowAnnotation)
+	return machinist.Update{Before: set, Object: next, Unchanged: true, Changes: []string{"retry now"}}
+}
+
 // deletion returns the deletion of a machine. by is why it was chosen and not another: see [Victim].
 // A Failed machine may recover before the request, so it has to be unchanged.
 func deletion(m *v1alpha1.Machine, reason machinist.Reason, by string) machinist.Delete {
@@ -54,6 +61,8 @@ func reasonOf(a machinist.Action) machinist.Reason {
 			return reasonOutOfSync
 		case set.DeletionTimestamp != nil:
 			return reasonSetDeleting
+		case slices.Contains(set.Finalizers, v1alpha1.MCMFinalizerName):
+			return reasonRetryNow
 		default:
 			return reasonNoFinalizer
 		}

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -73,6 +75,9 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 func (d *draft) keepSet(in Observation, machines []*v1alpha1.Machine, p Policy) {
 	if !slices.Contains(in.Set.Finalizers, v1alpha1.MCMFinalizerName) {
 		d.do(addFinalizer(in.Set))
+	}
+	if slices.Contains(in.Set.Finalizers, v1alpha1.MCMFinalizerName) && facts.RetryAsked(in.Set) {
+		defer func() { d.do(withoutRetry(in.Set)) }() // after the machines
 	}
 	if d.incomplete(in) {
 		d.sync(in.Set, machines, nil)
@@ -163,6 +168,9 @@ func (d *draft) sync(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, pre
 		u := syncFromTemplate(set, m)
 		if value, found := preserve[m.UID]; found {
 			setPreserve(&u, m, value)
+		}
+		if facts.RetryAsked(set) && facts.PassesRetryOn(m) {
+			metav1.SetMetaDataAnnotation(&edit(&u, m, "retry now").ObjectMeta, v1alpha1.RetryNowAnnotation, set.Annotations[v1alpha1.RetryNowAnnotation])
 		}
 		if len(u.Changes) > 0 {
 			d.do(u)

@@ -70,6 +70,9 @@ const (
 	reasonOutOfSync machinist.Reason = "OutOfSync"
 	// reasonNoFinalizer means that the set has no finalizer yet, and it is added.
 	reasonNoFinalizer machinist.Reason = "FinalizerMissing"
+	// reasonRetryNow means that a user asks for the next attempt with the annotation
+	// machine.sapcloud.io/retry-now, which is passed on to the machines that wait.
+	reasonRetryNow machinist.Reason = "RetryNow"
 	// reasonSettled means that there is nothing to do and nothing to wait for.
 	reasonSettled machinist.Reason = "Settled"
 )

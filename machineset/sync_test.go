@@ -237,3 +237,18 @@ func TestSync_Class_OnlyAfterAnUpdateInPlace(t *testing.T) {
 		})
 	}
 }
+
+func TestRetryNow_Set_PassesItOnToTheMachinesThatWait(t *testing.T) {
+	waits := newMachine("waits", v1alpha1.MachineCrashLoopBackOff)
+	waits.Status.Conditions = append(waits.Status.Conditions, corev1.NodeCondition{Type: v1alpha1.MachineWaiting, Status: corev1.ConditionTrue})
+	in := observed(2, newMachine("runs", v1alpha1.MachineRunning), waits)
+	in.Set.Finalizers = []string{v1alpha1.MCMFinalizerName}
+	in.Set.Annotations = map[string]string{v1alpha1.RetryNowAnnotation: "x"}
+	actions := machineset.Decide(in, machineset.Policy{}, now).Actions
+	require.Len(t, actions, 2)
+	require.Equal(t, "update machine waits: retry now", actions[0].String())
+	require.Equal(t, "x", machineOf(actions[0].(machinist.Update)).Annotations[v1alpha1.RetryNowAnnotation])
+	in.Set = actions[1].(machinist.Update).Object.(*v1alpha1.MachineSet)
+	require.NotContains(t, in.Set.Annotations, v1alpha1.RetryNowAnnotation)
+	require.Empty(t, machineset.Decide(in, machineset.Policy{}, now).Actions)
+}

@@ -45,7 +45,7 @@ func SameState(a, b *corev1.NodeCondition) bool {
 }
 
 // ownConditions are the types of conditions of a Machine that are not conditions of its Node.
-var ownConditions = []corev1.NodeConditionType{v1alpha1.MachineValid, v1alpha1.MachineVMRequested}
+var ownConditions = []corev1.NodeConditionType{v1alpha1.MachineValid, v1alpha1.MachineVMRequested, v1alpha1.MachineWaiting}
 
 func ownCondition(c corev1.NodeCondition) bool { return slices.Contains(ownConditions, c.Type) }
 

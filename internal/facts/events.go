@@ -25,6 +25,7 @@ func Events(before, after *v1alpha1.Machine) []machinist.Event {
 	}
 	var events []machinist.Event
 	op := after.Status.LastOperation
+	op.Description = WithoutWaits(op.Description)
 	failed := op.State == v1alpha1.MachineStateFailed &&
 		(was.LastOperation.State != v1alpha1.MachineStateFailed || was.LastOperation.ErrorCode != op.ErrorCode)
 	if was.CurrentStatus.Phase != after.Status.CurrentStatus.Phase {
@@ -69,7 +70,7 @@ func phaseEvent(was v1alpha1.MachinePhase, m *v1alpha1.Machine, operation bool) 
 	case phase == v1alpha1.MachinePending, phase == v1alpha1.MachineAvailable:
 		message += fmt.Sprintf(": VM %s exists", m.Spec.ProviderID)
 	case operation && m.Status.LastOperation.Description != "":
-		message += ": " + m.Status.LastOperation.Description
+		message += ": " + WithoutWaits(m.Status.LastOperation.Description)
 	}
 	return machinist.Event{Type: kind, Reason: word(string(phase), "PhaseChanged"), Message: Shorten(message)}
 }

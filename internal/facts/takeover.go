@@ -75,7 +75,7 @@ func TakeOver(m *v1alpha1.Machine, node *corev1.Node, now time.Time) TakenOver {
 	if m.Status.CurrentStatus.Phase != v1alpha1.MachineTerminating || op.Type != v1alpha1.MachineOperationDelete {
 		return TakenOver{}
 	}
-	step := stepOf(op.Description)
+	step := stepOf(WithoutWaits(op.Description))
 	switch step {
 	case v1alpha1.InitiateNodeDeletion, v1alpha1.InitiateFinalizerRemoval:
 		return TakenOver{Drained: true, Detached: true, VMDeleted: true}
@@ -93,6 +93,18 @@ func TakeOver(m *v1alpha1.Machine, node *corev1.Node, now time.Time) TakenOver {
 		return TakenOver{Drained: true, Forced: true}
 	}
 	return TakenOver{Drained: true, Detached: true}
+}
+
+// WaitsMark begins what the description of an operation says about waits. Nothing follows that.
+const WaitsMark = "; waits for "
+
+// WithoutMark returns a text in which [WaitsMark] is replaced.
+func WithoutMark(text string) string { return strings.ReplaceAll(text, WaitsMark, ", waits for ") }
+
+// WithoutWaits returns the description of an operation without what it says about waits.
+func WithoutWaits(description string) string {
+	before, _, _ := strings.Cut(description, WaitsMark)
+	return before
 }
 
 // stepOf returns the step of a description of a known form, or "".

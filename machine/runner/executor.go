@@ -110,7 +110,8 @@ type memory struct {
 	// version, or to a read.
 	confirmed time.Time
 	reported  drain.Decision // the last reported decision of the drain
-	permit    string         // the key of the last permit that was taken
+	waits     machinist.Waits
+	permit    string // the key of the last permit that was taken
 }
 
 // maxSteps is the maximum number of actions in one pass. A machine that needs more is retried with
@@ -220,6 +221,7 @@ func (p *pass) advance(ctx context.Context) (time.Time, error) {
 		}
 		d = machine.Decide(p.in, p.Policy, p.now())
 		if p.decided(d, nil); d.Action == nil {
+			p.kept.waits, _, _ = p.kept.waits.Step(d.Holds, nil, p.now())
 			return d.NextCheck, nil
 		}
 		if err := p.apply(ctx, d.Action); err != nil {
@@ -243,7 +245,7 @@ func (p *pass) observe(ctx context.Context, m *v1alpha1.Machine) {
 	}
 	p.in = machine.Observation{
 		Machine: m, FirstSeen: p.kept.first, Class: observeClass(ctx, p.Reader, m), Node: p.observeNode(ctx, m), VM: p.kept.vm, Drain: p.kept.drain.Again(),
-		Tokens: p.observeTokens(ctx, m), ProviderID: observeProviderID(ctx, p.Reader, m),
+		Tokens: p.observeTokens(ctx, m), ProviderID: observeProviderID(ctx, p.Reader, m), Waits: p.kept.waits.Holds(),
 	}
 	if machine.NeedsSiblings(m) {
 		p.in.Siblings = siblings(ctx, p.Reader, m)

@@ -26,6 +26,11 @@ const MachineValid corev1.NodeConditionType = "Valid"
 // True afterwards, until the Node has joined, and its time is when the creation timeout began.
 const MachineVMRequested corev1.NodeConditionType = "VMRequested"
 
+// MachineWaiting is a condition type in the status of a Machine. It is True while the machine waits, with
+// the reason of the wait. The message is the reason and the object that is waited for, and the time is when
+// the wait began.
+const MachineWaiting corev1.NodeConditionType = "Waiting"
+
 // Reasons of [NodeTerminationCondition].
 const (
 	// NodeUnhealthy means that the Machine had failed.

@@ -661,6 +661,11 @@ const MachineVMRequested = v1alpha1.MachineVMRequested
 //go:fix inline
 const MachineValid = v1alpha1.MachineValid
 
+// MachineWaiting is [v1alpha1.MachineWaiting].
+//
+//go:fix inline
+const MachineWaiting = v1alpha1.MachineWaiting
+
 // MarkedForDeletionTime is [v1alpha1.MarkedForDeletionTime].
 //
 //go:fix inline
@@ -845,6 +850,11 @@ const ReplaceUntilAnnotation = v1alpha1.ReplaceUntilAnnotation
 //
 //go:fix inline
 func Resource(resource string) schema.GroupResource { return v1alpha1.Resource(resource) }
+
+// RetryNowAnnotation is [v1alpha1.RetryNowAnnotation].
+//
+//go:fix inline
+const RetryNowAnnotation = v1alpha1.RetryNowAnnotation
 
 // RetryPeriod is [v1alpha1.RetryPeriod].
 //
