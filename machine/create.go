@@ -220,10 +220,10 @@ func (l *logic) creationFailed(f CallFailure) Decision {
 	return d.by(l.creationDeadline())
 }
 
-// retryAt returns when to repeat a failed call. A call that failed because of the class or its
-// secrets is repeated at once when they have changed: the result is then zero.
+// retryAt returns when to repeat a failed call. A call that was made with another version of the class
+// or its secrets is repeated at once, because they may be its cause: the result is then zero.
 func (l *logic) retryAt(f CallFailure) time.Time {
-	if v := l.in.Class.Version; v != "" && v != f.ClassVersion && shared(f.Operation, f.Code) {
+	if v := l.in.Class.Version; v != "" && v != f.ClassVersion && f.Abandoned == "" {
 		return time.Time{}
 	}
 	return f.until(l.p.Backoff, l.now)

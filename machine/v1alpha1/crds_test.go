@@ -18,7 +18,7 @@ func TestCRDs_FourKinds_NamesOfMCM(t *testing.T) {
 		columns             []string // those of kubectl get -o wide alone have a star
 	}{
 		"machines.machine.sapcloud.io": {
-			"Machine", "machines", "mc", true, false, []string{"Status", "Age", "Node", "ProviderID", "Class*", "Operation*", "State*", "Message*"},
+			"Machine", "machines", "mc", true, false, []string{"Status", "Age", "Node", "Waiting", "ProviderID", "Class*", "Operation*", "State*", "Message*"},
 		},
 		"machineclasses.machine.sapcloud.io": {
 			"MachineClass", "machineclasses", "mcc", false, false, []string{"Provider", "Instance Type", "Zone", "Age", "Region*"},
