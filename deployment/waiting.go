@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -92,7 +93,7 @@ func condition(m *v1alpha1.Machine) string {
 		text += " with " + op.ErrorCode
 	}
 	if op.Description != "" {
-		text += ": " + brief(op.Description)
+		text += ": " + brief(facts.WithoutDetails(op.Description))
 	}
 	return text
 }

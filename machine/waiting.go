@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/reasons"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -113,24 +114,30 @@ func (l *logic) says(c *corev1.NodeCondition, h machinist.Hold) bool {
 // it says of none. Its text has no times, so that repeated Events are counted as one.
 func waitEvent(before, after *v1alpha1.Machine) (machinist.Event, bool) {
 	c := facts.ConditionOf(after.Status.Conditions, v1alpha1.MachineWaiting)
-	_, text, says := strings.Cut(after.Status.LastOperation.Description, facts.WaitsMark)
+	_, text, says := strings.Cut(facts.WithoutDetails(after.Status.LastOperation.Description), facts.WaitsMark)
 	if c == nil || !says || isQuiet(machinist.Reason(c.Reason)) || strings.HasPrefix(after.Status.LastOperation.Description, v1alpha1.InitiateDrain) && !saysBlocked(text) {
 		return machinist.Event{}, false
 	}
 	if before != nil && before.UID == after.UID && facts.SameState(facts.ConditionOf(before.Status.Conditions, v1alpha1.MachineWaiting), c) {
 		return machinist.Event{}, false
 	}
-	if i := strings.LastIndex(text, " (since "); i >= 0 {
-		text = text[:i]
-	}
 	return machinist.Event{Type: corev1.EventTypeNormal, Reason: machinist.Reason(c.Reason), Message: facts.Shorten("Waits for " + text)}, true
 }
 
 // waitingCondition returns the condition Waiting for a hold.
 func (l *logic) waitingCondition(h machinist.Hold) corev1.NodeCondition {
-	c := facts.Condition(v1alpha1.MachineWaiting, corev1.ConditionTrue, string(h.Reason), fmt.Sprintf("%s %s", h.Reason, h.Subject), l.now)
+	c := facts.Condition(v1alpha1.MachineWaiting, corev1.ConditionTrue, string(h.Reason), l.waitingText(h), l.now)
 	c.LastTransitionTime.Time = l.waitsSince(h)
 	return c
+}
+
+// waitingText returns the reason of a hold with the object that is waited for, or with the code of the
+// provider.
+func (l *logic) waitingText(h machinist.Hold) string {
+	if f := l.in.VM.Failure; h.Reason == reasonProviderFailed && f.Code != codes.OK {
+		return fmt.Sprintf("%s %s", h.Reason, f.Code)
+	}
+	return fmt.Sprintf("%s %s", h.Reason, h.Subject)
 }
 
 // waitsSince returns since when the machine waits for a hold: as the hold says, as recorded, or as the
@@ -141,7 +148,7 @@ func (l *logic) waitsSince(h machinist.Hold) time.Time {
 		return h.Since
 	}
 	have := facts.ConditionOf(l.m.Status.Conditions, v1alpha1.MachineWaiting)
-	if have != nil && have.Message == fmt.Sprintf("%s %s", h.Reason, h.Subject) && known(have.LastTransitionTime.Time) {
+	if have != nil && have.Message == l.waitingText(h) && known(have.LastTransitionTime.Time) {
 		return have.LastTransitionTime.Time
 	}
 	for _, w := range l.in.Waits {
@@ -164,7 +171,7 @@ func (l *logic) waitText(text string, h machinist.Hold) string {
 
 // waitDetails returns since when a hold lasts, when the provider is called again, and what helps.
 func (l *logic) waitDetails(h machinist.Hold) string {
-	details := []string{"since " + l.waitsSince(h).UTC().Format(time.RFC3339)}
+	details := []string{l.waitsSince(h).UTC().Format(time.RFC3339)}
 	switch f := l.in.VM.Failure; {
 	case h.Reason != reasonProviderFailed || h.Until.IsZero():
 	case shared(f.Operation, f.Code): // may last for days
@@ -175,5 +182,5 @@ func (l *logic) waitDetails(h machinist.Hold) string {
 	if helps := reasons.Helps(h.Reason, "machine", "drain", "safety"); helps != "" {
 		details = append(details, strings.ToLower(helps[:1])+strings.TrimSuffix(helps[1:], "."))
 	}
-	return " (" + strings.Join(details, "; ") + ")"
+	return facts.WaitsDetails + strings.Join(details, "; ") + ")"
 }

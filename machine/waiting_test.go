@@ -100,7 +100,7 @@ func TestWaiting_Quota_HasTheNextAttempt(t *testing.T) {
 		text := in.Machine.Status.LastOperation.Description
 		require.Contains(t, text, "; waits for provider (since 2026-03-01T12:00:00Z; next attempt at "+d.Holds[0].Until.Format(time.RFC3339)+")")
 		require.Equal(t, 1, strings.Count(text, facts.WaitsMark), text)
-		require.Equal(t, "ProviderFailed provider", waitingOf(in.Machine).Message)
+		require.Equal(t, "ProviderFailed ResourceExhausted", waitingOf(in.Machine).Message)
 	}
 }
 

@@ -3,9 +3,12 @@
 package machineset
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -72,6 +75,27 @@ func reasonOf(a machinist.Action) machinist.Reason {
 
 // allMachines requests a list of the machines of the set.
 var allMachines = machinist.Refresh{Kind: v1alpha1.MachineKind}
+
+// UpdateEvent returns the Event of a machine whose update by its set puts back what a user has changed: the
+// set has not changed since its last pass. It has no reason for any other update.
+func UpdateEvent(set *v1alpha1.MachineSet, u machinist.Update) machinist.Event {
+	m, ok := u.Before.(*v1alpha1.Machine)
+	if !ok || m == nil || set == nil || set.Generation == 0 || set.Status.ObservedGeneration != set.Generation || updatedInPlace(set, m) {
+		return machinist.Event{}
+	}
+	fields := slices.DeleteFunc(slices.Clone(u.Changes), func(c string) bool { return !slices.Contains(templateFields, c) })
+	if len(fields) == 0 {
+		return machinist.Event{}
+	}
+	owner := "machineset " + set.Name
+	if d := metav1.GetControllerOfNoCopy(set); d != nil {
+		owner = strings.ToLower(d.Kind) + " " + d.Name
+	}
+	return machinist.Event{
+		Type: corev1.EventTypeNormal, Reason: eventPutBack,
+		Message: fmt.Sprintf("Put back to the template of machineset %s: %s. To change machines, change the template of %s", set.Name, strings.Join(fields, ", "), owner),
+	}
+}
 
 // ResponseEvent returns the Event of the set after the response to the creation or deletion of the
 // machine of this name. err is the error of the response or nil. Report nothing for a machine that

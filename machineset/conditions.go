@@ -5,12 +5,14 @@ package machineset
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -21,11 +23,11 @@ const (
 	machinesWait = "WaitingForMachines"
 )
 
-// standardConditions returns the conditions Available and Progressing, which follow from the spec
-// and the other fields of the status.
-func standardConditions(set *v1alpha1.MachineSet, s v1alpha1.MachineSetStatus, now time.Time) []v1alpha1.MachineSetCondition {
+// standardConditions returns the conditions Available and Progressing, which follow from the spec,
+// the other fields of the status, and what the machines wait for.
+func standardConditions(set *v1alpha1.MachineSet, s v1alpha1.MachineSetStatus, machines []*v1alpha1.Machine, now time.Time) []v1alpha1.MachineSetCondition {
 	conditions := slices.Clone(s.StandardConditions)
-	for _, c := range []v1alpha1.MachineSetCondition{availability(set, s), progress(set, s)} {
+	for _, c := range []v1alpha1.MachineSetCondition{availability(set, s), progress(set, s, machines)} {
 		c.LastTransitionTime = metav1.NewTime(now)
 		at := slices.IndexFunc(conditions, func(x v1alpha1.MachineSetCondition) bool { return x.Type == c.Type })
 		if at < 0 {
@@ -53,7 +55,7 @@ func availability(set *v1alpha1.MachineSet, s v1alpha1.MachineSetStatus) v1alpha
 }
 
 // progress returns the condition Progressing: whether the set approaches its spec.
-func progress(set *v1alpha1.MachineSet, s v1alpha1.MachineSetStatus) v1alpha1.MachineSetCondition {
+func progress(set *v1alpha1.MachineSet, s v1alpha1.MachineSetStatus, machines []*v1alpha1.Machine) v1alpha1.MachineSetCondition {
 	c := v1alpha1.MachineSetCondition{Type: v1alpha1.MachineSetProgressing, Status: v1alpha1.ConditionFalse}
 	failure := slices.IndexFunc(s.Conditions, func(x v1alpha1.MachineSetCondition) bool {
 		return x.Type == v1alpha1.MachineSetReplicaFailure && x.Status == v1alpha1.ConditionTrue
@@ -68,9 +70,22 @@ func progress(set *v1alpha1.MachineSet, s v1alpha1.MachineSetStatus) v1alpha1.Ma
 		c.Status, c.Reason, c.Message = v1alpha1.ConditionTrue, complete, fmt.Sprintf("%d machines exist, as wanted", wanted)
 	default:
 		c.Status, c.Reason = v1alpha1.ConditionTrue, machinesWait
-		c.Message = fmt.Sprintf("%d machines exist, %d are wanted", s.Replicas, wanted)
+		c.Message = fmt.Sprintf("%d machines exist, %d are wanted", s.Replicas, wanted) + waiting(machines)
 	}
 	return c
+}
+
+// waiting returns what the machine waits for that comes first by name, of those whose status tells that it
+// waits for something which does not end by itself. It returns "" if there is none.
+func waiting(machines []*v1alpha1.Machine) (text string) {
+	first := ""
+	for _, m := range machines {
+		c := facts.ConditionOf(m.Status.Conditions, v1alpha1.MachineWaiting)
+		if c != nil && strings.Contains(m.Status.LastOperation.Description, facts.WaitsMark) && (first == "" || m.Name < first) {
+			first, text = m.Name, fmt.Sprintf("; machine %s waits: %s", m.Name, c.Message)
+		}
+	}
+	return text
 }
 
 // refusal returns why [Decide] does nothing for a set, empty if it decides. A set that is

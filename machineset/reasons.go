@@ -79,6 +79,10 @@ const (
 
 // Reasons of Events.
 const (
+	// eventPutBack means that fields of a machine were changed, which its set has put back.
+	//
+	// What helps: change the object that the message names.
+	eventPutBack machinist.Reason = "FieldsPutBack"
 	// eventDeleted means that a machine was deleted.
 	eventDeleted machinist.Reason = "SuccessfulDelete"
 	// eventNotDeleted means that the API server did not delete a machine.

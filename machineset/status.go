@@ -82,7 +82,7 @@ func status(in Observation, f Failure, now time.Time) v1alpha1.MachineSetStatus 
 	fill(&s, c)
 	s.FullyLabeledReplicas = number(fullyLabeled(machines, in.Set.Spec.Template.Labels) + c.InFlight)
 	s.FailedMachines = failedMachines(machines)
-	s.StandardConditions = standardConditions(in.Set, s, now)
+	s.StandardConditions = standardConditions(in.Set, s, machines, now)
 	return s
 }
 

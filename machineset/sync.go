@@ -15,6 +15,15 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
+// The fields of a machine that follow the template of its set.
+const (
+	nodeTemplate  = "node template"
+	configuration = "configuration"
+	class         = "class"
+)
+
+var templateFields = []string{nodeTemplate, configuration, class}
+
 // syncFromTemplate returns the update of a machine to the template of its set, without changes if the
 // machine follows it. The configuration and the kind of the class are updated in every phase, because a drain and a
 // preservation read the configuration after the machine has failed or is being deleted. The node
@@ -29,18 +38,18 @@ func syncFromTemplate(set *v1alpha1.MachineSet, m *v1alpha1.Machine) machinist.U
 	template := &set.Spec.Template.Spec
 	phase := m.Status.CurrentStatus.Phase
 	if phase != v1alpha1.MachineFailed && phase != v1alpha1.MachineTerminating && !sameNodeTemplate(&m.Spec.NodeTemplateSpec, &template.NodeTemplateSpec) {
-		edit(&u, m, "node template").Spec.NodeTemplateSpec = *template.NodeTemplateSpec.DeepCopy()
+		edit(&u, m, nodeTemplate).Spec.NodeTemplateSpec = *template.NodeTemplateSpec.DeepCopy()
 	}
 	if !followsConfiguration(m, template.MachineConfiguration) {
-		edit(&u, m, "configuration").Spec.MachineConfiguration = noneIfEmpty(configurationFor(template.MachineConfiguration, m.Annotations))
+		edit(&u, m, configuration).Spec.MachineConfiguration = noneIfEmpty(configurationFor(template.MachineConfiguration, m.Annotations))
 	}
-	class := m.Spec.Class
-	class.Kind = template.Class.Kind
-	if class != template.Class && updatedInPlace(set, m) {
-		class = template.Class
+	of := m.Spec.Class
+	of.Kind = template.Class.Kind
+	if of != template.Class && updatedInPlace(set, m) {
+		of = template.Class
 	}
-	if class != m.Spec.Class {
-		edit(&u, m, "class").Spec.Class = class
+	if of != m.Spec.Class {
+		edit(&u, m, class).Spec.Class = of
 	}
 	return u
 }

@@ -252,3 +252,17 @@ func TestRetryNow_Set_PassesItOnToTheMachinesThatWait(t *testing.T) {
 	require.NotContains(t, in.Set.Annotations, v1alpha1.RetryNowAnnotation)
 	require.Empty(t, machineset.Decide(in, machineset.Policy{}, now).Actions)
 }
+
+func TestUpdateEvent_FieldOfAMachinePutBack_NamesTheObjectToChange(t *testing.T) {
+	in := observed(1, newMachine("m", v1alpha1.MachineRunning))
+	in.Set.Generation, in.Set.Status.ObservedGeneration = 2, 2
+	in.Machines[0].Spec.NodeTemplateSpec.Labels = map[string]string{"by": "hand"}
+	u := machineset.Decide(in, machineset.Policy{}, now).Actions[0].(machinist.Update)
+	e := machineset.UpdateEvent(in.Set, u)
+	require.EqualValues(t, "FieldsPutBack", e.Reason)
+	require.Contains(t, e.Message, "node template. To change machines, change the template of machineset "+in.Set.Name)
+
+	in.Set.Generation = 3
+	require.Zero(t, machineset.UpdateEvent(in.Set, u), "the set has changed")
+	require.Zero(t, machineset.UpdateEvent(nil, machinist.Update{}))
+}

@@ -107,6 +107,22 @@ func WithoutWaits(description string) string {
 	return before
 }
 
+// WaitsDetails begins the times in what the description of an operation says about waits.
+const WaitsDetails = " (since "
+
+// WithoutDetails returns the description of an operation without the times of its waits, which change while
+// the machine waits for the same.
+func WithoutDetails(description string) string {
+	before, waits, found := strings.Cut(description, WaitsMark)
+	if !found {
+		return description
+	}
+	if i := strings.LastIndex(waits, WaitsDetails); i >= 0 {
+		waits = waits[:i]
+	}
+	return before + WaitsMark + waits
+}
+
 // stepOf returns the step of a description of a known form, or "".
 func stepOf(description string) string {
 	for _, h := range handovers {

@@ -62,6 +62,7 @@ var helps = map[string]map[machinist.Reason]string{
 	},
 	"machineset": {
 		"ControlledByAnother": "The other owner has to release the machine.",
+		"FieldsPutBack":       "Change the object that the message names.",
 		"Frozen":              "The set is unfrozen when it has fewer machines than its limit.",
 		"Invalid":             "Correct the fields that the message names.",
 		"Limited":             "The other client that deletes new machines or removes their labels has to stop.",

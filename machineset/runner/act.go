@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,10 +52,18 @@ func (p *pass) apply(ctx context.Context) (failure machineset.Failure, stay []ma
 // update writes the set or a machine. The written set replaces the observed one, because its status is
 // written after this.
 func (p *pass) update(ctx context.Context, u machinist.Update) error {
+	adopted := !slices.Contains(p.in.Set.Finalizers, v1alpha1.MCMFinalizerName)
 	written, err := runners.Update(ctx, p.Requests, u)
 	if _, ofSet := written.(*v1alpha1.MachineSet); ofSet && err == nil {
 		p.wrote(written)
-		p.memory.Change(p.in.Set, func(m *memory) { m.proven = true }) // no process has made machines before
+		if adopted { // no process has made machines before
+			p.memory.Change(p.in.Set, func(m *memory) { m.proven = true })
+		}
+	}
+	if m, ok := u.Before.(*v1alpha1.Machine); ok && err == nil && p.Report != nil {
+		if e := machineset.UpdateEvent(p.in.Set, u); e.Reason != "" {
+			p.Report(m, e)
+		}
 	}
 	return runners.IgnoreNotFound(err)
 }

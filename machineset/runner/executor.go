@@ -45,7 +45,7 @@ type Executor struct {
 	// Decided receives each decision before its actions, and once more if Failed machines stay because
 	// their Nodes may recover. The set is nil if it does not exist. Nil means none.
 	Decided func(key types.NamespacedName, set *v1alpha1.MachineSet, d machineset.Decision)
-	// Report receives the Events to report about a set. Nil means none.
+	// Report receives the Events to report about a set or one of its machines. Nil means none.
 	Report func(o runtime.Object, e machinist.Event)
 
 	own    runners.Own[*v1alpha1.MachineSet]
