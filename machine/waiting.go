@@ -30,6 +30,15 @@ var quiet = []machinist.Reason{
 
 func isQuiet(r machinist.Reason) bool { return slices.Contains(quiet, r) }
 
+// HeldSince returns since when a hold counts as stuck, for [machinist.Waits]. Zero means never: an Event of
+// [Events] has told of the hold after two seconds.
+func (Decision) HeldSince(_ *v1alpha1.Machine, h machinist.Hold, _ time.Time) time.Time {
+	if !isQuiet(h.Reason) {
+		return time.Time{}
+	}
+	return h.Since
+}
+
 // withWaiting adds to a decision that the status says what the machine waits for. A decision that writes
 // the status anyway writes that, too, as it is after the write. Otherwise it is written when the hold has
 // lasted for [lastsAfter], and when it has ended. How [logic.drain] reports its holds is its own matter.

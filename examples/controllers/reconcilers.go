@@ -46,7 +46,7 @@ func newMachines(cfg *Config, c *caches, reader safetyrunner.Reader, severalVMs 
 		case d.Action != nil: // the holds of a pass are those at its end
 			machines.tell(key, n)
 		default:
-			machines.decided(key, m, n, nil)
+			machines.decided(key, m, n, func(h machinist.Hold) time.Time { return d.HeldSince(m, h, cfg.Clock.Now()) })
 		}
 	}
 	if cfg.Guard != (safety.GuardPolicy{}) {
