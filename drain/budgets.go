@@ -35,7 +35,7 @@ func spendBudgets(pods []*corev1.Pod, rows []Row, x *budgetIndex, last map[types
 			order = append(order, i)
 		}
 		if row.Action == Wait && row.Reason == ReasonTerminating && pod.Status.Phase != corev1.PodPending {
-			countAccepted(x.of(pod), pod, last[row.UID])
+			countAccepted(x.of(pod), pod, last[row.id()])
 		}
 	}
 	inOrder := func(a, b int) int { return requestOrder(rows[a], rows[b]) }
@@ -102,10 +102,11 @@ func forgetRefusals(last map[types.UID]response, in *Observation, x *budgetIndex
 		if pod == nil {
 			continue
 		}
-		r := last[pod.UID]
+		id := idOf(pod)
+		r := last[id]
 		if r.Reason == ReasonBudget && !r.Until.IsZero() && x.of(pod).versions() != r.Budgets {
 			r.Until = time.Time{}
-			last[pod.UID] = r
+			last[id] = r
 		}
 	}
 }

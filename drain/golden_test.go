@@ -275,7 +275,7 @@ func TestStep_Volumes_ReadAsText(t *testing.T) {
 }
 
 func TestCompare_Progress_ReadsAsText(t *testing.T) {
-	in := onOpenNode(newPod("web-1"), newPod("web-2"), newPod("web-3"), newPod("nameless", func(p *corev1.Pod) { p.UID = "" }))
+	in := onOpenNode(newPod("web-1"), newPod("web-2"), newPod("web-3"), newPod("nameless", func(p *corev1.Pod) { p.Name = "" }))
 	g := &goldenStory{progress: true, p: drain.Policy{Volumes: drain.VolumePolicy{Wait: true}, Ladder: drain.Ladder{
 		{After: time.Hour, Action: drain.IgnoreBudgets}, {After: 2 * time.Hour, Action: drain.Proceed},
 	}}}

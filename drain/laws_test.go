@@ -130,7 +130,7 @@ func checkRow(t *testing.T, in drain.Observation, p drain.Policy, plan drain.Dec
 		_, isMirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
 
 		atKubelet := pod.DeletionTimestamp != nil && (pod.DeletionGracePeriodSeconds == nil || *pod.DeletionGracePeriodSeconds > 0)
-		left := isMirror || pod.Status.Phase == corev1.PodFailed && !atKubelet || pod.Spec.NodeName != "node-1" || pod.UID == ""
+		left := isMirror || pod.Status.Phase == corev1.PodFailed && !atKubelet || pod.Spec.NodeName != "node-1" || pod.Name == ""
 		require.False(t, (protected || left) && !superseded, "protected pods stay: %s", row)
 	}
 }

@@ -93,7 +93,8 @@ func TestDecide_OnePod_ActionAndReason(t *testing.T) {
 		{name: "a deleted pod that has ended, after its kubelet deleted it", edit: both(inPhase(corev1.PodSucceeded), both(withFinalizer, terminating(time.Minute, 0))), want: gone},
 		{name: "a pod of a DaemonSet that was deleted and has ended", edit: both(agent, both(inPhase(corev1.PodSucceeded), terminating(time.Minute, 30))), sets: here, want: stays},
 		{name: "a pod of another Node", edit: func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }, policy: force, want: gone},
-		{name: "a pod without UID", edit: func(p *corev1.Pod) { p.UID = "" }, policy: force, want: "block NotEvaluated: metadata.uid is empty; the API server sets it, plain fakes of client-go do not"},
+		{name: "a pod without UID, as of a fake API server", edit: func(p *corev1.Pod) { p.UID = "" }, want: evicted},
+		{name: "a pod without name", edit: func(p *corev1.Pod) { p.Name = "" }, policy: force, want: "block NotEvaluated: metadata.name is empty"},
 		{name: "a pod without priority is one of priority 0", edit: func(p *corev1.Pod) { p.Spec.Priority = nil }, want: evicted},
 
 		{name: "a pod of a DaemonSet", edit: agent, sets: here, want: stays},

@@ -229,6 +229,7 @@ func (d *dice) pod(i int) *corev1.Pod {
 		unmanaged, emptyDir, mirror, ownedBy("DaemonSet"), ownedBy("Node"), inPhase(corev1.PodFailed), withFinalizer, withoutGrace,
 		withPriority(2000001000), withGrace(int64(d.roll(256)) - 5),
 		func(p *corev1.Pod) { p.UID = pick[types.UID](d, "uid-successor", "") },
+		func(p *corev1.Pod) { p.Name = "" },
 		func(p *corev1.Pod) { p.Spec.NodeName = "node-2" },
 		func(p *corev1.Pod) {
 			p.Labels["cluster.x-k8s.io/drain"] = pick(d, "skip", "wait-completed", "WaitCompleted", "?")

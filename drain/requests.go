@@ -29,7 +29,7 @@ func (v *view) request(pod *corev1.Pod) Row {
 	if row.Action != Evict {
 		row.Reason = machinist.Reason(a.forced)
 	}
-	if last := v.s.Responses[pod.UID]; !a.fresh && last.holds(row.Action, v.now) {
+	if last := v.s.Responses[idOf(pod)]; !a.fresh && last.holds(row.Action, v.now) {
 		return last.row()
 	}
 	row.Grace, row.Until = v.grace(pod, row.Action), v.now.Add(retryEvery)
@@ -101,7 +101,7 @@ func leave(rows []Row, volumes []VolumeRow, end Escalation, last map[types.UID]r
 		}
 		if row.Action.IsRequest() {
 			row.Reason, row.Message = ReasonAbandoned, "the drain ended before the pod was deleted"
-			if r := last[row.UID]; r.Reason != "" && r.Reason != ReasonTerminating {
+			if r := last[row.id()]; r.Reason != "" && r.Reason != ReasonTerminating {
 				row.Reason, row.Message = r.Reason, r.Message
 			}
 		}

@@ -26,13 +26,14 @@ const longestRetryAfter = time.Minute
 // recordResults returns the last response for each pod after the requests of the last step.
 func recordResults(before map[types.UID]response, results []Result, now time.Time) map[types.UID]response {
 	for _, result := range results {
-		if result.Row.UID == "" || !result.Row.Action.IsRequest() {
+		id := result.Row.id()
+		if id == "" || !result.Row.Action.IsRequest() {
 			continue
 		}
 		if before == nil {
 			before = make(map[types.UID]response, len(results))
 		}
-		before[result.Row.UID] = before[result.Row.UID].next(result, now)
+		before[id] = before[id].next(result, now)
 	}
 	return before
 }
@@ -62,7 +63,7 @@ func (r response) next(result Result, now time.Time) response {
 	if r.Request == next.Request {
 		next.Tries += min(max(0, r.Tries), math.MaxInt16)
 	}
-	next.Until = at.Add(max(backOff(next.Tries, result.Row.UID), after))
+	next.Until = at.Add(max(backOff(next.Tries, result.Row.id()), after))
 	return next
 }
 

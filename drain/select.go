@@ -76,7 +76,7 @@ func (v *view) selectPod(pod *corev1.Pod, daemonSets map[types.UID]string) Row {
 		return row
 	}
 	if field := missingField(pod); field != "" {
-		return Row{Action: Block, Reason: reasonNotEvaluated, Message: field + " is empty; the API server sets it, plain fakes of client-go do not"}
+		return Row{Action: Block, Reason: reasonNotEvaluated, Message: field + " is empty"}
 	}
 	row, keeps, notes := v.ruled(pod)
 	terminating := !pod.DeletionTimestamp.IsZero()
@@ -96,6 +96,19 @@ func (v *view) selectPod(pod *corev1.Pod, daemonSets map[types.UID]string) Row {
 	return row
 }
 
+// idOf returns the UID of a pod. Fake API servers give none: it is then the namespace and name.
+func idOf(pod *corev1.Pod) types.UID { return identity(pod.UID, pod.Namespace, pod.Name) }
+
+// id returns the [idOf] the pod of a row, or "" for a row without a pod.
+func (r *Row) id() types.UID { return identity(r.UID, r.Namespace, r.Name) }
+
+func identity(uid types.UID, namespace, name string) types.UID {
+	if uid == "" && name != "" {
+		return types.UID(namespace + "/" + name)
+	}
+	return uid
+}
+
 // missingField returns the first empty field of the identity of a pod, or "".
 func missingField(pod *corev1.Pod) string {
 	switch {
@@ -103,8 +116,6 @@ func missingField(pod *corev1.Pod) string {
 		return "metadata.namespace"
 	case pod.Name == "":
 		return "metadata.name"
-	case pod.UID == "":
-		return "metadata.uid"
 	default:
 		return ""
 	}

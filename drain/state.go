@@ -130,11 +130,12 @@ func (s State) waits(rows []Row, now time.Time) State {
 	seen := make(map[types.UID]struct{}, len(rows))
 	for i := range rows {
 		row := &rows[i]
-		if row.UID == "" {
+		id := row.id()
+		if id == "" {
 			continue
 		}
-		pod := s.Pods[row.UID]
-		repeats := s.Responses[row.UID].repeatedBy(row.Action) && pod.Reason != ""
+		pod := s.Pods[id]
+		repeats := s.Responses[id].repeatedBy(row.Action) && pod.Reason != ""
 		if pod.Reason != row.Reason && !repeats || !recorded.Known(pod.Since, now) {
 			pod.Reason, pod.Since = row.Reason, now
 		}
@@ -142,7 +143,7 @@ func (s State) waits(rows []Row, now time.Time) State {
 			s.Gone++
 		}
 		pod.Waited, row.Since = row.Action != Ignore, pod.Since
-		s.Pods[row.UID], seen[row.UID] = pod, struct{}{}
+		s.Pods[id], seen[id] = pod, struct{}{}
 	}
 	maps.DeleteFunc(s.Responses, func(uid types.UID, _ response) bool {
 		_, left := seen[uid]

@@ -150,7 +150,10 @@ func (e Executor) call(ctx context.Context) (context.Context, context.CancelFunc
 func (e Executor) request(ctx context.Context, row drain.Row) error {
 	ctx, cancel := e.call(ctx)
 	defer cancel()
-	options := metav1.DeleteOptions{GracePeriodSeconds: row.Grace, Preconditions: metav1.NewUIDPreconditions(string(row.UID)), DryRun: e.dryRun()}
+	options := metav1.DeleteOptions{GracePeriodSeconds: row.Grace, DryRun: e.dryRun()}
+	if row.UID != "" { // fake API servers give none
+		options.Preconditions = metav1.NewUIDPreconditions(string(row.UID))
+	}
 	eviction := &policyv1.Eviction{
 		ObjectMeta: metav1.ObjectMeta{Namespace: row.Namespace, Name: row.Name}, DeleteOptions: &options,
 	}

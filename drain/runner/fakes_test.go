@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/drain/runner"
+)
+
+// TestRun_FakeClientset_PodsWithoutUIDGo drains over the fake clientset of client-go, which gives no UIDs
+// and evicts nothing by itself.
+func TestRun_FakeClientset_PodsWithoutUIDGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		owner := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", Controller: new(true)}}
+		client := fake.NewClientset(
+			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}},
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", OwnerReferences: owner}, Spec: corev1.PodSpec{NodeName: "node-1"}},
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-2", OwnerReferences: owner}, Spec: corev1.PodSpec{NodeName: "node-1"}},
+		)
+		evicted := 0
+		client.PrependReactor("create", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			create, ok := a.(clienttesting.CreateAction)
+			if !ok || a.GetSubresource() != "eviction" {
+				return false, nil, nil
+			}
+			eviction := create.GetObject().(*policyv1.Eviction)
+			require.Nil(t, eviction.DeleteOptions.Preconditions)
+			evicted++
+			return true, nil, client.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), eviction.Namespace, eviction.Name)
+		})
+		d, err := runner.Executor{Client: client}.Run(t.Context(), "node-1", drain.Policy{})
+		require.NoError(t, err)
+		require.Equal(t, drain.Drained, d.Outcome)
+		require.Equal(t, 2, evicted)
+	})
+}
