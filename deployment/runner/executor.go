@@ -17,6 +17,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/internal/facts"
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -29,7 +30,7 @@ import (
 // Reconcile.
 type Executor struct {
 	// Reader reads the observations. Required.
-	Reader Reader
+	Reader machinist.Reader
 	// Requests are sent to the API servers of the machine objects and of the Nodes. Required.
 	Requests machinist.Requests
 	// Policy is that of the decisions. The zero Policy has the defaults.
@@ -83,7 +84,7 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 	if e.Reader == nil || e.Requests == nil {
 		return time.Time{}, errIncomplete
 	}
-	d, err := e.Reader.Deployment(ctx, key)
+	d, err := objects.Get[*v1alpha1.MachineDeployment](ctx, e.Reader, key.Namespace, key.Name)
 	if err == nil && d != nil {
 		d, _ = e.own.Newest(d)
 	}
@@ -95,7 +96,7 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 		return time.Time{}, err
 	}
 	if !onlyNodes(p.d.Actions) || !p.claims.Settled() {
-		live, err := runners.Get[*v1alpha1.MachineDeployment](ctx, e.Requests, d)
+		live, err := objects.Get[*v1alpha1.MachineDeployment](ctx, e.Requests, key.Namespace, key.Name)
 		if err != nil || !e.mine(key, live) {
 			return time.Time{}, err
 		}
@@ -153,20 +154,25 @@ func (p *pass) again() {
 
 // find returns an object of the Reader, of any deployment, or nil.
 func (p *pass) find(ctx context.Context, namespace, kind, name string) metav1.Object {
-	key := types.NamespacedName{Namespace: namespace, Name: name}
+	if of := named(namespace, kind, name); of != nil {
+		if o, err := p.Reader.Get(ctx, of); err == nil && o != nil {
+			found, _ := o.(metav1.Object)
+			return found
+		}
+	}
+	return nil
+}
+
+// named returns an object of a kind that a deployment writes, to read it. It returns nil for another kind.
+func named(namespace, kind, name string) machinist.Object {
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
 	switch kind {
 	case v1alpha1.MachineSetKind:
-		if set, err := p.Reader.Set(ctx, key); err == nil && set != nil {
-			return set
-		}
+		return &v1alpha1.MachineSet{ObjectMeta: meta}
 	case v1alpha1.MachineKind:
-		if m, err := p.Reader.Machine(ctx, key); err == nil && m != nil {
-			return m
-		}
+		return &v1alpha1.Machine{ObjectMeta: meta}
 	case facts.NodeKind:
-		if node, err := p.Reader.Node(ctx, name); err == nil && node != nil {
-			return node
-		}
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
 	return nil
 }

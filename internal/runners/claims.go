@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/machineset"
 )
 
@@ -20,7 +21,7 @@ func WriteClaims[T metav1.Object](ctx context.Context, r machinist.Requests, cla
 		}
 	}
 	for _, u := range slices.Concat(claims.Adopt, claims.Release) {
-		if _, err := Update(ctx, r, u); IgnoreNotFound(err) != nil {
+		if _, err := Update(ctx, r, u); objects.IgnoreNotFound(err) != nil {
 			return err
 		}
 	}

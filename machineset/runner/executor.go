@@ -15,6 +15,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/members"
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -26,7 +27,7 @@ import (
 // fields must not be changed. The memory of a set that no longer exists is dropped by the next Reconcile.
 type Executor struct {
 	// Reader reads the observations. Required.
-	Reader Reader
+	Reader machinist.Reader
 	// Requests are sent to the API servers of the machine objects and of the Nodes. Required.
 	Requests machinist.Requests
 	// Policy is that of the decisions. The zero Policy has the defaults.
@@ -83,7 +84,7 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 	if e.Reader == nil || e.Requests == nil {
 		return time.Time{}, errIncomplete
 	}
-	set, err := e.Reader.Set(ctx, key)
+	set, err := objects.Get[*v1alpha1.MachineSet](ctx, e.Reader, key.Namespace, key.Name)
 	if err == nil && set != nil {
 		set, _ = e.own.Newest(set)
 	}
@@ -95,7 +96,7 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 		return time.Time{}, err
 	}
 	if len(p.d.Actions) > 0 || !p.claims.Settled() {
-		live, err := runners.Get[*v1alpha1.MachineSet](ctx, e.Requests, set)
+		live, err := objects.Get[*v1alpha1.MachineSet](ctx, e.Requests, key.Namespace, key.Name)
 		if err != nil || !e.mine(key, live) {
 			return time.Time{}, err
 		}
@@ -143,7 +144,7 @@ func (e *Executor) decided(key types.NamespacedName, set *v1alpha1.MachineSet, d
 func (p *pass) decide(ctx context.Context, set *v1alpha1.MachineSet) (err error) {
 	// Expectations are read before the machines, so that the machines are at least as new.
 	find := func(_, name string) metav1.Object {
-		m, _ := p.Reader.Machine(ctx, types.NamespacedName{Namespace: set.Namespace, Name: name})
+		m, _ := objects.Get[*v1alpha1.Machine](ctx, p.Reader, set.Namespace, name)
 		if m == nil {
 			return nil
 		}
@@ -165,7 +166,7 @@ func (p *pass) decide(ctx context.Context, set *v1alpha1.MachineSet) (err error)
 // superseded reports whether the Reader has a newer version of the set than the decision. The rest of
 // that decision is then dropped, because the change to the newer version causes another pass.
 func (p *pass) superseded(ctx context.Context) bool {
-	cached, err := p.Reader.Set(ctx, runners.KeyOf(p.in.Set))
+	cached, err := objects.Get[*v1alpha1.MachineSet](ctx, p.Reader, p.in.Set.Namespace, p.in.Set.Name)
 	if err != nil || cached == nil {
 		return false
 	}
@@ -185,7 +186,7 @@ func (p *pass) record(ctx context.Context, failure machineset.Failure) error {
 	set.Status = next
 	written, err := runners.Update(ctx, p.Requests, machinist.Update{Before: p.in.Set, Object: set, Subresource: "status"})
 	if err != nil {
-		return runners.IgnoreNotFound(err) // the next pass has the same events
+		return objects.IgnoreNotFound(err) // the next pass has the same events
 	}
 	p.wrote(written)
 	for _, e := range p.d.Events {
