@@ -126,7 +126,7 @@ func (p *pass) apply(ctx context.Context) (last machinist.Action, failed error) 
 		}
 	}
 	marks := p.d.Actions[nodes:]
-	errs := runners.InParallel(ctx, p.Parallel, len(marks), func(i int) error {
+	errs := objects.InParallel(ctx, p.Parallel, len(marks), func(i int) error {
 		if err := p.applyOne(ctx, marks[i]); err != nil {
 			return fmt.Errorf("%s: %w", marks[i], err)
 		}

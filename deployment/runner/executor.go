@@ -17,7 +17,6 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/internal/facts"
-	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -68,9 +67,8 @@ var errIncomplete = errors.New("deployment/runner: the Executor has no Reader or
 // pass is one pass over a deployment.
 type pass struct {
 	*Executor
-	in     deployment.Observation
-	claims machineset.Claims[*v1alpha1.MachineSet]
-	d      deployment.Decision
+	in deployment.Observation
+	d  deployment.Decision
 }
 
 // Reconcile makes one pass over a deployment: it observes, decides, and carries the decision out. It
@@ -84,42 +82,20 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 	if e.Reader == nil || e.Requests == nil {
 		return time.Time{}, errIncomplete
 	}
-	d, err := objects.Get[*v1alpha1.MachineDeployment](ctx, e.Reader, key.Namespace, key.Name)
-	if err == nil && d != nil {
-		d, _ = e.own.Newest(d)
-	}
-	if err != nil || !e.mine(key, d) {
-		return time.Time{}, err
-	}
 	p := &pass{Executor: e}
-	if err := p.decide(ctx, d); err != nil {
-		return time.Time{}, err
+	front := runners.Front[*v1alpha1.MachineDeployment, *v1alpha1.MachineSet, v1alpha1.MachineDeployment]{
+		Reader: e.Reader, Requests: e.Requests, Shard: e.Shard, Own: &e.own, Gone: func() { e.forget(key) }, Decide: p.decide, Owner: machineset.OwnerDeployment,
 	}
-	if !onlyNodes(p.d.Actions) || !p.claims.Settled() {
-		live, err := objects.Get[*v1alpha1.MachineDeployment](ctx, e.Requests, key.Namespace, key.Name)
-		if err != nil || !e.mine(key, live) {
-			return time.Time{}, err
-		}
-		e.own.Put(live)
-		if live.ResourceVersion != d.ResourceVersion {
-			err = p.decide(ctx, live)
-		}
-		if err := errors.Join(err, runners.WriteClaims(ctx, e.Requests, p.claims, machineset.OwnerDeployment(live), live)); err != nil {
-			return time.Time{}, err
-		}
+	if ok, err := front.Begin(ctx, key); err != nil || !ok {
+		return time.Time{}, err
 	}
 	return p.advance(ctx)
 }
 
-// mine reports whether a deployment exists and has the shard. It forgets a deployment that does not exist.
-func (e *Executor) mine(key types.NamespacedName, d *v1alpha1.MachineDeployment) bool {
-	if d == nil {
-		e.own.Forget(key)
-		e.memory.Forget(key)
-		e.decided(key, nil, deployment.Decision{})
-		return false
-	}
-	return d.Labels[v1alpha1.ShardLabelKey] == e.Shard
+// forget drops the memory of a deployment that does not exist.
+func (e *Executor) forget(key types.NamespacedName) {
+	e.memory.Forget(key)
+	e.decided(key, nil, deployment.Decision{})
 }
 
 func (e *Executor) now() time.Time { return runners.Now(e.Clock) }
@@ -130,18 +106,18 @@ func (e *Executor) decided(key types.NamespacedName, d *v1alpha1.MachineDeployme
 	}
 }
 
-// decide observes a deployment and decides.
-func (p *pass) decide(ctx context.Context, d *v1alpha1.MachineDeployment) (err error) {
+// decide observes a deployment and decides. See [runners.Front].
+func (p *pass) decide(ctx context.Context, d *v1alpha1.MachineDeployment) (claims machineset.Claims[*v1alpha1.MachineSet], acts bool, err error) {
 	// Expectations are read before the lists, so that the lists are at least as new.
 	kept := p.memory.Change(d, func(m *memory) {
 		m.expected = m.expected.Observe(func(kind, name string) metav1.Object { return p.find(ctx, d.Namespace, kind, name) }, true)
 	})
-	if p.in, p.claims, err = observe(ctx, p.Reader, d); err != nil {
-		return err
+	if p.in, claims, err = observe(ctx, p.Reader, d); err != nil {
+		return claims, false, err
 	}
 	p.in.Expectations, p.in.Proven = kept.expected, kept.proven
 	p.again()
-	return nil
+	return claims, !onlyNodes(p.d.Actions), nil
 }
 
 // again decides once more on the observation.

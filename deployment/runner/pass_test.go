@@ -52,7 +52,8 @@ func TestPass_NewSetRelabeled_IsNotExpected(t *testing.T) {
 	for version, pending := range map[string]int{"6": 1, "7": 0, "8": 0} {
 		p := &pass{Executor: &Executor{Reader: setsAlone{set(version)}}}
 		p.memory.Change(d, func(m *memory) { m.expected = m.expected.Updated(set("7"), time.Unix(0, 0)) })
-		require.NoError(t, p.decide(t.Context(), d))
+		_, _, err := p.decide(t.Context(), d)
+		require.NoError(t, err)
 		require.Len(t, p.in.Expectations, pending, "the Reader shows version %s", version)
 	}
 }

@@ -90,7 +90,7 @@ func (p *pass) afterWrite(ctx context.Context, m *v1alpha1.Machine, err error) e
 		p.in.ProviderID = observeProviderID(ctx, p.Reader, m)
 	}
 	if machine.NeedsSiblings(m) && !p.in.Siblings.Complete {
-		p.in.Siblings = siblings(ctx, p.Reader, m)
+		p.in.Siblings = p.SiblingsOf(ctx, m)
 	}
 	return nil
 }

@@ -247,7 +247,7 @@ func (p *pass) observe(ctx context.Context, m *v1alpha1.Machine) {
 		Tokens: p.observeTokens(ctx, m), ProviderID: observeProviderID(ctx, p.Reader, m),
 	}
 	if machine.NeedsSiblings(m) {
-		p.in.Siblings = siblings(ctx, p.Reader, m)
+		p.in.Siblings = p.SiblingsOf(ctx, m)
 	}
 	attachments, err := drainrunner.Attachments(ctx, p.Reader, p.in.Node.Name)
 	p.in.Attachments = machine.AttachmentsView{Looked: err == nil, Attachments: attachments, AskedAt: p.kept.asked}

@@ -34,11 +34,7 @@ func inGroup(ctx context.Context, r machinist.Reader, group machine.Group, machi
 
 // SiblingsOf returns the machines of the group of a machine. They are not complete after an error.
 func (e *Executor) SiblingsOf(ctx context.Context, m *v1alpha1.Machine) machine.Siblings {
-	return siblings(ctx, e.Reader, m)
-}
-
-// siblings is [Executor.SiblingsOf].
-func siblings(ctx context.Context, r machinist.Reader, m *v1alpha1.Machine) machine.Siblings {
+	r := e.Reader
 	if r == nil || m == nil {
 		return machine.Siblings{}
 	}

@@ -116,7 +116,7 @@ func (p *pass) inBatches(ctx context.Context, n int, send func(i int) error, goO
 	sent := 0
 	for _, size := range members.Batches(n) {
 		var superseded atomic.Bool
-		err := errors.Join(runners.InParallel(ctx, p.Parallel, size, func(i int) error {
+		err := errors.Join(objects.InParallel(ctx, p.Parallel, size, func(i int) error {
 			if sent+i > 0 && p.superseded(ctx) {
 				superseded.Store(true)
 				return nil
