@@ -9,13 +9,13 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/internal/facts"
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
@@ -25,7 +25,7 @@ import (
 // advance carries out the actions of the decision up to the first error, and writes the status.
 func (p *pass) advance(ctx context.Context) (time.Time, error) {
 	d, now := p.in.Deployment, p.now()
-	p.decided(runners.KeyOf(d), d, p.d)
+	p.decided(objects.KeyOf(d), d, p.d)
 	observed := d.Status.ObservedGeneration
 	last, failed := p.apply(ctx)
 	if failed != nil && !writesNode(last) {
@@ -99,7 +99,7 @@ func (p *pass) record(ctx context.Context, now time.Time, failed error) (time.Ti
 		next.Status = p.d.Status
 		written, err := runners.Update(ctx, p.Requests, machinist.Update{Before: d, Object: next, Subresource: "status"})
 		if err != nil {
-			return p.d.NextCheck, errors.Join(failed, runners.IgnoreNotFound(err)) // the next pass has the same events
+			return p.d.NextCheck, errors.Join(failed, objects.IgnoreNotFound(err)) // the next pass has the same events
 		}
 		if stored, ok := written.(*v1alpha1.MachineDeployment); ok {
 			p.own.Put(stored)
@@ -126,7 +126,7 @@ func (p *pass) apply(ctx context.Context) (last machinist.Action, failed error) 
 		}
 	}
 	marks := p.d.Actions[nodes:]
-	errs := runners.InParallel(ctx, p.Parallel, len(marks), func(i int) error {
+	errs := objects.InParallel(ctx, p.Parallel, len(marks), func(i int) error {
 		if err := p.applyOne(ctx, marks[i]); err != nil {
 			return fmt.Errorf("%s: %w", marks[i], err)
 		}
@@ -151,7 +151,7 @@ func (p *pass) applyOne(ctx context.Context, action machinist.Action) error {
 		created, err := p.Requests.Create(ctx, a.Object)
 		return p.wrote(created, err, machine.Expectations.Created, a.Report)
 	case machinist.Delete:
-		return runners.IgnoreNotFound(p.Requests.Delete(ctx, a.Object, a.Unchanged))
+		return objects.IgnoreNotFound(p.Requests.Delete(ctx, a.Object, a.Unchanged))
 	case machinist.Refresh:
 		if a.Name == "" {
 			return p.list(ctx)
@@ -168,7 +168,7 @@ func (p *pass) wrote(
 	o machinist.Object, err error, record func(machine.Expectations, metav1.Object, time.Time) machine.Expectations, report *machinist.Event,
 ) error {
 	if err != nil {
-		return runners.IgnoreNotFound(err)
+		return objects.IgnoreNotFound(err)
 	}
 	d := p.in.Deployment
 	switch o := o.(type) {
@@ -196,12 +196,11 @@ func (p *pass) report(e machinist.Event) {
 // the Reader shows them.
 func (p *pass) list(ctx context.Context) error {
 	d, selector := p.in.Deployment, deployment.ClaimSelector(p.in.Deployment)
-	in := metav1.ObjectMeta{Namespace: d.Namespace}
-	sets, err := runners.List[*v1alpha1.MachineSet](ctx, p.Requests, &v1alpha1.MachineSet{ObjectMeta: in}, selector)
+	sets, err := runners.List[*v1alpha1.MachineSet](ctx, p.Requests, d.Namespace, selector)
 	if err != nil {
 		return err
 	}
-	machines, err := runners.List[*v1alpha1.Machine](ctx, p.Requests, &v1alpha1.Machine{ObjectMeta: in}, selector)
+	machines, err := runners.List[*v1alpha1.Machine](ctx, p.Requests, d.Namespace, selector)
 	if err != nil {
 		return err
 	}
@@ -218,20 +217,16 @@ func (p *pass) list(ctx context.Context) error {
 
 // look reads an object from the API server if the Reader does not show the expected write.
 func (p *pass) look(ctx context.Context, a machinist.Refresh) error {
-	meta := metav1.ObjectMeta{Namespace: p.in.Deployment.Namespace, Name: a.Name}
-	var of machinist.Object
-	switch a.Kind {
-	case v1alpha1.MachineSetKind:
-		of = &v1alpha1.MachineSet{ObjectMeta: meta}
-	case v1alpha1.MachineKind:
-		of = &v1alpha1.Machine{ObjectMeta: meta}
-	case facts.NodeKind:
-		of = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: a.Name}}
-	default:
+	of := named(p.in.Deployment.Namespace, a.Kind, a.Name)
+	if of == nil {
 		return fmt.Errorf("unknown kind %q", a.Kind)
 	}
-	live, err := runners.Get[metav1.Object](ctx, p.Requests, of)
+	o, err := p.Requests.Get(ctx, of)
+	var live metav1.Object // nil if it is not found
 	if err == nil {
+		live, _ = o.(metav1.Object)
+	}
+	if err = objects.IgnoreNotFound(err); err == nil {
 		p.memory.Change(p.in.Deployment, func(m *memory) { m.expected = m.expected.Looked(a.Kind, a.Name, live, p.now()) })
 	}
 	return err

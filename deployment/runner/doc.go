@@ -50,6 +50,6 @@
 //	}
 //
 // A controller calls Reconcile for each deployment that [Informers.OnChange] names, and at the time that
-// Reconcile returns. A controller over other caches has a [Reader] of its own, and asks [Affected] which
-// deployments a change concerns.
+// Reconcile returns. A controller over other caches has a [machinist.Reader] of its own, with the indexes
+// of package machine/runner, and asks [Affected] which deployments a change concerns.
 package runner

@@ -29,7 +29,7 @@ import (
 // Reconcile.
 type Executor struct {
 	// Reader reads the observations. Required.
-	Reader Reader
+	Reader machinist.Reader
 	// Requests are sent to the API servers of the machine objects and of the Nodes. Required.
 	Requests machinist.Requests
 	// Policy is that of the decisions. The zero Policy has the defaults.
@@ -67,9 +67,8 @@ var errIncomplete = errors.New("deployment/runner: the Executor has no Reader or
 // pass is one pass over a deployment.
 type pass struct {
 	*Executor
-	in     deployment.Observation
-	claims machineset.Claims[*v1alpha1.MachineSet]
-	d      deployment.Decision
+	in deployment.Observation
+	d  deployment.Decision
 }
 
 // Reconcile makes one pass over a deployment: it observes, decides, and carries the decision out. It
@@ -83,42 +82,20 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 	if e.Reader == nil || e.Requests == nil {
 		return time.Time{}, errIncomplete
 	}
-	d, err := e.Reader.Deployment(ctx, key)
-	if err == nil && d != nil {
-		d, _ = e.own.Newest(d)
-	}
-	if err != nil || !e.mine(key, d) {
-		return time.Time{}, err
-	}
 	p := &pass{Executor: e}
-	if err := p.decide(ctx, d); err != nil {
-		return time.Time{}, err
+	front := runners.Front[*v1alpha1.MachineDeployment, *v1alpha1.MachineSet, v1alpha1.MachineDeployment]{
+		Reader: e.Reader, Requests: e.Requests, Shard: e.Shard, Own: &e.own, Gone: func() { e.forget(key) }, Decide: p.decide, Owner: machineset.OwnerDeployment,
 	}
-	if !onlyNodes(p.d.Actions) || !p.claims.Settled() {
-		live, err := runners.Get[*v1alpha1.MachineDeployment](ctx, e.Requests, d)
-		if err != nil || !e.mine(key, live) {
-			return time.Time{}, err
-		}
-		e.own.Put(live)
-		if live.ResourceVersion != d.ResourceVersion {
-			err = p.decide(ctx, live)
-		}
-		if err := errors.Join(err, runners.WriteClaims(ctx, e.Requests, p.claims, machineset.OwnerDeployment(live), live)); err != nil {
-			return time.Time{}, err
-		}
+	if ok, err := front.Begin(ctx, key); err != nil || !ok {
+		return time.Time{}, err
 	}
 	return p.advance(ctx)
 }
 
-// mine reports whether a deployment exists and has the shard. It forgets a deployment that does not exist.
-func (e *Executor) mine(key types.NamespacedName, d *v1alpha1.MachineDeployment) bool {
-	if d == nil {
-		e.own.Forget(key)
-		e.memory.Forget(key)
-		e.decided(key, nil, deployment.Decision{})
-		return false
-	}
-	return d.Labels[v1alpha1.ShardLabelKey] == e.Shard
+// forget drops the memory of a deployment that does not exist.
+func (e *Executor) forget(key types.NamespacedName) {
+	e.memory.Forget(key)
+	e.decided(key, nil, deployment.Decision{})
 }
 
 func (e *Executor) now() time.Time { return runners.Now(e.Clock) }
@@ -129,18 +106,18 @@ func (e *Executor) decided(key types.NamespacedName, d *v1alpha1.MachineDeployme
 	}
 }
 
-// decide observes a deployment and decides.
-func (p *pass) decide(ctx context.Context, d *v1alpha1.MachineDeployment) (err error) {
+// decide observes a deployment and decides. See [runners.Front].
+func (p *pass) decide(ctx context.Context, d *v1alpha1.MachineDeployment) (claims machineset.Claims[*v1alpha1.MachineSet], acts bool, err error) {
 	// Expectations are read before the lists, so that the lists are at least as new.
 	kept := p.memory.Change(d, func(m *memory) {
 		m.expected = m.expected.Observe(func(kind, name string) metav1.Object { return p.find(ctx, d.Namespace, kind, name) }, true)
 	})
-	if p.in, p.claims, err = observe(ctx, p.Reader, d); err != nil {
-		return err
+	if p.in, claims, err = observe(ctx, p.Reader, d); err != nil {
+		return claims, false, err
 	}
 	p.in.Expectations, p.in.Proven = kept.expected, kept.proven
 	p.again()
-	return nil
+	return claims, !onlyNodes(p.d.Actions), nil
 }
 
 // again decides once more on the observation.
@@ -153,20 +130,25 @@ func (p *pass) again() {
 
 // find returns an object of the Reader, of any deployment, or nil.
 func (p *pass) find(ctx context.Context, namespace, kind, name string) metav1.Object {
-	key := types.NamespacedName{Namespace: namespace, Name: name}
+	if of := named(namespace, kind, name); of != nil {
+		if o, err := p.Reader.Get(ctx, of); err == nil && o != nil {
+			found, _ := o.(metav1.Object)
+			return found
+		}
+	}
+	return nil
+}
+
+// named returns an object of a kind that a deployment writes, to read it. It returns nil for another kind.
+func named(namespace, kind, name string) machinist.Object {
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
 	switch kind {
 	case v1alpha1.MachineSetKind:
-		if set, err := p.Reader.Set(ctx, key); err == nil && set != nil {
-			return set
-		}
+		return &v1alpha1.MachineSet{ObjectMeta: meta}
 	case v1alpha1.MachineKind:
-		if m, err := p.Reader.Machine(ctx, key); err == nil && m != nil {
-			return m
-		}
+		return &v1alpha1.Machine{ObjectMeta: meta}
 	case facts.NodeKind:
-		if node, err := p.Reader.Node(ctx, name); err == nil && node != nil {
-			return node
-		}
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
 	return nil
 }

@@ -11,11 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/client"
 	"github.com/machinist-dev/machinist/machine/machinetest"
@@ -23,24 +23,22 @@ import (
 )
 
 // setsAlone is a Reader of sets without machines.
-type setsAlone struct {
-	Reader
-	sets []*v1alpha1.MachineSet
-}
+type setsAlone []*v1alpha1.MachineSet
 
-func (r setsAlone) Set(context.Context, types.NamespacedName) (*v1alpha1.MachineSet, error) {
-	return r.sets[0], nil
-}
-
-func (r setsAlone) SetsOf(_ context.Context, _ string, controller types.UID) (found []*v1alpha1.MachineSet, _ error) {
-	if controller == "" {
-		found = r.sets
+func (r setsAlone) Get(_ context.Context, o machinist.Object) (machinist.Object, error) {
+	if _, node := o.(*corev1.Node); node {
+		return nil, machine.ErrNoTarget
 	}
-	return found, nil
+	return r[0], nil
 }
 
-func (setsAlone) Node(context.Context, string) (*corev1.Node, error) {
-	return nil, machine.ErrNoTarget
+func (r setsAlone) List(_ context.Context, _ machinist.Object, _, key string) (all []machinist.Object, _ error) {
+	if key == runners.ControllerKey("n", "") {
+		for _, set := range r {
+			all = append(all, set)
+		}
+	}
+	return all, nil
 }
 
 // TestPass_NewSetRelabeled_IsNotExpected relabels a set after its creation as another client. The set no
@@ -52,9 +50,10 @@ func TestPass_NewSetRelabeled_IsNotExpected(t *testing.T) {
 		return &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s", UID: "s", ResourceVersion: version}}
 	}
 	for version, pending := range map[string]int{"6": 1, "7": 0, "8": 0} {
-		p := &pass{Executor: &Executor{Reader: setsAlone{sets: []*v1alpha1.MachineSet{set(version)}}}}
+		p := &pass{Executor: &Executor{Reader: setsAlone{set(version)}}}
 		p.memory.Change(d, func(m *memory) { m.expected = m.expected.Updated(set("7"), time.Unix(0, 0)) })
-		require.NoError(t, p.decide(t.Context(), d))
+		_, _, err := p.decide(t.Context(), d)
+		require.NoError(t, err)
 		require.Len(t, p.in.Expectations, pending, "the Reader shows version %s", version)
 	}
 }
@@ -68,7 +67,7 @@ func TestObserve_SetReleased_IsInObservation(t *testing.T) {
 	s := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "n", Name: "s", UID: "s", Annotations: map[string]string{"machinist.dev/released-by": "u"},
 	}}
-	in, _, err := observe(t.Context(), setsAlone{sets: []*v1alpha1.MachineSet{s}}, d)
+	in, _, err := observe(t.Context(), setsAlone{s}, d)
 	require.NoError(t, err)
 	require.Empty(t, in.Sets)
 	require.Equal(t, []*v1alpha1.MachineSet{s}, in.Released)

@@ -12,36 +12,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/members"
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
-
-// Reader reads the objects of a deployment. [Informers] is a Reader. The results are not changed and need
-// not be copies. An object that does not exist is nil.
-type Reader interface {
-	// Deployment returns a deployment.
-	Deployment(ctx context.Context, key types.NamespacedName) (*v1alpha1.MachineDeployment, error)
-	// DeploymentsIn returns all deployments of a namespace.
-	DeploymentsIn(ctx context.Context, namespace string) ([]*v1alpha1.MachineDeployment, error)
-	// Set returns a set of any deployment.
-	Set(ctx context.Context, key types.NamespacedName) (*v1alpha1.MachineSet, error)
-	// SetsOf returns all sets of a namespace with this controller, or without a controller if the UID
-	// is empty.
-	SetsOf(ctx context.Context, namespace string, controller types.UID) ([]*v1alpha1.MachineSet, error)
-	// Machine returns a machine of any set.
-	Machine(ctx context.Context, key types.NamespacedName) (*v1alpha1.Machine, error)
-	// MachinesOf returns all machines of a namespace with this controller.
-	MachinesOf(ctx context.Context, namespace string, controller types.UID) ([]*v1alpha1.Machine, error)
-	// MachinesOfNode returns all machines whose label names a Node.
-	MachinesOfNode(ctx context.Context, node string) ([]*v1alpha1.Machine, error)
-	// Node returns a Node. The error is [machine.ErrNoTarget] if the machines join no cluster.
-	Node(ctx context.Context, name string) (*corev1.Node, error)
-}
 
 // errNoReader is the error of [Observe] without a Reader.
 var errNoReader = errors.New("deployment/runner: no Reader")
@@ -50,11 +30,11 @@ var errNoReader = errors.New("deployment/runner: no Reader")
 // Observation if the deployment does not exist.
 //
 // For a report or a dry run, set Proven of the result, which [Executor] learns from the API server.
-func Observe(ctx context.Context, r Reader, key types.NamespacedName) (deployment.Observation, error) {
+func Observe(ctx context.Context, r machinist.Reader, key types.NamespacedName) (deployment.Observation, error) {
 	if r == nil {
 		return deployment.Observation{}, errNoReader
 	}
-	d, err := r.Deployment(ctx, key)
+	d, err := objects.Get[*v1alpha1.MachineDeployment](ctx, r, key.Namespace, key.Name)
 	if err != nil || d == nil {
 		return deployment.Observation{}, err
 	}
@@ -63,18 +43,18 @@ func Observe(ctx context.Context, r Reader, key types.NamespacedName) (deploymen
 }
 
 // observe reads the sets of a deployment, their machines, and the Nodes of the machines.
-func observe(ctx context.Context, r Reader, d *v1alpha1.MachineDeployment) (in deployment.Observation, claims machineset.Claims[*v1alpha1.MachineSet], _ error) {
-	owned, err := r.SetsOf(ctx, d.Namespace, d.UID)
-	free, freeErr := r.SetsOf(ctx, d.Namespace, "")
+func observe(ctx context.Context, r machinist.Reader, d *v1alpha1.MachineDeployment) (in deployment.Observation, claims machineset.Claims[*v1alpha1.MachineSet], _ error) {
+	owned, err := objects.List[*v1alpha1.MachineSet](ctx, r, runners.ByController, runners.ControllerKey(d.Namespace, d.UID))
+	free, freeErr := objects.List[*v1alpha1.MachineSet](ctx, r, runners.ByController, runners.ControllerKey(d.Namespace, ""))
 	if err := errors.Join(err, freeErr); err != nil {
 		return in, claims, err
 	}
-	free = slices.DeleteFunc(slices.Clone(free), func(s *v1alpha1.MachineSet) bool { return !facts.SameShard(s, d) })
+	free = slices.DeleteFunc(free, func(s *v1alpha1.MachineSet) bool { return !facts.SameShard(s, d) })
 	claims = machineset.Claim(machineset.OwnerDeployment(d), deployment.ClaimSelector(d), slices.Concat(owned, free))
 	in = deployment.Observation{Deployment: d, Nodes: map[string]*corev1.Node{}, NoCluster: runners.View(ctx, r, "").NoTarget}
 	in.Sets, in.Released, in.Complete = claims.Owned, claims.Released, claims.Settled()
 	for _, s := range in.Sets {
-		machines, err := r.MachinesOf(ctx, s.Namespace, s.UID)
+		machines, err := objects.List[*v1alpha1.Machine](ctx, r, runners.ByController, runners.ControllerKey(s.Namespace, s.UID))
 		if err != nil {
 			return in, claims, err
 		}
@@ -100,68 +80,49 @@ const batchTime = time.Second
 //
 // A pass counts all machines of a deployment. The time keeps the share of the time that passes take
 // constant.
-func Affected(ctx context.Context, r Reader, before, after metav1.Object) map[types.NamespacedName]time.Duration {
+func Affected(ctx context.Context, r machinist.Reader, before, after metav1.Object) map[types.NamespacedName]time.Duration {
 	affected := map[types.NamespacedName]time.Duration{}
 	if r == nil {
 		return affected
 	}
 	for _, m := range changedMachines(ctx, r, before, after) {
-		owner := metav1.GetControllerOfNoCopy(m)
-		if owner == nil {
-			continue
-		}
-		set, err := r.Set(ctx, types.NamespacedName{Namespace: m.Namespace, Name: owner.Name})
+		set, err := runners.Owner[*v1alpha1.MachineSet](ctx, r, m)
 		if err != nil || set == nil {
 			continue
 		}
-		for _, d := range owners(ctx, r, set) {
-			affected[runners.KeyOf(d)] = max(batchTime, collectFor(d))
+		for _, d := range runners.Owners[*v1alpha1.MachineDeployment](ctx, r, set) {
+			affected[objects.KeyOf(d)] = max(batchTime, collectFor(d))
 		}
 	}
-	for _, set := range runners.Versions[*v1alpha1.MachineSet](before, after) {
-		for _, d := range owners(ctx, r, set) {
-			affected[runners.KeyOf(d)] = collectFor(d)
+	for _, set := range objects.Versions[*v1alpha1.MachineSet](before, after) {
+		for _, d := range runners.Owners[*v1alpha1.MachineDeployment](ctx, r, set) {
+			affected[objects.KeyOf(d)] = collectFor(d)
 		}
 	}
-	deployments := runners.Versions[*v1alpha1.MachineDeployment](before, after)
+	deployments := objects.Versions[*v1alpha1.MachineDeployment](before, after)
 	for _, d := range deployments {
-		affected[runners.KeyOf(d)] = 0
+		affected[objects.KeyOf(d)] = 0
 		if len(deployments) == 2 && members.OnlyStatus(deployments[0], deployments[1]) {
-			affected[runners.KeyOf(d)] = collectFor(d)
+			affected[objects.KeyOf(d)] = collectFor(d)
 		}
 	}
 	return affected
 }
 
 // changedMachines returns a machine that has changed, or the machines of a Node that has changed.
-func changedMachines(ctx context.Context, r Reader, before, after metav1.Object) (machines []*v1alpha1.Machine) {
-	machines = runners.Versions[*v1alpha1.Machine](before, after)
+func changedMachines(ctx context.Context, r machinist.Reader, before, after metav1.Object) (machines []*v1alpha1.Machine) {
+	machines = objects.Versions[*v1alpha1.Machine](before, after)
 	if len(machines) == 2 && !machine.Changed(machines[0], machines[1]) {
 		return nil
 	}
-	nodes := runners.Versions[*corev1.Node](before, after)
+	nodes := objects.Versions[*corev1.Node](before, after)
 	if len(nodes) == 0 || len(nodes) == 2 && !machine.Changed(nodes[0], nodes[1]) {
 		return machines
 	}
-	machines, _ = r.MachinesOfNode(ctx, nodes[0].Name)
+	machines, _ = objects.List[*v1alpha1.Machine](ctx, r, runners.ByNode, nodes[0].Name)
 	return machines
 }
 
 func collectFor(d *v1alpha1.MachineDeployment) time.Duration {
 	return members.CollectFor(d.Spec.Replicas, d.Status.Replicas)
-}
-
-// owners returns the controller of a set, or all deployments of the namespace of a set without a
-// controller, which may adopt it.
-func owners(ctx context.Context, r Reader, set *v1alpha1.MachineSet) []*v1alpha1.MachineDeployment {
-	owner := metav1.GetControllerOfNoCopy(set)
-	if owner == nil {
-		all, _ := r.DeploymentsIn(ctx, set.Namespace)
-		return all
-	}
-	d, err := r.Deployment(ctx, types.NamespacedName{Namespace: set.Namespace, Name: owner.Name})
-	if err != nil || d == nil {
-		return nil
-	}
-	return []*v1alpha1.MachineDeployment{d}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/internal/objects"
 )
 
 // Pass makes one pass over the drain of a Node: it decides, applies the decision, and decides again
@@ -62,7 +63,7 @@ func (e Executor) pass(ctx context.Context, now time.Time, s drain.State, in dra
 	next, d := drain.Step(s, in, p, now)
 	if d.Outcome == drain.Drained || d.Outcome == drain.Proceeded {
 		bounded, cancel := e.call(ctx)
-		pods, err := Live{Client: e.Client}.PodsOn(bounded, d.Node)
+		pods, err := objects.List[*corev1.Pod](bounded, Live{Client: e.Client}, byNode, d.Node)
 		if cancel(); err != nil {
 			return s, unknown, nil, err
 		}

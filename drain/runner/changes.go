@@ -4,28 +4,62 @@ package runner
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/claims"
+	"github.com/machinist-dev/machinist/internal/objects"
 )
 
-// OnChange calls a function with the name of each Node whose drain may continue after an event:
+// Affected returns the names of the Nodes whose drain may continue after a change, in order:
 //
 //   - of the Node, or of a pod, VolumeAttachment or used claim of the Node;
 //   - of a PodDisruptionBudget of a pod on the Node: it allows more, its spec changed, or it was
 //     created or deleted;
 //   - of a DaemonSet with pods on the Node that was created or deleted.
 //
-// It is not called when a volume is attached to another Node: decide again at NextCheck.
+// There are none when a volume is attached to another Node: decide again at NextCheck. The objects
+// are those before and after the change; the one that does not exist is nil.
+func Affected(ctx context.Context, r machinist.Reader, before, after metav1.Object) []string {
+	nodes := sets.New[string]()
+	for _, node := range objects.Versions[*corev1.Node](before, after) {
+		nodes.Insert(node.Name)
+	}
+	for _, pod := range objects.Versions[*corev1.Pod](before, after) {
+		nodes.Insert(nodeOfPod(pod))
+	}
+	for _, attachment := range objects.Versions[*storagev1.VolumeAttachment](before, after) {
+		nodes.Insert(nodeOfAttachment(attachment))
+	}
+	podsIn := podsIn(func(namespace string, selected func(pod *corev1.Pod) bool) {
+		if r == nil {
+			return
+		}
+		pods, _ := objects.In[*corev1.Pod](ctx, r, namespace)
+		for _, pod := range pods {
+			if selected(pod) {
+				nodes.Insert(pod.Spec.NodeName)
+			}
+		}
+	})
+	podsIn.budget(objects.Both[*policyv1.PodDisruptionBudget](before, after))
+	podsIn.daemonSet(objects.Both[*appsv1.DaemonSet](before, after))
+	podsIn.claim(objects.Both[*corev1.PersistentVolumeClaim](before, after))
+	return sets.List(nodes.Delete(""))
+}
+
+// OnChange calls a function with the name of each Node whose drain may continue after an event: see
+// [Affected].
 //
 // It is first called once for each existing Node. It may be called for Nodes without a drain, several
 // times, and concurrently. The informers wait for it: add the name to a queue. The error means that
@@ -34,73 +68,50 @@ func (i *Informers) OnChange(changed func(node string)) error {
 	if i == nil || changed == nil {
 		return nil
 	}
-	c := changes{informers: i, changed: changed}
-	for source, handler := range map[drain.Source]cache.ResourceEventHandler{
-		sourceNodes:             onEvent(true, func(before, after *corev1.Node) { c.changed(cmp.Or(after, before).Name) }),
-		sourcePods:              onEvent(false, onNodes(c, nodeOfPod)),
-		drain.SourceBudgets:     onEvent(false, c.budget),
-		drain.SourceDaemonSets:  onEvent(false, c.daemonSet),
-		drain.SourceAttachments: onEvent(false, onNodes(c, nodeOfAttachment)),
-		drain.SourceClaims:      onEvent(false, c.claim),
-	} {
-		if i.by[source] == nil {
-			continue
-		}
-		if _, err := i.by[source].AddEventHandler(handler); err != nil {
+	for source, list := range i.by {
+		if _, err := list.informer.AddEventHandler(i.onEvent(source == sourceNodes, changed)); err != nil {
 			return observeError(source, err)
 		}
 	}
 	return nil
 }
 
-// changes calls changed with the Nodes of an event.
-type changes struct {
-	informers *Informers
-	changed   func(node string)
-}
-
-// onEvent returns a handler that calls changed with the object before and after an event. Nil means
-// that it did not or does not exist. initial means that it is also called for the first list.
-func onEvent[T metav1.Object](initial bool, changed func(before, after T)) cache.ResourceEventHandler {
-	var none T
+// onEvent returns a handler that calls changed with the Nodes of an event. initial means that it also calls
+// it for the first list.
+func (i *Informers) onEvent(initial bool, changed func(node string)) cache.ResourceEventHandler {
+	affected := func(before, after any) {
+		b, _ := before.(metav1.Object)
+		a, _ := after.(metav1.Object)
+		for _, node := range Affected(context.Background(), i, b, a) {
+			changed(node)
+		}
+	}
 	return cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(obj any, isInInitialList bool) {
-			if after, ok := obj.(T); ok && (initial || !isInInitialList) {
-				changed(none, after)
+			if initial || !isInInitialList {
+				affected(nil, obj)
 			}
 		},
 		UpdateFunc: func(oldObj, newObj any) {
-			before, ok1 := oldObj.(T)
-			after, ok2 := newObj.(T)
+			before, ok1 := oldObj.(metav1.Object)
+			after, ok2 := newObj.(metav1.Object)
 			if ok1 && ok2 && before.GetResourceVersion() != after.GetResourceVersion() {
-				changed(before, after)
+				affected(before, after)
 			}
 		},
 		DeleteFunc: func(obj any) {
 			if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				obj = last.Obj
 			}
-			if before, ok := obj.(T); ok {
-				changed(before, none)
-			}
+			affected(obj, nil)
 		},
 	}
 }
 
-// onNodes calls changed with the Node of an object before and after an event.
-func onNodes[T any](c changes, node func(*T) string) func(before, after *T) {
-	return func(before, after *T) {
-		nodes := sets.New[string]()
-		for _, obj := range []*T{before, after} {
-			if obj != nil && node(obj) != "" {
-				nodes.Insert(node(obj))
-			}
-		}
-		c.changedAll(nodes)
-	}
-}
+// podsIn adds the Nodes of the selected pods of a namespace.
+type podsIn func(namespace string, selected func(pod *corev1.Pod) bool)
 
-func (c changes) budget(before, after *policyv1.PodDisruptionBudget) {
+func (add podsIn) budget(before, after *policyv1.PodDisruptionBudget) {
 	if before != nil && after != nil && !allowsMore(before, after) {
 		return
 	}
@@ -112,7 +123,7 @@ func (c changes) budget(before, after *policyv1.PodDisruptionBudget) {
 		if err != nil {
 			continue
 		}
-		c.podsIn(budget.Namespace, func(pod *corev1.Pod) bool { return covered.Matches(labels.Set(pod.Labels)) })
+		add(budget.Namespace, func(pod *corev1.Pod) bool { return covered.Matches(labels.Set(pod.Labels)) })
 	}
 }
 
@@ -125,47 +136,29 @@ func allowsMore(before, after *policyv1.PodDisruptionBudget) bool {
 		before.Status.DisruptionsAllowed < after.Status.DisruptionsAllowed || healthy(after) && !healthy(before)
 }
 
-func (c changes) daemonSet(before, after *appsv1.DaemonSet) {
+func (add podsIn) daemonSet(before, after *appsv1.DaemonSet) {
 	for _, set := range []*appsv1.DaemonSet{before, after} {
 		if set == nil || before != nil && after != nil && before.UID == after.UID {
 			continue
 		}
-		c.podsIn(set.Namespace, func(pod *corev1.Pod) bool {
+		add(set.Namespace, func(pod *corev1.Pod) bool {
 			owner := metav1.GetControllerOfNoCopy(pod)
 			return owner != nil && owner.UID == set.UID
 		})
 	}
 }
 
-func (c changes) claim(before, after *corev1.PersistentVolumeClaim) {
+func (add podsIn) claim(before, after *corev1.PersistentVolumeClaim) {
 	if before != nil && after != nil && before.UID == after.UID && before.Spec.VolumeName == after.Spec.VolumeName {
 		return
 	}
 	claim := cmp.Or(after, before)
-	c.podsIn(claim.Namespace, func(pod *corev1.Pod) bool {
+	if claim == nil {
+		return
+	}
+	add(claim.Namespace, func(pod *corev1.Pod) bool {
 		return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 			return claims.Name(pod, &v) == claim.Name
 		})
 	})
-}
-
-// podsIn calls changed with the Nodes of the selected pods of a namespace.
-func (c changes) podsIn(namespace string, selected func(pod *corev1.Pod) bool) {
-	objs, err := c.informers.by[sourcePods].GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
-	if err != nil {
-		return // addIndexes has added the index
-	}
-	nodes := sets.New[string]()
-	for _, obj := range objs {
-		if pod, ok := obj.(*corev1.Pod); ok && pod.Spec.NodeName != "" && selected(pod) {
-			nodes.Insert(pod.Spec.NodeName)
-		}
-	}
-	c.changedAll(nodes)
-}
-
-func (c changes) changedAll(nodes sets.Set[string]) {
-	for _, node := range sets.List(nodes) {
-		c.changed(node)
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/drain/runner"
@@ -33,7 +34,7 @@ func exampleCluster() (*draintest.Cluster, error) {
 }
 
 // drainQueued makes passes over the Nodes of a queue until one of them is drained.
-func drainQueued(ctx context.Context, executor runner.Executor, reader runner.Reader, queue workqueue.TypedRateLimitingInterface[string]) error {
+func drainQueued(ctx context.Context, executor runner.Executor, reader machinist.Reader, queue workqueue.TypedRateLimitingInterface[string]) error {
 	states := map[string]drain.State{} // a controller may keep them as JSON in its objects
 	for {
 		node, _ := queue.Get()

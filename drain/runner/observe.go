@@ -18,35 +18,46 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/internal/claims"
+	"github.com/machinist-dev/machinist/internal/objects"
 )
 
-// Reader reads the objects of a drain. [Live] and [Informers] are readers. The results are not
-// changed and need not be copies. Objects that do not exist are left out.
-type Reader interface {
-	// Node returns the Node of this name, or nil if it does not exist.
-	Node(ctx context.Context, name string) (*corev1.Node, error)
-	// PodsOn returns all pods that are bound to a Node.
-	PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error)
-	// BudgetsIn returns all PodDisruptionBudgets of these namespaces.
-	BudgetsIn(ctx context.Context, namespaces []string) ([]*policyv1.PodDisruptionBudget, error)
-	// DaemonSetsIn returns all DaemonSets of these namespaces.
-	DaemonSetsIn(ctx context.Context, namespaces []string) ([]*appsv1.DaemonSet, error)
-	// AttachmentsOf returns all VolumeAttachments of a Node, and those of these
-	// PersistentVolumes to other Nodes.
-	AttachmentsOf(ctx context.Context, node string, volumes []string) ([]*storagev1.VolumeAttachment, error)
-	// ClaimsOf returns these PersistentVolumeClaims.
-	ClaimsOf(ctx context.Context, claims []types.NamespacedName) ([]*corev1.PersistentVolumeClaim, error)
-	// VolumesOf returns these PersistentVolumes.
-	VolumesOf(ctx context.Context, names []string) ([]*corev1.PersistentVolume, error)
+// The names of the indexes.
+const (
+	byNode   = "drain.machinist.dev/node"
+	byVolume = "drain.machinist.dev/volume"
+)
+
+// Indexes returns the indexes that a Reader needs for drains: of pods and VolumeAttachments.
+func Indexes() []machinist.Index {
+	return []machinist.Index{
+		index(byNode, nodeOfPod), index(byNode, nodeOfAttachment), index(byVolume, volumeOfAttachment),
+	}
 }
 
-// errNotSynced is the error of an informer without its first list.
-var errNotSynced = errors.New("drain: the informer has not synced")
+// index returns an index by a name in each object. Objects without the name are not in it.
+func index[P objects.Pointer[T], T any](by string, name func(o P) string) machinist.Index {
+	return machinist.Index{Name: by, Of: P(new(T)), Target: true, Keys: func(o machinist.Object) []string {
+		if typed, ok := o.(P); ok && name(typed) != "" {
+			return []string{name(typed)}
+		}
+		return nil
+	}}
+}
 
-// errNotWatched is the error of a list that the reader does not have.
-var errNotWatched = errors.New("drain: not watched")
+func nodeOfPod(pod *corev1.Pod) string { return pod.Spec.NodeName }
+
+func nodeOfAttachment(attachment *storagev1.VolumeAttachment) string { return attachment.Spec.NodeName }
+
+// volumeOfAttachment returns the name of the PersistentVolume of an attachment, or "".
+func volumeOfAttachment(attachment *storagev1.VolumeAttachment) string {
+	if name := attachment.Spec.Source.PersistentVolumeName; name != nil {
+		return *name
+	}
+	return ""
+}
 
 func observeError(source drain.Source, err error) error {
 	return fmt.Errorf("drain: observe %s: %w", source, err)
@@ -56,24 +67,24 @@ func observeError(source drain.Source, err error) error {
 // of earlier pods.
 //
 // A list is incomplete if the client may not read it (403), the API server does not serve it (404),
-// or the informers do not watch it. It is then in [drain.Decision.NotEvaluated]. All other errors,
-// and all errors of the Node and the pods, are returned with the zero Observation. The reachability
-// is that of [drain.ReachabilityOf]. A caller may change it.
-func Observe(ctx context.Context, from Reader, node string, p drain.Policy, past drain.State) (drain.Observation, error) {
+// or the Reader does not have it ([machinist.ErrNotCached]). It is then in
+// [drain.Decision.NotEvaluated]. All other errors, and all errors of the Node and the pods, are returned
+// with the zero Observation. The reachability is that of [drain.ReachabilityOf]. A caller may change it.
+func Observe(ctx context.Context, from machinist.Reader, node string, p drain.Policy, past drain.State) (drain.Observation, error) {
 	switch {
 	case from == nil:
 		return drain.Observation{}, missing("reader")
 	case node == "":
 		return drain.Observation{}, missing("name of a node")
 	}
-	found, err := from.Node(ctx, node)
+	found, err := objects.Get[*corev1.Node](ctx, from, "", node)
 	if err != nil {
 		return drain.Observation{}, observeError(sourceNodes, err)
 	}
 	if found == nil {
 		return drain.Observation{Looked: true}, nil
 	}
-	pods, err := from.PodsOn(ctx, node)
+	pods, err := objects.List[*corev1.Pod](ctx, from, byNode, node)
 	if err != nil {
 		return drain.Observation{}, observeError(sourcePods, err)
 	}
@@ -89,26 +100,73 @@ func Observe(ctx context.Context, from Reader, node string, p drain.Policy, past
 }
 
 // observeList reads an optional list.
-func observeList(ctx context.Context, from Reader, source drain.Source, in *drain.Observation, past drain.State) error {
+func observeList(ctx context.Context, from machinist.Reader, source drain.Source, in *drain.Observation, past drain.State) error {
 	switch source {
 	case drain.SourceBudgets:
-		budgets, err := from.BudgetsIn(ctx, namespacesOf(in.Pods.Items))
-		return setList(&in.Budgets, source, budgets, err)
+		return observeEach(ctx, from, &in.Budgets, source, namespacesOf(in.Pods.Items), func(namespace string) ([]*policyv1.PodDisruptionBudget, error) {
+			return objects.In[*policyv1.PodDisruptionBudget](ctx, from, namespace)
+		})
 	case drain.SourceDaemonSets:
-		sets, err := from.DaemonSetsIn(ctx, namespacesOf(in.Pods.Items))
-		return setList(&in.DaemonSets, source, sets, err)
+		return observeEach(ctx, from, &in.DaemonSets, source, namespacesOf(in.Pods.Items), func(namespace string) ([]*appsv1.DaemonSet, error) {
+			return objects.In[*appsv1.DaemonSet](ctx, from, namespace)
+		})
 	case drain.SourceAttachments:
-		attachments, err := from.AttachmentsOf(ctx, in.Node.Name, past.VolumesUnderWay())
+		attachments, err := Attachments(ctx, from, in.Node.Name, past.VolumesUnderWay()...)
 		return setList(&in.Attachments, source, attachments, err)
 	case drain.SourceClaims:
-		claims, err := from.ClaimsOf(ctx, claimsOf(in.Pods.Items))
-		return setList(&in.Claims, source, claims, err)
+		return observeEach(ctx, from, &in.Claims, source, claimsOf(in.Pods.Items), func(key types.NamespacedName) ([]*corev1.PersistentVolumeClaim, error) {
+			return one(objects.Get[*corev1.PersistentVolumeClaim](ctx, from, key.Namespace, key.Name))
+		})
 	case drain.SourceVolumes:
-		volumes, err := from.VolumesOf(ctx, volumesOf(in.Claims.Items, past))
-		return setList(&in.Volumes, source, volumes, err)
+		return observeEach(ctx, from, &in.Volumes, source, volumesOf(in.Claims.Items, past), func(name string) ([]*corev1.PersistentVolume, error) {
+			return one(objects.Get[*corev1.PersistentVolume](ctx, from, "", name))
+		})
 	default:
-		return observeError(source, errNotWatched)
+		return observeError(source, machinist.ErrNotCached)
 	}
+}
+
+// Attachments reads the VolumeAttachments of a Node, and those of PersistentVolumes to other Nodes.
+func Attachments(ctx context.Context, from machinist.Reader, node string, volumes ...string) ([]*storagev1.VolumeAttachment, error) {
+	all, err := objects.List[*storagev1.VolumeAttachment](ctx, from, byNode, node)
+	if err != nil {
+		return nil, err
+	}
+	for _, volume := range volumes {
+		of, err := objects.List[*storagev1.VolumeAttachment](ctx, from, byVolume, volume)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, slices.DeleteFunc(of, func(a *storagev1.VolumeAttachment) bool { return a.Spec.NodeName == node })...)
+	}
+	return all, nil
+}
+
+// one returns a list of an object, and an empty one if there is none.
+func one[P objects.Pointer[T], T any](o P, err error) ([]P, error) {
+	if o == nil || err != nil {
+		return nil, err
+	}
+	return []P{o}, nil
+}
+
+// observeEach reads a list of the observation for each key.
+func observeEach[K any, P objects.Pointer[T], T any](
+	ctx context.Context, from machinist.Reader, into *drain.List[P], source drain.Source, keys []K, read func(key K) ([]P, error),
+) error {
+	var all []P
+	if len(keys) == 0 { // the error says whether the Reader has objects of the type
+		_, err := from.Get(ctx, P(new(T)))
+		return setList(into, source, all, err)
+	}
+	for _, key := range keys {
+		some, err := read(key)
+		if err != nil {
+			return setList(into, source, all, err)
+		}
+		all = append(all, some...)
+	}
+	return setList(into, source, all, nil)
 }
 
 // setList sets a list of the observation. An unavailable list stays incomplete.
@@ -117,7 +175,7 @@ func setList[T any](into *drain.List[T], source drain.Source, items []T, err err
 	case err == nil:
 		*into = drain.All(items...)
 		return nil
-	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), errors.Is(err, errNotWatched):
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err), errors.Is(err, machinist.ErrNotCached):
 		return nil
 	default:
 		return observeError(source, err)

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/internal/objects"
 )
 
 // missing returns the error about a missing client, Node name, owner of the cordon, factory of
@@ -50,11 +49,7 @@ type Executor struct {
 	DryRun bool
 }
 
-const (
-	// defaultParallel makes the requests for 110 pods in 70 ms, at 10 ms for a request.
-	defaultParallel    = 16
-	defaultCallTimeout = 30 * time.Second
-)
+const defaultCallTimeout = 30 * time.Second
 
 // usable returns why no request about a Node can be made, or nil.
 func usable(client kubernetes.Interface, nodeName string) error {
@@ -107,26 +102,10 @@ func requested(d drain.Decision, cordoned bool) []drain.Row {
 // their results.
 func (e Executor) requestAll(ctx context.Context, rows []drain.Row) []drain.Result {
 	results := make([]drain.Result, len(rows))
-	var taken atomic.Int64
-	work := func() {
-		for ctx.Err() == nil {
-			i := int(taken.Add(1)) - 1
-			if i >= len(rows) {
-				return
-			}
-			results[i] = drain.Result{Row: rows[i], Err: e.request(ctx, rows[i]), At: e.clock().Now()}
-		}
-	}
-	parallel := e.Parallel
-	if parallel <= 0 {
-		parallel = defaultParallel
-	}
-	var others sync.WaitGroup
-	for range min(parallel, len(rows)) - 1 {
-		others.Go(work)
-	}
-	work()
-	others.Wait()
+	objects.InParallel(ctx, e.Parallel, len(rows), func(i int) error {
+		results[i] = drain.Result{Row: rows[i], Err: e.request(ctx, rows[i]), At: e.clock().Now()}
+		return nil
+	})
 	return slices.DeleteFunc(results, func(r drain.Result) bool { return r.Row.Action == "" })
 }
 

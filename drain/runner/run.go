@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/internal/objects"
 )
 
 var (
@@ -188,7 +189,7 @@ func (r *run) begin(ctx context.Context, in drain.Observation, now time.Time) er
 		live, err := Observe(bounded, Live{Client: r.Client}, r.node, r.policy, drain.State{})
 		if err == nil {
 			if d, refusal = r.refusal(live, now); refusal == nil {
-				return observeError("nodes", errNotSynced)
+				return observeError("nodes", objects.ErrNotListed)
 			}
 		}
 		r.decision = d

@@ -20,10 +20,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/drain/runner"
@@ -120,7 +120,7 @@ func TestObserve_ThreeSources_GiveTheSameDecision(t *testing.T) {
 			}
 			_, want := drain.Step(past, in, policy, now)
 			require.Len(t, want.Rows, 9)
-			for _, reader := range []runner.Reader{runner.Live{Client: client}, newInformers(t, w.Client(), nil, policy.Sources()...)} {
+			for _, reader := range []machinist.Reader{runner.Live{Client: client}, newInformers(t, w.Client(), nil, policy.Sources()...)} {
 				in, err := runner.Observe(t.Context(), reader, "node-1", policy, past)
 				require.NoError(t, err)
 				_, got := drain.Step(past, in, policy, now)
@@ -133,7 +133,7 @@ func TestObserve_ThreeSources_GiveTheSameDecision(t *testing.T) {
 func TestObserve_ManyNodes_SeesWhatBelongsToTheNode(t *testing.T) {
 	w := town(t)
 	past := stateOf(t, `{"volumes": {"pv-moved": {}, "pv-over": {"done": true}}}`)
-	for _, reader := range []runner.Reader{runner.Live{Client: w.client}, newInformers(t, w.Client(), nil, allSources...)} {
+	for _, reader := range []machinist.Reader{runner.Live{Client: w.client}, newInformers(t, w.Client(), nil, allSources...)} {
 		in, err := runner.Observe(t.Context(), reader, "node-1", everything, past)
 		require.NoError(t, err)
 		require.Equal(t, "node-1", in.Node.Name)
@@ -152,22 +152,17 @@ func TestObserve_ManyNodes_SeesWhatBelongsToTheNode(t *testing.T) {
 	require.Equal(t, map[string]int{"get nodes": 1, "list pods": 1, "list poddisruptionbudgets": 1, "list daemonsets": 1}, w.requested(), "lists that the policy does not need are not requested")
 }
 
-// withNil is a reader whose lists also have nil.
-type withNil struct{ runner.Reader }
+// withKind is a Reader whose objects have another type than asked for.
+type withKind struct{ machinist.Reader }
 
-func (r withNil) PodsOn(ctx context.Context, node string) ([]*corev1.Pod, error) {
-	pods, err := r.Reader.PodsOn(ctx, node)
-	return append(pods, nil), err
-}
-
-func (r withNil) ClaimsOf(ctx context.Context, claims []types.NamespacedName) ([]*corev1.PersistentVolumeClaim, error) {
-	found, err := r.Reader.ClaimsOf(ctx, claims)
-	return append(found, nil), err
+func (r withKind) List(ctx context.Context, o machinist.Object, index, key string) ([]machinist.Object, error) {
+	found, err := r.Reader.List(ctx, o, index, key)
+	return append(found, &corev1.Service{}), err
 }
 
 func TestObserve_SourceFails_NothingIsDecided(t *testing.T) {
 	ctx := t.Context()
-	for _, reader := range []runner.Reader{nil, (*runner.Informers)(nil), runner.Live{}} {
+	for _, reader := range []machinist.Reader{nil, (*runner.Informers)(nil), runner.Live{}} {
 		in, err := runner.Observe(ctx, reader, "node-1", everything, drain.State{})
 		require.Error(t, err, "%T", reader)
 		require.Equal(t, drain.Observation{}, in)
@@ -177,7 +172,7 @@ func TestObserve_SourceFails_NothingIsDecided(t *testing.T) {
 			w := town(t)
 			resource := strings.Replace(string(source), "budgets", "poddisruptionbudgets", 1)
 			w.Inject(draintest.Fault{Kind: kind, Resource: resource})
-			in, err := runner.Observe(ctx, withNil{runner.Live{Client: w.client}}, "node-1", everything, drain.State{})
+			in, err := runner.Observe(ctx, runner.Live{Client: w.client}, "node-1", everything, drain.State{})
 			if kind == draintest.Forbidden && slices.Contains(allSources, source) {
 				require.NoError(t, err, source)
 				require.Equal(t, []drain.Source{source}, drain.Decide(in, everything, now).NotEvaluated)
@@ -192,13 +187,17 @@ func TestObserve_SourceFails_NothingIsDecided(t *testing.T) {
 	in, err := runner.Observe(ctx, none, "node-1", drain.Policy{}, drain.State{})
 	require.NoError(t, err)
 	require.Equal(t, drain.NodeGone, drain.Decide(in, drain.Policy{}, now).Outcome)
+	require.ErrorContains(t, second(runner.Observe(ctx, withKind{runner.Live{Client: town(t).client}}, "node-1", drain.Policy{}, drain.State{})), "object of type *v1.Service")
 	var live runner.Live
 	for _, err := range []error{
-		second(live.PodsOn(ctx, "n")), second(live.BudgetsIn(ctx, nil)), second(live.DaemonSetsIn(ctx, nil)), second(live.AttachmentsOf(ctx, "n", nil)),
-		second(live.ClaimsOf(ctx, nil)), second(live.VolumesOf(ctx, nil)), second(none.PodsOn(ctx, "")), second(runner.Observe(ctx, none, "", everything, drain.State{})),
+		second(live.List(ctx, &corev1.Pod{}, "", "n")), second(live.Get(ctx, &corev1.Node{})),
+		second(none.List(ctx, &corev1.Pod{}, "", "")), second(runner.Observe(ctx, none, "", everything, drain.State{})),
 	} {
 		require.ErrorContains(t, err, "drain: unusable: no ")
 	}
+	require.ErrorIs(t, second(none.List(ctx, &corev1.Service{}, "", "")), machinist.ErrNotCached)
+	require.ErrorIs(t, second(none.Get(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "n"}})), machinist.ErrNotCached)
+	require.Empty(t, runner.Affected(ctx, nil, nil, nil))
 }
 
 func TestInformers_NotSynced_ObserveNothing(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/internal/objects"
 )
 
 // view has the informers of a Run, of one Node and its pods.
@@ -52,7 +53,7 @@ func (e Executor) watch(ctx context.Context, node string, p drain.Policy, wake f
 	if err != nil {
 		return nil, err
 	}
-	if err := all.OnChange(func(changed string) {
+	if err := all.OnChange(func(changed string) { //nolint:contextcheck // an event of an informer has no context
 		if changed == node || p.Volumes.ReattachTimeout > 0 { // volumes are attached to other Nodes
 			wake()
 		}
@@ -67,16 +68,16 @@ func (e Executor) watch(ctx context.Context, node string, p drain.Policy, wake f
 		}
 	}}
 	ended := make(map[drain.Source]<-chan struct{}, len(all.by))
-	for source, informer := range all.by {
-		ended[source], err = v.start(ctx, source, factories[source], informer, wake)
+	for source, list := range all.by {
+		ended[source], err = v.start(ctx, source, factories[source], list.informer, wake)
 		if err != nil {
 			v.stop()
 			return nil, err
 		}
 	}
-	for source, informer := range all.by {
+	for source, list := range all.by {
 		select {
-		case <-informer.HasSyncedChecker().Done():
+		case <-list.informer.HasSyncedChecker().Done():
 		case <-ended[source]:
 		}
 	}
@@ -119,21 +120,21 @@ type lastError struct{ error }
 
 // observe observes the lists that are watched. It returns an error without the Node or the pods.
 func (v *view) observe(ctx context.Context, node string, p drain.Policy, past drain.State) (drain.Observation, error) {
-	watched := &Informers{by: make(map[drain.Source]cache.SharedIndexInformer, len(v.watches))}
+	readable := &Informers{}
 	for _, source := range slices.Sorted(maps.Keys(v.watches)) {
-		w, informer := v.watches[source], v.informers.by[source]
+		w, list := v.watches[source], v.informers.by[source]
 		err := w.refused()
-		if err == nil && (!optional(source) || informer.HasSynced()) {
-			watched.by[source] = informer
-			if last, ok := w.last.Load().(lastError); ok && !informer.HasSynced() {
-				err = because(errNotSynced, last.error)
+		if err == nil && (!optional(source) || list.informer.HasSynced()) {
+			err = readable.add(source, list)
+			if last, ok := w.last.Load().(lastError); ok && !list.informer.HasSynced() {
+				err = because(objects.ErrNotListed, last.error)
 			}
 		}
 		if err != nil && (source == sourceNodes || source == sourcePods) {
 			return drain.Observation{}, observeError(source, err)
 		}
 	}
-	return Observe(ctx, watched, node, p, past)
+	return Observe(ctx, readable, node, p, past)
 }
 
 // onlyOf selects the Node and its pods. The API server cannot select other objects by Node.

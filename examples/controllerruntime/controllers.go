@@ -9,6 +9,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -55,16 +57,18 @@ type Config struct {
 // Add adds the controllers to a manager that has not been started. It fails if an API server does not answer,
 // or does not serve the machine objects.
 func Add(ctx context.Context, mgr ctrl.Manager, cfg Config) error {
-	t, err := newTarget(ctx, mgr, cfg.Target)
+	t, err := newTarget(mgr, cfg.Target)
 	if err != nil {
 		return err
 	}
 	machineClient, err := versioned.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	control, secretsErr := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err = errors.Join(err, secretsErr, v1alpha1.AddToScheme(mgr.GetScheme()), indexControl(ctx, mgr.GetFieldIndexer())); err != nil {
+	control, controlErr := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	target, targetErr := kubernetes.NewForConfigAndClient(cfg.Target, t.GetHTTPClient())
+	err = errors.Join(err, controlErr, targetErr, v1alpha1.AddToScheme(mgr.GetScheme()), addIndexes(ctx, mgr.GetFieldIndexer(), t.GetFieldIndexer()))
+	if err != nil {
 		return err
 	}
-	r, sent := &reader{t.informers, mgr.GetCache(), t.GetCache()}, machineclient.New(machineClient, t.client)
+	r, sent := &reader{mgr.GetCache(), t.GetCache(), mgr.GetScheme()}, machineclient.New(machineClient, target)
 	events := mgr.GetEventRecorderFor("machine-controller") //nolint:staticcheck // the roles of a manager have Events of the core group
 	report := func(o runtime.Object, e machinist.Event) { events.Event(o, e.Type, string(e.Reason), e.Message) }
 	prober := &safetyrunner.Prober{Requests: sent, Namespace: cfg.Namespace}
@@ -74,8 +78,8 @@ func Add(ctx context.Context, mgr ctrl.Manager, cfg Config) error {
 		return prober.Freeze()
 	}
 
-	machines := &machinerunner.Executor{Reader: r, Requests: sent, Target: t.client, Driver: cfg.Driver, Policy: cfg.Policy, Freeze: freeze, Report: report}
-	machines.Guard = &safetyrunner.Guard{Reader: r, Machines: machines, Policy: safety.DefaultGuardPolicy(), Report: report}
+	machines := &machinerunner.Executor{Reader: r, Requests: sent, Target: target, Driver: cfg.Driver, Policy: cfg.Policy, Freeze: freeze, Report: report}
+	machines.Guard = &safetyrunner.Guard{Machines: machines, Policy: safety.DefaultGuardPolicy(), Report: report}
 	finalizers := &machinerunner.Finalizers{Reader: r, Requests: machineclient.New(machineClient, control), Namespace: cfg.Namespace}
 	sets := &setrunner.Executor{Reader: r, Requests: sent, Freeze: freeze, Report: report}
 	deployments := &deploymentrunner.Executor{Reader: r, Requests: sent, Freeze: freeze, Report: report}
@@ -86,10 +90,8 @@ func Add(ctx context.Context, mgr ctrl.Manager, cfg Config) error {
 
 	m, set, d := &v1alpha1.Machine{}, &v1alpha1.MachineSet{}, &v1alpha1.MachineDeployment{}
 	class, secret, node := &v1alpha1.MachineClass{}, &corev1.Secret{}, &corev1.Node{}
-	onSecret := func(_ context.Context, before, after metav1.Object) keys {
-		return finalizers.AffectedSecrets(before, after)
-	}
-	onConcern := func(_ context.Context, before, after metav1.Object) keys {
+	drained := []client.Object{&corev1.Pod{}, &corev1.PersistentVolumeClaim{}, &policyv1.PodDisruptionBudget{}, &storagev1.VolumeAttachment{}}
+	onConcern := func(_ context.Context, _ machinist.Reader, before, after metav1.Object) keys {
 		all := keys{}
 		for concern, wait := range concerns.Changed(before, after) {
 			all[types.NamespacedName{Name: string(concern)}] = wait
@@ -97,15 +99,15 @@ func Add(ctx context.Context, mgr ctrl.Manager, cfg Config) error {
 		return all
 	}
 	return errors.Join(
-		cfg.add(mgr, "machine", machines.Reconcile, on[machinerunner.Reader](r, machinerunner.Affected), kinds{mgr: {m, class, secret}, t: {node, secret}}, t.drained(r)),
-		cfg.add(mgr, "machineclass", finalizers.ReconcileClass, finalizers.AffectedClasses, kinds{mgr: {class, m, set, d}}),
-		cfg.add(mgr, "secret", finalizers.ReconcileSecret, onSecret, kinds{mgr: {secret, class}}),
-		cfg.add(mgr, "machineset", sets.Reconcile, on[setrunner.Reader](r, setrunner.Affected), kinds{mgr: {set, m}}),
-		cfg.add(mgr, "machinedeployment", deployments.Reconcile, on[deploymentrunner.Reader](r, deploymentrunner.Affected), kinds{mgr: {d, set, m}, t: {node}}),
-		cfg.add(mgr, "safety", func(ctx context.Context, key types.NamespacedName) (time.Time, error) {
+		cfg.add(mgr, r, "machine", machines.Reconcile, machinerunner.Affected, kinds{mgr: {m, class, secret}, t: append(drained, node, secret)}),
+		cfg.add(mgr, r, "machineclass", finalizers.ReconcileClass, machinerunner.AffectedClasses, kinds{mgr: {class, m, set, d}}),
+		cfg.add(mgr, r, "secret", finalizers.ReconcileSecret, machinerunner.AffectedSecrets, kinds{mgr: {secret, class}}),
+		cfg.add(mgr, r, "machineset", sets.Reconcile, setrunner.Affected, kinds{mgr: {set, m}}),
+		cfg.add(mgr, r, "machinedeployment", deployments.Reconcile, deploymentrunner.Affected, kinds{mgr: {d, set, m}, t: {node}}),
+		cfg.add(mgr, r, "safety", func(ctx context.Context, key types.NamespacedName) (time.Time, error) {
 			return concerns.Reconcile(ctx, safetyrunner.Concern(key.Name))
 		}, onConcern, kinds{mgr: {class, m, set, d}, t: {node}}),
-		cfg.add(mgr, "freeze", func(ctx context.Context, _ types.NamespacedName) (time.Time, error) { return prober.Reconcile(ctx) }, nil, nil,
+		cfg.add(mgr, r, "freeze", func(ctx context.Context, _ types.NamespacedName) (time.Time, error) { return prober.Reconcile(ctx) }, nil, nil,
 			source.Func(func(_ context.Context, q queue) error {
 				q.Add(reconcile.Request{})
 				return nil
@@ -116,25 +118,20 @@ func Add(ctx context.Context, mgr ctrl.Manager, cfg Config) error {
 type (
 	// keys are the objects that a change affects, each with the time for which changes are collected.
 	keys     = map[types.NamespacedName]time.Duration
-	affected = func(ctx context.Context, before, after metav1.Object) keys
+	affected = func(ctx context.Context, r machinist.Reader, before, after metav1.Object) keys
 	kinds    = map[cluster.Cluster][]client.Object
 	queue    = workqueue.TypedRateLimitingInterface[reconcile.Request]
 )
 
-// on returns an Affected function of a runner.
-func on[R any](r R, of func(ctx context.Context, r R, before, after metav1.Object) keys) affected {
-	return func(ctx context.Context, before, after metav1.Object) keys { return of(ctx, r, before, after) }
-}
-
 // add adds the controller of a kind. It makes a pass over the objects that a change affects.
 func (cfg Config) add(
-	mgr ctrl.Manager, name string, pass func(context.Context, types.NamespacedName) (time.Time, error), f affected, watched kinds, more ...source.Source,
+	mgr ctrl.Manager, r machinist.Reader, name string, pass func(context.Context, types.NamespacedName) (time.Time, error), f affected, watched kinds, more ...source.Source,
 ) error {
 	retry := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](5*time.Millisecond, time.Minute)
 	b := ctrl.NewControllerManagedBy(mgr).Named(name).WithOptions(controller.Options{RateLimiter: retry})
 	for in, all := range watched {
 		for _, kind := range all {
-			more = append(more, source.Kind(in.GetCache(), kind, cfg.handler(f)))
+			more = append(more, source.Kind(in.GetCache(), kind, cfg.handler(r, f)))
 		}
 	}
 	for _, s := range more {
@@ -150,16 +147,21 @@ func (cfg Config) add(
 }
 
 // handler returns the handler of events that enqueues the objects which a change affects.
-func (cfg Config) handler(f affected) handler.EventHandler {
+func (cfg Config) handler(r machinist.Reader, f affected) handler.EventHandler {
 	changed := func(ctx context.Context, q queue, before, after metav1.Object) {
-		for key, wait := range f(ctx, before, after) {
+		for key, wait := range f(ctx, r, before, after) {
 			if cfg.Namespace == "" || key.Namespace == "" || key.Namespace == cfg.Namespace { // a token or a class may name any
 				q.AddAfter(reconcile.Request{NamespacedName: key}, wait)
 			}
 		}
 	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) { changed(ctx, q, nil, e.Object) },
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			if _, budget := e.Object.(*policyv1.PodDisruptionBudget); budget && e.IsInInitialList { // each reads the pods of its namespace
+				return
+			}
+			changed(ctx, q, nil, e.Object)
+		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { changed(ctx, q, e.Object, nil) },
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			if e.ObjectOld.GetUID() == e.ObjectNew.GetUID() {

@@ -4,13 +4,15 @@ package controllerruntime
 
 import (
 	"context"
-	"reflect"
+	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,21 +22,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	deploymentrunner "github.com/machinist-dev/machinist/deployment/runner"
-	drainrunner "github.com/machinist-dev/machinist/drain/runner"
+	"github.com/machinist-dev/machinist"
 	machinefake "github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
 	"github.com/machinist-dev/machinist/machine/client/informers/externalversions"
 	machinerunner "github.com/machinist-dev/machinist/machine/runner"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	setrunner "github.com/machinist-dev/machinist/machineset/runner"
-	"github.com/machinist-dev/machinist/nodeops"
-	safetyrunner "github.com/machinist-dev/machinist/safety/runner"
 )
 
-// indexes are the indexes of a fake client.
-type indexes struct{ *fake.ClientBuilder }
+// indexer adds the indexes of a fake client.
+type indexer struct{ *fake.ClientBuilder }
 
-func (i indexes) IndexField(_ context.Context, o client.Object, field string, keys client.IndexerFunc) error {
+func (i indexer) IndexField(_ context.Context, o client.Object, field string, keys client.IndexerFunc) error {
 	i.WithIndex(o, field, keys)
 	return nil
 }
@@ -66,32 +64,27 @@ func ofNamespace(ns string) (machines, control, target []runtime.Object) {
 	}
 	token := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-" + ns, Labels: map[string]string{v1alpha1.TokenOwnerLabel: ns + "-owned"}}}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + ns}, Spec: corev1.NodeSpec{ProviderID: "aws:////eu-west-1/" + ns}}
-	return machines, []runtime.Object{&corev1.Secret{ObjectMeta: meta("secret", "", "")}}, []runtime.Object{token, node}
+	pod := &corev1.Pod{ObjectMeta: meta("pod", "", ""), Spec: corev1.PodSpec{NodeName: node.Name}}
+	claim, budget := &corev1.PersistentVolumeClaim{ObjectMeta: meta("claim", "", "")}, &policyv1.PodDisruptionBudget{ObjectMeta: meta("budget", "", "")}
+	attachment := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "attachment-" + ns}, Spec: storagev1.VolumeAttachmentSpec{NodeName: node.Name}}
+	attachment.Spec.Source.PersistentVolumeName = new("volume-" + ns)
+	return machines, []runtime.Object{&corev1.Secret{ObjectMeta: meta("secret", "", "")}}, []runtime.Object{token, node, pod, claim, budget, attachment}
 }
 
-// names returns the namespaces and names of the objects that a method has returned.
-func names(t *testing.T, method string, results []reflect.Value) (all []string) {
-	t.Helper()
-	require.Nil(t, results[1].Interface(), method)
-	add := func(v reflect.Value) {
-		if o, ok := reflect.TypeAssert[metav1.Object](v); ok && !v.IsNil() {
-			all = append(all, reflect.TypeOf(o).String()+" "+o.GetNamespace()+"/"+o.GetName())
+// names returns the types, namespaces and names of the objects that a Reader has returned, in order.
+func names(all ...machinist.Object) (names []string) {
+	for _, o := range all {
+		if o != nil {
+			names = append(names, fmt.Sprintf("%T %s/%s", o, o.GetNamespace(), o.GetName()))
 		}
 	}
-	if results[0].Kind() != reflect.Slice {
-		add(results[0])
-		return all
-	}
-	for i := range results[0].Len() {
-		add(results[0].Index(i))
-	}
-	slices.Sort(all)
-	return all
+	slices.Sort(names)
+	return names
 }
 
-// TestReader_EachMethod_SameAsInformers calls each method of the Readers with the arguments of objects, and
+// TestReader_EachIndex_SameAsInformers reads each object, and each index with the keys of the objects, and
 // compares the results with those of the informers of the SDK.
-func TestReader_EachMethod_SameAsInformers(t *testing.T) {
+func TestReader_EachIndex_SameAsInformers(t *testing.T) {
 	require.NoError(t, v1alpha1.AddToScheme(scheme.Scheme))
 	var machines, control, target []runtime.Object
 	for _, ns := range []string{"a", "b"} {
@@ -113,50 +106,49 @@ func TestReader_EachMethod_SameAsInformers(t *testing.T) {
 		factory.WaitForCacheSync(t.Context().Done())
 	}
 	of, joined := fake.NewClientBuilder().WithRuntimeObjects(append(machines, control...)...), fake.NewClientBuilder().WithRuntimeObjects(target...)
-	require.NoError(t, indexControl(t.Context(), indexes{of}))
-	require.NoError(t, indexTarget(t.Context(), indexes{joined}))
-	have := &reader{control: of.Build(), target: joined.Build()}
+	require.NoError(t, addIndexes(t.Context(), indexer{of}, indexer{joined}))
+	have := &reader{of.Build(), joined.Build(), scheme.Scheme}
 
-	arguments := map[reflect.Type][]any{
-		reflect.TypeFor[string]():    {"", "a", "b", "owned", "free", "node-a", nodeops.NormalizeProviderID("aws:///eu-west-1/a"), "a/deployment", "b/machineset/free", "a/machineset/free", "none"},
-		reflect.TypeFor[types.UID](): {types.UID(""), types.UID("a-set"), types.UID("b-deployment"), types.UID("a-owned"), types.UID("none")},
-	}
-	for _, ns := range []string{"a", "b", "none"} {
-		for _, name := range []string{"owned", "set", "deployment", "small", "large", "secret", "user-data", "free", "none"} {
-			key := types.NamespacedName{Namespace: ns, Name: name}
-			arguments[reflect.TypeOf(key)] = append(arguments[reflect.TypeOf(key)], key)
+	for _, o := range slices.Concat(machines, control, target) {
+		object := o.(client.Object) //nolint:forcetypeassert // typed objects
+		for _, name := range []string{object.GetName(), "none"} {
+			copied := o.DeepCopyObject().(client.Object) //nolint:forcetypeassert // typed objects
+			copied.SetName(name)
+			a, err := want.Get(t.Context(), copied)
+			require.NoError(t, err)
+			b, err := have.Get(t.Context(), copied)
+			require.NoError(t, err)
+			require.Equal(t, names(a), names(b))
+			_, token := object.GetLabels()[v1alpha1.TokenOwnerLabel]
+			require.Equal(t, name != "none" && !token, b != nil, "%T %s", o, name)
+		}
+		for _, ns := range []string{"", "a", "none"} {
+			copied := o.DeepCopyObject().(client.Object) //nolint:forcetypeassert // typed objects
+			copied.SetNamespace(ns)
+			a, err := want.List(t.Context(), copied, "", "")
+			require.NoError(t, err)
+			b, err := have.List(t.Context(), copied, "", "")
+			require.NoError(t, err)
+			require.Equal(t, names(a...), names(b...))
+			require.True(t, ns != "" || len(b) > 1, "%T", o)
 		}
 	}
-	drains := reflect.TypeFor[drainrunner.Reader]()
-	for _, of := range []reflect.Type{
-		reflect.TypeFor[machinerunner.Reader](), reflect.TypeFor[setrunner.Reader](), reflect.TypeFor[deploymentrunner.Reader](), reflect.TypeFor[safetyrunner.Reader](),
-	} {
-		for m := range of.Methods() {
-			method := m.Name
-			if _, drain := drains.MethodByName(method); drain && method != "Node" {
-				continue
+	for _, index := range machinerunner.Indexes() {
+		found := 0
+		for _, o := range slices.Concat(machines, control, target) {
+			for _, key := range append(index.Keys(o.(machinist.Object)), "none") { //nolint:forcetypeassert // typed objects
+				a, err := want.List(t.Context(), index.Of, index.Name, key)
+				require.NoError(t, err)
+				b, err := have.List(t.Context(), index.Of, index.Name, key)
+				require.NoError(t, err)
+				require.Equal(t, names(a...), names(b...), "%s %s", index.Name, key)
+				found += len(b)
 			}
-			a, b := reflect.ValueOf(want).MethodByName(method), reflect.ValueOf(have).MethodByName(method)
-			calls := [][]reflect.Value{{reflect.ValueOf(t.Context())}}
-			for n := 1; n < a.Type().NumIn(); n++ {
-				var more [][]reflect.Value
-				for _, call := range calls {
-					for _, argument := range arguments[a.Type().In(n)] {
-						if argument == "" && !strings.HasSuffix(method, "In") { // only there it means all namespaces
-							continue
-						}
-						more = append(more, append(slices.Clip(call), reflect.ValueOf(argument)))
-					}
-				}
-				calls = more
-			}
-			found := 0
-			for _, call := range calls {
-				expected := names(t, method, a.Call(call))
-				require.Equal(t, expected, names(t, method, b.Call(call)), "%s%v", method, call[1:])
-				found += len(expected)
-			}
-			require.NotZero(t, found, "%s finds nothing", method)
 		}
+		require.NotZero(t, found, "%T %s finds nothing", index.Of, index.Name)
+	}
+	for _, r := range []machinist.Reader{want, have} {
+		_, err := r.List(t.Context(), &appsv1.DaemonSet{}, "", "")
+		require.ErrorIs(t, err, machinist.ErrNotCached)
 	}
 }

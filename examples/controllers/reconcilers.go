@@ -24,9 +24,9 @@ import (
 	safetyrunner "github.com/machinist-dev/machinist/safety/runner"
 )
 
-// newMachines makes the loops of machines, classes and Secrets. reader is that of the guard, and severalVMs
-// is called with a class that has an orphan.
-func newMachines(cfg *Config, c *caches, reader safetyrunner.Reader, severalVMs func(class types.NamespacedName)) error {
+// newMachines makes the loops of machines, classes and Secrets. severalVMs is called with a class that has an
+// orphan.
+func newMachines(cfg *Config, c *caches, severalVMs func(class types.NamespacedName)) error {
 	informers, err := machinerunner.NewInformers(c.factories())
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func newMachines(cfg *Config, c *caches, reader safetyrunner.Reader, severalVMs 
 		}
 	}
 	if cfg.Guard != (safety.GuardPolicy{}) {
-		executor.Guard = &safetyrunner.Guard{Reader: reader, Machines: executor, Policy: cfg.Guard, Report: cfg.event}
+		executor.Guard = &safetyrunner.Guard{Machines: executor, Policy: cfg.Guard, Report: cfg.event}
 	}
 	finalizers := &machinerunner.Finalizers{
 		Reader: informers, Requests: client.New(cfg.Machines, cfg.Control), Namespace: cfg.Namespace, NoSets: c.noSets, Shard: cfg.Shard, Clock: cfg.Clock,
@@ -71,7 +71,7 @@ func newMachines(cfg *Config, c *caches, reader safetyrunner.Reader, severalVMs 
 	}
 	machines.pass = machines.withHolds(executor.Reconcile)
 	classes.pass, secrets.pass = classes.withHolds(finalizers.ReconcileClass), secrets.withHolds(finalizers.ReconcileSecret)
-	machines.wakeWithFreeze(informers.Machines, wakeSpread)
+	machines.wakeWithFreeze(c.machines.Machine().V1alpha1().Machines().Informer(), wakeSpread)
 	return errors.Join(informers.OnChange(machines.queue.AddAfter), informers.OnClassChange(classes.queue.AddAfter), informers.OnSecretChange(secrets.queue.AddAfter))
 }
 
@@ -88,7 +88,7 @@ func newSets(cfg *Config, c *caches) error {
 	}
 	executor.Decided = follow(l, func(d machineset.Decision) note { return note{d.String(), d.Reason, d.Holds, len(d.Actions) > 0} }, machineset.Decision.HeldSince)
 	l.pass = l.withHolds(executor.Reconcile)
-	l.wakeWithFreeze(informers.Sets, time.Second)
+	l.wakeWithFreeze(c.machines.Machine().V1alpha1().MachineSets().Informer(), time.Second)
 	return informers.OnChange(l.queue.AddAfter)
 }
 
@@ -105,7 +105,7 @@ func newDeployments(cfg *Config, c *caches) error {
 	}
 	executor.Decided = follow(l, func(d deployment.Decision) note { return note{d.String(), d.Reason, d.Holds, len(d.Actions) > 0} }, deployment.Decision.HeldSince)
 	l.pass = l.withHolds(executor.Reconcile)
-	l.wakeWithFreeze(informers.Deployments, time.Second)
+	l.wakeWithFreeze(c.machines.Machine().V1alpha1().MachineDeployments().Informer(), time.Second)
 	return informers.OnChange(l.queue.AddAfter)
 }
 

@@ -6,6 +6,10 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"github.com/machinist-dev/machinist/internal/objects"
+	"github.com/machinist-dev/machinist/internal/runners"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // Run runs the controllers until the context ends, and returns after all its goroutines have ended.
@@ -57,9 +61,12 @@ func newLoops(cfg *Config, c *caches) error {
 	if err != nil {
 		return err
 	}
-	c.ofNode, c.wait = concerns.informers.MachinesOfNode, concerns.executor.Wait
+	c.wait = concerns.executor.Wait
+	c.ofNode = func(ctx context.Context, node string) ([]*v1alpha1.Machine, error) {
+		return objects.List[*v1alpha1.Machine](ctx, concerns.informers, runners.ByNode, node)
+	}
 	if cfg.Part.machines() {
-		err = newMachines(cfg, c, concerns.informers, concerns.wake)
+		err = newMachines(cfg, c, concerns.wake)
 	}
 	if cfg.Part.sets() {
 		err = errors.Join(err, newSets(cfg, c), newDeployments(cfg, c))

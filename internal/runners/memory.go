@@ -10,14 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/machine"
 )
-
-// Object is a pointer to a typed object.
-type Object interface {
-	comparable
-	metav1.Object
-}
 
 // Memory keeps a value for each object between passes. The zero value is empty. It is safe for
 // concurrent use.
@@ -37,7 +32,7 @@ type remembered[V any] struct {
 func (m *Memory[V]) Get(o metav1.Object) (none V) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if r := m.of[KeyOf(o)]; r.uid == o.GetUID() {
+	if r := m.of[objects.KeyOf(o)]; r.uid == o.GetUID() {
 		return r.value
 	}
 	return none
@@ -47,7 +42,7 @@ func (m *Memory[V]) Get(o metav1.Object) (none V) {
 func (m *Memory[V]) Change(o metav1.Object, change func(*V)) V {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := m.of[KeyOf(o)]
+	r := m.of[objects.KeyOf(o)]
 	if r.uid != o.GetUID() {
 		r = remembered[V]{uid: o.GetUID()}
 	}
@@ -55,7 +50,7 @@ func (m *Memory[V]) Change(o metav1.Object, change func(*V)) V {
 	if m.of == nil {
 		m.of = map[types.NamespacedName]remembered[V]{}
 	}
-	m.of[KeyOf(o)] = r
+	m.of[objects.KeyOf(o)] = r
 	return r.value
 }
 
@@ -70,13 +65,13 @@ func (m *Memory[V]) Forget(key types.NamespacedName) (V, types.UID) {
 
 // Own has the results of own writes until the cache shows them. The zero value is empty. It is safe for
 // concurrent use.
-type Own[T Object] struct {
+type Own[T objects.Object] struct {
 	mu sync.Mutex
 	of map[types.NamespacedName]written[T]
 }
 
 // written is the last own write of the object with a UID.
-type written[T Object] struct {
+type written[T objects.Object] struct {
 	uid      types.UID
 	object   T // nil if the object was deleted
 	expected machine.Expectations
@@ -96,7 +91,7 @@ func (w *Own[T]) put(o T, last written[T]) {
 	if w.of == nil {
 		w.of = map[types.NamespacedName]written[T]{}
 	}
-	w.of[KeyOf(o)] = last
+	w.of[objects.KeyOf(o)] = last
 }
 
 // Newest returns the newer of the cached object and the written one, and false if the object no longer
@@ -105,13 +100,13 @@ func (w *Own[T]) Newest(cached T) (T, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var none T
-	switch last := w.of[KeyOf(cached)]; {
+	switch last := w.of[objects.KeyOf(cached)]; {
 	case last.uid == "" || last.uid != cached.GetUID():
 		return cached, true
 	case last.object == none:
 		return cached, false
 	case len(last.expected.Observe(func(string, string) metav1.Object { return cached }, false)) == 0:
-		delete(w.of, KeyOf(cached))
+		delete(w.of, objects.KeyOf(cached))
 		return cached, true
 	default:
 		return last.object, true
@@ -130,30 +125,4 @@ func (w *Own[T]) ForgetAll(gone func(key types.NamespacedName) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	maps.DeleteFunc(w.of, func(key types.NamespacedName, _ written[T]) bool { return gone(key) })
-}
-
-// KeyOf returns the key of an object.
-func KeyOf(o metav1.Object) types.NamespacedName {
-	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
-}
-
-// Versions returns the versions of an object before and after a change that exist, if they have the
-// type T.
-func Versions[T Object](before, after metav1.Object) []T {
-	var none T
-	var versions []T
-	for _, o := range []metav1.Object{before, after} {
-		if t, ok := o.(T); ok && t != none {
-			versions = append(versions, t)
-		}
-	}
-	return versions
-}
-
-// Both returns the versions of an object before and after a change. One that does not exist, or has
-// another type than T, is nil.
-func Both[T Object](before, after metav1.Object) (b, a T) {
-	b, _ = before.(T)
-	a, _ = after.(T)
-	return b, a
 }

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/internal/objects"
 )
 
 func secret(uid types.UID, version string) *corev1.Secret {
@@ -41,7 +43,7 @@ func TestOwn_UntilTheCacheShowsIt_IsNewest(t *testing.T) {
 
 func TestOwn_Deleted_DoesNotExistUntilForgotten(t *testing.T) {
 	for name, forget := range map[string]func(*Own[*corev1.Secret]){
-		"by key": func(own *Own[*corev1.Secret]) { own.Forget(KeyOf(secret("1", ""))) },
+		"by key": func(own *Own[*corev1.Secret]) { own.Forget(objects.KeyOf(secret("1", ""))) },
 		"all":    func(own *Own[*corev1.Secret]) { own.ForgetAll(func(types.NamespacedName) bool { return true }) },
 	} {
 		var own Own[*corev1.Secret]
@@ -67,7 +69,7 @@ func TestMemory_OtherObjectOfTheName_HasItsOwn(t *testing.T) {
 	require.Zero(t, memory.Get(secret("2", "")))
 	require.Equal(t, 1, memory.Change(secret("2", ""), func(n *int) { *n++ }))
 	require.Zero(t, memory.Get(secret("1", "")))
-	value, uid := memory.Forget(KeyOf(secret("", "")))
+	value, uid := memory.Forget(objects.KeyOf(secret("", "")))
 	require.Equal(t, 1, value)
 	require.Equal(t, types.UID("2"), uid)
 	require.Zero(t, memory.Get(secret("2", "")))

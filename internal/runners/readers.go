@@ -13,16 +13,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // View returns what a reader knows of a Node.
-func View(ctx context.Context, r interface {
-	Node(ctx context.Context, name string) (*corev1.Node, error)
-}, name string,
-) machine.NodeView {
-	node, err := r.Node(ctx, name)
+func View(ctx context.Context, r machinist.Reader, name string) machine.NodeView {
+	node, err := objects.Get[*corev1.Node](ctx, r, "", name)
 	if errors.Is(err, machine.ErrNoTarget) {
 		return machine.NodeView{NoTarget: true}
 	}
@@ -30,27 +29,41 @@ func View(ctx context.Context, r interface {
 }
 
 // GroupOf returns the group of a machine.
-func GroupOf(ctx context.Context, r interface {
-	Set(ctx context.Context, key types.NamespacedName) (*v1alpha1.MachineSet, error)
-}, m *v1alpha1.Machine,
-) machine.Group {
-	var set *v1alpha1.MachineSet
-	if owner := metav1.GetControllerOfNoCopy(m); owner != nil {
-		set, _ = r.Set(ctx, types.NamespacedName{Namespace: m.Namespace, Name: owner.Name})
-	}
+func GroupOf(ctx context.Context, r machinist.Reader, m *v1alpha1.Machine) machine.Group {
+	set, _ := Owner[*v1alpha1.MachineSet](ctx, r, m)
 	return machine.GroupOf(m, set)
+}
+
+// Owner reads the controller of an object, which is of the given type. It returns nil without a controller,
+// and if it does not exist.
+func Owner[P objects.Pointer[T], T any](ctx context.Context, r machinist.Reader, o metav1.Object) (P, error) {
+	owner := metav1.GetControllerOfNoCopy(o)
+	if owner == nil {
+		return nil, nil
+	}
+	return objects.Get[P](ctx, r, o.GetNamespace(), owner.Name)
+}
+
+// Owners returns the controller of an object, or all objects of its namespace that may adopt it if it has
+// none.
+func Owners[P objects.Pointer[T], T any](ctx context.Context, r machinist.Reader, o metav1.Object) []P {
+	if metav1.GetControllerOfNoCopy(o) == nil {
+		all, _ := objects.In[P](ctx, r, o.GetNamespace())
+		return all
+	}
+	if owner, err := Owner[P](ctx, r, o); err == nil && owner != nil {
+		return []P{owner}
+	}
+	return nil
 }
 
 // MergedSecret returns the merged data of the Secrets of a class, and their resource versions. With an
 // error, it returns the data of those Secrets that it could read.
-func MergedSecret(ctx context.Context, r interface {
-	Secret(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error)
-}, class *v1alpha1.MachineClass,
-) (*corev1.Secret, error) {
+func MergedSecret(ctx context.Context, r machinist.Reader, class *v1alpha1.MachineClass) (*corev1.Secret, error) {
 	merged := &corev1.Secret{Data: map[string][]byte{}}
 	var missing []error
 	for _, ref := range machine.SecretRefs(class) { // the user data comes first, and the credentials override it
-		secret, err := r.Secret(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name})
+		secret, err := objects.Get[*corev1.Secret](ctx, r, ref.Namespace, ref.Name)
 		if err == nil && secret == nil {
 			err = apierrors.NewNotFound(corev1.Resource("secret"), ref.Name)
 		}

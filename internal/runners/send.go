@@ -8,12 +8,12 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/machine"
 )
 
@@ -31,50 +31,15 @@ func Update(ctx context.Context, r machinist.Requests, u machinist.Update) (mach
 	return r.Patch(ctx, u.Object, u.Subresource, data)
 }
 
-// Get reads an object of the type of o, with its namespace and name. It returns nil if there is none.
-func Get[T comparable](ctx context.Context, r machinist.Requests, o machinist.Object) (none T, _ error) {
-	live, err := r.Get(ctx, o)
-	if err != nil {
-		return none, IgnoreNotFound(err)
-	}
-	return typed[T](live)
-}
-
-// List lists the objects of the type of o in its namespace that a selector matches. A nil selector
-// matches all.
-func List[T any](ctx context.Context, r machinist.Requests, o machinist.Object, selector *metav1.LabelSelector) ([]T, error) {
-	matching := ""
+// List lists the objects of a namespace, or of all, that a selector matches. A nil selector matches all.
+func List[P objects.Pointer[T], T any](ctx context.Context, r machinist.Requests, namespace string, selector *metav1.LabelSelector) ([]P, error) {
+	matching, o := "", P(new(T))
 	if selector != nil {
 		matching = metav1.FormatLabelSelector(selector)
 	}
+	o.SetNamespace(namespace)
 	live, err := r.List(ctx, o, matching)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]T, len(live))
-	for i, o := range live {
-		if all[i], err = typed[T](o); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
-// typed returns an object of a response. Requests of an importer may return an object of another type.
-func typed[T any](o machinist.Object) (T, error) {
-	t, ok := o.(T)
-	if !ok {
-		return t, fmt.Errorf("the response has an object of type %T instead of %T", o, t)
-	}
-	return t, nil
-}
-
-// IgnoreNotFound returns nil for a NotFound error, and other errors unchanged.
-func IgnoreNotFound(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return objects.All[P](live, err)
 }
 
 // patch returns the strategic merge patch from before to after. Its preconditions are the UID and, if
@@ -141,18 +106,18 @@ func DeleteNode(ctx context.Context, r machinist.Requests, node *corev1.Node) (*
 	if data, needed := machine.ReleaseNode(node); needed {
 		released, err := r.Patch(ctx, node, "", data)
 		if err != nil {
-			return nil, IgnoreNotFound(err)
+			return nil, objects.IgnoreNotFound(err)
 		}
-		if node, err = typed[*corev1.Node](released); err != nil {
+		if node, err = objects.Typed[*corev1.Node](released); err != nil {
 			return nil, err
 		}
 	}
 	err := r.Delete(ctx, node, false)
 	switch {
-	case IgnoreNotFound(err) != nil:
+	case objects.IgnoreNotFound(err) != nil:
 		return node, err
 	case len(node.Finalizers) == 0:
 		return nil, nil
 	}
-	return Get[*corev1.Node](ctx, r, node)
+	return objects.Get[*corev1.Node](ctx, r, "", node.Name)
 }

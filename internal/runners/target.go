@@ -8,9 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -61,9 +61,9 @@ func (t *Target) Node(ctx context.Context, r machinist.Requests, providerID, nam
 // there is none.
 func readNode(ctx context.Context, r machinist.Requests, providerID, name string) (*corev1.Node, error) {
 	if name != "" {
-		return Get[*corev1.Node](ctx, r, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		return objects.Get[*corev1.Node](ctx, r, "", name)
 	}
-	nodes, err := List[*corev1.Node](ctx, r, &corev1.Node{}, nil)
+	nodes, err := List[*corev1.Node](ctx, r, "", nil)
 	if err != nil {
 		return nil, err
 	}

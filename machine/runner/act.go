@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -93,7 +94,7 @@ func (p *pass) afterWrite(ctx context.Context, m *v1alpha1.Machine, err error) e
 		p.in.ProviderID = observeProviderID(ctx, p.Reader, m)
 	}
 	if machine.NeedsSiblings(m) && !p.in.Siblings.Complete {
-		p.in.Siblings = siblings(ctx, p.Reader, m)
+		p.in.Siblings = p.SiblingsOf(ctx, m)
 	}
 	return nil
 }
@@ -103,7 +104,7 @@ func (p *pass) delete(ctx context.Context, a machinist.Delete) error {
 	if node, ok := a.Object.(*corev1.Node); ok {
 		return p.deleteNode(ctx, node)
 	}
-	if err := p.Requests.Delete(ctx, a.Object, a.Unchanged); runners.IgnoreNotFound(err) != nil {
+	if err := p.Requests.Delete(ctx, a.Object, a.Unchanged); objects.IgnoreNotFound(err) != nil {
 		return err
 	}
 	if token, ok := a.Object.(*corev1.Secret); ok {
@@ -130,7 +131,7 @@ func (p *pass) deleteAttachments(ctx context.Context, a machine.DeleteAttachment
 	}
 	deleted := map[types.UID]bool{}
 	for _, va := range a.Attachments {
-		if err := p.Requests.Delete(ctx, va, false); runners.IgnoreNotFound(err) != nil {
+		if err := p.Requests.Delete(ctx, va, false); objects.IgnoreNotFound(err) != nil {
 			return err
 		}
 		deleted[va.UID] = true

@@ -61,5 +61,5 @@
 //
 // A class is needed until no machine refers to it: such a program also reconciles the classes and Secrets,
 // with [Finalizers.ReconcileClass] and [Finalizers.ReconcileSecret]. A controller over other caches has a
-// [Reader] of its own, and asks [Affected] which machines a change concerns.
+// [machinist.Reader] of its own with the [Indexes], and asks [Affected] which machines a change concerns.
 package runner

@@ -19,6 +19,7 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 	drainrunner "github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -30,7 +31,7 @@ import (
 // reconciled at the same time, and the fields must not be changed.
 type Executor struct {
 	// Reader reads the observations. Required.
-	Reader Reader
+	Reader machinist.Reader
 	// Requests are sent to the API servers of the machine objects and of the target cluster. Required.
 	Requests machinist.Requests
 	// Target is the client for the drains of Nodes. Nil if the machines join no cluster.
@@ -139,7 +140,7 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 	if e.Reader == nil || e.Requests == nil || e.Driver == nil {
 		return time.Time{}, errIncomplete
 	}
-	cached, err := e.Reader.Machine(ctx, key)
+	cached, err := objects.Get[*v1alpha1.Machine](ctx, e.Reader, key.Namespace, key.Name)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -183,7 +184,7 @@ func (e *Executor) Latest(m *v1alpha1.Machine) (*v1alpha1.Machine, bool) {
 func (e *Executor) forget(ctx context.Context, key types.NamespacedName) {
 	e.own.Forget(key)
 	e.nodes.ForgetAll(func(node types.NamespacedName) bool {
-		shown, err := e.Reader.Node(ctx, node.Name)
+		shown, err := objects.Get[*corev1.Node](ctx, e.Reader, "", node.Name)
 		return err == nil && shown == nil
 	})
 	e.drop(e.memory.Forget(key))
@@ -248,16 +249,16 @@ func (p *pass) observe(ctx context.Context, m *v1alpha1.Machine) {
 		Tokens: p.observeTokens(ctx, m), ProviderID: observeProviderID(ctx, p.Reader, m), Waits: p.kept.waits.Holds(),
 	}
 	if machine.NeedsSiblings(m) {
-		p.in.Siblings = siblings(ctx, p.Reader, m)
+		p.in.Siblings = p.SiblingsOf(ctx, m)
 	}
-	attachments, err := p.Reader.AttachmentsOf(ctx, p.in.Node.Name, nil)
+	attachments, err := drainrunner.Attachments(ctx, p.Reader, p.in.Node.Name)
 	p.in.Attachments = machine.AttachmentsView{Looked: err == nil, Attachments: attachments, AskedAt: p.kept.asked}
 }
 
 // observeTokens returns the bootstrap tokens of the machine: those of the Reader, and the token that was
 // just created.
 func (p *pass) observeTokens(ctx context.Context, m *v1alpha1.Machine) machine.TokensView {
-	tokens, err := p.Reader.TokensOf(ctx, m.UID)
+	tokens, err := objects.List[*corev1.Secret](ctx, p.Reader, runners.ByOwner, string(m.UID))
 	if errors.Is(err, machine.ErrNoTarget) {
 		return machine.TokensView{}
 	}
@@ -283,7 +284,7 @@ func (p *pass) observeTokens(ctx context.Context, m *v1alpha1.Machine) machine.T
 
 // remember keeps what the next pass over a machine needs.
 func (p *pass) remember(ctx context.Context, m *v1alpha1.Machine) {
-	cached, err := p.Reader.Machine(ctx, p.key)
+	cached, err := objects.Get[*v1alpha1.Machine](ctx, p.Reader, p.key.Namespace, p.key.Name)
 	if p.in.Machine == nil || err == nil && cached == nil { // nothing would remove the memory again
 		p.forgetDrain(p.kept)
 		p.kept = memory{permit: p.kept.permit}

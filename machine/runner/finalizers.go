@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -26,7 +27,7 @@ import (
 // reconciled at the same time, and the fields must not be changed.
 type Finalizers struct {
 	// Reader reads the observations. Required.
-	Reader Reader
+	Reader machinist.Reader
 	// Requests are sent to the API server of the machine objects and of the Secrets of classes. Required.
 	Requests machinist.Requests
 	// Namespace is the namespace of the objects. Empty means all namespaces.
@@ -54,15 +55,12 @@ func (f *Finalizers) ReconcileClass(ctx context.Context, key types.NamespacedNam
 	if f.Reader == nil || f.Requests == nil {
 		return time.Time{}, errUnusable
 	}
-	class, err := f.Reader.Class(ctx, key)
+	class, err := objects.Get[*v1alpha1.MachineClass](ctx, f.Reader, key.Namespace, key.Name)
 	if err != nil || class != nil && class.Labels[v1alpha1.ShardLabelKey] != f.Shard {
 		return time.Time{}, err
 	}
 	return reconcile(ctx, f, key, class, &f.classes, func(class *v1alpha1.MachineClass, live bool) (machine.Decision, error) {
-		users, err := f.Reader.UsersOfClass(ctx, key)
-		if live {
-			users, err = f.liveUsers(ctx, class.Namespace)
-		}
+		users, err := f.users(ctx, key, live)
 		return machine.DecideClass(machine.ClassObservation{Class: class, Users: users, Complete: live}, runners.Now(f.Clock)), err
 	})
 }
@@ -72,14 +70,14 @@ func (f *Finalizers) ReconcileSecret(ctx context.Context, key types.NamespacedNa
 	if f.Reader == nil || f.Requests == nil {
 		return time.Time{}, errUnusable
 	}
-	secret, err := f.Reader.Secret(ctx, key)
+	secret, err := objects.Get[*corev1.Secret](ctx, f.Reader, key.Namespace, key.Name)
 	if err != nil {
 		return time.Time{}, err
 	}
 	return reconcile(ctx, f, key, secret, &f.secrets, func(secret *corev1.Secret, live bool) (machine.Decision, error) {
-		classes, err := f.Reader.ClassesOfSecret(ctx, key)
+		classes, err := objects.List[*v1alpha1.MachineClass](ctx, f.Reader, runners.BySecret, key.String())
 		if live {
-			classes, err = runners.List[*v1alpha1.MachineClass](ctx, f.Requests, &v1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Namespace: f.Namespace}}, nil)
+			classes, err = runners.List[*v1alpha1.MachineClass](ctx, f.Requests, f.Namespace, nil)
 		}
 		return machine.DecideSecret(machine.SecretObservation{Secret: secret, Classes: classes, Complete: live}, runners.Now(f.Clock)), err
 	})
@@ -87,7 +85,7 @@ func (f *Finalizers) ReconcileSecret(ctx context.Context, key types.NamespacedNa
 
 // reconcile decides about an object, with the lists of the API server if the decision needs them, and
 // writes it.
-func reconcile[T runners.Object](
+func reconcile[T objects.Object](
 	ctx context.Context, f *Finalizers, key types.NamespacedName, o T, own *runners.Own[T],
 	decide func(o T, live bool) (machine.Decision, error),
 ) (time.Time, error) {
@@ -117,7 +115,7 @@ func reconcile[T runners.Object](
 	if stored, ok := next.(T); ok && err == nil {
 		own.Put(stored)
 	}
-	return time.Time{}, runners.IgnoreNotFound(err)
+	return time.Time{}, objects.IgnoreNotFound(err)
 }
 
 func (f *Finalizers) decided(key types.NamespacedName, o metav1.Object, d machine.Decision) {
@@ -126,19 +124,22 @@ func (f *Finalizers) decided(key types.NamespacedName, o metav1.Object, d machin
 	}
 }
 
-// liveUsers returns the objects of a namespace that may need a class, from the API server.
-func (f *Finalizers) liveUsers(ctx context.Context, namespace string) (users []metav1.Object, err error) {
-	in := metav1.ObjectMeta{Namespace: namespace}
-	kinds := []machinist.Object{&v1alpha1.Machine{ObjectMeta: in}, &v1alpha1.MachineSet{ObjectMeta: in}, &v1alpha1.MachineDeployment{ObjectMeta: in}}
-	if f.NoSets {
-		kinds = kinds[:1]
-	}
-	for _, kind := range kinds {
-		some, err := runners.List[metav1.Object](ctx, f.Requests, kind, nil)
+// users returns the objects that need a class, or, live, all objects of its namespace that may need it from
+// the API server.
+func (f *Finalizers) users(ctx context.Context, class types.NamespacedName, live bool) (users []metav1.Object, _ error) {
+	in := metav1.ObjectMeta{Namespace: class.Namespace}
+	for _, o := range []machinist.Object{&v1alpha1.Machine{ObjectMeta: in}, &v1alpha1.MachineSet{ObjectMeta: in}, &v1alpha1.MachineDeployment{ObjectMeta: in}} {
+		found, err := f.Reader.List(ctx, o, runners.ByNeeded, class.String())
+		if live {
+			found, err = f.Requests.List(ctx, o, "")
+		}
+		some, err := objects.All[metav1.Object](found, err)
 		if err != nil {
 			return nil, err
 		}
-		users = append(users, some...)
+		if users = append(users, some...); f.NoSets {
+			break
+		}
 	}
 	return users, nil
 }
@@ -146,23 +147,21 @@ func (f *Finalizers) liveUsers(ctx context.Context, namespace string) (users []m
 // AffectedClasses returns the classes that have to be decided again after a change, each with the time for
 // which changes are collected. The objects are a MachineClass, or a Machine, MachineSet or
 // MachineDeployment before and after the change; the one that does not exist is nil.
-func (f *Finalizers) AffectedClasses(ctx context.Context, before, after metav1.Object) map[types.NamespacedName]time.Duration {
+func AffectedClasses(ctx context.Context, r machinist.Reader, before, after metav1.Object) map[types.NamespacedName]time.Duration {
 	affected := map[types.NamespacedName]time.Duration{}
-	for _, class := range runners.Versions[*v1alpha1.MachineClass](before, after) {
-		affected[runners.KeyOf(class)] = 0
-	}
-	if f.Reader == nil {
-		return affected
+	for _, class := range objects.Versions[*v1alpha1.MachineClass](before, after) {
+		affected[objects.KeyOf(class)] = 0
 	}
 	was, is := runners.ClassNeeded(before), runners.ClassNeeded(after)
-	if slices.Equal(was, is) {
+	if r == nil || slices.Equal(was, is) {
 		return affected
 	}
 	for _, key := range was {
 		affected[key] = time.Second // one pass for all machines that end in this second
 	}
 	for _, key := range is { // the removal of the finalizer changes the class, which causes a pass
-		if class, err := f.Reader.Class(ctx, key); err == nil && class != nil && !slices.Contains(class.Finalizers, v1alpha1.MCMFinalizerName) {
+		class, err := objects.Get[*v1alpha1.MachineClass](ctx, r, key.Namespace, key.Name)
+		if err == nil && class != nil && !slices.Contains(class.Finalizers, v1alpha1.MCMFinalizerName) {
 			affected[key] = 0 // the creation of the VM waits for the finalizer
 		}
 	}
@@ -171,12 +170,12 @@ func (f *Finalizers) AffectedClasses(ctx context.Context, before, after metav1.O
 
 // AffectedSecrets returns the Secrets that have to be decided again after a change of a Secret of the
 // control cluster or of a MachineClass.
-func (*Finalizers) AffectedSecrets(before, after metav1.Object) map[types.NamespacedName]time.Duration {
+func AffectedSecrets(_ context.Context, _ machinist.Reader, before, after metav1.Object) map[types.NamespacedName]time.Duration {
 	affected := map[types.NamespacedName]time.Duration{}
-	for _, secret := range runners.Versions[*corev1.Secret](before, after) {
-		affected[runners.KeyOf(secret)] = 0
+	for _, secret := range objects.Versions[*corev1.Secret](before, after) {
+		affected[objects.KeyOf(secret)] = 0
 	}
-	for _, class := range runners.Versions[*v1alpha1.MachineClass](before, after) {
+	for _, class := range objects.Versions[*v1alpha1.MachineClass](before, after) {
 		for _, key := range runners.SecretKeys(class) {
 			affected[key] = 0
 		}
@@ -184,17 +183,14 @@ func (*Finalizers) AffectedSecrets(before, after metav1.Object) map[types.Namesp
 	return affected
 }
 
-// OnClassChange calls f with each class that has to be decided again: see [Finalizers.AffectedClasses]. It fails only
+// OnClassChange calls f with each class that has to be decided again: see [AffectedClasses]. It fails only
 // for a stopped informer.
 func (i *Informers) OnClassChange(f func(class types.NamespacedName, after time.Duration)) error {
-	affected := func(before, after metav1.Object) map[types.NamespacedName]time.Duration {
-		return (&Finalizers{Reader: i}).AffectedClasses(context.Background(), before, after)
-	}
-	return runners.OnChange(affected, f, i.Classes, i.Machines, i.Sets, i.Deployments)
+	return objects.OnChange(i.informers, i, AffectedClasses, f, &v1alpha1.MachineClass{}, &v1alpha1.Machine{}, &v1alpha1.MachineSet{}, &v1alpha1.MachineDeployment{})
 }
 
-// OnSecretChange calls f with each Secret that has to be decided again: see [Finalizers.AffectedSecrets]. It fails
+// OnSecretChange calls f with each Secret that has to be decided again: see [AffectedSecrets]. It fails
 // only for a stopped informer.
 func (i *Informers) OnSecretChange(f func(secret types.NamespacedName, after time.Duration)) error {
-	return runners.OnChange(new(Finalizers).AffectedSecrets, f, i.Secrets, i.Classes)
+	return objects.OnChange(i.informers, i, AffectedSecrets, f, &corev1.Secret{}, &v1alpha1.MachineClass{})
 }

@@ -6,15 +6,17 @@ import (
 	"context"
 	"slices"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/members"
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // waitingWith returns the machines of the group of m that may wait for its limit.
-func waitingWith(ctx context.Context, r Reader, m *v1alpha1.Machine) []*v1alpha1.Machine {
-	waiting, err := r.MachinesWaiting(ctx, m.Namespace)
+func waitingWith(ctx context.Context, r machinist.Reader, m *v1alpha1.Machine) []*v1alpha1.Machine {
+	waiting, err := machinesBy(ctx, r, runners.ByWaiting, m.Namespace)
 	if err != nil || len(waiting) == 0 {
 		return nil
 	}
@@ -26,17 +28,13 @@ func waitingWith(ctx context.Context, r Reader, m *v1alpha1.Machine) []*v1alpha1
 }
 
 // inGroup returns those of the machines that are in a group.
-func inGroup(ctx context.Context, r Reader, group machine.Group, machines []*v1alpha1.Machine) []*v1alpha1.Machine {
+func inGroup(ctx context.Context, r machinist.Reader, group machine.Group, machines []*v1alpha1.Machine) []*v1alpha1.Machine {
 	return slices.DeleteFunc(slices.Clone(machines), func(m *v1alpha1.Machine) bool { return runners.GroupOf(ctx, r, m) != group })
 }
 
 // SiblingsOf returns the machines of the group of a machine. They are not complete after an error.
 func (e *Executor) SiblingsOf(ctx context.Context, m *v1alpha1.Machine) machine.Siblings {
-	return siblings(ctx, e.Reader, m)
-}
-
-// siblings is [Executor.SiblingsOf].
-func siblings(ctx context.Context, r Reader, m *v1alpha1.Machine) machine.Siblings {
+	r := e.Reader
 	if r == nil || m == nil {
 		return machine.Siblings{}
 	}
@@ -44,22 +42,22 @@ func siblings(ctx context.Context, r Reader, m *v1alpha1.Machine) machine.Siblin
 	if group == (machine.Group{}) { // there is no limit
 		return machine.Siblings{Complete: true}
 	}
-	found, err := r.MachinesOfGroup(ctx, group.String())
+	found, err := machinesBy(ctx, r, runners.ByGroup, group.String())
 	if err != nil {
 		return machine.Siblings{}
 	}
-	sets, err := r.SetsOfGroup(ctx, group.String())
+	sets, err := objects.List[*v1alpha1.MachineSet](ctx, r, runners.ByGroup, group.String())
 	if err != nil {
 		return machine.Siblings{}
 	}
 	for _, set := range sets {
-		machines, err := r.MachinesOf(ctx, set.Namespace, set.UID)
+		machines, err := machinesBy(ctx, r, runners.ByController, runners.ControllerKey(set.Namespace, set.UID))
 		if err != nil {
 			return machine.Siblings{}
 		}
 		for _, m := range machines {
-			if machine.GroupOf(m, nil) != group { // otherwise MachinesOfGroup has returned it
-				found = append(slices.Clip(found), m)
+			if machine.GroupOf(m, nil) != group { // otherwise it is in the index
+				found = append(found, m)
 			}
 		}
 	}
@@ -68,9 +66,9 @@ func siblings(ctx context.Context, r Reader, m *v1alpha1.Machine) machine.Siblin
 
 // among returns those of the given machines that are in the group of m, and the number of missing
 // machines.
-func among(ctx context.Context, r Reader, m *v1alpha1.Machine, machines []*v1alpha1.Machine) machine.Siblings {
+func among(ctx context.Context, r machinist.Reader, m *v1alpha1.Machine, machines []*v1alpha1.Machine) machine.Siblings {
 	group := runners.GroupOf(ctx, r, m)
-	sets, err := r.SetsOfGroup(ctx, group.String())
+	sets, err := objects.List[*v1alpha1.MachineSet](ctx, r, runners.ByGroup, group.String())
 	found := inGroup(ctx, r, group, machines)
 	return machine.Siblings{Complete: err == nil, Group: group, Machines: found, Missing: members.Missing(sets, found)}
 }

@@ -14,7 +14,9 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine/client/informers/externalversions"
 	"github.com/machinist-dev/machinist/machine/machinetest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -22,19 +24,15 @@ import (
 
 // countingReader counts the machines that are read to find siblings.
 type countingReader struct {
-	Reader
+	machinist.Reader
 	read int
 }
 
-func (r *countingReader) MachinesOf(ctx context.Context, namespace string, controller types.UID) ([]*v1alpha1.Machine, error) {
-	found, err := r.Reader.MachinesOf(ctx, namespace, controller)
-	r.read += len(found)
-	return found, err
-}
-
-func (r *countingReader) MachinesOfGroup(ctx context.Context, group string) ([]*v1alpha1.Machine, error) {
-	found, err := r.Reader.MachinesOfGroup(ctx, group)
-	r.read += len(found)
+func (r *countingReader) List(ctx context.Context, o machinist.Object, index, key string) ([]machinist.Object, error) {
+	found, err := r.Reader.List(ctx, o, index, key)
+	if _, ok := o.(*v1alpha1.Machine); ok && (index == runners.ByController || index == runners.ByGroup) {
+		r.read += len(found)
+	}
 	return found, err
 }
 

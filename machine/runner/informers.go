@@ -8,21 +8,26 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	drainrunner "github.com/machinist-dev/machinist/drain/runner"
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/client/informers/externalversions"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Informers is the [Reader] of shared informers. Its objects are shared with the informers and must not
-// be changed. It is safe for concurrent use.
+// Informers is the Reader of shared informers. Its objects are shared with the informers and must not be
+// changed. It is safe for concurrent use.
 type Informers struct {
-	runners.Cache
-	*drainrunner.Informers // nil if the machines join no cluster
+	machinist.Reader
+	informers *objects.Informers
+	drains    *drainrunner.Informers // nil if the machines join no cluster
 }
 
 // Factories are the factories of informers of [NewInformers]. The caller starts them, and may share them.
@@ -46,43 +51,30 @@ func NewInformers(f Factories) (*Informers, error) {
 	if f.Machines == nil || f.Control == nil {
 		return nil, errors.New("machine/runner: the Factories have no Control or no Machines")
 	}
-	c, err := runners.NewCache(f.Machines, !f.NoSets, f.Target)
-	c.Classes, c.Secrets = f.Machines.Machine().V1alpha1().MachineClasses().Informer(), f.Control.Core().V1().Secrets().Informer()
-	if !f.NoSets {
-		c.Deployments = f.Machines.Machine().V1alpha1().MachineDeployments().Informer()
-	}
+	class, set, d := &v1alpha1.MachineClass{}, &v1alpha1.MachineSet{}, &v1alpha1.MachineDeployment{}
+	c, err := runners.NewInformers(f.Machines, f.NoSets, f.Target, &v1alpha1.Machine{}, class, set, d)
+	i, all := &Informers{Reader: c, informers: c}, Indexes()
+	var tokens cache.SharedIndexInformer
 	if f.Tokens != nil {
-		c.Tokens = f.Tokens.Core().V1().Secrets().Informer()
+		tokens = f.Tokens.Core().V1().Secrets().Informer()
 	}
-	i := &Informers{Cache: c}
-	err = errors.Join(err, c.IndexMachines())
-	if f.Target != nil {
-		var drainErr error
-		i.Informers, drainErr = drainrunner.NewInformers(f.Target, drain.SourceBudgets, drain.SourceClaims, drain.SourceAttachments)
-		err = errors.Join(err, drainErr)
+	err = errors.Join(err, c.Control(&corev1.Secret{}, f.Control.Core().V1().Secrets().Informer(), all), c.Target(&corev1.Secret{}, tokens, machine.ErrNoTarget, all))
+	if f.Target == nil {
+		return i, err
 	}
-	return i, err
+	var drainErr error
+	i.drains, drainErr = drainrunner.NewInformers(f.Target, drain.SourceBudgets, drain.SourceClaims, drain.SourceAttachments)
+	c.Else = i.drains
+	return i, errors.Join(err, drainErr)
 }
 
-// Node returns a Node.
-func (i *Informers) Node(ctx context.Context, name string) (*corev1.Node, error) {
-	return i.Cache.Node(ctx, name)
-}
-
-// OnChange calls f with each machine that has to be decided again: see [Affected] and [AffectedByDrain].
-// It fails only for a stopped informer.
+// OnChange calls f with each machine that has to be decided again: see [Affected]. It fails only for a
+// stopped informer.
 func (i *Informers) OnChange(f func(machine types.NamespacedName, after time.Duration)) error {
 	ctx := context.Background()
-	affected := func(before, after metav1.Object) map[types.NamespacedName]time.Duration {
-		return Affected(ctx, i, before, after)
-	}
-	err := runners.OnChange(affected, f, i.Machines, i.Classes, i.Secrets, i.Nodes, i.Tokens)
-	if i.Informers == nil {
-		return err
-	}
-	return errors.Join(err, i.Informers.OnChange(func(node string) {
-		for _, key := range AffectedByDrain(ctx, i, node) {
-			f(key, 0)
+	return errors.Join(objects.OnChange(i.informers, i, Affected, f), i.drains.OnChange(func(node string) {
+		for _, m := range drained(ctx, i, node) {
+			f(objects.KeyOf(m), 0)
 		}
 	}))
 }

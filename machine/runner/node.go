@@ -8,9 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -33,7 +33,7 @@ func (p *pass) observeNode(ctx context.Context, m *v1alpha1.Machine) machine.Nod
 		return view
 	}
 	if view.Looked && view.Node == nil && !m.DeletionTimestamp.IsZero() && p.Requests != nil {
-		live, err := runners.Get[*corev1.Node](ctx, p.Requests, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		live, err := objects.Get[*corev1.Node](ctx, p.Requests, "", name)
 		view.Looked, view.Node = err == nil, live
 	}
 	if !view.Looked {

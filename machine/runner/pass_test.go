@@ -27,44 +27,32 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// stub is a Reader of one machine and no Node. It has the pods of a live reader.
+// stub is a Reader of one machine and no Node. It has no class and no set.
 type stub struct {
-	Reader
 	machine *v1alpha1.Machine
 	target  bool
 }
 
-func (s *stub) Machine(context.Context, types.NamespacedName) (*v1alpha1.Machine, error) {
-	return s.machine, nil
-}
-
-func (s *stub) Class(context.Context, types.NamespacedName) (*v1alpha1.MachineClass, error) {
-	return nil, nil
-}
-
-func (s *stub) Set(context.Context, types.NamespacedName) (*v1alpha1.MachineSet, error) {
-	return nil, nil
-}
-
-func (s *stub) MachinesNamed(context.Context, string) ([]*v1alpha1.Machine, error) { return nil, nil }
-
-func (s *stub) TokensOf(context.Context, types.UID) ([]*corev1.Secret, error) {
-	return nil, machine.ErrNoTarget
-}
-
-func (s *stub) AttachmentsOf(context.Context, string, []string) ([]*storagev1.VolumeAttachment, error) {
-	return nil, machine.ErrNoTarget
-}
-
-func (s *stub) MachinesWithID(context.Context, string) ([]*v1alpha1.Machine, error) { return nil, nil }
-
-func (s *stub) NodesWithID(context.Context, string) ([]*corev1.Node, error) { return nil, nil }
-
-func (s *stub) Node(context.Context, string) (*corev1.Node, error) {
-	if s.target {
-		return nil, nil
+func (s *stub) Get(_ context.Context, o machinist.Object) (machinist.Object, error) {
+	switch o.(type) {
+	case *v1alpha1.Machine:
+		if s.machine != nil {
+			return s.machine, nil
+		}
+	case *corev1.Node:
+		if !s.target {
+			return nil, machine.ErrNoTarget
+		}
 	}
-	return nil, machine.ErrNoTarget
+	return nil, nil
+}
+
+func (s *stub) List(_ context.Context, o machinist.Object, _, _ string) ([]machinist.Object, error) {
+	switch o.(type) {
+	case *corev1.Secret, *storagev1.VolumeAttachment:
+		return nil, machine.ErrNoTarget
+	}
+	return nil, nil
 }
 
 func newMachine() *v1alpha1.Machine {
@@ -183,20 +171,11 @@ func TestObserveNode_MissingInTheCache_IsReadBeforeTheDeletion(t *testing.T) {
 	require.True(t, view.Looked)
 }
 
-// unread is a Reader of nothing.
-type unread struct{ Reader }
-
-// liveDrain is a Reader of what a drain reads.
-type liveDrain struct {
-	unread
-	drainrunner.Live
-}
-
 // TestDrain_NewDrain_StartsWithEmptyState checks that the state of a drain is not used for another drain.
 func TestDrain_NewDrain_StartsWithEmptyState(t *testing.T) {
 	cluster, node := draintest.New(draintest.Options{}), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 	require.NoError(t, cluster.Add(node))
-	p := &pass{Executor: &Executor{Reader: liveDrain{Live: drainrunner.Live{Client: cluster.Client()}}, Target: cluster.Client()}}
+	p := &pass{Executor: &Executor{Reader: drainrunner.Live{Client: cluster.Client()}, Target: cluster.Client()}}
 	now := time.Now()
 	before := now.Add(-time.Hour)
 	p.in = machine.Observation{
@@ -223,9 +202,8 @@ func TestExecutor_NothingSet_Error(t *testing.T) {
 	_, err = NewInformers(Factories{})
 	require.ErrorContains(t, err, "no Control")
 	require.Empty(t, Affected(t.Context(), nil, nil, nil))
-	require.Empty(t, new(Finalizers).AffectedClasses(t.Context(), nil, nil))
-	require.Empty(t, new(Finalizers).AffectedSecrets(nil, nil))
-	require.Empty(t, AffectedByDrain(t.Context(), nil, ""))
+	require.Empty(t, AffectedClasses(t.Context(), nil, nil, nil))
+	require.Empty(t, AffectedSecrets(t.Context(), nil, nil, nil))
 	require.Equal(t, machine.Siblings{}, new(Executor).SiblingsOf(t.Context(), nil))
 }
 

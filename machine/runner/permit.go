@@ -6,8 +6,6 @@ import (
 	"context"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
@@ -42,7 +40,7 @@ func (p *pass) takePermit(ctx context.Context, a machine.TakePermit) error {
 	}
 	p.in.Permit.Held, p.kept.permit = true, a.Key
 	m := p.in.Machine
-	live, err := runners.List[*v1alpha1.Machine](ctx, p.Requests, &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: m.Namespace}}, nil)
+	live, err := runners.List[*v1alpha1.Machine](ctx, p.Requests, m.Namespace, nil)
 	if err != nil {
 		return err
 	}

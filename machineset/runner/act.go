@@ -17,6 +17,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/members"
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -65,7 +66,7 @@ func (p *pass) update(ctx context.Context, u machinist.Update) error {
 			p.Report(m, e)
 		}
 	}
-	return runners.IgnoreNotFound(err)
+	return objects.IgnoreNotFound(err)
 }
 
 // refresh reads one machine, or lists those of the set, from the API server. The decisions wait until the
@@ -76,25 +77,20 @@ func (p *pass) refresh(ctx context.Context, a machinist.Refresh) error {
 		return err
 	}
 	set := p.in.Set
-	live, err := runners.List[*v1alpha1.Machine](ctx, p.Requests, machineIn(set, ""), machineset.ClaimSelector(set))
+	live, err := runners.List[*v1alpha1.Machine](ctx, p.Requests, set.Namespace, machineset.ClaimSelector(set))
 	if err != nil {
 		return err
 	}
-	cached, err := p.Reader.MachinesOf(ctx, set.Namespace, set.UID)
+	cached, err := objects.List[*v1alpha1.Machine](ctx, p.Reader, runners.ByController, runners.ControllerKey(set.Namespace, set.UID))
 	if err == nil {
 		p.memory.Change(set, func(m *memory) { m.expected, m.proven = machine.Listed(m.expected, live, cached, p.now()), true })
 	}
 	return err
 }
 
-// machineIn returns a machine of the namespace of a set, as the object of a request.
-func machineIn(set *v1alpha1.MachineSet, name string) *v1alpha1.Machine {
-	return &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: set.Namespace, Name: name}}
-}
-
 // look reads a machine from the API server to settle an expectation. It returns nil if there is none.
 func (p *pass) look(ctx context.Context, name string) (*v1alpha1.Machine, error) {
-	live, err := runners.Get[*v1alpha1.Machine](ctx, p.Requests, machineIn(p.in.Set, name))
+	live, err := objects.Get[*v1alpha1.Machine](ctx, p.Requests, p.in.Set.Namespace, name)
 	if err == nil {
 		p.memory.Change(p.in.Set, func(m *memory) { m.expected = m.expected.Looked(v1alpha1.MachineKind, name, live, p.now()) })
 	}
@@ -129,7 +125,7 @@ func (p *pass) inBatches(ctx context.Context, n int, send func(i int) error, goO
 	sent := 0
 	for _, size := range members.Batches(n) {
 		var superseded atomic.Bool
-		err := errors.Join(runners.InParallel(ctx, p.Parallel, size, func(i int) error {
+		err := errors.Join(objects.InParallel(ctx, p.Parallel, size, func(i int) error {
 			if sent+i > 0 && p.superseded(ctx) {
 				superseded.Store(true)
 				return nil
@@ -201,7 +197,7 @@ func (p *pass) delete(ctx context.Context, a machinist.Delete) (machinist.Hold, 
 		return hold, p.settle(ctx, m.Name, false, err)
 	}
 	p.responded(ctx, machineset.ResponseEvent(a, m.Name, err), err)
-	return machinist.Hold{}, p.settle(ctx, m.Name, false, runners.IgnoreNotFound(err))
+	return machinist.Hold{}, p.settle(ctx, m.Name, false, objects.IgnoreNotFound(err))
 }
 
 // stays returns the hold of a Failed machine that stays, because its Node may make it Running again. It

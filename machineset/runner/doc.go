@@ -39,5 +39,6 @@
 //	}
 //
 // A report or a dry run calls [Observe] and [machineset.Decide]. A controller over other caches has a
-// [Reader] of its own, and asks [Affected] which sets a change concerns.
+// [machinist.Reader] of its own, with the indexes of package machine/runner, and asks [Affected] which sets
+// a change concerns.
 package runner

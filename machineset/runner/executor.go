@@ -15,6 +15,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/members"
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -26,7 +27,7 @@ import (
 // fields must not be changed. The memory of a set that no longer exists is dropped by the next Reconcile.
 type Executor struct {
 	// Reader reads the observations. Required.
-	Reader Reader
+	Reader machinist.Reader
 	// Requests are sent to the API servers of the machine objects and of the Nodes. Required.
 	Requests machinist.Requests
 	// Policy is that of the decisions. The zero Policy has the defaults.
@@ -67,9 +68,8 @@ var errIncomplete = errors.New("machineset/runner: the Executor has no Reader or
 // pass is one pass over a set.
 type pass struct {
 	*Executor
-	in     machineset.Observation
-	claims machineset.Claims[*v1alpha1.Machine]
-	d      machineset.Decision
+	in machineset.Observation
+	d  machineset.Decision
 }
 
 // Reconcile makes one pass over a set: it observes, decides, and carries the decision out. It returns
@@ -83,29 +83,12 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 	if e.Reader == nil || e.Requests == nil {
 		return time.Time{}, errIncomplete
 	}
-	set, err := e.Reader.Set(ctx, key)
-	if err == nil && set != nil {
-		set, _ = e.own.Newest(set)
+	p := &pass{Executor: e}
+	front := runners.Front[*v1alpha1.MachineSet, *v1alpha1.Machine, v1alpha1.MachineSet]{
+		Reader: e.Reader, Requests: e.Requests, Shard: e.Shard, Own: &e.own, Gone: func() { e.forget(key) }, Decide: p.decide, Owner: machineset.OwnerSet,
 	}
-	if err != nil || !e.mine(key, set) {
+	if ok, err := front.Begin(ctx, key); err != nil || !ok {
 		return time.Time{}, err
-	}
-	p := pass{Executor: e}
-	if err := p.decide(ctx, set); err != nil {
-		return time.Time{}, err
-	}
-	if len(p.d.Actions) > 0 || !p.claims.Settled() {
-		live, err := runners.Get[*v1alpha1.MachineSet](ctx, e.Requests, set)
-		if err != nil || !e.mine(key, live) {
-			return time.Time{}, err
-		}
-		e.own.Put(live)
-		if live.ResourceVersion != set.ResourceVersion {
-			err = p.decide(ctx, live)
-		}
-		if err := errors.Join(err, runners.WriteClaims(ctx, e.Requests, p.claims, machineset.OwnerSet(live), live)); err != nil {
-			return time.Time{}, err
-		}
 	}
 	e.decided(key, p.in.Set, p.d)
 	failure, stay, err := p.apply(ctx)
@@ -120,15 +103,10 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 	return p.d.NextCheck, errors.Join(err, p.record(ctx, failure), failure.Create, failure.Delete)
 }
 
-// mine reports whether a set exists and has the shard. It forgets a set that does not exist.
-func (e *Executor) mine(key types.NamespacedName, set *v1alpha1.MachineSet) bool {
-	if set == nil {
-		e.own.Forget(key)
-		e.memory.Forget(key)
-		e.decided(key, nil, machineset.Decision{})
-		return false
-	}
-	return set.Labels[v1alpha1.ShardLabelKey] == e.Shard
+// forget drops the memory of a set that does not exist.
+func (e *Executor) forget(key types.NamespacedName) {
+	e.memory.Forget(key)
+	e.decided(key, nil, machineset.Decision{})
 }
 
 func (e *Executor) now() time.Time { return runners.Now(e.Clock) }
@@ -139,19 +117,19 @@ func (e *Executor) decided(key types.NamespacedName, set *v1alpha1.MachineSet, d
 	}
 }
 
-// decide observes a set and decides.
-func (p *pass) decide(ctx context.Context, set *v1alpha1.MachineSet) (err error) {
+// decide observes a set and decides. See [runners.Front].
+func (p *pass) decide(ctx context.Context, set *v1alpha1.MachineSet) (claims machineset.Claims[*v1alpha1.Machine], acts bool, err error) {
 	// Expectations are read before the machines, so that the machines are at least as new.
 	find := func(_, name string) metav1.Object {
-		m, _ := p.Reader.Machine(ctx, types.NamespacedName{Namespace: set.Namespace, Name: name})
+		m, _ := objects.Get[*v1alpha1.Machine](ctx, p.Reader, set.Namespace, name)
 		if m == nil {
 			return nil
 		}
 		return m
 	}
 	kept := p.memory.Change(set, func(m *memory) { m.expected = m.expected.Observe(find, true) })
-	if p.in, p.claims, err = observe(ctx, p.Reader, set); err != nil {
-		return err
+	if p.in, claims, err = observe(ctx, p.Reader, set); err != nil {
+		return claims, false, err
 	}
 	p.memory.Change(set, func(m *memory) { m.recovering = m.recovering.Among(p.in.Machines) })
 	p.in.Expectations, p.in.NeverJoined, p.in.Proven = kept.expected, kept.unjoined, kept.proven
@@ -159,13 +137,13 @@ func (p *pass) decide(ctx context.Context, set *v1alpha1.MachineSet) (err error)
 		p.in.Freeze = p.Freeze()
 	}
 	p.d = machineset.Decide(p.in, p.Policy, p.now())
-	return nil
+	return claims, len(p.d.Actions) > 0, nil
 }
 
 // superseded reports whether the Reader has a newer version of the set than the decision. The rest of
 // that decision is then dropped, because the change to the newer version causes another pass.
 func (p *pass) superseded(ctx context.Context) bool {
-	cached, err := p.Reader.Set(ctx, runners.KeyOf(p.in.Set))
+	cached, err := objects.Get[*v1alpha1.MachineSet](ctx, p.Reader, p.in.Set.Namespace, p.in.Set.Name)
 	if err != nil || cached == nil {
 		return false
 	}
@@ -185,7 +163,7 @@ func (p *pass) record(ctx context.Context, failure machineset.Failure) error {
 	set.Status = next
 	written, err := runners.Update(ctx, p.Requests, machinist.Update{Before: p.in.Set, Object: set, Subresource: "status"})
 	if err != nil {
-		return runners.IgnoreNotFound(err) // the next pass has the same events
+		return objects.IgnoreNotFound(err) // the next pass has the same events
 	}
 	p.wrote(written)
 	for _, e := range p.d.Events {

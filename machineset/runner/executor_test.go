@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/client"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
@@ -27,27 +28,27 @@ import (
 // lateCache is a Reader that has sets, and no machine yet.
 type lateCache []*v1alpha1.MachineSet
 
-func (c lateCache) Set(_ context.Context, key types.NamespacedName) (*v1alpha1.MachineSet, error) {
-	for _, set := range c {
-		if set.Namespace == key.Namespace && set.Name == key.Name {
-			return set, nil
+func (c lateCache) Get(_ context.Context, o machinist.Object) (machinist.Object, error) {
+	switch o.(type) {
+	case *v1alpha1.MachineSet:
+		for _, set := range c {
+			if set.Namespace == o.GetNamespace() && set.Name == o.GetName() {
+				return set, nil
+			}
 		}
+	case *corev1.Node:
+		return nil, machine.ErrNoTarget
 	}
 	return nil, nil
 }
 
-func (c lateCache) SetsIn(context.Context, string) ([]*v1alpha1.MachineSet, error) { return c, nil }
-
-func (lateCache) Machine(context.Context, types.NamespacedName) (*v1alpha1.Machine, error) {
-	return nil, nil
-}
-
-func (lateCache) MachinesOf(context.Context, string, types.UID) ([]*v1alpha1.Machine, error) {
-	return nil, nil
-}
-
-func (lateCache) Node(context.Context, string) (*corev1.Node, error) {
-	return nil, machine.ErrNoTarget
+func (c lateCache) List(_ context.Context, o machinist.Object, _, _ string) (all []machinist.Object, _ error) {
+	if _, ok := o.(*v1alpha1.MachineSet); ok {
+		for _, set := range c {
+			all = append(all, set)
+		}
+	}
+	return all, nil
 }
 
 // TestReconcile_CreateResponseUncertain_NoSurplusMachine answers a creation with 503 and Retry-After, or

@@ -3,21 +3,25 @@
 package runner
 
 import (
-	"context"
 	"errors"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine/client/informers/externalversions"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Informers is the [Reader] of shared informers. Its objects are shared with the informers and must not
-// be changed. It is safe for concurrent use.
-type Informers struct{ runners.Cache }
+// Informers is the Reader of shared informers. Its objects are shared with the informers and must not be
+// changed. It is safe for concurrent use.
+type Informers struct {
+	machinist.Reader
+	informers *objects.Informers
+}
 
 // NewInformers returns the informers for sets and machines, and for Nodes from target, and adds their
 // indexes. A nil target means that there is no target cluster. The caller starts the factories, and may
@@ -26,15 +30,12 @@ func NewInformers(machines externalversions.SharedInformerFactory, target inform
 	if machines == nil {
 		return nil, errors.New("machineset/runner: no factory of informers")
 	}
-	c, err := runners.NewCache(machines, true, target)
-	return &Informers{c}, err
+	c, err := runners.NewInformers(machines, false, target, &v1alpha1.MachineSet{}, &v1alpha1.Machine{})
+	return &Informers{c, c}, err
 }
 
 // OnChange calls f with each set that has to be decided again, and the time for which changes are
 // collected: see [Affected]. It fails only for a stopped informer.
 func (i *Informers) OnChange(f func(set types.NamespacedName, after time.Duration)) error {
-	affected := func(before, after metav1.Object) map[types.NamespacedName]time.Duration {
-		return Affected(context.Background(), i, before, after)
-	}
-	return runners.OnChange(affected, f, i.Sets, i.Machines)
+	return objects.OnChange(i.informers, i, Affected, f, &v1alpha1.MachineSet{}, &v1alpha1.Machine{})
 }

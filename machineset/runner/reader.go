@@ -8,33 +8,18 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/members"
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
-
-// Reader reads the objects of a set. [Informers] is a Reader. The results are not changed and need not be
-// copies. An object that does not exist is nil.
-type Reader interface {
-	// Set returns a set.
-	Set(ctx context.Context, key types.NamespacedName) (*v1alpha1.MachineSet, error)
-	// SetsIn returns all sets of a namespace.
-	SetsIn(ctx context.Context, namespace string) ([]*v1alpha1.MachineSet, error)
-	// Machine returns a machine of any set.
-	Machine(ctx context.Context, key types.NamespacedName) (*v1alpha1.Machine, error)
-	// MachinesOf returns all machines of a namespace with this controller, or without a controller if
-	// the UID is empty.
-	MachinesOf(ctx context.Context, namespace string, controller types.UID) ([]*v1alpha1.Machine, error)
-	// Node returns a Node. The error is [machine.ErrNoTarget] if the machines join no cluster.
-	Node(ctx context.Context, name string) (*corev1.Node, error)
-}
 
 // errNoReader is the error of [Observe] without a Reader.
 var errNoReader = errors.New("machineset/runner: no Reader")
@@ -43,11 +28,11 @@ var errNoReader = errors.New("machineset/runner: no Reader")
 // the set does not exist.
 //
 // For a report or a dry run, set Proven of the result, which [Executor] learns from the API server.
-func Observe(ctx context.Context, r Reader, key types.NamespacedName) (machineset.Observation, error) {
+func Observe(ctx context.Context, r machinist.Reader, key types.NamespacedName) (machineset.Observation, error) {
 	if r == nil {
 		return machineset.Observation{}, errNoReader
 	}
-	set, err := r.Set(ctx, key)
+	set, err := objects.Get[*v1alpha1.MachineSet](ctx, r, key.Namespace, key.Name)
 	if err != nil || set == nil {
 		return machineset.Observation{}, err
 	}
@@ -56,17 +41,17 @@ func Observe(ctx context.Context, r Reader, key types.NamespacedName) (machinese
 }
 
 // observe reads the machines of a set, and the Nodes of Failed machines.
-func observe(ctx context.Context, r Reader, set *v1alpha1.MachineSet) (machineset.Observation, machineset.Claims[*v1alpha1.Machine], error) {
+func observe(ctx context.Context, r machinist.Reader, set *v1alpha1.MachineSet) (machineset.Observation, machineset.Claims[*v1alpha1.Machine], error) {
 	none := machineset.Claims[*v1alpha1.Machine]{}
-	owned, err := r.MachinesOf(ctx, set.Namespace, set.UID)
+	owned, err := objects.List[*v1alpha1.Machine](ctx, r, runners.ByController, runners.ControllerKey(set.Namespace, set.UID))
 	if err != nil {
 		return machineset.Observation{}, none, err
 	}
-	free, err := r.MachinesOf(ctx, set.Namespace, "")
+	free, err := objects.List[*v1alpha1.Machine](ctx, r, runners.ByController, runners.ControllerKey(set.Namespace, ""))
 	if err != nil {
 		return machineset.Observation{}, none, err
 	}
-	free = slices.DeleteFunc(slices.Clone(free), func(m *v1alpha1.Machine) bool { return !facts.SameShard(m, set) })
+	free = slices.DeleteFunc(free, func(m *v1alpha1.Machine) bool { return !facts.SameShard(m, set) })
 	claims := machineset.Claim(machineset.OwnerSet(set), machineset.ClaimSelector(set), slices.Concat(owned, free))
 	in := machineset.Observation{Set: set, Machines: claims.Owned, Complete: claims.Settled(), Released: claims.Released, Nodes: map[string]machine.NodeView{}}
 	for _, m := range in.Machines {
@@ -82,41 +67,26 @@ func observe(ctx context.Context, r Reader, set *v1alpha1.MachineSet) (machinese
 // that does not exist is nil.
 //
 // A pass counts all machines of a set. The time keeps the share of the time that passes take constant.
-func Affected(ctx context.Context, r Reader, before, after metav1.Object) map[types.NamespacedName]time.Duration {
+func Affected(ctx context.Context, r machinist.Reader, before, after metav1.Object) map[types.NamespacedName]time.Duration {
 	affected := map[types.NamespacedName]time.Duration{}
 	if r == nil {
 		return affected
 	}
-	machines := runners.Versions[*v1alpha1.Machine](before, after)
+	machines := objects.Versions[*v1alpha1.Machine](before, after)
 	if len(machines) == 2 && !machine.Changed(machines[0], machines[1]) {
 		return affected
 	}
 	for _, m := range machines {
-		for _, set := range owners(ctx, r, m) {
-			affected[runners.KeyOf(set)] = members.CollectFor(set.Spec.Replicas, set.Status.Replicas)
+		for _, set := range runners.Owners[*v1alpha1.MachineSet](ctx, r, m) {
+			affected[objects.KeyOf(set)] = members.CollectFor(set.Spec.Replicas, set.Status.Replicas)
 		}
 	}
-	sets := runners.Versions[*v1alpha1.MachineSet](before, after)
+	sets := objects.Versions[*v1alpha1.MachineSet](before, after)
 	for _, set := range sets {
-		affected[runners.KeyOf(set)] = 0
+		affected[objects.KeyOf(set)] = 0
 		if len(sets) == 2 && members.OnlyStatus(sets[0], sets[1]) {
-			affected[runners.KeyOf(set)] = members.CollectFor(set.Spec.Replicas, set.Status.Replicas)
+			affected[objects.KeyOf(set)] = members.CollectFor(set.Spec.Replicas, set.Status.Replicas)
 		}
 	}
 	return affected
-}
-
-// owners returns the controller of a machine, or all sets of the namespace of a machine without a
-// controller, which may adopt it.
-func owners(ctx context.Context, r Reader, m *v1alpha1.Machine) []*v1alpha1.MachineSet {
-	owner := metav1.GetControllerOfNoCopy(m)
-	if owner == nil {
-		sets, _ := r.SetsIn(ctx, m.Namespace)
-		return sets
-	}
-	set, err := r.Set(ctx, types.NamespacedName{Namespace: m.Namespace, Name: owner.Name})
-	if err != nil || set == nil {
-		return nil
-	}
-	return []*v1alpha1.MachineSet{set}
 }

@@ -58,5 +58,6 @@
 //	}
 //
 // A program with a work queue also reconciles the concerns that [Informers.OnChange] names. One over other
-// caches has a [Reader] of its own, and asks [Executor.Changed].
+// caches has a [machinist.Reader] of its own, with the indexes of package machine/runner, and asks
+// [Executor.Changed].
 package runner

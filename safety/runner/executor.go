@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -39,7 +41,7 @@ const (
 // time, and those of one follow each other. The fields must not be changed.
 type Executor struct {
 	// Reader reads the observations. Required.
-	Reader Reader
+	Reader machinist.Reader
 	// Requests are sent to the API servers of the machine objects and of the Nodes. Required.
 	Requests machinist.Requests
 	// Driver is the driver of the provider. Required for [Orphans].
@@ -140,11 +142,11 @@ func decided[A machinist.Action](e *Executor, concern Concern, d safety.Decision
 func (e *Executor) reconcileUnmanaged(ctx context.Context) (time.Time, error) {
 	e.nodes.mu.Lock()
 	defer e.nodes.mu.Unlock()
-	nodes, nodesErr := e.Reader.AllNodes(ctx)
+	nodes, nodesErr := objects.In[*corev1.Node](ctx, e.Reader, "")
 	if errors.Is(nodesErr, machine.ErrNoTarget) {
 		return time.Time{}, nil
 	}
-	machines, err := e.Reader.MachinesIn(ctx, e.Namespace)
+	machines, err := objects.In[*v1alpha1.Machine](ctx, e.Reader, e.Namespace)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -153,7 +155,7 @@ func (e *Executor) reconcileUnmanaged(ctx context.Context) (time.Time, error) {
 	e.nodes.state = state
 	decided(e, Unmanaged, d)
 	for _, write := range d.Actions {
-		if _, failed := runners.Update(ctx, e.Requests, write); runners.IgnoreNotFound(failed) != nil { // a deleted Node needs no write
+		if _, failed := runners.Update(ctx, e.Requests, write); objects.IgnoreNotFound(failed) != nil { // a deleted Node needs no write
 			err = errors.Join(err, fmt.Errorf("%s: %w", write, failed))
 		}
 	}

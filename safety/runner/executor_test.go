@@ -18,11 +18,11 @@ import (
 
 func TestExecutor_NothingSet_Error(t *testing.T) {
 	t.Parallel()
-	for _, e := range []*Executor{{}, {Reader: noMachines{}}, {Reader: noMachines{}, Requests: client.New(fake.NewClientset(), nil)}} {
+	for _, e := range []*Executor{{}, {Reader: oneNode{}}, {Reader: oneNode{}, Requests: client.New(fake.NewClientset(), nil)}} {
 		_, err := e.Reconcile(t.Context(), Orphans)
 		require.ErrorIs(t, err, errIncomplete)
 	}
-	_, err := (&Executor{Reader: noMachines{}, Requests: client.New(fake.NewClientset(), nil)}).Reconcile(t.Context(), "other")
+	_, err := (&Executor{Reader: oneNode{}, Requests: client.New(fake.NewClientset(), nil)}).Reconcile(t.Context(), "other")
 	require.ErrorIs(t, err, errConcern)
 	_, err = new(Prober).Reconcile(t.Context())
 	require.ErrorIs(t, err, errNoRequests)

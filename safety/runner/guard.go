@@ -8,11 +8,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	machinerunner "github.com/machinist-dev/machinist/machine/runner"
@@ -25,9 +24,7 @@ import (
 // reported, so use one Guard for all machines of a process. It is safe for concurrent use, and its fields
 // must not be changed.
 type Guard struct {
-	// Reader reads machines and deployments. Required.
-	Reader Reader
-	// Machines is the Executor that the Guard is for. Required.
+	// Machines is the Executor that the Guard is for, with the Reader of the Guard. Required.
 	Machines *machinerunner.Executor
 	// Policy is that of the decisions.
 	Policy safety.GuardPolicy
@@ -54,8 +51,8 @@ const reuse = time.Second
 // Ask implements [machinerunner.Guard]: the first lists of a new process may not contain the failures of the
 // process before it, so a permission is confirmed with the machines of the API server.
 func (g *Guard) Ask(ctx context.Context, m *v1alpha1.Machine, vmGone bool, live []*v1alpha1.Machine) machinist.Hold {
-	if m == nil || g.Reader == nil || g.Machines == nil || g.Machines.Reader == nil {
-		return machinist.Hold{Subject: "guard", Reason: machine.ReasonNotObserved, Message: "the guard has no Reader or no Machines"}
+	if m == nil || g.Machines == nil || g.Machines.Reader == nil {
+		return machinist.Hold{Subject: "guard", Reason: machine.ReasonNotObserved, Message: "the guard has no Machines or no Reader"}
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -139,7 +136,7 @@ func (g *Guard) assess(ctx context.Context, m *v1alpha1.Machine, member safety.G
 
 // look returns the machines of a namespace that the Reader has, and stores the snapshot.
 func (g *Guard) look(ctx context.Context, namespace string, now time.Time) []safety.GuardMember {
-	known, _ := g.Reader.MachinesIn(ctx, namespace) // a permission is confirmed with the API server
+	known, _ := objects.In[*v1alpha1.Machine](ctx, g.Machines.Reader, namespace) // a permission is confirmed with the API server
 	machines := make([]*v1alpha1.Machine, 0, len(known))
 	for _, m := range known {
 		if m, exists := g.Machines.Latest(m); exists {
@@ -172,7 +169,7 @@ func (g *Guard) member(ctx context.Context, m *v1alpha1.Machine, vmGone bool, no
 // zone returns the zone of a machine: the label of its Node, or of its Node template.
 func (g *Guard) zone(ctx context.Context, m *v1alpha1.Machine) string {
 	if name := m.Labels[v1alpha1.NodeLabelKey]; name != "" {
-		if node, err := g.Machines.Reader.Node(ctx, name); err == nil && node != nil && node.Labels[corev1.LabelTopologyZone] != "" {
+		if node, err := objects.Get[*corev1.Node](ctx, g.Machines.Reader, "", name); err == nil && node != nil && node.Labels[corev1.LabelTopologyZone] != "" {
 			return node.Labels[corev1.LabelTopologyZone]
 		}
 	}
@@ -182,7 +179,7 @@ func (g *Guard) zone(ctx context.Context, m *v1alpha1.Machine) string {
 // owner returns the MachineDeployment of a machine, or else its MachineSet, or nil.
 func (g *Guard) owner(ctx context.Context, m *v1alpha1.Machine) owner {
 	name := runners.GroupOf(ctx, g.Machines.Reader, m).Deployment
-	if d, err := g.Reader.Deployment(ctx, types.NamespacedName{Namespace: m.Namespace, Name: name}); err == nil && d != nil {
+	if d, err := objects.Get[*v1alpha1.MachineDeployment](ctx, g.Machines.Reader, m.Namespace, name); err == nil && d != nil {
 		return d
 	}
 	if s := g.set(ctx, m); s != nil {
@@ -193,11 +190,8 @@ func (g *Guard) owner(ctx context.Context, m *v1alpha1.Machine) owner {
 
 // set returns the MachineSet of a machine, or nil.
 func (g *Guard) set(ctx context.Context, m *v1alpha1.Machine) *v1alpha1.MachineSet {
-	if controller := metav1.GetControllerOfNoCopy(m); controller != nil {
-		set, _ := g.Machines.Reader.Set(ctx, types.NamespacedName{Namespace: m.Namespace, Name: controller.Name})
-		return set
-	}
-	return nil
+	set, _ := runners.Owner[*v1alpha1.MachineSet](ctx, g.Machines.Reader, m)
+	return set
 }
 
 // report reports when the reason of a group changes.

@@ -10,36 +10,33 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
 	machinerunner "github.com/machinist-dev/machinist/machine/runner"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// noMachines is a Reader without machines, sets and deployments.
-type noMachines struct{ Reader }
+// oneNode is a Reader of at most one Node.
+type oneNode struct{ node *corev1.Node }
 
-func (noMachines) MachinesIn(context.Context, string) ([]*v1alpha1.Machine, error) { return nil, nil }
-
-func (noMachines) Deployment(context.Context, types.NamespacedName) (*v1alpha1.MachineDeployment, error) {
+func (r oneNode) Get(_ context.Context, o machinist.Object) (machinist.Object, error) {
+	if _, node := o.(*corev1.Node); node && r.node != nil {
+		return r.node, nil
+	}
 	return nil, nil
 }
 
-// oneNode is a Reader of one Node.
-type oneNode struct {
-	machinerunner.Reader
-	node *corev1.Node
+func (oneNode) List(context.Context, machinist.Object, string, string) ([]machinist.Object, error) {
+	return nil, nil
 }
-
-func (r oneNode) Node(context.Context, string) (*corev1.Node, error) { return r.node, nil }
 
 func newGuard(node *corev1.Node, now time.Time) (*Guard, *clocktesting.FakeClock) {
 	clock := clocktesting.NewFakeClock(now)
 	return &Guard{
-		Reader: noMachines{}, Policy: safety.DefaultGuardPolicy(),
+		Policy:   safety.DefaultGuardPolicy(),
 		Machines: &machinerunner.Executor{Reader: oneNode{node: node}, Clock: clock, Policy: machine.DefaultPolicy()},
 	}, clock
 }

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
@@ -23,6 +22,7 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -72,8 +72,8 @@ func (e *Executor) reconcileOrphans(ctx context.Context) (time.Time, error) {
 
 // classes returns the classes of the shard, in the order of their names.
 func (e *Executor) classes(ctx context.Context) ([]*v1alpha1.MachineClass, error) {
-	all, err := e.Reader.ClassesIn(ctx, e.Namespace)
-	mine := slices.DeleteFunc(slices.Clone(all), func(class *v1alpha1.MachineClass) bool { return !e.mine(class) })
+	all, err := objects.In[*v1alpha1.MachineClass](ctx, e.Reader, e.Namespace)
+	mine := slices.DeleteFunc(all, func(class *v1alpha1.MachineClass) bool { return !e.mine(class) })
 	slices.SortFunc(mine, func(a, b *v1alpha1.MachineClass) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
@@ -84,7 +84,7 @@ func (e *Executor) classes(ctx context.Context) ([]*v1alpha1.MachineClass, error
 func keysOf(classes []*v1alpha1.MachineClass) []types.NamespacedName {
 	keys := make([]types.NamespacedName, len(classes))
 	for i, class := range classes {
-		keys[i] = runners.KeyOf(class)
+		keys[i] = objects.KeyOf(class)
 	}
 	return keys
 }
@@ -103,7 +103,7 @@ func (e *Executor) list(ctx context.Context, classes []*v1alpha1.MachineClass) (
 	ended := make(chan struct{}, len(due))
 	waits := 0
 	for _, class := range classes {
-		key := runners.KeyOf(class)
+		key := objects.KeyOf(class)
 		if !slices.Contains(due, key) {
 			continue
 		}
@@ -156,7 +156,7 @@ func (e *Executor) listing(ctx context.Context, class *v1alpha1.MachineClass, se
 	if response != nil {
 		vms = response.MachineList
 	}
-	l := safety.NewListing(runners.KeyOf(class), vms, err, e.now())
+	l := safety.NewListing(objects.KeyOf(class), vms, err, e.now())
 	lister, ok := driver.As[driver.SideResourceLister](e.Driver)
 	if !ok || err != nil {
 		return l
@@ -184,13 +184,13 @@ func (e *Executor) judge(ctx context.Context, classes []*v1alpha1.MachineClass) 
 	}
 	in := safety.Observation{Namespace: cmp.Or(e.Namespace, safety.AllNamespaces), Listings: listings}
 	asked := e.now()
-	machines, err := runners.List[*v1alpha1.Machine](ctx, e.Requests, &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace}}, nil)
+	machines, err := runners.List[*v1alpha1.Machine](ctx, e.Requests, e.Namespace, nil)
 	if err != nil {
 		return err
 	}
 	in.Machines = drain.List[*v1alpha1.Machine]{AsOf: asked, Items: machines, Complete: true}
-	if nodes, err := e.Reader.AllNodes(ctx); err == nil { // Nodes without a machine are only reported
-		in.Classes, in.Nodes = keysOf(classes), drain.List[*corev1.Node]{AsOf: e.now(), Items: slices.DeleteFunc(slices.Clone(nodes), e.foreign), Complete: true}
+	if nodes, err := objects.In[*corev1.Node](ctx, e.Reader, ""); err == nil { // Nodes without a machine are only reported
+		in.Classes, in.Nodes = keysOf(classes), drain.List[*corev1.Node]{AsOf: e.now(), Items: slices.DeleteFunc(nodes, e.foreign), Complete: true}
 	}
 	var d safety.Decision[machinist.Action]
 	o.state, d = safety.Step(o.state, in, e.Policy, e.now())
@@ -206,7 +206,7 @@ func (e *Executor) judge(ctx context.Context, classes []*v1alpha1.MachineClass) 
 	for _, event := range d.Events {
 		name, _ := cache.ParseObjectName(strings.TrimPrefix(event.Subject, "machineclass/"))
 		for _, class := range classes {
-			if runners.KeyOf(class) == types.NamespacedName(name) {
+			if objects.KeyOf(class) == types.NamespacedName(name) {
 				e.report(class, event)
 			}
 		}
@@ -269,7 +269,7 @@ func (e *Executor) delete(ctx context.Context, do machinist.Action) error {
 func (e *Executor) recheck(
 	ctx context.Context, namespace, className, machineName string, stillValid func(*v1alpha1.Machine) bool,
 ) (*v1alpha1.MachineClass, *corev1.Secret, bool, error) {
-	class, err := e.Reader.Class(ctx, types.NamespacedName{Namespace: namespace, Name: className})
+	class, err := objects.Get[*v1alpha1.MachineClass](ctx, e.Reader, namespace, className)
 	if err != nil || class == nil || !e.mine(class) {
 		return nil, nil, false, err
 	}
@@ -277,7 +277,7 @@ func (e *Executor) recheck(
 	if err != nil {
 		return nil, nil, false, err
 	}
-	live, err := runners.Get[*v1alpha1.Machine](ctx, e.Requests, &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: machineName}})
+	live, err := objects.Get[*v1alpha1.Machine](ctx, e.Requests, namespace, machineName)
 	return class, secret, err == nil && stillValid(live), err
 }
 
@@ -309,7 +309,7 @@ func (e *Executor) deleteNodes(ctx context.Context) (err error) {
 	vms := e.orphans.rounds.NodesDue(e.now())
 	e.orphans.mu.Unlock()
 	for _, vm := range vms {
-		nodes, failed := e.Reader.NodesWithID(ctx, nodeops.NormalizeProviderID(vm.ProviderID))
+		nodes, failed := objects.List[*corev1.Node](ctx, e.Reader, runners.ByID, nodeops.NormalizeProviderID(vm.ProviderID))
 		if errors.Is(failed, machine.ErrNoTarget) {
 			continue
 		}

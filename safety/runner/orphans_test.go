@@ -12,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/client"
@@ -25,28 +25,26 @@ import (
 
 // twoClasses is a Reader of two classes, each with a Secret of its name.
 type twoClasses struct {
-	Reader
 	missing string // the Secret that does not exist
 }
 
-func (*twoClasses) ClassesIn(context.Context, string) (all []*v1alpha1.MachineClass, _ error) {
+func (r *twoClasses) Get(_ context.Context, o machinist.Object) (machinist.Object, error) {
+	if o.GetName() == r.missing {
+		return nil, nil
+	}
+	return &corev1.Secret{}, nil
+}
+
+func (*twoClasses) List(_ context.Context, o machinist.Object, _, _ string) (all []machinist.Object, _ error) {
+	if _, node := o.(*corev1.Node); node {
+		return nil, machine.ErrNoTarget
+	}
 	for _, name := range []string{"a", "b"} {
 		class := &v1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}}
 		class.SecretRef = &corev1.SecretReference{Namespace: "n", Name: name}
 		all = append(all, class)
 	}
 	return all, nil
-}
-
-func (r *twoClasses) Secret(_ context.Context, key types.NamespacedName) (*corev1.Secret, error) {
-	if key.Name == r.missing {
-		return nil, nil
-	}
-	return &corev1.Secret{}, nil
-}
-
-func (*twoClasses) AllNodes(context.Context) ([]*corev1.Node, error) {
-	return nil, machine.ErrNoTarget
 }
 
 // countedLists is a driver without VMs that counts the listings of each class.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
@@ -47,13 +48,12 @@ func (e *Executor) reconcileOvershoot(ctx context.Context) (time.Time, error) {
 
 // observeOvershoot returns all machines, and the sets and deployments of the shard.
 func (e *Executor) observeOvershoot(ctx context.Context) (in safety.OvershootObservation, _ error) {
-	deployments, err := e.Reader.DeploymentsIn(ctx, e.Namespace)
-	sets, setsErr := e.Reader.SetsIn(ctx, e.Namespace)
-	machines, machinesErr := e.Reader.MachinesIn(ctx, e.Namespace)
-	in.Deployments, in.Sets, in.Machines = slices.Clone(deployments), slices.Clone(sets), machines
-	in.Deployments = slices.DeleteFunc(in.Deployments, func(d *v1alpha1.MachineDeployment) bool { return !e.mine(d) })
-	in.Sets = slices.DeleteFunc(in.Sets, func(s *v1alpha1.MachineSet) bool { return !e.mine(s) })
-	in.Complete = true
+	deployments, err := objects.In[*v1alpha1.MachineDeployment](ctx, e.Reader, e.Namespace)
+	sets, setsErr := objects.In[*v1alpha1.MachineSet](ctx, e.Reader, e.Namespace)
+	machines, machinesErr := objects.In[*v1alpha1.Machine](ctx, e.Reader, e.Namespace)
+	in.Machines, in.Complete = machines, true
+	in.Deployments = slices.DeleteFunc(deployments, func(d *v1alpha1.MachineDeployment) bool { return !e.mine(d) })
+	in.Sets = slices.DeleteFunc(sets, func(s *v1alpha1.MachineSet) bool { return !e.mine(s) })
 	return in, errors.Join(err, setsErr, machinesErr)
 }
 
@@ -71,7 +71,7 @@ func (e *Executor) refresh(ctx context.Context, in safety.OvershootObservation, 
 		if !ok || !isSetFreeze(u) {
 			continue
 		}
-		set, err := runners.Get[*v1alpha1.MachineSet](ctx, e.Requests, frozen)
+		set, err := objects.Get[*v1alpha1.MachineSet](ctx, e.Requests, frozen.Namespace, frozen.Name)
 		if err != nil {
 			return err
 		}
@@ -80,7 +80,7 @@ func (e *Executor) refresh(ctx context.Context, in safety.OvershootObservation, 
 		if parent == nil {
 			continue
 		}
-		d, err := runners.Get[*v1alpha1.MachineDeployment](ctx, e.Requests, &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: frozen.Namespace, Name: parent.Name}})
+		d, err := objects.Get[*v1alpha1.MachineDeployment](ctx, e.Requests, frozen.Namespace, parent.Name)
 		if err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func (e *Executor) refresh(ctx context.Context, in safety.OvershootObservation, 
 
 // replace replaces the object with the given UID in a list by live. If live is nil or has another
 // UID, it replaces the object by nil.
-func replace[T runners.Object](list []T, uid types.UID, live T) {
+func replace[T objects.Object](list []T, uid types.UID, live T) {
 	var none T
 	if live != none && live.GetUID() != uid {
 		live = none
@@ -125,7 +125,7 @@ func (e *Executor) writeFreezes(ctx context.Context, updates []machinist.Update)
 		if written[uid] = stored; err == nil && u.Report != nil {
 			e.report(o, *u.Report)
 		}
-		if err = runners.IgnoreNotFound(err); err != nil {
+		if err = objects.IgnoreNotFound(err); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", u, err))
 		}
 	}

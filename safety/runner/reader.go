@@ -5,46 +5,25 @@ package runner
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	machinerunner "github.com/machinist-dev/machinist/machine/runner"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Reader reads what the decisions of package safety are about. [Informers] is a Reader. The results are not
-// changed and need not be copies. An object that does not exist is nil. An empty namespace means all. The
-// error of what is in the target cluster is [machine.ErrNoTarget] if the machines join no cluster.
-type Reader interface {
-	// Class returns a class.
-	Class(ctx context.Context, key types.NamespacedName) (*v1alpha1.MachineClass, error)
-	// ClassesIn returns the classes of a namespace.
-	ClassesIn(ctx context.Context, namespace string) ([]*v1alpha1.MachineClass, error)
-	// Secret returns a Secret of the control cluster.
-	Secret(ctx context.Context, key types.NamespacedName) (*corev1.Secret, error)
-	// MachinesIn returns the machines of a namespace.
-	MachinesIn(ctx context.Context, namespace string) ([]*v1alpha1.Machine, error)
-	// SetsIn returns the sets of a namespace.
-	SetsIn(ctx context.Context, namespace string) ([]*v1alpha1.MachineSet, error)
-	// DeploymentsIn returns the deployments of a namespace.
-	DeploymentsIn(ctx context.Context, namespace string) ([]*v1alpha1.MachineDeployment, error)
-	// Deployment returns a deployment.
-	Deployment(ctx context.Context, key types.NamespacedName) (*v1alpha1.MachineDeployment, error)
-	// AllNodes returns all Nodes. An error means that some may be missing.
-	AllNodes(ctx context.Context) ([]*corev1.Node, error)
-	// NodesWithID returns all Nodes with a provider ID, as [nodeops.NormalizeProviderID] returns it.
-	NodesWithID(ctx context.Context, providerID string) ([]*corev1.Node, error)
-}
-
-// Informers is the [Reader] of shared informers. Its objects are shared with the informers and must not be
+// Informers is the Reader of shared informers. Its objects are shared with the informers and must not be
 // changed. It is safe for concurrent use.
-type Informers struct{ runners.Cache }
+type Informers struct {
+	machinist.Reader
+	informers *objects.Informers
+}
 
 // NewInformers returns the informers of the given factories, and adds their indexes. Without Control, it
 // reads no classes and no Secrets, which only [Orphans] need. It fails only for a stopped informer.
@@ -52,30 +31,24 @@ func NewInformers(f machinerunner.Factories) (*Informers, error) {
 	if f.Machines == nil {
 		return nil, errors.New("safety/runner: the Factories have no Machines")
 	}
-	c, err := runners.NewCache(f.Machines, !f.NoSets, f.Target)
-	api := f.Machines.Machine().V1alpha1()
-	if !f.NoSets {
-		c.Deployments = api.MachineDeployments().Informer()
-	}
+	of := []machinist.Object{&v1alpha1.Machine{}, &v1alpha1.MachineSet{}, &v1alpha1.MachineDeployment{}}
 	if f.Control != nil {
-		c.Classes, c.Secrets = api.MachineClasses().Informer(), f.Control.Core().V1().Secrets().Informer()
+		of = append(of, &v1alpha1.MachineClass{})
 	}
-	return &Informers{c}, err
+	c, err := runners.NewInformers(f.Machines, f.NoSets, f.Target, of...)
+	if f.Control != nil {
+		err = errors.Join(err, c.Control(&corev1.Secret{}, f.Control.Core().V1().Secrets().Informer(), nil))
+	}
+	return &Informers{c, c}, err
 }
 
 // OnChange calls f with each concern that has to be reconciled after a change: see [Executor.Changed]. It
 // fails only for a stopped informer.
 func (i *Informers) OnChange(e *Executor, f func(concern Concern, after time.Duration)) error {
-	var errs []error
-	for _, informer := range i.Cache.Informers() {
-		errs = append(errs, runners.On(informer, func(before, after metav1.Object) {
-			concerns := e.Changed(before, after)
-			for _, concern := range slices.Sorted(maps.Keys(concerns)) { // the same order each time
-				f(concern, concerns[concern])
-			}
-		}))
+	changed := func(_ context.Context, _ machinist.Reader, before, after metav1.Object) map[Concern]time.Duration {
+		return e.Changed(before, after)
 	}
-	return errors.Join(errs...)
+	return objects.OnChange(i.informers, i, changed, f)
 }
 
 const (
@@ -90,10 +63,10 @@ const (
 // nil. It is safe for concurrent use.
 func (e *Executor) Changed(before, after metav1.Object) map[Concern]time.Duration {
 	concerns := map[Concern]time.Duration{}
-	for _, class := range runners.Versions[*v1alpha1.MachineClass](before, after) {
-		concerns[Orphans] = e.Wake(runners.KeyOf(class))
+	for _, class := range objects.Versions[*v1alpha1.MachineClass](before, after) {
+		concerns[Orphans] = e.Wake(objects.KeyOf(class))
 	}
-	switch was, is := runners.Both[*v1alpha1.Machine](before, after); {
+	switch was, is := objects.Both[*v1alpha1.Machine](before, after); {
 	case was == nil && is == nil:
 	case was == nil:
 		concerns[Overshoot], concerns[Unmanaged] = overshootDelay, unmanagedDelay
@@ -102,10 +75,10 @@ func (e *Executor) Changed(before, after metav1.Object) map[Concern]time.Duratio
 	case was.Spec.ProviderID != is.Spec.ProviderID || was.Labels[v1alpha1.NodeLabelKey] != is.Labels[v1alpha1.NodeLabelKey]:
 		concerns[Unmanaged] = unmanagedDelay
 	}
-	if mayFreeze(runners.Both[*v1alpha1.MachineSet](before, after)) || mayFreeze(runners.Both[*v1alpha1.MachineDeployment](before, after)) {
+	if mayFreeze(objects.Both[*v1alpha1.MachineSet](before, after)) || mayFreeze(objects.Both[*v1alpha1.MachineDeployment](before, after)) {
 		concerns[Overshoot] = overshootDelay
 	}
-	if mayMark(runners.Both[*corev1.Node](before, after)) {
+	if mayMark(objects.Both[*corev1.Node](before, after)) {
 		concerns[Unmanaged] = unmanagedDelay
 	}
 	return concerns
@@ -113,7 +86,7 @@ func (e *Executor) Changed(before, after metav1.Object) map[Concern]time.Duratio
 
 // mayFreeze reports whether an object was created, or its spec, freeze label or unfreeze annotation has
 // changed.
-func mayFreeze[T runners.Object](before, after T) bool {
+func mayFreeze[T objects.Object](before, after T) bool {
 	var none T
 	if before == none || after == none {
 		return after != none

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package runners
+package objects
 
 import (
 	"cmp"
@@ -12,7 +12,8 @@ import (
 	"sync/atomic"
 )
 
-// defaultParallel is the number of concurrent requests for one object.
+// defaultParallel is the number of concurrent requests for one object. At 10 ms for a request, the
+// requests for 110 pods take 70 ms.
 const defaultParallel = 16
 
 // errNotSent is the error of a request that was not sent because the context had ended.

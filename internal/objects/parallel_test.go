@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package runners_test
+package objects_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/machinist-dev/machinist/internal/runners"
+	"github.com/machinist-dev/machinist/internal/objects"
 )
 
 func TestInParallel_Limit_NoMoreAtATime(t *testing.T) {
@@ -20,7 +20,7 @@ func TestInParallel_Limit_NoMoreAtATime(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var now, most atomic.Int32
 			bad := errors.New("bad")
-			errs := runners.InParallel(t.Context(), limit, 40, func(i int) error {
+			errs := objects.InParallel(t.Context(), limit, 40, func(i int) error {
 				if n := now.Add(1); n > most.Load() {
 					most.Store(n)
 				}
@@ -38,14 +38,14 @@ func TestInParallel_Limit_NoMoreAtATime(t *testing.T) {
 			require.Equal(t, want, most.Load())
 		})
 	}
-	require.Empty(t, runners.InParallel(t.Context(), 4, 0, nil))
+	require.Empty(t, objects.InParallel(t.Context(), 4, 0, nil))
 }
 
 func TestInParallel_ContextEnds_TheRestIsNotSent(t *testing.T) {
 	for _, limit := range []int{1, 4} {
 		ctx, cancel := context.WithCancel(t.Context())
 		var sent atomic.Int32
-		errs := runners.InParallel(ctx, limit, 100, func(int) error {
+		errs := objects.InParallel(ctx, limit, 100, func(int) error {
 			sent.Add(1)
 			cancel()
 			return nil
@@ -69,7 +69,7 @@ func TestInParallel_SendPanics_CallerPanicsWithTheStack(t *testing.T) {
 				require.Equal(t, "bad", value)
 				require.Equal(t, 1, limit, "that of another goroutine has its stack")
 			}()
-			runners.InParallel(t.Context(), limit, 8, func(int) error { panic("bad") })
+			objects.InParallel(t.Context(), limit, 8, func(int) error { panic("bad") })
 		}()
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package runners_test
+package objects
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	clienttesting "k8s.io/client-go/tools/cache/testing"
 
-	"github.com/machinist-dev/machinist/internal/runners"
+	"github.com/machinist-dev/machinist"
 )
 
 func withUID(uid types.UID, version string) *corev1.Secret {
@@ -38,9 +38,10 @@ func TestOn_UIDChangesInAnUpdate_DeletedThenAdded(t *testing.T) {
 		}
 		return o.GetUID()
 	}
-	require.NoError(t, runners.On(informer, func(before, after metav1.Object) { told <- fmt.Sprintf("%s %s", uid(before), uid(after)) }))
+	require.NoError(t, On(informer, func(before, after metav1.Object) { told <- fmt.Sprintf("%s %s", uid(before), uid(after)) }))
 	shown := func() types.UID {
-		return runners.ByKey[*corev1.Secret](informer, types.NamespacedName{Namespace: "n", Name: "s"}).UID
+		secret, _, _ := informer.GetIndexer().GetByKey("n/s")
+		return secret.(*corev1.Secret).UID //nolint:forcetypeassert // only Secrets
 	}
 	go informer.Run(t.Context().Done())
 	source.Add(withUID("1", ""))
@@ -69,9 +70,11 @@ func TestOn_DeletedFinalStateUnknown_CallsWithTheObject(t *testing.T) {
 	t.Parallel()
 	var got []string
 	h := &handlers{}
-	require.NoError(t, runners.On(h, func(before, after metav1.Object) {
-		for _, s := range runners.Versions[*corev1.Secret](before, after) {
-			got = append(got, string(s.UID))
+	require.NoError(t, On(h, func(before, after metav1.Object) {
+		for _, o := range []metav1.Object{before, after} {
+			if s, ok := o.(*corev1.Secret); ok {
+				got = append(got, string(s.UID))
+			}
 		}
 	}))
 	h.added.OnAdd(withUID("1", ""), false)
@@ -86,7 +89,7 @@ func TestOn_VersionUnchanged_IsAnAddition(t *testing.T) {
 	t.Parallel()
 	var got []string
 	h := &handlers{}
-	require.NoError(t, runners.On(h, func(before, after metav1.Object) {
+	require.NoError(t, On(h, func(before, after metav1.Object) {
 		got = append(got, fmt.Sprintf("before: %t, after: %t", before != nil, after != nil))
 	}))
 	h.added.OnUpdate(withUID("1", "1"), withUID("1", "1"))
@@ -100,26 +103,28 @@ func TestInformer_HandlerOrIndexPanics_ProcessContinues(t *testing.T) {
 	defer func() { utilruntime.ErrorHandlers = before }()                                                                                                   //nolint:reassign // put back
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(_ context.Context, err error, _ string, _ ...any) { logged = append(logged, err.Error()) }} //nolint:reassign // as client-go's own tests do
 	h := &handlers{}
-	require.NoError(t, runners.On(h, func(_, _ metav1.Object) { panic(errors.New("bad node")) }))
+	require.NoError(t, On(h, func(_, _ metav1.Object) { panic(errors.New("bad node")) }))
 	h.added.OnAdd(&corev1.Node{}, false)
 
 	informer := cache.NewSharedIndexInformer(&cache.ListWatch{}, &corev1.Node{}, 0, cache.Indexers{})
-	index := func() error {
-		return runners.AddIndex(informer, "test", func(n *corev1.Node) []string {
-			if n.Name == "bad" {
-				panic("no keys")
-			}
-			return []string{"k"}
-		})
-	}
-	require.NoError(t, index())
-	require.NoError(t, index(), "another runner has added it")
+	index := machinist.Index{Name: "test", Of: &corev1.Node{}, Keys: func(o machinist.Object) []string {
+		if o.GetName() == "bad" {
+			panic("no keys")
+		}
+		return []string{"k"}
+	}}
+	c, again := &Informers{}, &Informers{}
+	require.NoError(t, c.Control(&corev1.Node{}, informer, []machinist.Index{index}))
+	require.NoError(t, again.Control(&corev1.Node{}, informer, []machinist.Index{index}), "another runner has added it")
 	for _, name := range []string{"bad", "good"} {
 		require.NoError(t, informer.GetIndexer().Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
-	require.Len(t, runners.ByIndex[*corev1.Node](informer, "test", "k"), 1)
-	require.Empty(t, runners.ByIndex[*corev1.Node](informer, "unknown", "k"))
+	found, err := List[*corev1.Node](t.Context(), again, "test", "k")
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	_, err = List[*corev1.Node](t.Context(), again, "unknown", "k")
+	require.ErrorIs(t, err, machinist.ErrNotCached)
 	require.Len(t, logged, 2)
 	require.Contains(t, logged[0], "bad node")
-	require.True(t, strings.Contains(logged[1], "no keys") && strings.Contains(logged[1], "informers_test.go"), "with the stack")
+	require.True(t, strings.Contains(logged[1], "no keys") && strings.Contains(logged[1], "events_test.go"), "with the stack")
 }

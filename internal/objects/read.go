@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist"
+)
+
+// Pointer is a pointer to an API object.
+type Pointer[T any] interface {
+	*T
+	metav1.Object
+}
+
+// Get reads an object by its name from a Reader or from Requests. It returns nil if there is none.
+func Get[P Pointer[T], T any](ctx context.Context, r interface {
+	Get(ctx context.Context, o machinist.Object) (machinist.Object, error)
+}, namespace, name string,
+) (P, error) {
+	o := P(new(T))
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	found, err := r.Get(ctx, o)
+	if found == nil || err != nil {
+		return nil, IgnoreNotFound(err)
+	}
+	return Typed[P](found)
+}
+
+// List returns the objects of a Reader with a key of an index.
+func List[P Pointer[T], T any](ctx context.Context, r machinist.Reader, index, key string) ([]P, error) {
+	found, err := r.List(ctx, P(new(T)), index, key)
+	return All[P](found, err)
+}
+
+// In returns the objects of a Reader in a namespace, or all if the namespace is empty.
+func In[P Pointer[T], T any](ctx context.Context, r machinist.Reader, namespace string) ([]P, error) {
+	o := P(new(T))
+	o.SetNamespace(namespace)
+	found, err := r.List(ctx, o, "", "")
+	return All[P](found, err)
+}
+
+// All returns the objects of a response, in a new slice.
+func All[T any](found []machinist.Object, err error) ([]T, error) {
+	if err != nil {
+		return nil, err
+	}
+	all := make([]T, len(found))
+	for i, o := range found {
+		if all[i], err = Typed[T](o); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// Typed returns an object of a response. A Reader or Requests of an importer may return an object of another type.
+func Typed[T any](o machinist.Object) (T, error) {
+	t, ok := o.(T)
+	if !ok {
+		return t, fmt.Errorf("the response has an object of type %T instead of %T", o, t)
+	}
+	return t, nil
+}
+
+// IgnoreNotFound returns nil for a NotFound error, and other errors unchanged.
+func IgnoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// KeyOf returns the key of an object.
+func KeyOf(o machinist.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
+}
