@@ -83,3 +83,22 @@ func TestGroups_ManyMachines_SiblingsAreReadOnlyBeforeAFailure(t *testing.T) {
 	t.Logf("a pass over each of %d machines reads %d siblings if all are Unknown, and none otherwise", len(machines), unknown)
 	require.Equal(t, sets*each*each, unknown, "siblings of its own group only")
 }
+
+func TestAffected_ReplacementPermitted_WakesTheMachinesThatWait(t *testing.T) {
+	_, clients := machinetest.New(draintest.Options{})
+	f := Factories{Machines: externalversions.NewSharedInformerFactory(clients, 0), Control: informers.NewSharedInformerFactory(fake.NewClientset(), 0)}
+	reader, err := NewInformers(f)
+	require.NoError(t, err)
+	for name, phase := range map[string]v1alpha1.MachinePhase{"runs": v1alpha1.MachineRunning, "waits": v1alpha1.MachineUnknown} {
+		m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name, UID: types.UID(name)}}
+		m.Status.CurrentStatus.Phase = phase
+		require.NoError(t, f.Machines.Machine().V1alpha1().Machines().Informer().GetIndexer().Add(m))
+	}
+	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "d"}}
+	permitted := d.DeepCopy()
+	permitted.Annotations = map[string]string{v1alpha1.ReplaceUntilAnnotation: "2026-03-01T12:00:00Z"}
+	require.Equal(t, map[types.NamespacedName]time.Duration{{Namespace: "n", Name: "waits"}: 0}, Affected(t.Context(), reader, d, permitted))
+	require.Empty(t, Affected(t.Context(), reader, permitted, permitted))
+	require.Empty(t, Affected(t.Context(), reader, permitted, d))
+	require.Empty(t, Affected(t.Context(), reader, (*v1alpha1.MachineSet)(nil), (*v1alpha1.MachineSet)(nil)))
+}

@@ -90,8 +90,8 @@ func classKey(m *v1alpha1.Machine) types.NamespacedName {
 }
 
 // Affected returns the machines that have to be decided again after a change, all at once. The objects
-// are a Machine, a MachineClass, a Secret, a Node, or what a drain reads before and after the change; the
-// one that does not exist is nil. See also [drainrunner.Affected].
+// are a Machine, a MachineClass, a Secret, a Node, a MachineSet, a MachineDeployment, or what a drain reads
+// before and after the change; the one that does not exist is nil. See also [drainrunner.Affected].
 func Affected(ctx context.Context, r machinist.Reader, before, after metav1.Object) map[types.NamespacedName]time.Duration {
 	affected := map[types.NamespacedName]time.Duration{}
 	if r == nil {
@@ -135,10 +135,37 @@ func Affected(ctx context.Context, r machinist.Reader, before, after metav1.Obje
 			affected[types.NamespacedName(key)] = 0
 		}
 	}
+	if namespace := permitted(before, after); namespace != "" {
+		add(machinesBy(ctx, r, runners.ByWaiting, namespace))
+	}
 	for _, node := range drainrunner.Affected(ctx, r, before, after) {
 		add(drained(ctx, r, node), nil)
 	}
 	return affected
+}
+
+// permitted returns the namespace of a set or deployment for which a user has permitted the replacement of
+// machines that a guard holds, or "".
+func permitted(before, after metav1.Object) string {
+	if until := replaceUntil(after); until != "" && until != replaceUntil(before) {
+		return after.GetNamespace()
+	}
+	return ""
+}
+
+// replaceUntil returns the annotation [v1alpha1.ReplaceUntilAnnotation] of a set or deployment, or "".
+func replaceUntil(o metav1.Object) string {
+	switch o := o.(type) {
+	case *v1alpha1.MachineSet:
+		if o != nil {
+			return o.Annotations[v1alpha1.ReplaceUntilAnnotation]
+		}
+	case *v1alpha1.MachineDeployment:
+		if o != nil {
+			return o.Annotations[v1alpha1.ReplaceUntilAnnotation]
+		}
+	}
+	return ""
 }
 
 // drained returns the machines whose Node is being drained.
