@@ -89,6 +89,14 @@ func (v *View) parent(ctx context.Context, o metav1.Object) metav1.Object {
 	return nil
 }
 
+// shortName returns KIND/NAME if all objects are of one namespace.
+func (v *View) shortName(o metav1.Object) string {
+	if v.Namespace == "" {
+		return nameOf(o)
+	}
+	return strings.Replace(nameOf(o), "/"+v.Namespace+"/", "/", 1)
+}
+
 // write writes the lines of a branch. first begins its line, and rest those below.
 func (b branch) write(table *tabwriter.Writer, first, rest string) {
 	_, _ = fmt.Fprintf(table, "%s%s\t%s\t%s\t%s\t%s\n", first, b.name, b.state, b.age, b.template, b.waits)
@@ -104,13 +112,13 @@ func (b branch) write(table *tabwriter.Writer, first, rest string) {
 // branch returns the branch of an object.
 func (v *View) branch(ctx context.Context, o metav1.Object) branch {
 	d, err := v.decide(ctx, o)
-	b := branch{name: nameOf(o), age: v.age(o), state: d.status, waits: d.waits(v.Now())}
+	b := branch{name: v.shortName(o), age: v.age(o), state: d.status, waits: d.waits(v.Now())}
 	if err != nil {
 		b.waits = "not known: " + err.Error()
 	}
 	switch o := o.(type) {
 	case *v1alpha1.MachineDeployment:
-		b.template = o.Spec.Template.Spec.Class.Name
+		b.state, b.template = fmt.Sprintf("%d of %d available", o.Status.AvailableReplicas, o.Spec.Replicas), o.Spec.Template.Spec.Class.Name
 		owned, _ := v.reader.SetsOf(ctx, o.Namespace, o.UID)
 		empty := 0
 		for _, s := range sorted(owned) {
@@ -125,7 +133,7 @@ func (v *View) branch(ctx context.Context, o metav1.Object) branch {
 			b.below = append(b.below, branch{name: fmt.Sprintf("(%d old sets without machines)", empty)})
 		}
 	case *v1alpha1.MachineSet:
-		b.template = o.Spec.Template.Spec.Class.Name
+		b.state, b.template = fmt.Sprintf("%d of %d available", o.Status.AvailableReplicas, o.Spec.Replicas), o.Spec.Template.Spec.Class.Name
 		owned, _ := v.reader.MachinesOf(ctx, o.Namespace, o.UID)
 		for _, m := range sorted(owned) {
 			b.below = append(b.below, v.branch(ctx, m))
