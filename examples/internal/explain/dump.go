@@ -97,7 +97,7 @@ func (d *dump) view(ctx context.Context, namespace string, at time.Time) (*View,
 	known[tokens] = known[secrets]
 	v, err := newView(ctx, Clients{Machines: inMachines, Control: inCore, Target: inCore}, namespace, func(_ context.Context, r resource) error {
 		if !known[r.name] {
-			return errNotDumped
+			return fmt.Errorf("not in the dump: %s", r.name)
 		}
 		return nil
 	})
@@ -105,12 +105,12 @@ func (d *dump) view(ctx context.Context, namespace string, at time.Time) (*View,
 		return nil, err
 	}
 	v.Close() // nothing changes
+	if len(v.missing) > 0 {
+		v.missing = []string{"not in the dump: " + strings.ReplaceAll(strings.Join(v.missing, ", "), "not in the dump: ", "")}
+	}
 	v.dumped, v.unused, v.Now = true, slices.Sorted(maps.Keys(d.unused)), func() time.Time { return at }
 	return v, nil
 }
-
-// errNotDumped is why a resource cannot be read.
-var errNotDumped = errors.New("not in the dump")
 
 // readPath reads a file, a folder, or the standard input.
 func (d *dump) readPath(path string) error {

@@ -67,7 +67,7 @@ func (v *View) find(ctx context.Context, subject string) (metav1.Object, error) 
 		return nil, fmt.Errorf("%q: want KIND/NAME, with the kind machinedeployment, machineset, machine, machineclass or node", subject)
 	}
 	if err := v.reader.missing[resource]; err != nil {
-		return nil, fmt.Errorf("%s: %s are %w", subject, resource, err)
+		return nil, fmt.Errorf("%s: %w", subject, err)
 	}
 	namespace := v.Namespace
 	if in, rest, found := strings.Cut(name, "/"); found {

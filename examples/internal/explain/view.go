@@ -66,11 +66,10 @@ func Live(ctx context.Context, c Clients, namespace string) (*View, error) {
 		return nil, errNoClient
 	}
 	return newView(ctx, c, namespace, func(ctx context.Context, r resource) error {
-		err := r.list(ctx)
-		if err != nil && ctx.Err() == nil {
-			err = fmt.Errorf("not readable: %w", err)
+		if err := r.list(ctx); err != nil {
+			return fmt.Errorf("not readable: %s: %w", r.name, err)
 		}
-		return err
+		return nil
 	})
 }
 
@@ -109,7 +108,7 @@ func newView(ctx context.Context, c Clients, namespace string, readable func(con
 	for _, r := range resources(c, f, namespace) {
 		if err := readable(ctx, r); err != nil {
 			v.reader.missing[r.name] = err
-			v.missing = append(v.missing, r.name+" "+err.Error())
+			v.missing = append(v.missing, err.Error())
 			continue
 		}
 		group.Go(func() { r.informer.RunWithContext(running) })
@@ -129,7 +128,7 @@ func newView(ctx context.Context, c Clients, namespace string, readable func(con
 	}
 	if err != nil {
 		v.Close()
-		return nil, fmt.Errorf("%s: %w", machines, err)
+		return nil, err
 	}
 	return v, nil
 }
@@ -189,7 +188,7 @@ func (v *View) header() string {
 		fmt.Fprintf(&b, "at %s, from a dump\n", stamp(v.Now()))
 	}
 	for _, m := range v.missing {
-		fmt.Fprintf(&b, "%s\n", m)
+		b.WriteString(m + "\n")
 	}
 	if len(v.unused) > 0 {
 		fmt.Fprintf(&b, "not used: %s\n", strings.Join(slices.Compact(v.unused), ", "))
