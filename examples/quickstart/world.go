@@ -67,7 +67,7 @@ const (
 	nodeGrace     = 20 * time.Second // the grace period of silent Nodes
 )
 
-// The namespace and the name of the pods' ReplicaSet and PodDisruptionBudget.
+// workloadNamespace and workload name the ReplicaSet of the pods and its PodDisruptionBudget.
 const workloadNamespace, workload = "default", "app"
 
 func newWorld(s settings, working func() bool) *world {

@@ -200,3 +200,20 @@ func golden(t *testing.T, name, text string) {
 	require.NoError(t, err)
 	require.Equal(t, string(want), text)
 }
+
+// TestSituations_Documented asserts that docs/operations.md begins with the golden texts, in this order.
+func TestSituations_Documented(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "operations.md"))
+	require.NoError(t, err)
+	rest, _, _ := strings.Cut(string(page), "\n## Programs\n")
+	require.True(t, strings.HasPrefix(rest, "# Operations\n\n## What does it wait for?\n"))
+	for _, s := range situations {
+		text, err := os.ReadFile(filepath.Join("testdata", s.name+".txt"))
+		require.NoError(t, err)
+		before, after, found := strings.Cut(rest, "```console\n"+string(text)+"```\n")
+		require.True(t, found, "docs/operations.md does not show this after the situation before:\n%s", text)
+		require.NotContains(t, before, "```console\n", "a text that is no golden")
+		rest = after
+	}
+	require.NotContains(t, rest, "```console\n", "a text that is no golden")
+}

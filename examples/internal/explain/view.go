@@ -162,14 +162,14 @@ func resources(c Clients, f runner.Factories, namespace string) []resource {
 		return all
 	}
 	core, everywhere := f.Target.Core().V1(), metav1.NamespaceAll
-	labelled := metav1.ListOptions{Limit: 1, LabelSelector: v1alpha1.TokenOwnerLabel}
+	ofMachines := metav1.ListOptions{Limit: 1, LabelSelector: v1alpha1.TokenOwnerLabel}
 	return append(all,
 		resource{nodes, core.Nodes().Informer(), "", listOf(c.Target.CoreV1().Nodes().List, one)},
 		resource{pods, core.Pods().Informer(), "", listOf(c.Target.CoreV1().Pods(everywhere).List, one)},
 		resource{budgets, f.Target.Policy().V1().PodDisruptionBudgets().Informer(), drain.SourceBudgets, listOf(c.Target.PolicyV1().PodDisruptionBudgets(everywhere).List, one)},
 		resource{attachments, f.Target.Storage().V1().VolumeAttachments().Informer(), drain.SourceAttachments, listOf(c.Target.StorageV1().VolumeAttachments().List, one)},
 		resource{claims, core.PersistentVolumeClaims().Informer(), drain.SourceClaims, listOf(c.Target.CoreV1().PersistentVolumeClaims(everywhere).List, one)},
-		resource{tokens, f.Tokens.Core().V1().Secrets().Informer(), "", listOf(c.Target.CoreV1().Secrets(metav1.NamespaceSystem).List, labelled)},
+		resource{tokens, f.Tokens.Core().V1().Secrets().Informer(), "", listOf(c.Target.CoreV1().Secrets(metav1.NamespaceSystem).List, ofMachines)},
 	)
 }
 
