@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +32,7 @@ import (
 type verdict struct {
 	status  string           // what the status of the object says
 	acts    bool             // the decision has actions
-	decides string           // the decision without its holds, as one line
+	decides string           // the decision without its holds, in one line
 	holds   []machinist.Hold // Since is set if it is known
 	next    time.Time
 	plan    *drain.Decision // of the Node that is drained
@@ -40,75 +41,61 @@ type verdict struct {
 	node    *corev1.Node
 }
 
-func keyOf(o metav1.Object) types.NamespacedName {
-	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
-}
-
-// sinces sets the time since when each hold lasts: that of the hold if the decision remembers it, or else
-// the time of the last change of the status, which would have changed with the decision.
-func (d *verdict) sinces(now, changed time.Time) {
-	d.holds = slices.Clone(d.holds)
+// newVerdict returns the verdict of a decision with a text and holds. The time since when a hold lasts is
+// that of the hold if the decision remembers it, or else that of the last change of the status, which would
+// have changed with the decision.
+func newVerdict(text string, acts bool, holds []machinist.Hold, next, now, changed time.Time) verdict {
+	d := verdict{decides: text, acts: acts, holds: slices.Clone(holds), next: next}
 	for i := range d.holds {
 		if h := &d.holds[i]; h.Since.IsZero() || !h.Since.Before(now) {
 			h.Since = changed
 		}
 	}
+	if len(holds) > 0 {
+		d.decides = text[:strings.LastIndex(text, "; waits for "+holds[0].String())]
+	}
+	return d
+}
+
+func keyOf(o metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
 // decideDeployment observes and decides a deployment as its runner does.
-func (v *View) decideDeployment(ctx context.Context, d *v1alpha1.MachineDeployment) (verdict, error) {
-	now := v.Now()
-	in, err := deploymentrunner.Observe(ctx, v.reader, keyOf(d))
-	if err != nil {
-		return verdict{}, err
-	}
+func (v *View) decideDeployment(ctx context.Context, o *v1alpha1.MachineDeployment) (verdict, error) {
+	in, err := deploymentrunner.Observe(ctx, v.reader, keyOf(o))
 	in.Proven = true
-	dec := deployment.Decide(in, v.Deployments, now)
-	out := verdict{
-		status: fmt.Sprintf("%d desired, %d available, %d of the newest template", d.Spec.Replicas, d.Status.AvailableReplicas, d.Status.UpdatedReplicas),
-		acts:   len(dec.Actions) > 0, holds: dec.Holds, next: dec.NextCheck,
-	}
-	for _, t := range dec.Targets {
-		if t.From != t.To {
-			out.details = append(out.details, "size of machineset/"+t.String())
-		}
-	}
-	bare := dec
-	bare.Holds = nil
-	out.decides = bare.String()
-	var changed time.Time
-	for _, c := range d.Status.Conditions {
+	now, changed := v.Now(), time.Time{}
+	for _, c := range o.Status.Conditions {
 		if c.Type == v1alpha1.MachineDeploymentProgressing {
 			changed = c.LastUpdateTime.Time
 		}
 	}
-	out.sinces(now, changed)
-	return out, nil
+	d := deployment.Decide(in, v.Deployments, now)
+	out := newVerdict(d.String(), len(d.Actions) > 0, d.Holds, d.NextCheck, now, changed)
+	out.status = fmt.Sprintf("%d desired, %d available, %d of the newest template", o.Spec.Replicas, o.Status.AvailableReplicas, o.Status.UpdatedReplicas)
+	for _, t := range d.Targets {
+		if t.From != t.To {
+			out.details = append(out.details, "size of machineset/"+t.String())
+		}
+	}
+	return out, err
 }
 
 // decideSet observes and decides a set as its runner does.
-func (v *View) decideSet(ctx context.Context, s *v1alpha1.MachineSet) (verdict, error) {
-	now := v.Now()
-	in, err := setrunner.Observe(ctx, v.reader, keyOf(s))
-	if err != nil {
-		return verdict{}, err
-	}
+func (v *View) decideSet(ctx context.Context, o *v1alpha1.MachineSet) (verdict, error) {
+	in, err := setrunner.Observe(ctx, v.reader, keyOf(o))
 	in.Proven = true
-	dec := machineset.Decide(in, v.Sets, now)
-	bare := dec
-	bare.Holds = nil
-	out := verdict{
-		status: fmt.Sprintf("%d desired, %d available", s.Spec.Replicas, s.Status.AvailableReplicas),
-		acts:   len(dec.Actions) > 0, decides: bare.String(), holds: dec.Holds, next: dec.NextCheck,
-	}
-	out.sinces(now, s.Status.LastOperation.LastUpdateTime.Time)
-	return out, nil
+	d := machineset.Decide(in, v.Sets, v.Now())
+	out := newVerdict(d.String(), len(d.Actions) > 0, d.Holds, d.NextCheck, v.Now(), o.Status.LastOperation.LastUpdateTime.Time)
+	out.status = fmt.Sprintf("%d desired, %d available", o.Spec.Replicas, o.Status.AvailableReplicas)
+	return out, err
 }
 
 // decideMachine observes and decides a machine as its runner does, with the answers of the provider that
 // its status records. A drain is planned and not begun.
 func (v *View) decideMachine(ctx context.Context, m *v1alpha1.Machine) (verdict, error) {
-	now := v.Now()
+	now, plan, notes := v.Now(), (*drain.Decision)(nil), []string(nil)
 	in, err := machinerunner.Observe(ctx, v.reader, keyOf(m))
 	if err != nil {
 		return verdict{}, err
@@ -121,34 +108,34 @@ func (v *View) decideMachine(ctx context.Context, m *v1alpha1.Machine) (verdict,
 		in.Node.AsOf = now
 	}
 	in.VM = machine.RecordedVM(m, in.Class, now)
-	out := verdict{status: statusOf(m, now), node: in.Node.Node}
-	dec := machine.Decide(in, v.Machines, now)
-	if a, drains := dec.Action.(machine.DrainNode); drains {
-		state, plan, err := v.drain(ctx, a, in)
-		if err != nil {
-			out.notes = append(out.notes, "what the drain waits for is not known: "+err.Error())
+	d := machine.Decide(in, v.Machines, now)
+	if a, drains := d.Action.(machine.DrainNode); drains {
+		if state, p, err := v.drain(ctx, a, in); err != nil {
+			notes = append(notes, "what the drain waits for is not known: "+err.Error())
 		} else {
-			in.Drain, out.plan = in.Drain.After(a, state, plan, now), &plan
-			dec = machine.Decide(in, v.Machines, now)
+			in.Drain, plan = in.Drain.After(a, state, p, now), &p
+			d = machine.Decide(in, v.Machines, now)
 		}
 	}
-	bare := dec
-	bare.Holds = nil
-	out.acts, out.decides, out.holds, out.next = dec.Action != nil, bare.String(), dec.Holds, dec.NextCheck
-	switch dec.Action.(type) {
+	out := newVerdict(d.String(), d.Action != nil, d.Holds, d.NextCheck, now, m.Status.LastOperation.LastUpdateTime.Time)
+	switch d.Action.(type) {
 	case machine.CallDriver:
-		out.notes = append(out.notes, "what the provider answered last is known only to the controller")
+		notes = append(notes, "what the provider answered last is known only to the controller")
 	case machine.TakePermit:
-		out.notes = append(out.notes, "whether a permit is free is known only to the controller")
+		notes = append(notes, "whether a permit is free is known only to the controller")
 	case nil:
 		if in.VM.Failure.Code != codes.OK {
-			out.notes, out.next = append(out.notes, "when the call is repeated is known only to the controller"), time.Time{}
+			notes, out.next = append(notes, "when the call is repeated is known only to the controller"), time.Time{}
 			for i := range out.holds {
 				out.holds[i].Until = time.Time{}
 			}
 		}
 	}
-	out.sinces(now, m.Status.LastOperation.LastUpdateTime.Time)
+	s, op := m.Status.CurrentStatus, m.Status.LastOperation
+	if out.status = cmp.Or(string(s.Phase), "new") + since(s.LastUpdateTime.Time, now); op.Type != "" {
+		out.status += fmt.Sprintf("; %s %s: %s", op.Type, op.State, op.Description)
+	}
+	out.node, out.plan, out.notes = in.Node.Node, plan, notes
 	return out, nil
 }
 
@@ -163,78 +150,42 @@ func (v *View) drain(ctx context.Context, a machine.DrainNode, in machine.Observ
 	return state, plan, nil
 }
 
-// statusOf returns what the status of a machine says.
-func statusOf(m *v1alpha1.Machine, now time.Time) string {
-	s, op := m.Status.CurrentStatus, m.Status.LastOperation
-	text := cmp.Or(string(s.Phase), "new") + since(s.LastUpdateTime.Time, now)
-	if op.Type != "" {
-		text += fmt.Sprintf("; %s %s: %s", op.Type, op.State, op.Description)
-	}
-	return text
-}
-
 // decideClass decides the finalizer of a class, and says whether machines can be created with it.
 func (v *View) decideClass(ctx context.Context, c *v1alpha1.MachineClass) (verdict, error) {
 	users, err := v.reader.UsersOfClass(ctx, keyOf(c))
-	if err != nil {
-		return verdict{}, err
-	}
-	dec := machine.DecideClass(machine.ClassObservation{Class: c, Users: users, Complete: len(v.reader.missing) == 0}, v.Now())
-	bare := dec
-	bare.Holds = nil
-	out := verdict{acts: dec.Action != nil, decides: bare.String(), holds: dec.Holds, next: dec.NextCheck}
-	out.status = "needed by " + plural(len(users), "object")
+	d := machine.DecideClass(machine.ClassObservation{Class: c, Users: users, Complete: len(v.reader.missing) == 0}, v.Now())
+	out := newVerdict(d.String(), d.Action != nil, d.Holds, d.NextCheck, v.Now(), time.Time{})
+	out.status = fmt.Sprintf("machines, sets and deployments that need it: %d", len(users))
 	for _, ref := range machine.SecretRefs(c) {
-		key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-		switch s, err := v.reader.Secret(ctx, key); {
-		case err != nil:
-			out.details = append(out.details, fmt.Sprintf("secret/%s: %v", key, err))
-		case s == nil:
-			out.details = append(out.details, fmt.Sprintf("secret/%s does not exist: no machine can be created", key))
+		if s, err := v.reader.Secret(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}); err == nil && s == nil {
+			out.details = append(out.details, fmt.Sprintf("secret/%s/%s does not exist: no machine can be created", ref.Namespace, ref.Name))
 		}
 	}
-	return out, nil
+	return out, err
 }
 
-// machinesOf returns the machines of a Node.
-func (v *View) machinesOf(ctx context.Context, n *corev1.Node) ([]*v1alpha1.Machine, error) {
-	found, err := v.reader.MachinesOfNode(ctx, n.Name)
-	if err != nil || n.Spec.ProviderID == "" {
-		return found, err
-	}
-	same, err := v.reader.MachinesWithID(ctx, nodeops.NormalizeProviderID(n.Spec.ProviderID))
-	for _, m := range same {
-		if !slices.Contains(found, m) {
-			found = append(slices.Clip(found), m)
-		}
-	}
-	return found, err
-}
-
-// decideNode plans a drain of a Node.
+// decideNode returns the drain of a Node for its machine, or else a plan of a drain.
 func (v *View) decideNode(ctx context.Context, n *corev1.Node) (verdict, error) {
-	out := verdict{status: nodeStatus(n), node: n}
-	found, err := v.machinesOf(ctx, n)
+	out := verdict{status: nodeStatus(n), node: n, decides: "nothing: the Node is not drained; below is what a drain would do now"}
+	found, err := v.reader.MachinesOfNode(ctx, n.Name)
+	if id := nodeops.NormalizeProviderID(n.Spec.ProviderID); id != "" && len(found) == 0 && err == nil {
+		found, err = v.reader.MachinesWithID(ctx, id)
+	}
 	if err != nil {
 		return out, err
 	}
-	if len(found) == 0 {
-		out.details = append(out.details, "no machine has this Node")
-	}
 	for _, m := range found {
-		out.details = append(out.details, fmt.Sprintf("machine/%s/%s has this Node", m.Namespace, m.Name))
-	}
-	for _, m := range found {
-		if d, err := v.decideMachine(ctx, m); err == nil && d.plan != nil {
+		d, err := v.decideMachine(ctx, m)
+		if out.details = append(out.details, nameOf(m)+" has this Node"); err == nil && d.plan != nil {
 			d.status, d.details = out.status, out.details
 			return d, nil
 		}
 	}
-	seen, err := drainrunner.Observe(ctx, v.reader, n.Name, drain.ForMachine(time.Time{}), drain.State{})
-	if err != nil {
-		return out, err
+	if len(found) == 0 {
+		out.details = append(out.details, "no machine has this Node")
 	}
+	seen, err := drainrunner.Observe(ctx, v.reader, n.Name, drain.ForMachine(time.Time{}), drain.State{})
 	plan := drain.Decide(seen, drain.ForMachine(time.Time{}), v.Now())
-	out.plan, out.decides = &plan, "nothing: the Node is not drained; below is what a drain would do now"
-	return out, nil
+	out.plan = &plan
+	return out, err
 }

@@ -3,7 +3,6 @@
 package explain
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -19,15 +18,13 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	corefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -35,10 +32,10 @@ import (
 
 // dump has the objects of a dump.
 type dump struct {
-	objects map[string]runtime.Object // by kind, namespace and name
-	kinds   map[string]bool           // the kinds in the dump, also of empty lists
-	unused  map[string]bool           // the kinds that no decision reads, and files without objects
-	decoder runtime.Decoder
+	objects   map[string]runtime.Object // by kind, namespace and name
+	resources map[string]bool           // also those of empty lists
+	unused    map[string]bool           // the kinds that no decision reads, and files without objects
+	decoder   runtime.Decoder
 	// commented is the newest time in a comment at the begin of a file, newest that in an object.
 	commented, newest time.Time
 }
@@ -50,32 +47,37 @@ var resourceOf = map[string]string{
 }
 
 // Dump returns the view of a dump: a file, or a folder with files whose names end with .yaml, .yml or .json.
-// They have objects and lists as kubectl get -o yaml and -o json print them, one or several in a file. Of an
-// object that is there twice, the last one counts. A resource without an object and without a list is
-// not in the dump, which the output says. "-" is the standard input.
+// They have objects and lists as kubectl get -o yaml, -o json and --raw print them, one or several in a file.
+// Of an object that is there twice, the last one counts. A resource without an object and without a list of
+// its kind is not in the dump, which the output says.
 //
 // The time of the decisions is at. Zero means the time in a comment at the begin of a file, such as
 // "# 2026-01-02T03:04:05Z", or else the newest time in the metadata and status of the objects.
 func Dump(ctx context.Context, path, namespace string, at time.Time) (*View, error) {
-	d, err := newDump()
+	kinds := runtime.NewScheme()
+	if err := errors.Join(scheme.AddToScheme(kinds), v1alpha1.AddToScheme(kinds)); err != nil {
+		return nil, err
+	}
+	d := &dump{
+		objects: map[string]runtime.Object{}, resources: map[string]bool{}, unused: map[string]bool{}, decoder: serializer.NewCodecFactory(kinds).UniversalDeserializer(),
+	}
+	err := filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || name != path && !slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(name))) {
+			return err
+		}
+		raw, err := os.ReadFile(name) //nolint:gosec // the user names the file
+		if err != nil {
+			return err
+		}
+		return d.read(name, raw)
+	})
+	if at = cmp.Or(at, d.commented, d.newest); err == nil && at.IsZero() {
+		err = fmt.Errorf("%s: no object has a time: say at which time to decide", path)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if err := d.readPath(path); err != nil {
-		return nil, err
-	}
-	if at = cmp.Or(at, d.commented, d.newest); at.IsZero() {
-		return nil, fmt.Errorf("%s: no object has a time: say at which time to decide", path)
-	}
 	return d.view(ctx, namespace, at)
-}
-
-func newDump() (*dump, error) {
-	scheme := runtime.NewScheme()
-	err := errors.Join(corev1.AddToScheme(scheme), policyv1.AddToScheme(scheme), storagev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
-	return &dump{
-		objects: map[string]runtime.Object{}, kinds: map[string]bool{}, unused: map[string]bool{}, decoder: serializer.NewCodecFactory(scheme).UniversalDeserializer(),
-	}, err
 }
 
 // view returns the view of the objects.
@@ -90,14 +92,10 @@ func (d *dump) view(ctx context.Context, namespace string, at time.Time) (*View,
 			return nil, fmt.Errorf("%s: %w", key, err)
 		}
 	}
-	known := map[string]bool{}
-	for kind := range d.kinds {
-		known[resourceOf[kind]] = true
-	}
-	known[tokens] = known[secrets]
+	d.resources[tokens] = d.resources[secrets]
 	v, err := newView(ctx, Clients{Machines: inMachines, Control: inCore, Target: inCore}, namespace, func(_ context.Context, r resource) error {
-		if !known[r.name] {
-			return fmt.Errorf("not in the dump: %s", r.name)
+		if !d.resources[r.name] {
+			return fmt.Errorf("%s%s", notDumped, r.name)
 		}
 		return nil
 	})
@@ -105,51 +103,34 @@ func (d *dump) view(ctx context.Context, namespace string, at time.Time) (*View,
 		return nil, err
 	}
 	v.Close() // nothing changes
+	v.Now, v.notes = func() time.Time { return at }, []string{"at " + stamp(at) + ", from a dump"}
 	if len(v.missing) > 0 {
-		v.missing = []string{"not in the dump: " + strings.ReplaceAll(strings.Join(v.missing, ", "), "not in the dump: ", "")}
+		v.notes = append(v.notes, notDumped+strings.ReplaceAll(strings.Join(v.missing, ", "), notDumped, ""))
 	}
-	v.dumped, v.unused, v.Now = true, slices.Sorted(maps.Keys(d.unused)), func() time.Time { return at }
+	if v.missing = nil; len(d.unused) > 0 {
+		v.notes = append(v.notes, "not used: "+strings.Join(slices.Sorted(maps.Keys(d.unused)), ", "))
+	}
 	return v, nil
 }
 
-// readPath reads a file, a folder, or the standard input.
-func (d *dump) readPath(path string) error {
-	if path == "-" {
-		return d.read("standard input", os.Stdin)
-	}
-	return filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
-		ext := strings.ToLower(filepath.Ext(name))
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir(), name != path && ext != ".yaml" && ext != ".yml" && ext != ".json":
-			return nil
-		}
-		file, err := os.Open(name) //nolint:gosec // the user names the file
-		if err != nil {
-			return err
-		}
-		defer func() { _ = file.Close() }()
-		return d.read(name, file)
-	})
-}
+// notDumped begins the error of a resource that cannot be read.
+const notDumped = "not in the dump: "
 
 // read reads the documents of a file.
-func (d *dump) read(name string, from io.Reader) error {
-	buffered := bufio.NewReader(from)
-	begin, _ := buffered.Peek(len("# 2006-01-02T15:04:05Z"))
+func (d *dump) read(name string, raw []byte) error {
+	begin := raw[:min(len(raw), len("# 2006-01-02T15:04:05Z"))]
 	if t, err := time.Parse("# "+time.RFC3339, string(begin)); err == nil && t.After(d.commented) {
 		d.commented = t
 	}
-	documents := yaml.NewYAMLOrJSONDecoder(buffered, 4096)
+	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096)
 	for i := 1; ; i++ {
-		var raw runtime.RawExtension
-		err := documents.Decode(&raw)
+		var document runtime.RawExtension
+		err := documents.Decode(&document)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err == nil {
-			err = d.add(raw.Raw, name, "", "")
+			err = d.add(document.Raw, name, schema.GroupVersionKind{})
 		}
 		if err != nil {
 			return fmt.Errorf("%s: document %d: %w", name, i, err)
@@ -157,73 +138,63 @@ func (d *dump) read(name string, from io.Reader) error {
 	}
 }
 
-// add adds an object or the items of a list. version and kind are those of the objects in a typed list.
-func (d *dump) add(raw []byte, file, version, kind string) error {
-	if raw = bytes.TrimSpace(raw); len(raw) == 0 || string(raw) == "null" {
+// add adds an object or the items of a list. gvk is that of the objects in a typed list.
+func (d *dump) add(raw []byte, file string, gvk schema.GroupVersionKind) error {
+	var o struct {
+		APIVersion, Kind string
+		Metadata, Status any
+		Items            []json.RawMessage
+	}
+	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
-	var o struct {
-		APIVersion string            `json:"apiVersion"`
-		Kind       string            `json:"kind"`
-		Metadata   any               `json:"metadata"`
-		Status     any               `json:"status"`
-		Items      []json.RawMessage `json:"items"`
+	err := json.Unmarshal(raw, &o)
+	if o.Kind != "" {
+		gvk = schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)
 	}
-	if err := json.Unmarshal(raw, &o); err != nil {
-		d.unused["a document that is no object in "+file] = true
-		return nil //nolint:nilerr // it is reported as not used
-	}
-	o.APIVersion, o.Kind = cmp.Or(o.APIVersion, version), cmp.Or(o.Kind, kind)
-	of, isList := strings.CutSuffix(o.Kind, "List")
+	of, isList := strings.CutSuffix(gvk.Kind, "List")
 	switch {
-	case o.Kind == "":
-		d.unused["a document without a kind in "+file] = true
+	case err != nil || gvk.Kind == "":
+		d.unused["a document that is no object in "+file] = true
 		return nil
 	case isList:
-		d.kinds[of] = true
+		d.resources[resourceOf[of]] = true
 		for i, item := range o.Items {
-			if err := d.add(item, file, o.APIVersion, of); err != nil {
+			if err := d.add(item, file, gvk.GroupVersion().WithKind(of)); err != nil {
 				return fmt.Errorf("item %d: %w", i+1, err)
 			}
 		}
 		return nil
-	case resourceOf[o.Kind] == "":
-		d.unused[o.Kind] = true
+	case resourceOf[gvk.Kind] == "":
+		d.unused[gvk.Kind] = true
 		return nil
-	}
-	if err := d.decode(raw, o.APIVersion, o.Kind); err != nil {
-		return err
 	}
 	for _, t := range append(timesIn(o.Metadata, ""), timesIn(o.Status, "")...) {
 		if t.After(d.newest) {
 			d.newest = t
 		}
 	}
-	return nil
+	return d.decode(raw, gvk)
 }
 
 // decode adds an object of a kind that decisions read.
-func (d *dump) decode(raw []byte, version, kind string) error {
-	gvk := schema.FromAPIVersionAndKind(version, kind)
+func (d *dump) decode(raw []byte, gvk schema.GroupVersionKind) error {
 	o, _, err := d.decoder.Decode(raw, &gvk, nil)
-	switch {
-	case runtime.IsNotRegisteredError(err):
-		d.unused[kind+" of "+version] = true
+	if runtime.IsNotRegisteredError(err) {
+		d.unused[gvk.Kind+" of "+gvk.GroupVersion().String()] = true
 		return nil
-	case err != nil:
+	} else if err != nil {
 		return err
 	}
 	m, err := meta.Accessor(o)
+	if err == nil && m.GetName() == "" {
+		err = fmt.Errorf("%s without metadata.name", gvk.Kind)
+	}
 	if err != nil {
 		return err
 	}
-	if m.GetName() == "" {
-		return fmt.Errorf("%s without metadata.name", kind)
-	}
-	m.SetManagedFields(nil)
 	o.GetObjectKind().SetGroupVersionKind(gvk)
-	d.kinds[kind] = true
-	d.objects[kind+" "+m.GetNamespace()+"/"+m.GetName()] = o
+	d.objects[gvk.Kind+" "+m.GetNamespace()+"/"+m.GetName()], d.resources[resourceOf[gvk.Kind]] = o, true
 	return nil
 }
 

@@ -158,26 +158,14 @@ func planText(plan *drain.Decision, now time.Time) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "drain of node/%s\n", plan.Node)
+	first := "; since " + stamp(now) // it is the first look
 	for _, r := range plan.Rows {
-		if !r.Since.Before(now) {
-			r.Since = time.Time{} // it is the first look
-		}
-		fmt.Fprintf(&b, "  %s\n", r)
+		fmt.Fprintf(&b, "  %s\n", strings.Replace(r.String(), first, "", 1))
 	}
 	for _, r := range plan.Volumes {
-		if !r.Since.Before(now) {
-			r.Since = time.Time{}
-		}
-		fmt.Fprintf(&b, "  %s\n", r)
+		fmt.Fprintf(&b, "  %s\n", strings.Replace(r.String(), first, "", 1))
 	}
 	return b.String()
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // since returns a text with a time and how long ago it is, or "".

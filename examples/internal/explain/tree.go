@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -13,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/machinist-dev/machinist/drain"
@@ -30,10 +32,8 @@ type branch struct {
 // deployments, their sets, machines, Nodes, and the pods that a drain waits for. Each has what it waits for
 // and since when: its first hold, or its next action.
 func (v *View) Tree(ctx context.Context, subject string) (string, error) {
-	var roots []metav1.Object
-	if subject == "" {
-		roots = v.roots(ctx)
-	} else {
+	roots := v.roots(ctx)
+	if subject != "" {
 		o, err := v.find(ctx, subject)
 		if err != nil {
 			return "", err
@@ -47,46 +47,27 @@ func (v *View) Tree(ctx context.Context, subject string) (string, error) {
 	for _, o := range roots {
 		v.branch(ctx, o).write(table, "", "")
 	}
-	_ = table.Flush()
-	var lines []string
-	for l := range strings.SplitSeq(strings.TrimRight(b.String(), "\n"), "\n") {
-		lines = append(lines, strings.TrimRight(l, " "))
+	if _ = table.Flush(); len(roots) == 0 {
+		b.WriteString("no machines\n")
 	}
-	if len(roots) == 0 {
-		lines = append(lines, "no machines")
-	}
-	return strings.Join(lines, "\n") + "\n", nil
+	return spaces.ReplaceAllString(b.String(), "\n"), nil
 }
 
-// roots returns the deployments, and the sets and machines without a controller.
-func (v *View) roots(ctx context.Context) []metav1.Object {
-	roots := v.all(ctx, deployments, v.Namespace)
-	for _, resource := range []string{sets, machines} {
+// spaces are those at the end of a line, which a table has for an empty cell.
+var spaces = regexp.MustCompile(` +\n`)
+
+// roots returns the deployments, and the sets and machines whose controller cannot be read or does not exist.
+func (v *View) roots(ctx context.Context) (roots []metav1.Object) {
+	shown := map[types.UID]bool{}
+	for _, resource := range []string{deployments, sets, machines} {
 		for _, o := range v.all(ctx, resource, v.Namespace) {
-			if v.parent(ctx, o) == nil {
+			if owner := metav1.GetControllerOfNoCopy(o); owner == nil || !shown[owner.UID] {
 				roots = append(roots, o)
 			}
+			shown[o.GetUID()] = true
 		}
 	}
 	return roots
-}
-
-// parent returns the controller of a set or of a machine, or nil if it cannot be read or does not exist.
-func (v *View) parent(ctx context.Context, o metav1.Object) metav1.Object {
-	owner := metav1.GetControllerOfNoCopy(o)
-	if owner == nil {
-		return nil
-	}
-	key := keyOf(o)
-	key.Name = owner.Name
-	if _, isMachine := o.(*v1alpha1.Machine); isMachine {
-		if set, err := v.reader.Set(ctx, key); err == nil && set != nil && set.UID == owner.UID {
-			return set
-		}
-	} else if d, err := v.reader.Deployment(ctx, key); err == nil && d != nil && d.UID == owner.UID {
-		return d
-	}
-	return nil
 }
 
 // shortName returns KIND/NAME if all objects are of one namespace.
@@ -157,39 +138,35 @@ func (v *View) node(ctx context.Context, n *corev1.Node, plan *drain.Decision) b
 		b.waits = "its pods were not read"
 		return b
 	}
-	left := len(on)
-	if plan != nil {
-		for _, r := range plan.Rows {
-			if r.Action == drain.Ignore {
-				continue
-			}
-			state := ""
-			for _, p := range on {
-				if p.UID == r.UID && p.Namespace == r.Namespace && p.Name == r.Name {
-					state = string(p.Status.Phase)
-				}
-			}
+	left, phases := len(on), map[types.UID]string{}
+	for _, p := range on {
+		phases[p.UID] = string(p.Status.Phase)
+	}
+	if plan == nil {
+		plan = &drain.Decision{}
+	}
+	for _, r := range plan.Rows {
+		if r.Action != drain.Ignore {
 			left--
-			b.below = append(b.below, branch{name: "pod/" + r.Namespace + "/" + r.Name, state: state, waits: strings.TrimSuffix(fmt.Sprintf("%s: %s", r.Reason, r.Message), ": ")})
+			waits := strings.TrimSuffix(string(r.Reason)+": "+r.Message, ": ")
+			b.below = append(b.below, branch{name: "pod/" + r.Namespace + "/" + r.Name, state: phases[r.UID], waits: waits})
 		}
 	}
 	if left > 0 {
-		b.state += ", " + plural(left, "pod")
+		b.state += fmt.Sprintf(", pods: %d", left)
 	}
 	return b
 }
 
+// nodeStatus returns the status of a Node in the words of kubectl.
 func nodeStatus(n *corev1.Node) string {
-	status := "NotReady"
+	ready := corev1.ConditionFalse
 	for _, c := range n.Status.Conditions {
-		switch {
-		case c.Type != corev1.NodeReady:
-		case c.Status == corev1.ConditionTrue:
-			status = "Ready"
-		case c.Status == corev1.ConditionUnknown:
-			status = "Unknown"
+		if c.Type == corev1.NodeReady {
+			ready = c.Status
 		}
 	}
+	status := map[corev1.ConditionStatus]string{corev1.ConditionTrue: "Ready", corev1.ConditionFalse: "NotReady", corev1.ConditionUnknown: "Unknown"}[ready]
 	if n.Spec.Unschedulable {
 		status += ",SchedulingDisabled"
 	}

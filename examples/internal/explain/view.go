@@ -40,9 +40,8 @@ type View struct {
 	Deployments deployment.Policy
 
 	reader  reader
+	notes   []string // about the dump
 	missing []string // the resources that cannot be read, and why
-	unused  []string // what a dump has and no decision reads
-	dumped  bool
 	stop    func()
 }
 
@@ -183,17 +182,11 @@ func listOf[T any](list func(context.Context, metav1.ListOptions) (T, error), o 
 
 // header returns the lines about the view as a whole, each with a line break.
 func (v *View) header() string {
-	var b strings.Builder
-	if v.dumped {
-		fmt.Fprintf(&b, "at %s, from a dump\n", stamp(v.Now()))
+	lines := append(slices.Clone(v.notes), v.missing...)
+	if len(lines) == 0 {
+		return ""
 	}
-	for _, m := range v.missing {
-		b.WriteString(m + "\n")
-	}
-	if len(v.unused) > 0 {
-		fmt.Fprintf(&b, "not used: %s\n", strings.Join(slices.Compact(v.unused), ", "))
-	}
-	return b.String()
+	return strings.Join(lines, "\n") + "\n"
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
