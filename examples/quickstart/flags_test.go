@@ -15,23 +15,14 @@ func TestFlags_Invalid_OneLineAndExitStatusTwo(t *testing.T) {
 		args []string
 		says string
 	}{
-		"an unknown flag":                {[]string{"-nope"}, "flag provided but not defined: -nope"},
-		"an argument":                    {[]string{"now"}, `unexpected argument "now"`},
-		"a number that is none":          {[]string{"-replicas", "many"}, `invalid value "many" for flag -replicas`},
-		"no machines":                    {[]string{"-replicas", "0"}, "-replicas is 0, want 1 to 1000"},
-		"too many machines":              {[]string{"-replicas", "1001"}, "-replicas is 1001, want 1 to 1000"},
-		"a clock that stands still":      {[]string{"-speed", "0"}, "-speed is 0, want 0.01 to 1000"},
-		"a clock of no number":           {[]string{"-speed", "NaN"}, "-speed is NaN"},
-		"a time that is over":            {[]string{"-timeout", "-1s"}, "-timeout is -1s"},
-		"a file that does not exist":     {[]string{"-f", "testdata/none.yaml"}, "no such file"},
-		"a file that is not YAML":        {[]string{"-f", "testdata/broken.yaml"}, "testdata/broken.yaml: document 1: "},
-		"a file with an unknown field":   {[]string{"-f", "testdata/unknown-field.yaml"}, `document 2: strict decoding error: unknown field "spec.klass": correct the name of the field, or delete the field`},
-		"a public sample of a provider":  {[]string{"-f", "testdata/sample.yaml"}, `unknown field "spec.template.spec.class.namespace": correct the name of the field, or delete the field`},
-		"a file with another kind":       {[]string{"-f", "testdata/other-kind.yaml"}, "kind ConfigMap is not supported by this demo"},
-		"a file with nothing in it":      {[]string{"-f", "testdata/nothing.yaml"}, "contains no Machine, MachineSet, MachineDeployment or MachineClass"},
-		"a deployment that is not valid": {[]string{"-f", "testdata/invalid.yaml"}, "MachineDeployment workers: "},
-		"a duplicate name":               {[]string{"-f", "testdata/twice.yaml"}, "default/one is in the manifests twice"},
-		"classes of two providers":       {[]string{"-f", "testdata/providers.yaml"}, `machine classes have two providers, "AWS" and "GCP"`},
+		"an unknown flag":           {[]string{"-nope"}, "flag provided but not defined: -nope"},
+		"an argument":               {[]string{"now"}, `unexpected argument "now"`},
+		"a number that is none":     {[]string{"-replicas", "many"}, `invalid value "many" for flag -replicas`},
+		"no machines":               {[]string{"-replicas", "0"}, "-replicas is 0, want 1 to 1000"},
+		"too many machines":         {[]string{"-replicas", "1001"}, "-replicas is 1001, want 1 to 1000"},
+		"a clock that stands still": {[]string{"-speed", "0"}, "-speed is 0, want 0.01 to 1000"},
+		"a clock of no number":      {[]string{"-speed", "NaN"}, "-speed is NaN"},
+		"a time that is over":       {[]string{"-timeout", "-1s"}, "-timeout is -1s"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +38,7 @@ func TestFlags_Invalid_OneLineAndExitStatusTwo(t *testing.T) {
 func TestFlags_Help_ListsTheFlags(t *testing.T) {
 	var out, errOut bytes.Buffer
 	require.Zero(t, quickstart(t.Context(), []string{"-h"}, &out, &errOut, never))
-	for _, flag := range []string{"-f", "-replicas", "-seed", "-speed", "-faults", "-v", "-timeout"} {
+	for _, flag := range []string{"-replicas", "-seed", "-speed", "-faults", "-v", "-timeout"} {
 		require.Contains(t, out.String(), "  "+flag)
 	}
 	require.Empty(t, errOut.String())

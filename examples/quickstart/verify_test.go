@@ -14,7 +14,7 @@ import (
 )
 
 func TestVerify_BoundViolated_ReturnsError(t *testing.T) {
-	w := newWorld(settings{speed: 1000}, "simulated", never)
+	w := newWorld(settings{speed: 1000}, never)
 	_, err := w.verify()
 	require.NoError(t, err)
 	m, err := w.machines.MachineV1alpha1().Machines("default").Create(t.Context(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, metav1.CreateOptions{})

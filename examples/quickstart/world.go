@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 	"github.com/machinist-dev/machinist/machine/machinetest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
 
@@ -39,18 +41,14 @@ type world struct {
 	random   func() float64
 	kubelets *hollow.Nodes
 	policy   machine.Policy
-	orphans  safety.Policy
-	freeze   safety.FreezePolicy
-	guard    safety.GuardPolicy
+	drains   atomic.Int64 // that have ended
 	// idle stops the workload.
 	idle atomic.Bool
-	// away stops the answers of the API server of the Nodes.
-	away atomic.Bool
 	// working reports whether goroutines of the program run.
 	working func() bool
 	// watches is the largest number of watches that were open at a time.
 	watches int
-	// harmed are the machines that the scenario makes unavailable, with the version of
+	// harmed are the machines that the story makes unavailable, with the version of
 	// the control cluster at that time.
 	harmed map[types.UID]string
 }
@@ -66,41 +64,29 @@ const (
 	podStopTime   = 3 * time.Second
 	driverTimeout = 30 * time.Second
 	leaseInterval = 5 * time.Second
-	updateTime    = 3 * time.Second  // the time of an update in place
 	nodeGrace     = 20 * time.Second // the grace period of silent Nodes
 )
 
-func newWorld(s settings, provider string, working func() bool) *world {
+// workloadNamespace and workload name the ReplicaSet of the pods and its PodDisruptionBudget.
+const workloadNamespace, workload = "default", "app"
+
+func newWorld(s settings, working func() bool) *world {
 	w := &world{clock: newFastClock(s.speed), random: newRandom(s.seed), working: working, harmed: map[types.UID]string{}}
 	w.control, w.machines = machinetest.New(draintest.Options{Clock: w.clock, Seed: s.seed})
 	w.target = draintest.New(draintest.Options{Clock: w.clock, Seed: s.seed + 1})
 	w.secrets, w.nodes = w.control.Client(), w.target.Client()
-	w.target.Inject(draintest.Fault{Kind: draintest.Unavailable, Match: func(draintest.Call) bool { return w.away.Load() }})
 	w.cloud = drivertest.NewCloud(drivertest.CloudOptions{
-		Clock: w.clock, Provider: provider, Seed: uint64(s.seed), //nolint:gosec // any bit pattern is a good seed
+		Clock: w.clock, Provider: "simulated", Seed: uint64(s.seed), //nolint:gosec // any bit pattern is a good seed
 		CreateLatency: createLatency, BootTime: bootTime, DeleteLatency: deleteLatency, ShutdownTime: shutdownTime, Lag: cloudLag,
 	})
 	w.kubelets = &hollow.Nodes{
-		Client: w.nodes, Clock: w.clock, VMs: hollow.VMsOf(w.cloud), JoinAfter: joinTime, UpdateTime: updateTime,
+		Client: w.nodes, Clock: w.clock, VMs: hollow.VMsOf(w.cloud), JoinAfter: joinTime,
 		LeaseInterval: leaseInterval, StatusInterval: time.Hour, // the Lease is sufficient
 	}
 	w.policy = machine.DefaultPolicy()
 	w.policy.Settle = 2 * cloudLag
-	w.orphans, w.guard = safety.DefaultPolicy(), safety.DefaultGuardPolicy()
-	if s.failures() {
-		w.hurry()
-	}
+	w.policy.HealthTimeout, w.policy.DrainTimeout = 15*time.Second, 30*time.Second // so that machines fail soon
 	return w
-}
-
-// hurry shortens the timeouts, so that machines fail soon.
-func (w *world) hurry() {
-	w.policy.CreationTimeout = 40 * time.Second
-	w.policy.HealthTimeout = 15 * time.Second
-	w.policy.DrainTimeout = 15 * time.Second
-	w.policy.PreserveTimeout = 40 * time.Second
-	w.orphans.Grace, w.orphans.Period = 20*time.Second, 15*time.Second
-	w.freeze = safety.FreezePolicy{Timeout: 15 * time.Second, Period: 20 * time.Second}
 }
 
 // busy reports whether the clock has to stand still: while the program works, and while a watch is
@@ -111,7 +97,7 @@ func (w *world) busy() bool {
 	}
 	open := w.control.Watching("") + w.target.Watching("")
 	w.watches = max(w.watches, open)
-	return open < w.watches && !w.away.Load()
+	return open < w.watches
 }
 
 // working reports whether a goroutine other than its own runs or is ready to run.
@@ -134,7 +120,7 @@ func newRandom(seed int64) func() float64 {
 
 // run runs the clusters, the Nodes, the workload and the controllers until the context ends. It
 // returns the error of the controllers.
-func (w *world) run(ctx context.Context, pods int, budget bool, observe func(controllers.Note)) error {
+func (w *world) run(ctx context.Context, pods int, p *progress) error {
 	var passing, running sync.WaitGroup
 	ticking, stop := context.WithCancel(context.WithoutCancel(ctx))
 	passing.Go(func() { w.clock.run(ticking, w.busy) })
@@ -145,11 +131,10 @@ func (w *world) run(ctx context.Context, pods int, budget bool, observe func(con
 	}()
 	running.Go(func() { w.control.Run(ctx) })
 	running.Go(func() { w.target.Run(ctx) })
-	running.Go(func() { w.play(ctx, pods, budget) })
+	running.Go(func() { w.play(ctx, pods) })
 	return controllers.Run(ctx, controllers.Config{
-		Random: w.random, Machines: w.machines, Control: w.secrets, Target: w.nodes, Clock: w.clock, Workers: 10, Observe: observe, Policy: w.policy, Orphans: w.orphans,
-		Freeze: w.freeze, Guard: w.guard,
-		Driver: driver.Wrap(picky{w.cloud}, w.bounded),
+		Random: w.random, Machines: w.machines, Control: w.secrets, Target: w.nodes, Clock: w.clock, Workers: 10, Observe: p.decision, Policy: w.policy,
+		Orphans: safety.DefaultPolicy(), Guard: safety.DefaultGuardPolicy(), Drains: drainCount{w}, Driver: driver.Wrap(w.cloud, w.bounded),
 	})
 }
 
@@ -166,18 +151,18 @@ func (w *world) bounded(ctx context.Context, call string, run func(context.Conte
 }
 
 // play simulates the Nodes and the workload. The next step repeats failed writes.
-func (w *world) play(ctx context.Context, pods int, budget bool) {
+func (w *world) play(ctx context.Context, pods int) {
 	client := w.target.Client()
-	workload := &hollow.Workload{
-		Client: client, Namespace: "default", Name: "app", Replicas: pods, GraceSeconds: int64(podStopTime / time.Second), Budget: budget,
+	app := &hollow.Workload{
+		Client: client, Namespace: workloadNamespace, Name: workload, Replicas: pods, GraceSeconds: int64(podStopTime / time.Second), Budget: true,
 	}
 	replicas, scheduler := &hollow.Replicas{Client: client}, &hollow.Scheduler{Client: client}
 	nodeLifecycle := &hollow.Lifecycle{Client: client, Clock: w.clock, Grace: nodeGrace}
 	for ctx.Err() == nil {
 		if w.idle.Load() {
-			_ = workload.Stop(ctx)
+			_ = app.Stop(ctx)
 		} else {
-			_ = workload.Step(ctx)
+			_ = app.Step(ctx)
 		}
 		_ = replicas.Step(ctx)
 		_ = scheduler.Step(ctx)
@@ -188,4 +173,21 @@ func (w *world) play(ctx context.Context, pods int, budget bool) {
 		case <-w.clock.After(time.Second):
 		}
 	}
+}
+
+// harm records that a machine may be unavailable from now on.
+func (w *world) harm(m *v1alpha1.Machine) { w.harmed[m.UID] = w.control.ResourceVersion() }
+
+// podsOn returns how many pods of the workload are on a Node, or 0 after an error.
+func (w *world) podsOn(ctx context.Context, node string) (n int) {
+	pods, err := w.nodes.CoreV1().Pods(workloadNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return 0
+	}
+	for i := range pods.Items {
+		if pods.Items[i].Spec.NodeName == node {
+			n++
+		}
+	}
+	return n
 }

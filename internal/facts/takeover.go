@@ -57,8 +57,8 @@ var handovers = []handover{
 	{v1alpha1.InitiateFinalizerRemoval, "Deletion of Node Object ", " is successful. "},
 }
 
-// TakeOver returns which steps of the deletion of a machine are done. It is the only function of
-// this module that reads the description of an operation.
+// TakeOver returns which steps of the deletion of a machine are done. It is the only function that
+// reads the description of an operation for a controller; machine.RecordedVM reads it for reports.
 //
 // MCM ends the description with the marker of the next step of a deletion. A marker at another
 // place may be the text of a provider. So only a description of a known form counts, and only for a

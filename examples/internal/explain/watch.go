@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// Screen draws a text at the end of a terminal again and again. It is not safe for concurrent use.
+type Screen struct {
+	// Out is the terminal. Required.
+	Out io.Writer
+	// Size returns its width and height. Zero or nil means no limit.
+	Size func() (width, height int)
+
+	drawn int // the number of lines on the screen
+}
+
+// Draw replaces the last text. Lines that are too long, and lines at the end of one that is too high, are
+// left out, and a mark says so. The zero Screen without Out draws nothing.
+func (s *Screen) Draw(text string) {
+	if s.Out == nil {
+		return
+	}
+	var lines []string
+	if text != "" {
+		lines = strings.Split(strings.TrimRight(text, "\n"), "\n")
+	}
+	width, height := 0, 0
+	if s.Size != nil {
+		width, height = s.Size()
+	}
+	if most := height - 1; most > 0 && len(lines) > most {
+		lines = append(lines[:most-1:most-1], fmt.Sprintf("… and %d more lines", len(lines)-most+1))
+	}
+	var b strings.Builder
+	if s.drawn > 0 {
+		fmt.Fprintf(&b, "\x1b[%dA\x1b[J", s.drawn)
+	}
+	for _, line := range lines {
+		if r := []rune(line); width > 1 && len(r) >= width {
+			line = string(r[:width-2]) + "…"
+		}
+		b.WriteString(line + "\n")
+	}
+	s.drawn = len(lines)
+	_, _ = io.WriteString(s.Out, b.String())
+}
+
+// Watch draws the tree of subject each time that it differs, looked at once in a period, until the context
+// ends. It returns nil then, or why there is no tree.
+func (v *View) Watch(ctx context.Context, subject string, s *Screen, c clock.WithTicker, every time.Duration) error {
+	ticker := c.NewTicker(max(every, time.Millisecond))
+	defer ticker.Stop()
+	last := ""
+	for {
+		text, err := v.Tree(ctx, subject)
+		if err != nil {
+			return err
+		}
+		if text != last {
+			s.Draw(text)
+			last = text
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		}
+	}
+}
