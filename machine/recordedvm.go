@@ -8,6 +8,7 @@ import (
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -46,6 +47,7 @@ func recordedFailure(op v1alpha1.LastOperation, problem string) CallFailure {
 	if op.State != v1alpha1.MachineStateFailed {
 		return CallFailure{}
 	}
+	text := facts.WithoutWaits(op.Description)
 	code, known := codes.Parse(op.ErrorCode)
 	for _, form := range []struct {
 		of             v1alpha1.MachineOperationType
@@ -57,7 +59,7 @@ func recordedFailure(op v1alpha1.LastOperation, problem string) CallFailure {
 		{v1alpha1.MachineOperationCreate, driver.OpInitializeMachine, "Provider error: ", ". Initialize VM Instance", false},
 		{v1alpha1.MachineOperationDelete, driver.OpDeleteMachine, "VM deletion failed due to - ", ". However, will re-try in the next resync. " + v1alpha1.InitiateVMDeletion, true},
 	} {
-		message, begins := strings.CutPrefix(op.Description, form.begins)
+		message, begins := strings.CutPrefix(text, form.begins)
 		message, ends := strings.CutSuffix(message, form.ends)
 		if op.Type != form.of || !begins || !ends || !known && !form.withoutAnyCode {
 			continue

@@ -5,6 +5,7 @@ package explain
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,6 +21,8 @@ import (
 	deploymentrunner "github.com/machinist-dev/machinist/deployment/runner"
 	"github.com/machinist-dev/machinist/drain"
 	drainrunner "github.com/machinist-dev/machinist/drain/runner"
+	"github.com/machinist-dev/machinist/internal/objects"
+	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	machinerunner "github.com/machinist-dev/machinist/machine/runner"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -152,12 +155,18 @@ func (v *View) drain(ctx context.Context, a machine.DrainNode, in machine.Observ
 
 // decideClass decides the finalizer of a class, and says whether machines can be created with it.
 func (v *View) decideClass(ctx context.Context, c *v1alpha1.MachineClass) (verdict, error) {
-	users, err := v.reader.UsersOfClass(ctx, keyOf(c))
+	var users []metav1.Object
+	var err error
+	for _, kind := range []machinist.Object{&v1alpha1.Machine{}, &v1alpha1.MachineSet{}, &v1alpha1.MachineDeployment{}} {
+		found, listErr := v.reader.List(ctx, kind, runners.ByNeeded, keyOf(c).String())
+		some, typeErr := objects.All[metav1.Object](found, listErr)
+		users, err = append(users, some...), errors.Join(err, typeErr)
+	}
 	d := machine.DecideClass(machine.ClassObservation{Class: c, Users: users, Complete: len(v.reader.missing) == 0}, v.Now())
 	out := newVerdict(d.String(), d.Action != nil, d.Holds, d.NextCheck, v.Now(), time.Time{})
 	out.status = fmt.Sprintf("machines, sets and deployments that need it: %d", len(users))
 	for _, ref := range machine.SecretRefs(c) {
-		if s, err := v.reader.Secret(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}); err == nil && s == nil {
+		if s, err := objects.Get[*corev1.Secret](ctx, v.reader, ref.Namespace, ref.Name); err == nil && s == nil {
 			out.details = append(out.details, fmt.Sprintf("secret/%s/%s does not exist: no machine can be created", ref.Namespace, ref.Name))
 		}
 	}
@@ -167,9 +176,9 @@ func (v *View) decideClass(ctx context.Context, c *v1alpha1.MachineClass) (verdi
 // decideNode returns the drain of a Node for its machine, or else a plan of a drain.
 func (v *View) decideNode(ctx context.Context, n *corev1.Node) (verdict, error) {
 	out := verdict{status: nodeStatus(n), node: n, decides: "nothing: the Node is not drained; below is what a drain would do now"}
-	found, err := v.reader.MachinesOfNode(ctx, n.Name)
+	found, err := objects.List[*v1alpha1.Machine](ctx, v.reader, runners.ByNode, n.Name)
 	if id := nodeops.NormalizeProviderID(n.Spec.ProviderID); id != "" && len(found) == 0 && err == nil {
-		found, err = v.reader.MachinesWithID(ctx, id)
+		found, err = objects.List[*v1alpha1.Machine](ctx, v.reader, runners.ByID, id)
 	}
 	if err != nil {
 		return out, err

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -93,23 +94,23 @@ func (v *View) find(ctx context.Context, subject string) (metav1.Object, error) 
 func (v *View) all(ctx context.Context, resource, namespace string) (all []metav1.Object) {
 	switch resource {
 	case deployments:
-		all = objects(v.reader.DeploymentsIn(ctx, namespace))
+		all = listed(objects.In[*v1alpha1.MachineDeployment](ctx, v.reader, namespace))
 	case sets:
-		all = objects(v.reader.SetsIn(ctx, namespace))
+		all = listed(objects.In[*v1alpha1.MachineSet](ctx, v.reader, namespace))
 	case machines:
-		all = objects(v.reader.MachinesIn(ctx, namespace))
+		all = listed(objects.In[*v1alpha1.Machine](ctx, v.reader, namespace))
 	case classes:
-		all = objects(v.reader.ClassesIn(ctx, namespace))
+		all = listed(objects.In[*v1alpha1.MachineClass](ctx, v.reader, namespace))
 	case nodes:
-		all = objects(v.reader.AllNodes(ctx))
+		all = listed(objects.In[*corev1.Node](ctx, v.reader, ""))
 	}
 	slices.SortFunc(all, func(a, b metav1.Object) int { return strings.Compare(keyOf(a).String(), keyOf(b).String()) })
 	return all
 }
 
-// objects returns typed objects as objects. An error is that of a resource that cannot be read, and counts
+// listed returns typed objects as objects. An error is that of a resource that cannot be read, and counts
 // as none: the header says it.
-func objects[T metav1.Object](found []T, _ error) []metav1.Object {
+func listed[T metav1.Object](found []T, _ error) []metav1.Object {
 	all := make([]metav1.Object, len(found))
 	for i, o := range found {
 		all[i] = o

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/internal/objects"
+	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -100,7 +102,7 @@ func (v *View) branch(ctx context.Context, o metav1.Object) branch {
 	switch o := o.(type) {
 	case *v1alpha1.MachineDeployment:
 		b.state, b.template = fmt.Sprintf("%d of %d available", o.Status.AvailableReplicas, o.Spec.Replicas), o.Spec.Template.Spec.Class.Name
-		owned, _ := v.reader.SetsOf(ctx, o.Namespace, o.UID)
+		owned, _ := objects.List[*v1alpha1.MachineSet](ctx, v.reader, runners.ByController, runners.ControllerKey(o.Namespace, o.UID))
 		empty := 0
 		for _, s := range sorted(owned) {
 			below := v.branch(ctx, s)
@@ -115,7 +117,7 @@ func (v *View) branch(ctx context.Context, o metav1.Object) branch {
 		}
 	case *v1alpha1.MachineSet:
 		b.state, b.template = fmt.Sprintf("%d of %d available", o.Status.AvailableReplicas, o.Spec.Replicas), o.Spec.Template.Spec.Class.Name
-		owned, _ := v.reader.MachinesOf(ctx, o.Namespace, o.UID)
+		owned, _ := objects.List[*v1alpha1.Machine](ctx, v.reader, runners.ByController, runners.ControllerKey(o.Namespace, o.UID))
 		for _, m := range sorted(owned) {
 			b.below = append(b.below, v.branch(ctx, m))
 		}
@@ -133,7 +135,7 @@ func (v *View) branch(ctx context.Context, o metav1.Object) branch {
 // node returns the branch of a Node, with the pods that its drain waits for.
 func (v *View) node(ctx context.Context, n *corev1.Node, plan *drain.Decision) branch {
 	b := branch{name: nameOf(n), state: nodeStatus(n), age: v.age(n)}
-	on, err := v.reader.PodsOn(ctx, n.Name)
+	on, err := objects.List[*corev1.Pod](ctx, v.reader, podsOfNode, n.Name)
 	if err != nil {
 		b.waits = "its pods were not read"
 		return b

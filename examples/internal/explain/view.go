@@ -17,8 +17,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/machinist-dev/machinist/deployment"
-	"github.com/machinist-dev/machinist/drain"
-	drainrunner "github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 	"github.com/machinist-dev/machinist/machine/client/informers/externalversions"
@@ -79,7 +77,6 @@ func (v *View) Close() { v.stop() }
 type resource struct {
 	name     string
 	informer cache.SharedIndexInformer
-	source   drain.Source                // of a drain that can do without it
 	list     func(context.Context) error // a list of one object
 }
 
@@ -98,12 +95,11 @@ func newView(ctx context.Context, c Clients, namespace string, readable func(con
 	if err != nil {
 		return nil, err
 	}
-	v := &View{Namespace: namespace, Now: time.Now, Machines: machine.DefaultPolicy(), reader: reader{Informers: in, missing: map[string]error{}}}
+	v := &View{Namespace: namespace, Now: time.Now, Machines: machine.DefaultPolicy(), reader: reader{Reader: in, missing: map[string]error{}}}
 	running, cancel := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	v.stop = func() { cancel(); group.Wait() }
 	var synced []cache.InformerSynced
-	var watch []drain.Source
 	for _, r := range resources(c, f, namespace) {
 		if err := readable(ctx, r); err != nil {
 			v.reader.missing[r.name] = err
@@ -112,14 +108,6 @@ func newView(ctx context.Context, c Clients, namespace string, readable func(con
 		}
 		group.Go(func() { r.informer.RunWithContext(running) })
 		synced = append(synced, r.informer.HasSynced)
-		if r.source != "" {
-			watch = append(watch, r.source)
-		}
-	}
-	if f.Target != nil { // without the lists that cannot be read
-		if in.Informers, err = drainrunner.NewInformers(f.Target, watch...); err != nil {
-			return nil, err
-		}
 	}
 	err = v.reader.missing[machines]
 	if err == nil && !cache.WaitForCacheSync(running.Done(), synced...) {
@@ -151,11 +139,11 @@ const (
 func resources(c Clients, f runner.Factories, namespace string) []resource {
 	one, api, of := metav1.ListOptions{Limit: 1}, f.Machines.Machine().V1alpha1(), c.Machines.MachineV1alpha1()
 	all := []resource{
-		{deployments, api.MachineDeployments().Informer(), "", listOf(of.MachineDeployments(namespace).List, one)},
-		{sets, api.MachineSets().Informer(), "", listOf(of.MachineSets(namespace).List, one)},
-		{machines, api.Machines().Informer(), "", listOf(of.Machines(namespace).List, one)},
-		{classes, api.MachineClasses().Informer(), "", listOf(of.MachineClasses(namespace).List, one)},
-		{secrets, f.Control.Core().V1().Secrets().Informer(), "", listOf(c.Control.CoreV1().Secrets(namespace).List, one)},
+		{deployments, api.MachineDeployments().Informer(), listOf(of.MachineDeployments(namespace).List, one)},
+		{sets, api.MachineSets().Informer(), listOf(of.MachineSets(namespace).List, one)},
+		{machines, api.Machines().Informer(), listOf(of.Machines(namespace).List, one)},
+		{classes, api.MachineClasses().Informer(), listOf(of.MachineClasses(namespace).List, one)},
+		{secrets, f.Control.Core().V1().Secrets().Informer(), listOf(c.Control.CoreV1().Secrets(namespace).List, one)},
 	}
 	if c.Target == nil {
 		return all
@@ -163,12 +151,12 @@ func resources(c Clients, f runner.Factories, namespace string) []resource {
 	core, everywhere := f.Target.Core().V1(), metav1.NamespaceAll
 	ofMachines := metav1.ListOptions{Limit: 1, LabelSelector: v1alpha1.TokenOwnerLabel}
 	return append(all,
-		resource{nodes, core.Nodes().Informer(), "", listOf(c.Target.CoreV1().Nodes().List, one)},
-		resource{pods, core.Pods().Informer(), "", listOf(c.Target.CoreV1().Pods(everywhere).List, one)},
-		resource{budgets, f.Target.Policy().V1().PodDisruptionBudgets().Informer(), drain.SourceBudgets, listOf(c.Target.PolicyV1().PodDisruptionBudgets(everywhere).List, one)},
-		resource{attachments, f.Target.Storage().V1().VolumeAttachments().Informer(), drain.SourceAttachments, listOf(c.Target.StorageV1().VolumeAttachments().List, one)},
-		resource{claims, core.PersistentVolumeClaims().Informer(), drain.SourceClaims, listOf(c.Target.CoreV1().PersistentVolumeClaims(everywhere).List, one)},
-		resource{tokens, f.Tokens.Core().V1().Secrets().Informer(), "", listOf(c.Target.CoreV1().Secrets(metav1.NamespaceSystem).List, ofMachines)},
+		resource{nodes, core.Nodes().Informer(), listOf(c.Target.CoreV1().Nodes().List, one)},
+		resource{pods, core.Pods().Informer(), listOf(c.Target.CoreV1().Pods(everywhere).List, one)},
+		resource{budgets, f.Target.Policy().V1().PodDisruptionBudgets().Informer(), listOf(c.Target.PolicyV1().PodDisruptionBudgets(everywhere).List, one)},
+		resource{attachments, f.Target.Storage().V1().VolumeAttachments().Informer(), listOf(c.Target.StorageV1().VolumeAttachments().List, one)},
+		resource{claims, core.PersistentVolumeClaims().Informer(), listOf(c.Target.CoreV1().PersistentVolumeClaims(everywhere).List, one)},
+		resource{tokens, f.Tokens.Core().V1().Secrets().Informer(), listOf(c.Target.CoreV1().Secrets(metav1.NamespaceSystem).List, ofMachines)},
 	)
 }
 
