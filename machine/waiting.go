@@ -149,16 +149,16 @@ func (l *logic) waitingText(h machinist.Hold) string {
 	return fmt.Sprintf("%s %s", h.Reason, h.Subject)
 }
 
-// waitsSince returns since when the machine waits for a hold: as the hold says, as recorded, or as the
-// caller remembers.
+// waitsSince returns since when the machine waits for a hold: as recorded, as the hold says, or as the
+// caller remembers. What is recorded comes first, because a new process begins to count anew.
 func (l *logic) waitsSince(h machinist.Hold) time.Time {
 	known := func(t time.Time) bool { return !t.IsZero() && !t.After(l.now) }
-	if known(h.Since) {
-		return h.Since
-	}
 	have := facts.ConditionOf(l.m.Status.Conditions, v1alpha1.MachineWaiting)
 	if have != nil && have.Message == l.waitingText(h) && known(have.LastTransitionTime.Time) {
 		return have.LastTransitionTime.Time
+	}
+	if known(h.Since) {
+		return h.Since
 	}
 	for _, w := range l.in.Waits {
 		if w.Subject == h.Subject && w.Reason == h.Reason && known(w.Since) {

@@ -120,7 +120,21 @@ func (v *View) decideMachine(ctx context.Context, m *v1alpha1.Machine) (verdict,
 			d = machine.Decide(in, v.Machines, now)
 		}
 	}
-	out := newVerdict(d.String(), d.Action != nil, d.Holds, d.NextCheck, now, m.Status.LastOperation.LastUpdateTime.Time)
+	if u, ok := d.Action.(machinist.Update); ok && u.Subresource == "status" { // that of a wait without the memory of the controller
+		in.Machine, _ = u.Object.(*v1alpha1.Machine)
+		if after := machine.Decide(in, v.Machines, now); after.Action == nil {
+			d = after
+		}
+	}
+	holds := slices.Clone(d.Holds)
+	for i := range holds {
+		for _, c := range m.Status.Conditions {
+			if h := &holds[i]; c.Type == v1alpha1.MachineWaiting && c.Reason == string(h.Reason) && strings.Contains(c.Message, h.Subject) {
+				h.Since = c.LastTransitionTime.Time
+			}
+		}
+	}
+	out := newVerdict(d.String(), d.Action != nil, holds, d.NextCheck, now, m.Status.LastOperation.LastUpdateTime.Time)
 	switch d.Action.(type) {
 	case machine.CallDriver:
 		notes = append(notes, "what the provider answered last is known only to the controller")
@@ -128,7 +142,9 @@ func (v *View) decideMachine(ctx context.Context, m *v1alpha1.Machine) (verdict,
 		notes = append(notes, "whether a permit is free is known only to the controller")
 	case nil:
 		if in.VM.Failure.Code != codes.OK {
-			notes, out.next = append(notes, "when the call is repeated is known only to the controller"), time.Time{}
+			if out.next = (time.Time{}); !strings.Contains(m.Status.LastOperation.Description, "next attempt at ") {
+				notes = append(notes, "when the call is repeated is known only to the controller")
+			}
 			for i := range out.holds {
 				out.holds[i].Until = time.Time{}
 			}
