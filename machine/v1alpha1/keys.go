@@ -167,6 +167,9 @@ const (
 	ShardLabelKey = "machinist.dev/shard"
 	// FreezeLabelKey on a MachineSet, with the value "True", keeps it from creating machines.
 	FreezeLabelKey = "freeze"
+	// RetryNowAnnotation, with any value, on a Machine, MachineSet or MachineDeployment ends its pause
+	// before the next attempt; the controllers remove it when they acted on it.
+	RetryNowAnnotation = "machine.sapcloud.io/retry-now"
 	// UnfreezeAnnotation on a MachineSet or MachineDeployment ends its freeze, with any value.
 	UnfreezeAnnotation = "safety.machine.sapcloud.io/unfreeze"
 	// ReplaceUntilAnnotation on a MachineDeployment, or on a MachineSet without a deployment,

@@ -846,6 +846,11 @@ const ReplaceUntilAnnotation = v1alpha1.ReplaceUntilAnnotation
 //go:fix inline
 func Resource(resource string) schema.GroupResource { return v1alpha1.Resource(resource) }
 
+// RetryNowAnnotation is [v1alpha1.RetryNowAnnotation].
+//
+//go:fix inline
+const RetryNowAnnotation = v1alpha1.RetryNowAnnotation
+
 // RetryPeriod is [v1alpha1.RetryPeriod].
 //
 //go:fix inline
