@@ -95,7 +95,7 @@ func (o Observation) replace(m *v1alpha1.Machine, now time.Time) (Decision, erro
 		return other != nil && other.Name != m.Name && o.owns(other) && !members.Leaving(other) && members.AvailableFor(other, settle, now)
 	})
 	if !o.Complete || available < wanted {
-		held := replaceHeld("machine/"+m.Name, reasonWaitingForMachines, fmt.Sprintf("%d of %d other machines available", available, wanted))
+		held := replaceHeld("machinedeployment/"+d.Name, reasonWaitingForMachines, fmt.Sprintf("%d of %d other machines available", available, wanted))
 		_, held.NextCheck = members.NextAvailable(o.Machines, settle, now)
 		return held, nil
 	}

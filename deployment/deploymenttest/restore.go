@@ -5,6 +5,7 @@ package deploymenttest
 import (
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,10 +56,16 @@ func Restore(in deployment.Observation, m Model) (*World, error) {
 	return w, nil
 }
 
-// restored gives an object a resource version of this world.
+// restored gives an object a resource version of this world. Names and UIDs with numbers, as those of
+// another world, are not given again.
 func (w *World) restored(o metav1.Object) {
+	number := func(text string) int {
+		n, _ := strconv.Atoi(text[strings.LastIndexByte(text, '-')+1:]) // 0 if it is none
+		return n
+	}
 	w.version++
 	o.SetResourceVersion(strconv.Itoa(w.version))
+	w.names, w.serial = max(w.names, number(o.GetName())), max(w.serial, number(string(o.GetUID())))
 }
 
 // restoreMachine puts a machine and its Node into the world.

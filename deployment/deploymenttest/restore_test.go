@@ -82,3 +82,13 @@ func TestRestore_NothingToRestore_Error(t *testing.T) {
 		require.ErrorContains(t, err, "cannot be simulated")
 	}
 }
+
+func TestRestore_MachineDeletedDuringTheChange_IsReplaced(t *testing.T) {
+	w := settled(t, size(5, "2"), deploymenttest.Model{})
+	restored, err := deploymenttest.Restore(observed(w), deploymenttest.Model{Start: w.Now()})
+	require.NoError(t, err)
+	require.NoError(t, restored.Edit(class("large")))
+	require.NoError(t, restored.DeleteMachine(restored.Machines()[0].Name))
+	complete(t, restored)
+	require.Len(t, restored.Machines(), 5)
+}
