@@ -300,7 +300,7 @@ func (c *pass) judgeProgress(status v1alpha1.MachineDeploymentStatus) {
 	if c.out.Reason == reasonProgressing {
 		c.out.Message = fmt.Sprintf("%d of %d machines updated, %d available", status.UpdatedReplicas, c.d.Spec.Replicas, status.AvailableReplicas)
 		if exceeded {
-			c.out.Reason = reasonStuck
+			c.out.Reason = ReasonStuck
 			c.out.Message = fmt.Sprintf("no progress within %s, seen at %s", deadlineOf(c.d), cond.LastUpdateTime.UTC().Format(time.RFC3339))
 		}
 		if h, ok := cause(c.out.Holds); ok {

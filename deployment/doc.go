@@ -49,5 +49,6 @@
 // # Parts
 //
 // [BoundsOf], [FindSets], [EqualIgnoreHash], [LastRevision], [Complete] and [Validate] can be used
-// alone. The page docs/rollouts.md answers questions about rollouts.
+// alone. [RollBack], [ScaleDown] and [Replace] decide what a user asks for. The page docs/rollouts.md
+// answers questions about rollouts.
 package deployment

@@ -30,6 +30,10 @@ const (
 	ReasonFrozen machinist.Reason = "Frozen"
 	// ReasonComplete means that all machines are of the new set and available.
 	ReasonComplete machinist.Reason = "Complete"
+	// ReasonStuck means that the rollout has made no progress within its progress deadline.
+	//
+	// What helps: the first hold says what the rollout waits for.
+	ReasonStuck machinist.Reason = "Stuck"
 	// ReasonNewUnavailable means that machines of the new set are not available.
 	//
 	// What helps: the last operation of the named machine is in the message.
@@ -56,10 +60,6 @@ const (
 	reasonNameTaken machinist.Reason = "NameTaken"
 	// reasonProgressing means that machines are being replaced, within the progress deadline.
 	reasonProgressing machinist.Reason = "Progressing"
-	// reasonStuck means that the rollout has made no progress within its progress deadline.
-	//
-	// What helps: the first hold says what the rollout waits for.
-	reasonStuck machinist.Reason = "Stuck"
 	// reasonGate means that a [Gate] keeps a machine.
 	//
 	// What helps: the program that has the gate decides.

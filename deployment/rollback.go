@@ -3,14 +3,77 @@
 package deployment
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
+
+// Revision is a template that a deployment has, or that it can be rolled back to.
+type Revision struct {
+	// Number is the revision of the set.
+	Number int64
+	// Set is the set with the template.
+	Set *v1alpha1.MachineSet
+	// Current means that it is the template of the deployment.
+	Current bool
+}
+
+// Revisions returns the revisions of a deployment, lowest first. Sets without a revision and nil sets
+// are skipped.
+func Revisions(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet) []Revision {
+	newSet, _ := FindSets(d, sets)
+	var out []Revision
+	for _, s := range rollout.ByCreation(sets) {
+		if n, ok := rollout.ParseRevision(s.Annotations[v1alpha1.RevisionAnnotation]); ok && n > 0 {
+			out = append(out, Revision{Number: n, Set: s, Current: s == newSet})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b Revision) int { return cmp.Compare(a.Number, b.Number) })
+	return out
+}
+
+// errRollBack is wrapped by the errors of [RollBack].
+var errRollBack = errors.New("cannot roll back")
+
+// RollBack returns a copy of a deployment with a request for a rollback to a revision. Zero means
+// [LastRevision]. Update the deployment with the copy; the next decision restores the template.
+//
+// It returns an error for a nil deployment, for a paused one, whose template stays as it is, for a
+// revision that no set has, and for the template that the deployment already has.
+func RollBack(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet, revision int64) (*v1alpha1.MachineDeployment, error) {
+	switch {
+	case d == nil:
+		return nil, fmt.Errorf("%w: no deployment", errRollBack)
+	case d.Spec.Paused:
+		return nil, fmt.Errorf("%w: machinedeployment %s is paused", errRollBack, d.Name)
+	case revision < 0:
+		return nil, fmt.Errorf("%w: revision %d is negative", errRollBack, revision)
+	}
+	next := d.DeepCopy()
+	next.Spec.RollbackTo = &v1alpha1.RollbackConfig{Revision: revision}
+	to, _ := rollbackTarget(next, sets)
+	var known []string
+	for _, r := range Revisions(d, sets) {
+		known = append(known, strconv.FormatInt(r.Number, 10))
+	}
+	switch {
+	case to == nil && revision == 0:
+		return nil, fmt.Errorf("%w: machinedeployment %s has no earlier revision", errRollBack, d.Name)
+	case to == nil:
+		return nil, fmt.Errorf("%w: machinedeployment %s has no revision %d, but %s", errRollBack, d.Name, revision, strings.Join(known, ", "))
+	case EqualIgnoreHash(d.Spec.Template, to.Spec.Template):
+		return nil, fmt.Errorf("%w: machinedeployment %s has the template of revision %s already", errRollBack, d.Name, to.Annotations[v1alpha1.RevisionAnnotation])
+	}
+	return next, nil
+}
 
 // rollBack restores the template of an earlier revision. It comes first, so that a template that is
 // withdrawn at once gets no set. The old set that becomes the new one is unmarked in the same pass.

@@ -33,7 +33,7 @@ func TestControllers_WrongClock_NoMoreCallsThanWithARightClock(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%s ahead", s.name, ahead), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					s := s // the other tests have the same scenario
+					s := s                    // the other tests have the same scenario
 					if ahead > drainTimeout { // then every drain is one by force
 						s.pods = 0
 					}

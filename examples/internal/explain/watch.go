@@ -18,6 +18,8 @@ type Screen struct {
 	Out io.Writer
 	// Size returns its width and height. Zero or nil means no limit.
 	Size func() (width, height int)
+	// Plain means that Out is no terminal: each text follows the one before, after an empty line.
+	Plain bool
 
 	drawn int // the number of lines on the screen
 }
@@ -40,7 +42,11 @@ func (s *Screen) Draw(text string) {
 		lines = append(lines[:most-1:most-1], fmt.Sprintf("… and %d more lines", len(lines)-most+1))
 	}
 	var b strings.Builder
-	if s.drawn > 0 {
+	switch {
+	case s.drawn == 0:
+	case s.Plain:
+		b.WriteString("\n")
+	default:
 		fmt.Fprintf(&b, "\x1b[%dA\x1b[J", s.drawn)
 	}
 	for _, line := range lines {

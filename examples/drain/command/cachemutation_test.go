@@ -1,5 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-package command_test
-
-import _ "github.com/machinist-dev/machinist/examples/internal/cachemutation" // no test modifies a cache

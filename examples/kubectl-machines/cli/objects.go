@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/machine/client"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// Object is a machine object.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Kind is a kind of objects with the names that users write.
+type Kind struct {
+	names []string // the first is the one of messages
+	empty func(metav1.ObjectMeta) Object
+	patch func(ctx context.Context, c Clients, name string, data []byte) (Object, error)
+}
+
+// patched returns the request for a merge patch, by the client of a kind.
+func patched[T Object](client func(Clients) patcher[T]) func(context.Context, Clients, string, []byte) (Object, error) {
+	return func(ctx context.Context, c Clients, name string, data []byte) (Object, error) {
+		o, err := client(c).Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: "kubectl-machines"})
+		if err != nil {
+			return nil, err
+		}
+		return o, nil
+	}
+}
+
+// patcher is a typed client.
+type patcher[T any] interface {
+	Patch(ctx context.Context, name string, of types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string) (T, error)
+}
+
+// The kinds of machine objects.
+var (
+	Machines = Kind{
+		[]string{"machine", "machines", "mc"},
+		func(m metav1.ObjectMeta) Object { return &v1alpha1.Machine{ObjectMeta: m} },
+		patched(func(c Clients) patcher[*v1alpha1.Machine] { return c.Machines.MachineV1alpha1().Machines(c.Namespace) }),
+	}
+	Sets = Kind{
+		[]string{"machineset", "machinesets", "mcs"},
+		func(m metav1.ObjectMeta) Object { return &v1alpha1.MachineSet{ObjectMeta: m} },
+		patched(func(c Clients) patcher[*v1alpha1.MachineSet] {
+			return c.Machines.MachineV1alpha1().MachineSets(c.Namespace)
+		}),
+	}
+	Deployments = Kind{
+		[]string{"machinedeployment", "machinedeployments", "mcd"},
+		func(m metav1.ObjectMeta) Object { return &v1alpha1.MachineDeployment{ObjectMeta: m} },
+		patched(func(c Clients) patcher[*v1alpha1.MachineDeployment] {
+			return c.Machines.MachineV1alpha1().MachineDeployments(c.Namespace)
+		}),
+	}
+)
+
+// Named returns the kind and the name of an argument KIND/NAME, or NAME for the first of the kinds.
+func Named(arg string, kinds ...Kind) (Kind, string, error) {
+	kind, name, found := strings.Cut(arg, "/")
+	if !found {
+		kind, name = kinds[0].names[0], arg
+	}
+	kind = strings.TrimSuffix(strings.ToLower(kind), "."+v1alpha1.GroupName)
+	at := slices.IndexFunc(kinds, func(k Kind) bool { return slices.Contains(k.names, kind) })
+	if at < 0 {
+		var want []string
+		for _, k := range kinds {
+			want = append(want, k.names[0])
+		}
+		return Kind{}, "", Refuse("%q is not a %s", arg, strings.Join(want, ", "))
+	}
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return Kind{}, "", Refuse("%q is not a valid name of a %s", name, kinds[at].names[0])
+	}
+	return kinds[at], name, nil
+}
+
+// Get reads an object.
+func (c Clients) Get(ctx context.Context, kind Kind, name string) (Object, error) {
+	got, err := client.New(c.Machines, nil).Get(ctx, kind.empty(metav1.ObjectMeta{Namespace: c.Namespace, Name: name}))
+	o, ok := got.(Object)
+	if err == nil && !ok {
+		err = fmt.Errorf("unexpected object %T", got)
+	}
+	return o, err
+}
+
+// Patch writes the differences between two versions of an object of a kind, if it has not been changed
+// since the first. Fields that this program does not know are kept.
+func (c Clients) Patch(ctx context.Context, kind Kind, before, next Object) (Object, error) {
+	old, err := json.Marshal(before)
+	if err != nil {
+		return nil, err
+	}
+	want, err := json.Marshal(next)
+	if err != nil {
+		return nil, err
+	}
+	data, err := jsonmergepatch.CreateThreeWayJSONMergePatch(old, want, old)
+	if err != nil {
+		return nil, err
+	}
+	var patch map[string]any
+	if err := json.Unmarshal(data, &patch); err != nil {
+		return nil, err
+	}
+	metadata, _ := patch["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{}
+	}
+	metadata["uid"], metadata["resourceVersion"] = before.GetUID(), before.GetResourceVersion()
+	patch["metadata"] = metadata
+	if data, err = json.Marshal(patch); err != nil {
+		return nil, err
+	}
+	return kind.patch(ctx, c, next.GetName(), data)
+}
+
+// Delete deletes an object, if it is still the same one.
+func (c Clients) Delete(ctx context.Context, o machinist.Object) error {
+	return client.New(c.Machines, nil).Delete(ctx, o, false)
+}
+
+// Complete returns a completion of the first argument with the names of objects of the kinds.
+func (e *Env) Complete(kinds ...Kind) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var names []cobra.Completion
+		if c, err := e.Connect(); err == nil && len(args) == 0 {
+			for i, kind := range kinds {
+				all, _ := client.New(c.Machines, nil).List(cmd.Context(), kind.empty(metav1.ObjectMeta{Namespace: c.Namespace}), "")
+				for _, o := range all {
+					name := kind.names[0] + "/" + o.GetName()
+					if i == 0 {
+						name = o.GetName()
+					}
+					names = append(names, name)
+				}
+			}
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package cli
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/deployment/runner"
+	"github.com/machinist-dev/machinist/machine/client/informers/externalversions"
+)
+
+// Step receives an observation of a deployment. It returns whether the command is done, and otherwise when
+// to observe again if no object changes before. Zero means never.
+type Step func(in deployment.Observation) (done bool, again time.Time, err error)
+
+// Watch observes a deployment and calls step for each change, until it is done, it fails, or the context
+// ends. It fails at once if objects cannot be read.
+func (e *Env) Watch(ctx context.Context, c Clients, deployment string, step Step) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	machines := externalversions.NewSharedInformerFactoryWithOptions(c.Machines, 0, externalversions.WithNamespace(c.Namespace))
+	var target informers.SharedInformerFactory
+	api := machines.Machine().V1alpha1()
+	all := []cache.SharedIndexInformer{api.MachineDeployments().Informer(), api.MachineSets().Informer(), api.Machines().Informer()}
+	if c.Nodes != nil {
+		target = informers.NewSharedInformerFactory(c.Nodes, 0)
+		all = append(all, target.Core().V1().Nodes().Informer())
+		defer target.Shutdown()
+	}
+	defer machines.Shutdown()
+	defer cancel(nil)
+	key, changed := types.NamespacedName{Namespace: c.Namespace, Name: deployment}, make(chan struct{}, 1)
+	reader, err := runner.NewInformers(machines, target)
+	if err == nil {
+		err = reader.OnChange(func(d types.NamespacedName, _ time.Duration) {
+			if d == key {
+				select {
+				case changed <- struct{}{}:
+				default:
+				}
+			}
+		})
+	}
+	if err == nil {
+		err = start(ctx, cancel, all)
+	}
+	for err == nil {
+		done, again, stepErr := e.step(ctx, reader, key, step)
+		if done || stepErr != nil {
+			return stepErr
+		}
+		err = e.wait(ctx, changed, again)
+	}
+	return err
+}
+
+func (e *Env) step(ctx context.Context, r machinist.Reader, key types.NamespacedName, step Step) (bool, time.Time, error) {
+	in, err := runner.Observe(ctx, r, key)
+	if err != nil {
+		return false, time.Time{}, err
+	}
+	if in.Deployment == nil {
+		return false, time.Time{}, Refuse("machinedeployment %s does not exist any more", key.Name)
+	}
+	in.Proven = true // the lists are new
+	return step(in)
+}
+
+// start starts informers and waits until all have read their objects. An error before that, and missing
+// rights at any time, end the context.
+func start(ctx context.Context, cancel context.CancelCauseFunc, all []cache.SharedIndexInformer) error {
+	var synced atomic.Bool
+	var have []cache.InformerSynced
+	for _, informer := range all {
+		err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+			if !synced.Load() || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+				cancel(err)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		have = append(have, informer.HasSynced)
+		go informer.RunWithContext(ctx)
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), have...) {
+		return context.Cause(ctx)
+	}
+	synced.Store(true)
+	return nil
+}
+
+// wait waits for a change or a time.
+func (e *Env) wait(ctx context.Context, changed <-chan struct{}, again time.Time) error {
+	var due <-chan time.Time
+	if !again.IsZero() {
+		timer := e.Clock.NewTimer(max(time.Second, again.Sub(e.Clock.Now())))
+		defer timer.Stop()
+		due = timer.C()
+	}
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-changed:
+	case <-due:
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package draining
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
+)
+
+// progress prints a line for each event, and a count in the last line of a terminal. Only one
+// goroutine may use it.
+type progress struct {
+	out   io.Writer
+	words words
+	now   func() time.Time
+	live  bool // the last line is a count
+	drawn bool
+
+	total   int                     // pods to evict or delete
+	gone    int                     // pods that are gone
+	asked   map[string]drain.Action // last request by subject
+	waiting map[string]bool
+}
+
+func (c command) newProgress(before drain.Decision) *progress {
+	p := &progress{
+		out: c.Out, words: c.words(), now: c.Clock.Now,
+		asked: map[string]drain.Action{}, waiting: map[string]bool{},
+	}
+	if f, ok := c.Out.(*os.File); ok {
+		p.live = term.IsTerminal(int(f.Fd()))
+	}
+	for _, r := range before.Rows {
+		if r.Action != drain.Ignore {
+			p.total++
+		}
+	}
+	return p
+}
+
+// preface prints the lists that are not evaluated.
+func (p *progress) preface(before drain.Decision) {
+	if len(before.NotEvaluated) > 0 {
+		p.line("not evaluated: " + joined(before.NotEvaluated))
+	}
+}
+
+// Observe prints an event.
+func (p *progress) Observe(e drain.Progress) {
+	p.words.now = e.Time
+	p.count(e)
+	if text := p.text(e); text != "" {
+		p.print(e.Time, text)
+	}
+	p.draw()
+}
+
+// line prints a line.
+func (p *progress) line(text string) {
+	p.print(p.now(), text)
+	p.draw()
+}
+
+func (p *progress) print(at time.Time, text string) {
+	p.erase()
+	_, _ = fmt.Fprintf(p.out, "%s %s\n", at.In(p.words.zone).Format("15:04:05"), text)
+}
+
+// count updates the count.
+func (p *progress) count(e drain.Progress) {
+	if !strings.HasPrefix(e.Subject, "pod/") {
+		return
+	}
+	switch e.Type {
+	case drain.ProgressGone:
+		p.gone++
+		delete(p.waiting, e.Subject)
+	case drain.ProgressLeft:
+		p.total--
+		delete(p.waiting, e.Subject)
+	case drain.ProgressWaiting:
+		p.waiting[e.Subject] = e.Reason != drain.ReasonTerminating
+	case drain.ProgressRequested:
+		if e.Row != nil && e.Err == nil {
+			p.asked[e.Subject] = e.Row.Action
+			delete(p.waiting, e.Subject)
+		}
+	default:
+	}
+}
+
+// text returns the line of an event, or "".
+func (p *progress) text(e drain.Progress) string {
+	name := strings.TrimPrefix(e.Subject, "pod/")
+	switch e.Type {
+	case drain.ProgressStarted:
+		return fmt.Sprintf("draining node %s of %s", e.Node, cli.Plural(p.total, "pod"))
+	case drain.ProgressCordoned:
+		return orError("cordoned node "+e.Node, "could not cordon node "+e.Node, e.Err)
+	case drain.ProgressRequested:
+		return p.requested(e, name)
+	case drain.ProgressWaiting:
+		return p.waits(e, name)
+	case drain.ProgressGone:
+		if e.Row == nil {
+			return "detached " + name
+		}
+		return gone(p.asked[e.Subject]) + " " + name
+	case drain.ProgressLeft:
+		return fmt.Sprintf("left %s (%s)", name, reasonOf(e.Reason, e.Message))
+	case drain.ProgressUncordoned:
+		return orError("uncordoned node "+e.Node, "could not uncordon node "+e.Node, e.Err)
+	case drain.ProgressEscalated:
+		return "escalates: " + cmp.Or(e.Message, string(e.Reason), e.Subject)
+	default: // the command prints the end
+		return ""
+	}
+}
+
+// requested returns the line of a request that succeeded. A refused one is followed by a wait.
+func (p *progress) requested(e drain.Progress, name string) string {
+	if e.Row == nil || e.Err != nil {
+		return ""
+	}
+	s := fmt.Sprintf("%s %s", asks(e.Row.Action), name)
+	if e.Row.Reason != drain.ReasonEvict {
+		s += fmt.Sprintf(" (%s)", e.Row.Reason)
+	}
+	return s
+}
+
+func asks(v drain.Action) string {
+	switch v {
+	case drain.Evict:
+		return "evicting"
+	case drain.Delete:
+		return "deleting"
+	default:
+		return "force-deleting"
+	}
+}
+
+func gone(v drain.Action) string {
+	switch v {
+	case drain.Evict:
+		return "evicted"
+	case drain.Delete:
+		return "deleted"
+	case drain.ForceDelete:
+		return "force-deleted"
+	default:
+		return "gone"
+	}
+}
+
+// waits returns what a pod waits for. The termination of a pod after its request is not printed.
+func (p *progress) waits(e drain.Progress, name string) string {
+	switch {
+	case e.Reason == drain.ReasonTerminating && p.asked[e.Subject] != "":
+		return ""
+	case e.Row == nil:
+		return "waiting for " + p.words.hold(machinist.Hold{Subject: name, Reason: e.Reason, Message: e.Message})
+	default:
+		return "waiting for " + p.words.row(*e.Row)
+	}
+}
+
+func orError(done, failed string, err error) string {
+	if err != nil {
+		return failed + ": " + cli.OneLine(err)
+	}
+	return done
+}
+
+// draw prints the count in the last line of a terminal.
+func (p *progress) draw() {
+	if !p.live {
+		return
+	}
+	p.erase()
+	_, _ = fmt.Fprint(p.out, p.status())
+	p.drawn = true
+}
+
+// status returns the count.
+func (p *progress) status() string {
+	held := 0
+	for _, w := range p.waiting {
+		if w {
+			held++
+		}
+	}
+	total := max(p.total, p.gone+held)
+	return fmt.Sprintf("%d of %s gone, %d held, %d in progress", p.gone, cli.Plural(total, "pod"), held, total-p.gone-held)
+}
+
+func (p *progress) erase() {
+	if p.drawn {
+		_, _ = fmt.Fprint(p.out, "\r\x1b[K")
+		p.drawn = false
+	}
+}
+
+// end removes the count from the screen.
+func (p *progress) end() {
+	p.erase()
+	p.live = false
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/codes/status"
+	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/deployment/deploymenttest"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+)
+
+// provider is how machines behave, according to the flags. Before the rollout, each machine becomes
+// available.
+type provider struct {
+	options options
+	started bool            // the rollout has begun
+	quota   int64           // noQuota for none
+	vms     int64           // that exist
+	oldSets map[string]bool // sets that existed before the rollout
+	failed  map[string]bool // machines that have failed
+
+	// created, gone and decisions count since the rollout began.
+	created, gone, decisions int
+}
+
+// model returns the model of this provider.
+func (p *provider) model() deploymenttest.Model {
+	o := p.options
+	m := deploymenttest.Model{
+		Policy: deployment.Policy{
+			FreeCapacity: o.freeCapacity,
+			Discourage:   deployment.Discourage(o.discourage), HoldAutoscaler: o.holdAutoscaler,
+		},
+		NoCluster: o.noCluster, CreationTimeout: o.creationTimeout, HealthTimeout: o.healthTimeout,
+		Create: p.create, Join: p.join, Update: p.update,
+		Leave: func(*v1alpha1.Machine) time.Duration { return o.leave },
+	}
+	if o.byLabel {
+		m.Policy.Gates = []deployment.Gate{deployment.SelectedByLabel}
+	}
+	m.OnWrite = p.count
+	m.OnDecision = func(deployment.Observation, deployment.Decision) {
+		if p.started {
+			p.decisions++
+		}
+	}
+	return m
+}
+
+// start begins the rollout: machines behave according to the flags from now on.
+func (p *provider) start(w *deploymenttest.World) {
+	p.started, p.quota, p.oldSets = true, p.options.quota, map[string]bool{}
+	for _, s := range w.Sets() {
+		p.oldSets[s.Name] = true
+	}
+}
+
+// create returns an error if there is no capacity for the VM of a machine.
+func (p *provider) create(*v1alpha1.Machine) error {
+	if p.quota == noQuota || p.vms < p.quota {
+		return nil
+	}
+	return status.Error(codes.ResourceExhausted, fmt.Sprintf("the quota of %s is used up", machines(int(p.quota))))
+}
+
+func (p *provider) join(m *v1alpha1.Machine) (time.Duration, bool) {
+	switch {
+	case !p.started:
+		return p.options.join, true
+	case p.options.never && !p.oldSets[setOf(m)]:
+		return 0, false
+	default:
+		return p.options.join, !p.fails(m)
+	}
+}
+
+func (p *provider) update(m *v1alpha1.Machine) (time.Duration, bool) {
+	return p.options.update, !p.options.never && !p.fails(m)
+}
+
+// fails reports whether a machine is one of those that fail. The result is the same for the same
+// seed and name.
+func (p *provider) fails(m *v1alpha1.Machine) bool {
+	h := sha256.Sum256(fmt.Appendf(nil, "%d/%s", p.options.seed, m.Name))
+	return float64(binary.BigEndian.Uint64(h[:]))/math.MaxUint64 < p.options.fail
+}
+
+func setOf(m *v1alpha1.Machine) string {
+	if owner := metav1.GetControllerOfNoCopy(m); owner != nil {
+		return owner.Name
+	}
+	return ""
+}
+
+// count counts machines and VMs.
+func (p *provider) count(c deploymenttest.Change) {
+	before, was := c.Before.(*v1alpha1.Machine)
+	after, is := c.After.(*v1alpha1.Machine)
+	switch {
+	case is && !was && p.started:
+		p.created++
+	case was && !is && p.started:
+		p.gone++
+	}
+	switch {
+	case was && !is:
+		delete(p.failed, c.Name)
+	case is && after.Status.CurrentStatus.Phase == v1alpha1.MachineFailed:
+		p.failed[c.Name] = true
+	}
+	if was && before.Spec.ProviderID != "" {
+		p.vms--
+	}
+	if is && after.Spec.ProviderID != "" {
+		p.vms++
+	}
+}
