@@ -85,7 +85,7 @@ func TestDocuments_KubectlCommands_Succeed(t *testing.T) {
 	_, err = s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace).Create(t.Context(), stuck, metav1.CreateOptions{})
 	require.NoError(t, err)
 	folder, ran := kubectlFolder(t, s.Namespace), 0
-	for _, page := range []string{"operations.md", "rollouts.md", "migrating.md"} {
+	for _, page := range []string{"operations.md", "guards.md", "rollouts.md", "migrating.md"} {
 		for _, command := range documentedCommands(t, page) {
 			ran++
 			s.Wait(t, patience, command, func(ctx context.Context) (string, error) {

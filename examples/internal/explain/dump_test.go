@@ -49,7 +49,7 @@ func explained(t *testing.T, files map[string]string, at time.Time) (string, err
 func TestDump_NoClasses_SaysNotInTheDumpAndGuessesNothing(t *testing.T) {
 	text, err := explained(t, map[string]string{"a/m.yaml": oneMachine, "notes.txt": "no object"}, time.Time{})
 	require.NoError(t, err)
-	require.Contains(t, text, "at 2026-01-01T00:02:00Z, from a dump\n", "the newest time")
+	require.Contains(t, text, "machine/shop/m, at 2026-01-01T00:02:00Z, from a dump\n", "the newest time")
 	require.Contains(t, text, "\nnot in the dump: machinedeployments, machinesets, machineclasses, secrets, nodes, pods, poddisruptionbudgets, volumeattachments, persistentvolumeclaims, secrets of kube-system\n")
 	require.Contains(t, text, "the class was not read")
 }
@@ -57,7 +57,7 @@ func TestDump_NoClasses_SaysNotInTheDumpAndGuessesNothing(t *testing.T) {
 func TestDump_EmptyListOfClasses_ClassIsMissing(t *testing.T) {
 	text, err := explained(t, map[string]string{"m.yml": "# 2026-01-01T00:10:00Z\n---" + oneMachine, "c.json": emptyClasses}, time.Time{})
 	require.NoError(t, err)
-	require.Contains(t, text, "at 2026-01-01T00:10:00Z, from a dump\n", "the time of the comment")
+	require.Contains(t, text, "machine/shop/m, at 2026-01-01T00:10:00Z, from a dump\n", "the time of the comment")
 	require.NotContains(t, text, "machineclasses")
 	require.Contains(t, text, `ClassMissing: machine class "small" does not exist`)
 }

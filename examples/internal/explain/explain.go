@@ -39,7 +39,11 @@ func (v *View) Explain(ctx context.Context, subject string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", nameOf(o), err)
 	}
-	return nameOf(o) + "\n" + v.header() + d.text(v.Now()), nil
+	separator := "\n"
+	if len(v.notes) > 0 { // the first one is the time of the dump
+		separator = ", "
+	}
+	return nameOf(o) + separator + v.header() + d.text(v.Now()), nil
 }
 
 // decide returns the decision about an object.
