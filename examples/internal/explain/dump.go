@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,10 +17,8 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	corefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -34,8 +31,8 @@ import (
 type dump struct {
 	objects   map[string]runtime.Object // by kind, namespace and name
 	resources map[string]bool           // also those of empty lists
-	unused    map[string]bool           // the kinds that no decision reads, and files without objects
-	decoder   runtime.Decoder
+	unused    map[string]bool           // the kinds that no decision reads, and documents without objects
+	kinds     *runtime.Scheme
 	// commented is the newest time in a comment at the begin of a file, newest that in an object.
 	commented, newest time.Time
 }
@@ -58,9 +55,7 @@ func Dump(ctx context.Context, path, namespace string, at time.Time) (*View, err
 	if err := errors.Join(scheme.AddToScheme(kinds), v1alpha1.AddToScheme(kinds)); err != nil {
 		return nil, err
 	}
-	d := &dump{
-		objects: map[string]runtime.Object{}, resources: map[string]bool{}, unused: map[string]bool{}, decoder: serializer.NewCodecFactory(kinds).UniversalDeserializer(),
-	}
+	d := &dump{objects: map[string]runtime.Object{}, resources: map[string]bool{}, unused: map[string]bool{}, kinds: kinds}
 	err := filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || name != path && !slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(name))) {
 			return err
@@ -130,7 +125,7 @@ func (d *dump) read(name string, raw []byte) error {
 			return nil
 		}
 		if err == nil {
-			err = d.add(document.Raw, name, schema.GroupVersionKind{})
+			err = d.add(document.Raw, name)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: document %d: %w", name, i, err)
@@ -138,63 +133,49 @@ func (d *dump) read(name string, raw []byte) error {
 	}
 }
 
-// add adds an object or the items of a list. gvk is that of the objects in a typed list.
-func (d *dump) add(raw []byte, file string, gvk schema.GroupVersionKind) error {
-	var o struct {
-		APIVersion, Kind string
-		Metadata, Status any
-		Items            []json.RawMessage
-	}
+// add adds an object or the items of a list.
+func (d *dump) add(raw []byte, file string) error {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
-	err := json.Unmarshal(raw, &o)
-	if o.Kind != "" {
-		gvk = schema.FromAPIVersionAndKind(o.APIVersion, o.Kind)
-	}
-	of, isList := strings.CutSuffix(gvk.Kind, "List")
-	switch {
-	case err != nil || gvk.Kind == "":
-		d.unused["a document that is no object in "+file] = true
-		return nil
-	case isList:
-		d.resources[resourceOf[of]] = true
-		for i, item := range o.Items {
-			if err := d.add(item, file, gvk.GroupVersion().WithKind(of)); err != nil {
+	o, _, _ := unstructured.UnstructuredJSONScheme.Decode(raw, nil, nil)
+	switch o := o.(type) {
+	case *unstructured.UnstructuredList:
+		d.resources[resourceOf[strings.TrimSuffix(o.GetKind(), "List")]] = true
+		for i := range o.Items {
+			if err := d.object(&o.Items[i]); err != nil {
 				return fmt.Errorf("item %d: %w", i+1, err)
 			}
 		}
 		return nil
-	case resourceOf[gvk.Kind] == "":
-		d.unused[gvk.Kind] = true
+	case *unstructured.Unstructured:
+		return d.object(o)
+	default:
+		d.unused["a document that is no object in "+file] = true
 		return nil
 	}
-	for _, t := range append(timesIn(o.Metadata, ""), timesIn(o.Status, "")...) {
+}
+
+// object adds an object of a kind that decisions read.
+func (d *dump) object(u *unstructured.Unstructured) error {
+	gvk := u.GroupVersionKind()
+	o, err := d.kinds.New(gvk)
+	if err != nil || resourceOf[gvk.Kind] == "" {
+		d.unused[gvk.Kind+" of "+gvk.GroupVersion().String()] = true
+		return nil //nolint:nilerr // it is reported as not used
+	}
+	if u.GetName() == "" {
+		return fmt.Errorf("%s without metadata.name", gvk.Kind)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {
+		return fmt.Errorf("%s %s: %w", gvk.Kind, u.GetName(), err)
+	}
+	d.objects[gvk.Kind+" "+u.GetNamespace()+"/"+u.GetName()], d.resources[resourceOf[gvk.Kind]] = o, true
+	for _, t := range append(timesIn(u.Object["metadata"], ""), timesIn(u.Object["status"], "")...) {
 		if t.After(d.newest) {
 			d.newest = t
 		}
 	}
-	return d.decode(raw, gvk)
-}
-
-// decode adds an object of a kind that decisions read.
-func (d *dump) decode(raw []byte, gvk schema.GroupVersionKind) error {
-	o, _, err := d.decoder.Decode(raw, &gvk, nil)
-	if runtime.IsNotRegisteredError(err) {
-		d.unused[gvk.Kind+" of "+gvk.GroupVersion().String()] = true
-		return nil
-	} else if err != nil {
-		return err
-	}
-	m, err := meta.Accessor(o)
-	if err == nil && m.GetName() == "" {
-		err = fmt.Errorf("%s without metadata.name", gvk.Kind)
-	}
-	if err != nil {
-		return err
-	}
-	o.GetObjectKind().SetGroupVersionKind(gvk)
-	d.objects[gvk.Kind+" "+m.GetNamespace()+"/"+m.GetName()], d.resources[resourceOf[gvk.Kind]] = o, true
 	return nil
 }
 

@@ -63,9 +63,9 @@ func TestDump_EmptyListOfClasses_ClassIsMissing(t *testing.T) {
 }
 
 func TestDump_OtherDocuments_AreNamed(t *testing.T) {
-	text, err := explained(t, map[string]string{"m.yaml": oneMachine + "---\nkind: ConfigMap\n---\n- 1\n---\na: b\n---\napiVersion: v9\nkind: Node\nmetadata: {name: n}\n"}, at)
+	text, err := explained(t, map[string]string{"m.yaml": oneMachine + "---\napiVersion: v1\nkind: ConfigMap\n---\n- 1\n---\na: b\n---\napiVersion: v9\nkind: Node\nmetadata: {name: n}\n"}, at)
 	require.NoError(t, err)
-	require.Regexp(t, `\nnot used: ConfigMap, Node of v9, a document that is no object in .*m.yaml\n`, text)
+	require.Regexp(t, `\nnot used: ConfigMap of v1, Node of v9, a document that is no object in .*m.yaml\n`, text)
 }
 
 func TestDump_Invalid_ErrorNamesTheDocument(t *testing.T) {
