@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +19,8 @@ import (
 
 const (
 	// replacingAnnotation on a deployment is the name of the machine for whose replacement [Replace]
-	// has added a replica.
+	// has added a replica, and the replicas since then: name~replicas. Fewer replicas mean that another
+	// client has taken the replica back.
 	replacingAnnotation = "machinist.dev/replacing"
 	// reasonReplacing means that a machine of a deployment is being replaced on request.
 	reasonReplacing machinist.Reason = "Replacing"
@@ -47,10 +50,13 @@ func Replace(in Observation, name string, now time.Time) (Decision, error) {
 	if m != nil && !in.owns(m) {
 		return Decision{}, fmt.Errorf("%w %s: machinedeployment %s does not own it", errReplace, name, d.Name)
 	}
-	replacing := d.Annotations[replacingAnnotation]
+	replacing, added := replacingOf(d)
 	switch leaving := m != nil && members.Leaving(m); {
 	case replacing != "" && replacing != name:
 		return Decision{}, fmt.Errorf("%w %s: machine %s of machinedeployment %s is being replaced", errReplace, name, replacing, d.Name)
+	case replacing != "" && !added:
+		next, _ := StopReplacing(d)
+		return replaceBy(d, next, "another client has taken back the replica that was added to replace machine "+name), nil
 	case replacing != "" && (m == nil || leaving):
 		next, _ := StopReplacing(d)
 		return replaceBy(d, next, fmt.Sprintf("%s less, because machine %s is deleted", replicas(1), name)), nil
@@ -64,6 +70,13 @@ func Replace(in Observation, name string, now time.Time) (Decision, error) {
 		return Decision{}, fmt.Errorf("%w %s: machinedeployment %s wants no machines", errReplace, name, d.Name)
 	}
 	return in.replace(m, now)
+}
+
+// replacingOf returns the machine that is being replaced, and whether the replica for it is still there.
+func replacingOf(d *v1alpha1.MachineDeployment) (machine string, added bool) {
+	machine, text, _ := strings.Cut(d.Annotations[replacingAnnotation], "~")
+	since, err := strconv.ParseInt(text, 10, 32)
+	return machine, machine != "" && err == nil && int64(d.Spec.Replicas) >= since
 }
 
 // owns reports whether a set of the observation controls a machine.
@@ -86,7 +99,7 @@ func (o Observation) replace(m *v1alpha1.Machine, now time.Time) (Decision, erro
 		}
 		next := d.DeepCopy()
 		next.Spec.Replicas++
-		metav1.SetMetaDataAnnotation(&next.ObjectMeta, replacingAnnotation, m.Name)
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, replacingAnnotation, fmt.Sprintf("%s~%d", m.Name, next.Spec.Replicas))
 		return replaceBy(d, next, fmt.Sprintf("from %d to %d replicas to replace machine %s", d.Spec.Replicas, next.Spec.Replicas, m.Name)), nil
 	}
 	settle := time.Duration(max(0, d.Spec.MinReadySeconds)) * time.Second
@@ -108,13 +121,15 @@ func (o Observation) replace(m *v1alpha1.Machine, now time.Time) (Decision, erro
 }
 
 // StopReplacing returns a copy of a deployment without the replica that [Replace] has added, and whether
-// there is one. A machine that is not available is deleted first.
+// something has to be written. A machine that is not available is deleted first.
 func StopReplacing(d *v1alpha1.MachineDeployment) (*v1alpha1.MachineDeployment, bool) {
 	if d == nil || d.Annotations[replacingAnnotation] == "" {
 		return d, false
 	}
 	next := d.DeepCopy()
-	next.Spec.Replicas = max(0, next.Spec.Replicas-1)
+	if _, added := replacingOf(d); added {
+		next.Spec.Replicas = max(0, next.Spec.Replicas-1)
+	}
 	delete(next.Annotations, replacingAnnotation)
 	return next, true
 }

@@ -140,6 +140,16 @@ func TestReplace_DeletedMeanwhile_TakesTheReplicaBack(t *testing.T) {
 	require.Len(t, w.Machines(), 5)
 }
 
+func TestReplace_ReplicaTakenBackByAnother_BeginsAgain(t *testing.T) {
+	w := replaceWorld(t, 1, deploymenttest.Model{})
+	name := w.Machines()[0].Name
+	replaceOnce(t, w, name)
+	require.NoError(t, w.Edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = 5 }))
+	require.Contains(t, replaceOnce(t, w, name).Actions[0].String(), "another client has taken back the replica")
+	require.EqualValues(t, 5, w.Deployment().Spec.Replicas, "and no other one")
+	require.Contains(t, replaceOnce(t, w, name).Actions[0].String(), "from 5 to 6 replicas")
+}
+
 func TestReplace_Impossible_Error(t *testing.T) {
 	w := replaceWorld(t, 1, deploymenttest.Model{})
 	name, other := w.Machines()[0].Name, w.Machines()[1].Name
@@ -151,7 +161,7 @@ func TestReplace_Impossible_Error(t *testing.T) {
 	}
 	edit(&none, func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = 0 })
 	edit(&busy, func(d *v1alpha1.MachineDeployment) {
-		d.Annotations = map[string]string{"machinist.dev/replacing": other}
+		d.Annotations = map[string]string{"machinist.dev/replacing": other + "~5"}
 	})
 	edit(&odd, func(d *v1alpha1.MachineDeployment) { d.Spec.Strategy.Type = "Hope" })
 	for says, in := range map[string]deployment.Observation{

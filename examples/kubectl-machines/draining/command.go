@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
+	"github.com/machinist-dev/machinist/nodeops"
 	noderunner "github.com/machinist-dev/machinist/nodeops/runner"
 )
 
@@ -54,7 +56,7 @@ func NewUncordon(e *cli.Env) *cobra.Command {
 		Use: "uncordon NODE...", Short: "Let pods be scheduled to Nodes again",
 		Long: `Let pods be scheduled to Nodes again.
 
-A Node that several owners have cordoned stays cordoned until the last of them uncordons it.`,
+A Node with a cordon of an owner (drain --owner) stays cordoned until the last owner uncordons it.`,
 		Example: "  kubectl machines uncordon node-1\n  kubectl machines uncordon node-1 --owner kured",
 		Args:    cobra.MinimumNArgs(1), ValidArgsFunction: completeNodes(e),
 	}
@@ -70,19 +72,36 @@ A Node that several owners have cordoned stays cordoned until the last of them u
 		}
 		var errs []error
 		for _, node := range nodes {
-			changed, err := noderunner.UncordonNode(cmd.Context(), client, node, "", owner)
+			changed, err := uncordon(cmd.Context(), client, node, owner)
 			switch {
 			case err != nil:
-				errs = append(errs, fmt.Errorf("node %s: %w", node, err))
+				errs = append(errs, err)
 			case changed:
 				_, _ = fmt.Fprintf(e.Out, "node/%s uncordoned\n", node)
 			default:
-				_, _ = fmt.Fprintf(e.Out, "node/%s is not cordoned by this owner\n", node)
+				_, _ = fmt.Fprintf(e.Out, "node/%s is not cordoned\n", node)
 			}
 		}
 		return errors.Join(errs...)
 	}
 	return cmd
+}
+
+// uncordon removes the cordon of an owner, or without one that of drain and kubectl cordon.
+func uncordon(ctx context.Context, client kubernetes.Interface, node, owner string) (changed bool, err error) {
+	if owner != "" {
+		changed, err = noderunner.UncordonNode(ctx, client, node, "", owner)
+		return changed, err
+	}
+	_, changed, err = noderunner.UpdateNode(ctx, client, node, func(n *corev1.Node) (bool, error) {
+		if claims := nodeops.Cordons(n); len(claims) > 0 {
+			return false, cli.Refuse("cordoned by %s: uncordon it with --owner", claims[0].Owner)
+		}
+		was := n.Spec.Unschedulable
+		n.Spec.Unschedulable = false
+		return was, nil
+	})
+	return changed, err
 }
 
 // connect returns the client of the cluster of the Nodes.

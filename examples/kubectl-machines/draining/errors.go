@@ -20,7 +20,7 @@ func (w words) obstacles(d drain.Decision) []string {
 	var lines []string
 	for _, r := range d.Obstacles() {
 		line := fmt.Sprintf("%s/%s: %s", r.Namespace, r.Name, w.why(r))
-		if flag := remedy(r.Reason); flag != "" {
+		if flag := remedies[r.Reason]; flag != "" {
 			line += "; " + flag
 		}
 		lines = append(lines, line)

@@ -115,7 +115,7 @@ func (p *progress) text(e drain.Progress) string {
 		if e.Row == nil {
 			return "detached " + name
 		}
-		return gone(p.asked[e.Subject]) + " " + name
+		return cmp.Or(gone[p.asked[e.Subject]], "gone") + " " + name
 	case drain.ProgressLeft:
 		return fmt.Sprintf("left %s (%s)", name, reasonOf(e.Reason, e.Message))
 	case drain.ProgressUncordoned:
@@ -132,36 +132,18 @@ func (p *progress) requested(e drain.Progress, name string) string {
 	if e.Row == nil || e.Err != nil {
 		return ""
 	}
-	s := fmt.Sprintf("%s %s", asks(e.Row.Action), name)
+	s := fmt.Sprintf("%s %s", asks[e.Row.Action], name)
 	if e.Row.Reason != drain.ReasonEvict {
 		s += fmt.Sprintf(" (%s)", e.Row.Reason)
 	}
 	return s
 }
 
-func asks(v drain.Action) string {
-	switch v {
-	case drain.Evict:
-		return "evicting"
-	case drain.Delete:
-		return "deleting"
-	default:
-		return "force-deleting"
-	}
-}
-
-func gone(v drain.Action) string {
-	switch v {
-	case drain.Evict:
-		return "evicted"
-	case drain.Delete:
-		return "deleted"
-	case drain.ForceDelete:
-		return "force-deleted"
-	default:
-		return "gone"
-	}
-}
+// asks and gone are what is said of a request, and of a pod after it.
+var (
+	asks = map[drain.Action]string{drain.Evict: "evicting", drain.Delete: "deleting", drain.ForceDelete: "force-deleting"}
+	gone = map[drain.Action]string{drain.Evict: "evicted", drain.Delete: "deleted", drain.ForceDelete: "force-deleted"}
+)
 
 // waits returns what a pod waits for. The termination of a pod after its request is not printed.
 func (p *progress) waits(e drain.Progress, name string) string {

@@ -555,10 +555,11 @@ func TestUncordon_Owners_TheLastOneUncordons(t *testing.T) {
 		says   string
 		cordon bool
 	}{
+		{[]string{"node-1"}, cli.Refused, `error: node "node-1": cordoned by a: uncordon it with --owner`, true},
 		{[]string{"node-1", "--owner=a"}, cli.Done, "node/node-1 uncordoned", true},
-		{[]string{"node-1", "--owner=a"}, cli.Done, "node/node-1 is not cordoned by this owner", true},
+		{[]string{"node-1", "--owner=a"}, cli.Done, "node/node-1 is not cordoned", true},
 		{[]string{"node/node-1", "--owner=b"}, cli.Done, "node/node-1 uncordoned", false},
-		{[]string{"node-7"}, cli.Failed, "error: node node-7: ", false},
+		{[]string{"node-7"}, cli.Failed, `error: node "node-7": `, false},
 		{[]string{"Node_1"}, cli.Refused, "not a valid name of a Node", false},
 		{nil, cli.Refused, "requires at least 1 arg", false},
 	} {
@@ -568,7 +569,12 @@ func TestUncordon_Owners_TheLastOneUncordons(t *testing.T) {
 		require.Contains(t, out.String(), c.says)
 		require.Equal(t, c.cordon, r.node().Spec.Unschedulable)
 	}
-	e := env(r.out, r.errOut, nil)
+	r.run(t.Context(), "node-1")
+	require.True(t, r.node().Spec.Unschedulable)
+	e := r.env()
+	require.Equal(t, cli.Done, e.Run(t.Context(), draining.NewUncordon(e), []string{"node-1"}), "as kubectl does")
+	require.False(t, r.node().Spec.Unschedulable)
+	e = env(r.out, r.errOut, nil)
 	require.Equal(t, cli.Refused, e.Run(t.Context(), draining.NewUncordon(e), []string{"node-1"}))
 	r.errOut.line(t, "there are no Nodes: --target-kubeconfig is none")
 }

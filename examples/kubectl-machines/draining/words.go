@@ -62,7 +62,7 @@ func (w words) next(r drain.Row) string {
 	case r.Action == drain.Block && !r.Until.IsZero():
 		next = append(next, "checked again at "+w.clock(r.Until))
 	case r.Action == drain.Block:
-		next = append(next, cmp.Or(remedy(r.Reason), "nothing until an object changes"))
+		next = append(next, cmp.Or(remedies[r.Reason], "nothing until an object changes"))
 	case r.Reason == drain.ReasonTerminating, r.Reason == drain.ReasonOverdue, r.Reason == drain.ReasonWaitCompleted:
 		next = append(next, "waits until it is gone")
 	case len(r.Budgets) > 0:
@@ -81,37 +81,19 @@ func (w words) escalation(e drain.Escalation, at time.Time) string {
 	if e == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s at %s", happens(e), w.clock(at))
+	return fmt.Sprintf("%s at %s", cmp.Or(happens[e], string(e)), w.clock(at))
 }
 
-// happens returns what an escalation does with a pod.
-func happens(e drain.Escalation) string {
-	switch e {
-	case drain.IgnoreBudgets:
-		return "deleted"
-	case drain.ForceDeletePods:
-		return "force-deleted"
-	case drain.GiveUp:
-		return "given up"
-	default:
-		return string(e)
-	}
-}
+// happens is what an escalation does with a pod.
+var happens = map[drain.Escalation]string{drain.IgnoreBudgets: "deleted", drain.ForceDeletePods: "force-deleted", drain.GiveUp: "given up"}
 
-// remedy returns the flag for a reason, or "".
-func remedy(reason machinist.Reason) string {
-	switch reason {
-	case drain.ReasonUnmanaged:
-		return "--force evicts it"
-	case drain.ReasonLocalStorage:
-		return "--delete-emptydir-data evicts it"
-	case drain.ReasonDoNotDisrupt:
-		return "--honor-do-not-disrupt=false evicts it"
-	case drain.ReasonBudgetNever, drain.ReasonBudgets:
-		return "change the PodDisruptionBudget, or delete the pod with --force-after"
-	default:
-		return ""
-	}
+// remedies are the flags for reasons.
+var remedies = map[machinist.Reason]string{
+	drain.ReasonUnmanaged:    "--force evicts it",
+	drain.ReasonLocalStorage: "--delete-emptydir-data evicts it",
+	drain.ReasonDoNotDisrupt: "--honor-do-not-disrupt=false evicts it",
+	drain.ReasonBudgetNever:  "change the PodDisruptionBudget, or delete the pod with --force-after",
+	drain.ReasonBudgets:      "change the PodDisruptionBudget, or delete the pod with --force-after",
 }
 
 // hold returns a hold in one line.

@@ -95,7 +95,7 @@ func TestReplace_Available_DeletesTheMachine(t *testing.T) {
 	name := h.world.Machines()[1].Name
 	require.NoError(t, h.world.Edit(func(d *v1alpha1.MachineDeployment) { // as a call that was killed has left it
 		d.Spec.Replicas = 4
-		metav1.SetMetaDataAnnotation(&d.ObjectMeta, "machinist.dev/replacing", name)
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, "machinist.dev/replacing", name+"~4")
 	}))
 	h.world.Run(time.Hour)
 	h.show()
