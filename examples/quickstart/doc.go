@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command quickstart shows what the controllers of this repository do with machines, in one process and in
-// memory: an API server, a simulated cloud, simulated Nodes with pods, and the controllers.
+// memory: two API servers, a simulated cloud, simulated Nodes with pods, and the controllers.
 //
 //	go run ./examples/quickstart                     # a tree that changes, at a terminal; a log elsewhere
 //	go run ./examples/quickstart -v                  # also each decision with actions, and its reason
