@@ -4,18 +4,16 @@ package explain
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	policyv1 "k8s.io/api/policy/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/machinist-dev/machinist"
 	drainrunner "github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/internal/runners"
-	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // podsOfNode is the index of pods by the name of their Node.
@@ -53,40 +51,16 @@ func (r reader) List(ctx context.Context, o machinist.Object, index, key string)
 
 // unreadable returns why objects of the type of o cannot be read, or nil.
 func (r reader) unreadable(o machinist.Object, index string) error {
-	resource, ofDrain := "", true
-	switch o.(type) {
-	case *policyv1.PodDisruptionBudget:
-		resource = budgets
-	case *storagev1.VolumeAttachment:
-		resource = attachments
-	case *corev1.PersistentVolumeClaim:
-		resource = claims
-	case *appsv1.DaemonSet, *corev1.PersistentVolume:
-		return machinist.ErrNotCached
-	default:
-		ofDrain = false
-	}
-	switch o.(type) {
-	case *v1alpha1.MachineDeployment:
-		resource = deployments
-	case *v1alpha1.MachineSet:
-		resource = sets
-	case *v1alpha1.MachineClass:
-		resource = classes
-	case *corev1.Node:
-		resource = nodes
-	case *corev1.Pod:
-		resource = pods
-	case *corev1.Secret:
-		if resource = secrets; index == runners.ByOwner {
-			resource = tokens
-		}
+	of := fmt.Sprintf("%T", o)
+	resource := resourceOf[of[strings.LastIndex(of, ".")+1:]]
+	if index == runners.ByOwner {
+		resource = tokens
 	}
 	err := r.missing[resource]
 	switch {
 	case err == nil:
 		return nil
-	case ofDrain:
+	case resource == budgets || resource == attachments || resource == claims: // drains do without
 		return machinist.ErrNotCached
 	default:
 		return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", err)
