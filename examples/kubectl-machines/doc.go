@@ -2,6 +2,7 @@
 
 // Command kubectl-machines is a plugin of kubectl for machines. In a folder of $PATH, kubectl finds it:
 //
+//	go -C examples/kubectl-machines build -o ~/bin/kubectl-machines .
 //	kubectl machines rollout status workers             # is it stuck, and why?
 //	kubectl machines rollout undo workers
 //	kubectl machines simulate workers --live            # what would a rollout do?

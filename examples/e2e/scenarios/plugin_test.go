@@ -4,11 +4,14 @@ package scenarios_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,23 +24,37 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// plugin returns a function that runs kubectl machines in the namespace of an environment, with kubectl and
-// the plugin in $PATH alone. It returns the exit status and what is printed.
+// pluginFolder builds the plugin once, and returns its folder.
+var pluginFolder = sync.OnceValues(func() (string, error) {
+	folder, err := cluster.ControlPlane.TempDir("plugin-")
+	if err != nil {
+		return "", err
+	}
+	ctx := context.Background()
+	dir, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/machinist-dev/machinist/examples").Output()
+	if err != nil {
+		return "", err
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", filepath.Join(folder, "kubectl-machines"), ".")
+	build.Dir = filepath.Join(strings.TrimSpace(string(dir)), "kubectl-machines")
+	build.Env = append(os.Environ(), "GOWORK=off", "PWD="+build.Dir)
+	if said, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, said)
+	}
+	return folder, nil
+})
+
+// plugin returns a function that runs kubectl machines in the namespace of an environment, with the plugin
+// alone in $PATH. It returns the exit status and what is printed.
 func plugin(t *testing.T, s *env.Env) func(args ...string) (status int, text string) {
 	t.Helper()
 	program, config := kubectlFiles(t)
-	folder := t.TempDir()
-	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/machinist-dev/machinist/examples").Output()
+	folder, err := pluginFolder()
 	require.NoError(t, err)
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", filepath.Join(folder, "kubectl-machines"), ".")
-	build.Dir = filepath.Join(strings.TrimSpace(string(dir)), "kubectl-machines")
-	build.Env = append(os.Environ(), "GOWORK=off", "PWD="+build.Dir)
-	said, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", said)
 	return func(args ...string) (int, string) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), program, append(append([]string{"machines"}, args...), "--kubeconfig="+config, "--namespace="+s.Namespace)...)
-		cmd.Env = []string{"PATH=" + folder, "HOME=" + folder}
+		cmd.Env = []string{"PATH=" + folder, "HOME=" + t.TempDir()}
 		var text bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &text, &text
 		err := cmd.Run()
