@@ -99,11 +99,12 @@ func TestKubectl_GetWaitAndDescribe_ShowTheState(t *testing.T) {
 
 	alone := machine(t, s, "alone")
 	id := alone.Spec.ProviderID
-	require.Equal(t, "NAME STATUS AGE NODE PROVIDERID CLASS OPERATION STATE MESSAGE\n"+
+	require.Equal(t, "NAME STATUS AGE NODE WAITING PROVIDERID CLASS OPERATION STATE MESSAGE\n"+
 		"alone Running <age> <node> <id> small Create Successful JOINED",
 		table(run("get", "machine", "alone", "-o", "wide"), s.NodeName("alone"), "<node>", id, "<id>"))
-	require.Equal(t, "NAME STATUS AGE NODE PROVIDERID\nalone Running <age> <node> <id>",
+	require.Equal(t, "NAME STATUS AGE NODE WAITING PROVIDERID\nalone Running <age> <node> <id>",
 		table(run("get", "mc", "alone"), s.NodeName("alone"), "<node>", id, "<id>"))
+	require.Contains(t, table(run("get", "mc", "stuck")), "<age> ClassMissing machineclass/nowhere")
 	require.Equal(t, "NAME DESIRED CURRENT READY AVAILABLE AGE CLASS PROGRESSING\n<set> 2 2 2 2 <age> small Complete",
 		table(run("get", "machineset", owner, "-o", "wide"), owner, "<set>"))
 	require.Equal(t, "NAME READY DESIRED UP-TO-DATE AVAILABLE AGE CLASS STRATEGY PROGRESSING\n"+

@@ -10,17 +10,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/e2e/env"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -180,5 +183,97 @@ func TestPlugin_DrainUnderBudget_RefusedWithItsNumbers(t *testing.T) {
 	require.Zero(t, status, text)
 	require.Equal(t, "node/"+node+" uncordoned\n", text)
 	require.NoError(t, budgets.Delete(t.Context(), "app", metav1.DeleteOptions{}))
+	removeAll(t, s)
+}
+
+// waitOf returns what the status of a machine says that it waits for, without its times, or "".
+func waitOf(m *v1alpha1.Machine) string {
+	_, text, _ := strings.Cut(facts.WithoutDetails(m.Status.LastOperation.Description), facts.WaitsMark)
+	return text
+}
+
+// when returns the condition that f returns true.
+func when(f func() bool) env.Condition {
+	return func(context.Context) (string, error) {
+		if f() {
+			return "", nil
+		}
+		return "it is not so yet", nil
+	}
+}
+
+// TestPlugin_Explain_TextsAreThoseOfTheStatus compares what kubectl machines explain and kubectl get print
+// with the status of the object, in situations that a user has to end.
+func TestPlugin_Explain_TextsAreThoseOfTheStatus(t *testing.T) {
+	t.Parallel()
+	s := cluster.Set(t, "explain", fastOptions())
+	s.StartManager(t, "manager")
+	run := plugin(t, s)
+	program, config := kubectlFiles(t)
+	// waits waits until the only machine waits for something, and compares the texts.
+	waits := func(what, reason string) {
+		t.Helper()
+		var m v1alpha1.Machine
+		s.Wait(t, patience, what, when(func() bool {
+			all := machines(t, s)
+			if len(all) == 0 {
+				return false
+			}
+			m = all[0]
+			c := facts.ConditionOf(m.Status.Conditions, v1alpha1.MachineWaiting)
+			return c != nil && c.Reason == reason && waitOf(&m) != ""
+		}))
+		c := facts.ConditionOf(m.Status.Conditions, v1alpha1.MachineWaiting)
+		status, text := run("explain", "machine/"+m.Name)
+		require.Zero(t, status, text)
+		first, _, _ := strings.Cut(waitOf(&m), ": ")
+		require.Contains(t, text, "waits for   "+first+": "+reason+": ", "%s: %s", waitOf(&m), text)
+		status, text = run("tree")
+		require.Zero(t, status, text)
+		require.Contains(t, text, first+": "+reason)
+		table, err := exec.CommandContext(t.Context(), program, "get", "machines", m.Name, "--kubeconfig="+config, "--namespace="+s.Namespace).CombinedOutput()
+		require.NoError(t, err, "%s", table)
+		require.Contains(t, string(table), c.Message)
+	}
+	remove := s.Cloud.Inject(drivertest.Fault{Operation: driver.OpCreateMachine, Code: codes.ResourceExhausted, Message: "no small VMs in this zone"})
+	_, err := s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace).Create(t.Context(), s.Deployment("workers", "small", 1, 1, 0), metav1.CreateOptions{})
+	require.NoError(t, err)
+	waits("for quota", "ProviderFailed")
+	remove()
+	status, text := run("retry", "machinedeployment/workers")
+	require.Zero(t, status, text)
+	s.Wait(t, patience, "the retry succeeds", deploymentIs(s, "workers", func(d *v1alpha1.MachineDeployment) bool { return d.Status.AvailableReplicas == 1 }))
+	require.NotContains(t, deploymentNamed(t, s, "workers").Annotations, v1alpha1.RetryNowAnnotation)
+
+	_, err = s.Client.AppsV1().ReplicaSets(s.Namespace).Create(t.Context(), s.ReplicaSet("app", 1), metav1.CreateOptions{})
+	require.NoError(t, err)
+	_, err = s.Client.PolicyV1().PodDisruptionBudgets(s.Namespace).Create(t.Context(), s.Budget("app", 1), metav1.CreateOptions{})
+	require.NoError(t, err)
+	s.Wait(t, patience, "the pod is ready", ready(s, "app", 1))
+	s.Wait(t, patience, "the budget knows it", counted(s, "app", 1))
+	old := machines(t, s)[0].Name
+	_, err = s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace).Patch(t.Context(), "workers", mergePatch, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	waits("for the budget", "BudgetNeverAllows")
+	require.NoError(t, s.Client.PolicyV1().PodDisruptionBudgets(s.Namespace).Delete(t.Context(), "app", metav1.DeleteOptions{}))
+	s.Wait(t, patience, "the drain ends", when(func() bool { return !slices.Contains(names(machines(t, s)), old) }))
+
+	secrets := s.Client.CoreV1().Secrets(s.Namespace)
+	secret, err := secrets.Get(t.Context(), "small", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NoError(t, secrets.Delete(t.Context(), "small", metav1.DeleteOptions{}))
+	_, err = secrets.Patch(t.Context(), "small", mergePatch, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	require.True(t, err == nil || apierrors.IsNotFound(err), err)
+	s.Wait(t, patience, "the Secret is gone", when(func() bool {
+		_, err := secrets.Get(t.Context(), "small", metav1.GetOptions{})
+		return apierrors.IsNotFound(err)
+	}))
+	_, err = s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace).Patch(t.Context(), "workers", mergePatch, []byte(`{"spec":{"replicas":1}}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	waits("for the Secret", "ClassUnusable")
+	secret.ObjectMeta = metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name}
+	_, err = secrets.Create(t.Context(), secret, metav1.CreateOptions{})
+	require.NoError(t, err)
+	s.Wait(t, patience, "the corrected Secret is noticed", deploymentIs(s, "workers", func(d *v1alpha1.MachineDeployment) bool { return d.Status.AvailableReplicas == 1 }))
 	removeAll(t, s)
 }
