@@ -16,8 +16,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// noVMs is the error of a provider without capacity.
-var noVMs = status.Error(codes.ResourceExhausted, "no VMs left")
+// errNoVMs is the error of a provider without capacity.
+var errNoVMs = status.Error(codes.ResourceExhausted, "no VMs left")
 
 // replaceWorld is a world of five machines.
 func replaceWorld(t *testing.T, surge int32, m deploymenttest.Model) *deploymenttest.World {
@@ -106,7 +106,7 @@ func TestReplace_NoCapacity_StopTakesTheReplicaBack(t *testing.T) {
 	full := false
 	w := replaceWorld(t, 1, deploymenttest.Model{Create: func(*v1alpha1.Machine) error {
 		if full {
-			return noVMs
+			return errNoVMs
 		}
 		return nil
 	}})
