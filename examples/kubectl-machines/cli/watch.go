@@ -40,7 +40,7 @@ func (e *Env) Watch(ctx context.Context, c Clients, deployment string, step Step
 	key, changed := types.NamespacedName{Namespace: c.Namespace, Name: deployment}, make(chan struct{}, 1)
 	reader, err := runner.NewInformers(machines, target)
 	if err == nil {
-		err = reader.OnChange(func(d types.NamespacedName, _ time.Duration) {
+		err = reader.OnChange(func(d types.NamespacedName, _ time.Duration) { //nolint:contextcheck // it reads a cache
 			if d == key {
 				select {
 				case changed <- struct{}{}:

@@ -151,7 +151,7 @@ func (r *harness) run(ctx context.Context, args ...string) int {
 // start runs the command in a goroutine.
 func (r *harness) start(ctx context.Context, args ...string) <-chan int {
 	status := make(chan int, 1)
-	go func() { status <- r.env().Run(ctx, draining.New(r.env()), args) }()
+	go func() { status <- r.env().Run(ctx, draining.New(r.env()), args) }() //nolint:contextcheck // a command has the context of its run
 	return status
 }
 
