@@ -236,6 +236,7 @@ func TestPlugin_Explain_TextsAreThoseOfTheStatus(t *testing.T) {
 		require.Contains(t, string(table), c.Message)
 	}
 	remove := s.Cloud.Inject(drivertest.Fault{Operation: driver.OpCreateMachine, Code: codes.ResourceExhausted, Message: "no small VMs in this zone"})
+	require.NoError(t, s.Class(t.Context(), "small"))
 	_, err := s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace).Create(t.Context(), s.Deployment("workers", "small", 1, 1, 0), metav1.CreateOptions{})
 	require.NoError(t, err)
 	waits("for quota", "ProviderFailed")
@@ -252,8 +253,7 @@ func TestPlugin_Explain_TextsAreThoseOfTheStatus(t *testing.T) {
 	s.Wait(t, patience, "the pod is ready", ready(s, "app", 1))
 	s.Wait(t, patience, "the budget knows it", counted(s, "app", 1))
 	old := machines(t, s)[0].Name
-	_, err = s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace).Patch(t.Context(), "workers", mergePatch, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{})
-	require.NoError(t, err)
+	change(t, s, "workers", `{"spec":{"replicas":0}}`)
 	waits("for the budget", "BudgetNeverAllows")
 	require.NoError(t, s.Client.PolicyV1().PodDisruptionBudgets(s.Namespace).Delete(t.Context(), "app", metav1.DeleteOptions{}))
 	s.Wait(t, patience, "the drain ends", when(func() bool { return !slices.Contains(names(machines(t, s)), old) }))
@@ -268,8 +268,7 @@ func TestPlugin_Explain_TextsAreThoseOfTheStatus(t *testing.T) {
 		_, err := secrets.Get(t.Context(), "small", metav1.GetOptions{})
 		return apierrors.IsNotFound(err)
 	}))
-	_, err = s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace).Patch(t.Context(), "workers", mergePatch, []byte(`{"spec":{"replicas":1}}`), metav1.PatchOptions{})
-	require.NoError(t, err)
+	change(t, s, "workers", `{"spec":{"replicas":1}}`)
 	waits("for the Secret", "ClassUnusable")
 	secret.ObjectMeta = metav1.ObjectMeta{Namespace: secret.Namespace, Name: secret.Name}
 	_, err = secrets.Create(t.Context(), secret, metav1.CreateOptions{})
