@@ -210,7 +210,7 @@ func TestPlugin_Explain_TextsAreThoseOfTheStatus(t *testing.T) {
 	s.StartManager(t, "manager")
 	run := plugin(t, s)
 	program, config := kubectlFiles(t)
-	// waits waits until the only machine waits for something, and compares the texts.
+	// waits blocks until the only machine waits for something, and compares the texts.
 	waits := func(what, reason string) {
 		t.Helper()
 		var m v1alpha1.Machine
