@@ -193,7 +193,7 @@ func (a *allowances) add(rung Rung) {
 	if rung.Grace > 0 && (a.grace == 0 || rung.Grace < a.grace) {
 		a.grace = rung.Grace
 	}
-	if !escalations[rung.Action].ends {
+	if !escalations[rung.Action].ends && a.forced != ForceDeletePods { // the strongest
 		a.forced = rung.Action
 	}
 }

@@ -84,7 +84,7 @@ func (v *view) selectPod(pod *corev1.Pod, daemonSets map[types.UID]string) Row {
 		keeps, row.Message = false, ""
 	}
 	if !keeps && !terminating {
-		row, keeps = protected(pod, v.p)
+		row, keeps = protected(pod, daemonSets, v.p)
 	}
 	if !keeps {
 		row = v.request(pod)
@@ -121,9 +121,11 @@ func missingField(pod *corev1.Pod) string {
 	}
 }
 
-// protected returns the row of a pod that the policy protects.
-func protected(pod *corev1.Pod, p *Policy) (Row, bool) {
-	lonely := !p.EvictUnmanaged && metav1.GetControllerOfNoCopy(pod) == nil
+// protected returns the row of a pod that the policy protects. Without DaemonSets, those that exist are not
+// known.
+func protected(pod *corev1.Pod, daemonSets map[types.UID]string, p *Policy) (Row, bool) {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	lonely := !p.EvictUnmanaged && (owner == nil || gone(owner, pod.Namespace, daemonSets))
 	data := !p.EvictLocalStorage && slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil })
 	row := Row{Action: Block, Reason: ReasonUnmanaged, Message: "no controller would create it again"}
 	switch {
@@ -133,6 +135,16 @@ func protected(pod *corev1.Pod, p *Policy) (Row, bool) {
 		row.Reason, row.Message = ReasonLocalStorage, "its emptyDir volumes would be lost"
 	}
 	return row, lonely || data
+}
+
+// gone reports whether the controller of a pod is a DaemonSet that does not exist. It is false if that is not
+// known, and for DaemonSets of other API groups, which recreate their pods, too.
+func gone(owner *metav1.OwnerReference, namespace string, daemonSets map[types.UID]string) bool {
+	if daemonSets == nil || owner.Kind != "DaemonSet" || owner.UID == "" || !strings.HasPrefix(owner.APIVersion, appsv1.GroupName+"/") {
+		return false
+	}
+	in, exists := daemonSets[owner.UID]
+	return !exists || in != namespace
 }
 
 // leftAlone returns the row of a pod that a drain ignores.
@@ -149,11 +161,7 @@ func (v *view) leftAlone(pod *corev1.Pod, daemonSets map[types.UID]string) (Row,
 		row.Reason, row.Message = reasonGone, "it has finished"
 	case owner != nil && owner.Kind == "DaemonSet":
 		row.Message = "its DaemonSet would create it again"
-		if daemonSets == nil || owner.UID == "" || !strings.HasPrefix(owner.APIVersion, appsv1.GroupName+"/") {
-			return row, true // DaemonSets of other API groups recreate their pods too
-		}
-		namespace, known := daemonSets[owner.UID]
-		return v.orAbandoned(pod, row, known && namespace == pod.Namespace)
+		return v.orAbandoned(pod, row, !gone(owner, pod.Namespace, daemonSets))
 	case v.p.Cordon.Taint != "" && v.toleratesCordon(pod):
 		row.Message = "it tolerates the taint of the cordon"
 	case !v.s.CordonedAt.IsZero() && pod.CreationTimestamp.After(v.s.CordonedAt) && owner != nil && v.toleratesCordon(pod):
