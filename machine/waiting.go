@@ -108,15 +108,22 @@ func (l *logic) say(s *v1alpha1.MachineStatus, h machinist.Hold, waits, drains b
 	}
 }
 
-// says reports whether the status says that the machine waits for a hold.
+// says reports whether the status says that the machine waits for a hold. Numbers that change while it
+// waits for the same are those of the first time, because many machines may wait for the same. The time of
+// the next attempt to call the provider has to be the newest.
 func (l *logic) says(c *corev1.NodeCondition, h machinist.Hold) bool {
-	want := l.waitingCondition(h)
-	if !facts.SameState(c, &want) {
-		return false
-	}
-	op := l.m.Status.LastOperation
+	want, op := l.waitingCondition(h), l.m.Status.LastOperation
 	text := facts.WithoutWaits(op.Description)
-	return op.Type == "" || op.Description == text+l.waitText(text, h)
+	switch {
+	case !facts.SameState(c, &want):
+		return false
+	case op.Type == "":
+		return true
+	case h.Reason == reasonProviderFailed:
+		return op.Description == text+l.waitText(text, h)
+	default:
+		return op.Description != text
+	}
 }
 
 // waitEvent returns the Event for a status that says of a new hold what the machine waits for, and false if
@@ -168,8 +175,7 @@ func (l *logic) waitsSince(h machinist.Hold) time.Time {
 	return l.now
 }
 
-// waitText returns what is added to the text of a last operation for a hold. It has no time that changes
-// while the machine waits, other than that of the next attempt to call the provider.
+// waitText returns what is added to the text of a last operation for a hold.
 func (l *logic) waitText(text string, h machinist.Hold) string {
 	what := h.String()
 	if h.Message != "" && strings.Contains(text, facts.WithoutMark(h.Message)) { // the text has the reason

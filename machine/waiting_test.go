@@ -58,6 +58,8 @@ func TestWaiting_TwoSeconds_IsInTheStatusUntilItEnds(t *testing.T) {
 
 	in.Machine = m
 	require.Nil(t, lawful(t, in, limit).Action, "it is recorded")
+	siblings(true, v1alpha1.MachineFailed, v1alpha1.MachineFailed)(&in)
+	require.Nil(t, lawful(t, in, limit).Action, "other numbers are not worth a write of each machine")
 	in.Waits = nil
 	require.Nil(t, lawful(t, in, limit).Action, "also after a restart")
 	require.Nil(t, machine.Events(m, m))
