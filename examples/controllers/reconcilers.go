@@ -24,8 +24,7 @@ import (
 	safetyrunner "github.com/machinist-dev/machinist/safety/runner"
 )
 
-// newMachines makes the loops of machines, classes and Secrets. severalVMs is called with a class that has an
-// orphan.
+// newMachines makes the loops of machines, classes and Secrets. severalVMs is called with a class that has an orphan.
 func newMachines(cfg *Config, c *caches, severalVMs func(class types.NamespacedName)) error {
 	informers, err := machinerunner.NewInformers(c.factories())
 	if err != nil {
