@@ -37,12 +37,12 @@ func (c *chart) drawAxes() {
 	x, y := number(plotLeft-52), number(c.bottom()-plotHeight/2)
 	c.content("text", "number of machines", "class", "ink", "x", x, "y", y, "text-anchor", "middle", "fill", ink, "transform", "rotate(-90 "+x+" "+y+")")
 	c.content("text", "time since the change", "class", "ink", "x", number((plotLeft+plotRight)/2), "y", number(c.bottom()+36), "text-anchor", "middle", "fill", ink)
-	for _, n := range numberMarks(c.top, 8) {
+	for _, n := range marksTo(c.top, 8, numberSteps) {
 		y := number(c.y(n))
 		c.empty("path", "class", "grid", "d", "M"+number(plotLeft)+" "+y+"H"+number(plotRight), "stroke", grid)
 		c.content("text", strconv.Itoa(n), "class", "faint", "x", number(plotLeft-8), "y", number(c.y(n)+4), "text-anchor", "end", "fill", faint)
 	}
-	for _, at := range timeMarks(c.last, 12) {
+	for _, at := range marksTo(c.last, 12, timeSteps) {
 		x := number(c.xAt(at))
 		c.empty("path", "class", "grid", "d", "M"+x+" "+number(c.bottom())+"v6", "stroke", grid)
 		c.content("text", span(at), "class", "faint", "x", x, "y", number(c.bottom()+18), "text-anchor", "middle", "fill", faint)

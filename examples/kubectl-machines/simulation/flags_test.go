@@ -49,7 +49,7 @@ func TestFlags_Invalid_OneLineOfError(t *testing.T) {
 		{"too many replicas", []string{"-f", pool, "--at=1m=replicas:100001"}, "not a number from 0 to 100000"},
 		{"a pause with a value", []string{"-f", pool, "--at=1m=pause:2"}, "takes no value"},
 		{"a bound without a number", []string{"-f", pool, "--at=1m=surge:some"}, "nor a percentage"},
-		{"a machine without a name", []string{"-f", pool, "--at=1m=delete:"}, "not a name"},
+		{"a machine without a name", []string{"-f", pool, "--at=1m=delete:"}, "the value is missing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status, out, errOut := run(t, c.args...)

@@ -199,7 +199,7 @@ func TestFail_Seed_SelectsMachines(t *testing.T) {
 func TestEvents_Documented(t *testing.T) {
 	_, usage, _ := run(t, "--help")
 	for _, kind := range simulation.EventKinds {
-		require.Contains(t, usage, string(kind))
+		require.Contains(t, usage, kind)
 	}
 }
 

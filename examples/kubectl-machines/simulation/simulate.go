@@ -77,7 +77,7 @@ type simulation struct {
 // schedule schedules the change of the deployment and the events.
 func (s *simulation) schedule() {
 	s.world.At(s.start, func(w *deploymenttest.World) {
-		s.addEvent(s.scenario.event, w.Edit(s.scenario.applyChange))
+		s.addEvent(s.scenario.event, w.Edit(s.scenario.apply))
 	})
 	for _, e := range s.scenario.options.events {
 		s.world.At(s.start.Add(e.after), func(*deploymenttest.World) { s.addEvent(e.text, s.applyEvent(e)) })
