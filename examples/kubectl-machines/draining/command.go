@@ -172,14 +172,14 @@ func (c command) drainNode(ctx context.Context, client kubernetes.Interface, p p
 	e := runner.Executor{Client: client, Clock: c.Clock}
 	progress := c.newProgress(p.decision)
 	if out.structured() {
-		progress.out, progress.live, e.Decided = io.Discard, false, out.changed
+		progress.out, progress.screen, e.Decided = io.Discard, nil, out.changed
 	}
 	e.Observer = progress
 	progress.preface(p.decision)
 	timed, cancel := withTimeout(ctx, c.timeout)
 	defer cancel()
 	d, err := e.Run(timed, p.node, c.policy())
-	progress.end()
+	progress.screen.Draw("")
 	if out.structured() {
 		out.changed(d)
 	}

@@ -6,25 +6,23 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/examples/internal/explain"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
 )
 
-// progress prints a line for each event, and a count in the last line of a terminal. Only one
+// progress prints a line for each event, and a count below them at a terminal. Only one
 // goroutine may use it.
 type progress struct {
 	out   io.Writer
 	words words
 	now   func() time.Time
-	live  bool // the last line is a count
-	drawn bool
+	// screen shows a count below the lines. It is nil elsewhere than at a terminal.
+	screen *explain.Screen
 
 	total   int                     // pods to evict or delete
 	gone    int                     // pods that are gone
@@ -34,11 +32,8 @@ type progress struct {
 
 func (c command) newProgress(before drain.Decision) *progress {
 	p := &progress{
-		out: c.Out, words: c.words(), now: c.Clock.Now,
+		out: c.Out, words: c.words(), now: c.Clock.Now, screen: explain.Terminal(c.Out),
 		asked: map[string]drain.Action{}, waiting: map[string]bool{},
-	}
-	if f, ok := c.Out.(*os.File); ok {
-		p.live = term.IsTerminal(int(f.Fd()))
 	}
 	for _, r := range before.Rows {
 		if r.Action != drain.Ignore {
@@ -62,17 +57,14 @@ func (p *progress) Observe(e drain.Progress) {
 	if text := p.text(e); text != "" {
 		p.print(e.Time, text)
 	}
-	p.draw()
+	p.screen.Draw(p.status())
 }
 
 // line prints a line.
-func (p *progress) line(text string) {
-	p.print(p.now(), text)
-	p.draw()
-}
+func (p *progress) line(text string) { p.print(p.now(), text) }
 
 func (p *progress) print(at time.Time, text string) {
-	p.erase()
+	p.screen.Draw("")
 	_, _ = fmt.Fprintf(p.out, "%s %s\n", at.In(p.words.zone).Format("15:04:05"), text)
 }
 
@@ -164,16 +156,6 @@ func orError(done, failed string, err error) string {
 	return done
 }
 
-// draw prints the count in the last line of a terminal.
-func (p *progress) draw() {
-	if !p.live {
-		return
-	}
-	p.erase()
-	_, _ = fmt.Fprint(p.out, p.status())
-	p.drawn = true
-}
-
 // status returns the count.
 func (p *progress) status() string {
 	held := 0
@@ -184,17 +166,4 @@ func (p *progress) status() string {
 	}
 	total := max(p.total, p.gone+held)
 	return fmt.Sprintf("%d of %s gone, %d held, %d in progress", p.gone, cli.Plural(total, "pod"), held, total-p.gone-held)
-}
-
-func (p *progress) erase() {
-	if p.drawn {
-		_, _ = fmt.Fprint(p.out, "\r\x1b[K")
-		p.drawn = false
-	}
-}
-
-// end removes the count from the screen.
-func (p *progress) end() {
-	p.erase()
-	p.live = false
 }

@@ -3,14 +3,12 @@
 package machines
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/machinist-dev/machinist/examples/internal/explain"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
@@ -89,7 +87,8 @@ It needs only the rights to read, or a dump of the objects.`,
 		}
 		defer v.Close()
 		if watch {
-			return v.Watch(cmd.Context(), subject, &explain.Screen{Out: e.Out, Size: sizeOf(e.Out), Plain: !terminal(e.Out)}, e.Clock, drawEvery)
+			screen := cmp.Or(explain.Terminal(e.Out), &explain.Screen{Out: e.Out, Plain: true})
+			return v.Watch(cmd.Context(), subject, screen, e.Clock, drawEvery)
 		}
 		text, err := v.Tree(cmd.Context(), subject)
 		if err == nil {
@@ -121,25 +120,9 @@ It needs only the rights to read, or a dump of the objects.`,
 		defer v.Close()
 		text, err := v.Explain(cmd.Context(), args[0])
 		if err == nil {
-			_, err = fmt.Fprint(e.Out, text)
+			_, err = io.WriteString(e.Out, text)
 		}
 		return err
 	}
 	return cmd
-}
-
-func terminal(out io.Writer) bool {
-	f, ok := out.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a file descriptor is small
-}
-
-// sizeOf returns the size of a terminal, or nil for other outputs.
-func sizeOf(out io.Writer) func() (width, height int) {
-	if !terminal(out) {
-		return nil
-	}
-	return func() (width, height int) {
-		width, height, _ = term.GetSize(int(out.(*os.File).Fd())) //nolint:forcetypeassert,gosec,errcheck // a terminal is a file; without a size there is no limit
-		return width, height
-	}
 }

@@ -112,7 +112,7 @@ func carryOut(ctx context.Context, c cli.Clients, d deployment.Decision) (delete
 			if !ok {
 				return false, fmt.Errorf("unexpected object %T", a.Object)
 			}
-			_, err = c.Patch(ctx, cli.Deployments, before, next)
+			_, err = c.Patch(ctx, before, next)
 			deletes = next.Spec.Replicas < before.Spec.Replicas
 		case machinist.Delete:
 			err, deletes = c.Delete(ctx, a.Object), true
@@ -139,7 +139,7 @@ func (r *replace) giveUp(ctx context.Context, c cli.Clients, name string) string
 		if !added {
 			return ""
 		}
-		_, err = c.Patch(ctx, cli.Deployments, d, next)
+		_, err = c.Patch(ctx, d, next)
 	}
 	if err != nil {
 		return "; the replica that was added to machinedeployment " + name + " stays: " + cli.OneLine(err)
