@@ -175,7 +175,9 @@ func (c command) drainNode(ctx context.Context, client kubernetes.Interface, p p
 		progress.out, progress.screen, e.Decided = io.Discard, nil, out.changed
 	}
 	e.Observer = progress
-	progress.preface(p.decision)
+	if len(p.decision.NotEvaluated) > 0 {
+		progress.line(notEvaluated(p.decision))
+	}
 	timed, cancel := withTimeout(ctx, c.timeout)
 	defer cancel()
 	d, err := e.Run(timed, p.node, c.policy())

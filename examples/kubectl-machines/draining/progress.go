@@ -43,13 +43,6 @@ func (c command) newProgress(before drain.Decision) *progress {
 	return p
 }
 
-// preface prints the lists that are not evaluated.
-func (p *progress) preface(before drain.Decision) {
-	if len(before.NotEvaluated) > 0 {
-		p.line("not evaluated: " + joined(before.NotEvaluated))
-	}
-}
-
 // Observe prints an event.
 func (p *progress) Observe(e drain.Progress) {
 	p.words.now = e.Time

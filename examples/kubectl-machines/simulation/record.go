@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"cmp"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -80,24 +81,21 @@ func (s *simulation) measure(f *Frame, sizes []deploymenttest.Size) {
 	}
 }
 
+// stateOf are the states of machines by phase. Others are pending.
+var stateOf = map[v1alpha1.MachinePhase]string{
+	v1alpha1.MachineRunning: ready, v1alpha1.MachineAvailable: ready, v1alpha1.MachineTerminating: terminating,
+	v1alpha1.MachineInPlaceUpdating: updating, v1alpha1.MachineInPlaceUpdateSuccessful: updating,
+	v1alpha1.MachineFailed: failed, v1alpha1.MachineUnknown: failed, v1alpha1.MachineCrashLoopBackOff: failed, v1alpha1.MachineInPlaceUpdateFailed: failed,
+}
+
 // machinesIn returns the numbers of machines of a set by state.
 func machinesIn(s deploymenttest.Size) Machines {
-	m := Machines{Available: s.Counts.Available}
+	m := Machines{available: s.Counts.Available}
 	for phase, n := range s.Phases {
-		switch phase {
-		case v1alpha1.MachineRunning, v1alpha1.MachineAvailable:
-			m.Ready += n
-		case v1alpha1.MachineInPlaceUpdating, v1alpha1.MachineInPlaceUpdateSuccessful:
-			m.Updating += n
-		case v1alpha1.MachineTerminating:
-			m.Terminating += n
-		case v1alpha1.MachineFailed, v1alpha1.MachineUnknown, v1alpha1.MachineCrashLoopBackOff, v1alpha1.MachineInPlaceUpdateFailed:
-			m.Failed += n
-		default:
-			m.Pending += n
-		}
+		m[cmp.Or(stateOf[phase], pending)] += n
 	}
-	m.Ready -= m.Available // those that have been ready for minReadySeconds
+	m[ready] -= m[available] // those that have been ready for minReadySeconds
+	maps.DeleteFunc(m, func(_ string, n int) bool { return n == 0 })
 	return m
 }
 
