@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"time"
 
@@ -178,7 +177,11 @@ func (c command) drainNode(ctx context.Context, client kubernetes.Interface, p p
 	if len(p.decision.NotEvaluated) > 0 {
 		progress.line(notEvaluated(p.decision))
 	}
-	timed, cancel := withTimeout(ctx, c.timeout)
+	limit := c.timeout
+	if limit > 0 {
+		limit += time.Second // for requests without a response: the ladder ends before; an overflow is no limit
+	}
+	timed, cancel := cli.Within(ctx, limit)
 	defer cancel()
 	d, err := e.Run(timed, p.node, c.policy())
 	progress.screen.Draw("")
@@ -191,15 +194,6 @@ func (c command) drainNode(ctx context.Context, client kubernetes.Interface, p p
 	}
 	err = c.failed(d, err, ctx.Err() != nil)
 	return errors.Join(err, c.undo(ctx, e, p))
-}
-
-// withTimeout returns a context that ends a second after the ladder, for requests without a
-// response.
-func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	if timeout <= 0 || timeout > math.MaxInt64-time.Second {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, timeout+time.Second)
 }
 
 // ended returns how a drain ended.
@@ -222,24 +216,25 @@ func ended(d drain.Decision, w words) string {
 
 // failed returns the error of a drain that has not succeeded, with its holds.
 func (c command) failed(d drain.Decision, err error, interrupted bool) error {
-	f := &failedError{node: d.Node, err: err, lines: c.words().waits(d)}
-	cause := err
 	if unfinished, is := errors.AsType[*runner.UnfinishedError](err); is && unfinished.Err != nil {
-		cause = unfinished.Err
+		err = unfinished.Err
 	}
+	text, timedOut := "node "+d.Node+": ", d.Outcome == drain.GaveUp || errors.Is(err, context.DeadlineExceeded)
 	switch {
 	case interrupted:
-		f.how = "interrupted"
-	case d.Outcome == drain.GaveUp, errors.Is(err, context.DeadlineExceeded):
-		f.how = fmt.Sprintf("not drained after %s", c.timeout)
+		text += "interrupted"
+	case timedOut:
+		text += fmt.Sprintf("not drained after %s", c.timeout)
 	default:
-		f.how = "not drained: " + cli.OneLine(cause)
-		return f
+		text += "not drained"
 	}
-	if d.Reason == drain.ReasonNotObserved && !interrupted { // there are no holds
-		f.how += ": " + cli.OneLine(cause)
+	if !interrupted && (!timedOut || d.Reason == drain.ReasonNotObserved) { // there are no holds that say why
+		text += ": " + cli.OneLine(err)
 	}
-	return f
+	if lines := c.words().waits(d); len(lines) > 0 {
+		text += "; it waits for" + list(lines)
+	}
+	return errors.New(text)
 }
 
 // undo removes the cordon, if --undo is set.

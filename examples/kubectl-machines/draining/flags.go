@@ -102,10 +102,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 
 // complete checks the options and sets defaults.
 func (o *options) complete(args []string) error {
-	for _, step := range []func() error{
-		func() error { return o.completeNodes(args) },
-		o.checkOutput, o.checkPods, o.checkTimes, o.checkForce, o.completeCordon,
-	} {
+	for _, step := range []func() error{func() error { return o.completeNodes(args) }, o.checkValues, o.checkForce, o.completeCordon} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -159,27 +156,15 @@ func completeNodes(e *cli.Env) cobra.CompletionFunc {
 	}
 }
 
-func (o *options) checkOutput() error {
+func (o *options) checkValues() error {
+	_, err := labels.Parse(o.podSelector)
 	switch {
 	case !slices.Contains([]string{"none", "client", "server"}, o.dryRun):
 		return fmt.Errorf("--dry-run is %q, want none, client or server", o.dryRun)
 	case !slices.Contains([]string{"", "table", "json", "yaml"}, o.output):
 		return fmt.Errorf("-o is %q, want table, json or yaml", o.output)
-	}
-	return nil
-}
-
-func (o *options) checkPods() error {
-	if o.changed("pod-selector") {
-		if _, err := labels.Parse(o.podSelector); err != nil {
-			return fmt.Errorf("--pod-selector: %s", cli.OneLine(err))
-		}
-	}
-	return nil
-}
-
-func (o *options) checkTimes() error {
-	switch {
+	case err != nil:
+		return fmt.Errorf("--pod-selector: %s", cli.OneLine(err))
 	case o.gracePeriod == 0:
 		return errors.New("--grace-period is 0, which stops no pod: --force-delete-after deletes pods from the API, --grace-period=1 is short")
 	case o.gracePeriod > math.MaxInt32:

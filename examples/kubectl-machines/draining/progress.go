@@ -90,8 +90,12 @@ func (p *progress) text(e drain.Progress) string {
 	switch e.Type {
 	case drain.ProgressStarted:
 		return fmt.Sprintf("draining node %s of %s", e.Node, cli.Plural(p.total, "pod"))
-	case drain.ProgressCordoned:
-		return orError("cordoned node "+e.Node, "could not cordon node "+e.Node, e.Err)
+	case drain.ProgressCordoned, drain.ProgressUncordoned:
+		done := strings.ToLower(string(e.Type))
+		if e.Err != nil {
+			return fmt.Sprintf("could not %s node %s: %s", strings.TrimSuffix(done, "ed"), e.Node, cli.OneLine(e.Err))
+		}
+		return done + " node " + e.Node
 	case drain.ProgressRequested:
 		return p.requested(e, name)
 	case drain.ProgressWaiting:
@@ -103,8 +107,6 @@ func (p *progress) text(e drain.Progress) string {
 		return cmp.Or(gone[p.asked[e.Subject]], "gone") + " " + name
 	case drain.ProgressLeft:
 		return fmt.Sprintf("left %s (%s)", name, reasonOf(e.Reason, e.Message))
-	case drain.ProgressUncordoned:
-		return orError("uncordoned node "+e.Node, "could not uncordon node "+e.Node, e.Err)
 	case drain.ProgressEscalated:
 		return "escalates: " + cmp.Or(e.Message, string(e.Reason), e.Subject)
 	default: // the command prints the end
@@ -140,13 +142,6 @@ func (p *progress) waits(e drain.Progress, name string) string {
 	default:
 		return "waiting for " + p.words.row(*e.Row)
 	}
-}
-
-func orError(done, failed string, err error) string {
-	if err != nil {
-		return failed + ": " + cli.OneLine(err)
-	}
-	return done
 }
 
 // status returns the count.

@@ -42,11 +42,6 @@ func (s scenario) world(p *provider) (*deploymenttest.World, error) {
 	m := p.model()
 	if s.observed != nil {
 		m.Start = s.start
-		for _, each := range s.observed.Machines {
-			if each.Spec.ProviderID != "" {
-				p.vms++
-			}
-		}
 		w, err := deploymenttest.Restore(*s.observed, m)
 		if err != nil {
 			return nil, cli.Refuse("%w", err)
