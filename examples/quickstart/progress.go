@@ -60,9 +60,6 @@ func (p *progress) line(text string) {
 	p.print(p.w.clock.Now(), text)
 }
 
-// headline prints the title of a chapter.
-func (p *progress) headline(title string) { p.line("== " + title) }
-
 func (p *progress) print(at time.Time, text string) {
 	p.screen.Draw("")
 	_, _ = fmt.Fprintf(p.out, "%6.1fs  %s\n", at.Sub(p.began).Seconds(), text)

@@ -52,7 +52,7 @@ func (s *story) chapters() []chapter {
 // play plays all chapters and returns the first error.
 func (s *story) play(ctx context.Context) error {
 	for _, c := range s.chapters() {
-		s.progress.headline(c.title)
+		s.progress.line("== " + c.title)
 		err := c.do(ctx)
 		if err == nil {
 			err = s.wait(ctx, c.until)

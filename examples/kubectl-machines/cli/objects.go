@@ -9,31 +9,32 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/client"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Object is a machine object.
+// Object is an object of a cluster.
 type Object interface {
 	metav1.Object
 	runtime.Object
 }
 
-// Kind is a kind of machine objects with the names that users write.
+// Kind is a kind of objects with the names that users write.
 type Kind struct {
 	names []string // the first is the one of messages
 	empty func(metav1.ObjectMeta) Object
 }
 
-// The kinds of machine objects.
+// The kinds of objects that commands are about.
 var (
+	Nodes    = Kind{[]string{"node", "nodes", "no"}, func(m metav1.ObjectMeta) Object { return &corev1.Node{ObjectMeta: m} }}
 	Machines = Kind{[]string{"machine", "machines", "mc"}, func(m metav1.ObjectMeta) Object {
 		return &v1alpha1.Machine{ObjectMeta: m}
 	}}
@@ -104,24 +105,23 @@ func (c Clients) Patch(ctx context.Context, before, next Object) (Object, error)
 	}
 }
 
-// Delete deletes an object, if it is still the same one.
-func (c Clients) Delete(ctx context.Context, o machinist.Object) error {
-	return client.New(c.Machines, nil).Delete(ctx, o, false)
-}
-
-// Complete returns a completion of the first argument with the names of objects of the kinds.
+// Complete returns a completion of the first argument, and of others if the command has any number of them,
+// with the names of objects of the kinds.
 func (e *Env) Complete(kinds ...Kind) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var names []cobra.Completion
-		if c, err := e.Connect(); err == nil && len(args) == 0 {
+		another := len(args) == 0 || cmd.ValidateArgs(append(slices.Clone(args), "another")) == nil
+		if c, err := e.Connect(); err == nil && another {
 			for i, kind := range kinds {
-				all, _ := client.New(c.Machines, nil).List(cmd.Context(), kind.empty(metav1.ObjectMeta{Namespace: c.Namespace}), "")
+				all, _ := client.New(c.Machines, c.Nodes).List(cmd.Context(), kind.empty(metav1.ObjectMeta{Namespace: c.Namespace}), "")
 				for _, o := range all {
 					name := kind.names[0] + "/" + o.GetName()
 					if i == 0 {
 						name = o.GetName()
 					}
-					names = append(names, name)
+					if !slices.Contains(args, name) {
+						names = append(names, name)
+					}
 				}
 			}
 		}

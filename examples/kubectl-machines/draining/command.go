@@ -35,7 +35,7 @@ func New(e *cli.Env) *cobra.Command {
 	c := command{Env: e}
 	cmd := &cobra.Command{
 		Use: "drain NODE...", Short: "Evict the pods of Nodes, and say of each what it waits for",
-		Long: help, Example: examples, ValidArgsFunction: completeNodes(e),
+		Long: help, Example: examples, ValidArgsFunction: e.Complete(cli.Nodes),
 	}
 	c.addFlags(cmd.Flags())
 	c.changed = cmd.Flags().Changed
@@ -57,7 +57,7 @@ func NewUncordon(e *cli.Env) *cobra.Command {
 
 A Node with a cordon of an owner (drain --owner) stays cordoned until the last owner uncordons it.`,
 		Example: "  kubectl machines uncordon node-1\n  kubectl machines uncordon node-1 --owner kured",
-		Args:    cobra.MinimumNArgs(1), ValidArgsFunction: completeNodes(e),
+		Args:    cobra.MinimumNArgs(1), ValidArgsFunction: e.Complete(cli.Nodes),
 	}
 	cmd.Flags().StringVar(&owner, "owner", "", "`name` of the owner of the cordon, as in drain")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -171,7 +171,8 @@ func (c command) drainNode(ctx context.Context, client kubernetes.Interface, p p
 	e := runner.Executor{Client: client, Clock: c.Clock}
 	progress := c.newProgress(p.decision)
 	if out.structured() {
-		progress.out, progress.screen, e.Decided = io.Discard, nil, out.changed
+		progress.out, progress.screen = io.Discard, nil
+		e.Decided = func(d drain.Decision) { _ = out.document(d) } // an error of the writer does not end the drain
 	}
 	e.Observer = progress
 	if len(p.decision.NotEvaluated) > 0 {
@@ -186,7 +187,7 @@ func (c command) drainNode(ctx context.Context, client kubernetes.Interface, p p
 	d, err := e.Run(timed, p.node, c.policy())
 	progress.screen.Draw("")
 	if out.structured() {
-		out.changed(d)
+		_ = out.document(d)
 	}
 	if err == nil || d.Outcome == drain.Proceeded {
 		progress.line(ended(d, c.words()))

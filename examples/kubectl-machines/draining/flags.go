@@ -7,14 +7,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
 )
@@ -129,31 +125,15 @@ func (o *options) completeNodes(args []string) (err error) {
 // nodesOf returns the names of Nodes, each once.
 func nodesOf(args []string) (nodes []string, _ error) {
 	for _, arg := range args {
-		name := strings.TrimPrefix(strings.TrimPrefix(arg, "node/"), "nodes/")
-		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-			return nil, fmt.Errorf("%q is not a valid name of a Node", arg)
+		_, name, err := cli.Named(arg, cli.Nodes)
+		if err != nil {
+			return nil, err
 		}
 		if !slices.Contains(nodes, name) {
 			nodes = append(nodes, name)
 		}
 	}
 	return nodes, nil
-}
-
-// completeNodes completes the names of Nodes.
-func completeNodes(e *cli.Env) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
-		if client, err := connect(e); err == nil {
-			if list, err := client.CoreV1().Nodes().List(cmd.Context(), metav1.ListOptions{}); err == nil {
-				for i := range list.Items {
-					if name := list.Items[i].Name; !slices.Contains(args, name) {
-						names = append(names, name)
-					}
-				}
-			}
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
 }
 
 func (o *options) checkValues() error {

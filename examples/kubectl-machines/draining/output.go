@@ -33,10 +33,7 @@ func (o *output) plan(d drain.Decision) error {
 	return err
 }
 
-// changed prints a decision that differs from the last one. An error of the writer does not end the
-// drain.
-func (o *output) changed(d drain.Decision) { _ = o.document(d) }
-
+// document prints a decision that differs from the last one.
 func (o *output) document(d drain.Decision) error {
 	text, err := cli.Data(o.format, d)
 	if err != nil || bytes.Equal(text, o.last) {

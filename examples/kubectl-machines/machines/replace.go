@@ -14,6 +14,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
+	"github.com/machinist-dev/machinist/machine/client"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -115,7 +116,7 @@ func carryOut(ctx context.Context, c cli.Clients, d deployment.Decision) (delete
 			_, err = c.Patch(ctx, before, next)
 			deletes = next.Spec.Replicas < before.Spec.Replicas
 		case machinist.Delete:
-			err, deletes = c.Delete(ctx, a.Object), true
+			err, deletes = client.New(c.Machines, nil).Delete(ctx, a.Object, false), true
 		default:
 			err = fmt.Errorf("unknown action %T", a)
 		}

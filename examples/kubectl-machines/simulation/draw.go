@@ -159,30 +159,23 @@ func shortened(lines []string, most int) []string {
 func (c *chart) legendTop() float64 { return c.laneTop() + laneHeight + 24 }
 
 func (c *chart) height() float64 {
-	columns := c.columns()
-	rows := (len(c.stack) + columns - 1) / columns
+	rows := (len(c.stack) + legendColumns - 1) / legendColumns
 	return c.legendTop() + float64(rows*(rowHeight+4)) + 8
 }
 
-// columns returns the number of columns of the legend.
-func (c *chart) columns() int {
-	widest := 1.0
-	for _, a := range c.stack {
-		widest = max(widest, widthOf(c.nameOf(a))+swatch+16)
-	}
-	return max(1, min(4, int(textWidth/widest)))
-}
-
-// swatch is the width of a color in the legend.
-const swatch = 20
+// Measures of the legend: the number and the width of its columns, and the width of a color.
+const (
+	legendColumns = 2
+	legendWidth   = textWidth / legendColumns
+	swatch        = 20
+)
 
 // drawLegend draws the color and the name of each area.
 func (c *chart) drawLegend() {
-	columns := c.columns()
 	for i, a := range c.stack {
-		x := float64(plotLeft + i%columns*(textWidth/columns))
-		y := c.legendTop() + float64(i/columns*(rowHeight+4))
+		x := float64(plotLeft + i%legendColumns*legendWidth)
+		y := c.legendTop() + float64(i/legendColumns*(rowHeight+4))
 		c.empty("rect", "x", number(x), "y", number(y), "width", "14", "height", "14", "fill", fillOf(a), "stroke", setColor(a.set))
-		c.content("text", fit(c.nameOf(a), textWidth-swatch), "class", "ink", "x", number(x+swatch), "y", number(y+11), "fill", ink)
+		c.content("text", fit(c.nameOf(a), legendWidth-swatch-16), "class", "ink", "x", number(x+swatch), "y", number(y+11), "fill", ink)
 	}
 }

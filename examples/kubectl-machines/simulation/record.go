@@ -23,7 +23,8 @@ func (s *simulation) record(step deploymenttest.Frame) {
 		if s.frames[last].After == f.After && !s.frames[last].Before {
 			f, s.frames = s.frames[last], s.frames[:last]
 		} else {
-			f.Decision = waitingOf(s.frames[last].Decision)
+			d := s.frames[last].Decision // of which these parts still hold
+			f.Decision = deployment.Decision{Reason: d.Reason, Message: d.Message, Holds: d.Holds}
 		}
 	}
 	f.Events = append(f.Events, s.events...)
@@ -39,11 +40,6 @@ func (s *simulation) record(step deploymenttest.Frame) {
 	if last := len(s.frames) - 1; last < 0 || !f.same(s.frames[last]) {
 		s.frames = append(s.frames, f)
 	}
-}
-
-// waitingOf returns the parts of a decision that still hold at a later time without a decision.
-func waitingOf(d deployment.Decision) deployment.Decision {
-	return deployment.Decision{Reason: d.Reason, Message: d.Message, Holds: d.Holds}
 }
 
 // same reports whether a frame shows nothing but the one before.

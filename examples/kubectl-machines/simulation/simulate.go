@@ -13,9 +13,6 @@ import (
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
 )
 
-// bringUpTime is the maximum virtual time until the deployment is complete before its rollout.
-const bringUpTime = longest
-
 // simulate brings the deployment up, changes it, and runs until nothing changes any more.
 func (s scenario) simulate(ctx context.Context) (Document, error) {
 	p := &provider{options: s.options, quota: noQuota, failed: map[string]bool{}}
@@ -53,7 +50,7 @@ func (s scenario) world(p *provider) (*deploymenttest.World, error) {
 	if err != nil {
 		return nil, cli.Refuse(notUp+"%s", cli.OneLine(err))
 	}
-	if _, rest := w.Run(bringUpTime); !rest || w.Decision().Reason != deployment.ReasonComplete {
+	if _, rest := w.Run(longest); !rest || w.Decision().Reason != deployment.ReasonComplete {
 		return nil, cli.Refuse(notUp+"%s", w.Decision())
 	}
 	return w, nil
@@ -83,10 +80,9 @@ func (s *simulation) addEvent(text string, err error) {
 	if err != nil {
 		text += " (" + cli.OneLine(err) + ")"
 	}
-	if text == "" {
-		return
+	if text != "" {
+		s.events = append(s.events, text)
 	}
-	s.events = append(s.events, text)
 }
 
 // run steps until nothing changes any more, and reports whether that was before the end of --for.
