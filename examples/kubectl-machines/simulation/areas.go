@@ -18,7 +18,7 @@ type state struct {
 	pattern func(p *picture, color string)
 }
 
-// The names of the states.
+// available and the constants behind it are the names of the states.
 const available, ready, updating, pending, failed, terminating = "available", "ready", "updating", "pending", "failed", "terminating"
 
 // states are in the order of the stack. Available machines are at the bottom, so that they can be
