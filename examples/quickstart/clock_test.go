@@ -35,7 +35,7 @@ func TestClock_ProgramWorks_StandsStill(t *testing.T) {
 		require.Equal(t, passed+longestStep, (<-due).Sub(begin), "one step at a time, however long it stood still")
 		cancel()
 		synctest.Wait()
-		c.advance(time.Second)
+		c.Step(time.Second)
 	})
 }
 
@@ -52,41 +52,16 @@ func TestClock_SlowerThanRealTime_Passes(t *testing.T) {
 	})
 }
 
-func TestClock_Timers_FireInOrder(t *testing.T) {
+func TestClock_Sleep_DoesNotAdvanceTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newFastClock(1)
-		var order []string
-		note := func(name string) func() { return func() { order = append(order, name) } }
-		step := func() {
-			c.advance(time.Second)
-			synctest.Wait()
-		}
-		timer, ticker, tick := c.NewTimer(2*time.Second), c.NewTicker(2*time.Second), c.Tick(3*time.Second)
-		c.AfterFunc(time.Second, note("1s"))
-		stopped := c.AfterFunc(time.Second, note("stopped"))
-		require.True(t, stopped.Stop())
-		require.False(t, stopped.Stop())
+		begin := c.Now()
 		slept := make(chan struct{})
 		go func() { c.Sleep(time.Second); close(slept) }()
 		synctest.Wait()
-		step()
+		require.Zero(t, c.Since(begin))
+		c.Step(time.Second)
 		<-slept
-		require.Equal(t, []string{"1s"}, order)
-		require.Empty(t, timer.C())
-		step()
-		require.Len(t, timer.C(), 1)
-		require.False(t, timer.Reset(time.Second))
-		require.Empty(t, timer.C(), "the old time is not received after a reset")
-		step()
-		require.Len(t, timer.C(), 1)
-		require.Len(t, tick, 1)
-		step()
-		require.Len(t, ticker.C(), 1, "a ticker that is not read keeps one time")
-		require.Equal(t, 2*time.Second, c.Since(<-ticker.C()))
-		ticker.Stop()
-		step()
-		step()
-		require.Empty(t, ticker.C())
 	})
 }
 
@@ -132,10 +107,10 @@ func TestDriverCall_NoAnswer_EndsOnTheClockOfTheDemo(t *testing.T) {
 		result := make(chan error, 2)
 		go func() { result <- w.bounded(ctx, "a call", hang) }()
 		time.Sleep(time.Hour)
-		w.clock.advance(driverTimeout - time.Second)
+		w.clock.Step(driverTimeout - time.Second)
 		synctest.Wait()
 		require.Empty(t, result, "an hour of real time ends no call")
-		w.clock.advance(time.Second)
+		w.clock.Step(time.Second)
 		err := <-result
 		require.Equal(t, codes.DeadlineExceeded, codes.Of(err))
 		require.ErrorContains(t, err, "a call did not end within 30s")
@@ -165,6 +140,6 @@ func TestFaults_Watches_StayOpenForAMinute(t *testing.T) {
 	}
 	require.Zero(t, open())
 	require.Equal(t, 1, open())
-	w.clock.advance(watchTime)
+	w.clock.Step(watchTime)
 	require.Zero(t, open())
 }

@@ -13,7 +13,15 @@ import (
 
 // breakThings injects random failures of the provider and the API servers until stop is called.
 func (w *world) breakThings() (stop func()) {
-	for _, f := range driverFaults() {
+	for _, f := range []drivertest.Fault{
+		{Probability: 0.05, Kind: drivertest.Refuse, Code: codes.Unavailable},
+		{Operation: driver.OpCreateMachine, Probability: 0.05, Kind: drivertest.Refuse, Code: codes.Internal},
+		{Operation: driver.OpCreateMachine, Probability: 0.1, Kind: drivertest.LoseResponse, Code: codes.Unavailable},
+		{Operation: driver.OpCreateMachine, Probability: 0.1, Kind: drivertest.Partial, Code: codes.Aborted},
+		{Operation: driver.OpDeleteMachine, Probability: 0.1, Kind: drivertest.LoseResponse, Code: codes.Unavailable},
+		{Operation: driver.OpDeleteMachine, Probability: 0.1, Kind: drivertest.Partial, Code: codes.Aborted},
+		{Operation: driver.OpGetMachineStatus, Probability: 0.05, Kind: drivertest.Hang},
+	} {
 		w.cloud.Inject(f)
 	}
 	w.control.Inject(apiFaults()...)
@@ -22,18 +30,6 @@ func (w *world) breakThings() (stop func()) {
 		w.cloud.ClearFaults()
 		w.control.ClearFaults()
 		w.target.ClearFaults()
-	}
-}
-
-func driverFaults() []drivertest.Fault {
-	return []drivertest.Fault{
-		{Probability: 0.05, Kind: drivertest.Refuse, Code: codes.Unavailable},
-		{Operation: driver.OpCreateMachine, Probability: 0.05, Kind: drivertest.Refuse, Code: codes.Internal},
-		{Operation: driver.OpCreateMachine, Probability: 0.1, Kind: drivertest.LoseResponse, Code: codes.Unavailable},
-		{Operation: driver.OpCreateMachine, Probability: 0.1, Kind: drivertest.Partial, Code: codes.Aborted},
-		{Operation: driver.OpDeleteMachine, Probability: 0.1, Kind: drivertest.LoseResponse, Code: codes.Unavailable},
-		{Operation: driver.OpDeleteMachine, Probability: 0.1, Kind: drivertest.Partial, Code: codes.Aborted},
-		{Operation: driver.OpGetMachineStatus, Probability: 0.05, Kind: drivertest.Hang},
 	}
 }
 

@@ -7,13 +7,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"text/tabwriter"
 	"time"
-
-	"golang.org/x/term"
 
 	"github.com/machinist-dev/machinist/examples/controllers"
 	"github.com/machinist-dev/machinist/examples/internal/explain"
@@ -38,14 +35,10 @@ type progress struct {
 }
 
 func newProgress(w *world, out io.Writer, verbose bool) *progress {
-	p := &progress{w: w, out: out, verbose: verbose, began: w.clock.Now(), looked: w.control.ResourceVersion(), holding: map[string]string{}}
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) { //nolint:gosec // a file descriptor fits
-		p.screen = &explain.Screen{Out: out, Size: func() (int, int) {
-			width, height, _ := term.GetSize(int(f.Fd())) //nolint:gosec // as above
-			return width, height
-		}}
+	return &progress{
+		w: w, out: out, verbose: verbose, screen: explain.Terminal(out),
+		began: w.clock.Now(), looked: w.control.ResourceVersion(), holding: map[string]string{},
 	}
-	return p
 }
 
 // legend prints what the demo shows and how to read it.
@@ -67,17 +60,10 @@ func (p *progress) line(text string) {
 	p.print(p.w.clock.Now(), text)
 }
 
-// headline prints the title of a chapter.
-func (p *progress) headline(title string) { p.line("== " + title) }
-
 func (p *progress) print(at time.Time, text string) {
-	if p.screen != nil {
-		p.screen.Draw("")
-	}
+	p.screen.Draw("")
 	_, _ = fmt.Fprintf(p.out, "%6.1fs  %s\n", at.Sub(p.began).Seconds(), text)
-	if p.screen != nil {
-		p.screen.Draw(p.tree)
-	}
+	p.screen.Draw(p.tree)
 }
 
 // explain prints what an object waits for, as kubectl machines explain does.
@@ -142,9 +128,8 @@ func (p *progress) watch(ctx context.Context) (wait func(), err error) {
 		p.view.Close()
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.changes(); p.screen != nil {
-			p.screen.Draw("")
-		}
+		p.changes()
+		p.screen.Draw("")
 	}, nil
 }
 

@@ -29,8 +29,7 @@ type story struct {
 	progress *progress
 	replicas int
 
-	held     string   // the machine whose drain waits
-	silenced []string // the machines whose Nodes become silent
+	leaving []string // the machines that the chapter deletes, or whose Nodes become silent
 }
 
 // chapter is a step of the demo. until returns what is missing at its end, or "".
@@ -45,7 +44,7 @@ func (s *story) chapters() []chapter {
 		{"CREATE  a deployment asks for machines: each gets a VM, and its Node joins the cluster", func(ctx context.Context) error { return s.w.apply(ctx, s.replicas) }, s.available},
 		{"ROLL    a new class: a new machine first, then an old one is drained and deleted", s.roll, s.available},
 		{"DRAIN   a user deletes a machine while a PodDisruptionBudget allows no eviction", s.drain, s.gone},
-		{"REPAIR  Nodes become silent at once: one after the other is given up and replaced", s.silence, s.repaired},
+		{"REPAIR  Nodes become silent at once: one after the other is given up and replaced", s.silence, s.gone},
 		{"DELETE  everything at once: pods, machines, VMs, Nodes, classes and Secrets", s.w.deleteAll, s.deleted},
 	}
 }
@@ -53,7 +52,7 @@ func (s *story) chapters() []chapter {
 // play plays all chapters and returns the first error.
 func (s *story) play(ctx context.Context) error {
 	for _, c := range s.chapters() {
-		s.progress.headline(c.title)
+		s.progress.line("== " + c.title)
 		err := c.do(ctx)
 		if err == nil {
 			err = s.wait(ctx, c.until)
@@ -156,8 +155,7 @@ func (s *story) drain(ctx context.Context) error {
 		return errors.New("no Node has a pod")
 	}
 	m := found[i]
-	s.held = m.Name
-	s.w.harm(&m)
+	s.leave(&m)
 	s.progress.line("a user deletes machine " + m.Name)
 	remove := func() error {
 		return s.w.machines.MachineV1alpha1().Machines(namespace).Delete(ctx, m.Name, metav1.DeleteOptions{})
@@ -165,7 +163,7 @@ func (s *story) drain(ctx context.Context) error {
 	if err := again(remove, nil); err != nil {
 		return err
 	}
-	if err := s.wait(ctx, func(context.Context) (string, error) { return s.saysWhy() }); err != nil {
+	if err := s.wait(ctx, func(context.Context) (string, error) { return s.saysWhy(m.Name), nil }); err != nil {
 		return err
 	}
 	if err := s.sleep(ctx, heldFor); err != nil {
@@ -179,12 +177,18 @@ func (s *story) drain(ctx context.Context) error {
 	return s.allow(ctx, 1)
 }
 
-// saysWhy returns what is missing until the controller has said that the drain waits for a budget.
-func (s *story) saysWhy() (string, error) {
-	if waits := s.progress.waits("machine", namespace+"/"+s.held); !strings.Contains(waits, "budget "+workloadNamespace+"/"+workload) {
-		return fmt.Sprintf("the drain waits for %q, not for a budget", waits), nil
+// leave records that a machine will be deleted, and may be unavailable from now on.
+func (s *story) leave(m *v1alpha1.Machine) {
+	s.leaving = append(s.leaving, m.Name)
+	s.w.harmed[m.UID] = s.w.control.ResourceVersion()
+}
+
+// saysWhy returns what is missing until the controller has said that the drain of a machine waits for a budget.
+func (s *story) saysWhy(machine string) string {
+	if waits := s.progress.waits("machine", namespace+"/"+machine); !strings.Contains(waits, "budget "+workloadNamespace+"/"+workload) {
+		return fmt.Sprintf("the drain waits for %q, not for a budget", waits)
 	}
-	return "", nil
+	return ""
 }
 
 // allow changes how many pods of the workload may be missing.
@@ -196,14 +200,16 @@ func (s *story) allow(ctx context.Context, pods int) error {
 	}, nil)
 }
 
-// gone returns what is missing until the drained machine is deleted and replaced.
+// gone returns what is missing until the leaving machines are deleted and replaced.
 func (s *story) gone(ctx context.Context) (string, error) {
 	machines, err := s.machines(ctx)
 	if err != nil {
 		return "the machines", err
 	}
-	if slices.ContainsFunc(machines, func(m v1alpha1.Machine) bool { return m.Name == s.held }) {
-		return fmt.Sprintf("machine %s is not deleted", s.held), nil
+	for _, m := range machines {
+		if slices.Contains(s.leaving, m.Name) {
+			return fmt.Sprintf("machine %s is not deleted", m.Name), nil
+		}
 	}
 	return s.available(ctx)
 }
@@ -212,28 +218,13 @@ func (s *story) gone(ctx context.Context) (string, error) {
 func (s *story) silence(ctx context.Context) error {
 	found, err := s.running(ctx, 2)
 	for _, m := range found {
-		s.silenced = append(s.silenced, m.Name)
-		s.w.harm(&m)
+		s.leave(&m)
 		node := m.Labels[v1alpha1.NodeLabelKey]
 		s.w.target.SetNodeSilent(node, true) // the kubelets of the cluster in memory do not stop its pods either
 		s.w.kubelets.Silence(node, true)
 		s.progress.line(fmt.Sprintf("Node %s becomes silent", node))
 	}
 	return err
-}
-
-// repaired returns what is missing until the machines with silent Nodes are replaced.
-func (s *story) repaired(ctx context.Context) (string, error) {
-	machines, err := s.machines(ctx)
-	if err != nil {
-		return "the machines", err
-	}
-	for _, m := range machines {
-		if slices.Contains(s.silenced, m.Name) {
-			return fmt.Sprintf("machine %s is not replaced", m.Name), nil
-		}
-	}
-	return s.available(ctx)
 }
 
 // deleted returns what still exists.

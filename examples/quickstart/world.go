@@ -25,7 +25,6 @@ import (
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 	"github.com/machinist-dev/machinist/machine/machinetest"
-	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
 
@@ -174,9 +173,6 @@ func (w *world) play(ctx context.Context, pods int) {
 		}
 	}
 }
-
-// harm records that a machine may be unavailable from now on.
-func (w *world) harm(m *v1alpha1.Machine) { w.harmed[m.UID] = w.control.ResourceVersion() }
 
 // podsOn returns how many pods of the workload are on a Node, or 0 after an error.
 func (w *world) podsOn(ctx context.Context, node string) (n int) {

@@ -11,10 +11,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -94,38 +93,23 @@ func (v *View) find(ctx context.Context, subject string) (metav1.Object, error) 
 	}
 }
 
-// all returns the objects of a resource in a namespace, sorted.
-func (v *View) all(ctx context.Context, resource, namespace string) (all []metav1.Object) {
-	switch resource {
-	case deployments:
-		all = listed(objects.In[*v1alpha1.MachineDeployment](ctx, v.reader, namespace))
-	case sets:
-		all = listed(objects.In[*v1alpha1.MachineSet](ctx, v.reader, namespace))
-	case machines:
-		all = listed(objects.In[*v1alpha1.Machine](ctx, v.reader, namespace))
-	case classes:
-		all = listed(objects.In[*v1alpha1.MachineClass](ctx, v.reader, namespace))
-	case nodes:
-		all = listed(objects.In[*corev1.Node](ctx, v.reader, ""))
-	}
-	slices.SortFunc(all, func(a, b metav1.Object) int { return strings.Compare(keyOf(a).String(), keyOf(b).String()) })
-	return all
-}
-
-// listed returns typed objects as objects. An error is that of a resource that cannot be read, and counts
+// all returns the objects of a resource in a namespace, sorted. Those of a resource that cannot be read count
 // as none: the header says it.
-func listed[T metav1.Object](found []T, _ error) []metav1.Object {
-	all := make([]metav1.Object, len(found))
-	for i, o := range found {
-		all[i] = o
-	}
+func (v *View) all(ctx context.Context, resource, namespace string) []metav1.Object {
+	in := metav1.ObjectMeta{Namespace: namespace}
+	found, err := v.reader.List(ctx, map[string]machinist.Object{
+		deployments: &v1alpha1.MachineDeployment{ObjectMeta: in}, sets: &v1alpha1.MachineSet{ObjectMeta: in}, machines: &v1alpha1.Machine{ObjectMeta: in},
+		classes: &v1alpha1.MachineClass{ObjectMeta: in}, nodes: &corev1.Node{},
+	}[resource], "", "")
+	all, _ := objects.All[metav1.Object](found, err)
+	slices.SortFunc(all, func(a, b metav1.Object) int { return strings.Compare(keyOf(a).String(), keyOf(b).String()) })
 	return all
 }
 
 // nameOf returns KIND/NAMESPACE/NAME.
 func nameOf(o metav1.Object) string {
 	kind := strings.ToLower(fmt.Sprintf("%T", o))
-	return kind[strings.LastIndex(kind, ".")+1:] + "/" + strings.TrimPrefix(types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}.String(), "/")
+	return kind[strings.LastIndex(kind, ".")+1:] + "/" + strings.TrimPrefix(keyOf(o).String(), "/")
 }
 
 // text returns the decision as lines.
@@ -152,23 +136,19 @@ func (d verdict) text(now time.Time) string {
 	for _, s := range d.notes {
 		line("note", s)
 	}
-	b.WriteString(planText(d.plan, now))
-	return b.String()
-}
-
-// planText returns the rows of a drain.
-func planText(plan *drain.Decision, now time.Time) string {
-	if plan == nil {
-		return ""
+	if d.plan == nil {
+		return b.String()
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "drain of node/%s\n", plan.Node)
-	first := "; since " + stamp(now) // it is the first look
-	for _, r := range plan.Rows {
-		fmt.Fprintf(&b, "  %s\n", strings.Replace(r.String(), first, "", 1))
+	fmt.Fprintf(&b, "drain of node/%s\n", d.plan.Node)
+	var rows []fmt.Stringer
+	for _, r := range d.plan.Rows {
+		rows = append(rows, r)
 	}
-	for _, r := range plan.Volumes {
-		fmt.Fprintf(&b, "  %s\n", strings.Replace(r.String(), first, "", 1))
+	for _, r := range d.plan.Volumes {
+		rows = append(rows, r)
+	}
+	for _, r := range rows {
+		fmt.Fprintf(&b, "  %s\n", strings.Replace(r.String(), "; since "+stamp(now), "", 1)) // it is the first look
 	}
 	return b.String()
 }

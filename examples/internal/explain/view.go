@@ -53,14 +53,11 @@ type Clients struct {
 	Target kubernetes.Interface
 }
 
-// errNoClient is the error of Live without a required client.
-var errNoClient = errors.New("explain: Clients have no Machines or no Control")
-
 // Live returns the view of a cluster, which follows its changes until the context ends or [View.Close] is
 // called. Objects that may not be read are named in the output. It fails without the right to read machines.
 func Live(ctx context.Context, c Clients, namespace string) (*View, error) {
 	if c.Machines == nil || c.Control == nil {
-		return nil, errNoClient
+		return nil, errors.New("explain: Clients have no Machines or no Control")
 	}
 	return newView(ctx, c, namespace, func(ctx context.Context, r resource) error {
 		if err := r.list(ctx); err != nil {

@@ -6,9 +6,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
+	"golang.org/x/term"
 	"k8s.io/utils/clock"
 )
 
@@ -24,10 +26,22 @@ type Screen struct {
 	drawn int // the number of lines on the screen
 }
 
+// Terminal returns the screen of a terminal, or nil if out is none.
+func Terminal(out io.Writer) *Screen {
+	f, ok := out.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) { //nolint:gosec // a file descriptor is small
+		return nil
+	}
+	return &Screen{Out: out, Size: func() (width, height int) {
+		width, height, _ = term.GetSize(int(f.Fd())) //nolint:gosec,errcheck // as above; without a size there is no limit
+		return width, height
+	}}
+}
+
 // Draw replaces the last text. Lines that are too long, and lines at the end of one that is too high, are
-// left out, and a mark says so. The zero Screen without Out draws nothing.
+// left out, and a mark says so. A nil Screen and one without Out draw nothing.
 func (s *Screen) Draw(text string) {
-	if s.Out == nil {
+	if s == nil || s.Out == nil {
 		return
 	}
 	var lines []string

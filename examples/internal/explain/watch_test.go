@@ -31,6 +31,8 @@ func TestScreen_EachText_ReplacesTheLastAndFits(t *testing.T) {
 		out.Reset()
 	}
 	(&explain.Screen{}).Draw("nothing happens")
+	explain.Terminal(&out).Draw("nothing happens")
+	require.Empty(t, out.String())
 }
 
 // TestWatch_MachinesAreCreated_TreeIsDrawnOnChanges watches until the context ends.

@@ -5,23 +5,22 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/client"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Object is a machine object.
+// Object is an object of a cluster.
 type Object interface {
 	metav1.Object
 	runtime.Object
@@ -31,46 +30,20 @@ type Object interface {
 type Kind struct {
 	names []string // the first is the one of messages
 	empty func(metav1.ObjectMeta) Object
-	patch func(ctx context.Context, c Clients, name string, data []byte) (Object, error)
 }
 
-// patched returns the request for a merge patch, by the client of a kind.
-func patched[T Object](client func(Clients) patcher[T]) func(context.Context, Clients, string, []byte) (Object, error) {
-	return func(ctx context.Context, c Clients, name string, data []byte) (Object, error) {
-		o, err := client(c).Patch(ctx, name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: "kubectl-machines"})
-		if err != nil {
-			return nil, err
-		}
-		return o, nil
-	}
-}
-
-// patcher is a typed client.
-type patcher[T any] interface {
-	Patch(ctx context.Context, name string, of types.PatchType, data []byte, options metav1.PatchOptions, subresources ...string) (T, error)
-}
-
-// The kinds of machine objects.
+// The kinds of objects that commands are about.
 var (
-	Machines = Kind{
-		[]string{"machine", "machines", "mc"},
-		func(m metav1.ObjectMeta) Object { return &v1alpha1.Machine{ObjectMeta: m} },
-		patched(func(c Clients) patcher[*v1alpha1.Machine] { return c.Machines.MachineV1alpha1().Machines(c.Namespace) }),
-	}
-	Sets = Kind{
-		[]string{"machineset", "machinesets", "mcs"},
-		func(m metav1.ObjectMeta) Object { return &v1alpha1.MachineSet{ObjectMeta: m} },
-		patched(func(c Clients) patcher[*v1alpha1.MachineSet] {
-			return c.Machines.MachineV1alpha1().MachineSets(c.Namespace)
-		}),
-	}
-	Deployments = Kind{
-		[]string{"machinedeployment", "machinedeployments", "mcd"},
-		func(m metav1.ObjectMeta) Object { return &v1alpha1.MachineDeployment{ObjectMeta: m} },
-		patched(func(c Clients) patcher[*v1alpha1.MachineDeployment] {
-			return c.Machines.MachineV1alpha1().MachineDeployments(c.Namespace)
-		}),
-	}
+	Nodes    = Kind{[]string{"node", "nodes", "no"}, func(m metav1.ObjectMeta) Object { return &corev1.Node{ObjectMeta: m} }}
+	Machines = Kind{[]string{"machine", "machines", "mc"}, func(m metav1.ObjectMeta) Object {
+		return &v1alpha1.Machine{ObjectMeta: m}
+	}}
+	Sets = Kind{[]string{"machineset", "machinesets", "mcs"}, func(m metav1.ObjectMeta) Object {
+		return &v1alpha1.MachineSet{ObjectMeta: m}
+	}}
+	Deployments = Kind{[]string{"machinedeployment", "machinedeployments", "mcd"}, func(m metav1.ObjectMeta) Object {
+		return &v1alpha1.MachineDeployment{ObjectMeta: m}
+	}}
 )
 
 // Named returns the kind and the name of an argument KIND/NAME, or NAME for the first of the kinds.
@@ -97,17 +70,19 @@ func Named(arg string, kinds ...Kind) (Kind, string, error) {
 // Get reads an object.
 func (c Clients) Get(ctx context.Context, kind Kind, name string) (Object, error) {
 	got, err := client.New(c.Machines, nil).Get(ctx, kind.empty(metav1.ObjectMeta{Namespace: c.Namespace, Name: name}))
-	o, ok := got.(Object)
-	if err == nil && !ok {
-		err = fmt.Errorf("unexpected object %T", got)
+	if err != nil {
+		return nil, err
 	}
-	return o, err
+	return got.(Object), nil //nolint:forcetypeassert // of the type of empty
 }
 
-// Patch writes the differences between two versions of an object of a kind, if it has not been changed
-// since the first. Fields that this program does not know are kept.
-func (c Clients) Patch(ctx context.Context, kind Kind, before, next Object) (Object, error) {
-	old, err := json.Marshal(before)
+// Patch writes the differences between two versions of an object, if it has not been changed since the
+// first. Fields that this program does not know are kept.
+func (c Clients) Patch(ctx context.Context, before, next Object) (Object, error) {
+	unnamed := before.DeepCopyObject().(Object) //nolint:forcetypeassert // of the same type
+	unnamed.SetUID("")                          // so that the patch has both, as preconditions
+	unnamed.SetResourceVersion("")
+	old, err := json.Marshal(unnamed)
 	if err != nil {
 		return nil, err
 	}
@@ -119,40 +94,34 @@ func (c Clients) Patch(ctx context.Context, kind Kind, before, next Object) (Obj
 	if err != nil {
 		return nil, err
 	}
-	var patch map[string]any
-	if err := json.Unmarshal(data, &patch); err != nil {
-		return nil, err
+	options := metav1.PatchOptions{FieldManager: "kubectl-machines"}
+	switch api := c.Machines.MachineV1alpha1(); before.(type) {
+	case *v1alpha1.Machine:
+		return api.Machines(c.Namespace).Patch(ctx, before.GetName(), types.MergePatchType, data, options)
+	case *v1alpha1.MachineSet:
+		return api.MachineSets(c.Namespace).Patch(ctx, before.GetName(), types.MergePatchType, data, options)
+	default:
+		return api.MachineDeployments(c.Namespace).Patch(ctx, before.GetName(), types.MergePatchType, data, options)
 	}
-	metadata, _ := patch["metadata"].(map[string]any)
-	if metadata == nil {
-		metadata = map[string]any{}
-	}
-	metadata["uid"], metadata["resourceVersion"] = before.GetUID(), before.GetResourceVersion()
-	patch["metadata"] = metadata
-	if data, err = json.Marshal(patch); err != nil {
-		return nil, err
-	}
-	return kind.patch(ctx, c, next.GetName(), data)
 }
 
-// Delete deletes an object, if it is still the same one.
-func (c Clients) Delete(ctx context.Context, o machinist.Object) error {
-	return client.New(c.Machines, nil).Delete(ctx, o, false)
-}
-
-// Complete returns a completion of the first argument with the names of objects of the kinds.
+// Complete returns a completion of the first argument, and of others if the command has any number of them,
+// with the names of objects of the kinds.
 func (e *Env) Complete(kinds ...Kind) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		var names []cobra.Completion
-		if c, err := e.Connect(); err == nil && len(args) == 0 {
+		another := len(args) == 0 || cmd.ValidateArgs(append(slices.Clone(args), "another")) == nil
+		if c, err := e.Connect(); err == nil && another {
 			for i, kind := range kinds {
-				all, _ := client.New(c.Machines, nil).List(cmd.Context(), kind.empty(metav1.ObjectMeta{Namespace: c.Namespace}), "")
+				all, _ := client.New(c.Machines, c.Nodes).List(cmd.Context(), kind.empty(metav1.ObjectMeta{Namespace: c.Namespace}), "")
 				for _, o := range all {
 					name := kind.names[0] + "/" + o.GetName()
 					if i == 0 {
 						name = o.GetName()
 					}
-					names = append(names, name)
+					if !slices.Contains(args, name) {
+						names = append(names, name)
+					}
 				}
 			}
 		}

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -61,14 +63,20 @@ func Data(format string, v any) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// Trim removes the spaces at the ends of lines, which columns leave.
-func Trim(text string) string {
-	lines := strings.Split(text, "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
+// Table returns rows of equally many cells as aligned columns. The last cell of a row may have several lines.
+func Table(rows [][]string) string {
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		text := strings.Join(row, "\t")
+		_, _ = fmt.Fprintln(t, strings.ReplaceAll(text, "\n", "\n"+strings.Repeat("\t", len(row)-1)))
 	}
-	return strings.Join(lines, "\n")
+	_ = t.Flush() // a Builder returns no error
+	return trailing.ReplaceAllString(b.String(), "\n")
 }
+
+// trailing are the spaces of empty cells at the end of a line.
+var trailing = regexp.MustCompile(` +\n`)
 
 // Plural returns a number with its unit.
 func Plural(n int, unit string) string {

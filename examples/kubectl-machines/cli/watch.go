@@ -12,7 +12,6 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/runner"
 	"github.com/machinist-dev/machinist/machine/client/informers/externalversions"
@@ -24,7 +23,7 @@ type Step func(in deployment.Observation) (done bool, again time.Time, err error
 
 // Watch observes a deployment and calls step for each change, until it is done, it fails, or the context
 // ends. It fails at once if objects cannot be read.
-func (e *Env) Watch(ctx context.Context, c Clients, deployment string, step Step) error {
+func (e *Env) Watch(ctx context.Context, c Clients, name string, step Step) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	machines := externalversions.NewSharedInformerFactoryWithOptions(c.Machines, 0, externalversions.WithNamespace(c.Namespace))
 	var target informers.SharedInformerFactory
@@ -37,7 +36,7 @@ func (e *Env) Watch(ctx context.Context, c Clients, deployment string, step Step
 	}
 	defer machines.Shutdown()
 	defer cancel(nil)
-	key, changed := types.NamespacedName{Namespace: c.Namespace, Name: deployment}, make(chan struct{}, 1)
+	key, changed := types.NamespacedName{Namespace: c.Namespace, Name: name}, make(chan struct{}, 1)
 	reader, err := runner.NewInformers(machines, target)
 	if err == nil {
 		err = reader.OnChange(func(d types.NamespacedName, _ time.Duration) { //nolint:contextcheck // it reads a cache
@@ -52,26 +51,26 @@ func (e *Env) Watch(ctx context.Context, c Clients, deployment string, step Step
 	if err == nil {
 		err = start(ctx, cancel, all)
 	}
-	for err == nil {
-		done, again, stepErr := e.step(ctx, reader, key, step)
-		if done || stepErr != nil {
-			return stepErr
-		}
-		err = e.wait(ctx, changed, again)
-	}
-	return err
-}
-
-func (e *Env) step(ctx context.Context, r machinist.Reader, key types.NamespacedName, step Step) (bool, time.Time, error) {
-	in, err := runner.Observe(ctx, r, key)
 	if err != nil {
-		return false, time.Time{}, err
+		return err
 	}
-	if in.Deployment == nil {
-		return false, time.Time{}, Refuse("machinedeployment %s does not exist any more", key.Name)
+	for {
+		in, err := runner.Observe(ctx, reader, key)
+		switch {
+		case err != nil:
+			return err
+		case in.Deployment == nil:
+			return Refuse("machinedeployment %s does not exist any more", name)
+		}
+		in.Proven = true // the lists are new
+		done, again, err := step(in)
+		if err == nil && !done {
+			err = e.wait(ctx, changed, again)
+		}
+		if err != nil || done {
+			return err
+		}
 	}
-	in.Proven = true // the lists are new
-	return step(in)
 }
 
 // start starts informers and waits until all have read their objects. An error before that, and missing

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"time"
 
@@ -36,7 +35,7 @@ func New(e *cli.Env) *cobra.Command {
 	c := command{Env: e}
 	cmd := &cobra.Command{
 		Use: "drain NODE...", Short: "Evict the pods of Nodes, and say of each what it waits for",
-		Long: help, Example: examples, ValidArgsFunction: completeNodes(e),
+		Long: help, Example: examples, ValidArgsFunction: e.Complete(cli.Nodes),
 	}
 	c.addFlags(cmd.Flags())
 	c.changed = cmd.Flags().Changed
@@ -58,7 +57,7 @@ func NewUncordon(e *cli.Env) *cobra.Command {
 
 A Node with a cordon of an owner (drain --owner) stays cordoned until the last owner uncordons it.`,
 		Example: "  kubectl machines uncordon node-1\n  kubectl machines uncordon node-1 --owner kured",
-		Args:    cobra.MinimumNArgs(1), ValidArgsFunction: completeNodes(e),
+		Args:    cobra.MinimumNArgs(1), ValidArgsFunction: e.Complete(cli.Nodes),
 	}
 	cmd.Flags().StringVar(&owner, "owner", "", "`name` of the owner of the cordon, as in drain")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -172,16 +171,23 @@ func (c command) drainNode(ctx context.Context, client kubernetes.Interface, p p
 	e := runner.Executor{Client: client, Clock: c.Clock}
 	progress := c.newProgress(p.decision)
 	if out.structured() {
-		progress.out, progress.live, e.Decided = io.Discard, false, out.changed
+		progress.out, progress.screen = io.Discard, nil
+		e.Decided = func(d drain.Decision) { _ = out.document(d) } // an error of the writer does not end the drain
 	}
 	e.Observer = progress
-	progress.preface(p.decision)
-	timed, cancel := withTimeout(ctx, c.timeout)
+	if len(p.decision.NotEvaluated) > 0 {
+		progress.line(notEvaluated(p.decision))
+	}
+	limit := c.timeout
+	if limit > 0 {
+		limit += time.Second // for requests without a response: the ladder ends before; an overflow is no limit
+	}
+	timed, cancel := cli.Within(ctx, limit)
 	defer cancel()
 	d, err := e.Run(timed, p.node, c.policy())
-	progress.end()
+	progress.screen.Draw("")
 	if out.structured() {
-		out.changed(d)
+		_ = out.document(d)
 	}
 	if err == nil || d.Outcome == drain.Proceeded {
 		progress.line(ended(d, c.words()))
@@ -189,15 +195,6 @@ func (c command) drainNode(ctx context.Context, client kubernetes.Interface, p p
 	}
 	err = c.failed(d, err, ctx.Err() != nil)
 	return errors.Join(err, c.undo(ctx, e, p))
-}
-
-// withTimeout returns a context that ends a second after the ladder, for requests without a
-// response.
-func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	if timeout <= 0 || timeout > math.MaxInt64-time.Second {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, timeout+time.Second)
 }
 
 // ended returns how a drain ended.
@@ -220,24 +217,25 @@ func ended(d drain.Decision, w words) string {
 
 // failed returns the error of a drain that has not succeeded, with its holds.
 func (c command) failed(d drain.Decision, err error, interrupted bool) error {
-	f := &failedError{node: d.Node, err: err, lines: c.words().waits(d)}
-	cause := err
 	if unfinished, is := errors.AsType[*runner.UnfinishedError](err); is && unfinished.Err != nil {
-		cause = unfinished.Err
+		err = unfinished.Err
 	}
+	text, timedOut := "node "+d.Node+": ", d.Outcome == drain.GaveUp || errors.Is(err, context.DeadlineExceeded)
 	switch {
 	case interrupted:
-		f.how = "interrupted"
-	case d.Outcome == drain.GaveUp, errors.Is(err, context.DeadlineExceeded):
-		f.how = fmt.Sprintf("not drained after %s", c.timeout)
+		text += "interrupted"
+	case timedOut:
+		text += fmt.Sprintf("not drained after %s", c.timeout)
 	default:
-		f.how = "not drained: " + cli.OneLine(cause)
-		return f
+		text += "not drained"
 	}
-	if d.Reason == drain.ReasonNotObserved && !interrupted { // there are no holds
-		f.how += ": " + cli.OneLine(cause)
+	if !interrupted && (!timedOut || d.Reason == drain.ReasonNotObserved) { // there are no holds that say why
+		text += ": " + cli.OneLine(err)
 	}
-	return f
+	if lines := c.words().waits(d); len(lines) > 0 {
+		text += "; it waits for" + list(lines)
+	}
+	return errors.New(text)
 }
 
 // undo removes the cordon, if --undo is set.

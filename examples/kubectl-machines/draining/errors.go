@@ -34,26 +34,6 @@ func (w words) obstacles(d drain.Decision) []string {
 	return lines
 }
 
-// failedError is the error of a drain that has not succeeded.
-type failedError struct {
-	node  string
-	how   string
-	lines []string
-	err   error
-}
-
-// Error returns the Node, the end of the drain and its holds.
-func (e *failedError) Error() string {
-	s := fmt.Sprintf("node %s: %s", e.node, e.how)
-	if len(e.lines) > 0 {
-		s += "; it waits for" + list(e.lines)
-	}
-	return s
-}
-
-// Unwrap returns the error of the drain.
-func (e *failedError) Unwrap() error { return e.err }
-
 // list returns one line as it is, and several on lines of their own.
 func list(lines []string) string {
 	if len(lines) == 1 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/runner"
+	"github.com/machinist-dev/machinist/examples/internal/explain"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
 )
 
@@ -19,6 +20,6 @@ func NewTerminal(out io.Writer, pods int, now time.Time) runner.Observer {
 	e := cli.New(nil, out, io.Discard)
 	e.Zone = time.UTC
 	p := command{Env: e}.newProgress(drain.Decision{Rows: make([]drain.Row, pods)})
-	p.live, p.now = true, func() time.Time { return now }
+	p.screen, p.now = &explain.Screen{Out: out}, func() time.Time { return now }
 	return p
 }

@@ -7,14 +7,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
 )
@@ -102,10 +98,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 
 // complete checks the options and sets defaults.
 func (o *options) complete(args []string) error {
-	for _, step := range []func() error{
-		func() error { return o.completeNodes(args) },
-		o.checkOutput, o.checkPods, o.checkTimes, o.checkForce, o.completeCordon,
-	} {
+	for _, step := range []func() error{func() error { return o.completeNodes(args) }, o.checkValues, o.checkForce, o.completeCordon} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -132,9 +125,9 @@ func (o *options) completeNodes(args []string) (err error) {
 // nodesOf returns the names of Nodes, each once.
 func nodesOf(args []string) (nodes []string, _ error) {
 	for _, arg := range args {
-		name := strings.TrimPrefix(strings.TrimPrefix(arg, "node/"), "nodes/")
-		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-			return nil, fmt.Errorf("%q is not a valid name of a Node", arg)
+		_, name, err := cli.Named(arg, cli.Nodes)
+		if err != nil {
+			return nil, err
 		}
 		if !slices.Contains(nodes, name) {
 			nodes = append(nodes, name)
@@ -143,43 +136,15 @@ func nodesOf(args []string) (nodes []string, _ error) {
 	return nodes, nil
 }
 
-// completeNodes completes the names of Nodes.
-func completeNodes(e *cli.Env) cobra.CompletionFunc {
-	return func(cmd *cobra.Command, args []string, _ string) (names []cobra.Completion, _ cobra.ShellCompDirective) {
-		if client, err := connect(e); err == nil {
-			if list, err := client.CoreV1().Nodes().List(cmd.Context(), metav1.ListOptions{}); err == nil {
-				for i := range list.Items {
-					if name := list.Items[i].Name; !slices.Contains(args, name) {
-						names = append(names, name)
-					}
-				}
-			}
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
-	}
-}
-
-func (o *options) checkOutput() error {
+func (o *options) checkValues() error {
+	_, err := labels.Parse(o.podSelector)
 	switch {
 	case !slices.Contains([]string{"none", "client", "server"}, o.dryRun):
 		return fmt.Errorf("--dry-run is %q, want none, client or server", o.dryRun)
 	case !slices.Contains([]string{"", "table", "json", "yaml"}, o.output):
 		return fmt.Errorf("-o is %q, want table, json or yaml", o.output)
-	}
-	return nil
-}
-
-func (o *options) checkPods() error {
-	if o.changed("pod-selector") {
-		if _, err := labels.Parse(o.podSelector); err != nil {
-			return fmt.Errorf("--pod-selector: %s", cli.OneLine(err))
-		}
-	}
-	return nil
-}
-
-func (o *options) checkTimes() error {
-	switch {
+	case err != nil:
+		return fmt.Errorf("--pod-selector: %s", cli.OneLine(err))
 	case o.gracePeriod == 0:
 		return errors.New("--grace-period is 0, which stops no pod: --force-delete-after deletes pods from the API, --grace-period=1 is short")
 	case o.gracePeriod > math.MaxInt32:

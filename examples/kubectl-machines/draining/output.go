@@ -4,10 +4,10 @@ package draining
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
@@ -33,10 +33,7 @@ func (o *output) plan(d drain.Decision) error {
 	return err
 }
 
-// changed prints a decision that differs from the last one. An error of the writer does not end the
-// drain.
-func (o *output) changed(d drain.Decision) { _ = o.document(d) }
-
+// document prints a decision that differs from the last one.
 func (o *output) document(d drain.Decision) error {
 	text, err := cli.Data(o.format, d)
 	if err != nil || bytes.Equal(text, o.last) {
@@ -61,52 +58,35 @@ func (o *output) table(d drain.Decision) string {
 		fmt.Fprintln(&b, o.words.hold(g))
 	}
 	if len(d.Rows) > 0 {
-		fmt.Fprintln(&b)
-		t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		_, _ = fmt.Fprintln(t, "NAMESPACE\tPOD\tACTION\tREASON\tNEXT\tMESSAGE")
+		rows := [][]string{{"NAMESPACE", "POD", "ACTION", "REASON", "NEXT", "MESSAGE"}}
 		for _, r := range d.Rows {
-			_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n",
-				r.Namespace, r.Name, r.Action, r.Reason, orNone(o.words.escalation(r.Next, r.NextAt)), o.words.message(r))
+			rows = append(rows, []string{
+				r.Namespace, r.Name, string(r.Action), string(r.Reason), cmp.Or(o.words.escalation(r.Next, r.NextAt), "-"), o.words.message(r),
+			})
 		}
-		_ = t.Flush()
+		fmt.Fprint(&b, "\n", cli.Table(rows))
 	}
 	if len(d.Volumes) > 0 {
-		fmt.Fprintln(&b)
-		t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-		_, _ = fmt.Fprintln(t, "VOLUME\tATTACHMENT\tACTION\tREASON\tMESSAGE")
+		rows := [][]string{{"VOLUME", "ATTACHMENT", "ACTION", "REASON", "MESSAGE"}}
 		for _, v := range d.Volumes {
-			_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", orNone(v.Volume), orNone(v.Attachment), v.Action, v.Reason, v.Message)
+			rows = append(rows, []string{cmp.Or(v.Volume, "-"), cmp.Or(v.Attachment, "-"), string(v.Action), string(v.Reason), v.Message})
 		}
-		_ = t.Flush()
+		fmt.Fprint(&b, "\n", cli.Table(rows))
 	}
 	fmt.Fprintln(&b)
-	footer(&b, d)
-	return cli.Trim(b.String())
-}
-
-func footer(b *strings.Builder, d drain.Decision) {
 	for _, rung := range d.Ladder {
-		fmt.Fprintf(b, "ladder: %s\n", rung)
+		fmt.Fprintf(&b, "ladder: %s\n", rung)
 	}
 	if len(d.NotEvaluated) > 0 {
-		fmt.Fprintf(b, "not evaluated: %s\n", joined(d.NotEvaluated))
+		fmt.Fprintln(&b, notEvaluated(d))
 	}
 	if d.Over() {
-		fmt.Fprintln(b, d.Outcome)
+		fmt.Fprintln(&b, d.Outcome)
 	}
+	return b.String()
 }
 
-func orNone(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
-
-func joined(sources []drain.Source) string {
-	var names []string
-	for _, s := range sources {
-		names = append(names, string(s))
-	}
-	return strings.Join(names, ", ")
+// notEvaluated returns a line about the lists that could not be read.
+func notEvaluated(d drain.Decision) string {
+	return "not evaluated: " + strings.ReplaceAll(strings.Trim(fmt.Sprint(d.NotEvaluated), "[]"), " ", ", ")
 }

@@ -62,7 +62,8 @@ func (c command) plan(ctx context.Context, client kubernetes.Interface, name str
 	if err != nil {
 		return plan{}, err
 	}
-	p := plan{node: name, recordon: uncordoned(drain.Decide(in, policy, now)), daemons: daemonPods(in.Pods.Items)}
+	p := plan{node: name, daemons: daemonPods(in.Pods.Items)}
+	p.recordon = slices.ContainsFunc(drain.Decide(in, policy, now).Gates, func(g machinist.Hold) bool { return g.Reason == drain.ReasonUncordoned })
 	if in.Node != nil {
 		p.uid = in.Node.UID
 	}
@@ -78,11 +79,6 @@ func (c command) plan(ctx context.Context, client kubernetes.Interface, name str
 	}
 	p.decision, p.decision.Node = d, name
 	return p, nil
-}
-
-// uncordoned reports whether a user has uncordoned the Node, for example with kubectl uncordon.
-func uncordoned(d drain.Decision) bool {
-	return slices.ContainsFunc(d.Gates, func(g machinist.Hold) bool { return g.Reason == drain.ReasonUncordoned })
 }
 
 // daemonPods returns the pods of DaemonSets that have not ended.

@@ -6,25 +6,23 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/examples/internal/explain"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
 )
 
-// progress prints a line for each event, and a count in the last line of a terminal. Only one
+// progress prints a line for each event, and a count below them at a terminal. Only one
 // goroutine may use it.
 type progress struct {
 	out   io.Writer
 	words words
 	now   func() time.Time
-	live  bool // the last line is a count
-	drawn bool
+	// screen shows a count below the lines. It is nil elsewhere than at a terminal.
+	screen *explain.Screen
 
 	total   int                     // pods to evict or delete
 	gone    int                     // pods that are gone
@@ -34,11 +32,8 @@ type progress struct {
 
 func (c command) newProgress(before drain.Decision) *progress {
 	p := &progress{
-		out: c.Out, words: c.words(), now: c.Clock.Now,
+		out: c.Out, words: c.words(), now: c.Clock.Now, screen: explain.Terminal(c.Out),
 		asked: map[string]drain.Action{}, waiting: map[string]bool{},
-	}
-	if f, ok := c.Out.(*os.File); ok {
-		p.live = term.IsTerminal(int(f.Fd()))
 	}
 	for _, r := range before.Rows {
 		if r.Action != drain.Ignore {
@@ -48,13 +43,6 @@ func (c command) newProgress(before drain.Decision) *progress {
 	return p
 }
 
-// preface prints the lists that are not evaluated.
-func (p *progress) preface(before drain.Decision) {
-	if len(before.NotEvaluated) > 0 {
-		p.line("not evaluated: " + joined(before.NotEvaluated))
-	}
-}
-
 // Observe prints an event.
 func (p *progress) Observe(e drain.Progress) {
 	p.words.now = e.Time
@@ -62,17 +50,14 @@ func (p *progress) Observe(e drain.Progress) {
 	if text := p.text(e); text != "" {
 		p.print(e.Time, text)
 	}
-	p.draw()
+	p.screen.Draw(p.status())
 }
 
 // line prints a line.
-func (p *progress) line(text string) {
-	p.print(p.now(), text)
-	p.draw()
-}
+func (p *progress) line(text string) { p.print(p.now(), text) }
 
 func (p *progress) print(at time.Time, text string) {
-	p.erase()
+	p.screen.Draw("")
 	_, _ = fmt.Fprintf(p.out, "%s %s\n", at.In(p.words.zone).Format("15:04:05"), text)
 }
 
@@ -105,8 +90,12 @@ func (p *progress) text(e drain.Progress) string {
 	switch e.Type {
 	case drain.ProgressStarted:
 		return fmt.Sprintf("draining node %s of %s", e.Node, cli.Plural(p.total, "pod"))
-	case drain.ProgressCordoned:
-		return orError("cordoned node "+e.Node, "could not cordon node "+e.Node, e.Err)
+	case drain.ProgressCordoned, drain.ProgressUncordoned:
+		done := strings.ToLower(string(e.Type))
+		if e.Err != nil {
+			return fmt.Sprintf("could not %s node %s: %s", strings.TrimSuffix(done, "ed"), e.Node, cli.OneLine(e.Err))
+		}
+		return done + " node " + e.Node
 	case drain.ProgressRequested:
 		return p.requested(e, name)
 	case drain.ProgressWaiting:
@@ -118,8 +107,6 @@ func (p *progress) text(e drain.Progress) string {
 		return cmp.Or(gone[p.asked[e.Subject]], "gone") + " " + name
 	case drain.ProgressLeft:
 		return fmt.Sprintf("left %s (%s)", name, reasonOf(e.Reason, e.Message))
-	case drain.ProgressUncordoned:
-		return orError("uncordoned node "+e.Node, "could not uncordon node "+e.Node, e.Err)
 	case drain.ProgressEscalated:
 		return "escalates: " + cmp.Or(e.Message, string(e.Reason), e.Subject)
 	default: // the command prints the end
@@ -157,23 +144,6 @@ func (p *progress) waits(e drain.Progress, name string) string {
 	}
 }
 
-func orError(done, failed string, err error) string {
-	if err != nil {
-		return failed + ": " + cli.OneLine(err)
-	}
-	return done
-}
-
-// draw prints the count in the last line of a terminal.
-func (p *progress) draw() {
-	if !p.live {
-		return
-	}
-	p.erase()
-	_, _ = fmt.Fprint(p.out, p.status())
-	p.drawn = true
-}
-
 // status returns the count.
 func (p *progress) status() string {
 	held := 0
@@ -184,17 +154,4 @@ func (p *progress) status() string {
 	}
 	total := max(p.total, p.gone+held)
 	return fmt.Sprintf("%d of %s gone, %d held, %d in progress", p.gone, cli.Plural(total, "pod"), held, total-p.gone-held)
-}
-
-func (p *progress) erase() {
-	if p.drawn {
-		_, _ = fmt.Fprint(p.out, "\r\x1b[K")
-		p.drawn = false
-	}
-}
-
-// end removes the count from the screen.
-func (p *progress) end() {
-	p.erase()
-	p.live = false
 }

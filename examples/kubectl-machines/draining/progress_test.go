@@ -57,13 +57,8 @@ func TestTerminal_Progress_InTheLastLine(t *testing.T) {
 		out.Reset()
 		o.Observe(step.event)
 		got := out.String()
-		at := strings.LastIndex(got, "\n") + 1
-		require.Equal(t, step.count, strings.TrimPrefix(got[at:], "\r\x1b[K"))
-		var lines []string
-		for line := range strings.Lines(got[:at]) {
-			lines = append(lines, strings.TrimSuffix(strings.TrimPrefix(line, "\r\x1b[K"), "\n"))
-		}
-		require.Equal(t, step.lines, lines)
+		lines := strings.Split(strings.TrimSuffix(strings.TrimPrefix(got, "\x1b[1A\x1b[J"), "\n"), "\n")
+		require.Equal(t, append(step.lines, step.count), lines)
 	}
 }
 

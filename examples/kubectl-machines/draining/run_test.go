@@ -560,7 +560,7 @@ func TestUncordon_Owners_TheLastOneUncordons(t *testing.T) {
 		{[]string{"node-1", "--owner=a"}, cli.Done, "node/node-1 is not cordoned", true},
 		{[]string{"node/node-1", "--owner=b"}, cli.Done, "node/node-1 uncordoned", false},
 		{[]string{"node-7"}, cli.Failed, `error: node "node-7": `, false},
-		{[]string{"Node_1"}, cli.Refused, "not a valid name of a Node", false},
+		{[]string{"Node_1"}, cli.Refused, "not a valid name of a node", false},
 		{nil, cli.Refused, "requires at least 1 arg", false},
 	} {
 		var out bytes.Buffer

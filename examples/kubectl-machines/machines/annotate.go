@@ -102,17 +102,14 @@ func annotate(ctx context.Context, e *cli.Env, c cli.Clients, p cli.Printer, arg
 	if err != nil {
 		return err
 	}
-	next, ok := o.DeepCopyObject().(cli.Object)
-	if !ok {
-		return fmt.Errorf("unexpected object %T", o)
-	}
+	next := o.DeepCopyObject().(cli.Object) //nolint:forcetypeassert // of the same type
 	annotations := maps.Clone(o.GetAnnotations())
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
 	edit(annotations)
 	next.SetAnnotations(annotations)
-	written, err := c.Patch(ctx, kind, o, next)
+	written, err := c.Patch(ctx, o, next)
 	if err != nil {
 		return err
 	}

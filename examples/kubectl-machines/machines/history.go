@@ -3,6 +3,7 @@
 package machines
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/printers"
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
@@ -66,9 +66,7 @@ func writeHistory(out io.Writer, d *v1alpha1.MachineDeployment, all []deployment
 		_, err := fmt.Fprintf(out, "machinedeployment %s has no revisions yet\n", d.Name)
 		return err
 	}
-	var text strings.Builder
-	t := printers.GetNewTabWriter(&text)
-	_, _ = fmt.Fprintln(t, "REVISION\tSET\tCLASS\tMACHINES\tCHANGE")
+	rows := [][]string{{"REVISION", "SET", "CLASS", "MACHINES", "CHANGE"}}
 	for i, r := range all {
 		number := fmt.Sprint(r.Number)
 		if r.Current {
@@ -81,16 +79,10 @@ func writeHistory(out io.Writer, d *v1alpha1.MachineDeployment, all []deployment
 		if i > 0 {
 			lines = append(lines, changes(all[i-1].Set.Spec.Template, r.Set.Spec.Template)...)
 		}
-		if len(lines) == 0 {
-			lines = []string{"-"}
-		}
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", number, r.Set.Name, r.Set.Spec.Template.Spec.Class.Name, r.Set.Status.Replicas, lines[0])
-		for _, line := range lines[1:] {
-			_, _ = fmt.Fprintf(t, "\t\t\t\t%s\n", line)
-		}
+		text := cmp.Or(strings.Join(lines, "\n"), "-")
+		rows = append(rows, []string{number, r.Set.Name, r.Set.Spec.Template.Spec.Class.Name, fmt.Sprint(r.Set.Status.Replicas), text})
 	}
-	_ = t.Flush()
-	_, err := io.WriteString(out, cli.Trim(text.String()))
+	_, err := io.WriteString(out, cli.Table(rows))
 	return err
 }
 

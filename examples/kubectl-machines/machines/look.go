@@ -3,14 +3,13 @@
 package machines
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"io"
-	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/machinist-dev/machinist/examples/internal/explain"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
@@ -19,16 +18,31 @@ import (
 // drawEvery is how often a watched tree is looked at.
 const drawEvery = time.Second
 
+// show makes a command print a text about its argument, which may be missing, in the view of its flags.
+func show(e *cli.Env, cmd *cobra.Command, text func(ctx context.Context, v *explain.View, subject string) (string, error)) *cobra.Command {
+	s := &source{}
+	cmd.Flags().StringVarP(&s.dump, "filename", "f", "", "file or folder with the output of kubectl get -o yaml, instead of a cluster")
+	cmd.Flags().StringVar(&s.at, "at", "", "time of the decisions about a dump, such as 2026-03-01T12:00:00Z; the default is that of the dump")
+	cmd.Flags().BoolVarP(&s.all, "all-namespaces", "A", false, "objects of all namespaces")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		v, err := s.view(cmd.Context(), e)
+		if err != nil {
+			return err
+		}
+		defer v.Close()
+		out, err := text(cmd.Context(), v, strings.Join(args, ""))
+		if err == nil {
+			_, err = io.WriteString(e.Out, out)
+		}
+		return err
+	}
+	return cmd
+}
+
 // source is where the objects are read from: the cluster, or a dump.
 type source struct {
 	dump, at string
 	all      bool // namespaces
-}
-
-func (s *source) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&s.dump, "filename", "f", "", "file or folder with the output of kubectl get -o yaml, instead of a cluster")
-	cmd.Flags().StringVar(&s.at, "at", "", "time of the decisions about a dump, such as 2026-03-01T12:00:00Z; the default is that of the dump")
-	cmd.Flags().BoolVarP(&s.all, "all-namespaces", "A", false, "objects of all namespaces")
 }
 
 // view opens the source.
@@ -66,7 +80,7 @@ func (s *source) view(ctx context.Context, e *cli.Env) (*explain.View, error) {
 
 // NewTree returns the command that shows what everything waits for.
 func NewTree(e *cli.Env) *cobra.Command {
-	s, watch := &source{}, false
+	watch := false
 	cmd := &cobra.Command{
 		Use: "tree [KIND/NAME]", Short: "Show deployments, sets, machines, Nodes and pods, and what each waits for",
 		Long: `Show deployments with their sets, machines, Nodes, and the pods that a drain waits for: phase,
@@ -76,33 +90,18 @@ It needs only the rights to read, or a dump of the objects.`,
 		Example: "  kubectl machines tree\n  kubectl machines tree machinedeployment/workers -w\n  kubectl machines tree -f dump.yaml",
 		Args:    cobra.MaximumNArgs(1), ValidArgsFunction: e.Complete(cli.Deployments, cli.Sets, cli.Machines),
 	}
-	s.addFlags(cmd)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "draw the tree again when it changes, until the command is interrupted")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		subject := ""
-		if len(args) > 0 {
-			subject = args[0]
-		}
-		v, err := s.view(cmd.Context(), e)
-		if err != nil {
-			return err
-		}
-		defer v.Close()
+	return show(e, cmd, func(ctx context.Context, v *explain.View, subject string) (string, error) {
 		if watch {
-			return v.Watch(cmd.Context(), subject, &explain.Screen{Out: e.Out, Size: sizeOf(e.Out), Plain: !terminal(e.Out)}, e.Clock, drawEvery)
+			screen := cmp.Or(explain.Terminal(e.Out), &explain.Screen{Out: e.Out, Plain: true})
+			return "", v.Watch(ctx, subject, screen, e.Clock, drawEvery)
 		}
-		text, err := v.Tree(cmd.Context(), subject)
-		if err == nil {
-			_, err = io.WriteString(e.Out, text)
-		}
-		return err
-	}
-	return cmd
+		return v.Tree(ctx, subject)
+	})
 }
 
 // NewExplain returns the command that shows what the controller decides about an object.
 func NewExplain(e *cli.Env) *cobra.Command {
-	s := &source{}
 	cmd := &cobra.Command{
 		Use: "explain KIND/NAME", Short: "Show what the controller decides now about an object, and what it waits for",
 		Long: `Show what the controller decides now about a machinedeployment, machineset, machine, machineclass or
@@ -112,34 +111,7 @@ It needs only the rights to read, or a dump of the objects.`,
 		Example: "  kubectl machines explain machine/workers-5d94c-abcde\n  kubectl machines explain node/worker-1 -f must-gather/",
 		Args:    cobra.ExactArgs(1), ValidArgsFunction: e.Complete(cli.Machines, cli.Sets, cli.Deployments),
 	}
-	s.addFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		v, err := s.view(cmd.Context(), e)
-		if err != nil {
-			return err
-		}
-		defer v.Close()
-		text, err := v.Explain(cmd.Context(), args[0])
-		if err == nil {
-			_, err = fmt.Fprint(e.Out, text)
-		}
-		return err
-	}
-	return cmd
-}
-
-func terminal(out io.Writer) bool {
-	f, ok := out.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a file descriptor is small
-}
-
-// sizeOf returns the size of a terminal, or nil for other outputs.
-func sizeOf(out io.Writer) func() (width, height int) {
-	if !terminal(out) {
-		return nil
-	}
-	return func() (width, height int) {
-		width, height, _ = term.GetSize(int(out.(*os.File).Fd())) //nolint:forcetypeassert,gosec,errcheck // a terminal is a file; without a size there is no limit
-		return width, height
-	}
+	return show(e, cmd, func(ctx context.Context, v *explain.View, subject string) (string, error) {
+		return v.Explain(ctx, subject)
+	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
+	"github.com/machinist-dev/machinist/machine/client"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -112,10 +113,10 @@ func carryOut(ctx context.Context, c cli.Clients, d deployment.Decision) (delete
 			if !ok {
 				return false, fmt.Errorf("unexpected object %T", a.Object)
 			}
-			_, err = c.Patch(ctx, cli.Deployments, before, next)
+			_, err = c.Patch(ctx, before, next)
 			deletes = next.Spec.Replicas < before.Spec.Replicas
 		case machinist.Delete:
-			err, deletes = c.Delete(ctx, a.Object), true
+			err, deletes = client.New(c.Machines, nil).Delete(ctx, a.Object, false), true
 		default:
 			err = fmt.Errorf("unknown action %T", a)
 		}
@@ -139,7 +140,7 @@ func (r *replace) giveUp(ctx context.Context, c cli.Clients, name string) string
 		if !added {
 			return ""
 		}
-		_, err = c.Patch(ctx, cli.Deployments, d, next)
+		_, err = c.Patch(ctx, d, next)
 	}
 	if err != nil {
 		return "; the replica that was added to machinedeployment " + name + " stays: " + cli.OneLine(err)

@@ -64,7 +64,7 @@ func newChange(
 		if err != nil {
 			return err
 		}
-		written, err := c.Patch(cmd.Context(), cli.Deployments, d, changed)
+		written, err := c.Patch(cmd.Context(), d, changed)
 		if err != nil {
 			return err
 		}

@@ -14,20 +14,17 @@ type area struct {
 // state is a state of machines.
 type state struct {
 	name string
-	of   func(Machines) int
 	// pattern draws the pattern that fills its areas. Nil fills them with the color of the set.
 	pattern func(p *picture, color string)
 }
 
+// available and the constants behind it are the names of the states.
+const available, ready, updating, pending, failed, terminating = "available", "ready", "updating", "pending", "failed", "terminating"
+
 // states are in the order of the stack. Available machines are at the bottom, so that they can be
 // compared with the minimum. The whole stack can be compared with the maximum.
 var states = []state{
-	{"available", func(m Machines) int { return m.Available }, nil},
-	{"ready", func(m Machines) int { return m.Ready }, readyPattern},
-	{"updating", func(m Machines) int { return m.Updating }, updatingPattern},
-	{"pending", func(m Machines) int { return m.Pending }, pendingPattern},
-	{"failed", func(m Machines) int { return m.Failed }, failedPattern},
-	{"terminating", func(m Machines) int { return m.Terminating }, terminatingPattern},
+	{available, nil}, {ready, readyPattern}, {updating, updatingPattern}, {pending, pendingPattern}, {failed, failedPattern}, {terminating, terminatingPattern},
 }
 
 // setsOf returns the names of the sets of all frames, in the order of their creation, and the last
@@ -46,26 +43,27 @@ func setsOf(frames []Frame) (names []string, classes map[string]string) {
 }
 
 // areasOf returns the areas that are not always empty, from the bottom.
-func areasOf(frames []Frame, names []string) []area {
-	heights := make([][]int, len(states)*len(names)) // by state, then by set
+func areasOf(frames []Frame, names []string) (areas []area) {
+	heights := make([]map[string][]int, len(names)) // by set, then by state
 	for i, f := range frames {
 		for _, s := range f.Sets {
-			for k, st := range states {
-				n := st.of(s.Machines)
-				at := k*len(names) + slices.Index(names, s.Name)
-				if heights[at] == nil && n > 0 {
-					heights[at] = make([]int, len(frames))
+			of := &heights[slices.Index(names, s.Name)]
+			if *of == nil {
+				*of = map[string][]int{}
+			}
+			for state, n := range s.Machines {
+				if (*of)[state] == nil {
+					(*of)[state] = make([]int, len(frames))
 				}
-				if n > 0 {
-					heights[at][i] = n
-				}
+				(*of)[state][i] = n
 			}
 		}
 	}
-	var areas []area
-	for at, h := range heights {
-		if h != nil {
-			areas = append(areas, area{set: at % len(names), state: states[at/len(names)], heights: h})
+	for _, st := range states {
+		for set := range names {
+			if h := heights[set][st.name]; h != nil {
+				areas = append(areas, area{set: set, state: st, heights: h})
+			}
 		}
 	}
 	return areas

@@ -3,8 +3,6 @@
 package simulation
 
 import (
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -16,59 +14,35 @@ var timeSteps = []time.Duration{
 	time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, day, 2 * day, 7 * day, 14 * day, 28 * day, 56 * day,
 }
 
+// numberSteps are the distances between the marks of an axis of machines.
+var numberSteps = func() (steps []int) {
+	for base := 1; base <= 100*maxMachines; base *= 10 {
+		steps = append(steps, base, 2*base, 5*base)
+	}
+	return steps
+}()
+
 const day = 24 * time.Hour
 
-// timeMarks returns the marks of a time axis from 0 to end: the first, and at most a number of others.
-func timeMarks(end time.Duration, most int) []time.Duration {
-	i := slices.IndexFunc(timeSteps, func(s time.Duration) bool { return end/s <= time.Duration(most) })
-	step := timeSteps[len(timeSteps)-1]
-	if i >= 0 {
-		step = timeSteps[i]
+// marksTo returns the marks of an axis from 0 to end: the first, and at most a number of others. The last
+// one of the steps is long enough for that.
+func marksTo[T int | time.Duration](end T, most int, steps []T) (marks []T) {
+	for len(steps) > 1 && end/steps[0] > T(most) {
+		steps = steps[1:]
 	}
-	var marks []time.Duration
-	for at := time.Duration(0); at <= end; at += step {
+	for at := T(0); at <= end; at += steps[0] {
 		marks = append(marks, at)
-	}
-	return marks
-}
-
-// numberMarks returns the marks of an axis from 0 to end: the first, and at most a number of others.
-func numberMarks(end, most int) []int {
-	step := 1
-	for base := 1; end/step > most; base *= 10 {
-		for _, f := range []int{1, 2, 5} {
-			if step = f * base; end/step <= most {
-				break
-			}
-		}
-	}
-	var marks []int
-	for n := 0; n <= end; n += step {
-		marks = append(marks, n)
 	}
 	return marks
 }
 
 // span returns a duration as short text: 1h30m, 90ms, 0s.
 func span(d time.Duration) string {
-	if d < 0 {
-		return "-" + span(-d)
-	}
-	var b strings.Builder
-	if days := d / day; days > 0 {
-		b.WriteString(strconv.FormatInt(int64(days), 10) + "d")
-		d %= day
-		if d == 0 {
-			return b.String()
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
 		}
 	}
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	b.WriteString(text)
-	return b.String()
+	return text
 }

@@ -15,7 +15,7 @@ func TestSpan_Durations_AreShort(t *testing.T) {
 	for want, d := range map[string]time.Duration{
 		"0s": 0, "90ms": 90 * time.Millisecond, "10s": 10 * time.Second, "1m": time.Minute, "1m10s": 70 * time.Second, "10m": 10 * time.Minute,
 		"1h": time.Hour, "1h30m": 90 * time.Minute, "1h0m10s": time.Hour + 10*time.Second, "20h": 20 * time.Hour,
-		"1d": 24 * time.Hour, "1d1h": 25 * time.Hour, "2d10s": 48*time.Hour + 10*time.Second, "-1m": -time.Minute,
+		"48h0m10s": 48*time.Hour + 10*time.Second, "-1m": -time.Minute,
 	} {
 		require.Equal(t, want, simulation.Span(d))
 	}

@@ -80,9 +80,11 @@ func newChart(doc Document) *chart {
 
 // machinesOf returns the numbers of machines of all sets.
 func machinesOf(f Frame) Machines {
-	var all Machines
+	all := Machines{}
 	for _, s := range f.Sets {
-		all = all.plus(s.Machines)
+		for state, n := range s.Machines {
+			all[state] += n
+		}
 	}
 	return all
 }

@@ -99,7 +99,7 @@ func (d Document) print(out io.Writer, format string) error {
 	case outputSummary:
 		text = fmt.Sprintf("%s: %s\n%s", d.Deployment, d.Change, d.summary())
 	default:
-		text = table(d, format == outputWide)
+		text = table(d)
 	}
 	_, err := io.WriteString(out, text)
 	return err

@@ -114,31 +114,17 @@ type Set struct {
 	Machines Machines `json:"machines"`
 }
 
-// Machines are numbers of machines by state. Each machine has one state.
-type Machines struct {
-	Available int `json:"available,omitempty"`
-	// Ready machines are not available yet because of minReadySeconds.
-	Ready int `json:"ready,omitempty"`
-	// Updating machines are updated in place.
-	Updating int `json:"updating,omitempty"`
-	// Pending machines are not ready yet.
-	Pending int `json:"pending,omitempty"`
-	// Failed machines are to be replaced, or their update in place failed.
-	Failed      int `json:"failed,omitempty"`
-	Terminating int `json:"terminating,omitempty"`
-}
+// Machines are the numbers of machines by state, without those that are zero. Each machine has one state:
+// available; ready, and not available yet because of minReadySeconds; updating in place; pending, which is
+// not ready yet; failed, which is to be replaced or whose update in place failed; or terminating.
+type Machines map[string]int
 
 // All returns the number of machines.
-func (m Machines) All() int {
-	return m.Available + m.Ready + m.Updating + m.Pending + m.Failed + m.Terminating
-}
-
-// plus returns the sum of two numbers of machines.
-func (m Machines) plus(o Machines) Machines {
-	return Machines{
-		Available: m.Available + o.Available, Ready: m.Ready + o.Ready, Updating: m.Updating + o.Updating,
-		Pending: m.Pending + o.Pending, Failed: m.Failed + o.Failed, Terminating: m.Terminating + o.Terminating,
+func (m Machines) All() (n int) {
+	for _, some := range m {
+		n += some
 	}
+	return n
 }
 
 // Deletion is a machine that its set deletes.

@@ -37,12 +37,12 @@ func (c *chart) drawAxes() {
 	x, y := number(plotLeft-52), number(c.bottom()-plotHeight/2)
 	c.content("text", "number of machines", "class", "ink", "x", x, "y", y, "text-anchor", "middle", "fill", ink, "transform", "rotate(-90 "+x+" "+y+")")
 	c.content("text", "time since the change", "class", "ink", "x", number((plotLeft+plotRight)/2), "y", number(c.bottom()+36), "text-anchor", "middle", "fill", ink)
-	for _, n := range numberMarks(c.top, 8) {
+	for _, n := range marksTo(c.top, 8, numberSteps) {
 		y := number(c.y(n))
 		c.empty("path", "class", "grid", "d", "M"+number(plotLeft)+" "+y+"H"+number(plotRight), "stroke", grid)
 		c.content("text", strconv.Itoa(n), "class", "faint", "x", number(plotLeft-8), "y", number(c.y(n)+4), "text-anchor", "end", "fill", faint)
 	}
-	for _, at := range timeMarks(c.last, 12) {
+	for _, at := range marksTo(c.last, 12, timeSteps) {
 		x := number(c.xAt(at))
 		c.empty("path", "class", "grid", "d", "M"+x+" "+number(c.bottom())+"v6", "stroke", grid)
 		c.content("text", span(at), "class", "faint", "x", x, "y", number(c.bottom()+18), "text-anchor", "middle", "fill", faint)
@@ -159,30 +159,23 @@ func shortened(lines []string, most int) []string {
 func (c *chart) legendTop() float64 { return c.laneTop() + laneHeight + 24 }
 
 func (c *chart) height() float64 {
-	columns := c.columns()
-	rows := (len(c.stack) + columns - 1) / columns
+	rows := (len(c.stack) + legendColumns - 1) / legendColumns
 	return c.legendTop() + float64(rows*(rowHeight+4)) + 8
 }
 
-// columns returns the number of columns of the legend.
-func (c *chart) columns() int {
-	widest := 1.0
-	for _, a := range c.stack {
-		widest = max(widest, widthOf(c.nameOf(a))+swatch+16)
-	}
-	return max(1, min(4, int(textWidth/widest)))
-}
-
-// swatch is the width of a color in the legend.
-const swatch = 20
+// Measures of the legend: the number and the width of its columns, and the width of a color.
+const (
+	legendColumns = 2
+	legendWidth   = textWidth / legendColumns
+	swatch        = 20
+)
 
 // drawLegend draws the color and the name of each area.
 func (c *chart) drawLegend() {
-	columns := c.columns()
 	for i, a := range c.stack {
-		x := float64(plotLeft + i%columns*(textWidth/columns))
-		y := c.legendTop() + float64(i/columns*(rowHeight+4))
+		x := float64(plotLeft + i%legendColumns*legendWidth)
+		y := c.legendTop() + float64(i/legendColumns*(rowHeight+4))
 		c.empty("rect", "x", number(x), "y", number(y), "width", "14", "height", "14", "fill", fillOf(a), "stroke", setColor(a.set))
-		c.content("text", fit(c.nameOf(a), textWidth-swatch), "class", "ink", "x", number(x+swatch), "y", number(y+11), "fill", ink)
+		c.content("text", fit(c.nameOf(a), legendWidth-swatch-16), "class", "ink", "x", number(x+swatch), "y", number(y+11), "fill", ink)
 	}
 }

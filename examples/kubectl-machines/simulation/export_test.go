@@ -4,21 +4,21 @@ package simulation
 
 import (
 	"bytes"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // EventKinds are all kinds of events.
-var EventKinds = []eventKind{
-	eventReplicas, eventClass, eventSurge, eventUnavailable, eventPause, eventResume, eventRollback, eventDelete, eventSelect, eventQuota,
-}
+var EventKinds = slices.Collect(maps.Keys(eventKinds))
 
 // ReadEvent parses an event and makes its change in a deployment. It returns the time and the text
 // without the time.
 func ReadEvent(text string, d *v1alpha1.MachineDeployment) (time.Duration, string, error) {
 	e, err := parseEvent(text)
-	if err == nil {
+	if err == nil && e.edit != nil {
 		_ = e.edit(d) // some strategies have no bounds
 	}
 	return e.after, e.text, err
@@ -32,11 +32,11 @@ func ReadDeployment(data []byte, name string) (*v1alpha1.MachineDeployment, erro
 // Span returns a duration as short text.
 func Span(d time.Duration) string { return span(d) }
 
-// TimeMarks and NumberMarks return the marks of axes.
-var (
-	TimeMarks   = timeMarks
-	NumberMarks = numberMarks
-)
+// TimeMarks returns the marks of a time axis.
+func TimeMarks(end time.Duration, most int) []time.Duration { return marksTo(end, most, timeSteps) }
+
+// NumberMarks returns the marks of an axis of machines.
+func NumberMarks(end, most int) []int { return marksTo(end, most, numberSteps) }
 
 // Thinned returns at most four frames for each column of a width.
 func Thinned(frames []Frame, width time.Duration) []Frame {

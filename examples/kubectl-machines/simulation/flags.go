@@ -41,7 +41,6 @@ type options struct {
 // The values of -o.
 const (
 	outputTable   = "table"
-	outputWide    = "wide"
 	outputJSON    = "json"
 	outputYAML    = "yaml"
 	outputSVG     = "svg"
@@ -49,7 +48,7 @@ const (
 )
 
 var (
-	outputs    = []string{outputTable, outputWide, outputJSON, outputYAML, outputSVG, outputSummary}
+	outputs    = []string{outputTable, outputJSON, outputYAML, outputSVG, outputSummary}
 	discourage = []string{string(deployment.DiscourageNone), string(deployment.DiscouragePreferNoSchedule), string(deployment.DiscourageNoSchedule)}
 )
 

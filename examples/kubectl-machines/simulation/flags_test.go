@@ -30,7 +30,7 @@ func TestFlags_Invalid_OneLineOfError(t *testing.T) {
 		{"standard input twice", []string{"-f", "-", "--to", "-"}, "cannot both be standard input"},
 		{"a class that is not a name", []string{"-f", pool, "--class=No Name"}, `"No Name" is not a name`},
 		{"an empty class", []string{"-f", pool, "--class="}, `"" is not a name`},
-		{"an unknown format", []string{"-f", pool, "-o=png"}, `-o is "png", want table, wide`},
+		{"an unknown format", []string{"-f", pool, "-o=png"}, `-o is "png", want table, json`},
 		{"a negative time", []string{"-f", pool, "--join=-1s"}, "--join is -1s"},
 		{"a time without a unit", []string{"-f", pool, "--leave=30"}, "--leave"},
 		{"a time that is too long", []string{"-f", pool, "--update=2000000h"}, "--update"},
@@ -49,7 +49,7 @@ func TestFlags_Invalid_OneLineOfError(t *testing.T) {
 		{"too many replicas", []string{"-f", pool, "--at=1m=replicas:100001"}, "not a number from 0 to 100000"},
 		{"a pause with a value", []string{"-f", pool, "--at=1m=pause:2"}, "takes no value"},
 		{"a bound without a number", []string{"-f", pool, "--at=1m=surge:some"}, "nor a percentage"},
-		{"a machine without a name", []string{"-f", pool, "--at=1m=delete:"}, "not a name"},
+		{"a machine without a name", []string{"-f", pool, "--at=1m=delete:"}, "the value is missing"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			status, out, errOut := run(t, c.args...)

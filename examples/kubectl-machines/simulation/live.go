@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
@@ -39,14 +38,12 @@ func (c command) observe(ctx context.Context, s *scenario) error {
 	}
 	s.start, s.from = c.Clock.Now(), s.observed.Deployment.DeepCopy()
 	s.from.Status = v1alpha1.MachineDeploymentStatus{}
-	if m := s.from.Spec.Template.Spec.MachineConfiguration; m != nil {
-		for flag, of := range map[string]struct{ to, from *time.Duration }{
-			"creation-timeout": {&s.options.creationTimeout, durationOf(m.MachineCreationTimeout)},
-			"health-timeout":   {&s.options.healthTimeout, durationOf(m.MachineHealthTimeout)},
-		} {
-			if of.from != nil && !c.changed(flag) && !c.never {
-				*of.to = *of.from
-			}
+	if m := s.from.Spec.Template.Spec.MachineConfiguration; m != nil && !c.never {
+		if d := m.MachineCreationTimeout; d != nil && !c.changed("creation-timeout") {
+			s.options.creationTimeout = d.Duration
+		}
+		if d := m.MachineHealthTimeout; d != nil && !c.changed("health-timeout") {
+			s.options.healthTimeout = d.Duration
 		}
 	}
 	join, of := joined(s.observed.Machines)
@@ -59,13 +56,6 @@ func (c command) observe(ctx context.Context, s *scenario) error {
 		s.measured = fmt.Sprintf("join %s (median of %s)", span(join), machines(of))
 	}
 	return nil
-}
-
-func durationOf(d *metav1.Duration) *time.Duration {
-	if d == nil {
-		return nil
-	}
-	return &d.Duration
 }
 
 // joined returns the median time from the creation of a machine until its Node is ready, and of how many

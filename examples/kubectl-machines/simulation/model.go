@@ -22,11 +22,10 @@ import (
 // available.
 type provider struct {
 	options options
-	started bool            // the rollout has begun
-	quota   int64           // noQuota for none
-	vms     int64           // that exist
-	oldSets map[string]bool // sets that existed before the rollout
-	failed  map[string]bool // machines that have failed
+	world   *deploymenttest.World // since the rollout has begun
+	quota   int64                 // noQuota for none
+	oldSets map[string]bool       // sets that existed before the rollout
+	failed  map[string]bool       // machines that have failed
 
 	// created, gone and decisions count since the rollout began.
 	created, gone, decisions int
@@ -49,7 +48,7 @@ func (p *provider) model() deploymenttest.Model {
 	}
 	m.OnWrite = p.count
 	m.OnDecision = func(deployment.Observation, deployment.Decision) {
-		if p.started {
+		if p.world != nil {
 			p.decisions++
 		}
 	}
@@ -58,7 +57,7 @@ func (p *provider) model() deploymenttest.Model {
 
 // start begins the rollout: machines behave according to the flags from now on.
 func (p *provider) start(w *deploymenttest.World) {
-	p.started, p.quota, p.oldSets = true, p.options.quota, map[string]bool{}
+	p.world, p.quota, p.oldSets = w, p.options.quota, map[string]bool{}
 	for _, s := range w.Sets() {
 		p.oldSets[s.Name] = true
 	}
@@ -66,17 +65,26 @@ func (p *provider) start(w *deploymenttest.World) {
 
 // create returns an error if there is no capacity for the VM of a machine.
 func (p *provider) create(*v1alpha1.Machine) error {
-	if p.quota == noQuota || p.vms < p.quota {
+	if p.quota == noQuota {
+		return nil
+	}
+	vms := 0
+	for _, m := range p.world.Machines() {
+		if m.Spec.ProviderID != "" {
+			vms++
+		}
+	}
+	if int64(vms) < p.quota {
 		return nil
 	}
 	return status.Error(codes.ResourceExhausted, fmt.Sprintf("the quota of %s is used up", machines(int(p.quota))))
 }
 
 func (p *provider) join(m *v1alpha1.Machine) (time.Duration, bool) {
-	switch {
-	case !p.started:
+	switch owner := metav1.GetControllerOfNoCopy(m); {
+	case p.world == nil:
 		return p.options.join, true
-	case p.options.never && !p.oldSets[setOf(m)]:
+	case p.options.never && (owner == nil || !p.oldSets[owner.Name]):
 		return 0, false
 	default:
 		return p.options.join, !p.fails(m)
@@ -94,21 +102,15 @@ func (p *provider) fails(m *v1alpha1.Machine) bool {
 	return float64(binary.BigEndian.Uint64(h[:]))/math.MaxUint64 < p.options.fail
 }
 
-func setOf(m *v1alpha1.Machine) string {
-	if owner := metav1.GetControllerOfNoCopy(m); owner != nil {
-		return owner.Name
-	}
-	return ""
-}
-
-// count counts machines and VMs.
+// count counts machines.
 func (p *provider) count(c deploymenttest.Change) {
-	before, was := c.Before.(*v1alpha1.Machine)
+	_, was := c.Before.(*v1alpha1.Machine)
 	after, is := c.After.(*v1alpha1.Machine)
 	switch {
-	case is && !was && p.started:
+	case p.world == nil:
+	case is && !was:
 		p.created++
-	case was && !is && p.started:
+	case was && !is:
 		p.gone++
 	}
 	switch {
@@ -116,11 +118,5 @@ func (p *provider) count(c deploymenttest.Change) {
 		delete(p.failed, c.Name)
 	case is && after.Status.CurrentStatus.Phase == v1alpha1.MachineFailed:
 		p.failed[c.Name] = true
-	}
-	if was && before.Spec.ProviderID != "" {
-		p.vms--
-	}
-	if is && after.Spec.ProviderID != "" {
-		p.vms++
 	}
 }

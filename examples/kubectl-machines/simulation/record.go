@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"cmp"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -22,7 +23,8 @@ func (s *simulation) record(step deploymenttest.Frame) {
 		if s.frames[last].After == f.After && !s.frames[last].Before {
 			f, s.frames = s.frames[last], s.frames[:last]
 		} else {
-			f.Decision = waitingOf(s.frames[last].Decision)
+			d := s.frames[last].Decision // of which these parts still hold
+			f.Decision = deployment.Decision{Reason: d.Reason, Message: d.Message, Holds: d.Holds}
 		}
 	}
 	f.Events = append(f.Events, s.events...)
@@ -38,11 +40,6 @@ func (s *simulation) record(step deploymenttest.Frame) {
 	if last := len(s.frames) - 1; last < 0 || !f.same(s.frames[last]) {
 		s.frames = append(s.frames, f)
 	}
-}
-
-// waitingOf returns the parts of a decision that still hold at a later time without a decision.
-func waitingOf(d deployment.Decision) deployment.Decision {
-	return deployment.Decision{Reason: d.Reason, Message: d.Message, Holds: d.Holds}
 }
 
 // same reports whether a frame shows nothing but the one before.
@@ -80,24 +77,21 @@ func (s *simulation) measure(f *Frame, sizes []deploymenttest.Size) {
 	}
 }
 
+// stateOf are the states of machines by phase. Others are pending.
+var stateOf = map[v1alpha1.MachinePhase]string{
+	v1alpha1.MachineRunning: ready, v1alpha1.MachineAvailable: ready, v1alpha1.MachineTerminating: terminating,
+	v1alpha1.MachineInPlaceUpdating: updating, v1alpha1.MachineInPlaceUpdateSuccessful: updating,
+	v1alpha1.MachineFailed: failed, v1alpha1.MachineUnknown: failed, v1alpha1.MachineCrashLoopBackOff: failed, v1alpha1.MachineInPlaceUpdateFailed: failed,
+}
+
 // machinesIn returns the numbers of machines of a set by state.
 func machinesIn(s deploymenttest.Size) Machines {
-	m := Machines{Available: s.Counts.Available}
+	m := Machines{available: s.Counts.Available}
 	for phase, n := range s.Phases {
-		switch phase {
-		case v1alpha1.MachineRunning, v1alpha1.MachineAvailable:
-			m.Ready += n
-		case v1alpha1.MachineInPlaceUpdating, v1alpha1.MachineInPlaceUpdateSuccessful:
-			m.Updating += n
-		case v1alpha1.MachineTerminating:
-			m.Terminating += n
-		case v1alpha1.MachineFailed, v1alpha1.MachineUnknown, v1alpha1.MachineCrashLoopBackOff, v1alpha1.MachineInPlaceUpdateFailed:
-			m.Failed += n
-		default:
-			m.Pending += n
-		}
+		m[cmp.Or(stateOf[phase], pending)] += n
 	}
-	m.Ready -= m.Available // those that have been ready for minReadySeconds
+	m[ready] -= m[available] // those that have been ready for minReadySeconds
+	maps.DeleteFunc(m, func(_ string, n int) bool { return n == 0 })
 	return m
 }
 

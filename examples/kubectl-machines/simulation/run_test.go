@@ -84,7 +84,7 @@ func TestRollout_Interrupted_Fails(t *testing.T) {
 }
 
 func TestRollout_OutputFails_IsAnError(t *testing.T) {
-	for _, format := range []string{"table", "wide", "json", "yaml", "svg", "summary"} {
+	for _, format := range []string{"table", "json", "yaml", "svg", "summary"} {
 		var errOut strings.Builder
 		e := cli.New(nil, broken{}, &errOut)
 		require.Equal(t, cli.Failed, e.Run(t.Context(), simulation.New(e), []string{"-f", pool, "-o", format}), format)
@@ -126,7 +126,7 @@ func TestRollout_StoredDeployment_OnlySpecCounts(t *testing.T) {
 	ready := 0
 	for _, f := range d.Frames {
 		for _, s := range f.Sets {
-			ready = max(ready, s.Machines.Ready)
+			ready = max(ready, s.Machines["ready"])
 		}
 	}
 	require.Equal(t, 1, ready, "minReadySeconds is 500")
@@ -151,7 +151,7 @@ func TestFrames_Machines_AddUp(t *testing.T) {
 			after = f.After.Duration
 			available, machines, newest := 0, 0, 0
 			for _, s := range f.Sets {
-				available, machines = available+s.Machines.Available, machines+s.Machines.All()
+				available, machines = available+s.Machines["available"], machines+s.Machines.All()
 				if s.New {
 					newest++
 				}
@@ -199,7 +199,7 @@ func TestFail_Seed_SelectsMachines(t *testing.T) {
 func TestEvents_Documented(t *testing.T) {
 	_, usage, _ := run(t, "--help")
 	for _, kind := range simulation.EventKinds {
-		require.Contains(t, usage, string(kind))
+		require.Contains(t, usage, kind)
 	}
 }
 

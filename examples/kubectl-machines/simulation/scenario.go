@@ -4,7 +4,6 @@ package simulation
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -81,6 +80,18 @@ func clearHistory(d *v1alpha1.MachineDeployment) {
 	d.ObjectMeta = metav1.ObjectMeta{Name: d.Name, Namespace: d.Namespace, Labels: d.Labels, Annotations: annotations}
 }
 
+// apply makes the change of the scenario in a deployment.
+func (s scenario) apply(d *v1alpha1.MachineDeployment) {
+	next := s.to.DeepCopy()
+	d.Spec = next.Spec
+	for key, value := range next.Labels {
+		metav1.SetMetaDataLabel(&d.ObjectMeta, key, value)
+	}
+	for key, value := range next.Annotations {
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, key, value)
+	}
+}
+
 // noChange is the event of a deployment whose template stays.
 const noChange = "no change"
 
@@ -135,5 +146,3 @@ func boundsOf(d *v1alpha1.MachineDeployment) *v1alpha1.UpdateConfiguration {
 		return nil
 	}
 }
-
-var errNoBounds = errors.New("the strategy has no bounds")

@@ -13,9 +13,6 @@ import (
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
 )
 
-// bringUpTime is the maximum virtual time until the deployment is complete before its rollout.
-const bringUpTime = longest
-
 // simulate brings the deployment up, changes it, and runs until nothing changes any more.
 func (s scenario) simulate(ctx context.Context) (Document, error) {
 	p := &provider{options: s.options, quota: noQuota, failed: map[string]bool{}}
@@ -42,11 +39,6 @@ func (s scenario) world(p *provider) (*deploymenttest.World, error) {
 	m := p.model()
 	if s.observed != nil {
 		m.Start = s.start
-		for _, each := range s.observed.Machines {
-			if each.Spec.ProviderID != "" {
-				p.vms++
-			}
-		}
 		w, err := deploymenttest.Restore(*s.observed, m)
 		if err != nil {
 			return nil, cli.Refuse("%w", err)
@@ -58,7 +50,7 @@ func (s scenario) world(p *provider) (*deploymenttest.World, error) {
 	if err != nil {
 		return nil, cli.Refuse(notUp+"%s", cli.OneLine(err))
 	}
-	if _, rest := w.Run(bringUpTime); !rest || w.Decision().Reason != deployment.ReasonComplete {
+	if _, rest := w.Run(longest); !rest || w.Decision().Reason != deployment.ReasonComplete {
 		return nil, cli.Refuse(notUp+"%s", w.Decision())
 	}
 	return w, nil
@@ -77,7 +69,7 @@ type simulation struct {
 // schedule schedules the change of the deployment and the events.
 func (s *simulation) schedule() {
 	s.world.At(s.start, func(w *deploymenttest.World) {
-		s.addEvent(s.scenario.event, w.Edit(s.scenario.applyChange))
+		s.addEvent(s.scenario.event, w.Edit(s.scenario.apply))
 	})
 	for _, e := range s.scenario.options.events {
 		s.world.At(s.start.Add(e.after), func(*deploymenttest.World) { s.addEvent(e.text, s.applyEvent(e)) })
@@ -88,10 +80,9 @@ func (s *simulation) addEvent(text string, err error) {
 	if err != nil {
 		text += " (" + cli.OneLine(err) + ")"
 	}
-	if text == "" {
-		return
+	if text != "" {
+		s.events = append(s.events, text)
 	}
-	s.events = append(s.events, text)
 }
 
 // run steps until nothing changes any more, and reports whether that was before the end of --for.

@@ -14,10 +14,7 @@ type picture struct {
 	open []string // names of the open elements
 }
 
-// attributes are names and values, alternating.
-type attributes []string
-
-// begin opens an element.
+// begin opens an element. Attributes are names and values, alternating.
 func (p *picture) begin(name string, a ...string) {
 	p.tag(name, a, ">\n")
 	p.open = append(p.open, name)
@@ -40,7 +37,7 @@ func (p *picture) content(name, text string, a ...string) {
 	p.text.WriteString("</" + name + ">\n")
 }
 
-func (p *picture) tag(name string, a attributes, end string) {
+func (p *picture) tag(name string, a []string, end string) {
 	p.text.WriteString("<" + name)
 	for i := 0; i+1 < len(a); i += 2 {
 		p.text.WriteString(" " + a[i] + `="`)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,47 +16,6 @@ import (
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
-
-// column is a column of a table.
-type column struct {
-	name string
-	of   func(Frame) string
-	// used reports whether the column is needed for a frame. Nil means always.
-	used func(Frame) bool
-}
-
-var columns = []column{
-	{"TIME", func(f Frame) string {
-		if f.Before {
-			return "before"
-		}
-		return span(f.After.Duration)
-	}, nil},
-	{"OLD", func(f Frame) string { return strconv.Itoa(f.replicas(false)) }, nil},
-	{"NEW", func(f Frame) string { return strconv.Itoa(f.replicas(true)) }, nil},
-	{"AVAILABLE", func(f Frame) string { return inequality(f.Available, ">=", "<", f.Minimum) }, nil},
-	{"TOTAL", func(f Frame) string { return inequality(f.Total, "<=", ">", f.Maximum) }, nil},
-	stateColumn("READY", func(m Machines) int { return m.Ready }),
-	stateColumn("UPDATING", func(m Machines) int { return m.Updating }),
-	stateColumn("PENDING", func(m Machines) int { return m.Pending }),
-	stateColumn("FAILED", func(m Machines) int { return m.Failed }),
-	stateColumn("TERMINATING", func(m Machines) int { return m.Terminating }),
-}
-
-// stateColumn returns the column of a state. It is left out if no machine is ever in that state.
-func stateColumn(name string, of func(Machines) int) column {
-	return column{
-		name: name,
-		of: func(f Frame) string {
-			n := of(machinesOf(f))
-			if n == 0 {
-				return "."
-			}
-			return strconv.Itoa(n)
-		},
-		used: func(f Frame) bool { return of(machinesOf(f)) > 0 },
-	}
-}
 
 // replicas returns the replicas of the new set, or the sum of those of the old sets.
 func (f Frame) replicas(isNew bool) int {
@@ -80,60 +38,42 @@ func inequality(a int, kept, broken string, b int) string {
 }
 
 // table returns a rollout as a table with a row for each frame. Events, actions and holds are below
-// each other in the last column.
-func table(d Document, wide bool) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n\n", d.Deployment, d.Change)
-	used := slices.DeleteFunc(slices.Clone(columns), func(c column) bool {
-		return c.used != nil && !slices.ContainsFunc(d.Frames, c.used)
-	})
-	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, c := range used {
-		_, _ = fmt.Fprint(t, c.name, "\t")
+// each other in the last column. States in which no machine ever is have no column.
+func table(d Document) string {
+	header, shown := []string{"TIME", "OLD", "NEW", "AVAILABLE", "TOTAL"}, []string{}
+	for _, s := range states[1:] {
+		if slices.ContainsFunc(d.Frames, func(f Frame) bool { return machinesOf(f)[s.name] > 0 }) {
+			header, shown = append(header, strings.ToUpper(s.name)), append(shown, s.name)
+		}
 	}
-	if wide {
-		_, _ = fmt.Fprint(t, "SETS\t")
-	}
-	_, _ = fmt.Fprintln(t, "DECISION")
+	rows := [][]string{append(header, "DECISION")}
 	for _, f := range d.Frames {
-		lines := f.lines(d.Start, wide)
-		sets := []string{}
-		if wide {
-			sets = f.sets()
+		at := span(f.After.Duration)
+		if f.Before {
+			at = "before"
 		}
-		for i := range max(1, len(lines), len(sets)) {
-			for _, c := range used {
-				if i == 0 {
-					_, _ = fmt.Fprint(t, c.of(f))
-				}
-				_, _ = fmt.Fprint(t, "\t")
-			}
-			if wide {
-				_, _ = fmt.Fprint(t, line(sets, i), "\t")
-			}
-			_, _ = fmt.Fprintln(t, line(lines, i))
+		row := []string{
+			at, strconv.Itoa(f.replicas(false)), strconv.Itoa(f.replicas(true)),
+			inequality(f.Available, ">=", "<", f.Minimum), inequality(f.Total, "<=", ">", f.Maximum),
 		}
+		all := machinesOf(f)
+		for _, state := range shown {
+			cell := "."
+			if n := all[state]; n > 0 {
+				cell = strconv.Itoa(n)
+			}
+			row = append(row, cell)
+		}
+		rows = append(rows, append(row, strings.Join(f.lines(d.Start), "\n")))
 	}
-	_ = t.Flush()
-	fmt.Fprintf(&b, "\n%s", d.summary())
-	return cli.Trim(b.String())
-}
-
-func line(lines []string, i int) string {
-	if i < len(lines) {
-		return lines[i]
-	}
-	return ""
+	return fmt.Sprintf("%s: %s\n\n%s\n%s", d.Deployment, d.Change, cli.Table(rows), d.summary())
 }
 
 // lines returns the events, the actions and the holds of a frame.
-func (f Frame) lines(start time.Time, wide bool) []string {
+func (f Frame) lines(start time.Time) []string {
 	var out []string
 	for _, e := range f.Events {
 		out = append(out, "event: "+e)
-	}
-	if wide {
-		out = append(out, shortened(f.MachineEvents, maxMachineLines)...)
 	}
 	out = append(out, actionLines(f.Decision.Actions)...)
 	if reason := f.Decision.Reason; reason == deployment.ReasonStuck || reason != "" && len(f.Decision.Holds) == 0 {
@@ -142,18 +82,7 @@ func (f Frame) lines(start time.Time, wide bool) []string {
 	if f.Total > f.Maximum && f.Replacing > 0 {
 		out = append(out, machines(min(f.Replacing, f.Total-f.Maximum))+" above the maximum: deleted because it failed, while its replacement exists")
 	}
-	if !wide {
-		return append(out, shortened(holdLines(f.Decision.Holds, start), maxHoldLines)...)
-	}
-	var deletions []string
-	for _, del := range f.Deletions {
-		deletions = append(deletions, fmt.Sprintf("set %s deletes machine %s, chosen by %s", del.Set, del.Machine, del.By))
-	}
-	out = append(out, shortened(deletions, maxMachineLines)...)
-	for _, h := range f.Decision.Holds {
-		out = append(out, holdLine(h, start))
-	}
-	return out
+	return append(out, shortened(holdLines(f.Decision.Holds, start), maxHoldLines)...)
 }
 
 // actionLines returns the texts of actions. Equal changes of several Nodes or machines are one line.
@@ -183,7 +112,8 @@ func actionLines(actions []machinist.Action) []string {
 	return lines
 }
 
-// holdLines returns the texts of holds. Those with the same reason and message are one line.
+// holdLines returns the texts of holds, with their ends as times since the change. Those with the same reason
+// and message are one line.
 func holdLines(holds []machinist.Hold, start time.Time) []string {
 	var out []string
 	for i, h := range holds {
@@ -200,45 +130,17 @@ func holdLines(holds []machinist.Hold, start time.Time) []string {
 		if more > 0 {
 			h.Subject += fmt.Sprintf(" and %d more", more)
 		}
-		out = append(out, holdLine(h, start))
+		text := "waits for " + h.String()
+		if !h.Until.IsZero() {
+			text += " (until " + span(h.Until.Sub(start)) + ")"
+		}
+		out = append(out, text)
 	}
 	return out
 }
 
-// holdLine returns the text of a hold, with its end as the time since the change.
-func holdLine(h machinist.Hold, start time.Time) string {
-	s := "waits for " + h.String()
-	if !h.Until.IsZero() {
-		s += " (until " + span(h.Until.Sub(start)) + ")"
-	}
-	return s
-}
-
-const (
-	// maxHoldLines is the maximum number of lines about holds in a row of a table that is not wide.
-	maxHoldLines = 4
-	// maxMachineLines is the maximum number of lines of one kind about machines in a row of a wide
-	// table.
-	maxMachineLines = 10
-)
-
-// sets returns a line for each set that has or wants machines.
-func (f Frame) sets() []string {
-	var out []string
-	for _, s := range f.Sets {
-		if s.Replicas == 0 && s.Machines.All() == 0 {
-			continue
-		}
-		words := []string{fmt.Sprintf("%s wants %d:", s.Name, s.Replicas)}
-		for _, st := range states {
-			if n := st.of(s.Machines); n > 0 {
-				words = append(words, strconv.Itoa(n), st.name)
-			}
-		}
-		out = append(out, strings.Join(words, " "))
-	}
-	return out
-}
+// maxHoldLines is the maximum number of lines about holds in a row of a table.
+const maxHoldLines = 4
 
 // summary returns a rollout in a few lines.
 func (d Document) summary() string {
