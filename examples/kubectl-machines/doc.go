@@ -3,6 +3,8 @@
 // Command kubectl-machines is a plugin of kubectl for machines. In a folder of $PATH, kubectl finds it:
 //
 //	go -C examples/kubectl-machines build -o ~/bin/kubectl-machines .
+//	kubectl machines tree -w                            # what does everything wait for?
+//	kubectl machines explain machine/workers-5d94c-abcde -f dump.yaml
 //	kubectl machines rollout status workers             # is it stuck, and why?
 //	kubectl machines rollout undo workers
 //	kubectl machines simulate workers --live            # what would a rollout do?
