@@ -12,7 +12,7 @@ MODULES := . examples examples/mcm examples/controllerruntime examples/kubectl-m
 TIDY := $(MODULES) tools/lint
 
 # The packages whose tests have informers.
-RACED := ./controllers ./manager/... ./quickstart ./audit ./observe ./cloud/...
+RACED := ./controllers ./manager/... ./quickstart ./audit ./observe ./internal/... ./cloud/...
 
 # What takes minutes leaves the processor to others: make demo in another terminal
 # is not slowed by it.
