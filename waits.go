@@ -8,49 +8,59 @@ import (
 	"time"
 )
 
-// stuckAfter is how long an object has the same hold before the hold is stuck.
-const stuckAfter = 5 * time.Minute
+const (
+	// lastsAfter is how long an object has the same hold before the hold lasts.
+	lastsAfter = 2 * time.Second
+	// stuckAfter is how long an object has the same hold before the hold is stuck.
+	stuckAfter = 5 * time.Minute
+)
+
+// LastsFrom returns from when the hold lasts, and is worth a write or an Event: two seconds after its Since.
+func (h Hold) LastsFrom() time.Time { return h.Since.Add(lastsAfter) }
+
+// StuckFrom returns from when the hold is stuck, if it is one that usually ends by itself: five minutes after
+// its Since.
+func (h Hold) StuckFrom() time.Time { return h.Since.Add(stuckAfter) }
 
 // Waits are the current holds of one object, and since when it has each of them. Holds with the same
 // subject and reason are the same. Waits are a value that a caller keeps for each object; without it
 // only the age of the holds is lost. The zero value has no holds.
 type Waits struct{ all []wait }
 
-// wait is a hold, and whether it was returned as stuck.
+// wait is a hold, and whether it was reported.
 type wait struct {
-	hold  Hold
-	stuck bool
+	hold     Hold
+	reported bool
 }
 
-// Step replaces the holds by those of a new decision. It returns the holds that have lasted for 5 minutes,
-// each once, and when the next hold will. Zero means that none will.
+// Step replaces the holds by those of a new decision. It returns the holds that are reported now, each
+// once, and when that will be for the next hold. Zero means for none.
 //
-// since returns the time from which the age of a hold counts, or zero for a hold that may last. A nil
-// since means the Since of the hold, which is never zero in its argument.
-func (w Waits) Step(holds []Hold, since func(Hold) time.Time, now time.Time) (next Waits, stuck []Hold, check time.Time) {
+// from returns from when a hold is reported, or zero for never. The Since of its argument is not zero.
+// Nil means [Hold.StuckFrom].
+func (w Waits) Step(holds []Hold, from func(Hold) time.Time, now time.Time) (next Waits, report []Hold, check time.Time) {
+	if from == nil {
+		from = Hold.StuckFrom
+	}
 	for _, hold := range holds {
 		is := wait{hold: hold}
 		same := func(o wait) bool { return o.hold.Subject == hold.Subject && o.hold.Reason == hold.Reason }
 		if i := slices.IndexFunc(w.all, same); i >= 0 {
-			is.hold.Since, is.stuck = w.all[i].hold.Since, w.all[i].stuck
+			is.hold.Since, is.reported = w.all[i].hold.Since, w.all[i].reported
 		} else if hold.Since.IsZero() || hold.Since.After(now) {
 			is.hold.Since = now
 		}
-		begin := is.hold.Since
-		if since != nil {
-			begin = since(is.hold)
-		}
-		switch end := begin.Add(stuckAfter); {
-		case is.stuck, begin.IsZero():
-		case now.Before(end):
-			check = Earliest(check, end)
+		switch at := from(is.hold); {
+		case is.reported, at.IsZero():
+		case now.Before(at):
+			check = Earliest(check, at)
 		default:
-			is.stuck, stuck = true, append(stuck, is.hold)
+			is.reported, report = true, append(report, is.hold)
 		}
 		next.all = slices.DeleteFunc(next.all, same) // the last of several counts
 		next.all = append(next.all, is)
 	}
-	return next, stuck, check
+	return next, report, check
 }
 
 // Holds returns the holds of the last decision, sorted by subject and reason. Since is never zero.

@@ -17,10 +17,6 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// lastsAfter is how long a machine waits before a write of its status says what for. Shorter waits cause no
-// write.
-const lastsAfter = 2 * time.Second
-
 // quiet are the reasons of holds that are part of the usual life of a machine, end by themselves, or are
 // those of the whole cluster. They cause no write, but each other write of the status has them.
 var quiet = []machinist.Reason{
@@ -30,18 +26,18 @@ var quiet = []machinist.Reason{
 
 func isQuiet(r machinist.Reason) bool { return slices.Contains(quiet, r) }
 
-// HeldSince returns since when a hold counts as stuck, for [machinist.Waits]. Zero means never: an Event of
-// [Events] has told of the hold after two seconds.
-func (Decision) HeldSince(_ *v1alpha1.Machine, h machinist.Hold, _ time.Time) time.Time {
+// ReportFrom returns from when a hold is reported, for [machinist.Waits]: when it is stuck. Zero means
+// never: an Event of [Events] reports the hold as soon as it lasts.
+func (Decision) ReportFrom(_ *v1alpha1.Machine, h machinist.Hold, _ time.Time) time.Time {
 	if !isQuiet(h.Reason) {
 		return time.Time{}
 	}
-	return h.Since
+	return h.StuckFrom()
 }
 
 // withWaiting adds to a decision that the status says what the machine waits for. A decision that writes
-// the status anyway writes that, too, as it is after the write. Otherwise it is written when the hold has
-// lasted for [lastsAfter], and when it has ended. How [logic.drain] reports its holds is its own matter.
+// the status anyway writes that, too, as it is after the write. Otherwise it is written when the hold
+// lasts (see [machinist.Hold.LastsFrom]), and when it has ended. How [logic.drain] reports its holds is its own matter.
 func (l *logic) withWaiting(d Decision) Decision {
 	have := facts.ConditionOf(l.m.Status.Conditions, v1alpha1.MachineWaiting)
 	if m := statusOf(d.Action); m != nil {
@@ -62,7 +58,8 @@ func (l *logic) withWaiting(d Decision) Decision {
 	case loud && l.says(have, h):
 		return d
 	case loud:
-		if due := l.waitsSince(h).Add(lastsAfter); l.now.Before(due) {
+		h.Since = l.waitsSince(h)
+		if due := h.LastsFrom(); l.now.Before(due) {
 			return d.by(due)
 		}
 	case have == nil || isQuiet(machinist.Reason(have.Reason)):

@@ -4,7 +4,6 @@ package controllers
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -56,13 +55,13 @@ func (h *holds) list() (all []Held) {
 	return all
 }
 
-// hold replaces the holds of an object. It returns those that have become stuck: see [machinist.Waits.Step].
-func (l *loop) hold(key types.NamespacedName, all []machinist.Hold, since func(machinist.Hold) time.Time) (stuck []machinist.Hold) {
+// hold replaces the holds of an object. It returns those that are reported now: see [machinist.Waits.Step].
+func (l *loop) hold(key types.NamespacedName, all []machinist.Hold, from func(machinist.Hold) time.Time) (stuck []machinist.Hold) {
 	h, of := l.cfg.holds, heldKey{l.kind, key}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	next := heldNow{}
-	next.waits, stuck, next.check = h.of[of].waits.Step(all, since, l.cfg.Clock.Now())
+	next.waits, stuck, next.check = h.of[of].waits.Step(all, from, l.cfg.Clock.Now())
 	if h.of == nil {
 		h.of = map[heldKey]heldNow{}
 	}
@@ -98,14 +97,13 @@ func (l *loop) tell(key types.NamespacedName, n note) {
 	l.cfg.note(Note{Kind: l.kind, Key: cache.ObjectName(key).String(), Text: n.text, Reason: n.reason, Holds: n.holds, Acts: n.acts, Waits: len(n.holds) > 0})
 }
 
-// decided passes a decision about an object on, and records an Event for each hold that has become stuck.
-func (l *loop) decided(key types.NamespacedName, o runtime.Object, n note, since func(machinist.Hold) time.Time) {
+// decided passes a decision about an object on, and records an Event for each hold that is reported now.
+func (l *loop) decided(key types.NamespacedName, o runtime.Object, n note, from func(machinist.Hold) time.Time) {
 	l.tell(key, n)
-	for _, h := range l.hold(key, n.holds, since) {
+	for _, h := range l.hold(key, n.holds, from) {
 		if h.Reason == machine.ReasonFrozen { // each deployment has an Event of its own
 			continue
 		}
-		message := fmt.Sprintf("has waited for %s since %s: %s", h.Subject, h.Since.UTC().Format(time.RFC3339), h.Message)
-		l.cfg.event(o, machinist.Event{Type: corev1.EventTypeNormal, Reason: h.Reason, Message: message})
+		l.cfg.event(o, machinist.Event{Type: corev1.EventTypeNormal, Reason: h.Reason, Message: "Waits for " + h.String()})
 	}
 }

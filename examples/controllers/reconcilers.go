@@ -45,7 +45,7 @@ func newMachines(cfg *Config, c *caches, severalVMs func(class types.NamespacedN
 		case d.Action != nil: // the holds of a pass are those at its end
 			machines.tell(key, n)
 		default:
-			machines.decided(key, m, n, func(h machinist.Hold) time.Time { return d.HeldSince(m, h, cfg.Clock.Now()) })
+			machines.decided(key, m, n, func(h machinist.Hold) time.Time { return d.ReportFrom(m, h, cfg.Clock.Now()) })
 		}
 	}
 	if cfg.Guard != (safety.GuardPolicy{}) {
@@ -85,7 +85,7 @@ func newSets(cfg *Config, c *caches) error {
 		Reader: informers, Requests: client.New(cfg.SetClient, cfg.Target), Policy: cfg.Sets, Freeze: cfg.probes.Freeze,
 		Shard: cfg.Shard, Parallel: cfg.parallel, Clock: cfg.Clock, Random: cfg.Random, Report: cfg.event,
 	}
-	executor.Decided = follow(l, func(d machineset.Decision) note { return note{d.String(), d.Reason, d.Holds, len(d.Actions) > 0} }, machineset.Decision.HeldSince)
+	executor.Decided = follow(l, func(d machineset.Decision) note { return note{d.String(), d.Reason, d.Holds, len(d.Actions) > 0} }, machineset.Decision.ReportFrom)
 	l.pass = l.withHolds(executor.Reconcile)
 	l.wakeWithFreeze(c.machines.Machine().V1alpha1().MachineSets().Informer(), time.Second)
 	return informers.OnChange(l.queue.AddAfter)
@@ -102,7 +102,7 @@ func newDeployments(cfg *Config, c *caches) error {
 		Reader: informers, Requests: client.New(cfg.SetClient, cfg.Target), Policy: cfg.Deployments, Freeze: cfg.probes.Freeze,
 		Shard: cfg.Shard, Parallel: cfg.parallel, Clock: cfg.Clock, Report: cfg.event,
 	}
-	executor.Decided = follow(l, func(d deployment.Decision) note { return note{d.String(), d.Reason, d.Holds, len(d.Actions) > 0} }, deployment.Decision.HeldSince)
+	executor.Decided = follow(l, func(d deployment.Decision) note { return note{d.String(), d.Reason, d.Holds, len(d.Actions) > 0} }, deployment.Decision.ReportFrom)
 	l.pass = l.withHolds(executor.Reconcile)
 	l.wakeWithFreeze(c.machines.Machine().V1alpha1().MachineDeployments().Informer(), time.Second)
 	return informers.OnChange(l.queue.AddAfter)
@@ -115,13 +115,13 @@ type object interface {
 }
 
 // follow returns the observer of the decisions of a kind.
-func follow[O object, D any](l *loop, describe func(D) note, since func(d D, o O, h machinist.Hold, now time.Time) time.Time) func(types.NamespacedName, O, D) {
+func follow[O object, D any](l *loop, describe func(D) note, from func(d D, o O, h machinist.Hold, now time.Time) time.Time) func(types.NamespacedName, O, D) {
 	return func(key types.NamespacedName, o O, d D) {
 		var none O
 		if o == none {
 			l.forget(key)
 			return
 		}
-		l.decided(key, o, describe(d), func(h machinist.Hold) time.Time { return since(d, o, h, l.cfg.Clock.Now()) })
+		l.decided(key, o, describe(d), func(h machinist.Hold) time.Time { return from(d, o, h, l.cfg.Clock.Now()) })
 	}
 }

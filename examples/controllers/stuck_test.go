@@ -21,7 +21,7 @@ import (
 // waitEvents returns the Events of holds.
 func waitEvents(events *record.FakeRecorder) (found []string) {
 	for len(events.Events) > 0 {
-		if e := <-events.Events; strings.Contains(e, "has waited for ") {
+		if e := <-events.Events; strings.Contains(e, " Waits for ") {
 			found = append(found, e)
 		}
 	}
@@ -43,7 +43,7 @@ func TestStuck_NodeDoesNotJoin_OneEventAfterFiveMinutes(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		told := waitEvents(events)
 		require.Len(t, told, 1)
-		require.Contains(t, told[0], "Normal WaitingForNode has waited for node/")
+		require.Contains(t, told[0], "Normal WaitingForNode Waits for node/")
 		time.Sleep(10 * time.Minute)
 		require.Empty(t, waitEvents(events))
 		require.Equal(t, v1alpha1.MachineRunning, r.phase("m"))
@@ -86,7 +86,7 @@ func TestStuck_NewMachineDoesNotJoin_OneEventOfTheDeployment(t *testing.T) {
 		time.Sleep(20 * time.Minute)
 		told := slices.DeleteFunc(waitEvents(events), func(e string) bool { return strings.Contains(e, "WaitingForNode") })
 		require.Len(t, told, 1, "beside that of the machine: %v", told)
-		require.Contains(t, told[0], "Normal NewMachinesUnavailable has waited for machine/d-")
+		require.Contains(t, told[0], "Normal NewMachinesUnavailable Waits for machine/d-")
 		require.Contains(t, told[0], ": Pending")
 	})
 }
@@ -145,7 +145,7 @@ func TestStuck_DeletedSetWaitsForADrain_OneEventOfTheSet(t *testing.T) {
 		time.Sleep(7 * time.Minute)
 		told := slices.DeleteFunc(waitEvents(events), func(e string) bool { return !strings.Contains(e, "MachineSetDeleting") })
 		require.Len(t, told, 1)
-		require.Contains(t, told[0], "has waited for machine/"+all.Items[0].Name)
+		require.Contains(t, told[0], "Waits for machine/"+all.Items[0].Name)
 		require.Contains(t, told[0], "machines left: 1")
 	})
 }
