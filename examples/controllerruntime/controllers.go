@@ -79,7 +79,7 @@ func Add(ctx context.Context, mgr ctrl.Manager, cfg Config) error {
 	}
 
 	machines := &machinerunner.Executor{Reader: r, Requests: sent, Target: target, Driver: cfg.Driver, Policy: cfg.Policy, Freeze: freeze, Report: report}
-	machines.Guard = &safetyrunner.Guard{Machines: machines, Policy: safety.DefaultGuardPolicy(), Report: report}
+	machines.Guard = &safetyrunner.Guard{Machines: machines, Policy: safety.DefaultGuardPolicy(), Began: time.Now(), Report: report}
 	finalizers := &machinerunner.Finalizers{Reader: r, Requests: machineclient.New(machineClient, control), Namespace: cfg.Namespace}
 	sets := &setrunner.Executor{Reader: r, Requests: sent, Freeze: freeze, Report: report}
 	deployments := &deploymentrunner.Executor{Reader: r, Requests: sent, Freeze: freeze, Report: report}

@@ -49,7 +49,7 @@ func newMachines(cfg *Config, c *caches, severalVMs func(class types.NamespacedN
 		}
 	}
 	if cfg.Guard != (safety.GuardPolicy{}) {
-		executor.Guard = &safetyrunner.Guard{Machines: executor, Policy: cfg.Guard, Report: cfg.event}
+		executor.Guard = &safetyrunner.Guard{Machines: executor, Policy: cfg.Guard, Began: cfg.Clock.Now(), Report: cfg.event}
 	}
 	finalizers := &machinerunner.Finalizers{
 		Reader: informers, Requests: client.New(cfg.Machines, cfg.Control), Namespace: cfg.Namespace, NoSets: c.noSets, Shard: cfg.Shard, Clock: cfg.Clock,

@@ -28,13 +28,16 @@ type Guard struct {
 	Machines *machinerunner.Executor
 	// Policy is that of the decisions.
 	Policy safety.GuardPolicy
+	// Began is when this process began to act. Machines that were created before may replace others that
+	// failed. Zero means the end of the first pass over a machine, which may have created others meanwhile.
+	Began time.Time
 	// Report receives the Events to report about a deployment, a set, or a machine without either. Nil
 	// means none.
 	Report func(o runtime.Object, e machinist.Event)
 
 	mu     sync.Mutex
 	memory safety.GuardMemory
-	began  time.Time             // the first call, in whole seconds like creation timestamps
+	began  time.Time             // in whole seconds like creation timestamps
 	seen   map[string]population // by namespace
 }
 
@@ -117,11 +120,14 @@ func (g *Guard) Settle(ctx context.Context, m *v1alpha1.Machine, vmGone bool) {
 	g.event(ctx, m, *g.memory.Resume(member, ""))
 }
 
-// now returns the time, and remembers that of the first call.
+// now returns the time, and remembers that of the first call if Began is zero.
 func (g *Guard) now() time.Time {
 	now := runners.Now(g.Machines.Clock)
 	if g.began.IsZero() {
 		g.began = now.Truncate(time.Second)
+		if !g.Began.IsZero() {
+			g.began = g.Began.Truncate(time.Second)
+		}
 	}
 	return now
 }
