@@ -169,7 +169,7 @@ func (l *logic) classUnusable() Decision {
 	case l.expired(), !c.Class.DeletionTimestamp.IsZero(), l.blocked():
 		return l.recordInvalid(reasonClassUnusable, fmt.Sprintf("machine class %q has no finalizer", c.Class.Name))
 	}
-	return l.holdToJoin(l.until(l.classSubject(), reasonClassUnusable, "waits for its finalizer", recheckAfter))
+	return l.holdToJoin(l.until(l.classSubject(), reasonClassNew, "waits for its finalizer", recheckAfter))
 }
 
 // classSubject returns the subject of the class, or that of the machine if it names no class.

@@ -72,6 +72,8 @@ const (
 	//
 	// What helps: correct the class or the Secret that the message names.
 	reasonClassUnusable machinist.Reason = "ClassUnusable"
+	// reasonClassNew means that the class has no finalizer yet, which its controller adds.
+	reasonClassNew machinist.Reason = "ClassNew"
 	// reasonLookFirst means that the VM or the Node is read before the next step.
 	reasonLookFirst machinist.Reason = "LookFirst"
 	// reasonNoVM means that there is no VM.

@@ -21,7 +21,7 @@ import (
 // those of the whole cluster. They cause no write, but each other write of the status has them.
 var quiet = []machinist.Reason{
 	ReasonNotObserved, ReasonFrozen, reasonTargetUnreachable, reasonWaitingForNode, reasonVMNotSettled, reasonNodeUnhealthy, reasonNodeGone, reasonFailed, reasonPreserved,
-	reasonInPlaceUpdate, reasonCriticalComponents,
+	reasonInPlaceUpdate, reasonCriticalComponents, reasonClassNew,
 }
 
 func isQuiet(r machinist.Reason) bool { return slices.Contains(quiet, r) }
