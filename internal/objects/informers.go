@@ -87,30 +87,33 @@ func (c *Informers) add(o machinist.Object, s source, indexes []machinist.Index)
 	return s.informer.AddIndexers(add)
 }
 
-// find returns the cache of the objects of a type. It is nil if there are none.
-func (c *Informers) find(o machinist.Object, index string) (cache.Indexer, error) {
+// find returns the cache of the objects of a type, or else the reader that has them. Both are nil if there
+// are none.
+func (c *Informers) find(o machinist.Object, index string) (cache.Indexer, machinist.Reader, error) {
 	s, ok := c.by[reflect.TypeOf(o)]
 	if index != "" {
 		s, ok = c.of[byIndex{reflect.TypeOf(o), index}]
 	}
 	switch {
+	case !ok && c.Else != nil:
+		return nil, c.Else, nil
 	case !ok:
-		return nil, fmt.Errorf("%w: %T %s", machinist.ErrNotCached, o, index)
+		return nil, nil, fmt.Errorf("%w: %T %s", machinist.ErrNotCached, o, index)
 	case s.informer == nil:
-		return nil, s.missing
+		return nil, nil, s.missing
 	case s.target && !s.informer.HasSynced():
-		return nil, ErrNotListed
+		return nil, nil, ErrNotListed
 	default:
-		return s.informer.GetIndexer(), nil
+		return s.informer.GetIndexer(), nil, nil
 	}
 }
 
 // Get implements [machinist.Reader].
 func (c *Informers) Get(ctx context.Context, o machinist.Object) (machinist.Object, error) {
-	from, err := c.find(o, "")
+	from, other, err := c.find(o, "")
 	switch {
-	case c.Else != nil && errors.Is(err, machinist.ErrNotCached):
-		return c.Else.Get(ctx, o)
+	case other != nil:
+		return other.Get(ctx, o)
 	case from == nil:
 		return nil, err
 	}
@@ -125,10 +128,10 @@ func (c *Informers) Get(ctx context.Context, o machinist.Object) (machinist.Obje
 
 // List implements [machinist.Reader].
 func (c *Informers) List(ctx context.Context, o machinist.Object, index, key string) ([]machinist.Object, error) {
-	from, err := c.find(o, index)
+	from, other, err := c.find(o, index)
 	switch {
-	case c.Else != nil && errors.Is(err, machinist.ErrNotCached):
-		return c.Else.List(ctx, o, index, key)
+	case other != nil:
+		return other.List(ctx, o, index, key)
 	case from == nil:
 		return nil, err
 	}
