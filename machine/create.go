@@ -122,11 +122,10 @@ func (l *logic) newState() bool {
 
 // recordVM records that the VM exists.
 func (l *logic) recordVM() Decision {
-	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine)
+	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateProcessing, v1alpha1.CreatingMachine+l.vanishedText())
 	if l.in.Node.NoTarget {
-		op = l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateSuccessful, v1alpha1.CreatedMachine)
+		op = l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateSuccessful, v1alpha1.CreatedMachine+l.vanishedText())
 	}
-	op.Description += l.vanishedText()
 	d := l.move(reasonVMCreated, op, stating(l.acceptedRequest(reasonVMCreated)), func(s *v1alpha1.MachineStatus) {
 		if l.in.Node.NoTarget {
 			stating(nil)(s) // no timeout follows
@@ -207,7 +206,7 @@ func (l *logic) creationFailed(f CallFailure) Decision {
 	} else if l.expired() && f.Abandoned == "" {
 		return l.failCreation(f.Code.String())
 	}
-	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, creationFailureText(f))
+	op := l.operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, failureText(f.Operation, f.Message))
 	op.ErrorCode = f.Code.String()
 	phase := l.phase()
 	if !sameOperation(op, l.m.Status.LastOperation) || phase != v1alpha1.MachineCrashLoopBackOff || l.newState() || !l.stated(request) {
@@ -245,13 +244,6 @@ func (f CallFailure) hold(until time.Time) machinist.Hold {
 		h.Reason = reasonCallAbandoned
 	}
 	return h
-}
-
-func creationFailureText(f CallFailure) string {
-	if f.Operation == driver.OpInitializeMachine {
-		return fmt.Sprintf("Provider error: %s. Initialize VM Instance", f.Message)
-	}
-	return "Cloud provider message - " + f.Message
 }
 
 // incompleteResponse treats a response without provider ID and Node name as a failure. It is

@@ -210,8 +210,7 @@ func (l *logic) withoutClass() Decision {
 	h.Message = "the VM cannot be deleted without it"
 	last := l.m.Status.LastOperation
 	waits := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, fmt.Sprintf("%s: %s. %s", h.Subject, h.Message, v1alpha1.InitiateVMDeletion))
-	goes := waits
-	goes.Description = facts.WithoutMark(fmt.Sprintf("%s does not exist: the deletion is forced and does not delete the VM, so %s may be left. %s",
+	goes := l.operation(waits.Type, waits.State, fmt.Sprintf("%s does not exist: the deletion is forced and does not delete the VM, so %s may be left. %s",
 		h.Subject, cmp.Or(l.m.Spec.ProviderID, "a VM"), v1alpha1.InitiateVMDeletion))
 	goes.ErrorCode = codes.FailedPrecondition.String() // news, also after the wait
 	force := facts.DeletionForced(l.m)
@@ -235,8 +234,7 @@ func (l *logic) deletionFailed(f CallFailure) Decision {
 	if problem := l.in.Class.Problem; problem != "" {
 		why += " (" + problem + ")"
 	}
-	op := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, fmt.Sprintf(
-		"VM deletion failed due to - %s. However, will re-try in the next resync. %s", why, v1alpha1.InitiateVMDeletion))
+	op := l.operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, failureText(driver.OpDeleteMachine, why))
 	if !sameOperation(op, l.m.Status.LastOperation) || l.newState() {
 		return l.recordOperation(reasonProviderFailed, op)
 	}

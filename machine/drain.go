@@ -205,7 +205,9 @@ const (
 var blocking = []machinist.Reason{drain.ReasonBudget, drain.ReasonBudgetNever, drain.ReasonDoNotDisrupt}
 
 // blocks reports whether a hold has one of the [blocking] reasons.
-func blocks(h machinist.Hold) bool { return slices.Contains(blocking, h.Reason) }
+func blocks(h machinist.Hold) bool { return isBlocking(h.Reason) }
+
+func isBlocking(r machinist.Reason) bool { return slices.Contains(blocking, r) }
 
 // saysBlocked reports whether the text of a last operation names a hold that [blocks].
 func saysBlocked(text string) bool {

@@ -30,7 +30,7 @@ func RecordedVM(m *v1alpha1.Machine, class ClassView, now time.Time) VMView {
 			Asked: driver.OpGetMachineStatus, SeenAt: now, LastKnownState: m.Status.LastKnownState,
 		}
 		missing := &logic{m: m, in: Observation{VM: VMView{Presence: absent}}}
-		if strings.Contains(m.Status.LastOperation.Description, missing.vanishedText()) {
+		if strings.Contains(m.Status.LastOperation.Description, facts.WithoutMark(missing.vanishedText())) {
 			v.Presence, v.Named = absent, NamedVM{}
 		}
 	}
@@ -41,27 +41,40 @@ func RecordedVM(m *v1alpha1.Machine, class ClassView, now time.Time) VMView {
 	return v
 }
 
-// recordedFailure returns the failed call that a last operation describes: the texts are those of
-// [creationFailureText] and [logic.deletionFailed]. problem is that of the class.
+// failureForms are the texts of the last operation for a failed call, as MCM writes them: what is before and
+// after the message of the provider.
+var failureForms = []struct {
+	of           v1alpha1.MachineOperationType
+	call         driver.Operation
+	begins, ends string
+}{
+	{v1alpha1.MachineOperationCreate, driver.OpCreateMachine, "Cloud provider message - ", ""},
+	{v1alpha1.MachineOperationCreate, driver.OpInitializeMachine, "Provider error: ", ". Initialize VM Instance"},
+	{v1alpha1.MachineOperationDelete, driver.OpDeleteMachine, "VM deletion failed due to - ", ". However, will re-try in the next resync. " + v1alpha1.InitiateVMDeletion},
+}
+
+// failureText returns the text for a failed call. A lookup before a creation has that of the creation.
+func failureText(call driver.Operation, message string) string {
+	form := failureForms[0]
+	for _, f := range failureForms {
+		if f.call == call {
+			form = f
+		}
+	}
+	return form.begins + message + form.ends
+}
+
+// recordedFailure returns the failed call that a last operation describes. problem is that of the class.
 func recordedFailure(op v1alpha1.LastOperation, problem string) CallFailure {
 	if op.State != v1alpha1.MachineStateFailed {
 		return CallFailure{}
 	}
 	text := facts.WithoutWaits(op.Description)
 	code, known := codes.Parse(op.ErrorCode)
-	for _, form := range []struct {
-		of             v1alpha1.MachineOperationType
-		call           driver.Operation
-		begins, ends   string
-		withoutAnyCode bool
-	}{
-		{v1alpha1.MachineOperationCreate, driver.OpCreateMachine, "Cloud provider message - ", "", false},
-		{v1alpha1.MachineOperationCreate, driver.OpInitializeMachine, "Provider error: ", ". Initialize VM Instance", false},
-		{v1alpha1.MachineOperationDelete, driver.OpDeleteMachine, "VM deletion failed due to - ", ". However, will re-try in the next resync. " + v1alpha1.InitiateVMDeletion, true},
-	} {
+	for _, form := range failureForms {
 		message, begins := strings.CutPrefix(text, form.begins)
 		message, ends := strings.CutSuffix(message, form.ends)
-		if op.Type != form.of || !begins || !ends || !known && !form.withoutAnyCode {
+		if op.Type != form.of || !begins || !ends || !known && form.call != driver.OpDeleteMachine { // a deletion may have no code
 			continue
 		}
 		if problem != "" {

@@ -331,13 +331,13 @@ func (l *logic) vanishedText() string {
 	if !l.vanished() {
 		return ""
 	}
-	return facts.WithoutMark(fmt.Sprintf(". The VM %s is not found at the provider", l.m.Spec.ProviderID))
+	return fmt.Sprintf(". The VM %s is not found at the provider", l.m.Spec.ProviderID)
 }
 
 // vmText returns the text for a VM that has vanished, or for a lookup that has not ended, or "".
 func (l *logic) vmText() string {
 	if f := l.in.VM.Failure; f.Abandoned != "" {
-		return facts.WithoutMark(". " + f.Message)
+		return ". " + f.Message
 	}
 	return l.vanishedText()
 }

@@ -36,10 +36,10 @@ func (Decision) ReportFrom(_ *v1alpha1.Machine, h machinist.Hold, _ time.Time) t
 }
 
 // withWaiting adds to a decision that the status says what the machine waits for. A decision that writes
-// the status anyway writes that, too, as it is after the write. Otherwise it is written when the hold
-// lasts (see [machinist.Hold.LastsFrom]), and when it has ended. How [logic.drain] reports its holds is its own matter.
+// the status anyway writes that, too, as it is after the write. Otherwise it is written when the hold lasts:
+// see [machinist.Hold.LastsFrom]. It is removed when the hold has ended. How [logic.drain] reports its holds
+// is its own matter.
 func (l *logic) withWaiting(d Decision) Decision {
-	have := facts.ConditionOf(l.m.Status.Conditions, v1alpha1.MachineWaiting)
 	if m := statusOf(d.Action); m != nil {
 		after := *l
 		after.m, after.in.Machine = m, m
@@ -48,28 +48,31 @@ func (l *logic) withWaiting(d Decision) Decision {
 		l.say(&m.Status, h, waits && next.Action == nil, next.Reason == reasonDraining)
 		return d
 	}
+	have := facts.ConditionOf(l.m.Status.Conditions, v1alpha1.MachineWaiting)
+	if _, calls := d.Action.(CallDriver); calls && have != nil && isBlocking(machinist.Reason(have.Reason)) {
+		return l.recordWait(d.Reason, d.Message, machinist.Hold{}, false) // the drain has ended, and the call may take long
+	}
 	h, waits := d.first()
-	drains := d.Reason == reasonDraining
-	loud := waits && !isQuiet(h.Reason) && !drains
-	switch _, calls := d.Action.(CallDriver); {
-	case calls && have != nil && blocks(machinist.Hold{Reason: machinist.Reason(have.Reason)}): // the drain has ended, and the call may take long
-	case d.Action != nil, drains:
+	switch loud := waits && !isQuiet(h.Reason); {
+	case d.Action != nil, d.Reason == reasonDraining:
 		return d
-	case loud && l.says(have, h):
+	case !loud && (have == nil || isQuiet(machinist.Reason(have.Reason))):
 		return d
-	case loud:
-		h.Since = l.waitsSince(h)
-		if due := h.LastsFrom(); l.now.Before(due) {
-			return d.by(due)
-		}
-	case have == nil || isQuiet(machinist.Reason(have.Reason)):
+	case !loud:
+		return l.recordWait(d.Reason, d.Message, h, waits)
+	case l.says(have, h):
 		return d
 	}
-	why, message := d.Reason, d.Message
-	if loud {
-		why, message = h.Reason, h.String()
+	h.Since = l.waitsSince(h)
+	if due := h.LastsFrom(); l.now.Before(due) {
+		return d.by(due)
 	}
-	return l.record(why, message, func(s *v1alpha1.MachineStatus) { l.say(s, h, waits && d.Action == nil, false) })
+	return l.recordWait(h.Reason, h.String(), h, true)
+}
+
+// recordWait returns a decision that writes what the machine waits for, or that it does not wait.
+func (l *logic) recordWait(why machinist.Reason, message string, h machinist.Hold, waits bool) Decision {
+	return l.record(why, message, func(s *v1alpha1.MachineStatus) { l.say(s, h, waits, false) })
 }
 
 // first returns the hold that explains the decision best: the first that does not end by itself, or the
@@ -128,7 +131,8 @@ func (l *logic) says(c *corev1.NodeCondition, h machinist.Hold) bool {
 func waitEvent(before, after *v1alpha1.Machine) (machinist.Event, bool) {
 	c := facts.ConditionOf(after.Status.Conditions, v1alpha1.MachineWaiting)
 	_, text, says := strings.Cut(facts.WithoutDetails(after.Status.LastOperation.Description), facts.WaitsMark)
-	if c == nil || !says || isQuiet(machinist.Reason(c.Reason)) || strings.HasPrefix(after.Status.LastOperation.Description, v1alpha1.InitiateDrain) && !saysBlocked(text) {
+	drains := strings.HasPrefix(after.Status.LastOperation.Description, v1alpha1.InitiateDrain)
+	if c == nil || !says || isQuiet(machinist.Reason(c.Reason)) || drains && !isBlocking(machinist.Reason(c.Reason)) {
 		return machinist.Event{}, false
 	}
 	if before != nil && before.UID == after.UID && facts.SameState(facts.ConditionOf(before.Status.Conditions, v1alpha1.MachineWaiting), c) {

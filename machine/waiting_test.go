@@ -148,3 +148,26 @@ func TestRetryNow_FailedCall_IsRepeatedOnce(t *testing.T) {
 	in.Machine, in.VM = written(d.Action), in.VM.RetryNow()
 	require.Equal(t, driver.OpGetMachineStatus, operationOf(lawful(t, in, machine.DefaultPolicy()).Action), "the VM is looked up first")
 }
+
+func TestWaiting_DrainEnded_IsRemovedBeforeTheVMIsDeleted(t *testing.T) {
+	in := after(withID, leaving, phase(v1alpha1.MachineTerminating), noTarget)
+	call := lawful(t, in, machine.DefaultPolicy()).Action
+	require.IsType(t, machine.CallDriver{}, call)
+	in.Machine.Status.LastOperation = v1alpha1.LastOperation{
+		Type: v1alpha1.MachineOperationDelete, State: v1alpha1.MachineStateProcessing, Description: v1alpha1.InitiateDrain + "; waits for pod/a/b: DisruptionBudget (since x)",
+	}
+	in.Machine.Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.MachineWaiting, Status: corev1.ConditionTrue, Reason: "DisruptionBudget", Message: "DisruptionBudget pod/a/b"}}
+	m := written(lawful(t, in, machine.DefaultPolicy()).Action)
+	require.NotNil(t, m, "the call may take long")
+	require.Nil(t, waitingOf(m))
+	require.Equal(t, v1alpha1.InitiateDrain, m.Status.LastOperation.Description)
+	in.Machine = m
+	require.Equal(t, call, lawful(t, in, machine.DefaultPolicy()).Action)
+}
+
+func TestRetryNow_Freeze_KeepsTheAnnotation(t *testing.T) {
+	in := after(intended, seen(machine.Absent))
+	metav1.SetMetaDataAnnotation(&in.Machine.ObjectMeta, v1alpha1.RetryNowAnnotation, "")
+	in.Freeze = machine.Freeze{Frozen: true, Since: now}
+	require.Nil(t, lawful(t, in, machine.DefaultPolicy()).Action, "nothing can be tried")
+}

@@ -57,8 +57,8 @@ var handovers = []handover{
 	{v1alpha1.InitiateFinalizerRemoval, "Deletion of Node Object ", " is successful. "},
 }
 
-// TakeOver returns which steps of the deletion of a machine are done. It is the only function that
-// reads the description of an operation for a controller; machine.RecordedVM reads it for reports.
+// TakeOver returns which steps of the deletion of a machine are done. Nothing else that is done to a VM or
+// a Node follows from the description of an operation.
 //
 // MCM ends the description with the marker of the next step of a deletion. A marker at another
 // place may be the text of a provider. So only a description of a known form counts, and only for a
@@ -93,34 +93,6 @@ func TakeOver(m *v1alpha1.Machine, node *corev1.Node, now time.Time) TakenOver {
 		return TakenOver{Drained: true, Forced: true}
 	}
 	return TakenOver{Drained: true, Detached: true}
-}
-
-// WaitsMark begins what the description of an operation says about waits. Nothing follows that.
-const WaitsMark = "; waits for "
-
-// WithoutMark returns a text in which [WaitsMark] is replaced.
-func WithoutMark(text string) string { return strings.ReplaceAll(text, WaitsMark, ", waits for ") }
-
-// WithoutWaits returns the description of an operation without what it says about waits.
-func WithoutWaits(description string) string {
-	before, _, _ := strings.Cut(description, WaitsMark)
-	return before
-}
-
-// WaitsDetails begins the times in what the description of an operation says about waits.
-const WaitsDetails = " (since "
-
-// WithoutDetails returns the description of an operation without the times of its waits, which change while
-// the machine waits for the same.
-func WithoutDetails(description string) string {
-	before, waits, found := strings.Cut(description, WaitsMark)
-	if !found {
-		return description
-	}
-	if i := strings.LastIndex(waits, WaitsDetails); i >= 0 {
-		waits = waits[:i]
-	}
-	return before + WaitsMark + waits
 }
 
 // stepOf returns the step of a description of a known form, or "".
