@@ -589,3 +589,13 @@ func TestCallFailure_ErrorInAnError_IsSaidOnce(t *testing.T) {
 		require.Equal(t, text, v.Failure.Message)
 	}
 }
+
+// TestAbandonedCall_NewerClass_WaitsForItsEnd asserts that a correction does not repeat a call which still runs.
+func TestAbandonedCall_NewerClass_WaitsForItsEnd(t *testing.T) {
+	in := after(intended, refused(driver.OpGetMachineStatus, driver.OpCreateMachine))
+	in.Machine = written(machine.Decide(in, machine.DefaultPolicy(), now).Action)
+	in.VM.Failure.ClassVersion, in.Class.Version = "1", "2"
+	d := machine.Decide(in, machine.DefaultPolicy(), now)
+	require.Nil(t, d.Action, d)
+	require.EqualValues(t, "CallAbandoned", d.Holds[0].Reason)
+}

@@ -262,6 +262,13 @@ func TestUpdateEvent_FieldOfAMachinePutBack_NamesTheObjectToChange(t *testing.T)
 	require.EqualValues(t, "FieldsPutBack", e.Reason)
 	require.Contains(t, e.Message, "node template. To change machines, change the template of machineset "+in.Set.Name)
 
+	moved := in.Machines[0].DeepCopy()
+	moved.Status.Conditions = append(moved.Status.Conditions, corev1.NodeCondition{Type: v1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue})
+	owned := in.Set.DeepCopy()
+	owned.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineDeployment", Name: "d", UID: "d", Controller: new(true)}}
+	require.Contains(t, machineset.UpdateEvent(owned, u).Message, "change the template of machinedeployment d")
+	require.Zero(t, machineset.UpdateEvent(owned, machinist.Update{Before: moved, Object: moved, Changes: u.Changes}), "it came to the set by an update in place")
+
 	in.Set.Generation = 3
 	require.Zero(t, machineset.UpdateEvent(in.Set, u), "the set has changed")
 	require.Zero(t, machineset.UpdateEvent(nil, machinist.Update{}))

@@ -87,7 +87,7 @@ func (p *pass) afterWrite(ctx context.Context, m *v1alpha1.Machine, err error) e
 	p.own.Put(m)
 	_, asked := before.Annotations[v1alpha1.RetryNowAnnotation]
 	if _, still := m.Annotations[v1alpha1.RetryNowAnnotation]; asked && !still {
-		p.in.VM, p.in.Drain = p.in.VM.RetryNow(), p.in.Drain.Again()
+		p.in.VM = p.in.VM.RetryNow() // a pass of a drain is made anyway
 	}
 	p.in.Machine, p.in.Node = m, p.observeNode(ctx, m) // the write may have set the label of the Node
 	if before.Spec.ProviderID != m.Spec.ProviderID {

@@ -14,6 +14,7 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
@@ -244,4 +245,31 @@ func TestReconcile_OtherShard_OnlyTheGuardKnows(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 1, guard.passes)
 	require.Empty(t, clients.Actions())
+}
+
+// noClass is a [stub] that cannot read classes.
+type noClass struct{ *stub }
+
+func (r noClass) Get(ctx context.Context, o machinist.Object) (machinist.Object, error) {
+	if _, ok := o.(*v1alpha1.MachineClass); ok {
+		return nil, errIncomplete
+	}
+	return r.stub.Get(ctx, o)
+}
+
+// TestReconcile_HoldLastsTwoSeconds_IsInTheStatus has a hold that no decision records by itself. The Executor
+// remembers since when it lasts.
+func TestReconcile_HoldLastsTwoSeconds_IsInTheStatus(t *testing.T) {
+	m := newMachine()
+	m.Finalizers, m.Status.LastOperation.Type = []string{v1alpha1.MCMFinalizerName}, v1alpha1.MachineOperationCreate
+	clients, clock := fake.NewClientset(m), clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	executor := &Executor{Reader: noClass{&stub{machine: m}}, Requests: client.New(clients, nil), Driver: drivertest.NewCloud(drivertest.CloudOptions{}), Clock: clock}
+	for _, want := range []int{0, 1} {
+		_, err := executor.Reconcile(t.Context(), types.NamespacedName{Namespace: "n", Name: "m"})
+		require.NoError(t, err)
+		stored, err := clients.MachineV1alpha1().Machines("n").Get(t.Context(), "m", metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Len(t, stored.Status.Conditions, want, "after %s", clock.Now())
+		clock.Step(2 * time.Second)
+	}
 }

@@ -5,6 +5,7 @@ package runner_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -144,4 +145,29 @@ func TestAffected_Machine_ItsSetOrThoseThatMayAdoptIt(t *testing.T) {
 	require.Empty(t, runner.Affected(t.Context(), sets, owned, heartbeat))
 	owned.OwnerReferences[0].Name = "gone"
 	require.Empty(t, runner.Affected(t.Context(), sets, nil, owned))
+}
+
+// TestReconcile_RetryOfASettledSet_ListsBeforeTheFirstCreation asserts that a write of the set which is not its
+// first proves nothing about the machines of an earlier process.
+func TestReconcile_RetryOfASettledSet_ListsBeforeTheFirstCreation(t *testing.T) {
+	set := workers(0)
+	set.Annotations[v1alpha1.RetryNowAnnotation] = ""
+	requests := fake.NewSimpleClientset(set)
+	cached := lateCache{set}
+	executor := &runner.Executor{Reader: cached, Requests: client.New(requests, nil)}
+	key := types.NamespacedName{Namespace: "n", Name: "s"}
+	_, err := executor.Reconcile(t.Context(), key)
+	require.NoError(t, err)
+	stored, err := requests.MachineV1alpha1().MachineSets("n").Get(t.Context(), "s", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NotContains(t, stored.Annotations, v1alpha1.RetryNowAnnotation)
+
+	grown := stored.DeepCopy()
+	grown.Spec.Replicas, grown.Generation, grown.ResourceVersion = 1, 2, "1000"
+	require.NoError(t, requests.Tracker().Update(v1alpha1.SchemeGroupVersion.WithResource("machinesets"), grown, "n"))
+	cached[0] = grown
+	requests.ClearActions()
+	_, err = executor.Reconcile(t.Context(), key)
+	require.NoError(t, err)
+	require.True(t, slices.ContainsFunc(requests.Actions(), func(a clienttesting.Action) bool { return a.Matches("list", "machines") }))
 }

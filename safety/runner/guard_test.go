@@ -82,3 +82,17 @@ func TestGuard_FieldMissing_Holds(t *testing.T) {
 	g.Revoke(m)
 	g.Revoke(nil)
 }
+
+// TestGuard_Began_CountsMachinesOfTheFirstPass has a set and its machines that this process has made before the
+// end of its first pass over a machine. They replace none.
+func TestGuard_Began_CountsMachinesOfTheFirstPass(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "m", CreationTimestamp: metav1.NewTime(start.Add(time.Second))}}
+	m.Status.CurrentStatus.Phase = v1alpha1.MachineRunning
+	g, _ := newGuard(nil, start.Add(2*time.Second))
+	require.False(t, g.member(t.Context(), m, false, g.now()).ReplacedAt.IsZero(), "an earlier process may have made it")
+	g, _ = newGuard(nil, start.Add(2*time.Second))
+	g.Began = start
+	require.Zero(t, g.member(t.Context(), m, false, g.now()).ReplacedAt)
+}
