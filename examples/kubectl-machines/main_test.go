@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/examples/internal/explain"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
 	"github.com/machinist-dev/machinist/machine/machinetest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -31,7 +32,7 @@ func run(t *testing.T, args ...string) (status int, text string) {
 	var out bytes.Buffer
 	e := cli.New(nil, &out, &out)
 	e.Connect = func() (cli.Clients, error) {
-		return cli.Clients{Namespace: "shop", Machines: machines, Control: cluster.Client(), Nodes: cluster.Client()}, nil
+		return cli.Clients{Namespace: "shop", Clients: explain.Clients{Machines: machines, Control: cluster.Client(), Target: cluster.Client()}}, nil
 	}
 	status = e.Run(t.Context(), root(e), args)
 	return status, out.String()

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 
+	"github.com/machinist-dev/machinist/examples/internal/explain"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 )
 
@@ -45,12 +46,7 @@ type Env struct {
 type Clients struct {
 	// Namespace is that of the machine objects.
 	Namespace string
-	// Machines is the client of the machine objects.
-	Machines versioned.Interface
-	// Control is the client of the Secrets of classes, beside the machine objects.
-	Control kubernetes.Interface
-	// Nodes is the client of the cluster that the machines join. Nil means that there is none.
-	Nodes kubernetes.Interface
+	explain.Clients
 }
 
 // New returns the environment of a process. It connects as kubectl does.
@@ -102,7 +98,7 @@ func (e *Env) connect() (Clients, error) {
 	if c.Control, err = kubernetes.NewForConfig(config); err != nil || e.target == NoTarget {
 		return c, err
 	}
-	c.Nodes, err = kubernetes.NewForConfig(target)
+	c.Target, err = kubernetes.NewForConfig(target)
 	return c, err
 }
 

@@ -113,7 +113,7 @@ func (e *Env) Complete(kinds ...Kind) cobra.CompletionFunc {
 		another := len(args) == 0 || cmd.ValidateArgs(append(slices.Clone(args), "another")) == nil
 		if c, err := e.Connect(); err == nil && another {
 			for i, kind := range kinds {
-				all, _ := client.New(c.Machines, c.Nodes).List(cmd.Context(), kind.empty(metav1.ObjectMeta{Namespace: c.Namespace}), "")
+				all, _ := client.New(c.Machines, c.Target).List(cmd.Context(), kind.empty(metav1.ObjectMeta{Namespace: c.Namespace}), "")
 				for _, o := range all {
 					name := kind.names[0] + "/" + o.GetName()
 					if i == 0 {

@@ -29,8 +29,8 @@ func (e *Env) Watch(ctx context.Context, c Clients, name string, step Step) erro
 	var target informers.SharedInformerFactory
 	api := machines.Machine().V1alpha1()
 	all := []cache.SharedIndexInformer{api.MachineDeployments().Informer(), api.MachineSets().Informer(), api.Machines().Informer()}
-	if c.Nodes != nil {
-		target = informers.NewSharedInformerFactory(c.Nodes, 0)
+	if c.Target != nil {
+		target = informers.NewSharedInformerFactory(c.Target, 0)
 		all = append(all, target.Core().V1().Nodes().Informer())
 		defer target.Shutdown()
 	}

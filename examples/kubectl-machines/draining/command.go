@@ -106,10 +106,10 @@ func uncordon(ctx context.Context, client kubernetes.Interface, node, owner stri
 // connect returns the client of the cluster of the Nodes.
 func connect(e *cli.Env) (kubernetes.Interface, error) {
 	c, err := e.Connect()
-	if err == nil && c.Nodes == nil {
+	if err == nil && c.Target == nil {
 		err = cli.Refuse("there are no Nodes: --target-kubeconfig is %s", cli.NoTarget)
 	}
-	return c.Nodes, err
+	return c.Target, err
 }
 
 // drain plans the drain of each Node. If all plans can end, and this is no dry run, it drains the

@@ -12,6 +12,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/examples/internal/explain"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/draining"
 )
@@ -25,7 +26,7 @@ func ExampleNew() {
 	}
 	var out, errOut bytes.Buffer
 	e := cli.New(nil, &out, &errOut)
-	e.Connect = func() (cli.Clients, error) { return cli.Clients{Nodes: demo.client}, nil }
+	e.Connect = func() (cli.Clients, error) { return cli.Clients{Clients: explain.Clients{Target: demo.client}}, nil }
 	status := e.Run(context.Background(), draining.New(e), []string{"node-1", "--dry-run", "--output=json"})
 	var d drain.Decision
 	if err := json.Unmarshal(out.Bytes(), &d); err != nil {

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/examples/internal/explain"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/draining"
 )
@@ -132,7 +133,7 @@ func (r *harness) env() *cli.Env { return env(r.out, r.errOut, r.client) }
 func env(out, errOut io.Writer, client kubernetes.Interface) *cli.Env {
 	e := cli.New(nil, out, errOut)
 	e.Zone = time.UTC
-	e.Connect = func() (cli.Clients, error) { return cli.Clients{Nodes: client}, nil }
+	e.Connect = func() (cli.Clients, error) { return cli.Clients{Clients: explain.Clients{Target: client}}, nil }
 	return e
 }
 

@@ -23,6 +23,7 @@ import (
 
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/examples/internal/explain"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
 	"github.com/machinist-dev/machinist/machine/machinetest"
@@ -112,9 +113,9 @@ func (h *harness) env() *cli.Env {
 	e := cli.New(nil, &h.out, &h.errOut)
 	e.Clock, e.Zone = h.clock, time.UTC
 	e.Connect = func() (cli.Clients, error) {
-		c := cli.Clients{Namespace: "shop", Machines: h.machines, Nodes: h.cluster.Client()}
+		c := cli.Clients{Namespace: "shop", Clients: explain.Clients{Machines: h.machines, Target: h.cluster.Client()}}
 		if h.noNodes {
-			c.Nodes = nil
+			c.Target = nil
 		}
 		return c, nil
 	}

@@ -71,7 +71,7 @@ func (s *source) view(ctx context.Context, e *cli.Env) (*explain.View, error) {
 	if s.all {
 		c.Namespace = ""
 	}
-	v, err := explain.Live(ctx, explain.Clients{Machines: c.Machines, Control: c.Control, Target: c.Nodes}, c.Namespace)
+	v, err := explain.Live(ctx, c.Clients, c.Namespace)
 	if err == nil {
 		v.Now = e.Clock.Now
 	}

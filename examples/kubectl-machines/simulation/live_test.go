@@ -14,6 +14,7 @@ import (
 
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/examples/internal/explain"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/simulation"
 	"github.com/machinist-dev/machinist/machine/machinetest"
@@ -59,7 +60,7 @@ func live(t *testing.T, rolls time.Duration) func(args ...string) (status int, t
 		e := cli.New(nil, &out, &out)
 		e.Clock = clock
 		e.Connect = func() (cli.Clients, error) {
-			return cli.Clients{Namespace: "demo", Machines: machines, Nodes: cluster.Client()}, nil
+			return cli.Clients{Namespace: "demo", Clients: explain.Clients{Machines: machines, Target: cluster.Client()}}, nil
 		}
 		before := cluster.ResourceVersion()
 		status := e.Run(t.Context(), simulation.New(e), args)
