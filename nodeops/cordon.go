@@ -20,9 +20,12 @@ import (
 // cordons. Marks of other writers are never removed.
 type Cordon struct {
 	// Owner is the name part of the annotation with the claim: letters, digits, and dashes,
-	// dots or underscores between them. Without an owner there is no claim, and Uncordon
-	// removes nothing.
+	// dots or underscores between them. Without an owner there is no claim.
 	Owner string `json:"owner,omitempty"`
+	// Adopt claims marks that are on the Node already, as an earlier version of the program or
+	// kubectl cordon has set them: Uncordon of the last owner then removes them. Without it they
+	// stay.
+	Adopt bool `json:"adopt,omitempty"`
 	// Reason is stored with the claim, for people. A change of the reason alone is not
 	// stored.
 	Reason string `json:"reason,omitempty"`
@@ -113,10 +116,12 @@ func (f Cordon) set(node *corev1.Node, now time.Time) bool {
 	ours := cordonMarks(node)
 	known := ours.whichStand(node)
 	for _, m := range f.marks() {
-		if m.on(node) {
+		if m.on(node) && !f.Adopt {
 			continue
 		}
-		m.set(node, now)
+		if !m.on(node) {
+			m.set(node, now)
+		}
 		if f.Owner != "" {
 			known = known.with(m)
 		}
@@ -157,8 +162,9 @@ func (f Cordon) extend(c Claim, ours markSet, now time.Time) Claim {
 // node. It removes the marks that a cordon has set and no claim holds. Marks of other writers
 // stay, and removed marks are not restored. It returns nil for a nil node.
 //
-// For an owner without a claim, Uncordon only removes marks that no claim holds, because a claim
-// was removed by hand.
+// Without an owner, Uncordon undoes the zero Cordon: it removes spec.unschedulable, or leaves that to
+// the last owner whose claim holds it. For an owner without a claim it only removes marks of cordons that no claim holds, because
+// a claim was removed by hand.
 //
 // A mark that another writer removed and set again between two calls cannot be told from one of
 // a cordon. A [Cordon.Taint] avoids that.
@@ -182,6 +188,9 @@ func uncordon(node *corev1.Node, owner string) bool {
 		if m.isTaint() && m.on(node) {
 			known = known.with(m)
 		}
+	}
+	if owner == "" && node.Spec.Unschedulable {
+		known = known.with(MarkUnschedulable)
 	}
 	known, taken := known.release(node)
 	return known.store(node) || taken || changed

@@ -93,7 +93,9 @@ func TestCordon_Set_HasItsMarks(t *testing.T) {
 			require.Equal(t, test.noService, nodeops.HasTaint(got.Spec.Taints, taint("node.kubernetes.io/out-of-service", "nodeshutdown", noExecute)))
 			if test.cordon.Owner == "" {
 				require.Equal(t, node.Annotations, got.Annotations)
-				require.Empty(t, cmp.Diff(got, uncordoned(t, got, "")), "without a claim nothing is removed")
+				opened := got.DeepCopy()
+				opened.Spec.Unschedulable = false
+				require.Empty(t, cmp.Diff(opened, uncordoned(t, got, "")), "without a claim only spec.unschedulable is removed")
 				return
 			}
 			require.Empty(t, cmp.Diff(node, uncordoned(t, got, "a")), "taking it back leaves no trace")
@@ -170,6 +172,28 @@ func TestUncordon_EarlierMarks_Stay(t *testing.T) {
 	node := cordoned(t, before, nodeops.Cordon{Owner: "a", ExcludeFromLoadBalancers: true, OutOfService: true})
 	require.NotContains(t, node.Annotations, marksKey, "nothing was set")
 	require.Empty(t, cmp.Diff(before, uncordoned(t, node, "a")))
+}
+
+func TestUncordon_NoOwner_RemovesUnschedulableWithTheLastClaim(t *testing.T) {
+	node := cordoned(t, crowdedNode(), nodeops.Cordon{})
+	require.Empty(t, cmp.Diff(crowdedNode(), uncordoned(t, node, "")))
+	claimed := cordoned(t, node, owned)
+	left := uncordoned(t, claimed, "")
+	require.True(t, left.Spec.Unschedulable, "a holds it")
+	require.True(t, uncordoned(t, claimed, "a").Spec.Unschedulable, "another writer has set it")
+	require.Empty(t, cmp.Diff(crowdedNode(), uncordoned(t, left, "a")), "the other writer has left")
+}
+
+func TestUncordon_AdoptedMarks_AreRemoved(t *testing.T) {
+	before := cordoned(t, crowdedNode(), everything(""))
+	before.Spec.Unschedulable = true
+	adopting := nodeops.Cordon{Owner: "a", Adopt: true, ExcludeFromLoadBalancers: true, OutOfService: true}
+	node := uncordoned(t, cordoned(t, before, adopting), "a")
+	node.Spec.Taints, _ = nodeops.RemoveTaintKey(node.Spec.Taints, "example.com/drain") // of the earlier cordon
+	require.Empty(t, cmp.Diff(crowdedNode(), node))
+	require.Equal(t, cordoned(t, crowdedNode(), nodeops.Cordon{Owner: "a"}), cordoned(t, crowdedNode(), nodeops.Cordon{Owner: "a", Adopt: true}), "nothing to adopt")
+	both := cordoned(t, cordoned(t, before, adopting), nodeops.Cordon{Owner: "b", OutOfService: true, ExcludeFromLoadBalancers: true})
+	require.True(t, uncordoned(t, both, "a").Spec.Unschedulable, "b holds it")
 }
 
 func TestUncordon_LastOwner_RemovesTheTaint(t *testing.T) {

@@ -32,15 +32,15 @@ func TestCordonNode_SetAndUncordon_OneWriteEach(t *testing.T) {
 	p := newPlace(t)
 	before := p.node()
 	for range 2 {
-		require.NoError(t, cordonErr(runner.CordonNode(t.Context(), p, "n1", before.UID, everything("a"), t0)))
+		require.NoError(t, cordonErr(runner.CordonNode(t.Context(), p.CoreV1().Nodes(), "n1", before.UID, everything("a"), t0)))
 	}
 	require.True(t, everything("a").Stands(p.node()))
 	require.Len(t, p.HistorySince(before.ResourceVersion), 1)
 
-	changed, err := runner.UncordonNode(t.Context(), p, "n1", before.UID, "a")
+	changed, err := runner.UncordonNode(t.Context(), p.CoreV1().Nodes(), "n1", before.UID, "a")
 	require.NoError(t, err)
 	require.True(t, changed)
-	changed, err = runner.UncordonNode(t.Context(), p, "n1", before.UID, "a")
+	changed, err = runner.UncordonNode(t.Context(), p.CoreV1().Nodes(), "n1", before.UID, "a")
 	require.NoError(t, err)
 	require.False(t, changed)
 	require.Len(t, p.HistorySince(before.ResourceVersion), 2)
@@ -49,7 +49,7 @@ func TestCordonNode_SetAndUncordon_OneWriteEach(t *testing.T) {
 
 func TestCordonNode_NoOwner_IsOnePatch(t *testing.T) {
 	p := newPlace(t)
-	node, err := runner.CordonNode(t.Context(), p, "n1", "u1", nodeops.Cordon{Reason: "not kept"}, t0)
+	node, err := runner.CordonNode(t.Context(), p.CoreV1().Nodes(), "n1", "u1", nodeops.Cordon{Reason: "not kept"}, t0)
 	require.NoError(t, err)
 	require.Len(t, p.Actions(), 1)
 	require.Equal(t, "patch", p.Actions()[0].GetVerb())
@@ -57,22 +57,33 @@ func TestCordonNode_NoOwner_IsOnePatch(t *testing.T) {
 	require.Equal(t, crowdedNode().Annotations, node.Annotations)
 }
 
+func TestUncordonNode_NoOwner_UndoesTheZeroCordon(t *testing.T) {
+	p := newPlace(t)
+	require.NoError(t, cordonErr(runner.CordonNode(t.Context(), p.CoreV1().Nodes(), "n1", "", nodeops.Cordon{}, t0)))
+	for _, want := range []bool{true, false} {
+		changed, err := runner.UncordonNode(t.Context(), p.CoreV1().Nodes(), "n1", "", "")
+		require.NoError(t, err)
+		require.Equal(t, want, changed)
+		require.False(t, p.node().Spec.Unschedulable)
+	}
+}
+
 func TestCordonNode_OtherNodeRefusedOrInvalid_Error(t *testing.T) {
 	p := newPlace(t)
 	before := p.node()
 	for _, f := range []nodeops.Cordon{{}, owned, everything("")} {
-		require.ErrorIs(t, cordonErr(runner.CordonNode(t.Context(), p, "n1", "another", f, t0)), runner.ErrNodeReplaced)
+		require.ErrorIs(t, cordonErr(runner.CordonNode(t.Context(), p.CoreV1().Nodes(), "n1", "another", f, t0)), runner.ErrNodeReplaced)
 	}
-	_, err := runner.UncordonNode(t.Context(), p, "n1", "another", "a")
+	_, err := runner.UncordonNode(t.Context(), p.CoreV1().Nodes(), "n1", "another", "a")
 	require.ErrorIs(t, err, runner.ErrNodeReplaced)
 	require.Contains(t, err.Error(), `"n1"`)
 
-	err = cordonErr(runner.CordonNode(t.Context(), p, "n1", "", nodeops.Cordon{Owner: "a/b"}, t0))
+	err = cordonErr(runner.CordonNode(t.Context(), p.CoreV1().Nodes(), "n1", "", nodeops.Cordon{Owner: "a/b"}, t0))
 	require.ErrorContains(t, err, `cordon: owner "a/b": `)
 
-	p.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes", Verb: "patch"}, draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes", Verb: "update"})
+	p.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes", Verb: "patch"})
 	for _, f := range []nodeops.Cordon{{}, owned} {
-		err := cordonErr(runner.CordonNode(t.Context(), p, "n1", "u1", f, t0))
+		err := cordonErr(runner.CordonNode(t.Context(), p.CoreV1().Nodes(), "n1", "u1", f, t0))
 		require.True(t, apierrors.IsForbidden(err), "%v", err)
 		require.NotErrorIs(t, err, runner.ErrNodeReplaced)
 	}
@@ -94,8 +105,8 @@ func crowdOfOwners(t *testing.T, seed uint64) {
 	cluster := draintest.New(draintest.Options{Seed: int64(seed)})
 	require.NoError(t, cluster.Add(crowdedNode()))
 	cluster.Inject(
-		draintest.Fault{Kind: draintest.Conflict, Verb: "update", Resource: "nodes", Probability: 0.2},
-		draintest.Fault{Kind: draintest.TimeoutAfterEffect, Verb: "update", Resource: "nodes", Probability: 0.1},
+		draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes", Probability: 0.2},
+		draintest.Fault{Kind: draintest.TimeoutAfterEffect, Verb: "patch", Resource: "nodes", Probability: 0.1},
 	)
 	client := cluster.Client()
 	var group sync.WaitGroup
@@ -108,13 +119,13 @@ func crowdOfOwners(t *testing.T, seed uint64) {
 				if random.IntN(2) == 0 {
 					f.Taint = "example.com/drain-" + strconv.Itoa(i%4)
 				}
-				insist(func() error { return cordonErr(runner.CordonNode(t.Context(), client, "n1", "u1", f, t0)) })
+				insist(func() error { return cordonErr(runner.CordonNode(t.Context(), client.CoreV1().Nodes(), "n1", "u1", f, t0)) })
 				pause(random)
 				if node, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{}); err != nil || !f.Stands(node) {
 					t.Errorf("the cordon of %s does not stand while it holds: %v", owner, err)
 				}
 				insist(func() error {
-					_, err := runner.UncordonNode(t.Context(), client, "n1", "u1", owner)
+					_, err := runner.UncordonNode(t.Context(), client.CoreV1().Nodes(), "n1", "u1", owner)
 					return err
 				})
 				pause(random)
@@ -127,7 +138,7 @@ func crowdOfOwners(t *testing.T, seed uint64) {
 				return setTaintOnNode(t.Context(), client, taint("other/"+strconv.Itoa(i), "", noSchedule))
 			})
 			insist(func() error {
-				_, _, err := runner.UpdateNode(t.Context(), client, "n1", func(node *corev1.Node) (bool, error) {
+				_, _, err := runner.UpdateNode(t.Context(), client.CoreV1().Nodes(), "n1", func(node *corev1.Node) (bool, error) {
 					node.Labels["other"] = strconv.Itoa(i)
 					return true, nil
 				})

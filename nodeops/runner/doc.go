@@ -22,9 +22,9 @@
 //		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
 //		client := fake.NewClientset(node) // use kubernetes.NewForConfig
 //		cordon := nodeops.Cordon{Owner: "os-update", Reason: "kernel 7.1"}
-//		_, err := runner.CordonNode(context.Background(), client, "node-1", "", cordon, time.Now())
+//		_, err := runner.CordonNode(context.Background(), client.CoreV1().Nodes(), "node-1", "", cordon, time.Now())
 //		fmt.Println(err) // drain, update and reboot the Node, and then:
-//		_, err = runner.UncordonNode(context.Background(), client, "node-1", "", cordon.Owner)
+//		_, err = runner.UncordonNode(context.Background(), client.CoreV1().Nodes(), "node-1", "", cordon.Owner)
 //		fmt.Println(err)
 //	}
 //

@@ -25,7 +25,7 @@ var templates = map[string]nodeops.Template{
 
 // syncNode finds the machine of a Node and applies its template. It writes only if the Node differs.
 func syncNode(ctx context.Context, client kubernetes.Interface, machines *nodeops.Index, name string) error {
-	_, changed, err := runner.UpdateNode(ctx, client, name, func(node *corev1.Node) (bool, error) {
+	_, changed, err := runner.UpdateNode(ctx, client.CoreV1().Nodes(), name, func(node *corev1.Node) (bool, error) {
 		match := machines.Match(node)
 		fmt.Println(name, "matched by", match)
 		if !match.Found() {

@@ -24,7 +24,7 @@ func ExampleUpdateNode() {
 		return changed, nil
 	}
 	for range 2 {
-		node, changed, err := runner.UpdateNode(context.Background(), client, "worker-1", edit)
+		node, changed, err := runner.UpdateNode(context.Background(), client.CoreV1().Nodes(), "worker-1", edit)
 		fmt.Println(len(node.Spec.Taints), changed, err)
 	}
 	// Output:
@@ -36,10 +36,10 @@ func ExampleUpdateNode() {
 func ExampleUncordonNode() {
 	ctx, now := context.Background(), time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	client := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1", UID: "4711"}})
-	_, err := runner.CordonNode(ctx, client, "worker-1", "4711", nodeops.Cordon{Owner: "os-update"}, now)
+	_, err := runner.CordonNode(ctx, client.CoreV1().Nodes(), "worker-1", "4711", nodeops.Cordon{Owner: "os-update"}, now)
 	fmt.Println(err)
-	fmt.Println(runner.UncordonNode(ctx, client, "worker-1", "4711", "os-update"))
-	fmt.Println(runner.UncordonNode(ctx, client, "worker-1", "0815", "os-update"))
+	fmt.Println(runner.UncordonNode(ctx, client.CoreV1().Nodes(), "worker-1", "4711", "os-update"))
+	fmt.Println(runner.UncordonNode(ctx, client.CoreV1().Nodes(), "worker-1", "0815", "os-update"))
 	// Output:
 	// <nil>
 	// true <nil>

@@ -4,6 +4,7 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -11,10 +12,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
+
+// Nodes makes the requests for Nodes. The typed client of client-go, clientset.CoreV1().Nodes(),
+// implements it. A client needs the rights to get and patch nodes.
+type Nodes interface {
+	// Get reads a Node.
+	Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Node, error)
+	// Patch changes a Node by a JSON merge patch, and returns it as stored. There are no subresources.
+	Patch(ctx context.Context, name string, of types.PatchType, patch []byte, options metav1.PatchOptions, subresources ...string) (*corev1.Node, error)
+}
 
 var (
 	errNoClient   = errors.New("no client")
@@ -28,19 +38,19 @@ var (
 // true. It returns the Node as stored, or as read. Changes of the status are not stored. A nil
 // edit changes nothing.
 //
-// The write carries the resource version that was read, so no change of another writer is lost.
+// The write is a patch of what edit has changed, with the UID and the resource version that were
+// read, so no change of another writer is lost.
 // After a conflict, UpdateNode reads and edits again, at most five times, with pauses of 100 to
 // 200 ms, until the context ends. Errors are wrapped: NotFound and Conflict of
 // [k8s.io/apimachinery/pkg/api/errors], and errors of edit, can be matched. Conflict means that
 // all attempts met one.
 func UpdateNode(
-	ctx context.Context, c kubernetes.Interface, nodeName string, edit func(node *corev1.Node) (changed bool, err error),
+	ctx context.Context, nodes Nodes, nodeName string, edit func(node *corev1.Node) (changed bool, err error),
 ) (node *corev1.Node, changed bool, err error) {
 	if edit == nil {
 		edit = func(*corev1.Node) (bool, error) { return false, nil }
 	}
-	nodes, err := nodesOf(c, nodeName)
-	if err != nil {
+	if err := usable(nodes, nodeName); err != nil {
 		return nil, false, err
 	}
 	var first *corev1.Node
@@ -58,7 +68,11 @@ func UpdateNode(
 		if changed, err = edit(node); err != nil || !changed {
 			return err
 		}
-		node, err = nodes.Update(ctx, node, metav1.UpdateOptions{})
+		patch, err := patchOf(read, node)
+		if err != nil {
+			return err
+		}
+		node, err = nodes.Patch(ctx, nodeName, types.MergePatchType, patch, metav1.PatchOptions{})
 		return err
 	})
 	if err != nil {
@@ -67,15 +81,32 @@ func UpdateNode(
 	return node, changed, nil
 }
 
-// nodesOf returns the client of Nodes, or an error if an argument is missing.
-func nodesOf(c kubernetes.Interface, nodeName string) (typedcorev1.NodeInterface, error) {
+// usable returns an error if an argument is missing.
+func usable(nodes Nodes, nodeName string) error {
 	switch {
-	case c == nil:
-		return nil, errNoClient
+	case nodes == nil:
+		return errNoClient
 	case nodeName == "":
-		return nil, errNoNodeName
+		return errNoNodeName
 	}
-	return c.CoreV1().Nodes(), nil
+	return nil
+}
+
+// patchOf returns the JSON merge patch from a Node to its edited copy. The UID and the resource version of
+// the Node are preconditions.
+func patchOf(read, edited *corev1.Node) ([]byte, error) {
+	from, to := read.DeepCopy(), edited.DeepCopy()
+	from.ResourceVersion, from.UID, from.ManagedFields, from.Status = "", "", nil, corev1.NodeStatus{}
+	to.ResourceVersion, to.UID, to.ManagedFields, to.Status = read.ResourceVersion, read.UID, nil, corev1.NodeStatus{}
+	before, err := json.Marshal(from)
+	if err != nil {
+		return nil, err
+	}
+	after, err := json.Marshal(to)
+	if err != nil {
+		return nil, err
+	}
+	return jsonmergepatch.CreateThreeWayJSONMergePatch(before, after, before)
 }
 
 // retryOnConflict calls attempt until it returns no conflict, at most five times, with pauses of

@@ -70,7 +70,7 @@ func newPlace(t *testing.T) *place {
 	cluster := draintest.New(draintest.Options{})
 	require.NoError(t, cluster.Add(crowdedNode()))
 	p := &place{Cluster: cluster, Clientset: cluster.Clientset(), t: t}
-	p.PrependReactor("update", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+	p.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 		p.writes++
 		if node := p.node(); p.meddle != nil && p.meddle(p.writes, node) {
 			require.NoError(t, p.Add(node))
@@ -100,7 +100,7 @@ func addTaint(n int) func(int, *corev1.Node) bool {
 
 // setTaintOnNode stores one taint by UpdateNode.
 func setTaintOnNode(ctx context.Context, c kubernetes.Interface, x corev1.Taint) error {
-	_, _, err := runner.UpdateNode(ctx, c, "n1", func(node *corev1.Node) (changed bool, _ error) {
+	_, _, err := runner.UpdateNode(ctx, c.CoreV1().Nodes(), "n1", func(node *corev1.Node) (changed bool, _ error) {
 		node.Spec.Taints, changed = nodeops.SetTaint(node.Spec.Taints, x)
 		return changed, nil
 	})
@@ -160,7 +160,7 @@ func TestUpdateNode_ContextEnds_NoRetry(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		start := time.Now()
-		_, err := runner.CordonNode(ctx, p, "n1", "", owned, t0)
+		_, err := runner.CordonNode(ctx, p.CoreV1().Nodes(), "n1", "", owned, t0)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.True(t, apierrors.IsConflict(err), "the last answer is not lost: %v", err)
 		require.Equal(t, 50*time.Millisecond, time.Since(start))
@@ -170,24 +170,24 @@ func TestUpdateNode_ContextEnds_NoRetry(t *testing.T) {
 
 func TestUpdateNode_OtherErrors_MatchedNotRetried(t *testing.T) {
 	p := newPlace(t)
-	for _, err := range everyExecutor(t.Context(), p, "other") {
+	for _, err := range everyExecutor(t.Context(), p.CoreV1().Nodes(), "other") {
 		require.True(t, apierrors.IsNotFound(err), "%v", err)
 		require.ErrorContains(t, err, `"other"`)
 	}
-	p.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "update"})
+	p.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "patch"})
 	err := setTaintOnNode(t.Context(), p, taint("ours", "", noSchedule))
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
-	require.Equal(t, 1, p.writes)
+	require.Equal(t, 2, p.writes, "the patch of the cordon without an owner, and one attempt")
 }
 
 // everyExecutor calls each function that writes, and returns what they say.
-func everyExecutor(ctx context.Context, client kubernetes.Interface, name string) map[string]error {
-	_, uncordon := runner.UncordonNode(ctx, client, name, "", "absent")
-	_, _, update := runner.UpdateNode(ctx, client, name, func(*corev1.Node) (bool, error) { return true, nil })
+func everyExecutor(ctx context.Context, nodes runner.Nodes, name string) map[string]error {
+	_, uncordon := runner.UncordonNode(ctx, nodes, name, "", "absent")
+	_, _, update := runner.UpdateNode(ctx, nodes, name, func(*corev1.Node) (bool, error) { return true, nil })
 	return map[string]error{
 		"update":               update,
-		"cordon without owner": cordonErr(runner.CordonNode(ctx, client, name, "", nodeops.Cordon{}, t0)),
-		"cordon":               cordonErr(runner.CordonNode(ctx, client, name, "", owned, t0)),
+		"cordon without owner": cordonErr(runner.CordonNode(ctx, nodes, name, "", nodeops.Cordon{}, t0)),
+		"cordon":               cordonErr(runner.CordonNode(ctx, nodes, name, "", owned, t0)),
 		"uncordon":             uncordon,
 	}
 }
@@ -197,11 +197,11 @@ func TestExecutors_NoClientOrName_ErrorWithoutRequest(t *testing.T) {
 		require.ErrorContains(t, err, "no client", what)
 	}
 	p := newPlace(t)
-	for what, err := range everyExecutor(t.Context(), p, "") {
+	for what, err := range everyExecutor(t.Context(), p.CoreV1().Nodes(), "") {
 		require.ErrorContains(t, err, "no node name", what)
 	}
 	require.Empty(t, p.Actions())
-	_, changed, err := runner.UpdateNode(t.Context(), p, "n1", nil)
+	_, changed, err := runner.UpdateNode(t.Context(), p.CoreV1().Nodes(), "n1", nil)
 	require.NoError(t, err)
 	require.False(t, changed)
 }
@@ -211,7 +211,7 @@ func TestExecutors_NoChange_NoWrite(t *testing.T) {
 		p := newPlace(t)
 		for range 3 {
 			require.NoError(t, setTaintOnNode(t.Context(), p, taint("ours", "", noSchedule)))
-			require.NoError(t, cordonErr(runner.CordonNode(t.Context(), p, "n1", "", owned, time.Now())))
+			require.NoError(t, cordonErr(runner.CordonNode(t.Context(), p.CoreV1().Nodes(), "n1", "", owned, time.Now())))
 			time.Sleep(time.Minute) // time of the bubble, to tell apart the times that are stored
 		}
 		require.Equal(t, 2, p.writes, "each of the two writes once")
@@ -221,7 +221,7 @@ func TestExecutors_NoChange_NoWrite(t *testing.T) {
 func TestUpdateNode_Edit_ReturnsTheStoredNodeOrTheError(t *testing.T) {
 	p := newPlace(t)
 	before := p.node()
-	node, changed, err := runner.UpdateNode(t.Context(), p, "n1", func(node *corev1.Node) (bool, error) {
+	node, changed, err := runner.UpdateNode(t.Context(), p.CoreV1().Nodes(), "n1", func(node *corev1.Node) (bool, error) {
 		node.Labels["x"] = "y"
 		return true, nil
 	})
@@ -231,7 +231,7 @@ func TestUpdateNode_Edit_ReturnsTheStoredNodeOrTheError(t *testing.T) {
 	require.Empty(t, cmp.Diff(p.node(), node))
 
 	mine := errors.New("mine")
-	_, changed, err = runner.UpdateNode(t.Context(), p, "n1", func(*corev1.Node) (bool, error) { return true, mine })
+	_, changed, err = runner.UpdateNode(t.Context(), p.CoreV1().Nodes(), "n1", func(*corev1.Node) (bool, error) { return true, mine })
 	require.ErrorIs(t, err, mine)
 	require.False(t, changed)
 	require.Equal(t, 1, p.writes)
