@@ -54,6 +54,9 @@ var underClientGo = append([]string{
 	"google.golang.org/protobuf", "gopkg.in/evanphx/json-patch.v4", "k8s.io/client-go", "sigs.k8s.io/yaml",
 }, underAPI...)
 
+// underPatches are the modules that a JSON merge patch brings along.
+var underPatches = append([]string{"github.com/davecgh/go-spew", "gopkg.in/evanphx/json-patch.v4", "sigs.k8s.io/yaml"}, underAPI...)
+
 // underFakes are the modules that the fake clients of client-go bring along.
 var underFakes = append([]string{"github.com/pmezard/go-difflib"}, underClientGo...)
 
@@ -74,7 +77,7 @@ var importRules = []importRule{
 	{"codes/status", []string{sdk + "/codes"}, nil, "the error that carries a code"},
 	{"permits", []string{sdk}, nil, "a ledger must cost nothing"},
 	{"nodeops", []string{api, apimachinery}, underAPI, "a Node, without a client"},
-	{"nodeops/runner", []string{api, apimachinery, clients, sdk + "/nodeops"}, underClientGo, "it takes the interface of the typed client"},
+	{"nodeops/runner", []string{api, apimachinery, sdk + "/nodeops"}, underPatches, "it takes an interface that the typed client implements"},
 	{"machine/v1alpha1", []string{api, apimachinery}, underAPI, "objects, without a client"},
 	{"machine/client", []string{
 		api, apimachinery, clients, sdk, sdk + "/machine/client/clientset/versioned", sdk + "/machine/v1alpha1",
@@ -108,7 +111,7 @@ var importRules = []importRule{
 		api, apimachinery, clientGo, clock, sdk, sdk + "/internal/objects", sdk + "/machine", sdk + "/machine/client/informers/externalversions", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops",
 	}, underFakes, "what the runners share: requests, informers and own writes"},
 	{"machine/runner", []string{
-		api, apimachinery, clientGo, clock, sdk, sdk + "/codes", sdk + "/drain", sdk + "/drain/runner", sdk + "/driver", sdk + "/internal/objects", sdk + "/internal/members", sdk + "/internal/runners", sdk + "/machine",
+		api, apimachinery, clientGo, clock, sdk, sdk + "/codes", sdk + "/drain", sdk + "/drain/runner", sdk + "/drain/runner/informers", sdk + "/driver", sdk + "/internal/objects", sdk + "/internal/members", sdk + "/internal/runners", sdk + "/machine",
 		sdk + "/machine/client/informers/externalversions", sdk + "/machine/v1alpha1", sdk + "/nodeops", sdk + "/permits",
 	}, underFakes, "it reads informers, and drains over the typed client"},
 	{"machineset/runner", []string{
@@ -130,8 +133,12 @@ var importRules = []importRule{
 		api, apimachinery, sdk, sdk + "/internal/claims", sdk + "/internal/line", sdk + "/internal/recorded", sdk + "/nodeops",
 	}, underAPI, "decisions, without a client"},
 	{"drain/runner", []string{
-		api, apimachinery, sdk, clientGo, clock, sdk + "/drain", sdk + "/internal/objects", sdk + "/internal/claims", sdk + "/nodeops", sdk + "/nodeops/runner",
-	}, underFakes, "the executor takes the typed client, the adapter its informers; the cordon has owners"},
+		api, apimachinery, sdk, clients + "/typed", clientGo + "/rest", clientGo + "/tools/cache", clock, sdk + "/drain", sdk + "/internal/objects",
+		sdk + "/internal/claims", sdk + "/nodeops", sdk + "/nodeops/runner",
+	}, underFakes, "the executor takes the typed clients, and watches by the caches of client-go; the cordon has owners"},
+	{"drain/runner/informers", []string{
+		api, apimachinery, sdk, clientGo, sdk + "/drain", sdk + "/drain/runner", sdk + "/internal/objects",
+	}, underFakes, "the Reader of shared informers"},
 	{"machine/machinetest", []string{
 		sdk + "/machine/v1alpha1", sdk + "/machine/client/clientset/versioned/fake", sdk + "/drain/draintest", apimachinery, clientGo,
 	}, underFakes, "the kinds of v1alpha1 in a cluster in memory"},

@@ -255,7 +255,7 @@ func TestStep_Budget_IsSpentOnce(t *testing.T) {
 	t.Run("a held row keeps its message and has no grace period", func(t *testing.T) {
 		in := observed(newPod("a", func(p *corev1.Pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "maybe"} }))
 		in.Budgets = drain.All(exhausted("web"))
-		row := drain.Decide(in, drain.Policy{MaxGrace: time.Second, DoNotDisrupt: true}, now).Rows[0]
+		row := drain.Decide(in, drain.Policy{Grace: new(time.Second), DoNotDisrupt: true}, now).Rows[0]
 		require.Equal(t, drain.ReasonBudget, row.Reason)
 		require.Contains(t, row.Message, "budget shop/web allows 0 disruptions")
 		require.Contains(t, row.Message, "maybe")

@@ -223,8 +223,9 @@ func (d Decision) Obstacles() []Row {
 	return stuck
 }
 
-// Refusals returns why the policy, or an uncordoned Node, keeps the drain from ending. It is empty
-// if the drain may begin. PodDisruptionBudgets and lists that are not evaluated do not count.
+// Refusals returns why the policy, an uncordoned Node, or a request that the API server refuses for good
+// keeps the drain from ending. It is empty if the drain may begin. PodDisruptionBudgets and lists that are
+// not evaluated do not count.
 func (d Decision) Refusals() []machinist.Hold {
 	if d.Over() {
 		return nil
@@ -236,7 +237,7 @@ func (d Decision) Refusals() []machinist.Hold {
 		}
 	}
 	for _, row := range d.Obstacles() {
-		if row.Action == Block && row.Reason != reasonNotEvaluated {
+		if row.Action == Block && row.Reason != reasonNotEvaluated || row.refused() {
 			refusals = append(refusals, row.hold())
 		}
 	}
@@ -252,11 +253,14 @@ func (d Decision) stuck(row *Row) bool {
 		return true
 	case row.Action == Block && !row.Until.IsZero(): // the protection expires
 		return false
-	case row.Action == Wait && row.Reason != ReasonBudgetNever && row.Reason != ReasonBudgets && row.Reason != reasonForbidden:
+	case row.Action == Wait && row.Reason != ReasonBudgetNever && row.Reason != ReasonBudgets && !row.refused():
 		return false
 	}
 	return !slices.ContainsFunc(d.Ladder, func(rung Rung) bool { return rung.removes(row.Reason) })
 }
+
+// refused reports whether the API server refuses the request for good.
+func (r *Row) refused() bool { return r.Reason == reasonForbidden || r.Reason == reasonInvalid }
 
 // gone reports whether the pod does not run on the Node anymore.
 func (r *Row) gone() bool { return r.Action == Ignore && r.Reason == reasonGone }

@@ -52,7 +52,7 @@ func Example() {
 	}
 	go cluster.Run(ctx)
 
-	executor := runner.Executor{Client: cluster.Client(), Observer: printer{}}
+	executor := runner.Executor{Client: runner.NewClient(cluster.Client()), Observer: printer{}}
 	decision, err := executor.Run(ctx, "node-1", drain.Policy{})
 	fmt.Println(decision.Outcome, err)
 	for _, row := range decision.Rows {

@@ -56,11 +56,11 @@ func ExampleStep() {
 	}
 
 	policy := drain.Policy{Ladder: drain.Ladder{{After: 2 * time.Hour, Action: drain.IgnoreBudgets}}}
-	executor := runner.Executor{Client: cluster.Client(), Clock: clock}
+	executor := runner.Executor{Client: runner.NewClient(cluster.Client()), Clock: clock}
 	var state drain.State
 	var results []drain.Result
 	for {
-		in, err := runner.Observe(ctx, runner.Live{Client: executor.Client}, "node-1", policy, state)
+		in, err := runner.Observe(ctx, executor.Client, "node-1", policy, state)
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -114,7 +114,7 @@ func TestDecide_Grace_OfEachRequest(t *testing.T) {
 	const s = time.Second
 	del, evict := anchored(drain.Ladder{{Action: drain.IgnoreBudgets}}), drain.Policy{}
 	capped := anchored(drain.Ladder{{Action: drain.IgnoreBudgets, Grace: 5 * s}})
-	with := func(p drain.Policy, d time.Duration) drain.Policy { p.MaxGrace = d; return p }
+	with := func(p drain.Policy, d time.Duration) drain.Policy { p.Grace = &d; return p }
 	for _, tt := range []struct {
 		name   string
 		pod    *corev1.Pod
@@ -126,15 +126,16 @@ func TestDecide_Grace_OfEachRequest(t *testing.T) {
 		{"an eviction of a pod with zero", newPod("a", withGrace(0)), evict, -1},
 		{"a deletion of a pod with zero", newPod("a", withGrace(0)), del, 1},
 		{"a deletion of a pod with a negative one", newPod("a", withGrace(-7)), del, 1},
-		{"a limit of the policy", newPod("a"), with(evict, 10*s), 10},
-		{"a limit longer than that of the pod", newPod("a"), with(evict, time.Hour), -1},
-		{"a limit longer than the default of 30 seconds", newPod("a", withoutGrace), with(evict, time.Hour), -1},
-		{"a limit shorter than the default", newPod("a", withoutGrace), with(evict, 10*s), 10},
-		{"a limit of less than a second is a second", newPod("a"), with(del, 1), 1},
-		{"a negative limit is none", newPod("a"), with(del, -1), -1},
+		{"that of the policy", newPod("a"), with(evict, 10*s), 10},
+		{"that of the policy, which is longer", newPod("a"), with(evict, time.Hour), 3600},
+		{"that of the policy, which is the default", newPod("a", withoutGrace), with(evict, 30*s), -1},
+		{"less than a second is a second", newPod("a"), with(del, 1), 1},
+		{"zero", newPod("a"), with(evict, 0), 0},
+		{"zero, a deletion", newPod("a"), with(del, 0), 0},
+		{"zero, a terminating pod", newPod("a", terminating(20*s, 30)), with(capped, 0), 0},
 		{"a limit of a rung", newPod("a"), capped, 5},
-		{"the policy has the shorter limit", newPod("a"), with(capped, 3*s), 3},
-		{"the rung has the shorter limit", newPod("a"), with(capped, 8*s), 5},
+		{"the policy has the shorter one", newPod("a"), with(capped, 3*s), 3},
+		{"the rung has the shorter one", newPod("a"), with(capped, 8*s), 5},
 		{"a terminating pod", newPod("a", terminating(20*s, 30)), capped, 5},
 		{"a terminating pod that was deleted with more than its own", newPod("a", withGrace(3), terminating(20*s, 30)), capped, 3},
 		{"the first ladder has the shorter limit", newPod("a"), drain.Policy{Ladder: drain.Ladder{{Action: drain.IgnoreBudgets, Grace: 2 * s}}, UnreachableLadder: capped.Ladder}, 2},

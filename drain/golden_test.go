@@ -21,6 +21,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -218,7 +219,16 @@ func TestStep_Rules_ReadAsText(t *testing.T) {
 	in := observed(newPod("web"), newPod("precious", doNotDisrupt("true")), newPod("typo", doNotDisrupt("ture")),
 		newPod("tool", drained("skip")), newPod("train", drained("wait-completed")))
 	in.Budgets = drain.All[*policyv1.PodDisruptionBudget]()
-	g := &goldenStory{p: drain.Policy{ClusterAPILabels: true, DoNotDisrupt: true, PodSelector: "app", Ladder: drain.Ladder{{After: time.Hour, Action: drain.Proceed}}}}
+	rules := map[string]drain.Rule{
+		"self": {Action: drain.Ignore, Reason: "Self", Message: "it runs this drain"}, "job": {Action: drain.Wait, Reason: "JobRuns", Until: now.Add(10 * time.Minute)},
+		"db": {Wave: 2, Message: "databases go last"}, "fixed": {Action: drain.Block}, "wrong": {Action: drain.Evict}, "quick": {SkipEnd: true},
+	}
+	for name := range rules {
+		in.Pods.Items = append(in.Pods.Items, newPod(name))
+	}
+	in.Pods.Items = append(in.Pods.Items, newPod("slow", terminating(time.Minute, 60)))
+	rules["slow"] = drain.Rule{SkipEnd: true}
+	g := &goldenStory{p: drain.Policy{Rules: func(pod *corev1.Pod) drain.Rule { return rules[pod.Name] }, ClusterAPILabels: true, DoNotDisrupt: true, PodSelector: "app", Ladder: drain.Ladder{{After: time.Hour, Action: drain.Proceed}}}}
 	in.Pods.Items = append(in.Pods.Items, newPod("other", func(p *corev1.Pod) { p.Labels = nil }))
 	for _, rule := range drain.Rules() {
 		require.False(t, reflect.ValueOf(g.p).FieldByName(rule).IsZero(), "the story does not apply %s", rule)
@@ -275,7 +285,7 @@ func TestStep_Volumes_ReadAsText(t *testing.T) {
 }
 
 func TestCompare_Progress_ReadsAsText(t *testing.T) {
-	in := onOpenNode(newPod("web-1"), newPod("web-2"), newPod("web-3"), newPod("nameless", func(p *corev1.Pod) { p.Name = "" }))
+	in := onOpenNode(newPod("web-1"), newPod("web-2"), newPod("web-3"), newPod("web-4"), newPod("nameless", func(p *corev1.Pod) { p.Name = "" }))
 	g := &goldenStory{progress: true, p: drain.Policy{Volumes: drain.VolumePolicy{Wait: true}, Ladder: drain.Ladder{
 		{After: time.Hour, Action: drain.IgnoreBudgets}, {After: 2 * time.Hour, Action: drain.Proceed},
 	}}}
@@ -283,9 +293,10 @@ func TestCompare_Progress_ReadsAsText(t *testing.T) {
 	in.Node = newNode()
 	in.Results = slices.Concat(goldenRefused(plan, nil, "web-1"),
 		goldenRefused(plan, apierrors.NewForbidden(podsResource, "web-2", errors.New("no right")), "web-2"),
-		goldenRefused(plan, errors.New("no"), "web-3"))
+		goldenRefused(plan, errors.New("no"), "web-3"),
+		goldenRefused(plan, apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web-4", nil), "web-4"))
 	g.at(time.Second, "the Node is cordoned, and requests have responses", in)
-	in.Results, in.Pods = nil, drain.All(in.Pods.Items[1:3]...)
+	in.Results, in.Pods = nil, drain.All(in.Pods.Items[1:4]...)
 	g.at(time.Minute, "web-1 is gone", in)
 	g.at(time.Hour, "a rung is reached", in)
 	g.at(2*time.Hour, "the ladder ends the drain", in)

@@ -39,9 +39,19 @@ type Policy struct {
 	// drain, counts as uncordoned.
 	Reassert bool
 
-	// MaxGrace is the longest grace period of a pod, at least a second. Zero or less means that of
-	// the pod.
-	MaxGrace time.Duration
+	// Rules returns what the caller decides about a pod. It precedes the other fields of the policy
+	// and PodDisruptionBudgets. It may be called several times in a step, and must not change the pod.
+	// Nil means no rules. It is not stored as JSON.
+	Rules func(pod *corev1.Pod) Rule `json:"-"`
+
+	// Grace is the grace period of all pods, in whole seconds: longer or shorter than their own. With
+	// zero, pods are deleted from the API without confirmation of the kubelet. Nil means that of the
+	// pod.
+	Grace *time.Duration
+	// RetryEvery is the first pause before a request that was refused or had no effect is repeated.
+	// Later pauses are up to four times as long. It is at least a second and at most an hour. Zero or
+	// less means 5 seconds.
+	RetryEvery time.Duration
 	// EvictUnmanaged evicts pods that no controller would recreate. Without it they stay.
 	EvictUnmanaged bool
 	// EvictLocalStorage evicts pods with emptyDir volumes, whose data is lost. Without it they
@@ -70,7 +80,8 @@ type Policy struct {
 // VolumePolicy is what a drain waits for after the pods are gone. The zero VolumePolicy waits for
 // nothing.
 type VolumePolicy struct {
-	// Wait waits until the volumes of evicted pods are detached from the Node.
+	// Wait waits until the volumes that are attached to the Node are detached. It does not wait for
+	// volumes that a pod which stays uses. It waits for any time without a DetachTimeout.
 	Wait bool
 	// DetachTimeout is how long a volume may take to be detached when no pod on the Node uses it.
 	// Zero or less means any time.
@@ -82,7 +93,7 @@ type VolumePolicy struct {
 }
 
 const (
-	// retryEvery is the first pause before a request is repeated.
+	// retryEvery is the first pause before a request is repeated, by default.
 	retryEvery = 5 * time.Second
 	// lookAgain is when to decide again about holds that end with a change, in case the change was
 	// missed.
@@ -101,6 +112,9 @@ func (p *Policy) problems() []error {
 	if !p.KeepSchedulable {
 		errs = append(errs, p.Cordon.Validate())
 	}
+	if p.Grace != nil && *p.Grace < 0 {
+		errs = append(errs, fmt.Errorf("drain: the grace period %s is negative", *p.Grace))
+	}
 	if _, err := labels.Parse(p.PodSelector); err != nil {
 		errs = append(errs, fmt.Errorf("drain: pod selector: %w", err))
 	}
@@ -114,6 +128,14 @@ func (p Policy) Sources() []Source {
 		sources = append(sources, SourceAttachments, SourceClaims, SourceVolumes)
 	}
 	return sources
+}
+
+// pause returns the first pause before a request is repeated.
+func (p *Policy) pause() time.Duration {
+	if p.RetryEvery <= 0 {
+		return retryEvery
+	}
+	return min(max(p.RetryEvery, time.Second), time.Hour)
 }
 
 // baseCordon returns the cordon of the policy without out-of-service, which is for instances that

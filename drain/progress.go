@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/machinist-dev/machinist"
 )
 
@@ -55,6 +57,8 @@ type Progress struct {
 	// Row is the row of the pod, or nil: for a pod that is gone the last one, for a request
 	// the one that was carried out.
 	Row *Row
+	// Pod is the pod as last observed, or nil. An executor sets it; [Compare] does not. Do not change it.
+	Pod *corev1.Pod
 	// Rung is the reached rung, or nil.
 	Rung *Rung
 	// Outcome is that of an ended drain.

@@ -5,6 +5,7 @@ package drain_test
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math/rand/v2"
 	"time"
 
@@ -92,14 +93,34 @@ func (d *dice) policy() drain.Policy {
 	p := drain.Policy{
 		EscalateFrom: d.when(), Ladder: d.ladder(), UnreachableLadder: d.ladder(), Reassert: d.yes(), KeepSchedulable: d.roll(6) == 1,
 		EvictUnmanaged: d.yes(), EvictLocalStorage: d.yes(), AllAtOnce: d.yes(),
-		MaxGrace: pick(d, 0, 0, time.Second, 10*time.Second, -1, time.Hour), SkipTerminatingAfter: pick(d, 0, 0, 0, time.Second, time.Hour),
-		Cordon:  nodeops.Cordon{OutOfService: d.roll(6) == 1},
-		Volumes: drain.VolumePolicy{Wait: d.roll(3) == 1, DetachTimeout: d.duration(), ReattachTimeout: d.duration()},
+		Grace: pick(d, nil, nil, new(time.Second), new(10*time.Second), new(time.Hour)), RetryEvery: pick(d, 0, 0, time.Second, time.Minute),
+		SkipTerminatingAfter: pick(d, 0, 0, 0, time.Second, time.Hour),
+		Cordon:               nodeops.Cordon{OutOfService: d.roll(6) == 1},
+		Volumes:              drain.VolumePolicy{Wait: d.roll(3) == 1, DetachTimeout: d.duration(), ReattachTimeout: d.duration()},
 	}
 	if d.roll(4) == 1 {
+		p.Rules = randomRules(d.roll(256))
 		p.ClusterAPILabels, p.DoNotDisrupt, p.PodSelector = d.yes(), d.yes(), pick(d, "", "app=web", "!", "app!=web")
 	}
 	return p
+}
+
+// randomRules returns rules by the names of pods. A seed of less than 128 has none.
+func randomRules(seed int) func(*corev1.Pod) drain.Rule {
+	if seed < 128 {
+		return nil
+	}
+	return func(pod *corev1.Pod) drain.Rule {
+		r := rand.New(rand.NewPCG(uint64(seed), uint64(crc32.ChecksumIEEE([]byte(pod.Name)))))
+		rule := drain.Rule{
+			Action: []drain.Action{"", "", "", drain.Ignore, drain.Wait, drain.Block, drain.Evict}[r.IntN(7)],
+			Wave:   []int32{0, 0, -1, 5}[r.IntN(4)], SkipEnd: r.IntN(4) == 0,
+		}
+		if rule.Action == drain.Wait && r.IntN(2) == 0 {
+			rule.Until = now.Add(time.Hour)
+		}
+		return rule
+	}
 }
 
 func (d *dice) observation() drain.Observation {
@@ -168,7 +189,8 @@ func (d *dice) results() []drain.Result {
 				Namespace: "shop", Name: pick(d, "a", "b"), UID: types.UID("uid-" + pick(d, "a", "b", "c", "zz")),
 				Action: pick(d, drain.Evict, drain.Delete, drain.ForceDelete, drain.Wait, ""),
 			},
-			Err: pick[error](d, nil, errors.New("boom"), apierrors.NewTooManyRequests("slow down", 7), apierrors.NewNotFound(schema.GroupResource{}, "a"), apierrors.NewForbidden(schema.GroupResource{}, "a", nil)),
+			Err: pick[error](d, nil, errors.New("boom"), apierrors.NewTooManyRequests("slow down", 7), apierrors.NewNotFound(schema.GroupResource{}, "a"), apierrors.NewForbidden(schema.GroupResource{}, "a", nil),
+				apierrors.NewInvalid(schema.GroupKind{}, "a", nil)),
 			At:  d.when(),
 		})
 	}

@@ -48,7 +48,7 @@ const (
 	ReasonUncordoned machinist.Reason = "Uncordoned"
 	// ReasonNotCordoned means that the Node is not cordoned yet.
 	ReasonNotCordoned machinist.Reason = "NotCordoned"
-	// reasonInvalidPolicy means that [Policy.Validate] refuses the policy.
+	// reasonInvalidPolicy means that [Policy.Validate] refuses the policy, or that a [Rule] is invalid.
 	//
 	// What helps: correct the policy.
 	reasonInvalidPolicy machinist.Reason = "InvalidPolicy"
@@ -71,7 +71,7 @@ const (
 	//
 	// What helps: delete the pod, or drain with EvictLocalStorage.
 	ReasonLocalStorage machinist.Reason = "LocalStorage"
-	// reasonRule means that the selector of the policy or a label excludes the pod.
+	// reasonRule means that a rule of the caller, the selector of the policy or a label excludes the pod.
 	reasonRule machinist.Reason = "Rule"
 	// ReasonWaitCompleted means that a label of the pod says that it has to complete by itself.
 	ReasonWaitCompleted machinist.Reason = "WaitCompleted"
@@ -119,6 +119,9 @@ const (
 	//
 	// What helps: grant the right to create pods/eviction, and to delete pods for escalations.
 	reasonForbidden machinist.Reason = "Forbidden"
+	// reasonInvalid means that the API server refuses the request as invalid, for example because of a
+	// grace period or an admission webhook. The message says why.
+	reasonInvalid machinist.Reason = "Invalid"
 	// reasonUnavailable means that the API server is overloaded or did not answer.
 	reasonUnavailable machinist.Reason = "Unavailable"
 	// reasonRefused means that the API server refused the request. The message says why.

@@ -29,10 +29,10 @@ func (v *view) request(pod *corev1.Pod) Row {
 	if row.Action != Evict {
 		row.Reason = machinist.Reason(a.forced)
 	}
-	if last := v.s.Responses[idOf(pod)]; !a.fresh && last.holds(row.Action, v.now) {
+	if last := v.s.Responses[idOf(pod)]; !a.fresh && last.holds(row.Action, v.p.pause(), v.now) {
 		return last.row()
 	}
-	row.Grace, row.Until = v.grace(pod, row.Action), v.now.Add(retryEvery)
+	row.Grace, row.Until = v.grace(pod, row.Action), v.now.Add(v.p.pause())
 	return row
 }
 
@@ -44,8 +44,8 @@ func shortens(pod *corev1.Pod, a *allowances) bool {
 	return a.grace > 0 && !deletedWithin(pod, seconds(a.grace))
 }
 
-// grace returns the grace period of a request in seconds, never longer than that of the pod. Nil
-// means that of the pod. A deletion has at least a second, so that the kubelet confirms the end.
+// grace returns the grace period of a request in seconds. Nil means that of the pod. Without a grace period of
+// zero in the policy, a deletion has at least a second, so that the kubelet confirms the end.
 func (v *view) grace(pod *corev1.Pod, action Action) *int64 {
 	if action == ForceDelete {
 		return new(int64(0))
@@ -54,19 +54,25 @@ func (v *view) grace(pod *corev1.Pod, action Action) *int64 {
 	if pod.Spec.TerminationGracePeriodSeconds != nil {
 		own = max(*pod.Spec.TerminationGracePeriodSeconds, 0)
 	}
-	grace := own
-	for _, limit := range []time.Duration{v.p.MaxGrace, v.allow.grace} {
-		if limit > 0 {
-			grace = min(grace, seconds(limit))
-		}
+	grace, atOnce := own, false
+	if v.p.Grace != nil {
+		atOnce = *v.p.Grace <= 0
+		grace = seconds(*v.p.Grace)
+	}
+	if v.allow.grace > 0 {
+		grace = min(grace, seconds(v.allow.grace))
 	}
 	if action == Delete {
 		grace = max(grace, seconds(shortestGrace))
 	}
-	if grace == own && pod.DeletionTimestamp.IsZero() {
+	switch {
+	case atOnce:
+		return new(int64(0))
+	case grace == own && pod.DeletionTimestamp.IsZero():
 		return nil
+	default:
+		return new(grace)
 	}
-	return new(grace)
 }
 
 // seconds returns whole seconds, at least one.

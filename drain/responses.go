@@ -24,7 +24,7 @@ import (
 const longestRetryAfter = time.Minute
 
 // recordResults returns the last response for each pod after the requests of the last step.
-func recordResults(before map[types.UID]response, results []Result, now time.Time) map[types.UID]response {
+func recordResults(before map[types.UID]response, results []Result, every time.Duration, now time.Time) map[types.UID]response {
 	for _, result := range results {
 		id := result.Row.id()
 		if id == "" || !result.Row.Action.IsRequest() {
@@ -33,14 +33,14 @@ func recordResults(before map[types.UID]response, results []Result, now time.Tim
 		if before == nil {
 			before = make(map[types.UID]response, len(results))
 		}
-		before[id] = before[id].next(result, now)
+		before[id] = before[id].next(result, every, now)
 	}
 	return before
 }
 
 // holds reports whether it is too early for a request.
-func (r response) holds(want Action, now time.Time) bool {
-	pause := backOff(math.MaxInt, "")
+func (r response) holds(want Action, every time.Duration, now time.Time) bool {
+	pause := backOff(every, math.MaxInt, "")
 	longest := now.Add(max(pause+pause/8, longestRetryAfter)) // a later time is that of another clock
 	return r.Request.strength() >= want.strength() && r.Until.After(now) && !r.Until.After(longest)
 }
@@ -51,26 +51,26 @@ func (r response) repeatedBy(want Action) bool {
 }
 
 // next returns the response to the request that followed r.
-func (r response) next(result Result, now time.Time) response {
+func (r response) next(result Result, every time.Duration, now time.Time) response {
 	at := pastOrNow(result.At, now)
 	reason, message, after := result.Response()
 	next := response{Request: result.Row.Action, Reason: reason, Message: message, Budgets: result.Row.Versions}
 	if result.Err == nil {
-		next.Until = at.Add(retryEvery)
+		next.Until = at.Add(every)
 		return next
 	}
 	next.Tries = 1
 	if r.Request == next.Request {
 		next.Tries += min(max(0, r.Tries), math.MaxInt16)
 	}
-	next.Until = at.Add(max(backOff(next.Tries, result.Row.id()), after))
+	next.Until = at.Add(max(backOff(every, next.Tries, result.Row.id()), after))
 	return next
 }
 
 // backOff returns the pause after consecutive refusals: it doubles twice. Up to a tenth more, by
 // pod, spreads the requests.
-func backOff(tries int, pod types.UID) time.Duration {
-	pause := retryEvery << min(max(0, tries-1), 2)
+func backOff(every time.Duration, tries int, pod types.UID) time.Duration {
+	pause := every << min(max(0, tries-1), 2)
 	if pod == "" {
 		return pause
 	}
@@ -107,6 +107,8 @@ func reasonOf(err error) machinist.Reason {
 		return reasonGone
 	case apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return reasonForbidden
+	case apierrors.IsInvalid(err):
+		return reasonInvalid
 	default:
 		return reasonRefused
 	}

@@ -89,7 +89,7 @@ func (v *view) selectPod(pod *corev1.Pod, daemonSets map[types.UID]string) Row {
 	if !keeps {
 		row = v.request(pod)
 	}
-	row.Message, row.Wave = joinMessages(row.Message, notes), waveOf(pod, v.p)
+	row.Message, row.Wave = joinMessages(row.Message, notes), v.waveOf(pod)
 	if end := v.abandonAt(pod); row.Action != Ignore && end.After(v.now) {
 		row.Until = machinist.Earliest(row.Until, end)
 	}
@@ -124,17 +124,44 @@ func missingField(pod *corev1.Pod) string {
 // protected returns the row of a pod that the policy protects. Without DaemonSets, those that exist are not
 // known.
 func protected(pod *corev1.Pod, daemonSets map[types.UID]string, p *Policy) (Row, bool) {
-	owner := metav1.GetControllerOfNoCopy(pod)
-	lonely := !p.EvictUnmanaged && (owner == nil || gone(owner, pod.Namespace, daemonSets))
-	data := !p.EvictLocalStorage && slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil })
-	row := Row{Action: Block, Reason: ReasonUnmanaged, Message: "no controller would create it again"}
-	switch {
-	case lonely && data:
-		row.Message += ", and its emptyDir volumes would be lost"
-	case data:
-		row.Reason, row.Message = ReasonLocalStorage, "its emptyDir volumes would be lost"
+	lonely, data := losses(pod, daemonSets)
+	lonely, data = lonely && !p.EvictUnmanaged, data && !p.EvictLocalStorage
+	row := Row{Action: Block, Reason: ReasonUnmanaged, Message: lossText(lonely, data)}
+	if !lonely {
+		row.Reason = ReasonLocalStorage
 	}
 	return row, lonely || data
+}
+
+// losses reports whether no controller would create a pod again, and whether it would lose local data.
+func losses(pod *corev1.Pod, daemonSets map[types.UID]string) (lonely, data bool) {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return owner == nil || gone(owner, pod.Namespace, daemonSets),
+		slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil })
+}
+
+// lossText returns what is lost with a pod, as text.
+func lossText(lonely, data bool) string {
+	switch {
+	case lonely && data:
+		return "no controller would create it again, and its emptyDir volumes would be lost"
+	case lonely:
+		return "no controller would create it again"
+	case data:
+		return "its emptyDir volumes would be lost"
+	default:
+		return ""
+	}
+}
+
+// warn adds to each request what is lost with the pod.
+func warn(rows []Row, pods []*corev1.Pod, in *Observation) {
+	daemonSets := daemonSetsOf(in.DaemonSets)
+	for i := range rows {
+		if row := &rows[i]; row.Action.IsRequest() {
+			row.Message = joinMessages(lossText(losses(pods[i], daemonSets)), row.Message)
+		}
+	}
 }
 
 // gone reports whether the controller of a pod is a DaemonSet that does not exist. It is false if that is not
@@ -190,9 +217,13 @@ func (v *view) orAbandoned(pod *corev1.Pod, row Row, left bool) (Row, bool) {
 	if left {
 		return row, true
 	}
+	row = Row{Action: Ignore, Reason: ReasonAbandoned}
 	end := v.abandonAt(pod)
-	over := !end.IsZero() && !end.After(v.now) && (!v.allow.forceDelete || deletedWithin(pod, 0))
-	return Row{Action: Ignore, Reason: ReasonAbandoned}, over
+	over := !end.IsZero() && !end.After(v.now)
+	if !over && !pod.DeletionTimestamp.IsZero() && v.ruleOf(pod).SkipEnd {
+		over, row.Message = true, "a rule does not wait for its end"
+	}
+	return row, over && (!v.allow.forceDelete || deletedWithin(pod, 0))
 }
 
 // abandonAt returns when the policy stops waiting for a pod, or zero.

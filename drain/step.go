@@ -21,7 +21,7 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 func Step(s State, in Observation, p Policy, now time.Time) (State, Decision) {
 	before := s.Volumes
 	s = s.clone()
-	s.Responses = recordResults(s.Responses, in.Results, now)
+	s.Responses = recordResults(s.Responses, in.Results, p.pause(), now)
 	d := Decision{NotEvaluated: in.incomplete(p.Sources())}
 	if in.Node != nil {
 		d.Node = in.Node.Name
@@ -31,7 +31,7 @@ func Step(s State, in Observation, p Policy, now time.Time) (State, Decision) {
 		d.Outcome, d.Reason = NodeGone, machinist.Reason(NodeGone)
 		return s, d
 	case !in.Looked || !in.Pods.Complete || d.Node == "":
-		d.Reason, d.NextCheck = ReasonNotObserved, now.Add(retryEvery)
+		d.Reason, d.NextCheck = ReasonNotObserved, now.Add(p.pause())
 		return s, d
 	}
 	s, allow := begin(s, &in, &p, now)
@@ -54,6 +54,7 @@ func Step(s State, in Observation, p Policy, now time.Time) (State, Decision) {
 	spendBudgets(pods, rows, budgets, s.Responses, now)
 	volumes.oneByOne(room, pods, rows)
 	leave(rows, volumes.rows, allow.end, s.Responses)
+	warn(rows, pods, &in)
 	s = s.waits(rows, now)
 	s.Volumes = volumes.state
 	d.Rows, d.Volumes, d.Started, d.GoneSoFar = rows, volumes.rows, s.Started, s.Gone

@@ -52,14 +52,14 @@ var (
 	// reasonLaws has the subjects and actions of each reason.
 	reasonLaws = map[machinist.Reason][]string{
 		drain.ReasonNotObserved: {"decision"}, drain.ReasonNotCordoned: {"hold"},
-		drain.ReasonUncordoned: {"gate", "pod wait"}, "InvalidPolicy": {"gate", "pod wait"},
+		drain.ReasonUncordoned: {"gate", "pod wait"}, "InvalidPolicy": {"gate", "pod wait", "pod block"},
 		"Stays": {"pod ignore", "volume ignore"}, "Gone": {"pod ignore", "pod wait"}, drain.ReasonAbandoned: {"pod ignore", "volume ignore"},
 		drain.ReasonUnmanaged: {"pod block"}, drain.ReasonLocalStorage: {"pod block"},
-		"Rule": {"pod ignore"}, drain.ReasonWaitCompleted: {"pod wait"}, drain.ReasonDoNotDisrupt: {"pod block"},
+		"Rule": {"pod ignore", "pod wait", "pod block"}, drain.ReasonWaitCompleted: {"pod wait"}, drain.ReasonDoNotDisrupt: {"pod block"},
 		"NotEvaluated":    {"pod block", "volume ignore", "volume wait"},
 		drain.ReasonEvict: {"pod evict"}, drain.ReasonTerminating: {"pod wait"}, drain.ReasonOverdue: {"pod wait"}, "Wave": {"pod wait"},
 		drain.ReasonBudget: {"pod wait"}, drain.ReasonBudgetNever: {"pod wait"}, drain.ReasonBudgets: {"pod wait"},
-		"Forbidden": {"pod wait"}, "Unavailable": {"pod wait"}, "Refused": {"pod wait"},
+		"Forbidden": {"pod wait"}, "Invalid": {"pod wait"}, "Unavailable": {"pod wait"}, "Refused": {"pod wait"},
 		"InUse": {"volume wait"}, "Detaching": {"volume wait"}, "Reattaching": {"volume wait", "volume ignore"},
 	}
 
@@ -113,6 +113,13 @@ var (
 
 	// ruleLaws reports whether a rule allows no request for a pod.
 	ruleLaws = map[string]func(pod *corev1.Pod, p drain.Policy) bool{
+		"Rules": func(pod *corev1.Pod, p drain.Policy) bool {
+			if p.Rules == nil {
+				return false
+			}
+			rule := p.Rules(pod)
+			return rule.Action == drain.Ignore || rule.Action != "" && pod.DeletionTimestamp == nil
+		},
 		"PodSelector": func(pod *corev1.Pod, p drain.Policy) bool {
 			selector, err := labels.Parse(p.PodSelector)
 			return err == nil && !selector.Matches(labels.Set(pod.Labels))

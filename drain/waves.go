@@ -13,8 +13,11 @@ import (
 const criticalPriority = 2000000000
 
 // waveOf returns the wave of a pod.
-func waveOf(pod *corev1.Pod, p *Policy) int32 {
-	if !p.AllAtOnce && priority(pod) >= criticalPriority {
+func (v *view) waveOf(pod *corev1.Pod) int32 {
+	if wave := v.ruleOf(pod).Wave; wave != 0 {
+		return wave
+	}
+	if !v.p.AllAtOnce && priority(pod) >= criticalPriority {
 		return 1
 	}
 	return 0

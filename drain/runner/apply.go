@@ -5,6 +5,7 @@ package runner
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,7 +29,7 @@ import (
 func (e Executor) Pass(ctx context.Context, s drain.State, in drain.Observation, p drain.Policy, nodeName string) (drain.State, drain.Decision, error) {
 	now := e.clock().Now()
 	next, d, results, err := e.pass(ctx, now, s, in, p, nodeName)
-	e.report(drain.Decision{}, drain.Decision{Node: nodeName, Reason: drain.ReasonNotObserved}, results, err, now)
+	e.report(drain.Decision{}, drain.Decision{Node: nodeName, Reason: drain.ReasonNotObserved}, results, err, now, in.Pods.Items)
 	return next, d, err
 }
 
@@ -38,10 +39,22 @@ type Observer interface {
 	Observe(p drain.Progress)
 }
 
+// ObserverFunc is a function that is an [Observer].
+type ObserverFunc func(p drain.Progress)
+
+// Observe implements [Observer].
+func (f ObserverFunc) Observe(p drain.Progress) { f(p) }
+
 // report sends the observer the progress between two decisions, and the error of the cordon.
-func (e Executor) report(before, after drain.Decision, results []drain.Result, err error, now time.Time) {
+func (e Executor) report(before, after drain.Decision, results []drain.Result, err error, now time.Time, observed ...[]*corev1.Pod) {
 	if e.Observer == nil {
 		return
+	}
+	pods := map[podID]*corev1.Pod{}
+	for _, pod := range slices.Concat(observed...) {
+		if pod != nil {
+			pods[podID{pod.Namespace, pod.Name, pod.UID}] = pod
+		}
 	}
 	if cordon, failed := errors.AsType[cordonError](err); failed {
 		e.Observer.Observe(drain.Progress{
@@ -49,8 +62,17 @@ func (e Executor) report(before, after drain.Decision, results []drain.Result, e
 		})
 	}
 	for _, one := range drain.Compare(before, after, results, now) {
+		if one.Row != nil {
+			one.Pod = pods[podID{one.Row.Namespace, one.Row.Name, one.Row.UID}]
+		}
 		e.Observer.Observe(one)
 	}
+}
+
+// podID identifies a pod.
+type podID struct {
+	namespace, name string
+	uid             types.UID
 }
 
 // pass is [Executor.Pass] at a given time. It also returns the results of the requests.
@@ -63,9 +85,9 @@ func (e Executor) pass(ctx context.Context, now time.Time, s drain.State, in dra
 	next, d := drain.Step(s, in, p, now)
 	if d.Outcome == drain.Drained || d.Outcome == drain.Proceeded {
 		bounded, cancel := e.call(ctx)
-		pods, err := objects.List[*corev1.Pod](bounded, Live{Client: e.Client}, byNode, d.Node)
+		pods, err := objects.List[*corev1.Pod](bounded, e.Client, byNode, d.Node)
 		if cancel(); err != nil {
-			return s, unknown, nil, err
+			return s, unknown, nil, observeError(sourcePods, refusal("list", "pods", "", err))
 		}
 		confirm(&in, pods)
 		next, d = drain.Step(s, in, p, now)

@@ -65,7 +65,7 @@ func TestApply_DryRun_ChecksRequestsAndChangesNothing(t *testing.T) {
 		require.True(t, apierrors.IsForbidden(results[1].Err))
 		require.Equal(t, before, w.observe(t))
 
-		w.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes", Verb: "update"})
+		w.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes", Verb: "patch"})
 		_, err = e.Apply(t.Context(), drain.Decide(before, drain.Policy{Cordon: cordon}, now))
 		require.True(t, apierrors.IsForbidden(err), err)
 	}
@@ -156,7 +156,7 @@ func TestApply_ContextEnds_ReturnsWhatWasDone(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 			defer cancel()
 			start := time.Now()
-			results, err := runner.Executor{Client: cluster.Client(), Parallel: 3}.Apply(ctx, requests(drain.Delete, "a", "b", "c", "d", "e", "f", "g", "h"))
+			results, err := runner.Executor{Client: runner.NewClient(cluster.Client()), Parallel: 3}.Apply(ctx, requests(drain.Delete, "a", "b", "c", "d", "e", "f", "g", "h"))
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.Len(t, results, 6)
 			require.Equal(t, 2*time.Second, time.Since(start), "it returns after the responses of the requests in progress")
@@ -182,7 +182,7 @@ func TestApply_Parallel_BoundsTheRequestsInProgress(t *testing.T) {
 				return time.Second
 			}})
 			start := time.Now()
-			results, err := runner.Executor{Client: cluster.Client(), Parallel: parallel}.Apply(t.Context(), d)
+			results, err := runner.Executor{Client: runner.NewClient(cluster.Client()), Parallel: parallel}.Apply(t.Context(), d)
 			require.NoError(t, err)
 			require.Equal(t, want, time.Since(start), parallel)
 			require.True(t, parallel <= 0 && most.Load() == 16 || most.Load() == int64(min(parallel, 26)), most.Load())
@@ -212,7 +212,7 @@ func TestApply_RequestHangs_GivenUpAfterItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := apiServer(t, apierrors.NewNotFound(corev1.Resource("pods"), "a").ErrStatus)
 		start := time.Now()
-		results, err := runner.Executor{Client: client, Parallel: 1, CallTimeout: 5 * time.Second}.Apply(t.Context(), requests(drain.Delete, "a", "hangs", "z"))
+		results, err := runner.Executor{Client: runner.NewClient(client), Parallel: 1, CallTimeout: 5 * time.Second}.Apply(t.Context(), requests(drain.Delete, "a", "hangs", "z"))
 		require.NoError(t, err)
 		require.Equal(t, 5*time.Second, time.Since(start))
 		require.ErrorIs(t, results[1].Err, context.DeadlineExceeded)
@@ -220,7 +220,7 @@ func TestApply_RequestHangs_GivenUpAfterItsTimeout(t *testing.T) {
 		require.Equal(t, start.Add(5*time.Second).UTC(), results[1].At.UTC(), "a result has the time of its response")
 
 		start = time.Now()
-		require.NoError(t, second(runner.Executor{Client: client}.Apply(t.Context(), requests(drain.Delete, "hangs"))))
+		require.NoError(t, second(runner.Executor{Client: runner.NewClient(client)}.Apply(t.Context(), requests(drain.Delete, "hangs"))))
 		require.Equal(t, 30*time.Second, time.Since(start))
 	})
 }
@@ -283,7 +283,7 @@ func TestApply_RefusedWithRetryAfter_RequestedOnce(t *testing.T) {
 		drain.ForceDelete: "DELETE /api/v1/namespaces/shop/pods/a ",
 	} {
 		client, seen := apiServer(t, refusal)
-		results, err := runner.Executor{Client: client}.Apply(t.Context(), requests(action, "a"))
+		results, err := runner.Executor{Client: runner.NewClient(client)}.Apply(t.Context(), requests(action, "a"))
 		require.NoError(t, err)
 		all := seen()
 		require.Len(t, all, 1, action)
@@ -298,7 +298,7 @@ func TestApply_Eviction_IsOfPolicyV1(t *testing.T) {
 	client, seen := apiServer(t, metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated})
 	d := requests(drain.Evict, "a")
 	d.Rows[0].Grace = new(int64(5))
-	results, err := runner.Executor{Client: client}.Apply(t.Context(), d)
+	results, err := runner.Executor{Client: runner.NewClient(client)}.Apply(t.Context(), d)
 	require.NoError(t, err)
 	require.NoError(t, results[0].Err)
 	all := seen()

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/claims"
@@ -56,56 +55,6 @@ func Affected(ctx context.Context, r machinist.Reader, before, after metav1.Obje
 	podsIn.daemonSet(objects.Both[*appsv1.DaemonSet](before, after))
 	podsIn.claim(objects.Both[*corev1.PersistentVolumeClaim](before, after))
 	return sets.List(nodes.Delete(""))
-}
-
-// OnChange calls a function with the name of each Node whose drain may continue after an event: see
-// [Affected].
-//
-// It is first called once for each existing Node. It may be called for Nodes without a drain, several
-// times, and concurrently. The informers wait for it: add the name to a queue. The error means that
-// an informer was stopped.
-func (i *Informers) OnChange(changed func(node string)) error {
-	if i == nil || changed == nil {
-		return nil
-	}
-	for source, list := range i.by {
-		if _, err := list.informer.AddEventHandler(i.onEvent(source == sourceNodes, changed)); err != nil {
-			return observeError(source, err)
-		}
-	}
-	return nil
-}
-
-// onEvent returns a handler that calls changed with the Nodes of an event. initial means that it also calls
-// it for the first list.
-func (i *Informers) onEvent(initial bool, changed func(node string)) cache.ResourceEventHandler {
-	affected := func(before, after any) {
-		b, _ := before.(metav1.Object)
-		a, _ := after.(metav1.Object)
-		for _, node := range Affected(context.Background(), i, b, a) {
-			changed(node)
-		}
-	}
-	return cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(obj any, isInInitialList bool) {
-			if initial || !isInInitialList {
-				affected(nil, obj)
-			}
-		},
-		UpdateFunc: func(oldObj, newObj any) {
-			before, ok1 := oldObj.(metav1.Object)
-			after, ok2 := newObj.(metav1.Object)
-			if ok1 && ok2 && before.GetResourceVersion() != after.GetResourceVersion() {
-				affected(before, after)
-			}
-		},
-		DeleteFunc: func(obj any) {
-			if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-				obj = last.Obj
-			}
-			affected(obj, nil)
-		},
-	}
 }
 
 // podsIn adds the Nodes of the selected pods of a namespace.

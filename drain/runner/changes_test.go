@@ -27,6 +27,7 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/drain/runner"
+	draininformers "github.com/machinist-dev/machinist/drain/runner/informers"
 )
 
 // changeWorld collects the Nodes of OnChange.
@@ -34,7 +35,7 @@ type changeWorld struct {
 	*draintest.Cluster
 
 	client *fake.Clientset
-	found  *runner.Informers
+	found  *draininformers.Informers
 	mu     sync.Mutex
 	nodes  []string
 }

@@ -4,7 +4,6 @@ package runner
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/internal/objects"
 	noderunner "github.com/machinist-dev/machinist/nodeops/runner"
 )
 
@@ -42,47 +42,53 @@ func (e Executor) cordon(ctx context.Context, f *drain.SetCordon) (*corev1.Node,
 
 // setCordon writes the cordon. In a dry run the API server only checks the write.
 func (e Executor) setCordon(ctx context.Context, f *drain.SetCordon) (*corev1.Node, error) {
-	if !e.DryRun {
-		return noderunner.CordonNode(ctx, e.Client, f.Node, f.UID, f.Cordon, f.At)
-	}
-	nodes := e.Client.CoreV1().Nodes()
-	node, err := nodes.Get(ctx, f.Node, metav1.GetOptions{})
-	if err != nil {
-		return nil, err
-	}
-	if node, _, err = f.Cordon.Set(node, f.At); err != nil {
-		return nil, err
-	}
-	return nodes.Update(ctx, node, metav1.UpdateOptions{DryRun: e.dryRun()})
+	return noderunner.CordonNode(ctx, nodes{e}, f.Node, f.UID, f.Cordon, f.At)
 }
 
-// Abort uncordons the Node of a drain with this policy: it removes the claim of the owner of the
-// cordon, and the marks of the cordon that no other owner has claimed. It does not restore evicted
-// pods. Abort may be repeated, and may also be called after a successful drain and a maintenance.
+// nodes makes the requests for Nodes by the client of an executor.
+type nodes struct{ Executor }
+
+// Get implements [noderunner.Nodes], as Patch does.
+func (n nodes) Get(ctx context.Context, name string, _ metav1.GetOptions) (*corev1.Node, error) {
+	node, err := objects.Get[*corev1.Node](ctx, n.Client, "", name)
+	if node == nil && err == nil {
+		err = notFound(name)
+	}
+	return node, refusal("get", "nodes", "", err)
+}
+
+func (n nodes) Patch(ctx context.Context, name string, _ types.PatchType, patch []byte, _ metav1.PatchOptions, _ ...string) (*corev1.Node, error) {
+	node, err := n.Client.PatchNode(ctx, name, patch, metav1.PatchOptions{DryRun: n.dryRun()})
+	return node, refusal("patch", "nodes", "", err)
+}
+
+// notFound returns the error of a Node that does not exist.
+func notFound(name string) error {
+	return apierrors.NewNotFound(corev1.Resource("nodes"), name)
+}
+
+// Uncordon lets pods be scheduled to a Node again, after a drain or instead of one. With the owner of the
+// cordon of the policy, it removes the claim of the owner and the marks of the cordon that no other owner
+// claims. Without an owner, it undoes the zero cordon, as kubectl uncordon does, unless an owner claims
+// the mark: see [nodeops.Uncordon]. It does not restore evicted pods, and may be repeated.
 //
-// The uid is that of the drained Node. Empty means any Node of that name. Abort does nothing for a
-// Node that does not exist or was replaced, and for a policy that keeps the Node schedulable. The
-// error is that of the API server, or a missing client or owner of the cordon.
-func (e Executor) Abort(ctx context.Context, nodeName string, uid types.UID, p drain.Policy) error {
-	switch {
-	case p.KeepSchedulable:
-		return nil
-	case p.Cordon.Owner == "":
-		return missing("owner of the cordon")
-	case e.Client == nil:
-		return missing("client")
+// Uncordon does nothing for a Node that does not exist. The error is that of the API server, or a missing
+// client or name.
+func (e Executor) Uncordon(ctx context.Context, nodeName, owner string) error {
+	if err := usable(e.Client, nodeName); err != nil {
+		return err
 	}
 	bounded, cancel := e.call(ctx)
 	defer cancel()
-	changed, err := noderunner.UncordonNode(bounded, e.Client, nodeName, uid, p.Cordon.Owner)
-	if apierrors.IsNotFound(err) || errors.Is(err, noderunner.ErrNodeReplaced) {
+	changed, err := noderunner.UncordonNode(bounded, nodes{e}, nodeName, "", owner)
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if e.Observer != nil && (changed || err != nil) {
 		e.Observer.Observe(drain.Progress{Type: drain.ProgressUncordoned, Time: e.clock().Now(), Node: nodeName, Subject: "node/" + nodeName, Err: err})
 	}
 	if err != nil {
-		return fmt.Errorf("drain: abort: %w", err)
+		return fmt.Errorf("drain: uncordon: %w", err)
 	}
 	return nil
 }

@@ -22,17 +22,17 @@
 //		node := &corev1.Node{}
 //		node.Name = "node-1"
 //		cluster.Add(node)
-//		decision, err := runner.Executor{Client: cluster.Client()}.Run(context.Background(), "node-1", drain.Policy{})
+//		decision, err := runner.Executor{Client: runner.NewClient(cluster.Client())}.Run(context.Background(), "node-1", drain.Policy{})
 //		fmt.Println(decision.Outcome, err) // Drained <nil>
 //	}
 //
-// Run refuses a drain that cannot end before it changes anything: see [ErrNotFeasible] and
-// [ErrNodeNotFound].
+// Run refuses a drain that cannot end before it changes anything: see [ErrNotFeasible].
+// [Executor.Uncordon] uncordons the Node.
 //
-// A controller calls [Observe] with [Informers], then Pass, and keeps the [drain.State] that
-// Pass returns. It calls both again when [Informers.OnChange] names the Node, or at
-// [drain.Decision.NextCheck], until [drain.Decision.Over] returns true. [Executor.Abort]
-// uncordons the Node.
+// A controller calls [Observe] with its caches, then Pass, and keeps the [drain.State] that Pass returns.
+// It calls both again when [Affected] names the Node, or at [drain.Decision.NextCheck], until
+// [drain.Decision.Over] returns true. Package drain/runner/informers reads the shared informers of
+// client-go.
 //
-// For a dry run, call Observe once with [Live], and [drain.Decide].
+// For a dry run, call Observe once with a [Client], and [drain.Decide].
 package runner

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/drain"
@@ -27,7 +28,7 @@ func ExampleExecutor_Run_refused() {
 		fmt.Println(err)
 		return
 	}
-	executor := runner.Executor{Client: cluster.Client()}
+	executor := runner.Executor{Client: runner.NewClient(cluster.Client())}
 	decision, err := executor.Run(context.Background(), "node-1", drain.Policy{})
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, runner.ErrNotFeasible))
@@ -36,11 +37,11 @@ func ExampleExecutor_Run_refused() {
 	}
 	_, err = executor.Run(context.Background(), "node-2", drain.Policy{})
 	fmt.Println(err)
-	fmt.Println(errors.Is(err, runner.ErrNodeNotFound))
+	fmt.Println(apierrors.IsNotFound(err))
 	// Output:
 	// drain: not feasible, and nothing was changed: node node-1: pod/shop/debug: Unmanaged: no controller would create it again
 	// true
 	// debug Unmanaged
-	// drain: there is no such node: node node-2
+	// drain: there is no such node: nodes "node-2" not found
 	// true
 }

@@ -65,7 +65,7 @@ func ExampleExecutor_Run() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
 
-	executor := runner.Executor{Client: cluster.Client(), Observer: firstWait{cancel}}
+	executor := runner.Executor{Client: runner.NewClient(cluster.Client()), Observer: firstWait{cancel}}
 	decision, err := executor.Run(ctx, "node-1", drain.Policy{})
 	fmt.Println(decision.Over(), errors.Is(err, context.Canceled))
 	for _, hold := range decision.Holds() {

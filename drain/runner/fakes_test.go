@@ -39,7 +39,7 @@ func TestRun_FakeClientset_PodsWithoutUIDGo(t *testing.T) {
 			evicted++
 			return true, nil, client.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), eviction.Namespace, eviction.Name)
 		})
-		d, err := runner.Executor{Client: client}.Run(t.Context(), "node-1", drain.Policy{})
+		d, err := runner.Executor{Client: runner.NewClient(client)}.Run(t.Context(), "node-1", drain.Policy{})
 		require.NoError(t, err)
 		require.Equal(t, drain.Drained, d.Outcome)
 		require.Equal(t, 2, evicted)

@@ -185,14 +185,14 @@ func inWorldWith(t *testing.T, options draintest.Options, run func(t *testing.T,
 
 // executor makes one request at a time, with the clock of the cluster.
 func (w *world) executor() runner.Executor {
-	return runner.Executor{Client: w.client, Clock: w.Clock(), Parallel: 1, Observer: w}
+	return runner.Executor{Client: runner.NewClient(w.client), Clock: w.Clock(), Parallel: 1, Observer: w}
 }
 
 // run drains node-1 for an hour at most.
 func (w *world) run(t *testing.T, p drain.Policy) (drain.Decision, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
-	return runner.Executor{Client: w.client, Observer: w}.Run(ctx, "node-1", p)
+	return runner.Executor{Client: runner.NewClient(w.client), Observer: w}.Run(ctx, "node-1", p)
 }
 
 // pass makes one pass over node-1 with an observation.
@@ -203,7 +203,7 @@ func (w *world) pass(t *testing.T, s drain.State, in drain.Observation, p drain.
 // observe observes node-1 with a client without faults.
 func (w *world) observe(t testing.TB) drain.Observation {
 	t.Helper()
-	in, err := runner.Observe(t.Context(), runner.Live{Client: w.Client()}, "node-1", drain.Policy{}, drain.State{})
+	in, err := runner.Observe(t.Context(), runner.NewClient(w.Client()), "node-1", drain.Policy{}, drain.State{})
 	require.NoError(t, err)
 	return in
 }

@@ -15,6 +15,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -23,6 +24,32 @@ import (
 	"github.com/machinist-dev/machinist/internal/claims"
 	"github.com/machinist-dev/machinist/internal/objects"
 )
+
+// The required lists.
+const (
+	sourceNodes drain.Source = "nodes"
+	sourcePods  drain.Source = "pods"
+)
+
+// objectOf returns an object of the type of a list.
+func objectOf(source drain.Source) machinist.Object {
+	switch source {
+	case sourceNodes:
+		return &corev1.Node{}
+	case sourcePods:
+		return &corev1.Pod{}
+	case drain.SourceBudgets:
+		return &policyv1.PodDisruptionBudget{}
+	case drain.SourceDaemonSets:
+		return &appsv1.DaemonSet{}
+	case drain.SourceAttachments:
+		return &storagev1.VolumeAttachment{}
+	case drain.SourceClaims:
+		return &corev1.PersistentVolumeClaim{}
+	default:
+		return &corev1.PersistentVolume{}
+	}
+}
 
 // The names of the indexes.
 const (
@@ -79,14 +106,14 @@ func Observe(ctx context.Context, from machinist.Reader, node string, p drain.Po
 	}
 	found, err := objects.Get[*corev1.Node](ctx, from, "", node)
 	if err != nil {
-		return drain.Observation{}, observeError(sourceNodes, err)
+		return drain.Observation{}, observeError(sourceNodes, refusal("get", "nodes", "", err))
 	}
 	if found == nil {
 		return drain.Observation{Looked: true}, nil
 	}
 	pods, err := objects.List[*corev1.Pod](ctx, from, byNode, node)
 	if err != nil {
-		return drain.Observation{}, observeError(sourcePods, err)
+		return drain.Observation{}, observeError(sourcePods, refusal("list", "pods", "", err))
 	}
 	in := drain.Observation{Looked: true, Node: found, Reachability: drain.ReachabilityOf(found), Pods: drain.All(pods...)}
 	var errs []error
@@ -108,7 +135,11 @@ func observeList(ctx context.Context, from machinist.Reader, source drain.Source
 		})
 	case drain.SourceDaemonSets:
 		return observeEach(ctx, from, &in.DaemonSets, source, namespacesOf(in.Pods.Items), func(namespace string) ([]*appsv1.DaemonSet, error) {
-			return objects.In[*appsv1.DaemonSet](ctx, from, namespace)
+			all, err := objects.In[*appsv1.DaemonSet](ctx, from, namespace)
+			if apierrors.IsForbidden(err) {
+				return daemonSetsOf(ctx, from, namespace, in.Pods.Items)
+			}
+			return all, err
 		})
 	case drain.SourceAttachments:
 		attachments, err := Attachments(ctx, from, in.Node.Name, past.VolumesUnderWay()...)
@@ -124,6 +155,25 @@ func observeList(ctx context.Context, from machinist.Reader, source drain.Source
 	default:
 		return observeError(source, machinist.ErrNotCached)
 	}
+}
+
+// daemonSetsOf reads the DaemonSets of the pods of a namespace, one by one.
+func daemonSetsOf(ctx context.Context, from machinist.Reader, namespace string, pods []*corev1.Pod) ([]*appsv1.DaemonSet, error) {
+	names := sets.New[string]()
+	for _, pod := range pods {
+		if owner := metav1.GetControllerOfNoCopy(pod); pod.Namespace == namespace && owner != nil && owner.Kind == "DaemonSet" {
+			names.Insert(owner.Name)
+		}
+	}
+	var all []*appsv1.DaemonSet
+	for _, name := range sets.List(names) {
+		found, err := one(objects.Get[*appsv1.DaemonSet](ctx, from, namespace, name))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
 }
 
 // Attachments reads the VolumeAttachments of a Node, and those of PersistentVolumes to other Nodes.

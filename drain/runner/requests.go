@@ -12,24 +12,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/internal/objects"
 )
 
-// missing returns the error about a missing client, Node name, owner of the cordon, factory of
-// informers, or an unknown list.
+// missing returns the error about a missing client, reader, or name of a Node.
 func missing(what string) error { return fmt.Errorf("drain: unusable: no %s", what) }
 
 // Executor carries out decisions. It keeps no state between calls. It is safe for concurrent use if
 // its Observer is.
 type Executor struct {
-	// Client of the cluster of the Node. Requests for pods use its REST client if it has one, because
-	// typed clients retry refused evictions.
-	Client kubernetes.Interface
+	// Client of the cluster of the Node, such as that of [NewClient]. Required.
+	Client Client
 	// Parallel is how many requests are made at a time. Zero or less means 16. One means one after
 	// the other, in the order of [drain.Decision.Requests].
 	Parallel int
@@ -52,15 +48,11 @@ type Executor struct {
 const defaultCallTimeout = 30 * time.Second
 
 // usable returns why no request about a Node can be made, or nil.
-func usable(client kubernetes.Interface, nodeName string) error {
-	switch {
-	case client == nil:
-		return missing("client")
-	case nodeName == "":
+func usable(client Client, nodeName string) error {
+	if nodeName == "" {
 		return missing("name of a node")
-	default:
-		return nil
 	}
+	return usableClient(client)
 }
 
 // Apply carries out the actions of one decision: it cordons the Node, then evicts and deletes pods,
@@ -72,8 +64,8 @@ func usable(client kubernetes.Interface, nodeName string) error {
 // Apply makes no more requests and returns its error. The results are valid also with an error, in
 // the order of the requests. The error of a pod is only in its result.
 func (e Executor) Apply(ctx context.Context, d drain.Decision) ([]drain.Result, error) {
-	if e.Client == nil {
-		return nil, missing("client")
+	if err := usableClient(e.Client); err != nil {
+		return nil, err
 	}
 	results, _, err := e.apply(ctx, d)
 	return results, err
@@ -133,21 +125,12 @@ func (e Executor) request(ctx context.Context, row drain.Row) error {
 	if row.UID != "" { // fake API servers give none
 		options.Preconditions = metav1.NewUIDPreconditions(string(row.UID))
 	}
-	eviction := &policyv1.Eviction{
+	if row.Action != drain.Evict {
+		return e.Client.DeletePod(ctx, row.Namespace, row.Name, options)
+	}
+	return e.Client.Evict(ctx, &policyv1.Eviction{
 		ObjectMeta: metav1.ObjectMeta{Namespace: row.Namespace, Name: row.Name}, DeleteOptions: &options,
-	}
-	pods := e.Client.CoreV1().Pods(row.Namespace)
-	direct, _ := e.Client.CoreV1().RESTClient().(*rest.RESTClient) // nil for the fakes of client-go
-	switch {
-	case row.Action == drain.Evict && direct == nil:
-		return pods.EvictV1(ctx, eviction)
-	case direct == nil:
-		return pods.Delete(ctx, row.Name, options)
-	case row.Action == drain.Evict:
-		return once(direct.Post(), row).SubResource("eviction").Body(eviction).Do(ctx).Error()
-	default:
-		return once(direct.Delete(), row).Body(&options).Do(ctx).Error()
-	}
+	})
 }
 
 // dryRun returns the dryRun field of requests.
@@ -156,9 +139,4 @@ func (e Executor) dryRun() []string {
 		return []string{metav1.DryRunAll}
 	}
 	return nil
-}
-
-// once returns a request for the pod of a row without retries. The next decision repeats it.
-func once(r *rest.Request, row drain.Row) *rest.Request {
-	return r.MaxRetries(0).Namespace(row.Namespace).Resource("pods").Name(row.Name)
 }

@@ -83,7 +83,7 @@ func newSim(t *testing.T, seed uint64) *sim {
 	}
 	s.policy = drain.Policy{
 		EvictUnmanaged: r.IntN(3) > 0, EvictLocalStorage: r.IntN(3) > 0, Reassert: r.IntN(2) == 0, EscalateFrom: now,
-		MaxGrace: []time.Duration{0, 0, 5 * time.Second}[r.IntN(3)],
+		Grace: []*time.Duration{nil, nil, new(5 * time.Second)}[r.IntN(3)],
 	}
 	options := draintest.Options{Clock: s.clock, Seed: int64(seed)} //nolint:gosec // any seed will do
 	if s.policy.Volumes.Wait = r.IntN(2) == 0; s.policy.Volumes.Wait {
@@ -180,7 +180,7 @@ func (s *sim) look(t *testing.T) drain.Observation {
 	t.Helper()
 	in, err := drain.Observation{}, errors.New("not yet")
 	for err != nil {
-		in, err = runner.Observe(t.Context(), runner.Live{Client: s.client}, "node-1", s.policy, s.state)
+		in, err = runner.Observe(t.Context(), runner.NewClient(s.client), "node-1", s.policy, s.state)
 	}
 	in.Reachability = s.reach
 	if s.blind {

@@ -27,7 +27,7 @@ func TestPass_RefusedForTwoHours_SinceCountsFromTheFirstRefusal(t *testing.T) {
 				var s drain.State
 				var d drain.Decision
 				for w.took() < 2*time.Hour {
-					in, err := runner.Observe(t.Context(), runner.Live{Client: w.client}, "node-1", drain.Policy{}, s)
+					in, err := runner.Observe(t.Context(), runner.NewClient(w.client), "node-1", drain.Policy{}, s)
 					require.NoError(t, err)
 					s, d, err = w.pass(t, s, in, drain.Policy{})
 					require.NoError(t, err)

@@ -27,6 +27,7 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/drain/runner"
+	draininformers "github.com/machinist-dev/machinist/drain/runner/informers"
 )
 
 // allSources are the optional lists.
@@ -39,10 +40,10 @@ var everything = drain.Policy{EvictUnmanaged: true, Volumes: drain.VolumePolicy{
 
 // newInformers returns synced informers of a client, which end with the test. changed is called with
 // the Nodes of events.
-func newInformers(t testing.TB, client kubernetes.Interface, changed func(node string), watch ...drain.Source) *runner.Informers {
+func newInformers(t testing.TB, client kubernetes.Interface, changed func(node string), watch ...drain.Source) *draininformers.Informers {
 	t.Helper()
 	factory := informers.NewSharedInformerFactory(client, 0)
-	found, err := runner.NewInformers(factory, watch...)
+	found, err := draininformers.New(factory, watch...)
 	require.NoError(t, err)
 	require.NoError(t, found.OnChange(changed))
 	startInformers(t, factory)
@@ -120,7 +121,7 @@ func TestObserve_ThreeSources_GiveTheSameDecision(t *testing.T) {
 			}
 			_, want := drain.Step(past, in, policy, now)
 			require.Len(t, want.Rows, 9)
-			for _, reader := range []machinist.Reader{runner.Live{Client: client}, newInformers(t, w.Client(), nil, policy.Sources()...)} {
+			for _, reader := range []machinist.Reader{runner.NewClient(client), newInformers(t, w.Client(), nil, policy.Sources()...)} {
 				in, err := runner.Observe(t.Context(), reader, "node-1", policy, past)
 				require.NoError(t, err)
 				_, got := drain.Step(past, in, policy, now)
@@ -133,7 +134,7 @@ func TestObserve_ThreeSources_GiveTheSameDecision(t *testing.T) {
 func TestObserve_ManyNodes_SeesWhatBelongsToTheNode(t *testing.T) {
 	w := town(t)
 	past := stateOf(t, `{"volumes": {"pv-moved": {}, "pv-over": {"done": true}}}`)
-	for _, reader := range []machinist.Reader{runner.Live{Client: w.client}, newInformers(t, w.Client(), nil, allSources...)} {
+	for _, reader := range []machinist.Reader{runner.NewClient(w.client), newInformers(t, w.Client(), nil, allSources...)} {
 		in, err := runner.Observe(t.Context(), reader, "node-1", everything, past)
 		require.NoError(t, err)
 		require.Equal(t, "node-1", in.Node.Name)
@@ -148,7 +149,7 @@ func TestObserve_ManyNodes_SeesWhatBelongsToTheNode(t *testing.T) {
 		}
 	}
 	w.client.ClearActions()
-	require.NoError(t, second(runner.Observe(t.Context(), runner.Live{Client: w.client}, "node-1", drain.Policy{}, drain.State{})))
+	require.NoError(t, second(runner.Observe(t.Context(), runner.NewClient(w.client), "node-1", drain.Policy{}, drain.State{})))
 	require.Equal(t, map[string]int{"get nodes": 1, "list pods": 1, "list poddisruptionbudgets": 1, "list daemonsets": 1}, w.requested(), "lists that the policy does not need are not requested")
 }
 
@@ -162,7 +163,7 @@ func (r withKind) List(ctx context.Context, o machinist.Object, index, key strin
 
 func TestObserve_SourceFails_NothingIsDecided(t *testing.T) {
 	ctx := t.Context()
-	for _, reader := range []machinist.Reader{nil, (*runner.Informers)(nil), runner.Live{}} {
+	for _, reader := range []machinist.Reader{nil, (*draininformers.Informers)(nil), runner.NewClient(nil)} {
 		in, err := runner.Observe(ctx, reader, "node-1", everything, drain.State{})
 		require.Error(t, err, "%T", reader)
 		require.Equal(t, drain.Observation{}, in)
@@ -172,7 +173,7 @@ func TestObserve_SourceFails_NothingIsDecided(t *testing.T) {
 			w := town(t)
 			resource := strings.Replace(string(source), "budgets", "poddisruptionbudgets", 1)
 			w.Inject(draintest.Fault{Kind: kind, Resource: resource})
-			in, err := runner.Observe(ctx, runner.Live{Client: w.client}, "node-1", everything, drain.State{})
+			in, err := runner.Observe(ctx, runner.NewClient(w.client), "node-1", everything, drain.State{})
 			if kind == draintest.Forbidden && slices.Contains(allSources, source) {
 				require.NoError(t, err, source)
 				require.Equal(t, []drain.Source{source}, drain.Decide(in, everything, now).NotEvaluated)
@@ -183,12 +184,12 @@ func TestObserve_SourceFails_NothingIsDecided(t *testing.T) {
 			require.Equal(t, drain.Observation{}, in, source)
 		}
 	}
-	none := runner.Live{Client: stillWorld(t).client}
+	none := runner.NewClient(stillWorld(t).client)
 	in, err := runner.Observe(ctx, none, "node-1", drain.Policy{}, drain.State{})
 	require.NoError(t, err)
 	require.Equal(t, drain.NodeGone, drain.Decide(in, drain.Policy{}, now).Outcome)
-	require.ErrorContains(t, second(runner.Observe(ctx, withKind{runner.Live{Client: town(t).client}}, "node-1", drain.Policy{}, drain.State{})), "object of type *v1.Service")
-	var live runner.Live
+	require.ErrorContains(t, second(runner.Observe(ctx, withKind{runner.NewClient(town(t).client)}, "node-1", drain.Policy{}, drain.State{})), "object of type *v1.Service")
+	live := runner.NewClient(nil)
 	for _, err := range []error{
 		second(live.List(ctx, &corev1.Pod{}, "", "n")), second(live.Get(ctx, &corev1.Node{})),
 		second(none.List(ctx, &corev1.Pod{}, "", "")), second(runner.Observe(ctx, none, "", everything, drain.State{})),
@@ -202,7 +203,7 @@ func TestObserve_SourceFails_NothingIsDecided(t *testing.T) {
 
 func TestInformers_NotSynced_ObserveNothing(t *testing.T) {
 	factory := informers.NewSharedInformerFactory(town(t).Client(), 0)
-	found, err := runner.NewInformers(factory, drain.SourceBudgets)
+	found, err := draininformers.New(factory, drain.SourceBudgets)
 	require.NoError(t, err)
 	require.False(t, found.HasSynced())
 	require.ErrorContains(t, second(runner.Observe(t.Context(), found, "node-1", everything, drain.State{})), "the informer has not synced", "an empty cache is not an empty cluster")
@@ -211,18 +212,18 @@ func TestInformers_NotSynced_ObserveNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, in.Budgets.Complete)
 	require.False(t, in.Claims.Complete, "claims are not watched")
-	again, err := runner.NewInformers(factory, drain.SourceBudgets)
+	again, err := draininformers.New(factory, drain.SourceBudgets)
 	require.NoError(t, err, "a factory may be shared")
 	require.True(t, again.HasSynced())
-	require.False(t, (*runner.Informers)(nil).HasSynced())
-	require.Error(t, second(runner.NewInformers(nil)))
-	require.ErrorContains(t, second(runner.NewInformers(factory, "clouds")), "drain: unusable: no source clouds")
+	require.False(t, (*draininformers.Informers)(nil).HasSynced())
+	require.Error(t, second(draininformers.New(nil)))
+	require.ErrorContains(t, second(draininformers.New(factory, "clouds")), "drain: unusable: no source clouds")
 }
 
 func TestInformers_Objects_AreNeitherCopiedNorChanged(t *testing.T) {
 	w := town(t)
 	factory := informers.NewSharedInformerFactory(w.Client(), 0)
-	found, err := runner.NewInformers(factory, allSources...)
+	found, err := draininformers.New(factory, allSources...)
 	require.NoError(t, err)
 	startInformers(t, factory)
 	cached, err := factory.Core().V1().Pods().Lister().Pods("shop").Get("web")
@@ -243,14 +244,14 @@ func TestInformers_Objects_AreNeitherCopiedNorChanged(t *testing.T) {
 }
 
 // crowd returns informers of total pods, 110 of them on node-1 with 20 budgets.
-func crowd(t *testing.T, total int) *runner.Informers {
+func crowd(t *testing.T, total int) *draininformers.Informers {
 	t.Helper()
 	w := stillWorld(t, newNode("node-1", cordoned))
 	for i := range 20 {
 		require.NoError(t, w.Add(newBudget(fmt.Sprint("budget-", i), fmt.Sprint("app-", i), 0)))
 	}
 	factory := informers.NewSharedInformerFactory(w.Client(), 0)
-	found, err := runner.NewInformers(factory, drain.SourceBudgets, drain.SourceDaemonSets)
+	found, err := draininformers.New(factory, drain.SourceBudgets, drain.SourceDaemonSets)
 	require.NoError(t, err)
 	startInformers(t, factory)
 	for i := range total {

@@ -130,7 +130,7 @@ func drainMany(t *testing.T, n int) (goroutines int) {
 					}
 					in, err := runner.Observe(t.Context(), h.found, node, drain.Policy{}, states[node])
 					require.NoError(t, err)
-					states[node], last[node], err = runner.Executor{Client: h.client, Parallel: 1}.Pass(t.Context(), states[node], in, drain.Policy{}, node)
+					states[node], last[node], err = runner.Executor{Client: runner.NewClient(h.client), Parallel: 1}.Pass(t.Context(), states[node], in, drain.Policy{}, node)
 					require.NoError(t, err)
 				}
 			}

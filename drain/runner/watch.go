@@ -6,31 +6,34 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/informers"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/internal/objects"
 )
 
-// view has the informers of a Run, of one Node and its pods.
+// view has what a Run watches. It reads the other objects from the API server in each step.
 type view struct {
-	informers *Informers
-	watches   map[drain.Source]*watch
+	client  Client
+	watches map[drain.Source]*watched
 	// stop ends all watches, and returns when they have ended.
 	stop func()
 }
 
-// watch is the watch of one list.
-type watch struct {
-	// refused returns why the list may not be watched, or nil.
-	refused func() error
+// watched is the watch of one list.
+type watched struct {
+	of       machinist.Object
+	informer cache.SharedIndexInformer
+	// refused means that the list may not be watched.
+	refused atomic.Bool
 	// last is the last error that the informer retries.
 	last atomic.Value
 }
@@ -42,119 +45,143 @@ func optional(source drain.Source) bool {
 }
 
 // watch starts the watches of a policy. It returns when each list was read, was refused, or is
-// optional and has failed. The function wake is called after each event.
+// optional and has failed. The function wake is called after each event. A client of another kind than
+// that of [NewClient] watches nothing.
 func (e Executor) watch(ctx context.Context, node string, p drain.Policy, wake func()) (*view, error) {
-	factories := map[drain.Source]informers.SharedInformerFactory{}
-	all, err := newInformers(func(source drain.Source) informers.SharedInformerFactory {
-		factories[source] = informers.NewSharedInformerFactoryWithOptions(e.Client, 0,
-			informers.WithTweakListOptions(onlyOf(source, node)), informers.WithTransform(withoutManagedFields))
-		return factories[source]
-	}, p.Sources())
-	if err != nil {
-		return nil, err
+	v := &view{client: e.Client, watches: map[drain.Source]*watched{}, stop: func() {}}
+	c, ok := e.Client.(clientset)
+	if !ok {
+		return v, nil
 	}
-	if err := all.OnChange(func(changed string) { //nolint:contextcheck // an event of an informer has no context
-		if changed == node || p.Volumes.ReattachTimeout > 0 { // volumes are attached to other Nodes
-			wake()
+	for _, source := range append([]drain.Source{sourceNodes, sourcePods}, p.Sources()...) {
+		of := objectOf(source)
+		informer, err := c.informer(of.(runtime.Object), c.kind(of), onlyOf(source, node)) //nolint:forcetypeassert // typed objects are
+		if err != nil {
+			return nil, err
 		}
-	}); err != nil {
-		return nil, err
+		v.watches[source] = &watched{of: of, informer: informer}
+	}
+	everything := &objects.Informers{}
+	for _, w := range v.watches {
+		if err := everything.Target(w.of, w.informer, nil, Indexes()); err != nil {
+			return nil, err
+		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	v := &view{informers: all, watches: map[drain.Source]*watch{}, stop: func() {
+	var running sync.WaitGroup
+	v.stop = func() {
 		cancel()
-		for _, factory := range factories {
-			factory.Shutdown()
+		running.Wait()
+	}
+	synced := make([]<-chan struct{}, 0, len(v.watches))
+	for source, w := range v.watches {
+		err := objects.On(w.informer, func(before, after metav1.Object) {
+			// volumes are attached to other Nodes
+			if p.Volumes.ReattachTimeout > 0 || slices.Contains(Affected(ctx, everything, before, after), node) {
+				wake()
+			}
+		})
+		if err == nil {
+			var settled <-chan struct{}
+			settled, err = w.start(ctx, &running, optional(source), wake)
+			synced = append(synced, settled)
 		}
-	}}
-	ended := make(map[drain.Source]<-chan struct{}, len(all.by))
-	for source, list := range all.by {
-		ended[source], err = v.start(ctx, source, factories[source], list.informer, wake)
 		if err != nil {
 			v.stop()
 			return nil, err
 		}
 	}
-	for source, list := range all.by {
-		select {
-		case <-list.informer.HasSyncedChecker().Done():
-		case <-ended[source]:
-		}
+	for _, settled := range synced {
+		<-settled
 	}
 	return v, nil
 }
 
-// start watches one list. The channel is closed when the watch has ended, or when an optional list
-// has failed. A refusal ends the watch. The informer retries all other errors.
-func (v *view) start(ctx context.Context, source drain.Source, factory informers.SharedInformerFactory, informer cache.SharedIndexInformer, wake func()) (<-chan struct{}, error) {
-	own, end := context.WithCancelCause(ctx)
-	waits, giveUp := context.WithCancel(own)
-	w := &watch{refused: func() error {
-		if ctx.Err() == nil {
-			return context.Cause(own)
-		}
-		return nil // the Run has ended
-	}}
-	v.watches[source] = w
-	err := informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
+// start watches one list. The channel is closed when the list was read, when the watch has ended, or when an
+// optional list has failed. A refusal ends the watch. The informer retries all other errors.
+func (w *watched) start(ctx context.Context, running *sync.WaitGroup, optional bool, wake func()) (<-chan struct{}, error) {
+	ctx, end := context.WithCancel(ctx)
+	settled, settle := context.WithCancel(ctx)
+	err := w.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
 		w.last.Store(lastError{err})
-		if optional(source) {
-			giveUp()
+		if optional {
+			settle()
 		}
-		if refused(err) || apierrors.IsNotFound(err) {
-			end(err)
+		if refused(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
+			w.refused.Store(true)
+			end()
 			wake()
 		}
 	})
 	if err != nil {
-		end(nil)
-		giveUp()
+		end()
+		settle()
 		return nil, err
 	}
-	factory.StartWithContext(own)
-	return waits.Done(), nil
+	running.Go(func() {
+		w.informer.RunWithContext(ctx)
+		end()
+	})
+	running.Go(func() {
+		select {
+		case <-w.informer.HasSyncedChecker().Done():
+		case <-settled.Done():
+		}
+		settle()
+	})
+	return settled.Done(), nil
 }
 
 // lastError has an error of any type for an [atomic.Value], whose values have one type.
 type lastError struct{ error }
 
-// observe observes the lists that are watched. It returns an error without the Node or the pods.
+// polls reports whether a list has to be read again without an event.
+func (v *view) polls() bool {
+	if len(v.watches) == 0 {
+		return true
+	}
+	for _, w := range v.watches {
+		if w.refused.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// observe observes the lists that are watched, and reads those that may not be watched from the API server.
 func (v *view) observe(ctx context.Context, node string, p drain.Policy, past drain.State) (drain.Observation, error) {
-	readable := &Informers{}
+	readable := &objects.Informers{Else: v.client}
 	for _, source := range slices.Sorted(maps.Keys(v.watches)) {
-		w, list := v.watches[source], v.informers.by[source]
-		err := w.refused()
-		if err == nil && (!optional(source) || list.informer.HasSynced()) {
-			err = readable.add(source, list)
-			if last, ok := w.last.Load().(lastError); ok && !list.informer.HasSynced() {
-				err = because(objects.ErrNotListed, last.error)
+		w := v.watches[source]
+		var err error
+		switch {
+		case w.refused.Load():
+		case w.informer.HasSynced():
+			err = readable.Target(w.of, w.informer, nil, Indexes())
+		case optional(source):
+			err = readable.Target(w.of, nil, machinist.ErrNotCached, Indexes())
+		default:
+			err = objects.ErrNotListed
+			if last, ok := w.last.Load().(lastError); ok {
+				err = because(err, last.error)
 			}
 		}
-		if err != nil && (source == sourceNodes || source == sourcePods) {
+		if err != nil {
 			return drain.Observation{}, observeError(source, err)
 		}
 	}
 	return Observe(ctx, readable, node, p, past)
 }
 
-// onlyOf selects the Node and its pods. The API server cannot select other objects by Node.
-func onlyOf(source drain.Source, node string) func(*metav1.ListOptions) {
-	field := ""
+// onlyOf returns the field selector of the Node or its pods. The API server cannot select other objects by
+// Node.
+func onlyOf(source drain.Source, node string) string {
 	switch source {
 	case sourceNodes:
-		field = "metadata.name"
+		return fields.OneTermEqualSelector(metav1.ObjectNameField, node).String()
 	case sourcePods:
-		field = "spec.nodeName"
+		return fields.OneTermEqualSelector("spec.nodeName", node).String()
 	default:
-		return nil
+		return ""
 	}
-	return func(o *metav1.ListOptions) { o.FieldSelector = fields.OneTermEqualSelector(field, node).String() }
-}
-
-// withoutManagedFields removes the managed fields, which need much memory and which no drain reads.
-func withoutManagedFields(obj any) (any, error) {
-	if m, err := meta.Accessor(obj); err == nil {
-		m.SetManagedFields(nil)
-	}
-	return obj, nil
 }

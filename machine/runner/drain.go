@@ -16,7 +16,7 @@ func (p *pass) drain(ctx context.Context, a machine.DrainNode) error {
 	state := p.in.Drain.StateFor(a)
 	seen, notSeen := drainrunner.Observe(ctx, p.Reader, a.NodeName, a.Policy, state)
 	seen.Node, seen.Reachability = p.in.Node.Node, a.Reachability // may be newer than the cache
-	executor := drainrunner.Executor{Client: p.Target, Clock: p.Clock, Parallel: p.Parallel}
+	executor := drainrunner.Executor{Client: drainrunner.NewClient(p.Target), Clock: p.Clock, Parallel: p.Parallel}
 	if p.Drains != nil {
 		executor.Observer = p.Drains
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
-	drainrunner "github.com/machinist-dev/machinist/drain/runner"
+	draininformers "github.com/machinist-dev/machinist/drain/runner/informers"
 	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
@@ -27,7 +27,7 @@ import (
 type Informers struct {
 	machinist.Reader
 	informers *objects.Informers
-	drains    *drainrunner.Informers // nil if the machines join no cluster
+	drains    *draininformers.Informers // nil if the machines join no cluster
 }
 
 // Factories are the factories of informers of [NewInformers]. The caller starts them, and may share them.
@@ -63,7 +63,7 @@ func NewInformers(f Factories) (*Informers, error) {
 		return i, err
 	}
 	var drainErr error
-	i.drains, drainErr = drainrunner.NewInformers(f.Target, drain.SourceBudgets, drain.SourceClaims, drain.SourceAttachments)
+	i.drains, drainErr = draininformers.New(f.Target, drain.SourceBudgets, drain.SourceClaims, drain.SourceAttachments)
 	c.Else = i.drains
 	return i, errors.Join(err, drainErr)
 }

@@ -176,7 +176,7 @@ func TestObserveNode_MissingInTheCache_IsReadBeforeTheDeletion(t *testing.T) {
 func TestDrain_NewDrain_StartsWithEmptyState(t *testing.T) {
 	cluster, node := draintest.New(draintest.Options{}), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
 	require.NoError(t, cluster.Add(node))
-	p := &pass{Executor: &Executor{Reader: drainrunner.Live{Client: cluster.Client()}, Target: cluster.Client()}}
+	p := &pass{Executor: &Executor{Reader: drainrunner.NewClient(cluster.Client()), Target: cluster.Client()}}
 	now := time.Now()
 	before := now.Add(-time.Hour)
 	p.in = machine.Observation{

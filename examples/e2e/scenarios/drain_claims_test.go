@@ -48,7 +48,7 @@ func TestCordon_LastOwnerLeaves_IsRemoved(t *testing.T) {
 	w := newDrainWorld(t, cluster.ControlPlane)
 	pod := w.pod(t, "web", w.a)
 	w.budget(t, "web", "web", 1, 1, 1)
-	executor := runner.Executor{Client: w.client}
+	executor := runner.Executor{Client: runner.NewClient(w.client)}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	one, two := w.drains(ctx, w.client, by("one")), w.drains(ctx, w.client, by("two"))
@@ -62,9 +62,9 @@ func TestCordon_LastOwnerLeaves_IsRemoved(t *testing.T) {
 	cancel()
 	one.end(t)
 	two.end(t)
-	require.NoError(t, executor.Abort(t.Context(), w.a, n.UID, by("one")))
+	require.NoError(t, executor.Uncordon(t.Context(), w.a, "one"))
 	require.True(t, w.nodeA(t).Spec.Unschedulable, "the other still wants it so")
-	require.NoError(t, executor.Abort(t.Context(), w.a, n.UID, by("two")))
+	require.NoError(t, executor.Uncordon(t.Context(), w.a, "two"))
 	n = w.nodeA(t)
 	require.False(t, n.Spec.Unschedulable)
 	require.NotContains(t, n.Labels, corev1.LabelNodeExcludeBalancers)
@@ -79,7 +79,7 @@ func TestCordon_LastOwnerLeaves_IsRemoved(t *testing.T) {
 	one.waits(t, w, "pod/"+w.ns+"/web", drain.ReasonBudgetNever)
 	cancel()
 	one.end(t)
-	require.NoError(t, executor.Abort(t.Context(), w.a, n.UID, by("one")))
+	require.NoError(t, executor.Uncordon(t.Context(), w.a, "one"))
 	n = w.nodeA(t)
 	require.True(t, n.Spec.Unschedulable, "that is not ours")
 	require.NotContains(t, n.Labels, corev1.LabelNodeExcludeBalancers)
@@ -105,7 +105,7 @@ func TestDrain_UserUncordons_Stops(t *testing.T) {
 	require.True(t, w.there(t, late))
 	n := w.nodeA(t)
 	require.False(t, n.Spec.Unschedulable, "it was not closed again")
-	require.NoError(t, runner.Executor{Client: w.client}.Abort(t.Context(), w.a, n.UID, by("one")))
+	require.NoError(t, runner.Executor{Client: runner.NewClient(w.client)}.Uncordon(t.Context(), w.a, "one"))
 	require.False(t, w.nodeA(t).Spec.Unschedulable)
 	require.Empty(t, nodeops.Cordons(w.nodeA(t)))
 }

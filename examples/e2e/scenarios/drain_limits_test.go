@@ -89,7 +89,7 @@ func TestDrain_NamespaceDeleting_PodIsDeleted(t *testing.T) {
 		now, err := w.client.CoreV1().Pods(other).Get(ctx, "held", metav1.GetOptions{})
 		return err == nil && now.DeletionTimestamp != nil
 	})
-	results, err := runner.Executor{Client: w.client}.Apply(t.Context(), drain.Decision{Node: w.a, Rows: []drain.Row{
+	results, err := runner.Executor{Client: runner.NewClient(w.client)}.Apply(t.Context(), drain.Decision{Node: w.a, Rows: []drain.Row{
 		{Namespace: other, Name: "held", UID: pod.UID, Action: drain.Evict},
 	}})
 	require.NoError(t, err)
@@ -125,7 +125,7 @@ func TestDrain_NewPodOfSameName_IsNotTouched(t *testing.T) {
 
 	// Who still sees the old one is told so, whatever is asked.
 	for _, verdict := range []drain.Action{drain.Evict, drain.Delete, drain.ForceDelete} {
-		results, err := runner.Executor{Client: w.client}.Apply(t.Context(), drain.Decision{Node: w.a, Rows: []drain.Row{
+		results, err := runner.Executor{Client: runner.NewClient(w.client)}.Apply(t.Context(), drain.Decision{Node: w.a, Rows: []drain.Row{
 			{Namespace: w.ns, Name: "web-0", UID: old.UID, Action: verdict, Grace: new(int64(0))},
 		}})
 		require.NoError(t, err)

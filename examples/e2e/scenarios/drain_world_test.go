@@ -223,7 +223,7 @@ func (w *drainWorld) drains(ctx context.Context, client kubernetes.Interface, p 
 	g := &going{ended: make(chan struct{})}
 	go func() {
 		defer close(g.ended)
-		g.plan, g.err = runner.Executor{Client: client, Observer: g}.Run(ctx, w.a, p)
+		g.plan, g.err = runner.Executor{Client: runner.NewClient(client), Observer: g}.Run(ctx, w.a, p)
 		g.at = time.Now()
 	}()
 	return g

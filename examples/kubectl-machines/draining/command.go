@@ -89,10 +89,10 @@ A Node with a cordon of an owner (drain --owner) stays cordoned until the last o
 // uncordon removes the cordon of an owner, or without one that of drain and kubectl cordon.
 func uncordon(ctx context.Context, client kubernetes.Interface, node, owner string) (changed bool, err error) {
 	if owner != "" {
-		changed, err = noderunner.UncordonNode(ctx, client, node, "", owner)
+		changed, err = noderunner.UncordonNode(ctx, client.CoreV1().Nodes(), node, "", owner)
 		return changed, err
 	}
-	_, changed, err = noderunner.UpdateNode(ctx, client, node, func(n *corev1.Node) (bool, error) {
+	_, changed, err = noderunner.UpdateNode(ctx, client.CoreV1().Nodes(), node, func(n *corev1.Node) (bool, error) {
 		if claims := nodeops.Cordons(n); len(claims) > 0 {
 			return false, cli.Refuse("cordoned by %s: uncordon it with --owner", claims[0].Owner)
 		}
@@ -151,10 +151,10 @@ func (c command) carryOut(ctx context.Context, client kubernetes.Interface, plan
 		if len(plans) == 1 && !p.recordon {
 			continue
 		}
-		if _, err := noderunner.CordonNode(ctx, client, p.node, p.uid, c.cordon(), c.Clock.Now()); err != nil {
+		if _, err := noderunner.CordonNode(ctx, client.CoreV1().Nodes(), p.node, p.uid, c.cordon(), c.Clock.Now()); err != nil {
 			errs := []error{fmt.Errorf("node %s: cordon: %w", p.node, err)}
 			for _, done := range plans[:i] {
-				errs = append(errs, c.undo(ctx, runner.Executor{Client: client, Clock: c.Clock}, done))
+				errs = append(errs, c.undo(ctx, runner.Executor{Client: runner.NewClient(client), Clock: c.Clock}, done))
 			}
 			return errs
 		}
@@ -168,7 +168,7 @@ func (c command) carryOut(ctx context.Context, client kubernetes.Interface, plan
 
 // drainNode drains a Node. If that fails, it removes the cordon if --undo is set.
 func (c command) drainNode(ctx context.Context, client kubernetes.Interface, p plan, out *output) error {
-	e := runner.Executor{Client: client, Clock: c.Clock}
+	e := runner.Executor{Client: runner.NewClient(client), Clock: c.Clock}
 	progress := c.newProgress(p.decision)
 	if out.structured() {
 		progress.out, progress.screen = io.Discard, nil
@@ -245,7 +245,7 @@ func (c command) undo(ctx context.Context, e runner.Executor, p plan) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
-	if err := e.Abort(ctx, p.node, p.uid, c.policy()); err != nil {
+	if err := e.Uncordon(ctx, p.node, c.owner); err != nil {
 		return fmt.Errorf("node %s: the cordon stays: %w", p.node, err)
 	}
 	return nil

@@ -127,7 +127,7 @@ func TestDryRun_Server_PrintsTheServersResponses(t *testing.T) {
 	require.Equal(t, 2, requests)
 	require.Empty(t, r.writes())
 
-	r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes", Verb: "update"})
+	r.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes", Verb: "patch"})
 	require.Equal(t, cli.Failed, r.run(t.Context(), "node-1", "--dry-run=server"))
 	r.errOut.line(t, "node node-1", "cordon", "forbidden")
 }

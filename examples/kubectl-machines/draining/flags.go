@@ -42,7 +42,6 @@ const help = `Evict the pods of Nodes, one Node after the other, and say of each
 Flags of kubectl drain have the same meaning, with these exceptions:
 
   * --ignore-daemonsets is true by default. With =false a Node with pods of DaemonSets is refused.
-  * --grace-period shortens the grace period of a pod and never lengthens it.
   * A drain that cannot end is refused before any Node is cordoned, with the flag for each obstacle.
   * Pods with the annotation karpenter.sh/do-not-disrupt stay, and the label
     cluster.x-k8s.io/drain skips a pod or waits for its completion.
@@ -54,7 +53,6 @@ It needs these rights. Only those on nodes, pods and evictions are required: oth
 read are not evaluated, and it says so.
 
   nodes                                      get, list, watch, patch
-  nodes                                      update, with --owner, --undo or --dry-run=server
   pods                                       list, watch
   pods                                       delete, with --force-after, --force-delete-after or --disable-eviction
   pods/eviction                              create
@@ -82,7 +80,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.honorDoNotDisrupt, "honor-do-not-disrupt", true, "keep pods annotated karpenter.sh/do-not-disrupt")
 	fs.BoolVar(&o.clusterAPILabels, "cluster-api-labels", true, "apply the label cluster.x-k8s.io/drain of pods")
 
-	fs.IntVar(&o.gracePeriod, "grace-period", -1, "longest grace period in `seconds`; -1 is that of the pod")
+	fs.IntVar(&o.gracePeriod, "grace-period", -1, "grace period in `seconds`; 0 is at once, -1 is that of the pod")
 	fs.IntVar(&o.skipWaitForDelete, "skip-wait-for-delete-timeout", 0, "ignore pods deleted more than `seconds` ago; 0 waits for all")
 	fs.BoolVar(&o.waitForVolumes, "wait-for-volumes", false, "wait until the volumes of the pods are detached")
 	fs.DurationVar(&o.timeout, "timeout", 0, "give up after this `time` for each Node; 0 is never")
@@ -145,8 +143,6 @@ func (o *options) checkValues() error {
 		return fmt.Errorf("-o is %q, want table, json or yaml", o.output)
 	case err != nil:
 		return fmt.Errorf("--pod-selector: %s", cli.OneLine(err))
-	case o.gracePeriod == 0:
-		return errors.New("--grace-period is 0, which stops no pod: --force-delete-after deletes pods from the API, --grace-period=1 is short")
 	case o.gracePeriod > math.MaxInt32:
 		return fmt.Errorf("--grace-period is %d, want at most %d", o.gracePeriod, math.MaxInt32)
 	case o.skipWaitForDelete < 0 || o.skipWaitForDelete > math.MaxInt32:

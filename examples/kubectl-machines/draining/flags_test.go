@@ -27,7 +27,6 @@ func TestFlags_Invalid_OneLineAndNoRequest(t *testing.T) {
 		{"an invalid name", []string{"Node_1"}, `"Node_1" is not a valid name of a node`},
 		{"an empty name", []string{""}, "not a valid name of a node"},
 		{"an unknown flag", []string{"node-1", "--chunk-size=500"}, "unknown flag: --chunk-size"},
-		{"grace period 0", []string{"node-1", "--grace-period=0"}, "--force-delete-after"},
 		{"a grace period that is too long", []string{"node-1", "--grace-period=9999999999"}, "--grace-period"},
 		{"a grace period that is not a number", []string{"node-1", "--grace-period=30s"}, "--grace-period"},
 		{"a time in the past", []string{"node-1", "--timeout=-1s"}, "--timeout is -1s"},

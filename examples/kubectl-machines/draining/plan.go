@@ -58,7 +58,7 @@ func (c command) plans(ctx context.Context, client kubernetes.Interface) ([]plan
 
 func (c command) plan(ctx context.Context, client kubernetes.Interface, name string) (plan, error) {
 	policy, now := c.policy(), c.Clock.Now()
-	in, err := runner.Observe(ctx, runner.Live{Client: client}, name, policy, drain.State{})
+	in, err := runner.Observe(ctx, runner.NewClient(client), name, policy, drain.State{})
 	if err != nil {
 		return plan{}, err
 	}
@@ -70,7 +70,7 @@ func (c command) plan(ctx context.Context, client kubernetes.Interface, name str
 	policy.Reassert = p.recordon
 	state, d := drain.Step(drain.State{}, in, policy, now)
 	if c.dryRun == "server" && d.Feasible() {
-		results, err := runner.Executor{Client: client, Clock: c.Clock, DryRun: true}.Apply(ctx, d)
+		results, err := runner.Executor{Client: runner.NewClient(client), Clock: c.Clock, DryRun: true}.Apply(ctx, d)
 		if err != nil {
 			return plan{}, err
 		}

@@ -46,8 +46,8 @@ func (o *options) policy() drain.Policy {
 		SkipTerminatingAfter: time.Duration(o.skipWaitForDelete) * time.Second,
 		Volumes:              drain.VolumePolicy{Wait: o.waitForVolumes},
 	}
-	if o.gracePeriod > 0 {
-		p.MaxGrace = time.Duration(o.gracePeriod) * time.Second
+	if o.gracePeriod >= 0 {
+		p.Grace = new(time.Duration(o.gracePeriod) * time.Second)
 	}
 	return p
 }

@@ -100,7 +100,7 @@ func editTaints(
 	ctx context.Context, c kubernetes.Interface, nodeName string, by []*corev1.Taint,
 	change func([]corev1.Taint, corev1.Taint) ([]corev1.Taint, bool),
 ) error {
-	_, _, err := runner.UpdateNode(ctx, c, nodeName, func(node *corev1.Node) (changed bool, _ error) {
+	_, _, err := runner.UpdateNode(ctx, c.CoreV1().Nodes(), nodeName, func(node *corev1.Node) (changed bool, _ error) {
 		for _, t := range by {
 			if t != nil {
 				taints, differ := change(node.Spec.Taints, *t)

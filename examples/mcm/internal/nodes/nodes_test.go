@@ -37,7 +37,7 @@ func node(t *testing.T, s *fake.Clientset) *corev1.Node {
 
 func writes(s *fake.Clientset) (n int) {
 	for _, a := range s.Actions() {
-		if a.GetVerb() == "update" {
+		if a.GetVerb() == "update" || a.GetVerb() == "patch" {
 			n++
 		}
 	}

@@ -48,15 +48,23 @@ func NewDrainOptions(
 	_ policylisters.PodDisruptionBudgetLister, _ corelisters.NodeLister, _ corelisters.PodLister,
 	_ *VolumeAttachmentHandler, _ cache.InformerSynced,
 ) *Options {
-	return &Options{runner.Executor{Client: client}, nodeName, drain.Policy{
+	return &Options{runner.Executor{Client: runner.NewClient(client)}, nodeName, drain.Policy{
 		Ladder:            slices.Concat(forced[forceDeletePods], drain.Ladder{{After: cmp.Or(timeout, drain.DefaultMachineDrainTimeout), Action: drain.GiveUp}}),
-		MaxGrace:          time.Duration(gracePeriodSeconds) * time.Second,
+		Grace:             graceOf(gracePeriodSeconds),
 		AllAtOnce:         true,
 		Reassert:          true,
 		EvictUnmanaged:    ignorePodsWithoutControllers,
 		EvictLocalStorage: deleteLocalData && ignoreDaemonsets,
 		Volumes:           drain.VolumePolicy{Wait: d != nil && !forceDeletePods, DetachTimeout: pvDetachTimeout, ReattachTimeout: pvReattachTimeout},
 	}}
+}
+
+// graceOf returns the grace period of all pods, or nil for that of each.
+func graceOf(seconds int) *time.Duration {
+	if seconds <= 0 {
+		return nil
+	}
+	return new(time.Duration(seconds) * time.Second)
 }
 
 // RunDrain drains the Node: see [runner.Executor.Run].

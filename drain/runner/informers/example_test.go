@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package runner_test
+package informers_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/drain/runner"
+	draininformers "github.com/machinist-dev/machinist/drain/runner/informers"
 )
 
 // exampleCluster returns a cluster with a Node and two pods, which stop at once.
@@ -70,7 +71,7 @@ func ExampleInformers() {
 	defer cancel()
 	go cluster.Run(ctx)
 
-	reader, err := runner.NewInformers(factory, drain.SourceBudgets, drain.SourceDaemonSets)
+	reader, err := draininformers.New(factory, drain.SourceBudgets, drain.SourceDaemonSets)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -83,7 +84,7 @@ func ExampleInformers() {
 	}
 	factory.StartWithContext(ctx)
 	factory.WaitForCacheSyncWithContext(ctx)
-	if err := drainQueued(ctx, runner.Executor{Client: cluster.Client()}, reader, queue); err != nil {
+	if err := drainQueued(ctx, runner.Executor{Client: runner.NewClient(cluster.Client())}, reader, queue); err != nil {
 		fmt.Println(err)
 	}
 	// Output: node-1 Drained 2

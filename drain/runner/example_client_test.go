@@ -16,7 +16,7 @@ import (
 )
 
 // A dry run reads each list that the policy needs once, and changes nothing.
-func ExampleLive() {
+func ExampleNewClient() {
 	cluster := draintest.New(draintest.Options{})
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
 	web := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: corev1.PodSpec{NodeName: "node-1"}}
@@ -28,7 +28,7 @@ func ExampleLive() {
 		return
 	}
 	policy := drain.Policy{}
-	in, err := runner.Observe(context.Background(), runner.Live{Client: cluster.Client()}, "node-1", policy, drain.State{})
+	in, err := runner.Observe(context.Background(), runner.NewClient(cluster.Client()), "node-1", policy, drain.State{})
 	if err != nil {
 		fmt.Println(err)
 		return
