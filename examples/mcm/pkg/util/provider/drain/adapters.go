@@ -50,21 +50,13 @@ func NewDrainOptions(
 ) *Options {
 	return &Options{runner.Executor{Client: runner.NewClient(client)}, nodeName, drain.Policy{
 		Ladder:            slices.Concat(forced[forceDeletePods], drain.Ladder{{After: cmp.Or(timeout, drain.DefaultMachineDrainTimeout), Action: drain.GiveUp}}),
-		Grace:             graceOf(gracePeriodSeconds),
+		Grace:             map[bool]*time.Duration{true: new(time.Duration(gracePeriodSeconds) * time.Second)}[gracePeriodSeconds > 0],
 		AllAtOnce:         true,
 		Reassert:          true,
 		EvictUnmanaged:    ignorePodsWithoutControllers,
 		EvictLocalStorage: deleteLocalData && ignoreDaemonsets,
 		Volumes:           drain.VolumePolicy{Wait: d != nil && !forceDeletePods, DetachTimeout: pvDetachTimeout, ReattachTimeout: pvReattachTimeout},
 	}}
-}
-
-// graceOf returns the grace period of all pods, or nil for that of each.
-func graceOf(seconds int) *time.Duration {
-	if seconds <= 0 {
-		return nil
-	}
-	return new(time.Duration(seconds) * time.Second)
 }
 
 // RunDrain drains the Node: see [runner.Executor.Run].
