@@ -191,7 +191,7 @@ func (d *dice) results() []drain.Result {
 			},
 			Err: pick[error](d, nil, errors.New("boom"), apierrors.NewTooManyRequests("slow down", 7), apierrors.NewNotFound(schema.GroupResource{}, "a"), apierrors.NewForbidden(schema.GroupResource{}, "a", nil),
 				apierrors.NewInvalid(schema.GroupKind{}, "a", nil)),
-			At:  d.when(),
+			At: d.when(),
 		})
 	}
 	return results

@@ -119,7 +119,9 @@ func crowdOfOwners(t *testing.T, seed uint64) {
 				if random.IntN(2) == 0 {
 					f.Taint = "example.com/drain-" + strconv.Itoa(i%4)
 				}
-				insist(func() error { return cordonErr(runner.CordonNode(t.Context(), client.CoreV1().Nodes(), "n1", "u1", f, t0)) })
+				insist(func() error {
+					return cordonErr(runner.CordonNode(t.Context(), client.CoreV1().Nodes(), "n1", "u1", f, t0))
+				})
 				pause(random)
 				if node, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{}); err != nil || !f.Stands(node) {
 					t.Errorf("the cordon of %s does not stand while it holds: %v", owner, err)
