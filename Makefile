@@ -7,7 +7,7 @@
 ALONE := GOWORK=off
 # The modules with packages of their own. The SDK comes first, and last what takes
 # a control plane.
-MODULES := . examples examples/mcm examples/controllerruntime examples/kubectl-machines tools examples/e2e
+MODULES := . examples examples/mcm examples/controllerruntime examples/kubectl-machines examples/nodetools tools examples/e2e
 # The modules that have a go.mod to keep tidy.
 TIDY := $(MODULES) tools/lint
 

@@ -106,24 +106,25 @@ var importRules = []importRule{
 	{"deployment", []string{
 		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/internal/rollout", sdk + "/codes", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/internal/recorded", sdk + "/nodeops", sdk + "/permits",
 	}, underAPI, "decisions, without a client"},
-	{"internal/objects", []string{api, apimachinery, clientGo, sdk}, underFakes, "reads by name and index, from informers and any other Reader"},
+	{"internal/objects", []string{api, apimachinery, sdk}, underAPI, "reads by name and index from any Reader"},
+	{"internal/caches", []string{apimachinery, clientGo, sdk, sdk + "/internal/objects"}, underFakes, "the Reader of informers"},
 	{"internal/runners", []string{
-		api, apimachinery, clientGo, clock, sdk, sdk + "/internal/objects", sdk + "/machine", sdk + "/machine/client/informers/externalversions", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops",
+		api, apimachinery, clientGo, clock, sdk, sdk + "/internal/caches", sdk + "/internal/objects", sdk + "/machine", sdk + "/machine/client/informers/externalversions", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops",
 	}, underFakes, "what the runners share: requests, informers and own writes"},
 	{"machine/runner", []string{
-		api, apimachinery, clientGo, clock, sdk, sdk + "/codes", sdk + "/drain", sdk + "/drain/runner", sdk + "/drain/runner/informers", sdk + "/driver", sdk + "/internal/objects", sdk + "/internal/members", sdk + "/internal/runners", sdk + "/machine",
+		api, apimachinery, clientGo, clock, sdk, sdk + "/codes", sdk + "/drain", sdk + "/drain/runner", sdk + "/drain/runner/informers", sdk + "/driver", sdk + "/internal/caches", sdk + "/internal/objects", sdk + "/internal/members", sdk + "/internal/runners", sdk + "/machine",
 		sdk + "/machine/client/informers/externalversions", sdk + "/machine/v1alpha1", sdk + "/nodeops", sdk + "/permits",
 	}, underFakes, "it reads informers, and drains over the typed client"},
 	{"machineset/runner", []string{
-		api, apimachinery, clientGo, clock, sdk, sdk + "/internal/objects", sdk + "/internal/facts", sdk + "/internal/objects", sdk + "/internal/members", sdk + "/internal/runners", sdk + "/machine",
+		api, apimachinery, clientGo, clock, sdk, sdk + "/internal/caches", sdk + "/internal/objects", sdk + "/internal/facts", sdk + "/internal/objects", sdk + "/internal/members", sdk + "/internal/runners", sdk + "/machine",
 		sdk + "/machine/client/informers/externalversions", sdk + "/machine/v1alpha1", sdk + "/machineset",
 	}, underFakes, "it reads informers"},
 	{"deployment/runner", []string{
-		api, apimachinery, clientGo, clock, sdk, sdk + "/deployment", sdk + "/internal/objects", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/internal/rollout", sdk + "/internal/runners", sdk + "/machine",
+		api, apimachinery, clientGo, clock, sdk, sdk + "/deployment", sdk + "/internal/caches", sdk + "/internal/objects", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/internal/rollout", sdk + "/internal/runners", sdk + "/machine",
 		sdk + "/machine/client/informers/externalversions", sdk + "/machine/v1alpha1", sdk + "/machineset",
 	}, underFakes, "it reads informers"},
 	{"safety/runner", []string{
-		api, apimachinery, clientGo, clock, sdk, sdk + "/codes", sdk + "/drain", sdk + "/driver", sdk + "/internal/objects", sdk + "/internal/runners", sdk + "/machine", sdk + "/machine/runner",
+		api, apimachinery, clientGo, clock, sdk, sdk + "/codes", sdk + "/drain", sdk + "/driver", sdk + "/internal/caches", sdk + "/internal/objects", sdk + "/internal/runners", sdk + "/machine", sdk + "/machine/runner",
 		sdk + "/machine/v1alpha1", sdk + "/nodeops", sdk + "/safety",
 	}, underFakes, "it reads informers, and the guard is that of a machine runner"},
 	{"deployment/deploymenttest", []string{
@@ -133,11 +134,11 @@ var importRules = []importRule{
 		api, apimachinery, sdk, sdk + "/internal/claims", sdk + "/internal/line", sdk + "/internal/recorded", sdk + "/nodeops",
 	}, underAPI, "decisions, without a client"},
 	{"drain/runner", []string{
-		api, apimachinery, sdk, clients + "/typed", clientGo + "/rest", clientGo + "/tools/cache", clock, sdk + "/drain", sdk + "/internal/objects",
+		api, apimachinery, sdk, clients + "/typed", clientGo + "/rest", clock, sdk + "/drain", sdk + "/internal/objects",
 		sdk + "/internal/claims", sdk + "/nodeops", sdk + "/nodeops/runner",
-	}, underFakes, "the executor takes the typed clients, and watches by the caches of client-go; the cordon has owners"},
+	}, underClientGo, "the executor takes the typed clients; the cordon has owners"},
 	{"drain/runner/informers", []string{
-		api, apimachinery, sdk, clientGo, sdk + "/drain", sdk + "/drain/runner", sdk + "/internal/objects",
+		api, apimachinery, sdk, clientGo, sdk + "/drain", sdk + "/drain/runner", sdk + "/internal/caches", sdk + "/internal/objects",
 	}, underFakes, "the Reader of shared informers"},
 	{"machine/machinetest", []string{
 		sdk + "/machine/v1alpha1", sdk + "/machine/client/clientset/versioned/fake", sdk + "/drain/draintest", apimachinery, clientGo,

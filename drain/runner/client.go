@@ -22,7 +22,6 @@ import (
 	policyclient "k8s.io/client-go/kubernetes/typed/policy/v1"
 	storageclient "k8s.io/client-go/kubernetes/typed/storage/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/objects"
@@ -206,28 +205,4 @@ func kindOf[L runtime.Object](client interface {
 		},
 		watch: client.Watch,
 	}
-}
-
-// informer returns an informer of the objects of a type that a field selects.
-func (c clientset) informer(o runtime.Object, kind listWatch, field string) (cache.SharedIndexInformer, error) {
-	lw := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = field
-			return kind.list(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = field
-			return kind.watch(ctx, options)
-		},
-	}
-	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, c.typed), o, 0, cache.Indexers{})
-	return informer, informer.SetTransform(withoutManagedFields)
-}
-
-// withoutManagedFields removes the managed fields, which need much memory and which no drain reads.
-func withoutManagedFields(obj any) (any, error) {
-	if m, err := meta.Accessor(obj); err == nil {
-		m.SetManagedFields(nil)
-	}
-	return obj, nil
 }

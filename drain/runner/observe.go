@@ -31,24 +31,11 @@ const (
 	sourcePods  drain.Source = "pods"
 )
 
-// objectOf returns an object of the type of a list.
-func objectOf(source drain.Source) machinist.Object {
-	switch source {
-	case sourceNodes:
-		return &corev1.Node{}
-	case sourcePods:
-		return &corev1.Pod{}
-	case drain.SourceBudgets:
-		return &policyv1.PodDisruptionBudget{}
-	case drain.SourceDaemonSets:
-		return &appsv1.DaemonSet{}
-	case drain.SourceAttachments:
-		return &storagev1.VolumeAttachment{}
-	case drain.SourceClaims:
-		return &corev1.PersistentVolumeClaim{}
-	default:
-		return &corev1.PersistentVolume{}
-	}
+// objectsOf has an object of the type of each list.
+var objectsOf = map[drain.Source]machinist.Object{
+	sourceNodes: &corev1.Node{}, sourcePods: &corev1.Pod{}, drain.SourceBudgets: &policyv1.PodDisruptionBudget{},
+	drain.SourceDaemonSets: &appsv1.DaemonSet{}, drain.SourceAttachments: &storagev1.VolumeAttachment{},
+	drain.SourceClaims: &corev1.PersistentVolumeClaim{}, drain.SourceVolumes: &corev1.PersistentVolume{},
 }
 
 // The names of the indexes.
@@ -205,10 +192,6 @@ func observeEach[K any, P objects.Pointer[T], T any](
 	ctx context.Context, from machinist.Reader, into *drain.List[P], source drain.Source, keys []K, read func(key K) ([]P, error),
 ) error {
 	var all []P
-	if len(keys) == 0 { // the error says whether the Reader has objects of the type
-		_, err := from.Get(ctx, P(new(T)))
-		return setList(into, source, all, err)
-	}
 	for _, key := range keys {
 		some, err := read(key)
 		if err != nil {

@@ -144,15 +144,12 @@ func (e Executor) Run(ctx context.Context, nodeName string, p drain.Policy) (dra
 		return d, &UnfinishedError{Decision: d, Err: err}
 	}
 	woken := make(chan struct{}, 1)
-	view, err := e.watch(ctx, nodeName, p, func() {
+	view := e.watch(ctx, nodeName, p, func() {
 		select {
 		case woken <- struct{}{}:
 		default: // one call is enough for any number of events
 		}
 	})
-	if err != nil {
-		return d, &UnfinishedError{Decision: d, Err: err}
-	}
 	defer view.stop()
 	run := run{Executor: e, view: view, node: nodeName, policy: p, decision: d}
 	for next := run.step(ctx); ; next = run.step(ctx) {
@@ -199,7 +196,7 @@ type run struct {
 func (r *run) step(ctx context.Context) time.Time {
 	now := r.clock().Now()
 	unknown := drain.Decide(drain.Observation{}, r.policy, now)
-	in, err := r.view.observe(ctx, r.node, r.policy, r.state)
+	in, err := Observe(ctx, r.view, r.node, r.policy, r.state)
 	if err == nil && !r.begun {
 		err = r.begin(ctx, in, now)
 	}

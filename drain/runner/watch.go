@@ -4,38 +4,47 @@ package runner
 
 import (
 	"context"
-	"maps"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
 	"slices"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/cache"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/internal/objects"
 )
 
-// view has what a Run watches. It reads the other objects from the API server in each step.
+// view has what a Run watches. As a Reader it has these objects, and reads all others from the API server.
 type view struct {
 	client  Client
-	watches map[drain.Source]*watched
+	watches map[reflect.Type]*watched
 	// stop ends all watches, and returns when they have ended.
 	stop func()
 }
 
-// watched is the watch of one list.
+// watched has the objects of one list, as of the last event of its watch.
 type watched struct {
-	of       machinist.Object
-	informer cache.SharedIndexInformer
-	// refused means that the list may not be watched.
-	refused atomic.Bool
-	// last is the last error that the informer retries.
-	last atomic.Value
+	kind     listWatch
+	field    string // selects the objects; empty selects all
+	optional bool
+	changed  func(before, after metav1.Object)
+	settled  func() // called when the list was read, was refused, or is optional and has failed
+
+	mu      sync.Mutex
+	objects map[string]machinist.Object // by namespace and name; nil before the first list
+	refused bool                        // the list may not be watched
+	last    error                       // that of the last request
 }
 
 // optional reports whether a drain continues while a list cannot be read. Without it the drain is
@@ -47,130 +56,40 @@ func optional(source drain.Source) bool {
 // watch starts the watches of a policy. It returns when each list was read, was refused, or is
 // optional and has failed. The function wake is called after each event. A client of another kind than
 // that of [NewClient] watches nothing.
-func (e Executor) watch(ctx context.Context, node string, p drain.Policy, wake func()) (*view, error) {
-	v := &view{client: e.Client, watches: map[drain.Source]*watched{}, stop: func() {}}
+func (e Executor) watch(ctx context.Context, node string, p drain.Policy, wake func()) *view {
+	v := &view{client: e.Client, watches: map[reflect.Type]*watched{}, stop: func() {}}
 	c, ok := e.Client.(clientset)
 	if !ok {
-		return v, nil
-	}
-	for _, source := range append([]drain.Source{sourceNodes, sourcePods}, p.Sources()...) {
-		of := objectOf(source)
-		informer, err := c.informer(of.(runtime.Object), c.kind(of), onlyOf(source, node)) //nolint:forcetypeassert // typed objects are
-		if err != nil {
-			return nil, err
-		}
-		v.watches[source] = &watched{of: of, informer: informer}
-	}
-	everything := &objects.Informers{}
-	for _, w := range v.watches {
-		if err := everything.Target(w.of, w.informer, nil, Indexes()); err != nil {
-			return nil, err
-		}
+		return v
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
+	var running, settling sync.WaitGroup
 	v.stop = func() {
 		cancel()
 		running.Wait()
 	}
-	synced := make([]<-chan struct{}, 0, len(v.watches))
-	for source, w := range v.watches {
-		err := objects.On(w.informer, func(before, after metav1.Object) {
-			// volumes are attached to other Nodes
-			if p.Volumes.ReattachTimeout > 0 || slices.Contains(Affected(ctx, everything, before, after), node) {
-				wake()
-			}
-		})
-		if err == nil {
-			var settled <-chan struct{}
-			settled, err = w.start(ctx, &running, optional(source), wake)
-			synced = append(synced, settled)
+	for _, source := range append([]drain.Source{sourceNodes, sourcePods}, p.Sources()...) {
+		of := objectsOf[source]
+		settling.Add(1)
+		v.watches[reflect.TypeOf(of)] = &watched{
+			kind: c.kind(of), field: onlyOf(source, node), optional: optional(source), settled: sync.OnceFunc(settling.Done),
+			changed: func(before, after metav1.Object) {
+				// volumes are attached to other Nodes
+				if p.Volumes.ReattachTimeout > 0 || slices.Contains(Affected(ctx, v, before, after), node) {
+					wake()
+				}
+			},
 		}
-		if err != nil {
-			v.stop()
-			return nil, err
-		}
-	}
-	for _, settled := range synced {
-		<-settled
-	}
-	return v, nil
-}
-
-// start watches one list. The channel is closed when the list was read, when the watch has ended, or when an
-// optional list has failed. A refusal ends the watch. The informer retries all other errors.
-func (w *watched) start(ctx context.Context, running *sync.WaitGroup, optional bool, wake func()) (<-chan struct{}, error) {
-	ctx, end := context.WithCancel(ctx)
-	settled, settle := context.WithCancel(ctx)
-	err := w.informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		w.last.Store(lastError{err})
-		if optional {
-			settle()
-		}
-		if refused(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-			w.refused.Store(true)
-			end()
-			wake()
-		}
-	})
-	if err != nil {
-		end()
-		settle()
-		return nil, err
-	}
-	running.Go(func() {
-		w.informer.RunWithContext(ctx)
-		end()
-	})
-	running.Go(func() {
-		select {
-		case <-w.informer.HasSyncedChecker().Done():
-		case <-settled.Done():
-		}
-		settle()
-	})
-	return settled.Done(), nil
-}
-
-// lastError has an error of any type for an [atomic.Value], whose values have one type.
-type lastError struct{ error }
-
-// polls reports whether a list has to be read again without an event.
-func (v *view) polls() bool {
-	if len(v.watches) == 0 {
-		return true
 	}
 	for _, w := range v.watches {
-		if w.refused.Load() {
-			return true
-		}
+		running.Go(func() {
+			w.run(ctx)
+			w.settled()
+			wake()
+		})
 	}
-	return false
-}
-
-// observe observes the lists that are watched, and reads those that may not be watched from the API server.
-func (v *view) observe(ctx context.Context, node string, p drain.Policy, past drain.State) (drain.Observation, error) {
-	readable := &objects.Informers{Else: v.client}
-	for _, source := range slices.Sorted(maps.Keys(v.watches)) {
-		w := v.watches[source]
-		var err error
-		switch {
-		case w.refused.Load():
-		case w.informer.HasSynced():
-			err = readable.Target(w.of, w.informer, nil, Indexes())
-		case optional(source):
-			err = readable.Target(w.of, nil, machinist.ErrNotCached, Indexes())
-		default:
-			err = objects.ErrNotListed
-			if last, ok := w.last.Load().(lastError); ok {
-				err = because(err, last.error)
-			}
-		}
-		if err != nil {
-			return drain.Observation{}, observeError(source, err)
-		}
-	}
-	return Observe(ctx, readable, node, p, past)
+	settling.Wait()
+	return v
 }
 
 // onlyOf returns the field selector of the Node or its pods. The API server cannot select other objects by
@@ -184,4 +103,214 @@ func onlyOf(source drain.Source, node string) string {
 	default:
 		return ""
 	}
+}
+
+// run lists and watches until the context ends or a request is refused for good. After any error it lists
+// again, after a pause of at most 20 seconds.
+func (w *watched) run(ctx context.Context) {
+	pause := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 7, Cap: 20 * time.Second}
+	for next := pause; ctx.Err() == nil; {
+		started := time.Now()
+		err := w.follow(ctx)
+		w.mu.Lock()
+		w.last = err
+		w.refused = refused(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
+		refused := w.refused
+		w.mu.Unlock()
+		if refused {
+			return
+		}
+		if w.optional {
+			w.settled()
+		}
+		if time.Since(started) > pause.Cap {
+			next = pause
+		}
+		timer := time.NewTimer(next.Step())
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// errWatchEnded means that the API server ended a watch before its time.
+var errWatchEnded = errors.New("the watch has ended")
+
+// follow lists once, and watches from there on until an error.
+func (w *watched) follow(ctx context.Context) error {
+	list, err := w.kind.list(ctx, metav1.ListOptions{FieldSelector: w.field})
+	if err != nil {
+		return err
+	}
+	version, err := w.replace(list)
+	if err != nil {
+		return err
+	}
+	for {
+		started := time.Now()
+		timeout := int64(300 + rand.IntN(300)) //nolint:gosec // it spreads the load
+		events, err := w.kind.watch(ctx, metav1.ListOptions{
+			FieldSelector: w.field, ResourceVersion: version, AllowWatchBookmarks: true, TimeoutSeconds: &timeout,
+		})
+		if err != nil {
+			return err
+		}
+		if version, err = w.apply(ctx, events, version); err != nil {
+			return err
+		}
+		if time.Since(started) < time.Second {
+			return errWatchEnded
+		}
+	}
+}
+
+// replace replaces all objects by those of a list, and returns its version.
+func (w *watched) replace(list runtime.Object) (version string, err error) {
+	of, err := meta.ListAccessor(list)
+	if err != nil {
+		return "", err
+	}
+	all := map[string]machinist.Object{}
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		if o, ok := item.(metav1.Object); ok {
+			all[keyOf(o)] = withoutManagedFields(o)
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	w.mu.Lock()
+	before := w.objects
+	w.objects = all
+	w.mu.Unlock()
+	w.settled()
+	for key, o := range before {
+		if all[key] == nil {
+			w.changed(asObject(o), nil)
+		}
+	}
+	for key, o := range all {
+		w.changed(asObject(before[key]), asObject(o))
+	}
+	return of.GetResourceVersion(), nil
+}
+
+// apply applies the events of a watch until it ends, and returns the version of the last one.
+func (w *watched) apply(ctx context.Context, events watch.Interface, version string) (string, error) {
+	defer events.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return version, ctx.Err()
+		case event, open := <-events.ResultChan():
+			if !open {
+				return version, nil
+			}
+			o, ok := event.Object.(metav1.Object)
+			if event.Type == watch.Error || !ok {
+				return version, fmt.Errorf("watch: %w", apierrors.FromObject(event.Object))
+			}
+			version = o.GetResourceVersion()
+			if event.Type != watch.Bookmark {
+				w.set(o, event.Type == watch.Deleted)
+			}
+		}
+	}
+}
+
+// set stores an object, or deletes it.
+func (w *watched) set(o metav1.Object, deleted bool) {
+	key := keyOf(o)
+	w.mu.Lock()
+	before := w.objects[key]
+	if deleted {
+		delete(w.objects, key)
+	} else {
+		w.objects[key] = withoutManagedFields(o)
+	}
+	w.mu.Unlock()
+	if deleted {
+		w.changed(o, nil)
+	} else {
+		w.changed(asObject(before), o)
+	}
+}
+
+func keyOf(o machinist.Object) string { return o.GetNamespace() + "/" + o.GetName() }
+
+// asObject returns an object with its metadata, or nil.
+func asObject(o machinist.Object) metav1.Object {
+	typed, _ := o.(metav1.Object)
+	return typed
+}
+
+// withoutManagedFields removes the managed fields, which need much memory and which no drain reads.
+func withoutManagedFields(o metav1.Object) machinist.Object {
+	o.SetManagedFields(nil)
+	return o
+}
+
+// polls reports whether a list has to be read again without an event.
+func (v *view) polls() bool {
+	for _, w := range v.watches {
+		w.mu.Lock()
+		refused := w.refused
+		w.mu.Unlock()
+		if refused {
+			return true
+		}
+	}
+	return len(v.watches) == 0
+}
+
+// find returns the objects of a type that are watched. read is false for objects to read from the API server.
+func (v *view) find(o machinist.Object, selected func(machinist.Object) bool) (found []machinist.Object, read bool, err error) {
+	w := v.watches[reflect.TypeOf(o)]
+	if w == nil {
+		return nil, false, nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.refused:
+		return nil, false, nil
+	case w.objects == nil && w.optional:
+		return nil, true, machinist.ErrNotCached
+	case w.objects == nil:
+		return nil, true, because(objects.ErrNotListed, w.last)
+	}
+	for _, o := range w.objects {
+		if selected(o) {
+			found = append(found, o)
+		}
+	}
+	return found, true, nil
+}
+
+// Get implements [machinist.Reader].
+func (v *view) Get(ctx context.Context, o machinist.Object) (machinist.Object, error) {
+	key := keyOf(o)
+	found, read, err := v.find(o, func(o machinist.Object) bool { return keyOf(o) == key })
+	switch {
+	case !read:
+		return v.client.Get(ctx, o)
+	case len(found) == 0:
+		return nil, err
+	default:
+		return found[0], err
+	}
+}
+
+// List implements [machinist.Reader].
+func (v *view) List(ctx context.Context, o machinist.Object, index, key string) ([]machinist.Object, error) {
+	found, read, err := v.find(o, func(one machinist.Object) bool {
+		return (o.GetNamespace() == "" || o.GetNamespace() == one.GetNamespace()) && (index == "" || hasKey(one, index, key))
+	})
+	if !read {
+		return v.client.List(ctx, o, index, key)
+	}
+	return found, err
 }

@@ -4,6 +4,7 @@ package objects
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/machinist-dev/machinist"
 )
+
+// ErrNotListed means that a cache has no first list yet.
+var ErrNotListed = errors.New("the informer has not synced")
 
 // Pointer is a pointer to an API object.
 type Pointer[T any] interface {
@@ -82,4 +86,31 @@ func IgnoreNotFound(err error) error {
 // KeyOf returns the key of an object.
 func KeyOf(o machinist.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+// Object is a pointer to a typed object.
+type Object interface {
+	comparable
+	metav1.Object
+}
+
+// Versions returns the versions of an object before and after a change that exist, if they have the
+// type T.
+func Versions[T Object](before, after metav1.Object) []T {
+	var none T
+	var versions []T
+	for _, o := range []metav1.Object{before, after} {
+		if t, ok := o.(T); ok && t != none {
+			versions = append(versions, t)
+		}
+	}
+	return versions
+}
+
+// Both returns the versions of an object before and after a change. One that does not exist, or has
+// another type than T, is nil.
+func Both[T Object](before, after metav1.Object) (b, a T) {
+	b, _ = before.(T)
+	a, _ = after.(T)
+	return b, a
 }

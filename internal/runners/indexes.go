@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/caches"
 	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/client/informers/externalversions"
@@ -117,8 +118,8 @@ func ControllerKey(namespace string, controller types.UID) string {
 // NewInformers returns the informers of some types of machine objects, and of Nodes. With noSets, there are
 // no sets and deployments. A nil target means that there is no target cluster. It fails only for a stopped
 // informer.
-func NewInformers(machines externalversions.SharedInformerFactory, noSets bool, target informers.SharedInformerFactory, of ...machinist.Object) (*objects.Informers, error) {
-	c, api, all := &objects.Informers{}, machines.Machine().V1alpha1(), Indexes()
+func NewInformers(machines externalversions.SharedInformerFactory, noSets bool, target informers.SharedInformerFactory, of ...machinist.Object) (*caches.Informers, error) {
+	c, api, all := &caches.Informers{}, machines.Machine().V1alpha1(), Indexes()
 	var errs []error
 	for _, o := range of {
 		var informer cache.SharedIndexInformer

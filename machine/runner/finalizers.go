@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/caches"
 	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
@@ -186,11 +187,11 @@ func AffectedSecrets(_ context.Context, _ machinist.Reader, before, after metav1
 // OnClassChange calls f with each class that has to be decided again: see [AffectedClasses]. It fails only
 // for a stopped informer.
 func (i *Informers) OnClassChange(f func(class types.NamespacedName, after time.Duration)) error {
-	return objects.OnChange(i.informers, i, AffectedClasses, f, &v1alpha1.MachineClass{}, &v1alpha1.Machine{}, &v1alpha1.MachineSet{}, &v1alpha1.MachineDeployment{})
+	return caches.OnChange(i.informers, i, AffectedClasses, f, &v1alpha1.MachineClass{}, &v1alpha1.Machine{}, &v1alpha1.MachineSet{}, &v1alpha1.MachineDeployment{})
 }
 
 // OnSecretChange calls f with each Secret that has to be decided again: see [AffectedSecrets]. It fails
 // only for a stopped informer.
 func (i *Informers) OnSecretChange(f func(secret types.NamespacedName, after time.Duration)) error {
-	return objects.OnChange(i.informers, i, AffectedSecrets, f, &corev1.Secret{}, &v1alpha1.MachineClass{})
+	return caches.OnChange(i.informers, i, AffectedSecrets, f, &corev1.Secret{}, &v1alpha1.MachineClass{})
 }

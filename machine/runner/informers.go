@@ -15,6 +15,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	draininformers "github.com/machinist-dev/machinist/drain/runner/informers"
+	"github.com/machinist-dev/machinist/internal/caches"
 	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
@@ -26,7 +27,7 @@ import (
 // changed. It is safe for concurrent use.
 type Informers struct {
 	machinist.Reader
-	informers *objects.Informers
+	informers *caches.Informers
 	drains    *draininformers.Informers // nil if the machines join no cluster
 }
 
@@ -72,7 +73,7 @@ func NewInformers(f Factories) (*Informers, error) {
 // stopped informer.
 func (i *Informers) OnChange(f func(machine types.NamespacedName, after time.Duration)) error {
 	ctx := context.Background()
-	return errors.Join(objects.OnChange(i.informers, i, Affected, f), i.drains.OnChange(func(node string) {
+	return errors.Join(caches.OnChange(i.informers, i, Affected, f), i.drains.OnChange(func(node string) {
 		for _, m := range drained(ctx, i, node) {
 			f(objects.KeyOf(m), 0)
 		}

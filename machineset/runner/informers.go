@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/informers"
 
 	"github.com/machinist-dev/machinist"
-	"github.com/machinist-dev/machinist/internal/objects"
+	"github.com/machinist-dev/machinist/internal/caches"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine/client/informers/externalversions"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -20,7 +20,7 @@ import (
 // changed. It is safe for concurrent use.
 type Informers struct {
 	machinist.Reader
-	informers *objects.Informers
+	informers *caches.Informers
 }
 
 // NewInformers returns the informers for sets and machines, and for Nodes from target, and adds their
@@ -37,5 +37,5 @@ func NewInformers(machines externalversions.SharedInformerFactory, target inform
 // OnChange calls f with each set that has to be decided again, and the time for which changes are
 // collected: see [Affected]. It fails only for a stopped informer.
 func (i *Informers) OnChange(f func(set types.NamespacedName, after time.Duration)) error {
-	return objects.OnChange(i.informers, i, Affected, f, &v1alpha1.MachineSet{}, &v1alpha1.Machine{})
+	return caches.OnChange(i.informers, i, Affected, f, &v1alpha1.MachineSet{}, &v1alpha1.Machine{})
 }

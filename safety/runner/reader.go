@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/caches"
 	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	machinerunner "github.com/machinist-dev/machinist/machine/runner"
@@ -22,7 +23,7 @@ import (
 // changed. It is safe for concurrent use.
 type Informers struct {
 	machinist.Reader
-	informers *objects.Informers
+	informers *caches.Informers
 }
 
 // NewInformers returns the informers of the given factories, and adds their indexes. Without Control, it
@@ -48,7 +49,7 @@ func (i *Informers) OnChange(e *Executor, f func(concern Concern, after time.Dur
 	changed := func(_ context.Context, _ machinist.Reader, before, after metav1.Object) map[Concern]time.Duration {
 		return e.Changed(before, after)
 	}
-	return objects.OnChange(i.informers, i, changed, f)
+	return caches.OnChange(i.informers, i, changed, f)
 }
 
 const (

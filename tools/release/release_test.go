@@ -36,6 +36,8 @@ func newRepository(t *testing.T) *repository {
 		"replace (\n\t"+release.SDK+" => ../../\n\t"+release.Examples+" => ../\n)\n")
 	r.write("examples/kubectl-machines/go.mod", "module "+release.Examples+"/kubectl-machines\n\ngo 1.26\n\nrequire (\n\t"+release.SDK+" v0.0.0\n\t"+release.Examples+" v0.0.0\n)\n\n"+
 		"replace (\n\t"+release.SDK+" => ../../\n\t"+release.Examples+" => ../\n)\n")
+	r.write("examples/nodetools/go.mod", "module "+release.Examples+"/nodetools\n\ngo 1.26\n\nrequire "+release.SDK+" v0.0.0\n\nreplace "+release.SDK+" => ../../\n")
+	r.write("examples/nodetools/g.go", "package main\n\nimport \""+release.SDK+"/a\"\n\nfunc main() { a.A() }\n")
 	r.write("examples/mcm/go.mod", "module example.com/mcm\n\ngo 1.26\n\nrequire (\n\t"+release.SDK+" v0.0.0\n\t"+release.Examples+" v0.0.0\n)\n\n"+
 		"replace (\n\t"+release.SDK+" => ../../\n\t"+release.Examples+" => ../\n)\n")
 	r.write("examples/mcm/d.go", "package mcm\n\nimport \""+release.Examples+"/b\"\n\nvar D = b.B\n")
@@ -97,7 +99,7 @@ func TestRelease_First_TagsTheSDKBeforeTheExamples(t *testing.T) {
 func TestRelease_Done_EveryModuleBuildsAlone(t *testing.T) {
 	r := newRepository(t)
 	require.NoError(t, release.Do(r.root, release.Steps("v0.1.0")))
-	for _, folder := range []string{".", "examples", "examples/mcm", "examples/controllerruntime", "examples/kubectl-machines", "examples/e2e"} {
+	for _, folder := range []string{".", "examples", "examples/mcm", "examples/controllerruntime", "examples/kubectl-machines", "examples/nodetools", "examples/e2e"} {
 		cmd := exec.CommandContext(t.Context(), "go", "build", "./...")
 		cmd.Dir, cmd.Env = filepath.Join(r.root, folder), append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
 		out, err := cmd.CombinedOutput()
@@ -127,6 +129,7 @@ func TestRelease_IncompatibleChange_NeedsAMinorVersion(t *testing.T) {
 	r.write("examples/mcm/d.go", "package mcm\n")
 	r.write("examples/controllerruntime/e.go", "package controllerruntime\n")
 	r.write("examples/kubectl-machines/f.go", "package main\n\nfunc main() {}\n")
+	r.write("examples/nodetools/g.go", "package main\n\nfunc main() {}\n")
 	r.write("examples/e2e/c.go", "package e2e\n")
 	r.next("v0.1.1")
 	require.ErrorContains(t, release.Check(r.root, "v0.1.1"), "A: changed from func() to func(...int)")

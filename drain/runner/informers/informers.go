@@ -18,13 +18,13 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/runner"
-	"github.com/machinist-dev/machinist/internal/objects"
+	"github.com/machinist-dev/machinist/internal/caches"
 )
 
 // Informers is the Reader of shared informers. An index finds the pods of a Node at the same cost
 // in clusters of any size. Its objects are shared with the informers and must not be changed. It is
 // safe for concurrent use.
-type Informers struct{ cached objects.Informers }
+type Informers struct{ cached caches.Informers }
 
 // New returns the informers of a factory for Nodes, pods and the lists in watch, and adds the indexes of a
 // drain. The caller starts the factory, and may share it. Its client needs the right to list and watch

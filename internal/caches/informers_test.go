@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package objects
+package caches
 
 import (
 	"errors"
@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/objects"
 )
 
 // synced is an informer that has synced, or not.
@@ -44,7 +45,7 @@ func TestInformers_ReadWithoutACache_NothingOrAnError(t *testing.T) {
 		"control, no informer": {func(c *Informers) error { return c.Control(node, nil, nil) }, 0, nil},
 		"control, not synced":  {func(c *Informers) error { return c.Control(node, newInformer(t, node, false), nil) }, 1, nil},
 		"target, no informer":  {func(c *Informers) error { return c.Target(node, nil, errNone, nil) }, 0, errNone},
-		"target, not synced":   {func(c *Informers) error { return c.Target(node, newInformer(t, node, false), errNone, nil) }, 0, ErrNotListed},
+		"target, not synced":   {func(c *Informers) error { return c.Target(node, newInformer(t, node, false), errNone, nil) }, 0, objects.ErrNotListed},
 		"target, synced":       {func(c *Informers) error { return c.Target(node, newInformer(t, node, true), errNone, nil) }, 1, nil},
 		"another Reader has them": {func(c *Informers) error {
 			c.Else = &Informers{}
@@ -53,13 +54,13 @@ func TestInformers_ReadWithoutACache_NothingOrAnError(t *testing.T) {
 	} {
 		informers := &Informers{}
 		require.NoError(t, c.add(informers), name)
-		found, err := In[*corev1.Node](t.Context(), informers, "")
+		found, err := objects.In[*corev1.Node](t.Context(), informers, "")
 		require.ErrorIs(t, err, c.err, name)
 		require.Len(t, found, c.found, name)
-		one, err := Get[*corev1.Node](t.Context(), informers, "", "n")
+		one, err := objects.Get[*corev1.Node](t.Context(), informers, "", "n")
 		require.ErrorIs(t, err, c.err, name)
 		require.Equal(t, c.found == 1, one != nil, name)
-		one, err = Get[*corev1.Node](t.Context(), informers, "", "other")
+		one, err = objects.Get[*corev1.Node](t.Context(), informers, "", "other")
 		require.ErrorIs(t, err, c.err, name)
 		require.Nil(t, one, name)
 	}
@@ -77,10 +78,10 @@ func TestInformers_TypeInBothClusters_ByNameFromTheFirst(t *testing.T) {
 	require.NoError(t, c.Target(target, newInformer(t, target, true), nil, nil))
 	late := newInformer(t, target, true)
 	require.NoError(t, c.Target(target, late, nil, []machinist.Index{index}))
-	found, err := In[*corev1.Secret](t.Context(), c, "ns")
+	found, err := objects.In[*corev1.Secret](t.Context(), c, "ns")
 	require.NoError(t, err)
 	require.Equal(t, []*corev1.Secret{control}, found)
-	found, err = List[*corev1.Secret](t.Context(), c, "all", "k")
+	found, err = objects.List[*corev1.Secret](t.Context(), c, "all", "k")
 	require.NoError(t, err)
 	require.Equal(t, []*corev1.Secret{target}, found)
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package objects
+package caches
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/objects"
 )
 
 // Informers is the [machinist.Reader] of shared informers. It is complete before the first read.
@@ -36,9 +36,6 @@ type source struct {
 	missing  error                     // without an informer; nil means that there are no objects
 	target   bool
 }
-
-// ErrNotListed means that an informer has no first list yet.
-var ErrNotListed = errors.New("the informer has not synced")
 
 // Control reads the objects of a type of the control cluster, and adds the indexes of the type. A nil
 // informer has no objects. It fails only for a stopped informer.
@@ -102,7 +99,7 @@ func (c *Informers) find(o machinist.Object, index string) (cache.Indexer, machi
 	case s.informer == nil:
 		return nil, nil, s.missing
 	case s.target && !s.informer.HasSynced():
-		return nil, nil, ErrNotListed
+		return nil, nil, objects.ErrNotListed
 	default:
 		return s.informer.GetIndexer(), nil, nil
 	}

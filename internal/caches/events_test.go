@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package objects
+package caches
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	clienttesting "k8s.io/client-go/tools/cache/testing"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/objects"
 )
 
 func withUID(uid types.UID, version string) *corev1.Secret {
@@ -119,10 +120,10 @@ func TestInformer_HandlerOrIndexPanics_ProcessContinues(t *testing.T) {
 	for _, name := range []string{"bad", "good"} {
 		require.NoError(t, informer.GetIndexer().Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
-	found, err := List[*corev1.Node](t.Context(), again, "test", "k")
+	found, err := objects.List[*corev1.Node](t.Context(), again, "test", "k")
 	require.NoError(t, err)
 	require.Len(t, found, 1)
-	_, err = List[*corev1.Node](t.Context(), again, "unknown", "k")
+	_, err = objects.List[*corev1.Node](t.Context(), again, "unknown", "k")
 	require.ErrorIs(t, err, machinist.ErrNotCached)
 	require.Len(t, logged, 2)
 	require.Contains(t, logged[0], "bad node")

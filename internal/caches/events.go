@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package objects
+package caches
 
 import (
 	"cmp"
@@ -94,31 +94,4 @@ func OnChange[K comparable](
 		}))
 	}
 	return errors.Join(errs...)
-}
-
-// Object is a pointer to a typed object.
-type Object interface {
-	comparable
-	metav1.Object
-}
-
-// Versions returns the versions of an object before and after a change that exist, if they have the
-// type T.
-func Versions[T Object](before, after metav1.Object) []T {
-	var none T
-	var versions []T
-	for _, o := range []metav1.Object{before, after} {
-		if t, ok := o.(T); ok && t != none {
-			versions = append(versions, t)
-		}
-	}
-	return versions
-}
-
-// Both returns the versions of an object before and after a change. One that does not exist, or has
-// another type than T, is nil.
-func Both[T Object](before, after metav1.Object) (b, a T) {
-	b, _ = before.(T)
-	a, _ = after.(T)
-	return b, a
 }
