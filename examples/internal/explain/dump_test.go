@@ -4,6 +4,7 @@ package explain_test
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -43,7 +44,8 @@ func explained(t *testing.T, files map[string]string, at time.Time) (string, err
 	if err != nil {
 		return "", err
 	}
-	return v.Explain(t.Context(), "machine/m")
+	r, err := v.Explain(t.Context(), "machine/m")
+	return r.String(), err
 }
 
 func TestDump_NoClasses_SaysNotInTheDumpAndGuessesNothing(t *testing.T) {
@@ -111,8 +113,9 @@ func TestLive_NoRightToReadSecrets_SaysSo(t *testing.T) {
 		for _, resource := range []string{"secrets", "poddisruptionbudgets"} {
 			w.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "list", Resource: resource})
 		}
-		text, err := w.live().Explain(t.Context(), w.first())
+		r, err := w.live().Explain(t.Context(), w.first())
 		require.NoError(t, err)
+		text := r.String()
 		require.Contains(t, text, "\nnot readable: secrets: ")
 		require.Contains(t, text, "\nnot readable: poddisruptionbudgets: ")
 		require.Contains(t, text, "decides     nothing (NodeReady)")
@@ -152,7 +155,10 @@ func FuzzDump(f *testing.F) {
 		if err != nil || !show {
 			return
 		}
-		_, err = v.Tree(t.Context(), "")
+		r, err := v.Tree(t.Context(), "")
+		require.NoError(t, err)
+		require.NotEmpty(t, r.String())
+		_, err = json.Marshal(r)
 		require.NoError(t, err)
 	})
 }
