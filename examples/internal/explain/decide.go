@@ -24,6 +24,7 @@ import (
 	drainrunner "github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/objects"
+	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	machinerunner "github.com/machinist-dev/machinist/machine/runner"
@@ -57,18 +58,28 @@ func keyOf(o metav1.Object) types.NamespacedName {
 // Deployment returns what its controller observes of a deployment. Its Deployment is nil if there is none.
 func (v *View) Deployment(ctx context.Context, key types.NamespacedName) (deployment.Observation, error) {
 	in, err := deploymentrunner.Observe(ctx, v.reader, key)
-	in.Proven = true // its lists are new
+	in.Proven, in.Freeze = true, v.freeze(ctx, key.Namespace) // its lists are new
 	return in, err
+}
+
+// freeze returns the freeze that the controllers of a namespace have written into the status of deployments.
+func (v *View) freeze(ctx context.Context, namespace string) (f machine.Freeze) {
+	all, _ := objects.In[*v1alpha1.MachineDeployment](ctx, v.reader, namespace)
+	for _, d := range all {
+		if c := rollout.Condition(d.Status, v1alpha1.MachineDeploymentControllerFrozen); c != nil {
+			_, message, _ := strings.Cut(c.Message, "deletions go on: ")
+			f = machine.Freeze{Frozen: true, Since: c.LastTransitionTime.Time, Message: cmp.Or(message, c.Message)}
+		}
+	}
+	return f
 }
 
 // decideDeployment observes and decides a deployment as its runner does.
 func (v *View) decideDeployment(ctx context.Context, o *v1alpha1.MachineDeployment) (Object, error) {
 	in, err := v.Deployment(ctx, keyOf(o))
 	now, changed := v.Now(), time.Time{}
-	for _, c := range o.Status.Conditions {
-		if c.Type == v1alpha1.MachineDeploymentProgressing {
-			changed = c.LastUpdateTime.Time
-		}
+	if c := rollout.Condition(o.Status, v1alpha1.MachineDeploymentProgressing); c != nil {
+		changed = c.LastUpdateTime.Time
 	}
 	d := deployment.Decide(in, v.Deployments, now)
 	out := decided(d.String(), len(d.Actions) > 0, d.Holds, d.NextCheck, now, changed)
@@ -85,7 +96,7 @@ func (v *View) decideDeployment(ctx context.Context, o *v1alpha1.MachineDeployme
 // decideSet observes and decides a set as its runner does.
 func (v *View) decideSet(ctx context.Context, o *v1alpha1.MachineSet) (Object, error) {
 	in, err := setrunner.Observe(ctx, v.reader, keyOf(o))
-	in.Proven = true
+	in.Proven, in.Freeze = true, v.freeze(ctx, o.Namespace)
 	d := machineset.Decide(in, v.Sets, v.Now())
 	out := decided(d.String(), len(d.Actions) > 0, d.Holds, d.NextCheck, v.Now(), o.Status.LastOperation.LastUpdateTime.Time)
 	out.Status = fmt.Sprintf("%d desired, %d available", o.Spec.Replicas, o.Status.AvailableReplicas)
@@ -101,7 +112,7 @@ func (v *View) decideMachine(ctx context.Context, m *v1alpha1.Machine) (Object, 
 	if err != nil {
 		return Object{}, err
 	}
-	in.FirstSeen = time.Time{} // not the begin of this process
+	in.FirstSeen, in.Freeze = time.Time{}, v.freeze(ctx, m.Namespace) // not the begin of this process
 	if v.reader.missing[secrets] != nil {
 		in.Class.Problem = ""
 	}

@@ -5,6 +5,7 @@ package explain_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -62,6 +63,21 @@ func TestDump_EmptyListOfClasses_ClassIsMissing(t *testing.T) {
 	require.Contains(t, text, "machine/shop/m, at 2026-01-01T00:10:00Z, from a dump\n", "the time of the comment")
 	require.NotContains(t, text, "machineclasses")
 	require.Contains(t, text, `ClassMissing: machine class "small" does not exist`)
+}
+
+func TestDump_FreezeInTheStatus_DecidesAsTheFrozenController(t *testing.T) {
+	const deployment = `
+apiVersion: machine.sapcloud.io/v1alpha1
+kind: MachineDeployment
+metadata: {name: workers, namespace: %s, uid: d, creationTimestamp: "2026-01-01T00:00:00Z"}
+status: {conditions: [{type: ControllerFrozen, status: "True", lastTransitionTime: "2026-01-01T00:05:00Z", message: "Deletions go on; deletions go on: it is away"}]}
+`
+	text, err := explained(t, map[string]string{"m.yaml": oneMachine, "d.yaml": fmt.Sprintf(deployment, "shop")}, at)
+	require.NoError(t, err)
+	require.Contains(t, text, "waits for   api-server: Frozen: nothing is created, failed or replaced: it is away, since 2026-01-01T00:05:00Z (5m)")
+	text, err = explained(t, map[string]string{"m.yaml": oneMachine, "d.yaml": fmt.Sprintf(deployment, "other")}, at)
+	require.NoError(t, err)
+	require.NotContains(t, text, "Frozen")
 }
 
 func TestDump_OtherDocuments_AreNamed(t *testing.T) {

@@ -173,8 +173,6 @@ func nodeStatus(n *corev1.Node) string {
 func (d Object) waits(now time.Time) string {
 	text := ""
 	switch {
-	case d.Error != "" && d.Kind == "Node":
-		text = d.Error
 	case d.Error != "":
 		text = "not known: " + d.Error
 	case d.Kind == "Pod":

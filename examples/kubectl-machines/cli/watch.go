@@ -12,13 +12,10 @@ import (
 	"github.com/machinist-dev/machinist/examples/internal/explain"
 )
 
-// Step receives an observation of a deployment. It returns whether the command is done, and otherwise when
-// to observe again if no object changes before. Zero means never.
-type Step func(in deployment.Observation) (done bool, again time.Time, err error)
-
 // Watch observes a deployment and calls step for each change, until it is done, it fails, or the context
-// ends. It fails at once if objects cannot be read.
-func (e *Env) Watch(ctx context.Context, c Clients, name string, step Step) error {
+// ends. Otherwise step returns when to observe again if no object changes before; zero means never. It fails
+// at once if objects cannot be read.
+func (e *Env) Watch(ctx context.Context, c Clients, name string, step func(in deployment.Observation) (done bool, again time.Time, err error)) error {
 	v, err := explain.LiveRollouts(ctx, c.Clients, c.Namespace)
 	if err != nil {
 		return err

@@ -17,10 +17,7 @@ import (
 )
 
 // The times between two looks with --watch, with and without a change.
-const (
-	drawEvery = time.Second
-	ageEvery  = 10 * time.Second
-)
+const drawEvery, ageEvery = time.Second, 10 * time.Second
 
 // look is what tree and explain have in common.
 type look struct {

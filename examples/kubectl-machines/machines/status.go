@@ -15,6 +15,7 @@ import (
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/examples/internal/explain"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
+	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -84,10 +85,8 @@ func (s *status) run(ctx context.Context, arg string) error {
 
 // report returns what is to be said about a rollout, in the words of the controller.
 func report(d *v1alpha1.MachineDeployment, decision deployment.Decision) string {
-	for _, c := range d.Status.Conditions {
-		if c.Type == v1alpha1.MachineDeploymentControllerFrozen && c.Status == v1alpha1.ConditionTrue {
-			return string(c.Type) + ": " + c.Message
-		}
+	if c := rollout.Condition(d.Status, v1alpha1.MachineDeploymentControllerFrozen); c != nil {
+		return string(c.Type) + ": " + c.Message
 	}
 	text := string(decision.Reason)
 	switch {
