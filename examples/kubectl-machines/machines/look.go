@@ -16,7 +16,7 @@ import (
 	"github.com/machinist-dev/machinist/examples/manager/options"
 )
 
-// The times between two looks with --watch, with and without a change.
+// drawEvery and ageEvery are the times between two looks with --watch, with and without a change.
 const drawEvery, ageEvery = time.Second, 10 * time.Second
 
 // look is what tree and explain have in common.
