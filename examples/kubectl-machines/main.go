@@ -18,19 +18,6 @@ import (
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/simulation"
 )
 
-// commands are the commands of the program.
-var commands = []func(*cli.Env) *cobra.Command{
-	machines.NewTree,
-	machines.NewExplain,
-	machines.NewRollout,
-	simulation.New,
-	draining.New,
-	draining.NewUncordon,
-	machines.NewReplace,
-	machines.NewRetry,
-	machines.NewPreserve,
-}
-
 // root returns the program as a command.
 func root(e *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
@@ -38,9 +25,8 @@ func root(e *cli.Env) *cobra.Command {
 		Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl machines"},
 	}
 	e.AddFlags(cmd.PersistentFlags())
-	for _, command := range commands {
-		cmd.AddCommand(command(e))
-	}
+	cmd.AddCommand(machines.NewTree(e), machines.NewExplain(e), machines.NewRollout(e), simulation.New(e), draining.New(e),
+		draining.NewUncordon(e), machines.NewReplace(e), machines.NewRetry(e), machines.NewPreserve(e))
 	return cmd
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/machinist-dev/machinist/driver/drivertest"
 )
 
-// breakThings injects random failures of the provider and the API servers until stop is called.
-func (w *world) breakThings() (stop func()) {
+// breakThings injects random failures of the provider and the API servers.
+func (w *world) breakThings() {
 	for _, f := range []drivertest.Fault{
 		{Probability: 0.05, Kind: drivertest.Refuse, Code: codes.Unavailable},
 		{Operation: driver.OpCreateMachine, Probability: 0.05, Kind: drivertest.Refuse, Code: codes.Internal},
@@ -26,11 +26,6 @@ func (w *world) breakThings() (stop func()) {
 	}
 	w.control.Inject(apiFaults()...)
 	w.target.Inject(apiFaults()...)
-	return func() {
-		w.cloud.ClearFaults()
-		w.control.ClearFaults()
-		w.target.ClearFaults()
-	}
 }
 
 // apiFaults returns the faults of requests. Lease renewals have none, because a Node whose Lease is

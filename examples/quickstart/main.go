@@ -75,7 +75,7 @@ func perform(ctx context.Context, w *world, s settings, out io.Writer) error {
 	watched, err := p.watch(playing)
 	if err == nil {
 		if s.faults {
-			defer w.breakThings()()
+			w.breakThings()
 			p.line("the cloud and the API servers fail at random")
 		}
 		err = (&story{w: w, progress: p, replicas: s.replicas}).play(ctx)

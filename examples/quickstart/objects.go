@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/machine/client"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -29,67 +31,32 @@ const (
 	userData  = "small-userdata"
 )
 
-// objects returns the objects of manifests/demo.yaml.
-func objects() (secret corev1.Secret, c v1alpha1.MachineClass, d v1alpha1.MachineDeployment, err error) {
+// apply creates the objects of manifests/demo.yaml, and a class like that of the manifest with the name newClass.
+func (w *world) apply(ctx context.Context, replicas int) error {
+	var secret corev1.Secret
+	var c v1alpha1.MachineClass
+	var d v1alpha1.MachineDeployment
 	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifests), len(manifests))
 	for _, into := range []any{&secret, &c, &d} {
-		if err = documents.Decode(into); err != nil {
-			return
+		if err := documents.Decode(into); err != nil {
+			return err
 		}
 	}
 	secret.Data = map[string][]byte{} // like an API server
 	for key, value := range secret.StringData {
 		secret.Data[key] = []byte(value)
 	}
-	secret.StringData = nil
-	return
-}
-
-// apply creates the objects.
-func (w *world) apply(ctx context.Context, replicas int) error {
-	secret, c, d, err := objects()
-	if err != nil {
-		return err
-	}
-	d.Spec.Replicas = int32(replicas) //nolint:gosec // bounded by the flag
-	api, o := w.machines.MachineV1alpha1(), metav1.CreateOptions{}
-	for _, create := range []func() error{
-		func() error { _, err := w.secrets.CoreV1().Secrets(namespace).Create(ctx, &secret, o); return err },
-		func() error { _, err := api.MachineClasses(namespace).Create(ctx, &c, o); return err },
-		func() error { _, err := api.MachineDeployments(namespace).Create(ctx, &d, o); return err },
-	} {
+	secret.StringData, d.Spec.Replicas = nil, int32(replicas) //nolint:gosec // bounded by the flag
+	next := c.DeepCopy()
+	next.Name = newClass
+	requests := client.New(w.machines, w.secrets)
+	for _, o := range []machinist.Object{&secret, &c, next, &d} {
+		create := func() error { _, err := requests.Create(ctx, o); return err }
 		if err := again(create, apierrors.IsAlreadyExists); err != nil { // a response may be lost
 			return err
 		}
 	}
 	return nil
-}
-
-// copyClass creates a class like that of the manifests, with another name.
-func (w *world) copyClass(ctx context.Context, name string) error {
-	_, c, _, err := objects()
-	if err != nil {
-		return err
-	}
-	c.Name = name
-	return again(func() error {
-		_, err := w.machines.MachineV1alpha1().MachineClasses(namespace).Create(ctx, &c, metav1.CreateOptions{})
-		return err
-	}, apierrors.IsAlreadyExists)
-}
-
-// change updates the deployment, and repeats the update on conflicts.
-func (w *world) change(ctx context.Context, f func(*v1alpha1.MachineDeployment)) error {
-	api := w.machines.MachineV1alpha1().MachineDeployments(namespace)
-	return again(func() error {
-		current, err := api.Get(ctx, workers, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		f(current)
-		_, err = api.Update(ctx, current, metav1.UpdateOptions{})
-		return err
-	}, nil)
 }
 
 // deleteAll deletes all objects at once, and the workload. Finalizers keep the classes and Secrets until

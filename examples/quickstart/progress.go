@@ -9,8 +9,9 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
+
+	"k8s.io/utils/clock"
 
 	"github.com/machinist-dev/machinist/examples/controllers"
 	"github.com/machinist-dev/machinist/examples/internal/explain"
@@ -26,18 +27,17 @@ type progress struct {
 	screen  *explain.Screen // nil elsewhere
 	began   time.Time
 
-	mu      sync.Mutex
-	out     io.Writer
-	looked  string // the version of the control cluster at the last look
-	tree    string // on the screen
-	failed  int
-	holding map[string]string // the holds of the last decision, by kind and key
+	mu     sync.Mutex
+	out    io.Writer
+	looked string // the version of the control cluster at the last look
+	tree   string // on the screen
+	failed int
 }
 
 func newProgress(w *world, out io.Writer, verbose bool) *progress {
 	return &progress{
 		w: w, out: out, verbose: verbose, screen: explain.Terminal(out),
-		began: w.clock.Now(), looked: w.control.ResourceVersion(), holding: map[string]string{},
+		began: w.clock.Now(), looked: w.control.ResourceVersion(),
 	}
 }
 
@@ -68,27 +68,22 @@ func (p *progress) print(at time.Time, text string) {
 
 // explain prints what an object waits for, as kubectl machines explain does.
 func (p *progress) explain(ctx context.Context, subject string) {
-	text, err := p.view.Explain(ctx, subject)
+	r, err := p.view.Explain(ctx, subject)
+	text := r.String()
 	if err != nil {
 		text = err.Error()
 	}
-	p.line("kubectl machines explain " + subject)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for l := range strings.Lines(text) {
-		p.print(p.w.clock.Now(), "   "+strings.TrimRight(l, "\n"))
-	}
+	text = "kubectl machines explain " + subject + "\n" + strings.TrimSpace(text)
+	p.line(strings.ReplaceAll(text, "\n", "\n            "))
 }
 
 // decision receives the notes of the controllers.
 func (p *progress) decision(n controllers.Note) {
-	p.mu.Lock()
 	if n.Err != nil {
+		p.mu.Lock()
 		p.failed++
-	} else {
-		_, p.holding[n.Kind+"/"+n.Key], _ = strings.Cut(n.Text, "; ")
+		p.mu.Unlock()
 	}
-	p.mu.Unlock()
 	switch {
 	case !p.verbose:
 	case n.Err != nil:
@@ -98,30 +93,20 @@ func (p *progress) decision(n controllers.Note) {
 	}
 }
 
-// waits returns the holds of the last decision about an object.
-func (p *progress) waits(kind, key string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.holding[kind+"/"+key]
-}
-
 // watch prints changes until the context ends. The returned function waits for that.
 func (p *progress) watch(ctx context.Context) (wait func(), err error) {
 	p.view, err = explain.Live(ctx, explain.Clients{Machines: p.w.machines, Control: p.w.secrets, Target: p.w.nodes}, namespace)
 	if err != nil {
 		return nil, err
 	}
-	p.view.Now, p.view.Machines, p.began = p.w.clock.Now, p.w.policy, p.w.clock.Now()
+	p.view.Now, p.view.Machines, p.view.Assumed, p.began = p.w.clock.Now, p.w.policy, false, p.w.clock.Now()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for ctx.Err() == nil {
+		_ = p.view.Follow(ctx, clock.RealClock{}, 50*time.Millisecond, func() (bool, time.Time, error) { // until the context ends
 			p.look(ctx)
-			select {
-			case <-ctx.Done():
-			case <-time.After(50 * time.Millisecond):
-			}
-		}
+			return false, time.Now().Add(time.Second), nil // also for its ages
+		})
 	}()
 	return func() {
 		<-done
@@ -141,7 +126,8 @@ func (p *progress) look(ctx context.Context) {
 		p.changes()
 		return
 	}
-	tree, err := p.view.Tree(ctx, "")
+	r, err := p.view.Tree(ctx, "")
+	tree := r.String()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err == nil && tree != p.tree {
@@ -186,8 +172,8 @@ func said(m *v1alpha1.Machine) string {
 
 // table prints the result.
 func (p *progress) table(f figures) error {
-	table := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "\nMACHINES\tAT MOST\tAVAILABLE\tDRAINS\tREPLACED\tVMS LEFT\tWRITES\tREPEATED")
-	_, _ = fmt.Fprintf(table, "%d\t%d\tat least %d\t%d\t%d\t%d\t%d\t%d\n", f.Machines, f.MostAlive, f.FewestAvailable, f.drains, f.replaced, f.left, f.writes, p.failed)
-	return table.Flush()
+	numbers := fmt.Sprintf("%d,%d,at least %d,%d,%d,%d,%d,%d", f.Machines, f.MostAlive, f.FewestAvailable, f.drains, f.replaced, f.left, f.writes, p.failed)
+	header := []string{"MACHINES", "AT MOST", "AVAILABLE", "DRAINS", "REPLACED", "VMS LEFT", "WRITES", "REPEATED"}
+	_, err := fmt.Fprint(p.out, "\n", explain.Table([][]string{header, strings.Split(numbers, ",")}))
+	return err
 }

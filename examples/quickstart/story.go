@@ -121,10 +121,11 @@ func (s *story) available(ctx context.Context) (string, error) {
 
 // roll changes the class of the deployment.
 func (s *story) roll(ctx context.Context) error {
-	if err := s.w.copyClass(ctx, newClass); err != nil {
+	patch := fmt.Appendf(nil, `{"spec":{"template":{"spec":{"class":{"name":%q}}}}}`, newClass)
+	return again(func() error {
+		_, err := s.w.machines.MachineV1alpha1().MachineDeployments(namespace).Patch(ctx, workers, types.MergePatchType, patch, metav1.PatchOptions{})
 		return err
-	}
-	return s.w.change(ctx, func(d *v1alpha1.MachineDeployment) { d.Spec.Template.Spec.Class.Name = newClass })
+	}, nil)
 }
 
 // running returns up to n Running machines.
@@ -150,7 +151,11 @@ func (s *story) drain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(found, func(m v1alpha1.Machine) bool { return s.w.podsOn(ctx, m.Labels[v1alpha1.NodeLabelKey]) > 0 })
+	i := slices.IndexFunc(found, func(m v1alpha1.Machine) bool {
+		on := metav1.ListOptions{FieldSelector: "spec.nodeName=" + m.Labels[v1alpha1.NodeLabelKey]}
+		n, _ := count(s.w.nodes.CoreV1().Pods(workloadNamespace).List(ctx, on)) // 0 after an error
+		return n > 0
+	})
 	if i < 0 {
 		return errors.New("no Node has a pod")
 	}
@@ -163,7 +168,7 @@ func (s *story) drain(ctx context.Context) error {
 	if err := again(remove, nil); err != nil {
 		return err
 	}
-	if err := s.wait(ctx, func(context.Context) (string, error) { return s.saysWhy(m.Name), nil }); err != nil {
+	if err := s.wait(ctx, func(ctx context.Context) (string, error) { return s.saysWhy(ctx, m.Name) }); err != nil {
 		return err
 	}
 	if err := s.sleep(ctx, heldFor); err != nil {
@@ -183,12 +188,13 @@ func (s *story) leave(m *v1alpha1.Machine) {
 	s.w.harmed[m.UID] = s.w.control.ResourceVersion()
 }
 
-// saysWhy returns what is missing until the controller has said that the drain of a machine waits for a budget.
-func (s *story) saysWhy(machine string) string {
-	if waits := s.progress.waits("machine", namespace+"/"+machine); !strings.Contains(waits, "budget "+workloadNamespace+"/"+workload) {
-		return fmt.Sprintf("the drain waits for %q, not for a budget", waits)
+// saysWhy returns what is missing until the controller has written that the drain of a machine waits for a budget.
+func (s *story) saysWhy(ctx context.Context, machine string) (string, error) {
+	m, err := s.w.machines.MachineV1alpha1().Machines(namespace).Get(ctx, machine, metav1.GetOptions{})
+	if err != nil || strings.Contains(m.Status.LastOperation.Description, "budget "+workloadNamespace+"/"+workload) {
+		return "", err
 	}
-	return ""
+	return fmt.Sprintf("the drain does not wait for a budget: %s", m.Status.LastOperation.Description), nil
 }
 
 // allow changes how many pods of the workload may be missing.

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
@@ -158,32 +157,16 @@ func (w *world) play(ctx context.Context, pods int) {
 	replicas, scheduler := &hollow.Replicas{Client: client}, &hollow.Scheduler{Client: client}
 	nodeLifecycle := &hollow.Lifecycle{Client: client, Clock: w.clock, Grace: nodeGrace}
 	for ctx.Err() == nil {
+		work := app.Step
 		if w.idle.Load() {
-			_ = app.Stop(ctx)
-		} else {
-			_ = app.Step(ctx)
+			work = app.Stop
 		}
-		_ = replicas.Step(ctx)
-		_ = scheduler.Step(ctx)
-		_ = w.kubelets.Step(ctx)
-		_ = nodeLifecycle.Step(ctx)
+		for _, step := range []func(context.Context) error{work, replicas.Step, scheduler.Step, w.kubelets.Step, nodeLifecycle.Step} {
+			_ = step(ctx)
+		}
 		select {
 		case <-ctx.Done():
 		case <-w.clock.After(time.Second):
 		}
 	}
-}
-
-// podsOn returns how many pods of the workload are on a Node, or 0 after an error.
-func (w *world) podsOn(ctx context.Context, node string) (n int) {
-	pods, err := w.nodes.CoreV1().Pods(workloadNamespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return 0
-	}
-	for i := range pods.Items {
-		if pods.Items[i].Spec.NodeName == node {
-			n++
-		}
-	}
-	return n
 }

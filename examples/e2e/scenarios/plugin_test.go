@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,6 +24,8 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/examples/audit"
+	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -69,6 +73,14 @@ func plugin(t *testing.T, s *env.Env) func(args ...string) (status int, text str
 	}
 }
 
+// said returns what a command prints that succeeds.
+func said(t *testing.T, run func(args ...string) (int, string), args ...string) string {
+	t.Helper()
+	status, text := run(args...)
+	require.Zero(t, status, "%s", text)
+	return text
+}
+
 // progress returns the message of the condition Progressing.
 func progress(d *v1alpha1.MachineDeployment) string {
 	for _, c := range d.Status.Conditions {
@@ -84,12 +96,7 @@ func TestPlugin_Rollouts_TextsAreThoseOfTheObjects(t *testing.T) {
 	s := cluster.Set(t, "plugin", fastOptions())
 	s.StartManager(t, "manager")
 	run := plugin(t, s)
-	done := func(args ...string) string {
-		t.Helper()
-		status, text := run(args...)
-		require.Zero(t, status, "%s", text)
-		return text
-	}
+	done := func(args ...string) string { return said(t, run, args...) }
 	d := s.Deployment("workers", "small", 3, 1, 0)
 	d.Spec.ProgressDeadlineSeconds = new(int32(5))
 	deploy(t, s, d)
@@ -274,5 +281,80 @@ func TestPlugin_Explain_TextsAreThoseOfTheStatus(t *testing.T) {
 	_, err = secrets.Create(t.Context(), secret, metav1.CreateOptions{})
 	require.NoError(t, err)
 	s.Wait(t, patience, "the corrected Secret is noticed", deploymentIs(s, "workers", func(d *v1alpha1.MachineDeployment) bool { return d.Status.AvailableReplicas == 1 }))
+	removeAll(t, s)
+}
+
+// TestPlugin_FrozenDeployment_TextsAreThoseOfTheStatus compares what the commands say of a deployment and a set that
+// create too many machines with their labels and conditions, before and after the freeze.
+func TestPlugin_FrozenDeployment_TextsAreThoseOfTheStatus(t *testing.T) {
+	t.Parallel()
+	o := fastOptions()
+	o.Bounds = audit.Options{ByHand: 4}
+	o.Flags = append(o.Flags, "--machine-safety-overshooting-period=2s")
+	o.AllowDenied = func(r controlplane.Request) bool { // the policy of this scenario
+		return r.Verb == "delete" && r.Resource == "machines" && (r.Code == http.StatusUnprocessableEntity || r.Code == http.StatusForbidden)
+	}
+	s := cluster.Set(t, "pluginfrozen", o)
+	s.StartManager(t, "manager")
+	run := plugin(t, s)
+	deploy(t, s, s.Deployment("workers", "small", 1, 1, 0))
+	set := setOf(t, s, "small")
+	complete := time.Now()
+	s.Wait(t, patience, "requests under way have ended", when(func() bool { return time.Since(complete) > 15*time.Second }))
+	end := keepMachines(t, s)
+	for i := range 4 {
+		m := s.Machine(fmt.Sprint("byhand-", i), "small")
+		m.Labels = set.Spec.Template.Labels
+		create(t, s, m)
+	}
+	s.Wait(t, patience, "set and deployment are frozen", frozen(s, "workers", true))
+	roll(t, s, "workers", "large")
+	const hold = "machinedeployment/workers: Frozen: label freeze=True: no set is created and none grows"
+	s.Wait(t, patience, "the roll-out waits", deploymentIs(s, "workers", func(d *v1alpha1.MachineDeployment) bool {
+		return strings.HasSuffix(progress(d), ", 5 available, waits for "+hold)
+	}))
+	written := "Progressing: " + progress(deploymentNamed(t, s, "workers"))
+	text := said(t, run, "explain", "machinedeployment/workers")
+	require.Contains(t, text, "\ndecides     nothing ("+written+")\nwaits for   "+hold+", since ")
+	require.Contains(t, said(t, run, "tree"), hold+" (")
+	require.Equal(t, "machinedeployment workers: "+written+"\n", said(t, run, "rollout", "status", "workers", "--watch=false"))
+	require.Equal(t, "Frozen", said(t, run, "explain", "machinedeployment/workers", "-o=jsonpath={.objects[0].waitsFor[*].reason}"))
+
+	end()
+	require.Contains(t, said(t, run, "rollout", "status", "workers", "--timeout=2m"), "Complete: 1 of 1 machines updated, 1 available\n")
+	require.NotContains(t, said(t, run, "tree"), "Frozen")
+	removeAll(t, s)
+}
+
+// TestPlugin_FrozenController_TextsAreThoseOfTheStatus takes the cluster of the Nodes away from the manager alone.
+func TestPlugin_FrozenController_TextsAreThoseOfTheStatus(t *testing.T) {
+	t.Parallel()
+	s := cluster.Set(t, "pluginfreeze", fastOptions())
+	g, kubeconfig := openGateway(t)
+	s.StartManager(t, "manager", "--control-kubeconfig="+admin(t), "--target-kubeconfig="+kubeconfig,
+		"--machine-safety-apiserver-statuscheck-timeout=10s", "--machine-safety-apiserver-statuscheck-period=10s")
+	run := plugin(t, s)
+	deploy(t, s, s.Deployment("workers", "small", 1, 1, 0))
+	g.blocked.Lock()
+	s.Wait(t, patience, "the deployment says so", controllerFrozen(s, "workers", true))
+	change(t, s, "workers", `{"spec":{"replicas":2}}`)
+	s.Wait(t, patience, "the change is observed", deploymentIs(s, "workers", observed))
+	d := deploymentNamed(t, s, "workers")
+	i := slices.IndexFunc(d.Status.Conditions, func(c v1alpha1.MachineDeploymentCondition) bool {
+		return c.Type == v1alpha1.MachineDeploymentControllerFrozen
+	})
+	_, server, found := strings.Cut(d.Status.Conditions[i].Message, "deletions go on: ")
+	require.True(t, found, d.Status.Conditions[i].Message)
+	want := "api-server: Frozen: nothing is created, failed or replaced: " + server
+	for _, subject := range []string{"machinedeployment/workers", "machine/" + machines(t, s)[0].Name} {
+		text := said(t, run, "explain", subject)
+		require.Contains(t, text, "waits for   "+want+", since "+d.Status.Conditions[i].LastTransitionTime.UTC().Format(time.RFC3339))
+		require.Contains(t, text, "\ndecides     nothing (Frozen")
+	}
+	require.Contains(t, said(t, run, "tree"), want)
+	require.Equal(t, "machinedeployment workers: ControllerFrozen: "+d.Status.Conditions[i].Message+"\n", said(t, run, "rollout", "status", "workers", "--watch=false"))
+	g.blocked.Unlock()
+	require.Contains(t, said(t, run, "rollout", "status", "workers", "--timeout=2m"), "Complete: 2 of 2 machines updated, 2 available\n")
+	require.NotContains(t, said(t, run, "tree"), "Frozen")
 	removeAll(t, s)
 }

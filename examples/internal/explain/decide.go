@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +22,9 @@ import (
 	deploymentrunner "github.com/machinist-dev/machinist/deployment/runner"
 	"github.com/machinist-dev/machinist/drain"
 	drainrunner "github.com/machinist-dev/machinist/drain/runner"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/objects"
+	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	machinerunner "github.com/machinist-dev/machinist/machine/runner"
@@ -31,31 +34,19 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// verdict is the decision about one object.
-type verdict struct {
-	status  string           // what the status of the object says
-	acts    bool             // the decision has actions
-	decides string           // the decision without its holds, in one line
-	holds   []machinist.Hold // Since is set if it is known
-	next    time.Time
-	plan    *drain.Decision // of the Node that is drained
-	details []string        // more lines
-	notes   []string        // what only the controller knows
-	node    *corev1.Node
-}
-
-// newVerdict returns the verdict of a decision with a text and holds. The time since when a hold lasts is
+// decided returns an object with a decision that has a text and holds. The time since when a hold lasts is
 // that of the hold if the decision remembers it, or else that of the last change of the status, which would
 // have changed with the decision.
-func newVerdict(text string, acts bool, holds []machinist.Hold, next, now, changed time.Time) verdict {
-	d := verdict{decides: text, acts: acts, holds: slices.Clone(holds), next: next}
-	for i := range d.holds {
-		if h := &d.holds[i]; h.Since.IsZero() || !h.Since.Before(now) {
+func decided(text string, acts bool, holds []machinist.Hold, next, now, changed time.Time) Object {
+	d := Object{Decides: text, Acts: acts, NextCheck: next}
+	for _, h := range holds {
+		if h.Since.IsZero() || !h.Since.Before(now) {
 			h.Since = changed
 		}
+		d.WaitsFor = append(d.WaitsFor, Wait{Hold: h})
 	}
 	if len(holds) > 0 {
-		d.decides = text[:strings.LastIndex(text, "; waits for "+holds[0].String())]
+		d.Decides = text[:strings.LastIndex(text, "; waits for "+holds[0].String())]
 	}
 	return d
 }
@@ -64,46 +55,64 @@ func keyOf(o metav1.Object) types.NamespacedName {
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }
 
-// decideDeployment observes and decides a deployment as its runner does.
-func (v *View) decideDeployment(ctx context.Context, o *v1alpha1.MachineDeployment) (verdict, error) {
-	in, err := deploymentrunner.Observe(ctx, v.reader, keyOf(o))
-	in.Proven = true
-	now, changed := v.Now(), time.Time{}
-	for _, c := range o.Status.Conditions {
-		if c.Type == v1alpha1.MachineDeploymentProgressing {
-			changed = c.LastUpdateTime.Time
+// Deployment returns what its controller observes of a deployment. Its Deployment is nil if there is none.
+func (v *View) Deployment(ctx context.Context, key types.NamespacedName) (deployment.Observation, error) {
+	in, err := deploymentrunner.Observe(ctx, v.reader, key)
+	in.Proven, in.Freeze = true, v.freeze(ctx, key.Namespace) // its lists are new
+	return in, err
+}
+
+// freeze returns the freeze that the controllers of a namespace have written into the status of deployments.
+func (v *View) freeze(ctx context.Context, namespace string) (f machine.Freeze) {
+	all, _ := objects.In[*v1alpha1.MachineDeployment](ctx, v.reader, namespace)
+	for _, d := range all {
+		if c := rollout.Condition(d.Status, v1alpha1.MachineDeploymentControllerFrozen); c != nil {
+			_, message, _ := strings.Cut(c.Message, "deletions go on: ")
+			f = machine.Freeze{Frozen: true, Since: c.LastTransitionTime.Time, Message: cmp.Or(message, c.Message)}
 		}
 	}
+	return f
+}
+
+// decideDeployment observes and decides a deployment as its runner does.
+func (v *View) decideDeployment(ctx context.Context, o *v1alpha1.MachineDeployment) (Object, error) {
+	in, err := v.Deployment(ctx, keyOf(o))
+	now, changed := v.Now(), time.Time{}
+	if c := rollout.Condition(o.Status, v1alpha1.MachineDeploymentProgressing); c != nil {
+		changed = c.LastUpdateTime.Time
+	}
 	d := deployment.Decide(in, v.Deployments, now)
-	out := newVerdict(d.String(), len(d.Actions) > 0, d.Holds, d.NextCheck, now, changed)
-	out.status = fmt.Sprintf("%d desired, %d available, %d of the newest template", o.Spec.Replicas, o.Status.AvailableReplicas, o.Status.UpdatedReplicas)
+	out := decided(d.String(), len(d.Actions) > 0, d.Holds, d.NextCheck, now, changed)
+	out.Status = fmt.Sprintf("%d desired, %d available, %d of the newest template", o.Spec.Replicas, o.Status.AvailableReplicas, o.Status.UpdatedReplicas)
+	out.Class, out.Replicas = o.Spec.Template.Spec.Class.Name, &Replicas{o.Spec.Replicas, o.Status.AvailableReplicas, &o.Status.UpdatedReplicas}
 	for _, t := range d.Targets {
 		if t.From != t.To {
-			out.details = append(out.details, "size of machineset/"+t.String())
+			out.Details = append(out.Details, "size of machineset/"+t.String())
 		}
 	}
 	return out, err
 }
 
 // decideSet observes and decides a set as its runner does.
-func (v *View) decideSet(ctx context.Context, o *v1alpha1.MachineSet) (verdict, error) {
+func (v *View) decideSet(ctx context.Context, o *v1alpha1.MachineSet) (Object, error) {
 	in, err := setrunner.Observe(ctx, v.reader, keyOf(o))
-	in.Proven = true
+	in.Proven, in.Freeze = true, v.freeze(ctx, o.Namespace)
 	d := machineset.Decide(in, v.Sets, v.Now())
-	out := newVerdict(d.String(), len(d.Actions) > 0, d.Holds, d.NextCheck, v.Now(), o.Status.LastOperation.LastUpdateTime.Time)
-	out.status = fmt.Sprintf("%d desired, %d available", o.Spec.Replicas, o.Status.AvailableReplicas)
+	out := decided(d.String(), len(d.Actions) > 0, d.Holds, d.NextCheck, v.Now(), o.Status.LastOperation.LastUpdateTime.Time)
+	out.Status = fmt.Sprintf("%d desired, %d available", o.Spec.Replicas, o.Status.AvailableReplicas)
+	out.Class, out.Replicas = o.Spec.Template.Spec.Class.Name, &Replicas{Desired: o.Spec.Replicas, Available: o.Status.AvailableReplicas}
 	return out, err
 }
 
 // decideMachine observes and decides a machine as its runner does, with the answers of the provider that
 // its status records. A drain is planned and not begun.
-func (v *View) decideMachine(ctx context.Context, m *v1alpha1.Machine) (verdict, error) {
+func (v *View) decideMachine(ctx context.Context, m *v1alpha1.Machine) (Object, error) {
 	now, plan, notes := v.Now(), (*drain.Decision)(nil), []string(nil)
 	in, err := machinerunner.Observe(ctx, v.reader, keyOf(m))
 	if err != nil {
-		return verdict{}, err
+		return Object{}, err
 	}
-	in.FirstSeen = time.Time{} // not the begin of this process
+	in.FirstSeen, in.Freeze = time.Time{}, v.freeze(ctx, m.Namespace) // not the begin of this process
 	if v.reader.missing[secrets] != nil {
 		in.Class.Problem = ""
 	}
@@ -112,11 +121,14 @@ func (v *View) decideMachine(ctx context.Context, m *v1alpha1.Machine) (verdict,
 	}
 	in.VM = machine.RecordedVM(m, in.Class, now)
 	d := machine.Decide(in, v.Machines, now)
+	if v.Assumed && !reflect.DeepEqual(d, machine.Decide(in, unlimited(v.Machines), now)) {
+		notes = append(notes, "with the default limits of the manager: --manager-flags names others")
+	}
 	if a, drains := d.Action.(machine.DrainNode); drains {
 		if state, p, err := v.drain(ctx, a, in); err != nil {
 			notes = append(notes, "what the drain waits for is not known: "+err.Error())
 		} else {
-			in.Drain, plan = in.Drain.After(a, state, p, now), &p
+			in.Drain, plan = in.Drain.After(a, state, p, now), firstLook(p, now)
 			d = machine.Decide(in, v.Machines, now)
 		}
 	}
@@ -127,14 +139,13 @@ func (v *View) decideMachine(ctx context.Context, m *v1alpha1.Machine) (verdict,
 		}
 	}
 	holds := slices.Clone(d.Holds)
+	waiting := facts.ConditionOf(m.Status.Conditions, v1alpha1.MachineWaiting)
 	for i := range holds {
-		for _, c := range m.Status.Conditions {
-			if h := &holds[i]; c.Type == v1alpha1.MachineWaiting && c.Reason == string(h.Reason) && strings.Contains(c.Message, h.Subject) {
-				h.Since = c.LastTransitionTime.Time
-			}
+		if h := &holds[i]; waiting != nil && waiting.Reason == string(h.Reason) && strings.Contains(waiting.Message, h.Subject) {
+			h.Since = waiting.LastTransitionTime.Time
 		}
 	}
-	out := newVerdict(d.String(), d.Action != nil, holds, d.NextCheck, now, m.Status.LastOperation.LastUpdateTime.Time)
+	out := decided(d.String(), d.Action != nil, holds, d.NextCheck, now, m.Status.LastOperation.LastUpdateTime.Time)
 	switch d.Action.(type) {
 	case machine.CallDriver:
 		notes = append(notes, "what the provider answered last is known only to the controller")
@@ -142,20 +153,40 @@ func (v *View) decideMachine(ctx context.Context, m *v1alpha1.Machine) (verdict,
 		notes = append(notes, "whether a permit is free is known only to the controller")
 	case nil:
 		if in.VM.Failure.Code != codes.OK {
-			if out.next = (time.Time{}); !strings.Contains(m.Status.LastOperation.Description, "next attempt at ") {
+			if out.NextCheck = nextAttempt(m); out.NextCheck.IsZero() {
 				notes = append(notes, "when the call is repeated is known only to the controller")
 			}
-			for i := range out.holds {
-				out.holds[i].Until = time.Time{}
+			for i := range out.WaitsFor {
+				out.WaitsFor[i].Until = out.NextCheck
 			}
 		}
 	}
 	s, op := m.Status.CurrentStatus, m.Status.LastOperation
-	if out.status = cmp.Or(string(s.Phase), "new") + since(s.LastUpdateTime.Time, now); op.Type != "" {
-		out.status += fmt.Sprintf("; %s %s: %s", op.Type, op.State, op.Description)
+	out.Class, out.Phase, out.Since = m.Spec.Class.Name, cmp.Or(string(s.Phase), "new"), s.LastUpdateTime.Time
+	if out.Status = out.Phase + since(out.Since, now); op.Type != "" {
+		out.Status += fmt.Sprintf("; %s %s: %s", op.Type, op.State, op.Description)
 	}
-	out.node, out.plan, out.notes = in.Node.Node, plan, notes
+	out.node, out.Drain, out.Notes = in.Node.Node, plan, notes
 	return out, nil
+}
+
+// unlimited returns a policy without the limits that have a flag of the manager.
+func unlimited(p machine.Policy) machine.Policy {
+	p.CreationTimeout, p.HealthTimeout, p.DrainTimeout, p.InPlaceTimeout, p.PreserveTimeout, p.MaxReplacements = 0, 0, 0, 0, 0, 0
+	return p
+}
+
+// nextAttempt returns when the provider is called again, as the controller has written it, or zero.
+func nextAttempt(m *v1alpha1.Machine) time.Time {
+	text := m.Status.LastOperation.Description
+	const says = "next attempt at "
+	i := strings.LastIndex(text, says)
+	if i < 0 {
+		return time.Time{}
+	}
+	text, _, _ = strings.Cut(text[i+len(says):], ";")
+	at, _ := time.Parse(time.RFC3339, strings.TrimSuffix(text, ")"))
+	return at
 }
 
 // drain observes a Node and plans its drain, without the memory of the controller.
@@ -169,8 +200,26 @@ func (v *View) drain(ctx context.Context, a machine.DrainNode, in machine.Observ
 	return state, plan, nil
 }
 
+// firstLook returns a plan without the times that are those of this look.
+func firstLook(plan drain.Decision, now time.Time) *drain.Decision {
+	plan.Rows, plan.Volumes = slices.Clone(plan.Rows), slices.Clone(plan.Volumes)
+	times := []*time.Time{&plan.Started, &plan.CordonedAt}
+	for i := range plan.Rows {
+		times = append(times, &plan.Rows[i].Since)
+	}
+	for i := range plan.Volumes {
+		times = append(times, &plan.Volumes[i].Since)
+	}
+	for _, t := range times {
+		if t.Equal(now) {
+			*t = time.Time{}
+		}
+	}
+	return &plan
+}
+
 // decideClass decides the finalizer of a class, and says whether machines can be created with it.
-func (v *View) decideClass(ctx context.Context, c *v1alpha1.MachineClass) (verdict, error) {
+func (v *View) decideClass(ctx context.Context, c *v1alpha1.MachineClass) (Object, error) {
 	var users []metav1.Object
 	var err error
 	for _, kind := range []machinist.Object{&v1alpha1.Machine{}, &v1alpha1.MachineSet{}, &v1alpha1.MachineDeployment{}} {
@@ -179,19 +228,19 @@ func (v *View) decideClass(ctx context.Context, c *v1alpha1.MachineClass) (verdi
 		users, err = append(users, some...), errors.Join(err, typeErr)
 	}
 	d := machine.DecideClass(machine.ClassObservation{Class: c, Users: users, Complete: len(v.reader.missing) == 0}, v.Now())
-	out := newVerdict(d.String(), d.Action != nil, d.Holds, d.NextCheck, v.Now(), time.Time{})
-	out.status = fmt.Sprintf("machines, sets and deployments that need it: %d", len(users))
+	out := decided(d.String(), d.Action != nil, d.Holds, d.NextCheck, v.Now(), time.Time{})
+	out.Status = fmt.Sprintf("machines, sets and deployments that need it: %d", len(users))
 	for _, ref := range machine.SecretRefs(c) {
 		if s, err := objects.Get[*corev1.Secret](ctx, v.reader, ref.Namespace, ref.Name); err == nil && s == nil {
-			out.details = append(out.details, fmt.Sprintf("secret/%s/%s does not exist: no machine can be created", ref.Namespace, ref.Name))
+			out.Details = append(out.Details, fmt.Sprintf("secret/%s/%s does not exist: no machine can be created", ref.Namespace, ref.Name))
 		}
 	}
 	return out, err
 }
 
 // decideNode returns the drain of a Node for its machine, or else a plan of a drain.
-func (v *View) decideNode(ctx context.Context, n *corev1.Node) (verdict, error) {
-	out := verdict{status: nodeStatus(n), node: n, decides: "nothing: the Node is not drained; below is what a drain would do now"}
+func (v *View) decideNode(ctx context.Context, n *corev1.Node) (Object, error) {
+	out := Object{Phase: nodeStatus(n), Status: nodeStatus(n), Decides: "nothing: the Node is not drained; below is what a drain would do now"}
 	found, err := objects.List[*v1alpha1.Machine](ctx, v.reader, runners.ByNode, n.Name)
 	if id := nodeops.NormalizeProviderID(n.Spec.ProviderID); id != "" && len(found) == 0 && err == nil {
 		found, err = objects.List[*v1alpha1.Machine](ctx, v.reader, runners.ByID, id)
@@ -201,16 +250,15 @@ func (v *View) decideNode(ctx context.Context, n *corev1.Node) (verdict, error) 
 	}
 	for _, m := range found {
 		d, err := v.decideMachine(ctx, m)
-		if out.details = append(out.details, nameOf(m)+" has this Node"); err == nil && d.plan != nil {
-			d.status, d.details = out.status, out.details
-			return d, nil
+		if out.Details = append(out.Details, nameOf(m)+" has this Node"); err == nil && d.Drain != nil {
+			out.Decides, out.Acts, out.WaitsFor, out.NextCheck, out.Notes, out.Drain = d.Decides, d.Acts, d.WaitsFor, d.NextCheck, d.Notes, d.Drain
+			return out, nil
 		}
 	}
 	if len(found) == 0 {
-		out.details = append(out.details, "no machine has this Node")
+		out.Details = append(out.Details, "no machine has this Node")
 	}
 	seen, err := drainrunner.Observe(ctx, v.reader, n.Name, drain.ForMachine(time.Time{}), drain.State{})
-	plan := drain.Decide(seen, drain.ForMachine(time.Time{}), v.Now())
-	out.plan = &plan
+	out.Drain = firstLook(drain.Decide(seen, drain.ForMachine(time.Time{}), v.Now()), v.Now())
 	return out, err
 }

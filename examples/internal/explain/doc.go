@@ -4,27 +4,9 @@
 // Nodes and pods, and [View.Explain] is what the controller decides about one object. Both need only the
 // rights to read, or a dump of the objects:
 //
-//	package main
-//
-//	import (
-//		"context"
-//		"fmt"
-//		"os"
-//		"time"
-//
-//		"github.com/machinist-dev/machinist/examples/internal/explain"
-//	)
-//
-//	func main() {
-//		ctx := context.Background() // kubectl get machines,nodes,pods,… -A -o yaml >dump.yaml
-//		view, err := explain.Dump(ctx, "dump.yaml", "", time.Time{})
-//		if err != nil {
-//			fmt.Fprintln(os.Stderr, err)
-//			os.Exit(1)
-//		}
-//		text, err := view.Explain(ctx, "machine/workers-7d9f-x2k4p")
-//		fmt.Println(text, err)
-//	}
+//	view, err := explain.Dump(ctx, "dump.yaml", "", time.Time{}) // kubectl get machines,nodes,pods,… -A -o yaml >dump.yaml
+//	report, err := view.Explain(ctx, "machine/workers-7d9f-x2k4p")
+//	fmt.Println(report)
 //
 // The objects are read by the Observe functions of the runners, and decided by the packages of the SDK.
 // So the text is that of the controller's log. What a controller only has in memory is not known: it is

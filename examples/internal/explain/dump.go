@@ -88,7 +88,7 @@ func (d *dump) view(ctx context.Context, namespace string, at time.Time) (*View,
 		}
 	}
 	d.resources[tokens] = d.resources[secrets]
-	v, err := newView(ctx, Clients{Machines: inMachines, Control: inCore, Target: inCore}, namespace, func(_ context.Context, r resource) error {
+	v, err := newView(ctx, Clients{Machines: inMachines, Control: inCore, Target: inCore}, namespace, []string{machines}, func(_ context.Context, r resource) error {
 		if !d.resources[r.name] {
 			return fmt.Errorf("%s%s", notDumped, r.name)
 		}
@@ -98,11 +98,11 @@ func (d *dump) view(ctx context.Context, namespace string, at time.Time) (*View,
 		return nil, err
 	}
 	v.Close() // nothing changes
-	v.Now, v.notes = func() time.Time { return at }, []string{"at " + stamp(at) + ", from a dump"}
-	if len(v.missing) > 0 {
-		v.notes = append(v.notes, notDumped+strings.ReplaceAll(strings.Join(v.missing, ", "), notDumped, ""))
+	v.Now, v.dump = func() time.Time { return at }, true
+	if len(v.notes) > 0 {
+		v.notes = []string{notDumped + strings.ReplaceAll(strings.Join(v.notes, ", "), notDumped, "")}
 	}
-	if v.missing = nil; len(d.unused) > 0 {
+	if len(d.unused) > 0 {
 		v.notes = append(v.notes, "not used: "+strings.Join(slices.Sorted(maps.Keys(d.unused)), ", "))
 	}
 	return v, nil

@@ -4,6 +4,8 @@ package explain_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -43,7 +45,8 @@ func explained(t *testing.T, files map[string]string, at time.Time) (string, err
 	if err != nil {
 		return "", err
 	}
-	return v.Explain(t.Context(), "machine/m")
+	r, err := v.Explain(t.Context(), "machine/m")
+	return r.String(), err
 }
 
 func TestDump_NoClasses_SaysNotInTheDumpAndGuessesNothing(t *testing.T) {
@@ -60,6 +63,21 @@ func TestDump_EmptyListOfClasses_ClassIsMissing(t *testing.T) {
 	require.Contains(t, text, "machine/shop/m, at 2026-01-01T00:10:00Z, from a dump\n", "the time of the comment")
 	require.NotContains(t, text, "machineclasses")
 	require.Contains(t, text, `ClassMissing: machine class "small" does not exist`)
+}
+
+func TestDump_FreezeInTheStatus_DecidesAsTheFrozenController(t *testing.T) {
+	const deployment = `
+apiVersion: machine.sapcloud.io/v1alpha1
+kind: MachineDeployment
+metadata: {name: workers, namespace: %s, uid: d, creationTimestamp: "2026-01-01T00:00:00Z"}
+status: {conditions: [{type: ControllerFrozen, status: "True", lastTransitionTime: "2026-01-01T00:05:00Z", message: "Deletions go on; deletions go on: it is away"}]}
+`
+	text, err := explained(t, map[string]string{"m.yaml": oneMachine, "d.yaml": fmt.Sprintf(deployment, "shop")}, at)
+	require.NoError(t, err)
+	require.Contains(t, text, "waits for   api-server: Frozen: nothing is created, failed or replaced: it is away, since 2026-01-01T00:05:00Z (5m)")
+	text, err = explained(t, map[string]string{"m.yaml": oneMachine, "d.yaml": fmt.Sprintf(deployment, "other")}, at)
+	require.NoError(t, err)
+	require.NotContains(t, text, "Frozen")
 }
 
 func TestDump_OtherDocuments_AreNamed(t *testing.T) {
@@ -111,8 +129,9 @@ func TestLive_NoRightToReadSecrets_SaysSo(t *testing.T) {
 		for _, resource := range []string{"secrets", "poddisruptionbudgets"} {
 			w.cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "list", Resource: resource})
 		}
-		text, err := w.live().Explain(t.Context(), w.first())
+		r, err := w.live().Explain(t.Context(), w.first())
 		require.NoError(t, err)
+		text := r.String()
 		require.Contains(t, text, "\nnot readable: secrets: ")
 		require.Contains(t, text, "\nnot readable: poddisruptionbudgets: ")
 		require.Contains(t, text, "decides     nothing (NodeReady)")
@@ -152,7 +171,10 @@ func FuzzDump(f *testing.F) {
 		if err != nil || !show {
 			return
 		}
-		_, err = v.Tree(t.Context(), "")
+		r, err := v.Tree(t.Context(), "")
+		require.NoError(t, err)
+		require.NotEmpty(t, r.String())
+		_, err = json.Marshal(r)
 		require.NoError(t, err)
 	})
 }

@@ -13,40 +13,54 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// kinds are the kinds that can be explained, by each of their names.
-var kinds = map[string]string{
-	"machinedeployment": deployments, deployments: deployments, "mcd": deployments,
-	"machineset": sets, sets: sets, "mcs": sets,
-	"machine": machines, machines: machines, "mc": machines,
-	"machineclass": classes, classes: classes, "mcc": classes,
-	"node": nodes, nodes: nodes, "no": nodes,
+// Kind is a kind of objects that can be explained.
+type Kind struct {
+	// Names are those that users write. The first is the one of messages.
+	Names []string
+	// New returns an object with nothing but metadata.
+	New func(metav1.ObjectMeta) metav1.Object
+
+	resource string
+}
+
+// The kinds of objects that commands are about.
+var (
+	Deployments = Kind{[]string{"machinedeployment", deployments, "mcd"}, func(m metav1.ObjectMeta) metav1.Object {
+		return &v1alpha1.MachineDeployment{ObjectMeta: m}
+	}, deployments}
+	Sets     = Kind{[]string{"machineset", sets, "mcs"}, func(m metav1.ObjectMeta) metav1.Object { return &v1alpha1.MachineSet{ObjectMeta: m} }, sets}
+	Machines = Kind{[]string{"machine", machines, "mc"}, func(m metav1.ObjectMeta) metav1.Object { return &v1alpha1.Machine{ObjectMeta: m} }, machines}
+	Classes  = Kind{[]string{"machineclass", classes, "mcc"}, func(m metav1.ObjectMeta) metav1.Object { return &v1alpha1.MachineClass{ObjectMeta: m} }, classes}
+	Nodes    = Kind{[]string{"node", nodes, "no"}, func(m metav1.ObjectMeta) metav1.Object {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
+	}, nodes}
+)
+
+// Has reports whether users name the kind so, also with its group.
+func (k Kind) Has(name string) bool {
+	return slices.Contains(k.Names, strings.TrimSuffix(strings.ToLower(strings.TrimSpace(name)), "."+v1alpha1.GroupName))
 }
 
 // Explain returns what the controller decides now about an object: KIND/NAME, or KIND/NAMESPACE/NAME. The
 // kinds are machinedeployment, machineset, machine, machineclass and node.
-func (v *View) Explain(ctx context.Context, subject string) (string, error) {
+func (v *View) Explain(ctx context.Context, subject string) (Report, error) {
 	o, err := v.find(ctx, subject)
 	if err != nil {
-		return "", err
+		return Report{}, err
 	}
 	d, err := v.decide(ctx, o)
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", nameOf(o), err)
+		return Report{}, fmt.Errorf("%s: %w", nameOf(o), err)
 	}
-	separator := "\n"
-	if len(v.notes) > 0 { // the first one is the time of the dump
-		separator = ", "
-	}
-	return nameOf(o) + separator + v.header() + d.text(v.Now()), nil
+	return v.report(d.identified(o)), nil
 }
 
 // decide returns the decision about an object.
-func (v *View) decide(ctx context.Context, o metav1.Object) (verdict, error) {
+func (v *View) decide(ctx context.Context, o metav1.Object) (Object, error) {
 	switch o := o.(type) {
 	case *v1alpha1.MachineDeployment:
 		return v.decideDeployment(ctx, o)
@@ -59,18 +73,19 @@ func (v *View) decide(ctx context.Context, o metav1.Object) (verdict, error) {
 	case *corev1.Node:
 		return v.decideNode(ctx, o)
 	default:
-		return verdict{}, fmt.Errorf("%T cannot be explained", o)
+		return Object{}, fmt.Errorf("%T cannot be explained", o)
 	}
 }
 
 // find returns the object that a text names.
 func (v *View) find(ctx context.Context, subject string) (metav1.Object, error) {
 	kind, name, _ := strings.Cut(subject, "/")
-	resource := kinds[strings.ToLower(strings.TrimSpace(kind))]
-	if resource == "" || name == "" || strings.Count(name, "/") > 1 {
+	kinds := []Kind{Deployments, Sets, Machines, Classes, Nodes}
+	of := slices.IndexFunc(kinds, func(k Kind) bool { return k.Has(kind) })
+	if of < 0 || name == "" || strings.Count(name, "/") > 1 {
 		return nil, fmt.Errorf("%q: want KIND/NAME, with the kind machinedeployment, machineset, machine, machineclass or node", subject)
 	}
-	if err := v.reader.missing[resource]; err != nil {
+	if err := v.reader.missing[kinds[of].resource]; err != nil {
 		return nil, fmt.Errorf("%s: %w", subject, err)
 	}
 	namespace := v.Namespace
@@ -78,7 +93,7 @@ func (v *View) find(ctx context.Context, subject string) (metav1.Object, error) 
 		namespace, name = in, rest
 	}
 	var found []metav1.Object
-	for _, o := range v.all(ctx, resource, namespace) {
+	for _, o := range v.all(ctx, kinds[of], namespace) {
 		if o.GetName() == name {
 			found = append(found, o)
 		}
@@ -93,62 +108,55 @@ func (v *View) find(ctx context.Context, subject string) (metav1.Object, error) 
 	}
 }
 
-// all returns the objects of a resource in a namespace, sorted. Those of a resource that cannot be read count
-// as none: the header says it.
-func (v *View) all(ctx context.Context, resource, namespace string) []metav1.Object {
-	in := metav1.ObjectMeta{Namespace: namespace}
-	found, err := v.reader.List(ctx, map[string]machinist.Object{
-		deployments: &v1alpha1.MachineDeployment{ObjectMeta: in}, sets: &v1alpha1.MachineSet{ObjectMeta: in}, machines: &v1alpha1.Machine{ObjectMeta: in},
-		classes: &v1alpha1.MachineClass{ObjectMeta: in}, nodes: &corev1.Node{},
-	}[resource], "", "")
+// all returns the objects of a kind in a namespace, sorted. Those of a resource that cannot be read count as
+// none: the header says it.
+func (v *View) all(ctx context.Context, kind Kind, namespace string) []metav1.Object {
+	found, err := v.reader.List(ctx, kind.New(metav1.ObjectMeta{Namespace: namespace}), "", "")
 	all, _ := objects.All[metav1.Object](found, err)
 	slices.SortFunc(all, func(a, b metav1.Object) int { return strings.Compare(keyOf(a).String(), keyOf(b).String()) })
 	return all
 }
 
 // nameOf returns KIND/NAMESPACE/NAME.
-func nameOf(o metav1.Object) string {
-	kind := strings.ToLower(fmt.Sprintf("%T", o))
-	return kind[strings.LastIndex(kind, ".")+1:] + "/" + strings.TrimPrefix(keyOf(o).String(), "/")
-}
+func nameOf(o metav1.Object) string { return Object{}.identified(o).id() }
 
-// text returns the decision as lines.
-func (d verdict) text(now time.Time) string {
+// text returns what is decided about an object as lines.
+func (d Object) text(now time.Time) string {
 	var b strings.Builder
 	line := func(label, text string) { fmt.Fprintf(&b, "%-12s%s\n", label, strings.Join(strings.Fields(text), " ")) }
-	if d.status != "" {
-		line("status", d.status)
+	if d.Status != "" {
+		line("status", d.Status)
 	}
-	line("decides", d.decides)
-	for _, h := range d.holds {
+	line("decides", d.Decides)
+	for _, h := range d.WaitsFor {
 		until := ""
 		if !h.Until.IsZero() {
 			until = ", until " + stamp(h.Until)
 		}
 		line("waits for", h.String()+since(h.Since, now)+until)
 	}
-	if !d.next.IsZero() {
-		line("next check", fmt.Sprintf("%s (in %s) at the latest", stamp(d.next), duration.HumanDuration(d.next.Sub(now))))
+	if !d.NextCheck.IsZero() {
+		line("next check", fmt.Sprintf("%s (in %s) at the latest", stamp(d.NextCheck), duration.HumanDuration(d.NextCheck.Sub(now))))
 	}
-	for _, s := range d.details {
+	for _, s := range d.Details {
 		line("", s)
 	}
-	for _, s := range d.notes {
+	for _, s := range d.Notes {
 		line("note", s)
 	}
-	if d.plan == nil {
+	if d.Drain == nil {
 		return b.String()
 	}
-	fmt.Fprintf(&b, "drain of node/%s\n", d.plan.Node)
+	fmt.Fprintf(&b, "drain of node/%s\n", d.Drain.Node)
 	var rows []fmt.Stringer
-	for _, r := range d.plan.Rows {
+	for _, r := range d.Drain.Rows {
 		rows = append(rows, r)
 	}
-	for _, r := range d.plan.Volumes {
+	for _, r := range d.Drain.Volumes {
 		rows = append(rows, r)
 	}
 	for _, r := range rows {
-		fmt.Fprintf(&b, "  %s\n", strings.Replace(r.String(), "; since "+stamp(now), "", 1)) // it is the first look
+		fmt.Fprintf(&b, "  %s\n", r)
 	}
 	return b.String()
 }
@@ -158,5 +166,5 @@ func since(t, now time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return fmt.Sprintf(", since %s (%s)", stamp(t), duration.HumanDuration(now.Sub(t)))
+	return fmt.Sprintf(", since %s (%s)", stamp(t), age(t, now))
 }

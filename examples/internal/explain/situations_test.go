@@ -3,6 +3,7 @@
 package explain_test
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -150,8 +151,9 @@ func TestSituations_World_TheTextIsThatOfTheLog(t *testing.T) {
 				says := w.told()[kind+"/"+shop+"/"+name]
 				dump := w.dump()
 				v := w.dumped(time.Now())
-				text, err := v.Explain(t.Context(), subject)
+				r, err := v.Explain(t.Context(), subject)
 				require.NoError(t, err)
+				text := r.String()
 				require.Equal(t, says, decided(text), "%s\n%s", text, w.told())
 				if *update {
 					text = strings.Replace(string(dump), "---\n", header(subject), 1)
@@ -178,14 +180,26 @@ func TestSituations_Dump_Golden(t *testing.T) {
 			_, subject, _ := strings.Cut(first, ": explain ")
 			v, err := explain.Dump(t.Context(), dump, shop, time.Time{})
 			require.NoError(t, err)
-			text, err := v.Explain(t.Context(), subject)
+			one, err := v.Explain(t.Context(), subject)
 			require.NoError(t, err)
 			tree, err := v.Tree(t.Context(), "")
 			require.NoError(t, err)
-			golden(t, s.name+".txt", fmt.Sprintf(command, subject, s.name)+text)
-			golden(t, s.name+".tree.txt", tree)
+			golden(t, s.name+".txt", fmt.Sprintf(command, subject, s.name)+one.String())
+			golden(t, s.name+".tree.txt", tree.String())
+			if s.name == "budget" || s.name == "stuck" { // with pods, and with several sets
+				golden(t, s.name+".json", indented(t, one))
+				golden(t, s.name+".tree.json", indented(t, tree))
+			}
 		})
 	}
+}
+
+// indented returns a report as kubectl machines prints it with -o json.
+func indented(t *testing.T, r explain.Report) string {
+	t.Helper()
+	text, err := json.MarshalIndent(r, "", "    ")
+	require.NoError(t, err)
+	return string(text) + "\n"
 }
 
 // golden compares a text with a file, or writes the file with -update.

@@ -17,52 +17,51 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// branch is an object of the tree.
-type branch struct {
-	name, state, template, waits string
-	age                          string
-	below                        []branch
-}
-
 // Tree returns the tree of an object, written as for [View.Explain], or of all machines if subject is empty:
-// deployments, their sets, machines, Nodes, and the pods that a drain waits for. Each has what it waits for
-// and since when: its first hold, or its next action.
-func (v *View) Tree(ctx context.Context, subject string) (string, error) {
+// deployments, their sets, machines, Nodes, and the pods that a drain waits for.
+func (v *View) Tree(ctx context.Context, subject string) (Report, error) {
 	roots := v.roots(ctx)
 	if subject != "" {
 		o, err := v.find(ctx, subject)
 		if err != nil {
-			return "", err
+			return Report{}, err
 		}
 		roots = []metav1.Object{o}
 	}
-	var b strings.Builder
-	b.WriteString(v.header())
-	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "NAME\tSTATE\tAGE\tTEMPLATE\tWAITS FOR")
+	r := v.report()
 	for _, o := range roots {
-		v.branch(ctx, o).write(table, "", "")
+		r.Objects = append(r.Objects, v.branch(ctx, o))
 	}
-	if _ = table.Flush(); len(roots) == 0 {
-		b.WriteString("no machines\n")
-	}
-	return spaces.ReplaceAllString(b.String(), "\n"), nil
+	r.tree = true
+	return r, nil
 }
 
-// spaces are those at the end of a line, which a table has for an empty cell.
-var spaces = regexp.MustCompile(` +\n`)
+// table returns the text of a tree. Each object has what it waits for and since when: its first hold, or its
+// next action.
+func (r Report) table() string {
+	rows := [][]string{{"NAME", "STATE", "AGE", "TEMPLATE", "WAITS FOR"}}
+	for _, o := range r.Objects {
+		rows = append(rows, r.rows(o, "", "")...)
+	}
+	if len(r.Objects) == 0 {
+		return Table(rows) + "no machines\n"
+	}
+	return Table(rows)
+}
 
 // roots returns the deployments, and the sets and machines whose controller cannot be read or does not exist.
 func (v *View) roots(ctx context.Context) (roots []metav1.Object) {
 	shown := map[types.UID]bool{}
-	for _, resource := range []string{deployments, sets, machines} {
-		for _, o := range v.all(ctx, resource, v.Namespace) {
+	for _, kind := range []Kind{Deployments, Sets, Machines} {
+		for _, o := range v.all(ctx, kind, v.Namespace) {
 			if owner := metav1.GetControllerOfNoCopy(o); owner == nil || !shown[owner.UID] {
 				roots = append(roots, o)
 			}
@@ -72,103 +71,98 @@ func (v *View) roots(ctx context.Context) (roots []metav1.Object) {
 	return roots
 }
 
-// shortName returns KIND/NAME if all objects are of one namespace.
-func (v *View) shortName(o metav1.Object) string {
-	if v.Namespace == "" {
-		return nameOf(o)
+// rows returns the rows of an object and its children. first begins its row, and rest those below.
+func (r Report) rows(o Object, first, rest string) [][]string {
+	name := o.id()
+	if r.namespace != "" && o.Kind != "Pod" {
+		name = strings.Replace(name, "/"+r.namespace+"/", "/", 1)
 	}
-	return strings.Replace(nameOf(o), "/"+v.Namespace+"/", "/", 1)
-}
-
-// write writes the lines of a branch. first begins its line, and rest those below.
-func (b branch) write(table *tabwriter.Writer, first, rest string) {
-	_, _ = fmt.Fprintf(table, "%s%s\t%s\t%s\t%s\t%s\n", first, b.name, b.state, b.age, b.template, b.waits)
-	for i, below := range b.below {
-		if i == len(b.below)-1 {
-			below.write(table, rest+"└─ ", rest+"   ")
+	state := cmp.Or(o.Phase, o.Status)
+	switch {
+	case o.Replicas != nil:
+		state = fmt.Sprintf("%d of %d available", o.Replicas.Available, o.Replicas.Desired)
+	case o.Pods > 0:
+		state += fmt.Sprintf(", pods: %d", o.Pods)
+	}
+	rows := [][]string{{first + name, state, age(o.Created, r.At), o.Class, o.waits(r.At)}}
+	shown := slices.DeleteFunc(slices.Clone(o.Children), func(c Object) bool {
+		return o.Kind == "MachineDeployment" && c.Replicas.Desired == 0 && len(c.Children) == 0 && c.waits(r.At) == ""
+	})
+	empty := len(o.Children) - len(shown)
+	for i, below := range shown {
+		if i == len(shown)-1 && empty == 0 {
+			rows = append(rows, r.rows(below, rest+"└─ ", rest+"   ")...)
 		} else {
-			below.write(table, rest+"├─ ", rest+"│  ")
+			rows = append(rows, r.rows(below, rest+"├─ ", rest+"│  ")...)
 		}
 	}
+	if empty > 0 {
+		rows = append(rows, []string{fmt.Sprintf("%s└─ (%d old sets without machines)", rest, empty), "", "", "", ""})
+	}
+	return rows
 }
 
-// branch returns the branch of an object.
-func (v *View) branch(ctx context.Context, o metav1.Object) branch {
+// branch returns an object with its children.
+func (v *View) branch(ctx context.Context, o metav1.Object) Object {
 	d, err := v.decide(ctx, o)
-	b := branch{name: v.shortName(o), age: v.age(o), state: d.status, waits: d.waits(v.Now())}
 	if err != nil {
-		b.waits = "not known: " + err.Error()
+		d.Error = err.Error()
 	}
+	plan := d.Drain
+	d = d.identified(o)
+	d.Drain = nil // its pods are below
 	switch o := o.(type) {
 	case *v1alpha1.MachineDeployment:
-		b.state, b.template = fmt.Sprintf("%d of %d available", o.Status.AvailableReplicas, o.Spec.Replicas), o.Spec.Template.Spec.Class.Name
 		owned, _ := objects.List[*v1alpha1.MachineSet](ctx, v.reader, runners.ByController, runners.ControllerKey(o.Namespace, o.UID))
-		empty := 0
 		for _, s := range sorted(owned) {
-			below := v.branch(ctx, s)
-			if s.Spec.Replicas == 0 && len(below.below) == 0 && below.waits == "" {
-				empty++
-				continue
-			}
-			b.below = append(b.below, below)
-		}
-		if empty > 0 {
-			b.below = append(b.below, branch{name: fmt.Sprintf("(%d old sets without machines)", empty)})
+			d.Children = append(d.Children, v.branch(ctx, s))
 		}
 	case *v1alpha1.MachineSet:
-		b.state, b.template = fmt.Sprintf("%d of %d available", o.Status.AvailableReplicas, o.Spec.Replicas), o.Spec.Template.Spec.Class.Name
 		owned, _ := objects.List[*v1alpha1.Machine](ctx, v.reader, runners.ByController, runners.ControllerKey(o.Namespace, o.UID))
 		for _, m := range sorted(owned) {
-			b.below = append(b.below, v.branch(ctx, m))
+			d.Children = append(d.Children, v.branch(ctx, m))
 		}
 	case *v1alpha1.Machine:
-		b.state, b.template = cmp.Or(string(o.Status.CurrentStatus.Phase), "new"), o.Spec.Class.Name
 		if d.node != nil {
-			b.below = []branch{v.node(ctx, d.node, d.plan)}
+			d.Children = []Object{v.node(ctx, d.node, plan)}
 		}
 	case *corev1.Node:
-		b = v.node(ctx, o, d.plan)
+		d = v.node(ctx, o, plan)
 	}
-	return b
+	return d
 }
 
-// node returns the branch of a Node, with the pods that its drain waits for.
-func (v *View) node(ctx context.Context, n *corev1.Node, plan *drain.Decision) branch {
-	b := branch{name: nameOf(n), state: nodeStatus(n), age: v.age(n)}
+// node returns a Node, with the pods that its drain waits for.
+func (v *View) node(ctx context.Context, n *corev1.Node, plan *drain.Decision) Object {
+	d := Object{Phase: nodeStatus(n)}.identified(n)
 	on, err := objects.List[*corev1.Pod](ctx, v.reader, podsOfNode, n.Name)
 	if err != nil {
-		b.waits = "its pods were not read"
-		return b
+		d.Error = "its pods were not read"
+		return d
 	}
-	left, phases := len(on), map[types.UID]string{}
+	pods := map[types.UID]*corev1.Pod{}
 	for _, p := range on {
-		phases[p.UID] = string(p.Status.Phase)
+		pods[p.UID] = p
 	}
 	if plan == nil {
 		plan = &drain.Decision{}
 	}
 	for _, r := range plan.Rows {
-		if r.Action != drain.Ignore {
-			left--
-			waits := strings.TrimSuffix(string(r.Reason)+": "+r.Message, ": ")
-			b.below = append(b.below, branch{name: "pod/" + r.Namespace + "/" + r.Name, state: phases[r.UID], waits: waits})
+		if p := pods[r.UID]; r.Action != drain.Ignore && p != nil {
+			waits := machinist.Hold{Subject: "pod/" + r.Namespace + "/" + r.Name, Reason: r.Reason, Message: r.Message, Since: r.Since, Until: r.Until}
+			d.Children = append(d.Children, Object{Phase: string(p.Status.Phase), WaitsFor: []Wait{{Hold: waits}}}.identified(p))
 		}
 	}
-	if left > 0 {
-		b.state += fmt.Sprintf(", pods: %d", left)
-	}
-	return b
+	d.Pods = len(on) - len(d.Children)
+	return d
 }
 
 // nodeStatus returns the status of a Node in the words of kubectl.
 func nodeStatus(n *corev1.Node) string {
-	ready := corev1.ConditionFalse
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			ready = c.Status
-		}
+	status := "NotReady"
+	if ready := nodeops.GetCondition(n, corev1.NodeReady); ready != nil {
+		status = map[corev1.ConditionStatus]string{corev1.ConditionTrue: "Ready", corev1.ConditionFalse: "NotReady", corev1.ConditionUnknown: "Unknown"}[ready.Status]
 	}
-	status := map[corev1.ConditionStatus]string{corev1.ConditionTrue: "Ready", corev1.ConditionFalse: "NotReady", corev1.ConditionUnknown: "Unknown"}[ready]
 	if n.Spec.Unschedulable {
 		status += ",SchedulingDisabled"
 	}
@@ -176,29 +170,33 @@ func nodeStatus(n *corev1.Node) string {
 }
 
 // waits returns the first hold and since when, or the next action.
-func (d verdict) waits(now time.Time) string {
+func (d Object) waits(now time.Time) string {
 	text := ""
 	switch {
-	case len(d.holds) > 0:
-		text = d.holds[0].String()
-		if s := d.holds[0].Since; !s.IsZero() {
-			text += " (" + duration.HumanDuration(now.Sub(s)) + ")"
+	case d.Error != "":
+		text = "not known: " + d.Error
+	case d.Kind == "Pod":
+		text = strings.TrimPrefix(d.WaitsFor[0].String(), d.id()+": ")
+	case len(d.WaitsFor) > 0:
+		text = d.WaitsFor[0].String()
+		if s := d.WaitsFor[0].Since; !s.IsZero() {
+			text += " (" + age(s, now) + ")"
 		}
-		if more := len(d.holds) - 1; more > 0 {
+		if more := len(d.WaitsFor) - 1; more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
-	case d.acts:
-		text = "now: " + d.decides
+	case d.Acts:
+		text = "now: " + d.Decides
 	}
 	return strings.Join(strings.Fields(text), " ")
 }
 
-func (v *View) age(o metav1.Object) string {
-	created := o.GetCreationTimestamp().Time
-	if created.IsZero() {
+// age returns how long ago a time is, or "".
+func age(t, now time.Time) string {
+	if t.IsZero() {
 		return ""
 	}
-	return duration.HumanDuration(v.Now().Sub(created))
+	return duration.HumanDuration(now.Sub(t))
 }
 
 // sorted returns objects in the order of their creation and names.
@@ -207,3 +205,18 @@ func sorted[T metav1.Object](all []T) []T {
 		return cmp.Or(a.GetCreationTimestamp().Time.Compare(b.GetCreationTimestamp().Time), strings.Compare(a.GetName(), b.GetName()))
 	})
 }
+
+// Table returns rows of equally many cells as aligned columns. The last cell of a row may have several lines.
+func Table(rows [][]string) string {
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		text := strings.Join(row, "\t")
+		_, _ = fmt.Fprintln(t, strings.ReplaceAll(text, "\n", "\n"+strings.Repeat("\t", len(row)-1)))
+	}
+	_ = t.Flush() // a Builder returns no error
+	return trailing.ReplaceAllString(b.String(), "\n")
+}
+
+// trailing are the spaces of empty cells at the end of a line.
+var trailing = regexp.MustCompile(` +\n`)

@@ -7,16 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/internal/caches"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 	"github.com/machinist-dev/machinist/machine/client/informers/externalversions"
@@ -32,14 +33,18 @@ type View struct {
 	Namespace string
 	// Now returns the time of the decisions. It never returns zero.
 	Now func() time.Time
-	// Machines, Sets and Deployments are the policies of the controllers. [Live] and [Dump] set the defaults.
+	// Machines, Sets and Deployments are the policies of the controllers. [Live] and [Dump] set the defaults, and
+	// that they are Assumed: a note of a machine says so if its decision depends on them.
+	Assumed     bool
 	Machines    machine.Policy
 	Sets        machineset.Policy
 	Deployments deployment.Policy
 
 	reader  reader
-	notes   []string // about the dump
-	missing []string // the resources that cannot be read, and why
+	dump    bool
+	notes   []string // such as the resources that cannot be read, and why
+	changed chan struct{}
+	running context.Context //nolint:containedctx // that of the informers: its cause is why they have ended
 	stop    func()
 }
 
@@ -56,14 +61,18 @@ type Clients struct {
 // Live returns the view of a cluster, which follows its changes until the context ends or [View.Close] is
 // called. Objects that may not be read are named in the output. It fails without the right to read machines.
 func Live(ctx context.Context, c Clients, namespace string) (*View, error) {
-	if c.Machines == nil || c.Control == nil {
-		return nil, errors.New("explain: Clients have no Machines or no Control")
-	}
-	return newView(ctx, c, namespace, func(ctx context.Context, r resource) error {
-		if err := r.list(ctx); err != nil {
-			return fmt.Errorf("not readable: %s: %w", r.name, err)
+	return newView(ctx, c, namespace, []string{machines}, readable)
+}
+
+// LiveRollouts returns the view of a cluster for [View.Deployment]. It reads deployments, sets, machines and
+// Nodes, and fails without the right to read one of them.
+func LiveRollouts(ctx context.Context, c Clients, namespace string) (*View, error) {
+	needed := []string{deployments, sets, machines, nodes}
+	return newView(ctx, c, namespace, needed, func(ctx context.Context, r resource) error {
+		if !slices.Contains(needed, r.name) {
+			return fmt.Errorf("not read: %s", r.name)
 		}
-		return nil
+		return readable(ctx, r)
 	})
 }
 
@@ -77,8 +86,20 @@ type resource struct {
 	list     func(context.Context) error // a list of one object
 }
 
-// newView starts the informers of the resources for which readable returns nil, and waits for them.
-func newView(ctx context.Context, c Clients, namespace string, readable func(context.Context, resource) error) (*View, error) {
+// readable returns why a resource cannot be read, or nil.
+func readable(ctx context.Context, r resource) error {
+	if err := r.list(ctx); err != nil {
+		return fmt.Errorf("not readable: %s: %w", r.name, err)
+	}
+	return nil
+}
+
+// newView starts the informers of the resources for which can returns nil, and waits for them. It fails if
+// it does not return nil for one of those that are needed.
+func newView(ctx context.Context, c Clients, namespace string, needed []string, can func(context.Context, resource) error) (*View, error) {
+	if c.Machines == nil || c.Control == nil {
+		return nil, errors.New("explain: Clients have no Machines or no Control")
+	}
 	f := runner.Factories{
 		Machines: externalversions.NewSharedInformerFactoryWithOptions(c.Machines, 0, externalversions.WithNamespace(namespace)),
 		Control:  informers.NewSharedInformerFactoryWithOptions(c.Control, 0, informers.WithNamespace(namespace)),
@@ -92,29 +113,55 @@ func newView(ctx context.Context, c Clients, namespace string, readable func(con
 	if err != nil {
 		return nil, err
 	}
-	v := &View{Namespace: namespace, Now: time.Now, Machines: machine.DefaultPolicy(), reader: reader{Reader: in, missing: map[string]error{}}}
-	running, cancel := context.WithCancel(ctx)
+	v := &View{
+		Namespace: namespace, Now: time.Now, Machines: machine.DefaultPolicy(), Assumed: true,
+		reader: reader{Reader: in, missing: map[string]error{}}, changed: make(chan struct{}, 1),
+	}
+	running, cancel := context.WithCancelCause(ctx)
 	var group sync.WaitGroup
-	v.stop = func() { cancel(); group.Wait() }
+	v.running, v.stop = running, func() { cancel(nil); group.Wait() }
 	var synced []cache.InformerSynced
 	for _, r := range resources(c, f, namespace) {
-		if err := readable(ctx, r); err != nil {
-			v.reader.missing[r.name] = err
-			v.missing = append(v.missing, err.Error())
+		if refused := can(ctx, r); refused != nil {
+			v.reader.missing[r.name] = refused
+			v.notes = append(v.notes, refused.Error())
+			if slices.Contains(needed, r.name) {
+				err = errors.Join(err, refused)
+			}
 			continue
 		}
-		group.Go(func() { r.informer.RunWithContext(running) })
-		synced = append(synced, r.informer.HasSynced)
+		if err = errors.Join(err, v.observe(r, cancel)); err == nil {
+			group.Go(func() { r.informer.RunWithContext(running) })
+			synced = append(synced, r.informer.HasSynced)
+		}
 	}
-	err = v.reader.missing[machines]
 	if err == nil && !cache.WaitForCacheSync(running.Done(), synced...) {
-		err = context.Cause(ctx)
+		err = context.Cause(running)
 	}
 	if err != nil {
 		v.Close()
 		return nil, err
 	}
 	return v, nil
+}
+
+// observe notices the changes of a resource, and the loss of the right to read it, which ends the view. A
+// resource that may be listed and not watched is listed again and again by its informer.
+func (v *View) observe(r resource, cancel context.CancelCauseFunc) error {
+	changed := func(_, _ metav1.Object) {
+		select {
+		case v.changed <- struct{}{}:
+		default: // it is noticed already
+		}
+	}
+	failed := func(ctx context.Context, _ *cache.Reflector, err error) {
+		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+			if refused := readable(ctx, r); refused != nil {
+				cancel(refused)
+			}
+		}
+	}
+	return errors.Join(caches.On(r.informer, changed), r.informer.SetWatchErrorHandlerWithContext(failed))
 }
 
 // The names of the resources, as in messages.
@@ -163,15 +210,6 @@ func listOf[T any](list func(context.Context, metav1.ListOptions) (T, error), o 
 		_, err := list(ctx, o)
 		return err
 	}
-}
-
-// header returns the lines about the view as a whole, each with a line break.
-func (v *View) header() string {
-	lines := append(slices.Clone(v.notes), v.missing...)
-	if len(lines) == 0 {
-		return ""
-	}
-	return strings.Join(lines, "\n") + "\n"
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

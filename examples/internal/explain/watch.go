@@ -20,8 +20,6 @@ type Screen struct {
 	Out io.Writer
 	// Size returns its width and height. Zero or nil means no limit.
 	Size func() (width, height int)
-	// Plain means that Out is no terminal: each text follows the one before, after an empty line.
-	Plain bool
 
 	drawn int // the number of lines on the screen
 }
@@ -56,11 +54,7 @@ func (s *Screen) Draw(text string) {
 		lines = append(lines[:most-1:most-1], fmt.Sprintf("… and %d more lines", len(lines)-most+1))
 	}
 	var b strings.Builder
-	switch {
-	case s.drawn == 0:
-	case s.Plain:
-		b.WriteString("\n")
-	default:
+	if s.drawn > 0 {
 		fmt.Fprintf(&b, "\x1b[%dA\x1b[J", s.drawn)
 	}
 	for _, line := range lines {
@@ -73,25 +67,47 @@ func (s *Screen) Draw(text string) {
 	_, _ = io.WriteString(s.Out, b.String())
 }
 
-// Watch draws the tree of subject each time that it differs, looked at once in a period, until the context
-// ends. It returns nil then, or why there is no tree.
-func (v *View) Watch(ctx context.Context, subject string, s *Screen, c clock.WithTicker, every time.Duration) error {
-	ticker := c.NewTicker(max(every, time.Millisecond))
-	defer ticker.Stop()
-	last := ""
+// Follow calls look, and again after each change of an object and at the time that it returned, unless that is
+// zero. A pause is between two calls. It returns when look is done or fails, the context ends, or the right to
+// read a resource is lost. Call it once at a time.
+func (v *View) Follow(ctx context.Context, c clock.Clock, pause time.Duration, look func() (done bool, again time.Time, err error)) error {
 	for {
-		text, err := v.Tree(ctx, subject)
-		if err != nil {
+		select {
+		case <-v.changed: // look sees it
+		default:
+		}
+		done, again, err := look()
+		if err == nil && !done {
+			err = v.wait(ctx, c, pause, again)
+		}
+		if err != nil || done {
 			return err
 		}
-		if text != last {
-			s.Draw(text)
-			last = text
-		}
+	}
+}
+
+// wait waits for a pause, and then for a change or a time.
+func (v *View) wait(ctx context.Context, c clock.Clock, pause time.Duration, again time.Time) error {
+	changed, due := v.changed, (<-chan time.Time)(nil)
+	if !again.IsZero() {
+		due = c.After(max(time.Second, pause, again.Sub(c.Now())))
+	}
+	var paused <-chan time.Time
+	if pause > 0 {
+		changed, paused = nil, c.After(pause)
+	}
+	for {
 		select {
 		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-v.running.Done():
+			return context.Cause(v.running) //nolint:contextcheck // that of Live
+		case <-paused:
+			changed = v.changed
+		case <-changed:
 			return nil
-		case <-ticker.C():
+		case <-due:
+			return nil
 		}
 	}
 }

@@ -286,7 +286,7 @@ func (w *world) live() *explain.View {
 	v, err := explain.Live(w.t.Context(), explain.Clients{Machines: w.machines, Control: w.core, Target: w.core}, "")
 	require.NoError(w.t, err)
 	w.t.Cleanup(v.Close)
-	v.Machines = w.policy
+	v.Machines, v.Assumed = w.policy, false
 	return v
 }
 

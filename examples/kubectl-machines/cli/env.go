@@ -23,12 +23,6 @@ import (
 // NoTarget is the value of --target-kubeconfig for machines that join no cluster.
 const NoTarget = "none"
 
-// The limits of requests of this process.
-const (
-	requestsPerSecond = 50
-	requestsAtOnce    = 100
-)
-
 // Env is what a command gets: its streams, the clusters and the time.
 type Env struct {
 	genericiooptions.IOStreams
@@ -90,7 +84,7 @@ func (e *Env) connect() (Clients, error) {
 		}
 	}
 	for _, each := range []*rest.Config{config, target} {
-		each.UserAgent, each.QPS, each.Burst = "kubectl-machines", requestsPerSecond, requestsAtOnce
+		each.UserAgent, each.QPS, each.Burst = "kubectl-machines", 50, 100
 	}
 	if c.Machines, err = versioned.NewForConfig(config); err != nil {
 		return c, err
@@ -100,6 +94,11 @@ func (e *Env) connect() (Clients, error) {
 	}
 	c.Target, err = kubernetes.NewForConfig(target)
 	return c, err
+}
+
+// ToUndo returns a context for what a command takes back at its end, also after an interrupt.
+func ToUndo(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 }
 
 // Within returns a context that ends after a time. Zero means that it does not.

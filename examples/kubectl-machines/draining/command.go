@@ -16,13 +16,11 @@ import (
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/runner"
+	"github.com/machinist-dev/machinist/examples/internal/explain"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
 	"github.com/machinist-dev/machinist/nodeops"
 	noderunner "github.com/machinist-dev/machinist/nodeops/runner"
 )
-
-// undoTimeout is the timeout of removing a cordon.
-const undoTimeout = 30 * time.Second
 
 // command is a drain.
 type command struct {
@@ -35,7 +33,7 @@ func New(e *cli.Env) *cobra.Command {
 	c := command{Env: e}
 	cmd := &cobra.Command{
 		Use: "drain NODE...", Short: "Evict the pods of Nodes, and say of each what it waits for",
-		Long: help, Example: examples, ValidArgsFunction: e.Complete(cli.Nodes),
+		Long: help, Example: examples, ValidArgsFunction: e.Complete(explain.Nodes),
 	}
 	c.addFlags(cmd.Flags())
 	c.changed = cmd.Flags().Changed
@@ -57,7 +55,7 @@ func NewUncordon(e *cli.Env) *cobra.Command {
 
 A Node with a cordon of an owner (drain --owner) stays cordoned until the last owner uncordons it.`,
 		Example: "  kubectl machines uncordon node-1\n  kubectl machines uncordon node-1 --owner kured",
-		Args:    cobra.MinimumNArgs(1), ValidArgsFunction: e.Complete(cli.Nodes),
+		Args:    cobra.MinimumNArgs(1), ValidArgsFunction: e.Complete(explain.Nodes),
 	}
 	cmd.Flags().StringVar(&owner, "owner", "", "`name` of the owner of the cordon, as in drain")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -243,7 +241,7 @@ func (c command) undo(ctx context.Context, e runner.Executor, p plan) error {
 	if !c.options.undo {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	ctx, cancel := cli.ToUndo(ctx)
 	defer cancel()
 	if err := e.Uncordon(ctx, p.node, c.owner); err != nil {
 		return fmt.Errorf("node %s: the cordon stays: %w", p.node, err)

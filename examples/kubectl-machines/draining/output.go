@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/machinist-dev/machinist/drain"
+	"github.com/machinist-dev/machinist/examples/internal/explain"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
 )
 
@@ -64,14 +65,14 @@ func (o *output) table(d drain.Decision) string {
 				r.Namespace, r.Name, string(r.Action), string(r.Reason), cmp.Or(o.words.escalation(r.Next, r.NextAt), "-"), o.words.message(r),
 			})
 		}
-		fmt.Fprint(&b, "\n", cli.Table(rows))
+		fmt.Fprint(&b, "\n", explain.Table(rows))
 	}
 	if len(d.Volumes) > 0 {
 		rows := [][]string{{"VOLUME", "ATTACHMENT", "ACTION", "REASON", "MESSAGE"}}
 		for _, v := range d.Volumes {
 			rows = append(rows, []string{cmp.Or(v.Volume, "-"), cmp.Or(v.Attachment, "-"), string(v.Action), string(v.Reason), v.Message})
 		}
-		fmt.Fprint(&b, "\n", cli.Table(rows))
+		fmt.Fprint(&b, "\n", explain.Table(rows))
 	}
 	fmt.Fprintln(&b)
 	for _, rung := range d.Ladder {

@@ -29,11 +29,16 @@ func (w words) clock(t time.Time) string {
 
 // row returns what one pod waits for, in one line: the pod, why, since when, and what is next.
 func (w words) row(r drain.Row) string {
-	s := fmt.Sprintf("%s/%s: %s", r.Namespace, r.Name, w.why(r))
-	if !r.Since.IsZero() {
-		s += "; since " + w.clock(r.Since)
+	return w.line(r.Namespace+"/"+r.Name, w.why(r), r.Since, w.next(r))
+}
+
+// line returns a wait in one line. A zero time is left out.
+func (w words) line(subject, why string, since time.Time, next string) string {
+	s := subject + ": " + why
+	if !since.IsZero() {
+		s += "; since " + w.clock(since)
 	}
-	return s + "; next: " + w.next(r)
+	return s + "; next: " + next
 }
 
 // why returns the reason of a row, with its PodDisruptionBudgets.
@@ -98,11 +103,7 @@ var remedies = map[machinist.Reason]string{
 
 // hold returns a hold in one line.
 func (w words) hold(h machinist.Hold) string {
-	s := h.Subject + ": " + reasonOf(h.Reason, h.Message)
-	if !h.Since.IsZero() {
-		s += "; since " + w.clock(h.Since)
-	}
-	return s + "; next: " + w.again(h.Until)
+	return w.line(h.Subject, reasonOf(h.Reason, h.Message), h.Since, w.again(h.Until))
 }
 
 // again returns when a hold is checked again.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/machinist-dev/machinist/examples/internal/explain"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -25,7 +26,7 @@ func NewRetry(e *cli.Env) *cobra.Command {
 It sets the annotation ` + v1alpha1.RetryNowAnnotation + ` on a machine, machineset or
 machinedeployment. The controllers remove it when they acted on it.`,
 		Example: "  kubectl machines retry workers-5d94c-abcde\n  kubectl machines retry machinedeployment/workers",
-		Args:    cobra.MinimumNArgs(1), ValidArgsFunction: e.Complete(cli.Machines, cli.Sets, cli.Deployments),
+		Args:    cobra.MinimumNArgs(1), ValidArgsFunction: e.Complete(explain.Machines, explain.Sets, explain.Deployments),
 	}
 	printer := cli.NewPrinter(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -34,7 +35,7 @@ machinedeployment. The controllers remove it when they acted on it.`,
 			if err == nil {
 				at := e.Clock.Now().UTC().Format(time.RFC3339)
 				err = annotate(cmd.Context(), e, c, printer, arg, "will be tried again", func(a map[string]string) { a[v1alpha1.RetryNowAnnotation] = at },
-					cli.Machines, cli.Sets, cli.Deployments)
+					explain.Machines, explain.Sets, explain.Deployments)
 			}
 		}
 		return err
@@ -67,7 +68,7 @@ of its Node counts before that.`,
 			if len(args) == 1 {
 				return values, cobra.ShellCompDirectiveNoFileComp
 			}
-			return e.Complete(cli.Machines)(cmd, args, word)
+			return e.Complete(explain.Machines)(cmd, args, word)
 		},
 	}
 	printer := cli.NewPrinter(cmd)
@@ -87,13 +88,13 @@ of its Node counts before that.`,
 		case remove:
 			done, edit = "not preserved by its annotation", func(a map[string]string) { delete(a, v1alpha1.PreserveMachineAnnotationKey) }
 		}
-		return annotate(cmd.Context(), e, c, printer, args[0], done, edit, cli.Machines)
+		return annotate(cmd.Context(), e, c, printer, args[0], done, edit, explain.Machines)
 	}
 	return cmd
 }
 
 // annotate edits the annotations of an object and prints it.
-func annotate(ctx context.Context, e *cli.Env, c cli.Clients, p cli.Printer, arg, done string, edit func(map[string]string), kinds ...cli.Kind) error {
+func annotate(ctx context.Context, e *cli.Env, c cli.Clients, p *cli.Printer, arg, done string, edit func(map[string]string), kinds ...explain.Kind) error {
 	kind, name, err := cli.Named(arg, kinds...)
 	if err != nil {
 		return err

@@ -113,7 +113,7 @@ func (h *harness) env() *cli.Env {
 	e := cli.New(nil, &h.out, &h.errOut)
 	e.Clock, e.Zone = h.clock, time.UTC
 	e.Connect = func() (cli.Clients, error) {
-		c := cli.Clients{Namespace: "shop", Clients: explain.Clients{Machines: h.machines, Target: h.cluster.Client()}}
+		c := cli.Clients{Namespace: "shop", Clients: explain.Clients{Machines: h.machines, Control: h.cluster.Client(), Target: h.cluster.Client()}}
 		if h.noNodes {
 			c.Target = nil
 		}

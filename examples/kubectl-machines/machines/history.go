@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/examples/internal/explain"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -26,7 +27,7 @@ func newHistory(e *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "history NAME", Short: "Show the revisions, and what changed in the template from each to the next",
 		Example: "  kubectl machines rollout history workers\n  kubectl machines rollout history workers --revision 3   # its whole template",
-		Args:    cobra.ExactArgs(1), ValidArgsFunction: e.Complete(cli.Deployments),
+		Args:    cobra.ExactArgs(1), ValidArgsFunction: e.Complete(explain.Deployments),
 	}
 	cmd.Flags().Int64Var(&revision, "revision", 0, "show the template of this revision")
 	printer := cli.NewPrinter(cmd)
@@ -82,7 +83,7 @@ func writeHistory(out io.Writer, d *v1alpha1.MachineDeployment, all []deployment
 		text := cmp.Or(strings.Join(lines, "\n"), "-")
 		rows = append(rows, []string{number, r.Set.Name, r.Set.Spec.Template.Spec.Class.Name, fmt.Sprint(r.Set.Status.Replicas), text})
 	}
-	_, err := io.WriteString(out, cli.Table(rows))
+	_, err := io.WriteString(out, explain.Table(rows))
 	return err
 }
 

@@ -13,13 +13,11 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/examples/internal/explain"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
 	"github.com/machinist-dev/machinist/machine/client"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
-
-// undoTimeout is the timeout of taking back a replica at the end of the command.
-const undoTimeout = 30 * time.Second
 
 // replace is the command.
 type replace struct {
@@ -43,7 +41,7 @@ If no other machine becomes available before --timeout or Ctrl-C, the replica is
 machine stays. If the command is killed, one machine more is left: the annotation machinist.dev/replacing
 of the deployment says so, and the same command goes on.`,
 		Example: "  kubectl machines replace workers-5d94c-abcde --timeout 1h\n  kubectl machines replace workers-5d94c-abcde --wait=false   # do not wait until it is deleted",
-		Args:    cobra.ExactArgs(1), ValidArgsFunction: e.Complete(cli.Machines),
+		Args:    cobra.ExactArgs(1), ValidArgsFunction: e.Complete(explain.Machines),
 	}
 	cmd.Flags().DurationVar(&r.timeout, "timeout", 0, "stop after this time; 0 is never")
 	cmd.Flags().BoolVar(&r.wait, "wait", true, "wait until the machine is deleted")
@@ -52,7 +50,7 @@ of the deployment says so, and the same command goes on.`,
 }
 
 func (r *replace) run(ctx context.Context, arg string) error {
-	_, name, err := cli.Named(arg, cli.Machines)
+	_, name, err := cli.Named(arg, explain.Machines)
 	if err != nil {
 		return err
 	}
@@ -132,7 +130,7 @@ func carryOut(ctx context.Context, c cli.Clients, d deployment.Decision) (delete
 
 // giveUp takes back the replica that was added, and returns what it did.
 func (r *replace) giveUp(ctx context.Context, c cli.Clients, name string) string {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	ctx, cancel := cli.ToUndo(ctx)
 	defer cancel()
 	d, err := c.Machines.MachineV1alpha1().MachineDeployments(c.Namespace).Get(ctx, name, metav1.GetOptions{})
 	if err == nil {

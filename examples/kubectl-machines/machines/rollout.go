@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/examples/internal/explain"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -52,7 +53,7 @@ func newChange(
 ) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: verb + " NAME", Short: short, Example: "  kubectl machines rollout " + verb + " workers",
-		Args: cobra.ExactArgs(1), ValidArgsFunction: e.Complete(cli.Deployments),
+		Args: cobra.ExactArgs(1), ValidArgsFunction: e.Complete(explain.Deployments),
 	}
 	printer := cli.NewPrinter(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -102,7 +103,7 @@ func newRestart(e *cli.Env) *cobra.Command {
 
 // find connects and reads the deployment of an argument.
 func find(ctx context.Context, e *cli.Env, arg string) (c cli.Clients, d *v1alpha1.MachineDeployment, err error) {
-	_, name, err := cli.Named(arg, cli.Deployments)
+	_, name, err := cli.Named(arg, explain.Deployments)
 	if err == nil {
 		c, err = e.Connect()
 	}

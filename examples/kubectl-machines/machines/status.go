@@ -13,7 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/examples/internal/explain"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
+	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -35,7 +37,7 @@ The text is that of the controller: the command observes what the controller obs
 same function, and only reads. The exit status is 0 if the rollout is complete, and 1 if it is stuck, was
 not over in time, or its objects cannot be read.`,
 		Example: "  kubectl machines rollout status workers --timeout 30m\n  kubectl machines rollout status workers --watch=false",
-		Args:    cobra.ExactArgs(1), ValidArgsFunction: e.Complete(cli.Deployments),
+		Args:    cobra.ExactArgs(1), ValidArgsFunction: e.Complete(explain.Deployments),
 	}
 	cmd.Flags().BoolVarP(&s.watch, "watch", "w", true, "watch until the rollout is complete or stuck")
 	cmd.Flags().DurationVar(&s.timeout, "timeout", 0, "stop watching after this time; 0 is never")
@@ -83,10 +85,8 @@ func (s *status) run(ctx context.Context, arg string) error {
 
 // report returns what is to be said about a rollout, in the words of the controller.
 func report(d *v1alpha1.MachineDeployment, decision deployment.Decision) string {
-	for _, c := range d.Status.Conditions {
-		if c.Type == v1alpha1.MachineDeploymentControllerFrozen && c.Status == v1alpha1.ConditionTrue {
-			return string(c.Type) + ": " + c.Message
-		}
+	if c := rollout.Condition(d.Status, v1alpha1.MachineDeploymentControllerFrozen); c != nil {
+		return string(c.Type) + ": " + c.Message
 	}
 	text := string(decision.Reason)
 	switch {

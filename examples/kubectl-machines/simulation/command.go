@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/machinist-dev/machinist/examples/internal/explain"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
 )
 
@@ -50,7 +51,7 @@ func New(e *cli.Env) *cobra.Command {
 	c := command{Env: e}
 	cmd := &cobra.Command{
 		Use: "simulate [NAME] (-f FILE | --live)", Short: "Simulate the rollout of a MachineDeployment", Long: help, Example: examples,
-		Args: cobra.MaximumNArgs(1), ValidArgsFunction: e.Complete(cli.Deployments),
+		Args: cobra.MaximumNArgs(1), ValidArgsFunction: e.Complete(explain.Deployments),
 	}
 	c.addFlags(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -88,15 +89,15 @@ func (c command) run(ctx context.Context) error {
 func (d Document) print(out io.Writer, format string) error {
 	var text string
 	switch format {
-	case outputJSON, outputYAML:
+	case "json", "yaml":
 		data, err := cli.Data(format, d)
 		if err != nil {
 			return err
 		}
 		text = string(data)
-	case outputSVG:
+	case "svg":
 		text = picturize(d)
-	case outputSummary:
+	case "summary":
 		text = fmt.Sprintf("%s: %s\n%s", d.Deployment, d.Change, d.summary())
 	default:
 		text = table(d)

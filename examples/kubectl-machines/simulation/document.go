@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -137,12 +138,9 @@ type Deletion struct {
 
 // summarize returns the frames in numbers, without those that the provider counts.
 func summarize(frames []Frame) Summary {
-	var s Summary
-	for i, f := range frames {
+	s := Summary{AboveMaximum: math.MinInt, BelowMinimum: math.MinInt}
+	for _, f := range frames {
 		above, below := f.Total-f.Maximum, f.Minimum-f.Available
-		if i == 0 {
-			s.AboveMaximum, s.BelowMinimum = above, below
-		}
 		if above > s.AboveMaximum {
 			s.Replacing = min(above, f.Replacing)
 		}

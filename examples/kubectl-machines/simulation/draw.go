@@ -16,36 +16,35 @@ const textWidth = pictureWidth - plotLeft - 16
 func (c *chart) drawHead() {
 	height := number(c.height())
 	c.begin("svg", "xmlns", "http://www.w3.org/2000/svg", "viewBox", "0 0 "+strconv.Itoa(pictureWidth)+" "+height,
-		"width", strconv.Itoa(pictureWidth), "height", height, "role", "img", "font-family", "sans-serif", "font-size", "12")
+		"width", strconv.Itoa(pictureWidth), "height", height, "role", "img", "font-family", "system-ui, sans-serif", "font-size", "12")
 	c.content("title", "Rollout of "+c.doc.Deployment)
 	c.content("desc", c.doc.Change+". "+c.doc.ending())
-	c.content("style", style)
 	c.define(c.stack)
-	c.empty("rect", "class", "paper", "width", "100%", "height", "100%", "fill", paper)
-	c.content("text", fit(c.doc.Deployment, textWidth*3/4), "class", "ink", "x", number(plotLeft), "y", "26", "fill", ink, "style", "font-size:16px;font-weight:600")
-	c.content("text", fit(c.doc.Change, textWidth), "class", "ink", "x", number(plotLeft), "y", "46", "fill", ink)
-	color, class := ink, "ink"
+	c.empty("rect", "width", "100%", "height", "100%", "fill", paper)
+	c.content("text", fit(c.doc.Deployment, textWidth*3/4), "x", number(plotLeft), "y", "26", "fill", ink, "font-size", "16", "font-weight", "600")
+	c.content("text", fit(c.doc.Change, textWidth), "x", number(plotLeft), "y", "46", "fill", ink)
+	color := ink
 	if c.doc.Outcome != OutcomeComplete {
-		color, class = maximumRed, "maximum-name"
+		color = maximumRed
 	}
-	c.content("text", fit(c.doc.ending(), textWidth), "class", class, "x", number(plotLeft), "y", "64", "fill", color)
-	c.content("text", fit(c.doc.bounds(), textWidth), "class", "ink", "x", number(plotLeft), "y", "82", "fill", ink)
+	c.content("text", fit(c.doc.ending(), textWidth), "x", number(plotLeft), "y", "64", "fill", color)
+	c.content("text", fit(c.doc.bounds(), textWidth), "x", number(plotLeft), "y", "82", "fill", ink)
 }
 
 // drawAxes draws the axes with their titles.
 func (c *chart) drawAxes() {
 	x, y := number(plotLeft-52), number(c.bottom()-plotHeight/2)
-	c.content("text", "number of machines", "class", "ink", "x", x, "y", y, "text-anchor", "middle", "fill", ink, "transform", "rotate(-90 "+x+" "+y+")")
-	c.content("text", "time since the change", "class", "ink", "x", number((plotLeft+plotRight)/2), "y", number(c.bottom()+36), "text-anchor", "middle", "fill", ink)
+	c.content("text", "number of machines", "x", x, "y", y, "text-anchor", "middle", "fill", ink, "transform", "rotate(-90 "+x+" "+y+")")
+	c.content("text", "time since the change", "x", number((plotLeft+plotRight)/2), "y", number(c.bottom()+36), "text-anchor", "middle", "fill", ink)
 	for _, n := range marksTo(c.top, 8, numberSteps) {
 		y := number(c.y(n))
-		c.empty("path", "class", "grid", "d", "M"+number(plotLeft)+" "+y+"H"+number(plotRight), "stroke", grid)
-		c.content("text", strconv.Itoa(n), "class", "faint", "x", number(plotLeft-8), "y", number(c.y(n)+4), "text-anchor", "end", "fill", faint)
+		c.empty("path", "d", "M"+number(plotLeft)+" "+y+"H"+number(plotRight), "stroke", grid)
+		c.content("text", strconv.Itoa(n), "x", number(plotLeft-8), "y", number(c.y(n)+4), "text-anchor", "end", "fill", faint)
 	}
 	for _, at := range marksTo(c.last, 12, timeSteps) {
 		x := number(c.xAt(at))
-		c.empty("path", "class", "grid", "d", "M"+x+" "+number(c.bottom())+"v6", "stroke", grid)
-		c.content("text", span(at), "class", "faint", "x", x, "y", number(c.bottom()+18), "text-anchor", "middle", "fill", faint)
+		c.empty("path", "d", "M"+x+" "+number(c.bottom())+"v6", "stroke", grid)
+		c.content("text", span(at), "x", x, "y", number(c.bottom()+18), "text-anchor", "middle", "fill", faint)
 	}
 }
 
@@ -81,11 +80,11 @@ func (c *chart) drawBounds() {
 		{"replicas", "%d replicas", ink, "2 4", func(f Frame) int { return f.Replicas }},
 		{"minimum", "at least %d available", minimumGreen, "8 4", func(f Frame) int { return f.Minimum }},
 	} {
-		c.empty("path", "id", line.name, "class", line.name, "d", c.steps(func(i int) int { return line.of(c.frames[i]) }),
+		c.empty("path", "id", line.name, "d", c.steps(func(i int) int { return line.of(c.frames[i]) }),
 			"fill", "none", "stroke", line.color, "stroke-width", "2", "stroke-dasharray", line.dashes)
 		y := max(c.y(line.of(end))+4, lowest)
 		lowest = y + rowHeight - 1
-		c.content("text", fmt.Sprintf(line.text, line.of(end)), "class", line.name+"-name", "x", number(plotRight+6), "y", number(y), "fill", line.color)
+		c.content("text", fmt.Sprintf(line.text, line.of(end)), "x", number(plotRight+6), "y", number(y), "fill", line.color)
 	}
 }
 
@@ -93,12 +92,12 @@ func (c *chart) drawBounds() {
 func (c *chart) drawEvents() {
 	for _, m := range c.marks {
 		x, y := number(c.xAt(m.at)), float64(headHeight+m.row*rowHeight)
-		c.empty("path", "class", "event", "d", "M"+x+" "+number(y)+"V"+number(c.bottom()), "stroke", eventPink, "stroke-dasharray", "3 3")
+		c.empty("path", "d", "M"+x+" "+number(y)+"V"+number(c.bottom()), "stroke", eventPink, "stroke-dasharray", "3 3")
 		side, anchor := 4.0, "start"
 		if m.left {
 			side, anchor = -4, "end"
 		}
-		c.content("text", m.text, "class", "event-name", "x", number(c.xAt(m.at)+side), "y", number(y+9), "text-anchor", anchor, "fill", eventPink)
+		c.content("text", m.text, "x", number(c.xAt(m.at)+side), "y", number(y+9), "text-anchor", anchor, "fill", eventPink)
 	}
 }
 
@@ -108,7 +107,7 @@ func (c *chart) laneTop() float64 { return c.bottom() + 50 }
 // drawHolds draws a lane with what the rollout waits for, and a tick for each time with actions.
 func (c *chart) drawHolds() {
 	top := c.laneTop()
-	c.content("text", "waits for", "class", "faint", "x", number(plotLeft-8), "y", number(top+13), "text-anchor", "end", "fill", faint)
+	c.content("text", "waits for", "x", number(plotLeft-8), "y", number(top+13), "text-anchor", "end", "fill", faint)
 	frames := c.doc.Frames
 	for i := 0; i < len(frames); {
 		why, j := reasonsOf(frames[i].Decision.Holds), i+1
@@ -138,12 +137,12 @@ func (c *chart) drawHolds() {
 // segment draws a part of the lane, with the reasons if they fit.
 func (c *chart) segment(left, right float64, f Frame) {
 	top := c.laneTop()
-	c.begin("rect", "class", "why", "x", number(left), "y", number(top), "width", number(right-left), "height", strconv.Itoa(laneHeight),
+	c.begin("rect", "x", number(left), "y", number(top), "width", number(right-left), "height", strconv.Itoa(laneHeight),
 		"fill", "#f6f8fa", "stroke", grid)
 	c.content("title", strings.Join(shortened(holdLines(f.Decision.Holds, c.doc.Start), 12), "\n"))
 	c.end()
-	if why := fitWords(reasonsOf(f.Decision.Holds), right-left-8); why != "" {
-		c.content("text", why, "class", "ink", "x", number((left+right)/2), "y", number(top+13), "text-anchor", "middle", "fill", ink)
+	if why := strings.Join(reasonsOf(f.Decision.Holds), ", "); right-left > 6*letter {
+		c.content("text", fit(why, right-left-8), "x", number((left+right)/2), "y", number(top+13), "text-anchor", "middle", "fill", ink)
 	}
 }
 
@@ -176,6 +175,6 @@ func (c *chart) drawLegend() {
 		x := float64(plotLeft + i%legendColumns*legendWidth)
 		y := c.legendTop() + float64(i/legendColumns*(rowHeight+4))
 		c.empty("rect", "x", number(x), "y", number(y), "width", "14", "height", "14", "fill", fillOf(a), "stroke", setColor(a.set))
-		c.content("text", fit(c.nameOf(a), legendWidth-swatch-16), "class", "ink", "x", number(x+swatch), "y", number(y+11), "fill", ink)
+		c.content("text", fit(c.nameOf(a), legendWidth-swatch-16), "x", number(x+swatch), "y", number(y+11), "fill", ink)
 	}
 }

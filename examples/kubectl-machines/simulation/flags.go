@@ -38,17 +38,9 @@ type options struct {
 	changed func(flag string) bool
 }
 
-// The values of -o.
-const (
-	outputTable   = "table"
-	outputJSON    = "json"
-	outputYAML    = "yaml"
-	outputSVG     = "svg"
-	outputSummary = "summary"
-)
-
+// The values of -o and of --discourage.
 var (
-	outputs    = []string{outputTable, outputJSON, outputYAML, outputSVG, outputSummary}
+	outputs    = []string{"table", "json", "yaml", "svg", "summary"}
 	discourage = []string{string(deployment.DiscourageNone), string(deployment.DiscouragePreferNoSchedule), string(deployment.DiscourageNoSchedule)}
 )
 
@@ -57,7 +49,7 @@ func (o *options) addFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.live, "live", false, "begin with the machines that the cluster has now")
 	fs.StringVar(&o.to, "to", "", "`file` with the new version of the deployment")
 	fs.StringVar(&o.class, "class", "", "`name` of the new class (default: the name of the old class and -next)")
-	fs.StringVarP(&o.output, "output", "o", outputTable, "`format`: "+strings.Join(outputs, ", "))
+	fs.StringVarP(&o.output, "output", "o", outputs[0], "`format`: "+strings.Join(outputs, ", "))
 	fs.DurationVar(&o.limit, "for", 24*time.Hour, "stop after this much virtual `time`")
 
 	fs.DurationVar(&o.join, "join", 3*time.Minute, "`time` from the creation of a machine until it is available")

@@ -60,7 +60,7 @@ func live(t *testing.T, rolls time.Duration) func(args ...string) (status int, t
 		e := cli.New(nil, &out, &out)
 		e.Clock = clock
 		e.Connect = func() (cli.Clients, error) {
-			return cli.Clients{Namespace: "demo", Clients: explain.Clients{Machines: machines, Target: cluster.Client()}}, nil
+			return cli.Clients{Namespace: "demo", Clients: explain.Clients{Machines: machines, Control: cluster.Client(), Target: cluster.Client()}}, nil
 		}
 		before := cluster.ResourceVersion()
 		status := e.Run(t.Context(), simulation.New(e), args)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
+	"github.com/machinist-dev/machinist/examples/internal/explain"
 	"github.com/machinist-dev/machinist/examples/kubectl-machines/cli"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -66,7 +67,7 @@ func table(d Document) string {
 		}
 		rows = append(rows, append(row, strings.Join(f.lines(d.Start), "\n")))
 	}
-	return fmt.Sprintf("%s: %s\n\n%s\n%s", d.Deployment, d.Change, cli.Table(rows), d.summary())
+	return fmt.Sprintf("%s: %s\n\n%s\n%s", d.Deployment, d.Change, explain.Table(rows), d.summary())
 }
 
 // lines returns the events, the actions and the holds of a frame.
