@@ -18,7 +18,7 @@
 //     Package machine/client has clients, listers, informers and fakes.
 //
 // Packages machine/runner, machineset/runner, deployment/runner, safety/runner and drain/runner carry
-// the decisions out, over [Requests]; nodeops/runner writes one Node.
+// the decisions out, over [Requests]; nodeops/runner writes one Node, and permits/runner stores permits.
 // Packages drain/draintest, machine/machinetest and deployment/deploymenttest are clusters in memory,
 // for tests.
 //

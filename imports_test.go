@@ -76,6 +76,7 @@ var importRules = []importRule{
 	{"codes", nil, nil, "a provider's error handling must cost nothing"},
 	{"codes/status", []string{sdk + "/codes"}, nil, "the error that carries a code"},
 	{"permits", []string{sdk}, nil, "a ledger must cost nothing"},
+	{"permits/runner", []string{api, apimachinery, clock, "k8s.io/utils/ptr", sdk + "/permits"}, underAPI, "it takes a part of the typed client"},
 	{"nodeops", []string{api, apimachinery}, underAPI, "a Node, without a client"},
 	{"nodeops/runner", []string{api, apimachinery, sdk + "/nodeops"}, underPatches, "it takes an interface that the typed client implements"},
 	{"machine/v1alpha1", []string{api, apimachinery}, underAPI, "objects, without a client"},

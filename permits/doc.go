@@ -46,6 +46,11 @@
 //
 // [Ledger.AcquireWithin] takes the limit as an argument, for a percentage of a pool. To
 // acquire several keys, acquire them in a fixed order, and release the new ones if one is
-// refused. A Ledger limits how many are disrupted at the same time. It does not limit a rate,
-// and it counts within one process.
+// refused. A Ledger limits how many are disrupted at the same time. It does not limit a rate.
+//
+// # Several processes
+//
+// A Ledger counts within one process. [Stored] is a ledger in an object that several processes
+// write, with a [Policy] that also has a [Window] of time. Package permits/runner keeps it in a Lease
+// of the API server.
 package permits

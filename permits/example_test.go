@@ -47,3 +47,21 @@ func ExampleLedger_AcquireWithin() {
 	// m-2 granted
 	// m-3 no permit for "m-3" under "pool-a": 2 held, limit 2 ("m-1" until 2026-01-01T12:10:00Z, "m-2" until 2026-01-01T12:10:00Z); ask again at 2026-01-01T12:10:00Z
 }
+
+// Nodes are rebooted in the nights after Mondays and Fridays.
+func ExampleWindow() {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	nights := permits.Window{
+		Days: []time.Weekday{time.Monday, time.Friday}, Start: 22 * time.Hour, Length: 6 * time.Hour, Location: berlin,
+	}
+	friday := time.Date(2026, 3, 27, 23, 0, 0, 0, berlin)
+	fmt.Println(nights.Opens(friday))
+	fmt.Println(nights.Opens(friday.Add(6 * time.Hour)))
+	// Output:
+	// 2026-03-27 23:00:00 +0100 CET
+	// 2026-03-30 22:00:00 +0200 CEST
+}

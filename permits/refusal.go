@@ -24,6 +24,15 @@ const (
 	//
 	// What helps: pass the UID of the holder.
 	holderMissing machinist.Reason = "HolderMissing"
+	// outsideWindow means that the window of the policy is closed.
+	//
+	// What helps: wait until the window opens.
+	outsideWindow machinist.Reason = "OutsideWindow"
+	// holdersUnknown means that a stored ledger is new or was restored. Permits may be held that it
+	// does not show.
+	//
+	// What helps: wait until these permits have ended.
+	holdersUnknown machinist.Reason = "HoldersUnknown"
 )
 
 // Refusal is why a permit was not granted, which leases hold the permits, and when to acquire
@@ -40,8 +49,8 @@ type Refusal struct {
 	// Holders are the leases of the key, sorted by holder. They are more than Limit after
 	// [Ledger.Adopt], or if the limit was lowered.
 	Holders []Lease `json:"holders,omitempty"`
-	// RetryAt is when enough leases have expired for a permit to be free. Zero means that
-	// only a release or another limit helps.
+	// RetryAt is when enough leases have expired for a permit to be free, or when a [Stored]
+	// ledger grants permits again. Zero means that only a release or another limit helps.
 	RetryAt time.Time `json:"retryAt,omitzero"`
 }
 
@@ -58,6 +67,10 @@ func (r *Refusal) String() string {
 		return fmt.Sprintf("no permit under %q: the holder has no name", r.Key)
 	case r.Reason == nothingAllowed:
 		return fmt.Sprintf("no permit for %q under %q: the limit is %d", r.Holder, r.Key, r.Limit)
+	case r.Reason == outsideWindow:
+		return fmt.Sprintf("no permit for %q under %q: the window opens at %s", r.Holder, r.Key, instant(r.RetryAt))
+	case r.Reason == holdersUnknown:
+		return fmt.Sprintf("no permit for %q under %q: the ledger is new or was restored, and may lack holders until %s", r.Holder, r.Key, instant(r.RetryAt))
 	}
 	named := make([]string, 0, maxNamed)
 	for _, h := range r.Holders[:min(len(r.Holders), maxNamed)] {

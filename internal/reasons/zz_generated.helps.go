@@ -71,8 +71,10 @@ var helps = map[string]map[machinist.Reason]string{
 	},
 	"permits": {
 		"HolderMissing":  "Pass the UID of the holder.",
+		"HoldersUnknown": "Wait until these permits have ended.",
 		"LimitReached":   "A lease has to be released or to expire.",
 		"NothingAllowed": "Set a higher limit.",
+		"OutsideWindow":  "Wait until the window opens.",
 	},
 	"safety": {
 		"InDoubt":                  "Correct the machine of the message, or delete the VM at the provider.",

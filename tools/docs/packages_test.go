@@ -44,6 +44,7 @@ var mainNames = map[string]string{
 	"nodeops":                   "Cordon Index SyncTemplate",
 	"nodeops/runner":            "CordonNode UncordonNode UpdateNode",
 	"permits":                   "Ledger Acquire Release",
+	"permits/runner":            "Lock Run Release",
 	"safety":                    "Step Observation Decision StepOvershoot StepUnmanaged StepFreeze DecideGuard",
 }
 

@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/permits"
+	"github.com/machinist-dev/machinist/permits/runner"
+)
+
+// place is a cluster, in a bubble with its own time, whose ledger is open.
+type place struct {
+	*draintest.Cluster
+
+	t      *testing.T
+	client *fake.Clientset
+	leases typedcoordinationv1.LeaseInterface
+}
+
+// policy has a deadline 10 s before the end of a lease.
+var policy = permits.Policy{Limit: 1, TTL: 10 * time.Minute}
+
+func inPlace(t *testing.T, test func(t *testing.T, p *place)) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &place{Cluster: draintest.New(draintest.Options{}), t: t}
+		p.client = p.Clientset()
+		p.leases = p.client.CoordinationV1().Leases("kube-system")
+		first := p.lock("first")
+		_, err := first.Acquire(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, first.Release(t.Context()))
+		p.client.ClearActions()
+		test(t, p)
+	})
+}
+
+// lock returns the lock of a new process.
+func (p *place) lock(holder string) *runner.Lock {
+	return &runner.Lock{Leases: p.leases, Name: "reboot", Holder: holder, Policy: policy}
+}
+
+// within returns a context with a timeout.
+func (p *place) within(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(p.t.Context(), d)
+	p.t.Cleanup(cancel)
+	return ctx
+}
+
+// holds makes a process acquire a permit at once, and crash.
+func (p *place) holds(holder string) permits.Lease {
+	p.t.Helper()
+	start := time.Now()
+	lease, err := p.lock(holder).Acquire(p.t.Context())
+	require.NoError(p.t, err)
+	require.Zero(p.t, time.Since(start))
+	return lease
+}
+
+func (p *place) object() *coordinationv1.Lease {
+	o, err := p.leases.Get(p.t.Context(), "reboot", metav1.GetOptions{})
+	require.NoError(p.t, err)
+	return o
+}
+
+func TestAcquire_NewObject_WaitsForTTLAndSkew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leases := draintest.New(draintest.Options{}).Client().CoordinationV1().Leases("kube-system")
+		start, lock := time.Now(), runner.Lock{Leases: leases, Name: "reboot", Holder: "node-1", Policy: policy}
+		_, err := lock.Acquire(t.Context())
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, time.Since(start), policy.TTL+10*time.Second)
+		require.LessOrEqual(t, time.Since(start), policy.TTL+20*time.Second)
+	})
+}
+
+// TestAcquire_ContextEnds_ErrorHasHolders asserts that the error has the holders that a process waited for, also if the
+// last request failed.
+func TestAcquire_ContextEnds_ErrorHasHolders(t *testing.T) {
+	inPlace(t, func(t *testing.T, p *place) {
+		lease := p.holds("node-1")
+		var told []string
+		lock := p.lock("node-2")
+		lock.Waiting = func(err error) { told = append(told, err.Error()) }
+		for _, fails := range []bool{false, true} {
+			if fails {
+				p.Inject(draintest.Fault{Kind: draintest.Unavailable, Skip: 1})
+			}
+			_, err := lock.Acquire(p.within(3 * time.Minute))
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			refusal, is := errors.AsType[runner.RefusedError](err)
+			require.True(t, is, "%v", err)
+			require.Equal(t, []permits.Lease{lease}, refusal.Holders)
+			require.Equal(t, fails, apierrors.IsServiceUnavailable(err), "%v", err)
+		}
+		text := `no permit for "node-2" under "reboot": 1 held, limit 1 ("node-1" until ` + lease.Expires.Format(time.RFC3339) + `); ask again at ` + lease.Expires.Format(time.RFC3339)
+		require.Equal(t, []string{text, text, text + ": the server is currently unable to handle the request (injected)"}, told)
+	})
+}
+
+func TestAcquire_AfterCrash_GetsOwnPermitBackAtOnce(t *testing.T) {
+	inPlace(t, func(t *testing.T, p *place) {
+		lease := p.holds("node-1")
+		time.Sleep(9 * time.Minute) // of the bubble
+		again := p.holds("node-1")
+		require.Equal(t, lease.Since, again.Since)
+		require.Equal(t, lease.Expires.Add(9*time.Minute), again.Expires)
+	})
+}
+
+func TestAcquire_DeadHolder_PermitIsFreeAtItsEnd(t *testing.T) {
+	inPlace(t, func(t *testing.T, p *place) {
+		dead := p.holds("node-1")
+		lease, err := p.lock("node-2").Acquire(t.Context())
+		require.NoError(t, err)
+		require.False(t, lease.Since.Before(dead.Expires), "not before")
+		require.Less(t, time.Since(dead.Expires), 10*time.Second)
+	})
+}
+
+func TestAcquire_Limit_ThatManyHolders(t *testing.T) {
+	inPlace(t, func(t *testing.T, p *place) {
+		for i := range 3 {
+			lock := p.lock(fmt.Sprint("node-", i))
+			lock.Policy.Limit = 2
+			_, err := lock.Acquire(p.within(time.Second))
+			require.Equal(t, i == 2, errors.Is(err, context.DeadlineExceeded), "%v", err)
+		}
+		end := time.Now().Add(9*time.Minute + 59*time.Second).UTC().Format(time.RFC3339)
+		require.Equal(t, `"node-0" until `+end+` "node-1" until `+end, *p.object().Spec.HolderIdentity)
+	})
+}
+
+func TestAcquire_OutsideWindow_WaitsWithoutPolling(t *testing.T) {
+	inPlace(t, func(t *testing.T, p *place) {
+		lock := p.lock("node-1")
+		lock.Policy.Window = permits.Window{Start: 22 * time.Hour, Length: time.Hour}
+		opens := lock.Policy.Window.Opens(time.Now())
+		lease, err := lock.Acquire(t.Context())
+		require.NoError(t, err)
+		require.False(t, lease.Since.Before(opens))
+		require.Less(t, time.Since(opens), 6*time.Second)
+		require.Len(t, p.client.Actions(), 3, "get, and get and update when it opens")
+	})
+}
+
+func TestAcquire_WaitingIsOfNoUse_ErrorAtOnce(t *testing.T) {
+	type changed = func(p *place, l *runner.Lock)
+	for name, c := range map[string]struct {
+		change changed
+		is     func(error) bool
+	}{
+		"no client": {func(_ *place, l *runner.Lock) { l.Leases = nil }, nil},
+		"no name":   {func(_ *place, l *runner.Lock) { l.Name = "" }, nil},
+		"no holder": {func(_ *place, l *runner.Lock) { l.Holder = "" }, nil},
+		"no policy": {func(_ *place, l *runner.Lock) { l.Policy = permits.Policy{} }, nil},
+		"limit zero": {func(_ *place, l *runner.Lock) { l.Policy.Limit = 0 }, func(err error) bool {
+			refusal, is := errors.AsType[runner.RefusedError](err)
+			return is && refusal.Reason == "NothingAllowed"
+		}},
+		"no rights":    {func(p *place, _ *runner.Lock) { p.Inject(draintest.Fault{Kind: draintest.Forbidden}) }, apierrors.IsForbidden},
+		"invalid name": {func(_ *place, l *runner.Lock) { l.Name = "a b" }, apierrors.IsInvalid},
+		"edited": {func(p *place, _ *runner.Lock) {
+			o := p.object()
+			o.Spec.HolderIdentity = new("me")
+			_, err := p.leases.Update(p.t.Context(), o, metav1.UpdateOptions{})
+			require.NoError(p.t, err)
+		}, func(err error) bool { return errors.Is(err, permits.ErrUnreadable) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inPlace(t, func(t *testing.T, p *place) {
+				lock := p.lock("node-1")
+				c.change(p, lock)
+				start, version := time.Now(), p.object
+				_, err := lock.Acquire(t.Context())
+				require.Error(t, err)
+				require.True(t, c.is == nil || c.is(err), "%v", err)
+				require.Zero(t, time.Since(start))
+				if name != "no rights" {
+					before := version()
+					require.Error(t, lock.Run(t.Context(), func(context.Context) error { panic("no permit, no work") }))
+					require.Equal(t, before, version(), "nothing is overwritten")
+				}
+			})
+		})
+	}
+	_, err := (*runner.Lock)(nil).Acquire(t.Context())
+	require.Error(t, err)
+}
+
+// TestAcquire_SlowRequests_NoPermitPastItsDeadline asserts that a lease that ended while it was written is not
+// returned.
+func TestAcquire_SlowRequests_NoPermitPastItsDeadline(t *testing.T) {
+	inPlace(t, func(t *testing.T, p *place) {
+		lock := p.lock("node-1")
+		lock.Policy.TTL = 30 * time.Second
+		slow := 25 * time.Second
+		lock.Leases = slowWrites{p.leases, &slow}
+		told := 0
+		lock.Waiting = func(err error) {
+			require.ErrorContains(t, err, "longer than the permit lasts")
+			slow = 0
+			told++
+		}
+		lease, err := lock.Acquire(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, told)
+		require.True(t, time.Now().Before(lock.Policy.Deadline(lease)))
+	})
+}
+
+// slowWrites is a client whose updates take some time.
+type slowWrites struct {
+	runner.Leases
+
+	time *time.Duration
+}
+
+func (s slowWrites) Update(ctx context.Context, o *coordinationv1.Lease, opts metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	o, err := s.Leases.Update(ctx, o, opts)
+	time.Sleep(*s.time) // of the bubble
+	return o, err
+}
+
+// TestAcquire_RestoredBackup_OldHolderWaits asserts that a Lock notices an object that is older than what it
+// has read, and that a lease in it counts for nothing.
+func TestAcquire_RestoredBackup_OldHolderWaits(t *testing.T) {
+	inPlace(t, func(t *testing.T, p *place) {
+		old, holder := p.lock("node-1"), p.lock("node-2")
+		_, err := old.Acquire(t.Context())
+		require.NoError(t, err)
+		backup := p.object()
+		require.NoError(t, old.Release(t.Context()))
+		lease, err := holder.Acquire(t.Context())
+		require.NoError(t, err)
+		_, err = old.Acquire(p.within(time.Second))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+
+		backup.ResourceVersion = ""
+		now := p.object()
+		backup.ResourceVersion = now.ResourceVersion
+		_, err = p.leases.Update(t.Context(), backup, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		_, err = old.Acquire(p.within(time.Second))
+		refusal, _ := errors.AsType[runner.RefusedError](err)
+		require.EqualValues(t, "HoldersUnknown", refusal.Reason)
+		again, err := holder.Acquire(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, lease.Since, again.Since)
+	})
+}
+
+func TestRun_LongWork_RenewsAndDoesNotRelease(t *testing.T) {
+	inPlace(t, func(t *testing.T, p *place) {
+		mine := errors.New("mine")
+		require.ErrorIs(t, p.lock("node-1").Run(t.Context(), func(ctx context.Context) error {
+			short, cancel := context.WithTimeout(ctx, 5*time.Hour)
+			defer cancel()
+			_, err := p.lock("node-2").Acquire(short)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.NoError(t, ctx.Err())
+			return mine
+		}), mine)
+		_, err := p.lock("node-2").Acquire(p.within(5 * time.Minute))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
+// TestRun_NoRenewal_WorkEndsAtDeadline asserts that work ends in time if requests fail or hang, and if the
+// clock is set back.
+func TestRun_NoRenewal_WorkEndsAtDeadline(t *testing.T) {
+	const back = int64(-5 * time.Hour)
+	for name, breaks := range map[string]func(p *place, m *machine){
+		"unavailable": func(p *place, _ *machine) { p.Inject(draintest.Fault{}) },
+		"edited": func(p *place, _ *machine) {
+			o := p.object()
+			o.Annotations = nil
+			_, err := p.leases.Update(p.t.Context(), o, metav1.UpdateOptions{})
+			require.NoError(p.t, err)
+		},
+		"no response":                   func(_ *place, m *machine) { m.deaf.Store(true) },
+		"clock set back":                func(_ *place, m *machine) { m.step.Store(back) },
+		"clock set back during a write": func(_ *place, m *machine) { m.next.Store(back) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inPlace(t, func(t *testing.T, p *place) {
+				lock, m := p.lock("node-1"), &machine{Leases: p.leases}
+				lock.Leases, lock.Clock = m, m
+				start := time.Now()
+				err := lock.Run(t.Context(), func(ctx context.Context) error {
+					time.Sleep(time.Minute) // of the bubble
+					breaks(p, m)
+					<-ctx.Done()
+					return ctx.Err()
+				})
+				require.ErrorIs(t, err, runner.ErrLost)
+				require.ErrorIs(t, err, context.Canceled, "the error of work")
+				lasted, want := time.Since(start), policy.TTL-10*time.Second
+				if m.next.Load() != 0 {
+					want += want / 3 // it is the first renewal
+				}
+				require.LessOrEqual(t, lasted, want)
+				require.Greater(t, lasted, want-2*time.Second, "times are rounded down")
+			})
+		})
+	}
+}
+
+// machine has a clock that can be set, also during the next write, and a network that may break.
+type machine struct {
+	runner.Leases
+	clock.RealClock
+
+	deaf       atomic.Bool
+	step, next atomic.Int64
+}
+
+func (m *machine) Now() time.Time { return time.Now().Add(time.Duration(m.step.Load())) }
+
+func (m *machine) Get(ctx context.Context, name string, opts metav1.GetOptions) (*coordinationv1.Lease, error) {
+	if m.deaf.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return m.Leases.Get(ctx, name, opts)
+}
+
+func (m *machine) Update(ctx context.Context, o *coordinationv1.Lease, opts metav1.UpdateOptions) (*coordinationv1.Lease, error) {
+	m.step.Store(m.next.Load())
+	return m.Leases.Update(ctx, o, opts)
+}
+
+// TestRun_LeaseReleasedByAnother_WorkEndsAtNextRenewal has a second process with the name of the holder, which
+// releases its lease.
+func TestRun_LeaseReleasedByAnother_WorkEndsAtNextRenewal(t *testing.T) {
+	for _, taken := range []bool{true, false} {
+		t.Run(fmt.Sprint("taken ", taken), func(t *testing.T) {
+			inPlace(t, func(t *testing.T, p *place) {
+				start := time.Now()
+				err := p.lock("node-1").Run(t.Context(), func(ctx context.Context) error {
+					time.Sleep(time.Minute) // of the bubble
+					require.NoError(t, p.lock("node-1").Release(ctx))
+					if taken {
+						_, err := p.lock("node-2").Acquire(ctx)
+						require.NoError(t, err)
+					}
+					<-ctx.Done()
+					return nil
+				})
+				require.ErrorIs(t, err, runner.ErrLost)
+				refusal, refused := errors.AsType[runner.RefusedError](err)
+				require.Equal(t, taken, refused)
+				if taken {
+					require.Equal(t, "node-2", refusal.Holders[0].Holder)
+				}
+				require.InDelta(t, (policy.TTL-10*time.Second)/3, time.Since(start), float64(2*time.Second))
+			})
+		})
+	}
+}
+
+func TestRun_ContextEnds_LeavesNoGoroutine(t *testing.T) {
+	inPlace(t, func(t *testing.T, p *place) { // the bubble waits for all goroutines
+		ctx := p.within(time.Hour)
+		err := p.lock("node-1").Run(ctx, func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		require.Equal(t, context.DeadlineExceeded, err)
+		require.PanicsWithValue(t, "mine", func() {
+			_ = p.lock("node-1").Run(t.Context(), func(context.Context) error { panic("mine") })
+		})
+	})
+}
+
+func TestRelease_ConflictOrLostResponse_IsRetried(t *testing.T) {
+	for _, fault := range []draintest.FaultKind{draintest.Conflict, draintest.TimeoutAfterEffect, draintest.Unavailable} {
+		t.Run(fault.String(), func(t *testing.T) {
+			inPlace(t, func(t *testing.T, p *place) {
+				lock := p.lock("node-1")
+				_, err := lock.Acquire(t.Context())
+				require.NoError(t, err)
+				p.Inject(draintest.Fault{Kind: fault, Verb: "update", Times: 1})
+				require.NoError(t, lock.Release(t.Context()))
+				p.holds("node-2")
+				require.NoError(t, lock.Release(t.Context()), "twice")
+				require.NoError(t, p.lock("node-3").Release(t.Context()), "without a lease")
+				require.Contains(t, *p.object().Spec.HolderIdentity, "node-2")
+			})
+		})
+	}
+}
+
+// TestRelease_LostResponse_LeaseIsNotKept asserts that a lease whose release may have failed is not claimed
+// when the object is new.
+func TestRelease_LostResponse_LeaseIsNotKept(t *testing.T) {
+	inPlace(t, func(t *testing.T, p *place) {
+		lock := p.lock("node-1")
+		_, err := lock.Acquire(t.Context())
+		require.NoError(t, err)
+		remove := p.Inject(draintest.Fault{Kind: draintest.TimeoutAfterEffect, Verb: "update"}, draintest.Fault{Verb: "get", Skip: 1})
+		require.ErrorIs(t, lock.Release(p.within(time.Second)), context.DeadlineExceeded)
+		remove()
+		p.holds("node-2")
+		require.NoError(t, p.leases.Delete(t.Context(), "reboot", metav1.DeleteOptions{}))
+		_, err = lock.Acquire(p.within(time.Minute))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
+func TestLock_Requests_GetCreateUpdateOfOneObject(t *testing.T) {
+	inPlace(t, func(t *testing.T, p *place) {
+		require.NoError(t, p.leases.Delete(t.Context(), "reboot", metav1.DeleteOptions{}))
+		p.client.ClearActions()
+		lock := p.lock("node-1")
+		require.NoError(t, lock.Run(t.Context(), func(context.Context) error { return nil }))
+		require.NoError(t, lock.Release(t.Context()))
+		verbs := map[string]bool{}
+		for _, action := range p.client.Actions() {
+			require.Equal(t, "leases", action.GetResource().Resource)
+			require.Equal(t, "kube-system", action.GetNamespace())
+			verbs[action.GetVerb()] = true
+		}
+		require.Equal(t, map[string]bool{"get": true, "create": true, "update": true}, verbs)
+	})
+}
+
+func TestLock_Object_KeepsWhatOthersWrote(t *testing.T) {
+	inPlace(t, func(t *testing.T, p *place) {
+		o := p.object()
+		o.Labels = map[string]string{"team": "a"}
+		o.Annotations["note"] = "b"
+		_, err := p.leases.Update(t.Context(), o, metav1.UpdateOptions{})
+		require.NoError(t, err)
+		p.holds("node-1")
+		require.Equal(t, "a", p.object().Labels["team"])
+		require.Equal(t, "b", p.object().Annotations["note"])
+	})
+}
+
+func TestLock_Concurrent_IsSafe(t *testing.T) {
+	inPlace(t, func(t *testing.T, p *place) {
+		lock := p.lock("node-1")
+		var group sync.WaitGroup
+		for range 8 {
+			group.Go(func() {
+				for range 5 {
+					if _, err := lock.Acquire(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		group.Wait()
+		require.NoError(t, lock.Release(t.Context()))
+	})
+}
