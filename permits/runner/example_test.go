@@ -30,10 +30,10 @@ type daemon struct {
 
 // pass makes one pass. A program repeats it, every minute and after its start.
 func (d *daemon) pass(ctx context.Context) error {
-	node, executor := d.lock.Holder, drainrunner.Executor{Client: d.client}
+	node, executor := d.lock.Holder, drainrunner.Executor{Client: drainrunner.NewClient(d.client)}
 	policy := drain.Policy{Cordon: nodeops.Cordon{Owner: "reboot"}}
 	if !d.reboot { // not, or not anymore
-		if err := executor.Abort(ctx, node, "", policy); err != nil {
+		if err := executor.Uncordon(ctx, node, policy.Cordon.Owner); err != nil {
 			return err
 		}
 		return d.lock.Release(ctx)

@@ -42,7 +42,7 @@ func TestReboot_EachNode_OneAtATimeAfterAKill(t *testing.T) {
 	start := func(node string) {
 		file := filepath.Join(folder, node)
 		daemons[node] = &tool{world: w, program: x.program, kubeconfig: x.kubeconfig}
-		daemons[node].start("--kubeconfig", x.kubeconfig, "--node", node, "--namespace", w.ns, "--required", file,
+		daemons[node].start("--kubeconfig", x.kubeconfig, "--node", node, "--namespace", metav1.NamespaceDefault, "--required", file, "--ttl", "20s",
 			"--command", "echo "+node+" >> "+log+"; rm "+file)
 	}
 	rebooting := w.nodes[:2]
@@ -61,6 +61,7 @@ func TestReboot_EachNode_OneAtATimeAfterAKill(t *testing.T) {
 	}
 	w.until("a Node is cordoned", func() bool { return len(cordoned()) == 1 })
 	first := cordoned()[0]
+	w.until("the budget holds the drain", func() bool { return strings.Contains(daemons[first].out.String(), "to evict (DisruptionBudget)") })
 	daemons[first].kill()
 	for range 50 { // the lock outlives its holder
 		require.Equal(t, []string{first}, cordoned())
@@ -79,7 +80,7 @@ func TestReboot_EachNode_OneAtATimeAfterAKill(t *testing.T) {
 		require.False(t, w.node(node).Spec.Unschedulable)
 	}
 	w.until("nobody has the lock", func() bool {
-		lease, err := w.client.CoordinationV1().Leases(w.ns).Get(t.Context(), "reboot", metav1.GetOptions{})
+		lease, err := w.client.CoordinationV1().Leases(metav1.NamespaceDefault).Get(t.Context(), "reboot", metav1.GetOptions{})
 		require.NoError(t, err)
 		return lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == ""
 	})
@@ -112,8 +113,8 @@ func TestSpot_Notice_EvictsWhatItCan(t *testing.T) {
 	x.start(args...)
 	require.NoError(t, <-x.ended)
 	require.Less(t, time.Since(started), 30*time.Second)
-	require.Contains(t, x.text.String(), "left: pod/"+w.ns+"/stuck-")
-	require.NotContains(t, x.text.String(), "left: pod/"+w.ns+"/web-")
+	require.Contains(t, x.out.String(), "left: pod/"+w.ns+"/stuck-")
+	require.NotContains(t, x.out.String(), "left: pod/"+w.ns+"/web-")
 	after := w.node(node)
 	require.True(t, after.Spec.Unschedulable)
 	require.Contains(t, after.Labels, corev1.LabelNodeExcludeBalancers)

@@ -114,7 +114,7 @@ func (w *world) node(name string) *corev1.Node {
 	return node
 }
 
-// deploy makes the pods of a Deployment, of which at least some stay available, and waits until all are ready.
+// deploy makes the pods of a Deployment on all Nodes, of which at least some stay available, and waits until all are ready.
 // Nodes of other worlds have none of them.
 func (w *world) deploy(app string, replicas, least int32) {
 	w.Helper()
@@ -125,6 +125,9 @@ func (w *world) deploy(app string, replicas, least int32) {
 			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
 				NodeSelector: map[string]string{"world": w.ns}, TerminationGracePeriodSeconds: new(int64(1)),
+				TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
+					MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway, LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
+				}},
 				Containers: []corev1.Container{{Name: "c", Image: "none.example.com/none"}},
 			}},
 		},
@@ -199,7 +202,7 @@ type tool struct {
 	program, kubeconfig string
 	cmd                 *exec.Cmd
 	ended               chan error
-	text                strings.Builder
+	out                 output
 }
 
 // newTool builds a program, with the rights of its ClusterRole.
@@ -228,24 +231,32 @@ func (x *tool) start(args ...string) {
 	x.Helper()
 	x.cmd, x.ended = exec.CommandContext(x.Context(), x.program, args...), make(chan error, 1)
 	x.cmd.Env = append(os.Environ(), "KUBECONFIG="+x.kubeconfig)
-	out := &output{w: io.MultiWriter(x.Output(), &x.text)}
-	x.cmd.Stdout, x.cmd.Stderr = out, out
+	x.out.log = x.Output()
+	x.cmd.Stdout, x.cmd.Stderr = &x.out, &x.out
 	require.NoError(x, x.cmd.Start())
 	cmd, ended := x.cmd, x.ended
 	go func() { ended <- cmd.Wait() }()
 	x.Cleanup(func() { _ = cmd.Process.Kill() })
 }
 
-// output is a writer of several processes.
+// output has what the processes of a program have written.
 type output struct {
-	mu sync.Mutex
-	w  io.Writer
+	mu   sync.Mutex
+	text strings.Builder
+	log  io.Writer
 }
 
 func (o *output) Write(data []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.w.Write(data)
+	_, _ = o.text.Write(data)
+	return o.log.Write(data)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
 }
 
 // kill kills the process as kill -9 does.

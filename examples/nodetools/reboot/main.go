@@ -45,13 +45,14 @@ type daemon struct {
 
 func main() {
 	d := daemon{policy: drain.Policy{EvictUnmanaged: true, EvictLocalStorage: true, Reassert: true, Cordon: nodeops.Cordon{Owner: owner}}}
-	lock := &permitsrunner.Lock{Name: owner, Waiting: say, Policy: permits.Policy{Limit: 1, TTL: 10 * time.Minute}}
+	lock := &permitsrunner.Lock{Name: owner, Waiting: say, Policy: permits.Policy{Limit: 1}}
 	kubeconfig := flag.String("kubeconfig", "", "`file` of the cluster; empty is the cluster of this pod")
 	namespace := flag.String("namespace", "kube-system", "`name` of the namespace of the lock")
 	flag.StringVar(&d.node, "node", os.Getenv("NODE_NAME"), "`name` of this Node")
 	flag.StringVar(&d.required, "required", "/var/run/reboot-required", "`file` that exists until the Node was rebooted")
 	flag.StringVar(&d.command, "command", "systemctl reboot", "shell `command` that reboots the Node")
 	flag.DurationVar(&d.timeout, "drain-timeout", 30*time.Minute, "time for the drain of the Node")
+	flag.DurationVar(&lock.Policy.TTL, "ttl", 10*time.Minute, "time that a lost Node keeps the lock, longer than a reboot takes")
 	flag.DurationVar(&lock.Policy.Window.Start, "from", 0, "time of the day in UTC, from which on Nodes are rebooted")
 	flag.DurationVar(&lock.Policy.Window.Length, "length", 24*time.Hour, "for how long from then")
 	flag.BoolVar(&d.policy.Cordon.Adopt, "adopt", false, "uncordon also what an earlier version has cordoned without an owner")
