@@ -117,11 +117,11 @@ func Observe(ctx context.Context, from machinist.Reader, node string, p drain.Po
 func observeList(ctx context.Context, from machinist.Reader, source drain.Source, in *drain.Observation, past drain.State) error {
 	switch source {
 	case drain.SourceBudgets:
-		return observeEach(ctx, from, &in.Budgets, source, namespacesOf(in.Pods.Items), func(namespace string) ([]*policyv1.PodDisruptionBudget, error) {
+		return observeEach(&in.Budgets, source, namespacesOf(in.Pods.Items), func(namespace string) ([]*policyv1.PodDisruptionBudget, error) {
 			return objects.In[*policyv1.PodDisruptionBudget](ctx, from, namespace)
 		})
 	case drain.SourceDaemonSets:
-		return observeEach(ctx, from, &in.DaemonSets, source, namespacesOf(in.Pods.Items), func(namespace string) ([]*appsv1.DaemonSet, error) {
+		return observeEach(&in.DaemonSets, source, namespacesOf(in.Pods.Items), func(namespace string) ([]*appsv1.DaemonSet, error) {
 			all, err := objects.In[*appsv1.DaemonSet](ctx, from, namespace)
 			if apierrors.IsForbidden(err) {
 				return daemonSetsOf(ctx, from, namespace, in.Pods.Items)
@@ -132,11 +132,11 @@ func observeList(ctx context.Context, from machinist.Reader, source drain.Source
 		attachments, err := Attachments(ctx, from, in.Node.Name, past.VolumesUnderWay()...)
 		return setList(&in.Attachments, source, attachments, err)
 	case drain.SourceClaims:
-		return observeEach(ctx, from, &in.Claims, source, claimsOf(in.Pods.Items), func(key types.NamespacedName) ([]*corev1.PersistentVolumeClaim, error) {
+		return observeEach(&in.Claims, source, claimsOf(in.Pods.Items), func(key types.NamespacedName) ([]*corev1.PersistentVolumeClaim, error) {
 			return one(objects.Get[*corev1.PersistentVolumeClaim](ctx, from, key.Namespace, key.Name))
 		})
 	case drain.SourceVolumes:
-		return observeEach(ctx, from, &in.Volumes, source, volumesOf(in.Claims.Items, past), func(name string) ([]*corev1.PersistentVolume, error) {
+		return observeEach(&in.Volumes, source, volumesOf(in.Claims.Items, past), func(name string) ([]*corev1.PersistentVolume, error) {
 			return one(objects.Get[*corev1.PersistentVolume](ctx, from, "", name))
 		})
 	default:
@@ -189,7 +189,7 @@ func one[P objects.Pointer[T], T any](o P, err error) ([]P, error) {
 
 // observeEach reads a list of the observation for each key.
 func observeEach[K any, P objects.Pointer[T], T any](
-	ctx context.Context, from machinist.Reader, into *drain.List[P], source drain.Source, keys []K, read func(key K) ([]P, error),
+	into *drain.List[P], source drain.Source, keys []K, read func(key K) ([]P, error),
 ) error {
 	var all []P
 	for _, key := range keys {

@@ -9,7 +9,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	executor := runner.Executor{Client: client, Observer: observe.All(
+//	executor := runner.Executor{Client: runner.NewClient(client), Observer: observe.All(
 //		observe.Slog(slog.Default()),
 //		observe.Events(recorder, nil), // Events on the Node
 //		metrics,
