@@ -79,7 +79,7 @@ func TestReboot_EachNode_OneAtATimeAfterAKill(t *testing.T) {
 	for _, node := range rebooting {
 		require.False(t, w.node(node).Spec.Unschedulable)
 	}
-	w.until("nobody has the lock", func() bool {
+	w.until("the lock is free", func() bool {
 		lease, err := w.client.CoordinationV1().Leases(metav1.NamespaceDefault).Get(t.Context(), "reboot", metav1.GetOptions{})
 		require.NoError(t, err)
 		return lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == ""
