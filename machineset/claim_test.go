@@ -29,12 +29,12 @@ func TestClaim_AdoptAndRelease_KeepForeignOwners(t *testing.T) {
 		before, want owners
 		annotations  map[string]string
 	}{
-		"orphan":             {"w", owners{foreign, uncontrolled}, owners{foreign, self}, map[string]string{}},
+		"orphan":             {"w", owners{foreign, uncontrolled}, owners{foreign, self}, nil},
 		"drifted":            {"other", owners{self, foreign}, owners{foreign}, released},
 		"drifted, no others": {"other", owners{self}, owners{}, released},
 	} {
 		m := newMachine(name, v1alpha1.MachineRunning)
-		m.ResourceVersion, m.Labels, m.OwnerReferences = "7", map[string]string{"app": c.label}, c.before
+		m.ResourceVersion, m.Labels, m.Annotations, m.OwnerReferences = "7", map[string]string{"app": c.label}, nil, c.before
 		seen := m.DeepCopy()
 		claims := machineset.Claim(machineset.OwnerSet(set), set.Spec.Selector, []*v1alpha1.Machine{nil, m})
 		require.Empty(t, claims.Owned)

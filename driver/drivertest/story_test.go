@@ -73,6 +73,8 @@ func (u *user) act(t *testing.T, verb, name string, more []string) string {
 		return fmt.Sprint(u.Terminate(fullID([]string{name})))
 	case "next":
 		return u.NextChange().Format(time.TimeOnly)
+	case "of":
+		return strings.TrimSpace(u.Snapshot().Of(name).String())
 	case "most":
 		n, machine := u.History().MaxVMsOfOneMachine()
 		return fmt.Sprint(n, " ", machine)
@@ -86,7 +88,7 @@ func (u *user) act(t *testing.T, verb, name string, more []string) string {
 		for _, v := range s.VMs {
 			vms = append(vms, strings.Replace(v.String(), "vm "+v.ProviderID+" of machine "+v.Machine+",", shortID(v.ProviderID), 1))
 		}
-		return fmt.Sprintf("%s with %d sides, %d left over", cmp.Or(strings.Join(vms, ", "), "no VM"), len(s.SideResources), len(s.Leftovers()))
+		return fmt.Sprintf("%s with %d sides, %d left over", cmp.Or(strings.Join(vms, ", "), "no VM"), len(s.SideResources), strings.Count(s.String(), ", without a vm"))
 	default:
 		require.Failf(t, "unknown", "%q", verb)
 		return ""
@@ -106,7 +108,7 @@ func TestCloud_Stories(t *testing.T) {
 	}{
 		"a VM changes its state while time passes, and its ID is never used again": {CloudOptions{BootTime: time.Minute, ShutdownTime: 30 * time.Second}, `
 			make m-1 = OK m-1/1; all = m-1/1 Pending with 2 sides, 0 left over; next = 12:01:00; 1m; all = m-1/1 Running with 2 sides, 0 left over; next = 00:00:00;
-			delete m-1 m-1/1 = OK; get m-1 = NotFound; list = 1 OK; make m-1 = Aborted; delete m-1 m-1/1 = OK; 1h; list = 0 OK; all = nothing;
+			delete m-1 m-1/1 = OK; all = m-1/1 Deleting with 0 sides, 0 left over; get m-1 = NotFound; list = 1 OK; make m-1 = Aborted; delete m-1 m-1/1 = OK; 1h; list = 0 OK; all = nothing;
 			history = 0s VMCreated, 1m0s VMReady, 1m0s VMDeletionBegan, 1m30s VMDeleted; make m-1 = OK m-1/2`},
 		"the first VM has the provider ID of its Node": {CloudOptions{ForgetfulCreate: true, Lag: time.Minute, ProviderID: func(node string) string { return "kubemark://" + node }}, `
 			make m-1 = OK kubemark://m-1; make m-1 = OK m-1/1; terminate kubemark://m-1 = true; 1h; all = m-1/1 Running with 2 sides, 0 left over`},
@@ -129,7 +131,7 @@ func TestCloud_Stories(t *testing.T) {
 			make m-1 = OK m-1/1; add shoot/m-1 = m-1/2; delete m-1 m-1/2 = OK; all = m-1/1 Running with 2 sides, 0 left over;
 			add shoot/m-1 = m-1/3; delete m-1 = OK; all = nothing`},
 		"a quota counts VMs that are being deleted": {CloudOptions{Quota: 1, ShutdownTime: time.Minute}, `
-			make m-1 = OK m-1/1; make m-2 = ResourceExhausted; sides = 2; delete m-1 = OK; make m-2 = ResourceExhausted; 1m; make m-2 = OK m-2/1`},
+			make m-1 = OK m-1/1; make m-2 = ResourceExhausted; of m-2 = nothing; sides = 2; delete m-1 = OK; make m-2 = ResourceExhausted; 1m; make m-2 = OK m-2/1`},
 		"a VM is stopped or terminated from outside": {CloudOptions{BootTime: time.Minute, ShutdownTime: time.Minute}, `
 			make m-1 = OK m-1/1; make m-2 = OK m-2/1; stop m-1/1 = true; stop m-1/1 = true; 1h; all = m-1/1 Stopped, m-2/1 Running with 4 sides, 0 left over; get m-1 = OK m-1/1;
 			terminate m-2/1 = true; all = m-1/1 Stopped with 2 sides, 0 left over; delete m-1 = OK; terminate m-1/1 = true; all = nothing;
