@@ -9,45 +9,27 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/machinist-dev/machinist"
-	"github.com/machinist-dev/machinist/codes"
-	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// errNoVMs is the error of a provider without capacity.
-var errNoVMs = status.Error(codes.ResourceExhausted, "no VMs left")
-
-// replaceWorld is a world of five machines.
-func replaceWorld(t *testing.T, surge int32, m deploymenttest.Model) *deploymenttest.World {
-	t.Helper()
-	w, err := deploymenttest.New(rolling(5, surge, 1), m)
-	require.NoError(t, err)
-	_, rest := w.Run(time.Hour)
-	require.True(t, rest)
-	return w
-}
-
-func worldView(w *deploymenttest.World) deployment.Observation {
-	return deployment.Observation{Deployment: w.Deployment(), Sets: w.Sets(), Machines: w.Machines(), Complete: true}
+func worldView(r *rollout) deployment.Observation {
+	return deployment.Observation{Deployment: r.Deployment(), Sets: r.Sets(), Machines: r.Machines(), Complete: true}
 }
 
 // replaceOnce carries out one step of a replacement.
-func replaceOnce(t *testing.T, w *deploymenttest.World, name string) deployment.Decision {
+func replaceOnce(t *testing.T, r *rollout, name string) deployment.Decision {
 	t.Helper()
-	d, err := deployment.Replace(worldView(w), name, w.Now())
+	d, err := deployment.Replace(worldView(r), name, r.Now())
 	require.NoError(t, err)
 	require.False(t, d.Reason != deployment.ReasonComplete && len(d.Actions)+len(d.Holds) == 0, "it says what it waits for")
 	for _, a := range d.Actions {
 		switch a := a.(type) {
 		case machinist.Update:
-			require.NoError(t, w.Edit(func(d *v1alpha1.MachineDeployment) {
-				next := a.Object.(*v1alpha1.MachineDeployment).DeepCopy() //nolint:forcetypeassert // it writes the deployment alone
-				d.Spec, d.Annotations = next.Spec, next.Annotations
-			}))
+			r.store(a.Object.(*v1alpha1.MachineDeployment))
 		case machinist.Delete:
-			require.NoError(t, w.DeleteMachine(a.Object.GetName()))
+			require.NoError(t, r.DeleteMachine(a.Object.GetName()))
 		default:
 			require.Failf(t, "unknown action", "%s", a)
 		}
@@ -55,43 +37,37 @@ func replaceOnce(t *testing.T, w *deploymenttest.World, name string) deployment.
 	return d
 }
 
-// available returns the number of available machines.
-func available(w *deploymenttest.World) (n int) {
-	for _, s := range w.Sizes() {
-		n += s.Counts.Available
-	}
-	return n
+// store writes spec and annotations of a deployment.
+func (r *rollout) store(next *v1alpha1.MachineDeployment) {
+	next = next.DeepCopy()
+	r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec, d.Annotations = next.Spec, next.Annotations })
 }
 
 func TestReplace_Surge_NeverFewerAvailable(t *testing.T) {
 	for _, killed := range []int{-1, 0, 1, 2, 3} { // the program ends after so many steps, and is started again later
-		w := replaceWorld(t, 2, deploymenttest.Model{})
-		name := w.Machines()[2].Name
-		for step := 0; ; step++ {
-			d := replaceOnce(t, w, name)
-			if d.Reason == deployment.ReasonComplete {
-				break
-			}
+		r := newRollout(t, rolling(5, 2, 1), deploymenttest.Model{})
+		name := r.Machines()[2].Name
+		for step := 0; replaceOnce(t, r, name).Reason != deployment.ReasonComplete; step++ {
 			if step == killed {
-				w.Run(10 * time.Hour)
+				r.Run(10 * time.Hour)
 			}
 			for range 3 {
-				w.Step()
-				require.GreaterOrEqual(t, available(w), 5, "%s", d)
-				require.LessOrEqual(t, len(w.Machines()), 7)
+				r.Step()
 			}
-			require.Less(t, step, 50, "%s", d)
+			require.Less(t, step, 50)
 		}
-		w.Run(time.Hour)
-		require.Nil(t, w.Machine(name))
-		require.Len(t, w.Machines(), 5)
-		require.EqualValues(t, 5, w.Deployment().Spec.Replicas)
-		require.NotContains(t, w.Deployment().Annotations, "machinist.dev/replacing")
+		require.Equal(t, 5, r.least)
+		require.LessOrEqual(t, r.most, 7)
+		r.rest()
+		require.Nil(t, r.Machine(name))
+		require.Len(t, r.Machines(), 5)
+		require.EqualValues(t, 5, r.Deployment().Spec.Replicas)
+		require.NotContains(t, r.Deployment().Annotations, "machinist.dev/replacing")
 	}
 }
 
 func TestReplace_NoSurge_DeletesAndTheSetCreates(t *testing.T) {
-	w := replaceWorld(t, 0, deploymenttest.Model{})
+	w := newRollout(t, rolling(5, 0, 1), deploymenttest.Model{})
 	name := w.Machines()[2].Name
 	d := replaceOnce(t, w, name)
 	require.Equal(t, "delete machine "+name+": its set creates another one: the strategy of its deployment has no surge", d.Actions[0].String())
@@ -103,34 +79,28 @@ func TestReplace_NoSurge_DeletesAndTheSetCreates(t *testing.T) {
 }
 
 func TestReplace_NoCapacity_StopTakesTheReplicaBack(t *testing.T) {
-	full := false
-	w := replaceWorld(t, 1, deploymenttest.Model{Create: func(*v1alpha1.Machine) error {
-		if full {
-			return errNoVMs
-		}
-		return nil
-	}})
-	name := w.Machines()[2].Name
-	full = true
-	replaceOnce(t, w, name)
-	w.Run(time.Hour)
-	d := replaceOnce(t, w, name)
-	require.Equal(t, "4 of 5 other machines available", d.Message)
-	next, stopped := deployment.StopReplacing(w.Deployment())
+	var r *rollout
+	full := 5
+	r = newRollout(t, rolling(5, 1, 1), deploymenttest.Model{Create: limit(&r, &full)})
+	name := r.Machines()[2].Name
+	replaceOnce(t, r, name)
+	r.Run(time.Hour)
+	require.Equal(t, "4 of 5 other machines available", replaceOnce(t, r, name).Message)
+	next, stopped := deployment.StopReplacing(r.Deployment())
 	require.True(t, stopped)
-	require.NoError(t, w.Edit(func(d *v1alpha1.MachineDeployment) { d.Spec, d.Annotations = next.Spec, next.Annotations }))
-	w.Run(time.Hour)
-	require.NotNil(t, w.Machine(name))
-	require.Len(t, w.Machines(), 5)
-	require.Equal(t, 5, available(w))
-	_, stopped = deployment.StopReplacing(w.Deployment())
-	require.False(t, stopped)
-	_, stopped = deployment.StopReplacing(nil)
-	require.False(t, stopped)
+	r.store(next)
+	r.rest()
+	require.NotNil(t, r.Machine(name))
+	require.Len(t, r.Machines(), 5)
+	require.Equal(t, 5, r.least)
+	for _, d := range []*v1alpha1.MachineDeployment{r.Deployment(), nil} {
+		_, stopped = deployment.StopReplacing(d)
+		require.False(t, stopped)
+	}
 }
 
 func TestReplace_DeletedMeanwhile_TakesTheReplicaBack(t *testing.T) {
-	w := replaceWorld(t, 1, deploymenttest.Model{})
+	w := newRollout(t, rolling(5, 1, 1), deploymenttest.Model{})
 	name := w.Machines()[0].Name
 	replaceOnce(t, w, name)
 	require.NoError(t, w.DeleteMachine(name))
@@ -141,17 +111,17 @@ func TestReplace_DeletedMeanwhile_TakesTheReplicaBack(t *testing.T) {
 }
 
 func TestReplace_ReplicaTakenBackByAnother_BeginsAgain(t *testing.T) {
-	w := replaceWorld(t, 1, deploymenttest.Model{})
+	w := newRollout(t, rolling(5, 1, 1), deploymenttest.Model{})
 	name := w.Machines()[0].Name
 	replaceOnce(t, w, name)
-	require.NoError(t, w.Edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = 5 }))
+	w.scale(5)
 	require.Contains(t, replaceOnce(t, w, name).Actions[0].String(), "another client has taken back the replica")
 	require.EqualValues(t, 5, w.Deployment().Spec.Replicas, "and no other one")
 	require.Contains(t, replaceOnce(t, w, name).Actions[0].String(), "from 5 to 6 replicas")
 }
 
 func TestReplace_Impossible_Error(t *testing.T) {
-	w := replaceWorld(t, 1, deploymenttest.Model{})
+	w := newRollout(t, rolling(5, 1, 1), deploymenttest.Model{})
 	name, other := w.Machines()[0].Name, w.Machines()[1].Name
 	foreign, none, busy, odd := worldView(w), worldView(w), worldView(w), worldView(w)
 	foreign.Sets = nil
@@ -176,4 +146,60 @@ func TestReplace_Impossible_Error(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, d.Actions)
 	require.Len(t, d.Holds, 1)
+}
+
+// rolledThrice is a world with the revisions 1, 2 and 3.
+func rolledThrice(t *testing.T) *rollout {
+	t.Helper()
+	r := newRollout(t, rolling(5, 1, 1), deploymenttest.Model{})
+	for _, class := range []string{"medium", "large"} {
+		r.class(class)
+		r.complete()
+	}
+	return r
+}
+
+func TestRollBack_Revision_IsRestored(t *testing.T) {
+	for to, reached := range map[int64]string{0: "medium", 1: "c1", 2: "medium"} {
+		r := rolledThrice(t)
+		next, err := deployment.RollBack(r.Deployment(), r.Sets(), to)
+		require.NoError(t, err)
+		r.edit(func(d *v1alpha1.MachineDeployment) { d.Spec = next.Spec })
+		r.complete()
+		require.Equal(t, reached, r.Deployment().Spec.Template.Spec.Class.Name)
+	}
+}
+
+func TestRollBack_Impossible_Error(t *testing.T) {
+	w := rolledThrice(t)
+	paused := w.Deployment().DeepCopy()
+	paused.Spec.Paused = true
+	for _, c := range []struct {
+		d    *v1alpha1.MachineDeployment
+		sets []*v1alpha1.MachineSet
+		to   int64
+		says string
+	}{
+		{nil, nil, 0, "no deployment"},
+		{paused, w.Sets(), 0, "is paused"},
+		{w.Deployment(), w.Sets(), -1, "revision -1 is negative"},
+		{w.Deployment(), w.Sets(), 7, "has no revision 7, but 1, 2, 3"},
+		{w.Deployment(), w.Sets(), 3, "has the template of revision 3 already"},
+		{w.Deployment(), nil, 0, "has no earlier revision"},
+	} {
+		_, err := deployment.RollBack(c.d, c.sets, c.to)
+		require.ErrorContains(t, err, c.says)
+	}
+}
+
+func TestRevisions_Sets_InOrderAndCurrent(t *testing.T) {
+	w := rolledThrice(t)
+	odd := w.Sets()[0].DeepCopy()
+	odd.Annotations[v1alpha1.RevisionAnnotation] = "x"
+	all := deployment.Revisions(w.Deployment(), append(w.Sets(), nil, odd))
+	require.Len(t, all, 3)
+	for i, r := range all {
+		require.EqualValues(t, i+1, r.Number)
+		require.Equal(t, i == 2, r.Current)
+	}
 }

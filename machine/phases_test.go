@@ -135,15 +135,10 @@ var (
 	longUpdating = entered(20 * time.Minute)
 	// askedFor is an update in place that has come to a step.
 	atStep = func(reason string) change {
-		return onNode(func(n *corev1.Node) {
-			n.Labels[v1alpha1.LabelKeyNodeCandidateForUpdate], n.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] = "true", "true"
-			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
-				Type: v1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue, Reason: reason, LastTransitionTime: metav1.NewTime(now.Add(-time.Minute)),
-			})
-		})
-	}
-	withResult = func(result string) change {
-		return onNode(func(n *corev1.Node) { n.Labels[v1alpha1.LabelKeyNodeUpdateResult] = result })
+		return func(in *machine.Observation) {
+			labeled("candidate selected")(in)
+			updates(reason)(in)
+		}
 	}
 	// keptNow is what a preserved machine looks like whose Node knows of it.
 	keptNow = spec(func(m *v1alpha1.Machine) {
@@ -194,12 +189,12 @@ func consolidated() []situation {
 		{"one that may take its time stays", living(unknown, longUnknown, sick, copied, looked, patient), "", stays, ""},
 		{"a frozen controller leaves it alone", living(unknown, longUnknown, sick, frozen), "", stays, "there the end of the freeze makes it Running"},
 		{"a Node drained for its update is updated", living(running, healthy, atStep(v1alpha1.SelectedForUpdate), updateDrained), "Drained", "InPlaceUpdating InPlaceUpdate Processing false", ""},
-		{"an update that succeeds is one", living(updating, healthy, atStep(v1alpha1.ReadyForUpdate), withResult("successful")), "UpdateSucceeded", "InPlaceUpdateSuccessful InPlaceUpdate Successful false", ""},
-		{"one that fails is none", living(updating, healthy, atStep(v1alpha1.ReadyForUpdate), withResult("failed")), "UpdateFailed", "InPlaceUpdateFailed InPlaceUpdate Failed false", ""},
+		{"an update that succeeds is one", living(updating, healthy, atStep(v1alpha1.ReadyForUpdate), labeled("successful")), "UpdateSucceeded", "InPlaceUpdateSuccessful InPlaceUpdate Successful false", ""},
+		{"one that fails is none", living(updating, healthy, atStep(v1alpha1.ReadyForUpdate), labeled("failed")), "UpdateFailed", "InPlaceUpdateFailed InPlaceUpdate Failed false", ""},
 		{"one that takes too long is none", living(updating, longUpdating, healthy, atStep(v1alpha1.ReadyForUpdate)), "UpdateTimeout", "InPlaceUpdateFailed InPlaceUpdate Failed false", ""},
 		{"also if its Node is gone", living(updating, longUpdating), "UpdateTimeout", "InPlaceUpdateFailed InPlaceUpdate Failed false", ""},
 		{"which may take for ever", living(updating, longUpdating, config(&v1alpha1.MachineConfiguration{MachineInPlaceUpdateTimeout: &metav1.Duration{}})), "", stays, ""},
-		{"one that failed may succeed", living(unupdated, healthy, atStep(v1alpha1.ReadyForUpdate), withResult("successful")), "UpdateSucceeded", "InPlaceUpdateSuccessful InPlaceUpdate Successful false", ""},
+		{"one that failed may succeed", living(unupdated, healthy, atStep(v1alpha1.ReadyForUpdate), labeled("successful")), "UpdateSucceeded", "InPlaceUpdateSuccessful InPlaceUpdate Successful false", ""},
 		{"one that failed for too long fails", living(unupdated, longUnknown, healthy, atStep(v1alpha1.UpdateFailed), healthLast), healthTimeout, "Failed HealthCheck Failed false", ""},
 		{"also of a deployment (DM-08)", living(unupdated, longUnknown, healthy, atStep(v1alpha1.UpdateFailed), healthLast, inPool, siblings(true, running), held(1)), healthTimeout, "Failed HealthCheck Failed false", "there it counts itself (DM-08)"},
 		{"also if its Node is gone", living(unupdated, longUnknown, healthLast), healthTimeout, "Failed HealthCheck Failed false", ""},

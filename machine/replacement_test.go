@@ -312,7 +312,7 @@ func TestTakePermit_AnyTimeout_BeforeFailing(t *testing.T) {
 		in  machine.Observation
 	}{
 		"unknown":                    {health, living(v1alpha1.MachineUnknown, longUnknown, sick, copied)},
-		"update in place has failed": {health, living(v1alpha1.MachineInPlaceUpdateFailed, longUnknown, sick, withResult("failed"), copied)},
+		"update in place has failed": {health, living(v1alpha1.MachineInPlaceUpdateFailed, longUnknown, sick, labeled("failed"), copied)},
 		"Node never joined":          {creation, living(v1alpha1.MachinePending, old, looked)},
 		"Node not ready":             {creation, living(v1alpha1.MachinePending, old, sick, copied, looked)},
 		"no VM":                      {creation, after(intended, old)},

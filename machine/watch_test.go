@@ -196,7 +196,7 @@ func TestNode_OfAnotherMachine_CountsAsMissing(t *testing.T) {
 			delete(unmark(n).Labels, v1alpha1.MachineNameLabelKey)
 		})
 	}
-	labeled := func(name string) change {
+	namedBy := func(name string) change {
 		return onNode(func(n *corev1.Node) { n.Labels[v1alpha1.MachineNameLabelKey] = name })
 	}
 	failed := `update status of machine m: phase "Failed", Create Failed (StaleNode: VM using old node obj)`
@@ -218,13 +218,13 @@ func TestNode_OfAnotherMachine_CountsAsMissing(t *testing.T) {
 		"so does the VM of another":                               {living(v1alpha1.MachinePending, healthy, older("simulated:///2")), failed},
 		"not the same VM in other words":                          {living(v1alpha1.MachinePending, healthy, older("simulated:///zone/1")), asks},
 		"also of a Node that came after the machine":              {living(v1alpha1.MachinePending, healthy, older("simulated:///2"), onNode(func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(now) })), failed},
-		"and of one with the machine's name":                      {living(v1alpha1.MachinePending, intended, healthy, older("other:///9"), labeled("m")), failed},
+		"and of one with the machine's name":                      {living(v1alpha1.MachinePending, intended, healthy, older("other:///9"), namedBy("m")), failed},
 		"a Node that came after the answer of the provider":       {living(v1alpha1.MachinePending, healthy, older(""), joined(30*time.Second), noneFor(time.Minute)), asks},
 		"not one that came before it":                             {living(v1alpha1.MachinePending, healthy, older(""), joined(time.Minute), noneFor(30*time.Second)), tells(v1alpha1.MachinePending, `the provider has no VM for the machine name "m"`)},
 		"a Node that came before its machine may be its own":      {living(v1alpha1.MachinePending, healthy, older("simulated:///1"), byItsName), "look for the VM (LookFirst: before node/m is written)"},
 		"and waits for its own Node":                              {living(v1alpha1.MachineUnknown, healthy, ofAnother, looked), tells(v1alpha1.MachineUnknown, other)},
 		"it is not deleted with that Node":                        {living(v1alpha1.MachineUnknown, looked, healthy, ofAnother, onNode(func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: now} })), tells(v1alpha1.MachineUnknown, other)},
-		"an update in place of another's Node is none of its own": {living(v1alpha1.MachineInPlaceUpdating, healthy, ofAnother, withResult("successful")), tells(v1alpha1.MachineInPlaceUpdating, other)},
+		"an update in place of another's Node is none of its own": {living(v1alpha1.MachineInPlaceUpdating, healthy, ofAnother, labeled("successful")), tells(v1alpha1.MachineInPlaceUpdating, other)},
 	})
 }
 
@@ -392,7 +392,7 @@ func TestReplacementLimit_Siblings_CountOfReplaced(t *testing.T) {
 		"InPlaceUpdateFailed: counted for other machines":                {unknown, updates, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := living(tc.phase, longUnknown, sick, withResult("failed"), copied, inPool)
+			in := living(tc.phase, longUnknown, sick, labeled("failed"), copied, inPool)
 			in.Machine.UID, in.Siblings = "me", machine.Siblings{Complete: true, Machines: tc.siblings}
 			require.Equal(t, fmt.Sprintf("machines being replaced: %d, limit: 0", tc.want), lawful(t, in, limited(0)).Message)
 		})

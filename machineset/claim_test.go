@@ -3,12 +3,13 @@
 package machineset_test
 
 import (
+	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -19,55 +20,66 @@ func TestClaim_AdoptAndRelease_KeepForeignOwners(t *testing.T) {
 	set := newSet(1)
 	self := machineset.OwnerSet(set).Reference()
 	foreign := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "cm", UID: "uid-cm"}
-
-	orphan := newMachine("orphan", v1alpha1.MachineRunning)
-	orphan.ResourceVersion = "7"
-	orphan.OwnerReferences = []metav1.OwnerReference{foreign, self}
-	orphan.OwnerReferences[1].Controller = new(bool)
-	drifted := newMachine("drifted", v1alpha1.MachineRunning)
-	drifted.Labels = map[string]string{"app": "other"}
-	drifted.OwnerReferences = []metav1.OwnerReference{self, foreign}
-
-	claims := machineset.Claim(machineset.OwnerSet(set), set.Spec.Selector, []*v1alpha1.Machine{orphan, nil, drifted})
-	require.Empty(t, claims.Owned)
-	require.False(t, claims.Settled())
-	require.Len(t, claims.Adopt, 1)
-	require.Len(t, claims.Release, 1)
-
-	adopt, release := claims.Adopt[0], claims.Release[0]
-	require.Equal(t, []metav1.OwnerReference{foreign, self}, machineOf(adopt).OwnerReferences)
-	require.Equal(t, []metav1.OwnerReference{foreign}, machineOf(release).OwnerReferences)
-	require.Equal(t, "uid-ms", machineOf(release).Annotations[releasedAnnotation])
-	require.Equal(t, []metav1.OwnerReference{self, foreign}, drifted.OwnerReferences, "the observed object stays")
-	require.NotContains(t, drifted.Annotations, releasedAnnotation)
-	for seen, u := range map[*v1alpha1.Machine]machinist.Update{orphan: adopt, drifted: release} {
-		require.True(t, u.Unchanged)
-		require.Same(t, seen, u.Before)
-		require.Equal(t, seen.ResourceVersion, machineOf(u).ResourceVersion)
+	uncontrolled := self
+	uncontrolled.Controller = new(bool)
+	released := map[string]string{releasedAnnotation: "uid-ms"}
+	type owners = []metav1.OwnerReference
+	for name, c := range map[string]struct {
+		label        string
+		before, want owners
+		annotations  map[string]string
+	}{
+		"orphan":             {"w", owners{foreign, uncontrolled}, owners{foreign, self}, nil},
+		"drifted":            {"other", owners{self, foreign}, owners{foreign}, released},
+		"drifted, no others": {"other", owners{self}, owners{}, released},
+	} {
+		m := newMachine(name, v1alpha1.MachineRunning)
+		m.ResourceVersion, m.Labels, m.Annotations, m.OwnerReferences = "7", map[string]string{"app": c.label}, nil, c.before
+		seen := m.DeepCopy()
+		claims := machineset.Claim(machineset.OwnerSet(set), set.Spec.Selector, []*v1alpha1.Machine{nil, m})
+		require.Empty(t, claims.Owned)
+		require.False(t, claims.Settled())
+		updates := slices.Concat(claims.Adopt, claims.Release)
+		require.Len(t, updates, 1)
+		require.Equal(t, c.label != "w", len(claims.Release) == 1)
+		require.Same(t, m, updates[0].Before)
+		require.True(t, updates[0].Unchanged)
+		require.Empty(t, cmp.Diff(seen, m), "the observed object stays")
+		seen.OwnerReferences, seen.Annotations = c.want, c.annotations
+		require.Empty(t, cmp.Diff(seen, machineOf(updates[0])), name)
 	}
-	drifted.OwnerReferences, drifted.Annotations = drifted.OwnerReferences[:1], nil
-	claims = machineset.Claim(machineset.OwnerSet(set), set.Spec.Selector, []*v1alpha1.Machine{drifted})
-	require.Empty(t, machineOf(claims.Release[0]).OwnerReferences)
-	require.Equal(t, map[string]string{releasedAnnotation: "uid-ms"}, machineOf(claims.Release[0]).Annotations)
 }
 
+// TestClaim_EmptySelector_NoAdoptionNoRelease asserts that a selector that selects nothing or cannot be read
+// claims nothing, nor does that of an invalid set.
 func TestClaim_EmptySelector_NoAdoptionNoRelease(t *testing.T) {
-	set := newSet(1)
 	owned, orphan := newMachine("owned", v1alpha1.MachineRunning), newMachine("orphan", v1alpha1.MachineRunning)
 	orphan.OwnerReferences = nil
+	machines := []*v1alpha1.Machine{owned, orphan}
+	ofSet := func(edit func(s *v1alpha1.MachineSetSpec)) *metav1.LabelSelector {
+		set := newSet(1)
+		edit(&set.Spec)
+		return machineset.ClaimSelector(set)
+	}
 	for name, selector := range map[string]*metav1.LabelSelector{
 		"nil":         nil,
 		"empty":       {},
 		"empty map":   {MatchLabels: map[string]string{}},
 		"unparsable":  {MatchLabels: map[string]string{"a b": "c d"}},
 		"bad operand": {MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}},
+
+		"no set":                             machineset.ClaimSelector(nil),
+		"set without selector":               ofSet(func(s *v1alpha1.MachineSetSpec) { s.Selector = nil }),
+		"set with a selector of others":      ofSet(func(s *v1alpha1.MachineSetSpec) { s.Selector.MatchLabels = map[string]string{"app": "other"} }),
+		"set whose template lacks the label": ofSet(func(s *v1alpha1.MachineSetSpec) { s.Template.Labels = nil }),
+		"set with negative replicas":         ofSet(func(s *v1alpha1.MachineSetSpec) { s.Replicas = -1 }),
 	} {
-		t.Run(name, func(t *testing.T) {
-			claims := machineset.Claim(machineset.OwnerSet(set), selector, []*v1alpha1.Machine{owned, orphan})
-			require.Equal(t, []*v1alpha1.Machine{owned}, claims.Owned)
-			require.True(t, claims.Settled())
-		})
+		claims := machineset.Claim(machineset.OwnerSet(newSet(1)), selector, machines)
+		require.Equal(t, []*v1alpha1.Machine{owned}, claims.Owned, name)
+		require.True(t, claims.Settled(), name)
 	}
+	valid := ofSet(func(*v1alpha1.MachineSetSpec) {})
+	require.Len(t, machineset.Claim(machineset.OwnerSet(newSet(1)), valid, machines).Adopt, 1)
 }
 
 func TestClaim_NoUIDOrOtherNamespace_IsIgnored(t *testing.T) {
@@ -117,26 +129,4 @@ func TestMayAdopt_LiveOwner_GoneReplacedDeleting(t *testing.T) {
 	deleting := newSet(1)
 	deleting.DeletionTimestamp = &metav1.Time{Time: epoch}
 	require.Error(t, owner.MayAdopt(deleting))
-}
-
-func TestClaimSelector_InvalidSet_ClaimsNothing(t *testing.T) {
-	owned, orphan := newMachine("owned", v1alpha1.MachineRunning), newMachine("orphan", v1alpha1.MachineRunning)
-	orphan.OwnerReferences = nil
-	for name, edit := range map[string]func(s *v1alpha1.MachineSetSpec){
-		"nil selector":                func(s *v1alpha1.MachineSetSpec) { s.Selector = nil },
-		"selector of other labels":    func(s *v1alpha1.MachineSetSpec) { s.Selector.MatchLabels = map[string]string{"app": "other"} },
-		"template without the labels": func(s *v1alpha1.MachineSetSpec) { s.Template.Labels = nil },
-		"negative replicas":           func(s *v1alpha1.MachineSetSpec) { s.Replicas = -1 },
-	} {
-		t.Run(name, func(t *testing.T) {
-			set := newSet(1)
-			machines := []*v1alpha1.Machine{owned, orphan}
-			require.Len(t, machineset.Claim(machineset.OwnerSet(set), machineset.ClaimSelector(set), machines).Adopt, 1)
-			edit(&set.Spec)
-			claims := machineset.Claim(machineset.OwnerSet(set), machineset.ClaimSelector(set), machines)
-			require.Equal(t, []*v1alpha1.Machine{owned}, claims.Owned)
-			require.True(t, claims.Settled())
-		})
-	}
-	require.Nil(t, machineset.ClaimSelector(nil))
 }

@@ -22,31 +22,6 @@ import (
 	"github.com/machinist-dev/machinist/machineset"
 )
 
-func TestCounts_MissingAndSurplus_NotNegative(t *testing.T) {
-	require.Zero(t, members.Counts{Desired: -3, Present: 2, Eligible: -1}.Missing())
-	require.Zero(t, members.Counts{Desired: 5, Present: 2, InFlight: 4}.Missing())
-	require.Equal(t, 5, members.Counts{Desired: 5, Present: -2, InFlight: -4}.Missing())
-	require.Zero(t, members.Counts{Desired: 5, Eligible: 4}.Surplus())
-	require.Equal(t, 4, members.Counts{Desired: -5, Eligible: 4}.Surplus())
-}
-
-// TestLeaving_DeletionTimestamp_IsLeaving asserts that scaling from 2 to 1 while one is being
-// deleted deletes no second one, and what has been deleted is not available.
-func TestLeaving_DeletionTimestamp_IsLeaving(t *testing.T) {
-	in, _ := scene("1: a.leaving b")
-	d := machineset.Decide(in, machineset.Policy{}, now)
-	require.Empty(t, d.Actions)
-	require.Equal(t, machineset.ReasonSettled, d.Reason)
-	s, _ := machineset.Status(in, machineset.Failure{}, now)
-	require.EqualValues(t, 2, s.Replicas)
-	require.EqualValues(t, 1, s.ReadyReplicas)
-	require.EqualValues(t, 1, s.AvailableReplicas)
-
-	in, _ = scene("1 deleting=a: a b")
-	s, _ = machineset.Status(in, machineset.Failure{}, now)
-	require.EqualValues(t, 1, s.AvailableReplicas, "nor one whose deletion is in flight")
-}
-
 func TestCount_EachMachine_Table(t *testing.T) {
 	for name, c := range map[string]struct {
 		machine string

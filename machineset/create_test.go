@@ -133,15 +133,6 @@ func TestDecide_MachinesNeverJoin_BoundedCreations(t *testing.T) {
 	}
 }
 
-func TestDecide_MachinesFailAfterJoin_AllReplaced(t *testing.T) {
-	var unjoined machineset.NeverJoined
-	for i := range 50 {
-		unjoined = unjoined.Deleting(machinist.Delete{Object: newMachine(fmt.Sprint(i), v1alpha1.MachineFailed), Reason: machineset.ReasonFailed}, now)
-	}
-	d := machineset.Decide(machineset.Observation{Set: newSet(5), Complete: true, Proven: true, NeverJoined: unjoined}, machineset.Policy{}, now)
-	require.Equal(t, 5, created(d), d.String())
-}
-
 func TestNeverJoined_Deleting_CopyWithoutOldEntries(t *testing.T) {
 	n := machineset.NeverJoined(nil).Deleting(unjoinedDeletion("a"), now)
 	require.Equal(t, machineset.NeverJoined{"uid-a": now}, n)
@@ -263,19 +254,17 @@ func TestNewMachine_Template_IsCopied(t *testing.T) {
 }
 
 func TestNewMachine_Any_HasFinalizerAndPriority(t *testing.T) {
-	set := newSet(1)
-	born, err := madeFor(set, "m")
-	require.NoError(t, err)
-	require.Equal(t, []string{v1alpha1.MCMFinalizerName}, born.Finalizers)
-	require.Equal(t, "3", born.Annotations[v1alpha1.MachinePriority])
-	require.NotEqual(t, machinist.Reason("New"), machine.Decide(machine.Observation{Machine: born}, machine.Policy{}, time.Time{}).Reason, "nothing is left to guard")
-
-	set.Spec.Template.Finalizers = []string{v1alpha1.MCMFinalizerName}
-	set.Spec.Template.Annotations = map[string]string{v1alpha1.MachinePriority: "1"}
-	born, err = madeFor(set, "m")
-	require.NoError(t, err)
-	require.Equal(t, []string{v1alpha1.MCMFinalizerName}, born.Finalizers, "once is enough")
-	require.Equal(t, "1", born.Annotations[v1alpha1.MachinePriority], "the template knows better")
+	for priority, given := range map[string]map[string]string{"3": nil, "1": {v1alpha1.MachinePriority: "1"}} {
+		set := newSet(1)
+		set.Spec.Template.Annotations = given
+		if given != nil {
+			set.Spec.Template.Finalizers = []string{v1alpha1.MCMFinalizerName} // once is enough
+		}
+		m, err := madeFor(set, "m")
+		require.NoError(t, err)
+		require.Equal(t, []string{v1alpha1.MCMFinalizerName}, m.Finalizers)
+		require.Equal(t, priority, m.Annotations[v1alpha1.MachinePriority])
+	}
 }
 
 func TestNewMachine_EffectiveCreationTimeout_IsKept(t *testing.T) {

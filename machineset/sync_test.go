@@ -22,45 +22,43 @@ func TestSync_TemplateChanges_Table(t *testing.T) {
 	set.Spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{"n": "1"}
 	set.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MaxEvictRetries: new(int32(3))}
 	set.Spec.Template.Spec.Class.Name = "new"
-
-	outdated := func(phase v1alpha1.MachinePhase) *v1alpha1.Machine {
+	for phase, changes := range map[v1alpha1.MachinePhase][]string{
+		v1alpha1.MachineRunning: {"node template", "configuration", "class"}, v1alpha1.MachineFailed: {"configuration", "class"}, v1alpha1.MachineTerminating: {"configuration", "class"},
+	} {
 		m := newMachine("m", phase)
 		m.Spec.Class.Kind = "Old"
-		return m
-	}
-	m := outdated(v1alpha1.MachineRunning)
-	s, changed := syncOf(set, m)
-	require.True(t, changed)
-	require.Equal(t, "update machine m: node template; configuration; class", s.String())
-	before := m.DeepCopy()
-	next := machineOf(s)
-	require.Empty(t, cmp.Diff(before, m))
-	require.Equal(t, v1alpha1.MachineClassKind, next.Spec.Class.Kind)
-	require.Equal(t, "c1", next.Spec.Class.Name, "the name of the class belongs to a roll-out")
-	require.EqualValues(t, 3, *next.Spec.MaxEvictRetries)
-	_, changed = syncOf(set, next)
-	require.False(t, changed)
-	*next.Spec.MaxEvictRetries, next.Spec.NodeTemplateSpec.Labels["n"] = 9, "9"
-	require.EqualValues(t, 3, *set.Spec.Template.Spec.MaxEvictRetries, "it shares something with the set")
-
-	for _, phase := range []v1alpha1.MachinePhase{v1alpha1.MachineFailed, v1alpha1.MachineTerminating} {
-		s, changed = syncOf(set, outdated(phase))
+		before := m.DeepCopy()
+		s, changed := syncOf(set, m)
 		require.True(t, changed)
-		require.Equal(t, []string{"configuration", "class"}, s.Changes)
-		require.Empty(t, machineOf(s).Spec.NodeTemplateSpec)
-		require.Equal(t, set.Spec.Template.Spec.MachineConfiguration, machineOf(s).Spec.MachineConfiguration)
-		require.Equal(t, v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "c1"}, machineOf(s).Spec.Class)
+		require.Equal(t, changes, s.Changes)
+		require.Empty(t, cmp.Diff(before, m))
+		want := set.Spec.Template.Spec.DeepCopy()
+		want.ProviderID, want.Class.Name = m.Spec.ProviderID, "c1" // the name of the class belongs to a roll-out
+		if len(changes) == 2 {
+			want.NodeTemplateSpec = v1alpha1.NodeTemplateSpec{}
+		}
+		next := machineOf(s)
+		require.Empty(t, cmp.Diff(*want, next.Spec))
+		_, changed = syncOf(set, next)
+		require.False(t, changed)
+		*next.Spec.MaxEvictRetries = 9
+		if len(changes) == 3 {
+			next.Spec.NodeTemplateSpec.Labels["n"] = "9"
+		}
+		require.EqualValues(t, 3, *set.Spec.Template.Spec.MaxEvictRetries, "it shares something with the set")
+		require.Equal(t, "1", set.Spec.Template.Spec.NodeTemplateSpec.Labels["n"], "it shares something with the set")
 	}
+}
 
-	// An override that is withdrawn from the template leaves the machine, and one
-	// that overrides nothing is none.
-	m.Spec.Class.Kind, m.Spec.NodeTemplateSpec = v1alpha1.MachineClassKind, set.Spec.Template.Spec.NodeTemplateSpec
+// TestSync_ConfigurationWithdrawn_LeavesTheMachine asserts that an override that is withdrawn from the
+// template leaves the machine, and one that overrides nothing is none.
+func TestSync_ConfigurationWithdrawn_LeavesTheMachine(t *testing.T) {
+	set, m := newSet(1), newMachine("m", v1alpha1.MachineRunning)
 	m.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{}
-	set.Spec.Template.Spec.MachineConfiguration = nil
-	_, changed = syncOf(set, m)
+	_, changed := syncOf(set, m)
 	require.False(t, changed)
 	m.Spec.MaxEvictRetries = new(int32(3))
-	s, changed = syncOf(set, m)
+	s, changed := syncOf(set, m)
 	require.True(t, changed)
 	require.Nil(t, machineOf(s).Spec.MachineConfiguration)
 }
@@ -83,19 +81,6 @@ func TestSync_Preservation_OneUpdateWithTheTemplate(t *testing.T) {
 	require.Equal(t, "update machine m: preservation", actions[0].String())
 	require.NotContains(t, machineOf(actions[0].(machinist.Update)).Annotations, v1alpha1.PreserveMachineAnnotationKey)
 	require.Contains(t, kept.Annotations, v1alpha1.PreserveMachineAnnotationKey)
-}
-
-// TestSync_WriteFails_IsDecidedAgain asserts that a machine that could not be written is written by the next
-// decision: what is decided changes nothing that the next one sees.
-func TestSync_WriteFails_IsDecidedAgain(t *testing.T) {
-	w := observed(1, newMachine("m", v1alpha1.MachineRunning))
-	w.Set.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MaxEvictRetries: new(int32(3))}
-	for range 3 {
-		actions := machineset.Decide(w, machineset.Policy{}, now).Actions
-		require.Len(t, actions, 1)
-		require.Equal(t, "update machine m: configuration", actions[0].String())
-		require.Nil(t, w.Machines[0].Spec.MachineConfiguration)
-	}
 }
 
 // TestSync_EqualNodeTemplates_NoUpdate asserts that the comparison without reflection agrees with

@@ -213,17 +213,6 @@ func TestUncordon_LastOwner_RemovesTheTaint(t *testing.T) {
 	})
 }
 
-func TestCordons_UncordonedByHand_IsMissing(t *testing.T) {
-	node := cordoned(t, crowdedNode(), owned)
-	node.Spec.Unschedulable = false
-	require.False(t, owned.Stands(node))
-	require.Equal(t, []nodeops.Mark{nodeops.MarkUnschedulable}, nodeops.Cordons(node)[0].Missing)
-	require.Empty(t, cmp.Diff(crowdedNode(), uncordoned(t, node, "a")))
-	repaired := cordoned(t, node, owned)
-	require.Empty(t, nodeops.Cordons(repaired)[0].Missing)
-	require.Empty(t, cmp.Diff(crowdedNode(), uncordoned(t, repaired, "a")))
-}
-
 func TestUncordon_MarkChangedByOthers_Stays(t *testing.T) {
 	node := cordoned(t, crowdedNode(), nodeops.Cordon{Owner: "a", ExcludeFromLoadBalancers: true, OutOfService: true})
 	node.Labels[excluded] = "by-hand"

@@ -292,3 +292,91 @@ func toJSON(t testing.TB, v any) string {
 	require.NoError(t, err)
 	return string(out)
 }
+
+// TestStep_AnyRecordedTime_AsksAgainLaterAndKeepsToTheLimit uses other clocks for the times of
+// the observation and of the state.
+func TestStep_AnyRecordedTime_AsksAgainLaterAndKeepsToTheLimit(t *testing.T) {
+	t.Parallel()
+	recorded := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for seed := range uint64(3000) {
+		r := rand.New(rand.NewPCG(seed, 41))
+		p, state := randomPolicy(r), safety.State{}
+		for i := range 4 {
+			state, _ = safety.Step(state, randomObservation(r, recorded.Add(time.Duration(i)*time.Hour)), p, recorded.Add(time.Duration(i)*time.Hour))
+		}
+		for _, ahead := range []time.Duration{-24 * time.Hour, -30 * time.Minute, -3 * time.Second, 3 * time.Second, 30 * time.Minute, 24 * time.Hour} {
+			clock := recorded.Add(3*time.Hour + ahead)
+			in := randomObservation(r, clock)
+			next, d := safety.Step(state, in, p, clock)
+			require.True(t, d.NextCheck.After(clock) || d.NextCheck.IsZero() && len(d.Actions) == 0, "seed %d: %+v", seed, d)
+			_, again := safety.Step(next, in, p, clock.Add(time.Millisecond))
+			require.LessOrEqual(t, len(d.Actions)+len(again.Actions), p.MaxDeletions, "seed %d: more deletions than one period allows", seed)
+		}
+	}
+}
+
+// FuzzStep calls Step with any state, listing and policy.
+func FuzzStep(f *testing.F) {
+	f.Add([]byte(`{}`), []byte(`{}`), []byte(`{}`), int64(0))
+	f.Add([]byte(`{"seen":{"c://z/x":{"class":"shoot/small","machineName":"x","reason":"NoMachine","first":"2026-03-01T12:00:00Z","last":"2026-03-01T12:00:00Z"}}}`),
+		[]byte(`{"Listings":[{"Class":{"Namespace":"shoot","Name":"small"},"VMs":{"Items":[{"ProviderID":"c:///z/x","MachineName":"x"}],"AsOf":"2026-03-01T12:11:00Z","Complete":true}}],
+"Machines":{"Items":[{"metadata":{"name":"m","namespace":"shoot"},"spec":{"providerID":"c:///z/m"}}],"AsOf":"2026-03-01T12:11:00Z","Complete":true},"Namespace":"*"}`),
+		[]byte(`{"MaxDeletions":5}`), int64(11*time.Minute))
+	f.Add([]byte(`{"seen":{"disk 1":{"class":"shoot/small","kind":"disk","machineName":"x","reason":"Leftover","first":"2026-03-01T12:00:00Z","last":"2026-03-01T12:00:00Z"}}}`),
+		[]byte(`{"Listings":[{"Class":{"Namespace":"shoot","Name":"small"},"VMs":{"AsOf":"2026-03-01T12:11:00Z","Complete":true},"DeletesSideResources":true,
+"SideResources":{"Items":[{"Kind":"disk","ID":"1","MachineName":"x"}],"AsOf":"2026-03-01T12:11:00Z","Complete":true}}],
+"Machines":{"Items":[{"metadata":{"name":"m","namespace":"shoot"}}],"AsOf":"2026-03-01T12:11:00Z","Complete":true},"Namespace":"*","Nodes":{"Items":[null,{}],"AsOf":"2026-03-01T12:11:00Z","Complete":true}}`),
+		[]byte(`{"MaxDeletions":5}`), int64(11*time.Minute))
+	f.Add([]byte(`{"proposed":["9999-01-01T00:00:00Z"]}`), []byte(`{"Listings":[{}],"Machines":{"Items":[null]}}`), []byte(`{"Grace":-1,"Period":9223372036854775807}`), int64(-1))
+	f.Fuzz(func(t *testing.T, rawState, rawIn, rawPolicy []byte, after int64) {
+		var state safety.State
+		var in safety.Observation
+		var p safety.Policy
+		if json.Unmarshal(rawState, &state) != nil || json.Unmarshal(rawIn, &in) != nil || json.Unmarshal(rawPolicy, &p) != nil {
+			t.Skip()
+		}
+		now := start.Add(time.Duration(after))
+		next, d := safety.Step(state, in, p, now)
+		for _, action := range d.Actions {
+			switch a := action.(type) {
+			case safety.DeleteVM:
+				checkAction(t, state, in, a, p, now)
+				require.Equal(t, a.ProviderID, a.Machine().Spec.ProviderID)
+			case safety.DeleteSideResource:
+				checkSideAction(t, state, in, a, p, now)
+			}
+		}
+		require.LessOrEqual(t, len(d.Actions), max(0, p.MaxDeletions))
+		if len(d.Actions) > 0 {
+			_, again := safety.Step(next, in, p, now)
+			for _, a := range d.Actions {
+				require.NotContains(t, again.Actions, a, "proposed twice at a time")
+			}
+		}
+		in.Machines = drain.List[*v1alpha1.Machine]{}
+		_, d = safety.Step(state, in, p, now)
+		require.Empty(t, d.Actions)
+	})
+}
+
+// BenchmarkStep compares 100,000 listed VMs, three of them orphans, with 100,000 machines.
+func BenchmarkStep(b *testing.B) {
+	w := world{}
+	for i := range 100_000 {
+		name := fmt.Sprintf("machine-%06d", i)
+		w.vms = append(w.vms, vm(name))
+		w.machines = append(w.machines, machine("shoot", name, id(name)))
+	}
+	for i := range 3 {
+		w.vms[i*30_000] = vm(fmt.Sprint("lost-", i))
+	}
+	in := w.at(start)
+	p := safety.DefaultPolicy()
+	b.ReportAllocs()
+	for b.Loop() {
+		_, d := safety.Step(old, in, p, start)
+		if len(d.Holds) != 3 {
+			b.Fatal(d)
+		}
+	}
+}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
@@ -194,25 +196,39 @@ func TestStep_OlderListing_IsIgnored(t *testing.T) {
 	require.Empty(t, d.Actions)
 }
 
-func TestStep_FailedListing_ChangesNothing(t *testing.T) {
-	w := newWorld(vm("lost"))
-	s, _ := safety.Step(safety.State{}, w.at(start), safety.DefaultPolicy(), start)
-	bad := w.at(start.Add(9 * time.Minute))
-	bad.Listings = []safety.Listing{safety.NewListing(small, nil, errors.New("secret text"), start.Add(9*time.Minute))}
-	s, d := safety.Step(s, bad, safety.DefaultPolicy(), start.Add(9*time.Minute))
-	require.Equal(t, start.Add(10*time.Minute), d.NextCheck)
-	require.NotContains(t, d.String(), "secret")
-	_, d = safety.Step(s, w.at(late), safety.DefaultPolicy(), late)
-	require.Equal(t, []string{"lost"}, names(d))
-}
-
-func TestStep_OldRecord_Expires(t *testing.T) {
-	w := newWorld(vm("lost"))
-	s, _ := safety.Step(safety.State{}, w.at(start), safety.DefaultPolicy(), start)
-	day := start.Add(24 * time.Hour)
-	_, d := safety.Step(s, w.at(day), safety.DefaultPolicy(), day)
-	require.Empty(t, d.Actions)
-	require.Equal(t, []machinist.Reason{safety.WaitingForGrace}, reasons(d))
+// TestStep_EachHistory_DeletesOrHolds plays steps, each at the time at which its machines were read.
+func TestStep_EachHistory_DeletesOrHolds(t *testing.T) {
+	w, contradictory := newWorld(vm("lost")), newWorld(vm("lost"), safety.VM{ProviderID: "cloud:////zone/lost", MachineName: "found"})
+	failed := w.at(start.Add(9 * time.Minute))
+	failed.Listings = []safety.Listing{safety.NewListing(small, nil, errors.New("secret text"), start.Add(9*time.Minute))}
+	soon, again := late.Add(9*time.Minute), late.Add(10*time.Minute)
+	type history = []safety.Observation
+	for name, c := range map[string]struct {
+		steps   history
+		deleted []string
+		held    []machinist.Reason
+		next    time.Time
+	}{
+		"a record of a day ago has expired":       {history{w.at(start), w.at(start.Add(24 * time.Hour))}, nil, []machinist.Reason{safety.WaitingForGrace}, start.Add(24*time.Hour + 10*time.Minute)},
+		"a failed listing holds its class":        {history{w.at(start), failed}, nil, []machinist.Reason{safety.ListingUnusable}, start.Add(10 * time.Minute)},
+		"and changes nothing":                     {history{w.at(start), failed, w.at(late)}, []string{"lost"}, nil, late.Add(15 * time.Minute)},
+		"a contradictory listing is held":         {history{contradictory.at(start), contradictory.at(late)}, nil, []machinist.Reason{safety.Unidentified}, late.Add(15 * time.Minute)},
+		"a VM that is still listed is waited for": {history{w.at(start), w.at(late), w.at(soon)}, nil, []machinist.Reason{safety.DeletionProposed}, again},
+		"and deleted again":                       {history{w.at(start), w.at(late), w.at(soon), w.at(again)}, []string{"lost"}, nil, again.Add(15 * time.Minute)},
+		"without VMs there is nothing to do":      {history{world{}.at(start), world{}.at(late)}, nil, nil, late.Add(15 * time.Minute)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s safety.State
+			var d safety.Decision[machinist.Action]
+			for _, in := range c.steps {
+				s, d = safety.Step(s, in, safety.DefaultPolicy(), in.Machines.AsOf)
+			}
+			require.Equal(t, c.deleted, names(d))
+			require.Equal(t, c.held, reasons(d))
+			require.Equal(t, c.next, d.NextCheck)
+			require.NotContains(t, d.String(), "secret")
+		})
+	}
 }
 
 // TestStep_ListingFails_HoldsOnlyItsClass differs from MCM, where the first failed class ends the run.
@@ -250,13 +266,6 @@ func TestStep_TwoClassesListAVM_DeletedOnce(t *testing.T) {
 	require.Equal(t, []string{"lost"}, names(twice(one, other, safety.DefaultPolicy())))
 }
 
-func TestStep_ContradictoryListing_IsHeld(t *testing.T) {
-	w := newWorld(vm("lost"), safety.VM{ProviderID: "cloud:////zone/lost", MachineName: "found"})
-	d := twice(w.at(start), w.at(late), safety.DefaultPolicy())
-	require.Empty(t, d.Actions)
-	require.Equal(t, []machinist.Reason{safety.Unidentified}, reasons(d))
-}
-
 // TestStep_ManyCalls_AtMostMaxDeletionsInAPeriod differs from MCM, which has no limit.
 func TestStep_ManyCalls_AtMostMaxDeletionsInAPeriod(t *testing.T) {
 	var lost []safety.VM
@@ -282,18 +291,6 @@ func TestStep_ManyCalls_AtMostMaxDeletionsInAPeriod(t *testing.T) {
 	require.NotEmpty(t, s.Proposed)
 }
 
-func TestStep_VMStillListed_DeletionIsRepeated(t *testing.T) {
-	w := newWorld(vm("lost"))
-	s, _ := safety.Step(safety.State{}, w.at(start), safety.DefaultPolicy(), start)
-	s, _ = safety.Step(s, w.at(late), safety.DefaultPolicy(), late)
-	soon, later := late.Add(9*time.Minute), late.Add(10*time.Minute)
-	s, d := safety.Step(s, w.at(soon), safety.DefaultPolicy(), soon)
-	require.Equal(t, []machinist.Reason{safety.DeletionProposed}, reasons(d))
-	require.Equal(t, later, d.NextCheck)
-	_, d = safety.Step(s, w.at(later), safety.DefaultPolicy(), later)
-	require.Equal(t, []string{"lost"}, names(d))
-}
-
 func TestStep_ZeroPolicy_OnlyReports(t *testing.T) {
 	w := newWorld(vm("lost"))
 	d := twice(w.at(start), w.at(late), safety.Policy{})
@@ -301,11 +298,6 @@ func TestStep_ZeroPolicy_OnlyReports(t *testing.T) {
 	require.Equal(t, []machinist.Hold{{Subject: "vm/" + id("lost"), Reason: safety.ReportOnly, Message: "NoMachine; the policy deletes nothing", Until: late.Add(15 * time.Minute)}}, d.Holds)
 	w = newWorld(vm("lost"), vm("found"))
 	require.Equal(t, []machinist.Reason{safety.Suspicious}, reasons(twice(w.at(start), w.at(late), safety.Policy{})))
-}
-
-func TestStep_NoVMs_NoHolds(t *testing.T) {
-	d := twice(world{}.at(start), world{}.at(late), safety.DefaultPolicy())
-	require.Equal(t, safety.Decision[machinist.Action]{NextCheck: late.Add(15 * time.Minute)}, d)
 }
 
 func TestStep_ZeroObservation_DoesNothing(t *testing.T) {
@@ -427,4 +419,19 @@ func TestStep_TwoClassesListAVM_OneReadOfTheMachinesIsNotEnough(t *testing.T) {
 	require.Equal(t, []machinist.Reason{safety.WaitingForGrace}, reasons(d))
 	_, d = safety.Step(s, both(start.Add(time.Minute)), p, start.Add(time.Minute))
 	require.Equal(t, []string{"lost"}, names(d))
+}
+
+func TestDecisions_JSON_HasLowerCamelCaseAndNoEmptyFields(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 10, 0, 0, time.UTC)
+	deletion := safety.Decision[machinist.Action]{NextCheck: at, Actions: []machinist.Action{safety.DeleteVM{
+		ProviderID: "cloud:///2", MachineName: "web-2", Namespace: "shop", Class: "small", Reason: safety.NoMachine, Message: "why",
+	}}}
+	require.JSONEq(t, `{"actions":[{"providerID":"cloud:///2","machineName":"web-2","namespace":"shop","class":"small","reason":"NoMachine","message":"why"}],
+		"nextCheck":"2026-03-01T12:10:00Z"}`, toJSON(t, deletion))
+
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	mark := safety.Decision[machinist.Update]{Actions: []machinist.Update{{Before: node, Object: node, Changes: []string{"marked", "why"}}}}
+	require.JSONEq(t, `{"actions":[{"type":"Update","subject":"node/n1","text":"update node n1: marked; why"}]}`, toJSON(t, mark))
+
+	require.JSONEq(t, `{}`, toJSON(t, safety.Decision[machinist.Action]{}))
 }

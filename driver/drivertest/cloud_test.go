@@ -130,97 +130,15 @@ func kindsOf(h History) (out []string) {
 	return out
 }
 
-func TestCloud_TimePasses_VMChangesState(t *testing.T) {
-	u, clk := standing(CloudOptions{BootTime: time.Minute, ShutdownTime: 30 * time.Second})
+func TestCloud_Create_Response(t *testing.T) {
+	u, _ := standing(CloudOptions{BootTime: time.Minute})
 	resp := u.made(t, "m-1")
-	require.Equal(t, "simulated:///shoot/m-1/1", resp.ProviderID)
-	require.Equal(t, "m-1", resp.NodeName)
-	require.Equal(t, "created at 2026-07-01T12:00:00Z", resp.LastKnownState)
 	require.Len(t, resp.Addresses, 1)
-
-	state := func() VMState { return u.Snapshot().VMs[0].State }
-	require.Equal(t, vmPending, state())
+	resp.Addresses = nil
+	require.Equal(t, &driver.CreateMachineResponse{ProviderID: "simulated:///shoot/m-1/1", NodeName: "m-1", LastKnownState: "created at 2026-07-01T12:00:00Z"}, resp)
 	require.Equal(t, start.Add(time.Minute), u.Snapshot().VMs[0].ReadyAt)
-	require.Equal(t, start.Add(time.Minute), u.NextChange())
-
-	clk.Step(time.Minute)
-	require.Equal(t, VMRunning, state())
-	require.True(t, u.NextChange().IsZero())
-
-	require.NoError(t, u.remove(t.Context(), "m-1", resp.ProviderID))
-	require.Equal(t, vmDeleting, state())
-	require.Equal(t, codes.NotFound, codeOf(u.get(t.Context(), "m-1", "")), "a VM that is being deleted is not found")
-	list, err := u.list(t.Context())
-	require.NoError(t, err)
-	require.Len(t, list, 1, "but it exists")
-	require.Equal(t, codes.Aborted, codeOf(u.make(t.Context(), "m-1")))
-	require.NoError(t, u.remove(t.Context(), "m-1", resp.ProviderID), "once more")
-
-	clk.Step(time.Hour)
-	require.True(t, u.Snapshot().Empty())
+	require.True(t, u.Terminate(resp.ProviderID))
 	require.Equal(t, "nothing\n", u.Snapshot().String())
-	require.Equal(t, []string{
-		"0s VMCreated", "1m0s VMReady", "1m0s VMDeletionBegan", "1m30s VMDeleted",
-	}, kindsOf(u.History()), "what happens by itself has the time when it happened")
-
-	again := u.made(t, "m-1")
-	require.NotEqual(t, resp.ProviderID, again.ProviderID, "a provider ID is never used again")
-}
-
-func TestCloud_ProviderIDOfTheNode_FirstVMHasIt(t *testing.T) {
-	u, clk := standing(CloudOptions{ForgetfulCreate: true, Lag: time.Minute, ProviderID: func(node string) string { return "kubemark://" + node }})
-	for _, want := range []string{"kubemark://m-1", "simulated:///shoot/m-1/1"} {
-		resp := u.made(t, "m-1")
-		require.Equal(t, want, resp.ProviderID)
-	}
-	require.True(t, u.Terminate("kubemark://m-1"))
-	clk.Step(time.Hour)
-	require.Len(t, u.Snapshot().VMs, 1)
-}
-
-func TestCloud_DeletedWhilePending_NeverReady(t *testing.T) {
-	u, clk := standing(CloudOptions{BootTime: time.Minute, ShutdownTime: time.Hour})
-	u.made(t, "m-1")
-	require.NoError(t, u.remove(t.Context(), "m-1", ""))
-	resp := u.made(t, "m-2")
-	require.True(t, u.Stop(resp.ProviderID))
-	clk.Step(2 * time.Hour)
-	require.Equal(t, []string{"0s VMCreated", "0s VMDeletionBegan", "0s VMCreated", "1h0m0s VMDeleted"}, kindsOf(u.History()))
-}
-
-func TestCloud_OtherScope_IsNotFound(t *testing.T) {
-	u, _ := standing(CloudOptions{NeedsInitialization: true})
-	other := u.AddVM(VM{Namespace: "elsewhere", Machine: "m-1"})
-	for _, id := range []string{"", other.ProviderID} {
-		require.Equal(t, codes.NotFound, codeOf(u.get(t.Context(), "m-1", id)))
-		require.Equal(t, codes.NotFound, codeOf(u.initialize(t.Context(), "m-1", id)))
-		require.Equal(t, codes.NotFound, codes.Of(u.remove(t.Context(), "m-1", id)))
-	}
-	resp := u.made(t, "m-1")
-	require.NotEqual(t, other.ProviderID, resp.ProviderID)
-	require.Len(t, u.Snapshot().Of("m-1").VMs, 2)
-}
-
-func TestCloud_Initialize_HappensOnce(t *testing.T) {
-	u, clk := standing(CloudOptions{NeedsInitialization: true, ShutdownTime: time.Minute})
-	resp := u.made(t, "m-1")
-	got, err := u.get(t.Context(), "m-1", "")
-	require.Equal(t, codes.Uninitialized, codes.Of(err))
-	require.Equal(t, resp.ProviderID, got.ProviderID)
-	require.Contains(t, u.Snapshot().String(), "not initialized")
-	for _, id := range []string{"", resp.ProviderID} {
-		require.Equal(t, codes.OK, codeOf(u.initialize(t.Context(), "m-1", id)))
-	}
-	require.Equal(t, codes.OK, codeOf(u.get(t.Context(), "m-1", "")))
-	require.Equal(t, []string{"0s VMCreated", "0s VMReady"}, kindsOf(u.History()))
-	require.NoError(t, u.remove(t.Context(), "m-1", ""))
-	for _, id := range []string{"", resp.ProviderID} {
-		require.Equal(t, codes.NotFound, codeOf(u.initialize(t.Context(), "m-1", id)), "a VM that is being deleted")
-	}
-	clk.Step(time.Minute)
-	u.AddVM(VM{Namespace: "shoot", Machine: "m-2"})
-	u.AddVM(VM{Namespace: "shoot", Machine: "m-2"})
-	require.Equal(t, codes.OutOfRange, codeOf(u.initialize(t.Context(), "m-2", "")))
 }
 
 func TestCloud_Latency_DelaysCalls(t *testing.T) {
@@ -252,79 +170,6 @@ func TestCloud_CreateCanceled_VMExists(t *testing.T) {
 		require.Equal(t, codes.DeadlineExceeded, codeOf(u.make(ctx, "m-2")))
 		require.Empty(t, u.Snapshot().Of("m-2").VMs, "the context had ended before")
 	})
-}
-
-func TestCloud_Lag_DelaysVisibility(t *testing.T) {
-	u, clk := standing(CloudOptions{Lag: 10 * time.Second})
-	resp := u.made(t, "m-1")
-	seen := func() (got, listed bool, sides int) {
-		_, err := u.get(t.Context(), "m-1", resp.ProviderID)
-		list, err2 := u.list(t.Context())
-		require.NoError(t, err2)
-		r, err2 := u.ListSideResources(t.Context(), &driver.ListSideResourcesRequest{MachineClass: u.class, Secret: u.secret})
-		require.NoError(t, err2)
-		return err == nil, len(list) == 1, len(r.Resources)
-	}
-	expect := func(got, listed bool, sides int) {
-		t.Helper()
-		g, l, s := seen()
-		require.Equal(t, []any{got, listed, sides}, []any{g, l, s})
-	}
-	expect(false, false, 0)
-	require.Equal(t, codes.NotFound, codes.Of(u.remove(t.Context(), "m-1", "")), "by name it cannot be deleted either")
-	known := u.made(t, "m-2")
-	require.NoError(t, u.remove(t.Context(), "m-2", known.ProviderID), "by provider ID it can")
-	require.True(t, u.Snapshot().Of("m-2").Empty())
-	again := u.made(t, "m-1")
-	require.Equal(t, resp.ProviderID, again.ProviderID, "but no second one is made")
-
-	clk.Step(10 * time.Second)
-	expect(true, true, 2)
-	require.NoError(t, u.remove(t.Context(), "m-1", ""))
-	clk.Step(9 * time.Second)
-	expect(true, true, 2)
-	clk.Step(time.Second)
-	expect(false, false, 0)
-}
-
-func TestCloud_ForgetfulCreate_MakesDuplicates(t *testing.T) {
-	u, clk := standing(CloudOptions{Lag: 10 * time.Second, ForgetfulCreate: true})
-	for range 2 {
-		u.made(t, "m-1")
-	}
-	clk.Step(time.Minute)
-	require.Equal(t, codes.OutOfRange, codeOf(u.get(t.Context(), "m-1", "")))
-	require.Equal(t, codes.OutOfRange, codeOf(u.make(t.Context(), "m-1")))
-	require.Len(t, u.Snapshot().VMs, 2)
-	n, machine := u.History().MaxVMsOfOneMachine()
-	require.Equal(t, 2, n)
-	require.Equal(t, "m-1", machine)
-}
-
-func TestCloud_DeleteByProviderID_KeepsDuplicate(t *testing.T) {
-	u, _ := standing(CloudOptions{})
-	resp := u.made(t, "m-1")
-	planted := u.AddVM(VM{Namespace: "shoot", Machine: "m-1"})
-	require.NoError(t, u.remove(t.Context(), "m-1", planted.ProviderID))
-	left := u.Snapshot()
-	require.Len(t, left.VMs, 1)
-	require.Equal(t, resp.ProviderID, left.VMs[0].ProviderID)
-	require.Len(t, left.SideResources, 2)
-
-	u.AddVM(VM{Namespace: "shoot", Machine: "m-1"})
-	require.NoError(t, u.remove(t.Context(), "m-1", ""))
-	require.True(t, u.Snapshot().Empty(), "without a provider ID all of them go")
-}
-
-func TestCloud_Quota_CountsDeletingVMs(t *testing.T) {
-	u, clk := standing(CloudOptions{Quota: 1, ShutdownTime: time.Minute})
-	u.made(t, "m-1")
-	require.Equal(t, codes.ResourceExhausted, codeOf(u.make(t.Context(), "m-2")))
-	require.Empty(t, u.Snapshot().Of("m-2").SideResources, "nothing is left over")
-	require.NoError(t, u.remove(t.Context(), "m-1", ""))
-	require.Equal(t, codes.ResourceExhausted, codeOf(u.make(t.Context(), "m-2")))
-	clk.Step(time.Minute)
-	u.made(t, "m-2")
 }
 
 func TestCloud_SetCredential_TakesEffect(t *testing.T) {
@@ -366,27 +211,6 @@ func TestCloud_UserData_IsKept(t *testing.T) {
 	require.Nil(t, u.UserData("no such VM"))
 	u.secret.Data = nil
 	require.Equal(t, codes.InvalidArgument, codeOf(u.make(t.Context(), "m-2")), "a create needs user data")
-}
-
-func TestCloud_ChangesFromOutside_AreVisible(t *testing.T) {
-	u, clk := standing(CloudOptions{BootTime: time.Minute, ShutdownTime: time.Minute})
-	a := u.made(t, "m-1")
-	b := u.made(t, "m-2")
-
-	require.True(t, u.Stop(a.ProviderID))
-	require.True(t, u.Stop(a.ProviderID), "twice is as good")
-	clk.Step(time.Hour)
-	require.Equal(t, vmStopped, u.Snapshot().Of("m-1").VMs[0].State)
-	require.Equal(t, codes.OK, codeOf(u.get(t.Context(), "m-1", "")), "a VM that is stopped is found")
-
-	require.True(t, u.Terminate(b.ProviderID))
-	require.True(t, u.Snapshot().Of("m-2").Empty(), "at once, with its side resources")
-	require.NoError(t, u.remove(t.Context(), "m-1", ""))
-	require.True(t, u.Terminate(a.ProviderID))
-	require.True(t, u.Snapshot().Empty())
-
-	require.False(t, u.Terminate(b.ProviderID))
-	require.False(t, u.Stop("no such VM"))
 }
 
 func TestCloud_Subscriber_MayCallTheCloud(t *testing.T) {

@@ -27,24 +27,12 @@ func TestFault_Zero_RefusesEveryCallWithUnavailable(t *testing.T) {
 	require.Equal(t, 1, u.Calls(driver.OpListMachines, codes.Unavailable))
 }
 
-func TestFault_OperationMachineAndTimes_SelectCalls(t *testing.T) {
-	u, _ := standing(CloudOptions{})
-	remove := u.Inject(Fault{Operation: driver.OpGetMachineStatus, Machine: "m-1", Times: 2, Code: codes.Internal})
-	var got []codes.Code
-	for range 4 {
-		require.Equal(t, codes.NotFound, codeOf(u.get(t.Context(), "m-2", "")))
-		got = append(got, codeOf(u.get(t.Context(), "m-1", "")))
-	}
-	require.Equal(t, []codes.Code{codes.Internal, codes.Internal, codes.NotFound, codes.NotFound}, got)
-	remove()
-	remove()
-}
-
 func TestFault_Several_FirstMatchActs(t *testing.T) {
 	u, _ := standing(CloudOptions{})
 	remove := u.Inject(Fault{Code: codes.Internal})
 	u.Inject(Fault{Code: codes.DataLoss})
 	require.Equal(t, codes.Internal, codeOf(u.list(t.Context())))
+	remove()
 	remove()
 	require.Equal(t, codes.DataLoss, codeOf(u.list(t.Context())))
 	u.ClearFaults()
@@ -105,33 +93,6 @@ func TestFault_PartialCreate_IsCompletedOrDeleted(t *testing.T) {
 			})
 		}
 	}
-}
-
-func TestFault_PartialDelete_LeavesSideResources(t *testing.T) {
-	u, clk := standing(CloudOptions{ShutdownTime: time.Minute})
-	resp := u.made(t, "m-1")
-	u.Inject(Fault{Operation: driver.OpDeleteMachine, Kind: Partial, Steps: 2, Times: 1})
-	require.Equal(t, codes.Unavailable, codes.Of(u.remove(t.Context(), "m-1", resp.ProviderID)))
-	clk.Step(time.Minute)
-	s := u.Snapshot()
-	require.Empty(t, s.VMs)
-	require.Len(t, s.Leftovers(), 1)
-	require.Equal(t, "nic nic:///shoot/m-1/1 of machine m-1, without a vm\n", s.String())
-	require.Equal(t, codes.NotFound, codeOf(u.get(t.Context(), "m-1", resp.ProviderID)))
-	require.NoError(t, u.remove(t.Context(), "m-1", resp.ProviderID), "the rest is deleted, also with the old provider ID")
-	require.True(t, u.Snapshot().Empty())
-	require.Equal(t, codes.NotFound, codes.Of(u.remove(t.Context(), "m-1", resp.ProviderID)))
-}
-
-func TestFault_SecondDelete_DeletesTheRest(t *testing.T) {
-	u, clk := standing(CloudOptions{ShutdownTime: time.Minute})
-	resp := u.made(t, "m-1")
-	u.Inject(Fault{Operation: driver.OpDeleteMachine, Kind: Partial, Steps: 1, Times: 1})
-	require.Error(t, u.remove(t.Context(), "m-1", resp.ProviderID))
-	clk.Step(time.Second)
-	require.NoError(t, u.remove(t.Context(), "m-1", resp.ProviderID))
-	clk.Step(time.Minute)
-	require.True(t, u.Snapshot().Empty())
 }
 
 func TestFault_Probability_DependsOnSeedAndMachine(t *testing.T) {

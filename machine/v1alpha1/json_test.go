@@ -3,17 +3,13 @@
 package v1alpha1_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -22,10 +18,11 @@ import (
 // every field. MCM writes the same bytes: other programs compare them,
 // compress them and compute checksums of them. A zero metav1.Time is null.
 type jsonRow struct {
-	zeroJSON string
-	full     any
-	fullJSON string
+	of         reflect.Type
+	zero, full string
 }
+
+func row[T any](zero, full string) jsonRow { return jsonRow{reflect.TypeFor[T](), zero, full} }
 
 const (
 	zeroTemplateSpec = `{"class":{},"nodeTemplate":{"metadata":{},"spec":{}}}`
@@ -65,71 +62,6 @@ const (
 	fullClassFields   = `"nodeTemplate":` + fullClassTemplate + `,"credentialsSecretRef":` + fullSecret + `,"providerSpec":{"a":1},"provider":"aws","secretRef":` + fullSecret
 )
 
-var (
-	at       = metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	metadata = metav1.ObjectMeta{Name: "n", Labels: map[string]string{"a": "b"}}
-	typeMeta = metav1.TypeMeta{Kind: "K", APIVersion: "machine.sapcloud.io/v1alpha1"}
-	seven    = int32(7)
-	config   = v1alpha1.MachineConfiguration{
-		MachineDrainTimeout: minutes(1), MachineHealthTimeout: minutes(2), MachineCreationTimeout: minutes(3),
-		MachineInPlaceUpdateTimeout: minutes(4), MachinePreserveTimeout: minutes(5),
-		DisableHealthTimeout: new(true), MaxEvictRetries: &seven, NodeConditions: new("DiskPressure"),
-	}
-	classSpec    = v1alpha1.ClassSpec{APIGroup: "g", Kind: "MachineClass", Name: "small"}
-	nodeTemplate = v1alpha1.NodeTemplateSpec{ObjectMeta: metadata, Spec: corev1.NodeSpec{
-		Taints: []corev1.Taint{{Key: "k", Value: "v", Effect: corev1.TaintEffectNoSchedule}},
-	}}
-	spec      = v1alpha1.MachineSpec{Class: classSpec, ProviderID: "p", NodeTemplateSpec: nodeTemplate, MachineConfiguration: &config}
-	template  = v1alpha1.MachineTemplateSpec{ObjectMeta: metadata, Spec: spec}
-	operation = v1alpha1.LastOperation{Description: "d", ErrorCode: "Internal", LastUpdateTime: at, State: "Failed", Type: "Create"}
-	current   = v1alpha1.CurrentStatus{Phase: "Pending", TimeoutActive: true, LastUpdateTime: at, PreserveExpiryTime: &at}
-	summary   = v1alpha1.MachineSummary{Name: "m", ProviderID: "p", LastOperation: operation, OwnerRef: "s"}
-	selector  = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
-	bounds    = v1alpha1.UpdateConfiguration{MaxUnavailable: new(intstr.FromInt32(1)), MaxSurge: new(intstr.FromString("20%"))}
-	status    = v1alpha1.MachineStatus{
-		Addresses:     []corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "h"}},
-		Conditions:    []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-		LastOperation: operation, CurrentStatus: current, LastKnownState: "k",
-	}
-	setSpec = v1alpha1.MachineSetSpec{
-		Replicas: 1, Selector: selector, MachineClass: classSpec, Template: template, MinReadySeconds: 2, AutoPreserveFailedMachineMax: 3,
-	}
-	setCondition = v1alpha1.MachineSetCondition{Type: "Frozen", Status: "True", LastTransitionTime: at, Reason: "r", Message: "m"}
-	setStatus    = v1alpha1.MachineSetStatus{
-		Replicas: 1, FullyLabeledReplicas: 2, ReadyReplicas: 3, AvailableReplicas: 4, PreservedFailedReplicas: 5, ObservedGeneration: 6,
-		Conditions: []v1alpha1.MachineSetCondition{setCondition}, LastOperation: operation,
-		StandardConditions: []v1alpha1.MachineSetCondition{setCondition}, // MCM has no such field, and drops it
-		FailedMachines:     &[]v1alpha1.MachineSummary{summary}, AutoPreserveFailedMachineCount: 7,
-	}
-	rolling  = v1alpha1.RollingUpdateMachineDeployment{UpdateConfiguration: bounds}
-	inPlace  = v1alpha1.InPlaceUpdateMachineDeployment{UpdateConfiguration: bounds, OrchestrationType: "Manual"}
-	strategy = v1alpha1.MachineDeploymentStrategy{Type: "InPlaceUpdate", RollingUpdate: &rolling, InPlaceUpdate: &inPlace}
-	depSpec  = v1alpha1.MachineDeploymentSpec{
-		Replicas: 1, Selector: selector, Template: template, Strategy: strategy, MinReadySeconds: 2, RevisionHistoryLimit: &seven,
-		Paused: true, RollbackTo: &v1alpha1.RollbackConfig{Revision: 3}, ProgressDeadlineSeconds: &seven, AutoPreserveFailedMachineMax: 4,
-	}
-	depCondition = v1alpha1.MachineDeploymentCondition{
-		Type: "Progressing", Status: "True", LastUpdateTime: at, LastTransitionTime: at, Reason: "r", Message: "m",
-	}
-	depStatus = v1alpha1.MachineDeploymentStatus{
-		ObservedGeneration: 1, Replicas: 2, UpdatedReplicas: 3, ReadyReplicas: 4, AvailableReplicas: 5, PreservedFailedReplicas: 6,
-		UnavailableReplicas: 7, Conditions: []v1alpha1.MachineDeploymentCondition{depCondition}, CollisionCount: &seven,
-		FailedMachines: []*v1alpha1.MachineSummary{&summary},
-	}
-	classTemplate = v1alpha1.NodeTemplate{
-		Capacity:        corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
-		VirtualCapacity: corev1.ResourceList{"x/y": resource.MustParse("1")},
-		InstanceType:    "i", Region: "r", Zone: "z", Architecture: new("arm64"),
-	}
-	secretRef = &corev1.SecretReference{Name: "s", Namespace: "n"}
-	class     = v1alpha1.MachineClass{
-		TypeMeta: typeMeta, ObjectMeta: metadata, NodeTemplate: &classTemplate, CredentialsSecretRef: secretRef,
-		ProviderSpec: runtime.RawExtension{Raw: []byte(`{"a":1}`)}, Provider: "aws", SecretRef: secretRef,
-	}
-)
-
-func minutes(n time.Duration) *metav1.Duration { return &metav1.Duration{Duration: n * time.Minute} }
-
 // An object begins with its metadata or with its kind, as in MCM.
 const (
 	fullTypeMeta   = `"kind":"K","apiVersion":"machine.sapcloud.io/v1alpha1"`
@@ -140,65 +72,83 @@ const (
 	fullListMeta   = `{` + fullTypeMeta + `,"metadata":{"resourceVersion":"1"},"items":[`
 )
 
-func jsonRows() []jsonRow {
-	listMeta := metav1.ListMeta{ResourceVersion: "1"}
-	machine := v1alpha1.Machine{ObjectMeta: metadata, TypeMeta: typeMeta, Spec: spec, Status: status}
-	set := v1alpha1.MachineSet{ObjectMeta: metadata, TypeMeta: typeMeta, Spec: setSpec, Status: setStatus}
-	deployment := v1alpha1.MachineDeployment{TypeMeta: typeMeta, ObjectMeta: metadata, Spec: depSpec, Status: depStatus}
-	const zeroList = `{"metadata":{},"items":null}`
-	return []jsonRow{
-		{zeroMachine, machine, fullMachine},
-		{zeroSet, set, fullSet},
-		{zeroDeployment, deployment, fullDeployment},
-		{zeroClass, class, fullClass},
-		{zeroList, v1alpha1.MachineList{TypeMeta: typeMeta, ListMeta: listMeta, Items: []v1alpha1.Machine{machine}}, fullListMeta + fullMachine + `]}`},
-		{zeroList, v1alpha1.MachineSetList{TypeMeta: typeMeta, ListMeta: listMeta, Items: []v1alpha1.MachineSet{set}}, fullListMeta + fullSet + `]}`},
-		{zeroList, v1alpha1.MachineDeploymentList{TypeMeta: typeMeta, ListMeta: listMeta, Items: []v1alpha1.MachineDeployment{deployment}}, fullListMeta + fullDeployment + `]}`},
-		{zeroList, v1alpha1.MachineClassList{TypeMeta: typeMeta, ListMeta: listMeta, Items: []v1alpha1.MachineClass{class}}, fullListMeta + fullClass + `]}`},
-		{zeroTemplateSpec, spec, fullSpec},
-		{`{}`, config, `{` + fullConfig + `}`},
-		{`{}`, classSpec, fullClassSpec},
-		{`{"metadata":{},"spec":{}}`, nodeTemplate, fullNodeTemplate},
-		{zeroTemplate, template, fullTemplate},
-		{`{"lastOperation":` + zeroOperation + `,"currentStatus":` + zeroOperation + `}`, status, fullStatus},
-		{zeroOperation, operation, fullOperation},
-		{zeroOperation, current, fullCurrent},
-		{`{"lastOperation":` + zeroOperation + `}`, summary, fullSummary},
-		{`{"machineClass":{},"template":` + zeroTemplate + `}`, setSpec, fullSetSpec},
-		{`{"lastOperation":` + zeroOperation + `}`, setStatus, fullSetStatus},
-		{`{"type":"","status":"","lastTransitionTime":null}`, setCondition, fullSetCondition},
-		{`{"template":` + zeroTemplate + `,"strategy":{}}`, depSpec, fullDepSpec},
-		{`{}`, depStatus, fullDepStatus},
-		{`{"type":"","status":"","lastUpdateTime":null,"lastTransitionTime":null}`, depCondition, fullDepCondition},
-		{`{}`, strategy, fullStrategy},
-		{`{}`, rolling, `{` + fullBounds + `}`},
-		{`{}`, inPlace, `{` + fullBounds + `,"orchestrationType":"Manual"}`},
-		{`{}`, bounds, `{` + fullBounds + `}`},
-		{`{}`, v1alpha1.RollbackConfig{Revision: 3}, `{"revision":3}`},
-		{`{"capacity":null,"instanceType":"","region":"","zone":""}`, classTemplate, fullClassTemplate},
-	}
+const zeroList = `{"metadata":{},"items":null}`
+
+var jsonRows = []jsonRow{
+	row[v1alpha1.Machine](zeroMachine, fullMachine),
+	row[v1alpha1.MachineSet](zeroSet, fullSet),
+	row[v1alpha1.MachineDeployment](zeroDeployment, fullDeployment),
+	row[v1alpha1.MachineClass](zeroClass, fullClass),
+	row[v1alpha1.MachineList](zeroList, fullListMeta+fullMachine+`]}`),
+	row[v1alpha1.MachineSetList](zeroList, fullListMeta+fullSet+`]}`),
+	row[v1alpha1.MachineDeploymentList](zeroList, fullListMeta+fullDeployment+`]}`),
+	row[v1alpha1.MachineClassList](zeroList, fullListMeta+fullClass+`]}`),
+	row[v1alpha1.MachineSpec](zeroTemplateSpec, fullSpec),
+	row[v1alpha1.MachineConfiguration](`{}`, `{`+fullConfig+`}`),
+	row[v1alpha1.ClassSpec](`{}`, fullClassSpec),
+	row[v1alpha1.NodeTemplateSpec](`{"metadata":{},"spec":{}}`, fullNodeTemplate),
+	row[v1alpha1.MachineTemplateSpec](zeroTemplate, fullTemplate),
+	row[v1alpha1.MachineStatus](`{"lastOperation":`+zeroOperation+`,"currentStatus":`+zeroOperation+`}`, fullStatus),
+	row[v1alpha1.LastOperation](zeroOperation, fullOperation),
+	row[v1alpha1.CurrentStatus](zeroOperation, fullCurrent),
+	row[v1alpha1.MachineSummary](`{"lastOperation":`+zeroOperation+`}`, fullSummary),
+	row[v1alpha1.MachineSetSpec](`{"machineClass":{},"template":`+zeroTemplate+`}`, fullSetSpec),
+	row[v1alpha1.MachineSetStatus](`{"lastOperation":`+zeroOperation+`}`, fullSetStatus),
+	row[v1alpha1.MachineSetCondition](`{"type":"","status":"","lastTransitionTime":null}`, fullSetCondition),
+	row[v1alpha1.MachineDeploymentSpec](`{"template":`+zeroTemplate+`,"strategy":{}}`, fullDepSpec),
+	row[v1alpha1.MachineDeploymentStatus](`{}`, fullDepStatus),
+	row[v1alpha1.MachineDeploymentCondition](`{"type":"","status":"","lastUpdateTime":null,"lastTransitionTime":null}`, fullDepCondition),
+	row[v1alpha1.MachineDeploymentStrategy](`{}`, fullStrategy),
+	row[v1alpha1.RollingUpdateMachineDeployment](`{}`, `{`+fullBounds+`}`),
+	row[v1alpha1.InPlaceUpdateMachineDeployment](`{}`, `{`+fullBounds+`,"orchestrationType":"Manual"}`),
+	row[v1alpha1.UpdateConfiguration](`{}`, `{`+fullBounds+`}`),
+	row[v1alpha1.RollbackConfig](`{}`, `{"revision":3}`),
+	row[v1alpha1.NodeTemplate](`{"capacity":null,"instanceType":"","region":"","zone":""}`, fullClassTemplate),
 }
 
 func TestJSON_EveryType_SameBytesAsMCM(t *testing.T) {
 	t.Parallel()
 	covered := map[reflect.Type]bool{}
-	for _, row := range jsonRows() {
-		typ := reflect.TypeOf(row.full)
-		covered[typ] = true
-		t.Run(typ.Name(), func(t *testing.T) {
+	for _, row := range jsonRows {
+		covered[row.of] = true
+		t.Run(row.of.Name(), func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, row.zeroJSON, encoded(t, reflect.Zero(typ).Interface()))
-			require.Equal(t, row.fullJSON, encoded(t, row.full))
-			require.Empty(t, unsetFields(typ.Name(), reflect.ValueOf(row.full)), "the full value sets every field")
-			for _, data := range []string{row.zeroJSON, row.fullJSON} {
-				back := reflect.New(typ)
-				require.NoError(t, json.Unmarshal([]byte(data), back.Interface()))
+			require.Equal(t, row.zero, encoded(t, reflect.Zero(row.of).Interface()))
+			for _, data := range []string{row.zero, row.full} {
+				back := reflect.New(row.of)
+				d := json.NewDecoder(strings.NewReader(data))
+				d.DisallowUnknownFields()
+				require.NoError(t, d.Decode(back.Interface()))
 				require.Equal(t, data, encoded(t, back.Interface()))
+				if data == row.full {
+					require.Empty(t, unsetFields(row.of.Name(), back.Elem()), "the full value sets every field")
+				}
 			}
 		})
 	}
 	for typ := range structsOfTheAPI(t) {
 		require.True(t, covered[typ], "%s has no row", typ)
+	}
+}
+
+// otherKeys are the keys of fields that do not have their name as key.
+var otherKeys = map[string]string{
+	"ObjectMeta": "metadata", "ListMeta": "metadata", "NodeTemplateSpec": "nodeTemplate", "APIGroup": "apiGroup",
+	"MachineDrainTimeout": "drainTimeout", "MachineHealthTimeout": "healthTimeout", "MachineCreationTimeout": "creationTimeout", "MachineInPlaceUpdateTimeout": "inPlaceUpdateTimeout",
+	"MachineSetStatus.Conditions": "machineSetCondition", "MachineSetStatus.StandardConditions": "conditions", // MCM does not have the latter, and drops it
+}
+
+// TestJSON_EveryField_HasItsKey asserts that no two fields of a type have each other's key.
+func TestJSON_EveryField_HasItsKey(t *testing.T) {
+	for typ := range structsOfTheAPI(t) {
+		for field := range typ.Fields() {
+			key, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if options == "inline" || field.Anonymous && key == "" {
+				continue
+			}
+			want := cmp.Or(otherKeys[typ.Name()+"."+field.Name], otherKeys[field.Name], strings.ToLower(field.Name[:1])+field.Name[1:])
+			require.Equal(t, want, key, "%s.%s", typ.Name(), field.Name)
+		}
 	}
 }
 

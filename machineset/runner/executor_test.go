@@ -171,3 +171,13 @@ func TestReconcile_RetryOfASettledSet_ListsBeforeTheFirstCreation(t *testing.T) 
 	require.NoError(t, err)
 	require.True(t, slices.ContainsFunc(requests.Actions(), func(a clienttesting.Action) bool { return a.Matches("list", "machines") }))
 }
+
+func TestExecutor_NothingSet_Error(t *testing.T) {
+	_, err := new(runner.Executor).Reconcile(t.Context(), types.NamespacedName{})
+	require.ErrorContains(t, err, "no Reader")
+	_, err = runner.Observe(t.Context(), nil, types.NamespacedName{})
+	require.ErrorContains(t, err, "no Reader")
+	_, err = runner.NewInformers(nil, nil)
+	require.ErrorContains(t, err, "no factory")
+	require.Empty(t, runner.Affected(t.Context(), nil, nil, nil))
+}
