@@ -188,6 +188,32 @@ func TestStored_OlderThanSeen_IsClosed(t *testing.T) {
 	})
 }
 
+// TestStored_OtherHistory_IsClosed has an object that was restored, and written as often as before since.
+func TestStored_OtherHistory_IsClosed(t *testing.T) {
+	s := opened(t)
+	a, b, backup := node{name: "a"}, node{name: "b"}, s
+	b.acquire(t, &s, one, t0)
+	s = backup
+	a.acquire(t, &s, one, at(1))
+	_, no := b.acquire(t, &s, one, at(2))
+	require.Nil(t, no, "it keeps what it holds")
+	require.Contains(t, s.Holders, "closed until 2026-01-01T00:01:13Z")
+}
+
+// TestStored_NewerObject_IsNotClosedAgain has a process that has read the object before it was replaced.
+func TestStored_NewerObject_IsNotClosedAgain(t *testing.T) {
+	old := opened(t)
+	a, b := node{name: "a"}, node{name: "b"}
+	for i := range 20 {
+		a.acquire(t, &old, one, at(i))
+	}
+	a.release(t, &old, one, at(20))
+	s := permits.Stored{UID: "new"}
+	b.acquire(t, &s, one, at(21))
+	_, no := a.acquire(t, &s, one, at(21+closedFor))
+	require.Nil(t, no)
+}
+
 // TestStored_AnyEdit_IsUnreadable changes each byte of the ledger and of the holders.
 func TestStored_AnyEdit_IsUnreadable(t *testing.T) {
 	s := opened(t)
@@ -237,6 +263,8 @@ func TestStored_Window_RenewsOutside(t *testing.T) {
 	require.Equal(t, t0.AddDate(0, 0, 1), no.RetryAt)
 	require.Equal(t, []permits.Lease{renewed}, no.Holders)
 	require.Equal(t, `no permit for "b" under "pool": the window opens at 2026-01-02T00:00:00Z`, no.String())
+	_, no = a.acquire(t, &s, p, at(110))
+	require.EqualValues(t, "OutsideWindow", no.Reason, "its lease has ended")
 	_, no = b.acquire(t, &s, p, no.RetryAt)
 	require.Nil(t, no)
 }

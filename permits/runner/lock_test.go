@@ -188,13 +188,13 @@ func TestAcquire_WaitingIsOfNoUse_ErrorAtOnce(t *testing.T) {
 				lock := p.lock("node-1")
 				c.change(p, lock)
 				start, version := time.Now(), p.object
-				_, err := lock.Acquire(t.Context())
+				_, err := lock.Acquire(p.within(time.Hour))
 				require.Error(t, err)
 				require.True(t, c.is == nil || c.is(err), "%v", err)
 				require.Zero(t, time.Since(start))
 				if name != "no rights" {
 					before := version()
-					require.Error(t, lock.Run(t.Context(), func(context.Context) error { panic("no permit, no work") }))
+					require.Error(t, lock.Run(p.within(time.Hour), func(context.Context) error { panic("no permit, no work") }))
 					require.Equal(t, before, version(), "nothing is overwritten")
 				}
 			})
@@ -202,6 +202,25 @@ func TestAcquire_WaitingIsOfNoUse_ErrorAtOnce(t *testing.T) {
 	}
 	_, err := (*runner.Lock)(nil).Acquire(t.Context())
 	require.Error(t, err)
+}
+
+func TestAcquire_NoResponse_IsTriedAgain(t *testing.T) {
+	inPlace(t, func(t *testing.T, p *place) {
+		lock, m, told := p.lock("node-1"), &machine{Leases: p.leases}, 0
+		lock.Leases = m
+		lock.Waiting = func(err error) {
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			m.deaf.Store(false)
+			told++
+		}
+		m.deaf.Store(true)
+		_, err := lock.Acquire(p.within(10 * time.Second))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Zero(t, told, "it does not wait any longer")
+		_, err = lock.Acquire(p.within(40 * time.Second))
+		require.NoError(t, err)
+		require.Equal(t, 1, told)
+	})
 }
 
 // TestAcquire_SlowRequests_NoPermitPastItsDeadline asserts that a lease that ended while it was written is not
@@ -303,7 +322,7 @@ func TestRun_NoRenewal_WorkEndsAtDeadline(t *testing.T) {
 				lock, m := p.lock("node-1"), &machine{Leases: p.leases}
 				lock.Leases, lock.Clock = m, m
 				start := time.Now()
-				err := lock.Run(t.Context(), func(ctx context.Context) error {
+				err := lock.Run(p.within(24*time.Hour), func(ctx context.Context) error {
 					time.Sleep(time.Minute) // of the bubble
 					breaks(p, m)
 					<-ctx.Done()
@@ -353,7 +372,7 @@ func TestRun_LeaseReleasedByAnother_WorkEndsAtNextRenewal(t *testing.T) {
 		t.Run(fmt.Sprint("taken ", taken), func(t *testing.T) {
 			inPlace(t, func(t *testing.T, p *place) {
 				start := time.Now()
-				err := p.lock("node-1").Run(t.Context(), func(ctx context.Context) error {
+				err := p.lock("node-1").Run(p.within(24*time.Hour), func(ctx context.Context) error {
 					time.Sleep(time.Minute) // of the bubble
 					require.NoError(t, p.lock("node-1").Release(ctx))
 					if taken {
@@ -384,7 +403,7 @@ func TestRun_ContextEnds_LeavesNoGoroutine(t *testing.T) {
 		})
 		require.Equal(t, context.DeadlineExceeded, err)
 		require.PanicsWithValue(t, "mine", func() {
-			_ = p.lock("node-1").Run(t.Context(), func(context.Context) error { panic("mine") })
+			_ = p.lock("node-1").Run(p.within(24*time.Hour), func(context.Context) error { panic("mine") })
 		})
 	})
 }
