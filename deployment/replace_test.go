@@ -200,6 +200,7 @@ func TestRevisions_Sets_InOrderAndCurrent(t *testing.T) {
 	require.Len(t, all, 3)
 	for i, r := range all {
 		require.EqualValues(t, i+1, r.Number)
+		require.Equal(t, []string{"c1", "medium", "large"}[i], r.Set.Spec.Template.Spec.Class.Name)
 		require.Equal(t, i == 2, r.Current)
 	}
 }
