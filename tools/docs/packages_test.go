@@ -31,6 +31,7 @@ var mainNames = map[string]string{
 	"drain":                     "Step State Observation Decision",
 	"drain/draintest":           "New",
 	"drain/runner":              "Executor Run",
+	"drain/runner/informers":    "New OnChange",
 	"driver":                    "Driver WithDeadline",
 	"driver/drivertest":         "Run NewCloud",
 	"machine":                   "Decide Observation Decision",

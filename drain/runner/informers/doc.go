@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package informers reads what drains need from the shared informers of a controller, and names the Nodes
-// whose drain may continue after an event.
+// Package informers reads what drains need from the shared informers of a controller: see [New].
+// [Informers.OnChange] names the Nodes whose drain may continue after an event.
 //
 //	package main
 //
