@@ -65,7 +65,8 @@ type Lock struct {
 	// Clock is nil for the clock of the system.
 	Clock clock.WithDelayedExecution
 
-	mu   sync.Mutex
+	once sync.Once
+	busy chan struct{}  // full while an attempt is made
 	seen permits.Stored // what was last read or written
 }
 
@@ -87,9 +88,9 @@ func (l *Lock) Acquire(ctx context.Context) (permits.Lease, error) { return l.re
 // [Lock.Acquire] or of work. It does not release the permit, which has to last while the Node of a
 // holder reboots.
 //
-// The context of work ends at [permits.Policy.Deadline] if the permit cannot be renewed, and at once
-// if it was granted to another process. The error is then [ErrLost], joined with that of work. Work
-// stops when its context ends: Run waits for it, and leaves no goroutine.
+// The context of work ends at [permits.Policy.Deadline] if the permit cannot be renewed, and at the
+// next renewal if it was released. The error is then [ErrLost], joined with that of work. Work stops
+// when its context ends: Run waits for it, and leaves no goroutine.
 func (l *Lock) Run(ctx context.Context, work func(context.Context) error) error {
 	lease, err := l.Acquire(ctx)
 	if err != nil {
@@ -108,8 +109,8 @@ func (l *Lock) Run(ctx context.Context, work func(context.Context) error) error 
 }
 
 // Release ends the lease of the holder, so that another process gets the permit. It does nothing if
-// there is no lease, and retries as [Lock.Acquire] does. Call it when the work is over, also in a
-// process that was started again, and not while [Lock.Run] runs.
+// there is no lease, and retries as [Lock.Acquire] does. Call it when the work is over: at the end of
+// the work of [Lock.Run], after it, or in a process that was started again.
 func (l *Lock) Release(ctx context.Context) error {
 	_, err := l.retry(ctx, true)
 	return err
@@ -117,19 +118,19 @@ func (l *Lock) Release(ctx context.Context) error {
 
 // renew renews a lease until the context ends. It ends the context if the lease is lost.
 func (l *Lock) renew(ctx context.Context, lease permits.Lease, end context.CancelCauseFunc) {
+	renewals := l.Policy
+	renewals.Limit = 0 // a lease that was released is not acquired again
 	left := l.left(lease)
 	deadline := l.clock().AfterFunc(left, func() { end(ErrLost) })
 	defer deadline.Stop()
 	for pause := left / 3; l.sleep(ctx, pause); {
-		next, err := l.attempt(ctx, false)
+		next, err := l.attempt(ctx, renewals, false)
 		refusal, refused := errors.AsType[RefusedError](err)
 		switch {
 		case refused:
-			end(fmt.Errorf("%w: %w", ErrLost, refusal))
+			end(fmt.Errorf("%w: the permits are now those of %v", ErrLost, refusal.Holders))
 		case err != nil:
 			pause = wait.Jitter(time.Second, 4)
-		case !next.Since.Equal(lease.Since):
-			end(fmt.Errorf("%w, and granted again", ErrLost))
 		default:
 			left = l.left(next)
 			deadline.Reset(left)
@@ -156,7 +157,7 @@ func (l *Lock) retry(ctx context.Context, release bool) (permits.Lease, error) {
 	}
 	var known error
 	for reported := ""; ; {
-		lease, err := l.attempt(ctx, release)
+		lease, err := l.attempt(ctx, l.Policy, release)
 		pause := wait.Jitter(time.Second, 4) // random, so that processes do not meet
 		switch refusal, refused := errors.AsType[RefusedError](err); {
 		case err == nil, refused && refusal.RetryAt.IsZero(), errors.Is(err, permits.ErrUnreadable),
@@ -184,11 +185,16 @@ func (l *Lock) retry(ctx context.Context, release bool) (permits.Lease, error) {
 }
 
 // attempt reads the object, creates it if it does not exist, and acquires or releases the lease.
-func (l *Lock) attempt(ctx context.Context, release bool) (lease permits.Lease, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (l *Lock) attempt(ctx context.Context, p permits.Policy, release bool) (lease permits.Lease, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	l.once.Do(func() { l.busy = make(chan struct{}, 1) })
+	select {
+	case l.busy <- struct{}{}:
+		defer func() { <-l.busy }()
+	case <-ctx.Done():
+		return lease, ctx.Err()
+	}
 	o, err := l.Leases.Get(ctx, l.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		o, err = l.Leases.Create(ctx, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: l.Name}}, metav1.CreateOptions{})
@@ -200,10 +206,10 @@ func (l *Lock) attempt(ctx context.Context, release bool) (lease permits.Lease, 
 	var next permits.Stored
 	var refusal *permits.Refusal
 	if now := l.clock().Now(); release {
-		next, err = stored.Release(l.seen, l.Policy, l.Name, l.Holder, now)
+		next, err = stored.Release(l.seen, p, l.Name, l.Holder, now)
 		l.seen = permits.Stored{} // the write may be carried out although it fails
 	} else {
-		next, lease, refusal, err = stored.Acquire(l.seen, l.Policy, l.Name, l.Holder, now)
+		next, lease, refusal, err = stored.Acquire(l.seen, p, l.Name, l.Holder, now)
 	}
 	if err == nil && next != stored {
 		metav1.SetMetaDataAnnotation(&o.ObjectMeta, annotation, next.Ledger)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -365,32 +366,34 @@ func (m *machine) Update(ctx context.Context, o *coordinationv1.Lease, opts meta
 	return m.Leases.Update(ctx, o, opts)
 }
 
-// TestRun_LeaseReleasedByAnother_WorkEndsAtNextRenewal has a second process with the name of the holder, which
-// releases its lease.
-func TestRun_LeaseReleasedByAnother_WorkEndsAtNextRenewal(t *testing.T) {
-	for _, taken := range []bool{true, false} {
-		t.Run(fmt.Sprint("taken ", taken), func(t *testing.T) {
-			inPlace(t, func(t *testing.T, p *place) {
-				start := time.Now()
-				err := p.lock("node-1").Run(p.within(24*time.Hour), func(ctx context.Context) error {
-					time.Sleep(time.Minute) // of the bubble
-					require.NoError(t, p.lock("node-1").Release(ctx))
-					if taken {
-						_, err := p.lock("node-2").Acquire(ctx)
-						require.NoError(t, err)
+// TestRun_Released_WorkEndsAtNextRenewal asserts that Run does not acquire a lease again that was released by
+// its work, or by another process with the name of the holder.
+func TestRun_Released_WorkEndsAtNextRenewal(t *testing.T) {
+	for _, same := range []bool{true, false} {
+		for _, taken := range []bool{true, false} {
+			t.Run(fmt.Sprintf("same process %v, taken %v", same, taken), func(t *testing.T) {
+				inPlace(t, func(t *testing.T, p *place) {
+					start, lock, by := time.Now(), p.lock("node-1"), p.lock("node-1")
+					if same {
+						by = lock
 					}
-					<-ctx.Done()
-					return nil
+					err := lock.Run(p.within(24*time.Hour), func(ctx context.Context) error {
+						time.Sleep(time.Minute) // of the bubble
+						require.NoError(t, by.Release(ctx))
+						if taken {
+							_, err := p.lock("node-2").Acquire(ctx)
+							require.NoError(t, err)
+						}
+						<-ctx.Done()
+						return nil
+					})
+					require.ErrorIs(t, err, runner.ErrLost)
+					require.Equal(t, taken, strings.Contains(err.Error(), "node-2"), "%v", err)
+					require.InDelta(t, (policy.TTL-10*time.Second)/3, time.Since(start), float64(2*time.Second))
+					p.holds("node-2")
 				})
-				require.ErrorIs(t, err, runner.ErrLost)
-				refusal, refused := errors.AsType[runner.RefusedError](err)
-				require.Equal(t, taken, refused)
-				if taken {
-					require.Equal(t, "node-2", refusal.Holders[0].Holder)
-				}
-				require.InDelta(t, (policy.TTL-10*time.Second)/3, time.Since(start), float64(2*time.Second))
 			})
-		})
+		}
 	}
 }
 
@@ -440,6 +443,26 @@ func TestRelease_LostResponse_LeaseIsNotKept(t *testing.T) {
 		require.NoError(t, p.leases.Delete(t.Context(), "reboot", metav1.DeleteOptions{}))
 		_, err = lock.Acquire(p.within(time.Minute))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
+// TestRelease_HangingRenewal_EndsWithItsContext has an API server that does not answer a renewal.
+func TestRelease_HangingRenewal_EndsWithItsContext(t *testing.T) {
+	inPlace(t, func(t *testing.T, p *place) {
+		lock, m := p.lock("node-1"), &machine{Leases: p.leases}
+		lock.Leases = m
+		require.NoError(t, lock.Run(p.within(time.Hour), func(ctx context.Context) error {
+			m.deaf.Store(true)
+			time.Sleep((policy.TTL-10*time.Second)/3 + time.Second) // of the bubble
+			short, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			start := time.Now()
+			require.ErrorIs(t, lock.Release(short), context.DeadlineExceeded)
+			require.Equal(t, time.Second, time.Since(start))
+			m.deaf.Store(false)
+			return lock.Release(ctx)
+		}))
+		p.holds("node-2")
 	})
 }
 

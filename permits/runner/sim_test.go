@@ -342,6 +342,7 @@ type process struct {
 	name    string
 	random  *rand.Rand
 	clock   skewedClock
+	lock    *runner.Lock
 	kill    context.CancelFunc
 }
 
@@ -349,16 +350,16 @@ func (p *process) between(from, to time.Duration) time.Duration {
 	return from + time.Duration(p.random.Int64N(int64(to-from)))
 }
 
-// lock returns the lock of a new process, which remembers nothing.
-func (p *process) lock() *runner.Lock {
-	return &runner.Lock{
+// start starts a new process, which remembers nothing.
+func (p *process) start() {
+	p.lock = &runner.Lock{
 		Leases: p.network, Name: "group", Holder: p.name, Clock: p.clock,
 		Policy: permits.Policy{Limit: p.limit, TTL: simTTL, MaxSkew: maxSkew},
 	}
 }
 
 func (p *process) live() {
-	lock := p.lock()
+	p.start()
 	for worked := 0; worked < 3; {
 		time.Sleep(p.between(0, 20*time.Minute)) // of the bubble
 		ctx, kill := context.WithCancel(context.Background())
@@ -366,10 +367,10 @@ func (p *process) live() {
 			time.AfterFunc(p.between(0, 2*time.Hour), kill) // it mostly waits then
 		}
 		p.waits(p.name, true)
-		err := lock.Run(ctx, p.work)
+		err := p.lock.Run(ctx, p.work)
 		p.waits(p.name, false)
 		if err == nil {
-			err = lock.Release(ctx)
+			err = p.lock.Release(ctx)
 			worked++
 		}
 		killed := ctx.Err() != nil
@@ -377,7 +378,7 @@ func (p *process) live() {
 		case killed && p.random.IntN(10) == 0:
 			return // and is never started again
 		case killed:
-			lock = p.lock()
+			p.start()
 		case err != nil && !errors.Is(err, runner.ErrLost) && !errors.Is(err, permits.ErrUnreadable):
 			p.t.Errorf("%s: %v", p.name, err)
 		}
@@ -400,5 +401,9 @@ func (p *process) work(ctx context.Context) error {
 		dead = p.written(context.WithoutCancel(ctx))[p.name]
 	}
 	p.ends(p.name, dead)
+	if ctx.Err() == nil && p.random.IntN(2) == 0 { // else it is released after Run
+		_ = p.lock.Release(ctx)
+		time.Sleep(p.between(0, 10*time.Minute)) // of the bubble
+	}
 	return ctx.Err()
 }
