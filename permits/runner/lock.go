@@ -59,8 +59,9 @@ type Lock struct {
 	Holder string
 	// Policy is the same for all processes of the group.
 	Policy permits.Policy
-	// Waiting is called when a method begins to wait, and when the reason changes. The error is that
-	// of a context that ends now, see [Lock.Acquire]. Nil means that it is not called.
+	// Waiting is called when a method begins to wait, and when the reason changes, except after a
+	// conflict. The error is that of [Lock.Acquire] without that of the context. Nil means that it is
+	// not called.
 	Waiting func(error)
 	// Clock is nil for the clock of the system.
 	Clock clock.WithDelayedExecution
@@ -174,7 +175,7 @@ func (l *Lock) retry(ctx context.Context, release bool) (permits.Lease, error) {
 		case known != nil:
 			err = fmt.Errorf("%w: %w", known, err)
 		}
-		if text := err.Error(); l.Waiting != nil && text != reported && ctx.Err() == nil {
+		if text := err.Error(); l.Waiting != nil && text != reported && ctx.Err() == nil && !apierrors.IsConflict(err) {
 			reported = text
 			l.Waiting(err)
 		}

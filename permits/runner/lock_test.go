@@ -418,6 +418,7 @@ func TestRelease_ConflictOrLostResponse_IsRetried(t *testing.T) {
 				lock := p.lock("node-1")
 				_, err := lock.Acquire(t.Context())
 				require.NoError(t, err)
+				lock.Waiting = func(err error) { require.False(t, apierrors.IsConflict(err), "no news") }
 				p.Inject(draintest.Fault{Kind: fault, Verb: "update", Times: 1})
 				require.NoError(t, lock.Release(t.Context()))
 				p.holds("node-2")
