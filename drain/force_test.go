@@ -4,6 +4,7 @@ package drain_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -154,6 +155,18 @@ func TestDecide_Grace_OfEachRequest(t *testing.T) {
 			require.Equal(t, tt.want, *row.Grace)
 		})
 	}
+}
+
+func TestDecide_RetryEvery_IsWithinASecondAndAnHour(t *testing.T) {
+	for every, want := range map[time.Duration]time.Duration{-1: 5 * time.Second, 0: 5 * time.Second, 1: time.Second, time.Minute: time.Minute, math.MaxInt64: time.Hour} {
+		row := drain.Decide(observed(newPod("a")), drain.Policy{RetryEvery: every}, now).Rows[0]
+		require.Equal(t, now.Add(want), row.Until, every)
+	}
+}
+
+func TestPolicy_GraceIsNegative_Invalid(t *testing.T) {
+	require.ErrorContains(t, drain.Policy{Grace: new(-time.Second)}.Validate(), "the grace period -1s is negative")
+	require.NoError(t, drain.Policy{Grace: new(time.Duration(0))}.Validate())
 }
 
 // TestDecide_LadderEnds_NamesWhatIsLeft asserts that a drain whose deadline passed is not Drained,

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -43,8 +44,8 @@ func (w *world) evictions() []string {
 // TestRules_OwnPodAndOrder_HoldInRunPassAndDryRun has a tool that runs on the drained Node: nothing evicts
 // it, also not after the list that confirms the end.
 func TestRules_OwnPodAndOrder_HoldInRunPassAndDryRun(t *testing.T) {
-	policy := drain.Policy{Rules: byName(map[string]drain.Rule{"self": {Action: drain.Ignore, Reason: "Self"}, "db": {Wave: 7}, "cache": {Wave: 3}})}
-	pods := []runtime.Object{newNode("node-1"), newPod("self"), newPod("db"), newPod("cache"), newPod("web"), newPod("dns", critical)}
+	policy := drain.Policy{Rules: byName(map[string]drain.Rule{"self": {Action: drain.Ignore, Reason: "Self"}, "db": {Wave: 7}, "cache": {Wave: 3}, "proxy": {Wave: -1}})}
+	pods := []runtime.Object{newNode("node-1"), newPod("self"), newPod("db"), newPod("cache"), newPod("web"), newPod("dns", critical), newPod("proxy")}
 	inWorld(t, func(t *testing.T, w *world) {
 		in, err := runner.Observe(t.Context(), runner.NewClient(w.client), "node-1", policy, drain.State{})
 		require.NoError(t, err)
@@ -55,13 +56,13 @@ func TestRules_OwnPodAndOrder_HoldInRunPassAndDryRun(t *testing.T) {
 		d, err := w.run(t, policy)
 		require.NoError(t, err)
 		require.Equal(t, drain.Drained, d.Outcome)
-		require.Equal(t, []string{"web", "dns", "cache", "db"}, w.evictions())
+		require.Equal(t, []string{"proxy", "web", "dns", "cache", "db"}, w.evictions())
 
 		in.Node, in.Pods = w.observe(t).Node, drain.All[*corev1.Pod]() // a cache without the pod
 		_, d, err = w.pass(t, drain.State{}, in, policy)
 		require.NoError(t, err)
 		require.Equal(t, drain.Drained, d.Outcome)
-		require.Len(t, w.evictions(), 4)
+		require.Len(t, w.evictions(), 5)
 	}, pods...)
 }
 
@@ -69,7 +70,7 @@ func TestRules_OwnPodAndOrder_HoldInRunPassAndDryRun(t *testing.T) {
 // a rule of the tool, so the second one is evicted.
 func TestRules_WaitingPod_UsesNoBudget(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		released := w.start.Add(10 * time.Minute)
+		released := w.start.Add(10*time.Minute + 20*time.Second)
 		policy := drain.Policy{Rules: func(pod *corev1.Pod) drain.Rule {
 			if pod.Name == "a-job" && time.Now().Before(released) {
 				return drain.Rule{Action: drain.Wait, Reason: "JobRuns", Until: released}
@@ -83,7 +84,7 @@ func TestRules_WaitingPod_UsesNoBudget(t *testing.T) {
 		d, err := w.run(t, policy)
 		require.NoError(t, err)
 		require.Equal(t, drain.Drained, d.Outcome)
-		require.Equal(t, 10*time.Minute+time.Second, w.took())
+		require.Equal(t, 10*time.Minute+21*time.Second, w.took(), "it looks again when the rule says")
 		require.True(t, slices.ContainsFunc(w.heard, func(p drain.Progress) bool {
 			return p.Type == drain.ProgressWaiting && p.Subject == "pod/shop/a-job" && p.Reason == "JobRuns"
 		}))
@@ -206,6 +207,24 @@ func TestRun_UnmanagedPodAppears_EndsWithObstacles(t *testing.T) {
 		require.ErrorContains(t, err, "pod/shop/lonely: Unmanaged")
 		require.Equal(t, time.Second, w.took())
 	}, fullNode(2)...)
+}
+
+// TestRun_UncordonedAtTheEnd_WaitsForTheCordon has a Node that a user uncordons while the last pod terminates, and
+// cordons again.
+func TestRun_UncordonedAtTheEnd_WaitsForTheCordon(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		set := func(unschedulable string) func(c *fake.Clientset) error {
+			return func(c *fake.Clientset) error {
+				patch := []byte(`{"spec":{"unschedulable":` + unschedulable + `}}`)
+				return second(c.CoreV1().Nodes().Patch(t.Context(), "node-1", types.MergePatchType, patch, metav1.PatchOptions{}))
+			}
+		}
+		w.later(t, 500*time.Millisecond, set("false"))
+		w.later(t, 5*time.Second, set("true"))
+		d, err := w.run(t, owned)
+		require.NoError(t, err)
+		require.Equal(t, []any{drain.Drained, 5 * time.Second}, []any{d.Outcome, w.took()})
+	}, fullNode(1)...)
 }
 
 func TestObserver_Pod_IsTheObservedOne(t *testing.T) {
