@@ -27,10 +27,12 @@ type view struct {
 	allow *allowances
 	// selector is the pod selector of the policy.
 	selector labels.Selector
+	// daemonSets are the namespaces of the DaemonSets by UID, or nil if the list is incomplete.
+	daemonSets map[types.UID]string
 }
 
 func newView(s State, in *Observation, p *Policy, allow *allowances, now time.Time) *view {
-	v := &view{in: in, p: p, now: now, s: s, allow: allow, selector: labels.Everything()}
+	v := &view{in: in, p: p, now: now, s: s, allow: allow, selector: labels.Everything(), daemonSets: daemonSetsOf(in.DaemonSets)}
 	if selector, err := labels.Parse(p.PodSelector); err == nil {
 		v.selector = selector
 	}
@@ -45,10 +47,9 @@ func selectPods(v *view) ([]*corev1.Pod, []Row) {
 	if len(pods) == 0 {
 		return nil, nil
 	}
-	daemonSets := daemonSetsOf(v.in.DaemonSets)
 	rows := make([]Row, len(pods))
 	for i, pod := range pods {
-		row := v.selectPod(pod, daemonSets)
+		row := v.selectPod(pod)
 		row.Namespace, row.Name, row.UID, row.Priority = pod.Namespace, pod.Name, pod.UID, priority(pod)
 		rows[i] = row
 	}
@@ -71,8 +72,8 @@ func daemonSetsOf(list List[*appsv1.DaemonSet]) map[types.UID]string {
 
 // selectPod returns the row of one pod. Pods that every policy ignores come first, then rules, then
 // pods that the policy protects.
-func (v *view) selectPod(pod *corev1.Pod, daemonSets map[types.UID]string) Row {
-	if row, left := v.leftAlone(pod, daemonSets); left {
+func (v *view) selectPod(pod *corev1.Pod) Row {
+	if row, left := v.leftAlone(pod); left {
 		return row
 	}
 	if field := missingField(pod); field != "" {
@@ -84,7 +85,7 @@ func (v *view) selectPod(pod *corev1.Pod, daemonSets map[types.UID]string) Row {
 		keeps, row.Message = false, ""
 	}
 	if !keeps && !terminating {
-		row, keeps = protected(pod, daemonSets, v.p)
+		row, keeps = v.protected(pod)
 	}
 	if !keeps {
 		row = v.request(pod)
@@ -121,11 +122,10 @@ func missingField(pod *corev1.Pod) string {
 	}
 }
 
-// protected returns the row of a pod that the policy protects. Without DaemonSets, those that exist are not
-// known.
-func protected(pod *corev1.Pod, daemonSets map[types.UID]string, p *Policy) (Row, bool) {
-	lonely, data := losses(pod, daemonSets)
-	lonely, data = lonely && !p.EvictUnmanaged, data && !p.EvictLocalStorage
+// protected returns the row of a pod that the policy protects.
+func (v *view) protected(pod *corev1.Pod) (Row, bool) {
+	lonely, data := v.losses(pod)
+	lonely, data = lonely && !v.p.EvictUnmanaged, data && !v.p.EvictLocalStorage
 	row := Row{Action: Block, Reason: ReasonUnmanaged, Message: lossText(lonely, data)}
 	if !lonely {
 		row.Reason = ReasonLocalStorage
@@ -134,9 +134,9 @@ func protected(pod *corev1.Pod, daemonSets map[types.UID]string, p *Policy) (Row
 }
 
 // losses reports whether no controller would create a pod again, and whether it would lose local data.
-func losses(pod *corev1.Pod, daemonSets map[types.UID]string) (lonely, data bool) {
+func (v *view) losses(pod *corev1.Pod) (lonely, data bool) {
 	owner := metav1.GetControllerOfNoCopy(pod)
-	return owner == nil || gone(owner, pod.Namespace, daemonSets),
+	return owner == nil || v.gone(owner, pod.Namespace),
 		slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.EmptyDir != nil })
 }
 
@@ -155,27 +155,26 @@ func lossText(lonely, data bool) string {
 }
 
 // warn adds to each request what is lost with the pod.
-func warn(rows []Row, pods []*corev1.Pod, in *Observation) {
-	daemonSets := daemonSetsOf(in.DaemonSets)
+func (v *view) warn(rows []Row, pods []*corev1.Pod) {
 	for i := range rows {
 		if row := &rows[i]; row.Action.IsRequest() {
-			row.Message = joinMessages(lossText(losses(pods[i], daemonSets)), row.Message)
+			row.Message = joinMessages(lossText(v.losses(pods[i])), row.Message)
 		}
 	}
 }
 
 // gone reports whether the controller of a pod is a DaemonSet that does not exist. It is false if that is not
 // known, and for DaemonSets of other API groups, which recreate their pods, too.
-func gone(owner *metav1.OwnerReference, namespace string, daemonSets map[types.UID]string) bool {
-	if daemonSets == nil || owner.Kind != "DaemonSet" || owner.UID == "" || !strings.HasPrefix(owner.APIVersion, appsv1.GroupName+"/") {
+func (v *view) gone(owner *metav1.OwnerReference, namespace string) bool {
+	if v.daemonSets == nil || owner.Kind != "DaemonSet" || owner.UID == "" || !strings.HasPrefix(owner.APIVersion, appsv1.GroupName+"/") {
 		return false
 	}
-	in, exists := daemonSets[owner.UID]
+	in, exists := v.daemonSets[owner.UID]
 	return !exists || in != namespace
 }
 
 // leftAlone returns the row of a pod that a drain ignores.
-func (v *view) leftAlone(pod *corev1.Pod, daemonSets map[types.UID]string) (Row, bool) {
+func (v *view) leftAlone(pod *corev1.Pod) (Row, bool) {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	_, mirror := pod.Annotations[corev1.MirrorPodAnnotationKey]
 	row := Row{Action: Ignore, Reason: reasonStays}
@@ -188,7 +187,7 @@ func (v *view) leftAlone(pod *corev1.Pod, daemonSets map[types.UID]string) (Row,
 		row.Reason, row.Message = reasonGone, "it has finished"
 	case owner != nil && owner.Kind == "DaemonSet":
 		row.Message = "its DaemonSet would create it again"
-		return v.orAbandoned(pod, row, !gone(owner, pod.Namespace, daemonSets))
+		return v.orAbandoned(pod, row, !v.gone(owner, pod.Namespace))
 	case v.p.Cordon.Taint != "" && v.toleratesCordon(pod):
 		row.Message = "it tolerates the taint of the cordon"
 	case !v.s.CordonedAt.IsZero() && pod.CreationTimestamp.After(v.s.CordonedAt) && owner != nil && v.toleratesCordon(pod):

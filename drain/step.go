@@ -54,7 +54,7 @@ func Step(s State, in Observation, p Policy, now time.Time) (State, Decision) {
 	spendBudgets(pods, rows, budgets, s.Responses, now)
 	volumes.oneByOne(room, pods, rows)
 	leave(rows, volumes.rows, allow.end, s.Responses)
-	warn(rows, pods, &in)
+	v.warn(rows, pods)
 	s = s.waits(rows, now)
 	s.Volumes = volumes.state
 	d.Rows, d.Volumes, d.Started, d.GoneSoFar = rows, volumes.rows, s.Started, s.Gone

@@ -137,11 +137,17 @@ func hasKey(o machinist.Object, index, key string) bool {
 
 // PatchNode implements [Client].
 func (c clientset) PatchNode(ctx context.Context, name string, patch []byte, options metav1.PatchOptions) (*corev1.Node, error) {
+	if err := usableClient(c); err != nil {
+		return nil, err
+	}
 	return c.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, options)
 }
 
 // Evict implements [Client]. Typed clients retry refused evictions, so it uses the REST client if there is one.
 func (c clientset) Evict(ctx context.Context, eviction *policyv1.Eviction) error {
+	if err := usableClient(c); err != nil {
+		return err
+	}
 	if direct := c.rest(); direct != nil {
 		return once(direct.Post(), eviction.Namespace, eviction.Name).SubResource("eviction").Body(eviction).Do(ctx).Error()
 	}
@@ -150,6 +156,9 @@ func (c clientset) Evict(ctx context.Context, eviction *policyv1.Eviction) error
 
 // DeletePod implements [Client], without retries.
 func (c clientset) DeletePod(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error {
+	if err := usableClient(c); err != nil {
+		return err
+	}
 	if direct := c.rest(); direct != nil {
 		return once(direct.Delete(), namespace, name).Body(&options).Do(ctx).Error()
 	}

@@ -192,6 +192,7 @@ func TestObserve_SourceFails_NothingIsDecided(t *testing.T) {
 	live := runner.NewClient(nil)
 	for _, err := range []error{
 		second(live.List(ctx, &corev1.Pod{}, "", "n")), second(live.Get(ctx, &corev1.Node{})),
+		second(live.PatchNode(ctx, "n", nil, metav1.PatchOptions{})), live.Evict(ctx, &policyv1.Eviction{}), live.DeletePod(ctx, "ns", "n", metav1.DeleteOptions{}),
 		second(none.List(ctx, &corev1.Pod{}, "", "")), second(runner.Observe(ctx, none, "", everything, drain.State{})),
 	} {
 		require.ErrorContains(t, err, "drain: unusable: no ")

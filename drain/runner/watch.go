@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -42,9 +43,9 @@ type watched struct {
 	settled  func() // called when the list was read, was refused, or is optional and has failed
 
 	mu      sync.Mutex
-	objects map[string]machinist.Object // by namespace and name; nil before the first list
-	refused bool                        // the list may not be watched
-	last    error                       // that of the last request
+	objects map[types.NamespacedName]metav1.Object // nil before the first list
+	refused bool                                   // the list may not be watched
+	last    error                                  // that of the last request
 }
 
 // optional reports whether a drain continues while a list cannot be read. Without it the drain is
@@ -172,10 +173,11 @@ func (w *watched) replace(list runtime.Object) (version string, err error) {
 	if err != nil {
 		return "", err
 	}
-	all := map[string]machinist.Object{}
+	all := map[types.NamespacedName]metav1.Object{}
 	err = meta.EachListItem(list, func(item runtime.Object) error {
 		if o, ok := item.(metav1.Object); ok {
-			all[keyOf(o)] = withoutManagedFields(o)
+			o.SetManagedFields(nil) // they need much memory, and no drain reads them
+			all[objects.KeyOf(o)] = o
 		}
 		return nil
 	})
@@ -189,11 +191,11 @@ func (w *watched) replace(list runtime.Object) (version string, err error) {
 	w.settled()
 	for key, o := range before {
 		if all[key] == nil {
-			w.changed(asObject(o), nil)
+			w.changed(o, nil)
 		}
 	}
 	for key, o := range all {
-		w.changed(asObject(before[key]), asObject(o))
+		w.changed(before[key], o)
 	}
 	return of.GetResourceVersion(), nil
 }
@@ -223,34 +225,21 @@ func (w *watched) apply(ctx context.Context, events watch.Interface, version str
 
 // set stores an object, or deletes it.
 func (w *watched) set(o metav1.Object, deleted bool) {
-	key := keyOf(o)
+	o.SetManagedFields(nil)
+	key := objects.KeyOf(o)
 	w.mu.Lock()
 	before := w.objects[key]
 	if deleted {
 		delete(w.objects, key)
 	} else {
-		w.objects[key] = withoutManagedFields(o)
+		w.objects[key] = o
 	}
 	w.mu.Unlock()
 	if deleted {
 		w.changed(o, nil)
 	} else {
-		w.changed(asObject(before), o)
+		w.changed(before, o)
 	}
-}
-
-func keyOf(o machinist.Object) string { return o.GetNamespace() + "/" + o.GetName() }
-
-// asObject returns an object with its metadata, or nil.
-func asObject(o machinist.Object) metav1.Object {
-	typed, _ := o.(metav1.Object)
-	return typed
-}
-
-// withoutManagedFields removes the managed fields, which need much memory and which no drain reads.
-func withoutManagedFields(o metav1.Object) machinist.Object {
-	o.SetManagedFields(nil)
-	return o
 }
 
 // polls reports whether a list has to be read again without an event.
@@ -292,8 +281,8 @@ func (v *view) find(o machinist.Object, selected func(machinist.Object) bool) (f
 
 // Get implements [machinist.Reader].
 func (v *view) Get(ctx context.Context, o machinist.Object) (machinist.Object, error) {
-	key := keyOf(o)
-	found, read, err := v.find(o, func(o machinist.Object) bool { return keyOf(o) == key })
+	key := objects.KeyOf(o)
+	found, read, err := v.find(o, func(o machinist.Object) bool { return objects.KeyOf(o) == key })
 	switch {
 	case !read:
 		return v.client.Get(ctx, o)

@@ -81,8 +81,8 @@ type Lock struct {
 // the object was edited ([permits.ErrUnreadable]).
 //
 // The error has the last [RefusedError], unless there was none: use [errors.As]. It also has the error of
-// the context, and that of the last request. If the context ends during a request, the permit may have been granted. It is then free
-// at the end of its lease, or after [Lock.Release].
+// the context, and that of the last request. If the context ends during a request, the permit may have
+// been granted. It is then free at the end of its lease, or after [Lock.Release].
 func (l *Lock) Acquire(ctx context.Context) (permits.Lease, error) { return l.retry(ctx, false) }
 
 // Run acquires a permit, calls work, and renews the permit while work runs. It returns the error of

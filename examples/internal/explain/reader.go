@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -16,7 +17,14 @@ import (
 )
 
 // podsOfNode is the index of pods by the name of their Node.
-var podsOfNode = drainrunner.Indexes()[0].Name
+var podsOfNode = func() string {
+	for _, i := range drainrunner.Indexes() {
+		if _, ok := i.Of.(*corev1.Pod); ok {
+			return i.Name
+		}
+	}
+	return ""
+}()
 
 // reader is the Reader of all runners. It returns an error for a resource that cannot be read, so that
 // no object of it counts as missing. Drains do without lists that cannot be read.
