@@ -90,21 +90,23 @@ const (
 // from its cache while the test binary is the same, and does not see that another program has changed.
 func build(ctx context.Context, folder string) error {
 	runtime.KeepAlive([]any{app.Run, install.Access})
-	dir, err := run(exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module))
-	if err != nil {
-		return err
-	}
-	root := strings.TrimSpace(string(dir))
 	return errors.Join(
-		buildIn(ctx, root, folder, "./"+Controllers, "./"+manifests.MachineController, "./"+manifests.MachineControllerManager),
-		buildIn(ctx, filepath.Join(root, ControllerRuntime), filepath.Join(folder, ControllerRuntime), "./manager"),
+		Build(ctx, ".", folder, "./"+Controllers, "./"+manifests.MachineController, "./"+manifests.MachineControllerManager),
+		Build(ctx, ControllerRuntime, filepath.Join(folder, ControllerRuntime), "./manager"),
 	)
 }
 
-func buildIn(ctx context.Context, dir, out string, packages ...string) error {
+// Build builds packages of a module in a folder of the examples, such as "kubectl-machines", to a file or into a
+// folder, as one builds them outside of the workspace.
+func Build(ctx context.Context, folder, out string, packages ...string) error {
+	root, err := run(exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module))
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(strings.TrimSpace(string(root)), folder)
 	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-buildvcs=false", "-o", out}, packages...)...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "PWD="+dir)
-	_, err := run(cmd)
+	_, err = run(cmd)
 	return err
 }
 

@@ -29,6 +29,7 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/examples/cloud/kubelets"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
+	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -208,16 +209,10 @@ type tool struct {
 // newTool builds a program, with the rights of its ClusterRole.
 func (w *world) newTool(name string) *tool {
 	w.Helper()
-	dir, err := exec.CommandContext(w.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/machinist-dev/machinist/examples").Output()
-	require.NoError(w, err)
-	module := filepath.Join(strings.TrimSpace(string(dir)), "nodetools")
 	x := &tool{world: w, program: filepath.Join(w.TempDir(), name), kubeconfig: filepath.Join(w.TempDir(), "kubeconfig")}
-	build := exec.CommandContext(w.Context(), "go", "build", "-buildvcs=false", "-o", x.program, "./"+name)
-	build.Dir, build.Env = module, append(os.Environ(), "GOWORK=off", "PWD="+module)
-	text, err := build.CombinedOutput()
-	require.NoError(w, err, string(text))
+	require.NoError(w, env.Build(w.Context(), "nodetools", x.program, "./"+name))
 	var role rbacv1.ClusterRole
-	text, err = os.ReadFile(filepath.Join(module, name, "role.yaml"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "nodetools", name, "role.yaml"))
 	require.NoError(w, err)
 	require.NoError(w, yaml.UnmarshalStrict(text, &role))
 	text, err = controlplane.Kubeconfig(w.as(name, role))

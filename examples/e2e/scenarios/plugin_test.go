@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -37,18 +36,7 @@ var pluginFolder = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	ctx := context.Background()
-	dir, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/machinist-dev/machinist/examples").Output()
-	if err != nil {
-		return "", err
-	}
-	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", filepath.Join(folder, "kubectl-machines"), ".")
-	build.Dir = filepath.Join(strings.TrimSpace(string(dir)), "kubectl-machines")
-	build.Env = append(os.Environ(), "GOWORK=off", "PWD="+build.Dir)
-	if said, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%w: %s", err, said)
-	}
-	return folder, nil
+	return folder, env.Build(context.Background(), "kubectl-machines", filepath.Join(folder, "kubectl-machines"), ".")
 })
 
 // plugin returns a function that runs kubectl machines in the namespace of an environment, with the plugin
