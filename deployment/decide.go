@@ -279,11 +279,14 @@ func (c *pass) rollOut() {
 	}
 	atRest := !c.changing() && c.ledger.atRest()
 	status, expires := rollout.Status(c.d, cmp.Or(c.newSet, created), c.old, c.now, atRest)
-	c.out.Status = status
 	if atRest && Complete(c.d, status) {
 		c.out.Reason = ReasonComplete
 		c.cleanUp()
+	} else if cond := rollout.Condition(status, v1alpha1.MachineDeploymentProgressing); cond != nil && cond.Reason == v1alpha1.NewMachineSetAvailable && c.newSet == nil {
+		// The end of the last rollout is not that of this one, whose set cannot be created yet.
+		status.Conditions = rollout.WithStep(status.Conditions, v1alpha1.MachineSetUpdated, "No machine set has the present template yet", c.now)
 	}
+	c.out.Status = status
 	if !c.changing() && c.out.Reason != ReasonComplete {
 		c.waiting()
 	}

@@ -176,6 +176,31 @@ func TestProgress_OldSetIsNewAgain_DeadlineRestarts(t *testing.T) {
 	}
 }
 
+func TestProgress_SetNotCreatedYet_EndOfTheLastRolloutIsReplaced(t *testing.T) {
+	for wait, edit := range map[string]func(*v1alpha1.MachineDeployment){
+		"machinedeployment/md: Frozen: label freeze=True: no set is created and none grows": func(d *v1alpha1.MachineDeployment) {
+			d.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
+		},
+		"": func(d *v1alpha1.MachineDeployment) { // the old machines go first
+			d.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{Type: v1alpha1.RecreateMachineDeploymentStrategyType}
+		},
+	} {
+		s := completed()
+		d := s.in.Deployment
+		require.Equal(t, v1alpha1.NewMachineSetAvailable, progressing(d.Status).Reason)
+		edit(d)
+		d.Spec.Template.Spec.Class.Name = "newer"
+		d.Generation++
+		for range 2 {
+			d.Status = s.decide().Status
+			require.Equal(t, v1alpha1.MachineSetUpdated, progressing(d.Status).Reason, wait)
+			require.Contains(t, progressing(d.Status).Message, "0 of 3 machines updated, 3 available")
+			require.Contains(t, progressing(d.Status).Message, wait)
+		}
+		require.False(t, s.decide().WriteStatus, "it is said once")
+	}
+}
+
 // recordedAt returns a Progressing condition, all its times recorded then.
 func recordedAt(status v1alpha1.ConditionStatus, reason string, at time.Time) []v1alpha1.MachineDeploymentCondition {
 	t := metav1.NewTime(at.Truncate(time.Second))
