@@ -7,12 +7,12 @@
 ALONE := GOWORK=off
 # The modules with packages of their own. The SDK comes first, and last what takes
 # a control plane.
-MODULES := . examples examples/mcm examples/controllerruntime examples/kubectl-machines examples/nodetools tools examples/e2e
+MODULES := . examples examples/mcm examples/programs/kubectl-machines examples/samples/controllerruntime examples/samples/nodetools tools examples/e2e
 # The modules that have a go.mod to keep tidy.
 TIDY := $(MODULES) tools/lint
 
 # The packages whose tests have informers.
-RACED := ./controllers ./manager/... ./quickstart ./audit ./observe ./internal/... ./cloud/...
+RACED := ./controllers/... ./programs/manager/... ./samples/quickstart ./rigs/audit ./internal/... ./rigs/cloud/...
 
 # What takes minutes leaves the processor to others: make demo in another terminal
 # is not slowed by it.
@@ -35,7 +35,7 @@ help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: ## Run the quick start against a simulated cloud.
-	go run ./examples/quickstart
+	go run ./examples/samples/quickstart
 
 # Those of tools read the whole repository, which the cache of test results does not see.
 test: ## Run the tests of all modules, the provider template among them (minutes more the first time).
@@ -50,7 +50,7 @@ test: ## Run the tests of all modules, the provider template among them (minutes
 		echo "== test $$m"; (cd $$m && $(ALONE) $(NICE) go test -timeout 30m $$fresh $(TESTFLAGS) ./...); \
 	done
 	@echo "== race examples"; cd examples && $(ALONE) $(NICE) go test -race -short -timeout 30m $(TESTFLAGS) $(RACED)
-	@cd examples/kubectl-machines && $(ALONE) $(NICE) go test -race -short -timeout 30m $(TESTFLAGS) ./...
+	@cd examples/programs/kubectl-machines && $(ALONE) $(NICE) go test -race -short -timeout 30m $(TESTFLAGS) ./...
 	@echo "== 50,000 random worlds of deployments"; $(ALONE) $(NICE) go test -timeout 30m $(TESTFLAGS) ./deployment -v -run Simulation_RandomFailures \
 		-first-world 40 -worlds 560 -short-worlds 2960 -least-worlds 50000
 	@echo "== 20,000 schedules of orphan detection"; $(ALONE) $(NICE) go test -timeout 30m $(TESTFLAGS) ./safety -run Schedules -safety.schedules 20000
@@ -67,7 +67,7 @@ controlplane: ## Build etcd, the Kubernetes control plane, kubectl and kubemark 
 race: ## Run the tests of SDK and examples with the race detector, in random order.
 	$(ALONE) go test -race -shuffle=on ./...
 	cd examples && $(ALONE) go test -race -short -shuffle=on ./...
-	cd examples/kubectl-machines && $(ALONE) go test -race -short -shuffle=on ./...
+	cd examples/programs/kubectl-machines && $(ALONE) go test -race -short -shuffle=on ./...
 
 lint: $(LINT) ## Check format, vet, linters, go.mod, generated files and the import table.
 	@echo "== gofmt"; files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \

@@ -28,7 +28,7 @@ import (
 )
 
 // Client makes the requests of drains. [NewClient] returns that of client-go, and
-// examples/nodetools/maintenance has one over controller-runtime in 40 lines. Errors are those of the API
+// examples/samples/nodetools/maintenance has one over controller-runtime in 40 lines. Errors are those of the API
 // server: see package k8s.io/apimachinery/pkg/api/errors. It is safe for concurrent use and makes no
 // request twice.
 type Client interface {

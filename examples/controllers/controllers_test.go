@@ -32,7 +32,7 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/controllers"
-	"github.com/machinist-dev/machinist/examples/hollow"
+	"github.com/machinist-dev/machinist/examples/rigs/hollow"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 	"github.com/machinist-dev/machinist/machine/machinetest"

@@ -148,7 +148,7 @@ var withoutProgram = map[string]string{
 // program, before any other code.
 func TestPackages_FirstCode_IsAProgramThatBuilds(t *testing.T) {
 	var all []program
-	for _, dir := range append(packages(t), "examples/controllerruntime") {
+	for _, dir := range append(packages(t), "examples/samples/controllerruntime") {
 		source, found := programOf(packageComment(t, dir))
 		if !found {
 			if withoutProgram[dir] == "" {

@@ -32,8 +32,8 @@ func (p program) isTest() bool {
 // module returns the folder of the module that the file can be built in.
 func (p program) module() string {
 	switch {
-	case strings.Contains(p.source, `"`+sdk+"/examples/controllerruntime"):
-		return "examples/controllerruntime"
+	case strings.Contains(p.source, `"`+sdk+"/examples/samples/controllerruntime"):
+		return "examples/samples/controllerruntime"
 	case strings.Contains(p.source, `"`+sdk+"/examples/"):
 		return "examples"
 	}

@@ -22,7 +22,7 @@ import (
 var ErrNotReady = errors.New("not ready")
 
 // Template is the folder of the provider template, which requires the released version.
-const Template = "examples/provider-template"
+const Template = "examples/samples/provider-template"
 
 // Check returns all that stands in the way of a release of the repository at root, in one error,
 // or nil: the version, the changelog, the tree, the provider template, and exported names that

@@ -32,17 +32,17 @@ func newRepository(t *testing.T) *repository {
 	r.write("examples/b/b.go", "package b\n\nimport \""+release.SDK+"/a\"\n\nfunc B() { a.A() }\n")
 	r.write("examples/e2e/go.mod", "module "+release.Examples+"/e2e\n\ngo 1.26\n\nrequire (\n\t"+release.SDK+" v0.0.0\n\t"+release.Examples+" v0.0.0\n)\n\n"+
 		"replace (\n\t"+release.SDK+" => ../../\n\t"+release.Examples+" => ../\n)\n")
-	r.write("examples/controllerruntime/go.mod", "module "+release.Examples+"/controllerruntime\n\ngo 1.26\n\nrequire (\n\t"+release.SDK+" v0.0.0\n\t"+release.Examples+" v0.0.0\n)\n\n"+
-		"replace (\n\t"+release.SDK+" => ../../\n\t"+release.Examples+" => ../\n)\n")
-	r.write("examples/kubectl-machines/go.mod", "module "+release.Examples+"/kubectl-machines\n\ngo 1.26\n\nrequire (\n\t"+release.SDK+" v0.0.0\n\t"+release.Examples+" v0.0.0\n)\n\n"+
-		"replace (\n\t"+release.SDK+" => ../../\n\t"+release.Examples+" => ../\n)\n")
-	r.write("examples/nodetools/go.mod", "module "+release.Examples+"/nodetools\n\ngo 1.26\n\nrequire "+release.SDK+" v0.0.0\n\nreplace "+release.SDK+" => ../../\n")
-	r.write("examples/nodetools/g.go", "package main\n\nimport \""+release.SDK+"/a\"\n\nfunc main() { a.A() }\n")
+	r.write("examples/samples/controllerruntime/go.mod", "module "+release.Examples+"/samples/controllerruntime\n\ngo 1.26\n\nrequire (\n\t"+release.SDK+" v0.0.0\n\t"+release.Examples+" v0.0.0\n)\n\n"+
+		"replace (\n\t"+release.SDK+" => ../../../\n\t"+release.Examples+" => ../../\n)\n")
+	r.write("examples/programs/kubectl-machines/go.mod", "module "+release.Examples+"/programs/kubectl-machines\n\ngo 1.26\n\nrequire (\n\t"+release.SDK+" v0.0.0\n\t"+release.Examples+" v0.0.0\n)\n\n"+
+		"replace (\n\t"+release.SDK+" => ../../../\n\t"+release.Examples+" => ../../\n)\n")
+	r.write("examples/samples/nodetools/go.mod", "module "+release.Examples+"/samples/nodetools\n\ngo 1.26\n\nrequire "+release.SDK+" v0.0.0\n\nreplace "+release.SDK+" => ../../../\n")
+	r.write("examples/samples/nodetools/g.go", "package main\n\nimport \""+release.SDK+"/a\"\n\nfunc main() { a.A() }\n")
 	r.write("examples/mcm/go.mod", "module example.com/mcm\n\ngo 1.26\n\nrequire (\n\t"+release.SDK+" v0.0.0\n\t"+release.Examples+" v0.0.0\n)\n\n"+
 		"replace (\n\t"+release.SDK+" => ../../\n\t"+release.Examples+" => ../\n)\n")
 	r.write("examples/mcm/d.go", "package mcm\n\nimport \""+release.Examples+"/b\"\n\nvar D = b.B\n")
-	r.write("examples/controllerruntime/e.go", "package controllerruntime\n\nimport \""+release.Examples+"/b\"\n\nvar E = b.B\n")
-	r.write("examples/kubectl-machines/f.go", "package main\n\nimport \""+release.Examples+"/b\"\n\nfunc main() { b.B() }\n")
+	r.write("examples/samples/controllerruntime/e.go", "package controllerruntime\n\nimport \""+release.Examples+"/b\"\n\nvar E = b.B\n")
+	r.write("examples/programs/kubectl-machines/f.go", "package main\n\nimport \""+release.Examples+"/b\"\n\nfunc main() { b.B() }\n")
 	r.write("examples/e2e/c.go", "package e2e\n\nimport \""+release.Examples+"/b\"\n\nfunc C() { b.B() }\n")
 	r.require("v0.1.0")
 	r.write("CHANGELOG.md", "# Changelog\n\n## [Unreleased]\n\n## [0.1.0] - 2026-01-01\n\n- first\n")
@@ -99,7 +99,7 @@ func TestRelease_First_TagsTheSDKBeforeTheExamples(t *testing.T) {
 func TestRelease_Done_EveryModuleBuildsAlone(t *testing.T) {
 	r := newRepository(t)
 	require.NoError(t, release.Do(r.root, release.Steps("v0.1.0")))
-	for _, folder := range []string{".", "examples", "examples/mcm", "examples/controllerruntime", "examples/kubectl-machines", "examples/nodetools", "examples/e2e"} {
+	for _, folder := range []string{".", "examples", "examples/mcm", "examples/samples/controllerruntime", "examples/programs/kubectl-machines", "examples/samples/nodetools", "examples/e2e"} {
 		cmd := exec.CommandContext(t.Context(), "go", "build", "./...")
 		cmd.Dir, cmd.Env = filepath.Join(r.root, folder), append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
 		out, err := cmd.CombinedOutput()
@@ -127,9 +127,9 @@ func TestRelease_IncompatibleChange_NeedsAMinorVersion(t *testing.T) {
 	r.write("a/a.go", "package a\n\nfunc A(...int) {}\n\nfunc B() {}\n")
 	r.write("examples/b/b.go", "package b\n")
 	r.write("examples/mcm/d.go", "package mcm\n")
-	r.write("examples/controllerruntime/e.go", "package controllerruntime\n")
-	r.write("examples/kubectl-machines/f.go", "package main\n\nfunc main() {}\n")
-	r.write("examples/nodetools/g.go", "package main\n\nfunc main() {}\n")
+	r.write("examples/samples/controllerruntime/e.go", "package controllerruntime\n")
+	r.write("examples/programs/kubectl-machines/f.go", "package main\n\nfunc main() {}\n")
+	r.write("examples/samples/nodetools/g.go", "package main\n\nfunc main() {}\n")
 	r.write("examples/e2e/c.go", "package e2e\n")
 	r.next("v0.1.1")
 	require.ErrorContains(t, release.Check(r.root, "v0.1.1"), "A: changed from func() to func(...int)")

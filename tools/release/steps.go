@@ -20,7 +20,7 @@ type Step struct {
 // requirers are the files that require modules of this repository beside a replacement for them. All
 // of them get the version: a module that requires an older SDK than the examples do is not built
 // alone.
-var requirers = []string{"examples/go.mod", "examples/mcm/go.mod", "examples/controllerruntime/go.mod", "examples/kubectl-machines/go.mod", "examples/nodetools/go.mod", "examples/e2e/go.mod"}
+var requirers = []string{"examples/go.mod", "examples/mcm/go.mod", "examples/samples/controllerruntime/go.mod", "examples/programs/kubectl-machines/go.mod", "examples/samples/nodetools/go.mod", "examples/e2e/go.mod"}
 
 // Steps returns the steps of a release in their order. The SDK gets its tag first: the go.mod files
 // of the other modules require it, and are committed before their tags. Nothing is pushed.

@@ -23,7 +23,7 @@ import (
 	"github.com/machinist-dev/machinist/driver/drivertest"
 )
 
-const dashboardFile = "../../manager/metrics/dashboard.json"
+const dashboardFile = "../../programs/manager/metrics/dashboard.json"
 
 // dashboard is what Grafana reads.
 type dashboard struct {

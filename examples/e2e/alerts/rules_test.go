@@ -25,7 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const rulesFile = "../../manager/metrics/alerts.yaml"
+const rulesFile = "../../programs/manager/metrics/alerts.yaml"
 
 // parsed are the rules of the file.
 func parsed(t *testing.T) []rulefmt.Rule {

@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
-	"github.com/machinist-dev/machinist/examples/audit"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
+	"github.com/machinist-dev/machinist/examples/rigs/audit"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 

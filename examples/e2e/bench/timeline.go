@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/machinist-dev/machinist/examples/audit"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
+	"github.com/machinist-dev/machinist/examples/rigs/audit"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 

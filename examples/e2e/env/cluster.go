@@ -14,9 +14,9 @@ import (
 	"strings"
 
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
-	"github.com/machinist-dev/machinist/examples/manager/app"
-	"github.com/machinist-dev/machinist/examples/manager/install"
-	"github.com/machinist-dev/machinist/examples/manager/manifests"
+	"github.com/machinist-dev/machinist/examples/programs/manager/app"
+	"github.com/machinist-dev/machinist/examples/programs/manager/install"
+	"github.com/machinist-dev/machinist/examples/programs/manager/manifests"
 )
 
 // module is where the manager is.
@@ -91,12 +91,12 @@ const (
 func build(ctx context.Context, folder string) error {
 	runtime.KeepAlive([]any{app.Run, install.Access})
 	return errors.Join(
-		Build(ctx, ".", folder, "./"+Controllers, "./"+manifests.MachineController, "./"+manifests.MachineControllerManager),
-		Build(ctx, ControllerRuntime, filepath.Join(folder, ControllerRuntime), "./manager"),
+		Build(ctx, "programs", folder, "./"+Controllers, "./"+manifests.MachineController, "./"+manifests.MachineControllerManager),
+		Build(ctx, "samples/"+ControllerRuntime, filepath.Join(folder, ControllerRuntime), "./manager"),
 	)
 }
 
-// Build builds packages of a module in a folder of the examples, such as "kubectl-machines", to a file or into a
+// Build builds packages of a module in a folder of the examples, such as "samples/nodetools", to a file or into a
 // folder, as one builds them outside of the workspace.
 func Build(ctx context.Context, folder, out string, packages ...string) error {
 	root, err := run(exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module))

@@ -21,12 +21,12 @@ import (
 
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
-	"github.com/machinist-dev/machinist/examples/audit"
-	"github.com/machinist-dev/machinist/examples/cloud"
-	"github.com/machinist-dev/machinist/examples/cloud/kubelets"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
-	"github.com/machinist-dev/machinist/examples/hollow"
-	"github.com/machinist-dev/machinist/examples/manager/manifests"
+	"github.com/machinist-dev/machinist/examples/programs/manager/manifests"
+	"github.com/machinist-dev/machinist/examples/rigs/audit"
+	"github.com/machinist-dev/machinist/examples/rigs/cloud"
+	"github.com/machinist-dev/machinist/examples/rigs/cloud/kubelets"
+	"github.com/machinist-dev/machinist/examples/rigs/hollow"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 )
 

@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
-	"github.com/machinist-dev/machinist/examples/cloud/kubelets"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
+	"github.com/machinist-dev/machinist/examples/rigs/cloud/kubelets"
 	"github.com/machinist-dev/machinist/machine"
 )
 

@@ -23,7 +23,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/machinist-dev/machinist/examples/manager/manifests"
+	"github.com/machinist-dev/machinist/examples/programs/manager/manifests"
 )
 
 // Manager is a manager that can be started, killed and started again. All its

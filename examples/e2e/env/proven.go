@@ -5,7 +5,7 @@ package env
 import (
 	"fmt"
 
-	"github.com/machinist-dev/machinist/examples/audit"
+	"github.com/machinist-dev/machinist/examples/rigs/audit"
 )
 
 // proven returns an error if a journal leaves open what it must not. In an outage

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/machinist-dev/machinist/examples/audit"
+	"github.com/machinist-dev/machinist/examples/rigs/audit"
 )
 
 func TestBounds_NotJudged_Fails(t *testing.T) {

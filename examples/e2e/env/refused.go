@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
-	"github.com/machinist-dev/machinist/examples/manager/manifests"
+	"github.com/machinist-dev/machinist/examples/programs/manager/manifests"
 )
 
 // accounts are the service accounts of the programs.

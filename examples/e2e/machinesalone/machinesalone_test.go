@@ -22,11 +22,11 @@ import (
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
-	"github.com/machinist-dev/machinist/examples/hollow"
-	"github.com/machinist-dev/machinist/examples/manager/app"
-	"github.com/machinist-dev/machinist/examples/manager/install"
-	"github.com/machinist-dev/machinist/examples/manager/manifests"
-	"github.com/machinist-dev/machinist/examples/manager/options"
+	"github.com/machinist-dev/machinist/examples/programs/manager/app"
+	"github.com/machinist-dev/machinist/examples/programs/manager/install"
+	"github.com/machinist-dev/machinist/examples/programs/manager/manifests"
+	"github.com/machinist-dev/machinist/examples/programs/manager/options"
+	"github.com/machinist-dev/machinist/examples/rigs/hollow"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )

@@ -17,7 +17,7 @@ import (
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/e2e/env"
-	"github.com/machinist-dev/machinist/examples/manager/install"
+	"github.com/machinist-dev/machinist/examples/programs/manager/install"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )

@@ -186,7 +186,7 @@ func TestMaintenance_Status_NamesEachPodThatWaits(t *testing.T) {
 	objects, err := dynamic.NewForConfig(plane.Config())
 	require.NoError(t, err)
 	definition := &unstructured.Unstructured{}
-	text, err := os.ReadFile(filepath.Join("..", "..", "nodetools", "maintenance", "definition.yaml"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "samples", "nodetools", "maintenance", "definition.yaml"))
 	require.NoError(t, err)
 	require.NoError(t, yaml.Unmarshal(text, definition))
 	definitions := objects.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})

@@ -27,9 +27,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/machinist-dev/machinist/driver"
-	"github.com/machinist-dev/machinist/examples/cloud/kubelets"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 	"github.com/machinist-dev/machinist/examples/e2e/env"
+	"github.com/machinist-dev/machinist/examples/rigs/cloud/kubelets"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -197,7 +197,7 @@ func (w *world) as(name string, role rbacv1.ClusterRole) *rest.Config {
 	return config
 }
 
-// tool is a program of examples/nodetools.
+// tool is a program of examples/samples/nodetools.
 type tool struct {
 	*world
 	program, kubeconfig string
@@ -210,9 +210,9 @@ type tool struct {
 func (w *world) newTool(name string) *tool {
 	w.Helper()
 	x := &tool{world: w, program: filepath.Join(w.TempDir(), name), kubeconfig: filepath.Join(w.TempDir(), "kubeconfig")}
-	require.NoError(w, env.Build(w.Context(), "nodetools", x.program, "./"+name))
+	require.NoError(w, env.Build(w.Context(), "samples/nodetools", x.program, "./"+name))
 	var role rbacv1.ClusterRole
-	text, err := os.ReadFile(filepath.Join("..", "..", "nodetools", name, "role.yaml"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "samples", "nodetools", name, "role.yaml"))
 	require.NoError(w, err)
 	require.NoError(w, yaml.UnmarshalStrict(text, &role))
 	text, err = controlplane.Kubeconfig(w.as(name, role))

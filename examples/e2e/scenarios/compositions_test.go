@@ -10,7 +10,7 @@ import (
 )
 
 // composition is a program of the controllers: that of examples/controllers, or that of
-// examples/controllerruntime.
+// examples/samples/controllerruntime.
 type composition string
 
 // options are the fast options of a scenario for a composition.

@@ -24,7 +24,7 @@ import (
 	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 	"github.com/machinist-dev/machinist/examples/e2e/env"
-	"github.com/machinist-dev/machinist/examples/hollow"
+	"github.com/machinist-dev/machinist/examples/rigs/hollow"
 )
 
 // drainWorld is a namespace with two Nodes and no machines, for tests of package drain without the

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/machinist-dev/machinist/examples/audit"
 	"github.com/machinist-dev/machinist/examples/e2e/env"
+	"github.com/machinist-dev/machinist/examples/rigs/audit"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 

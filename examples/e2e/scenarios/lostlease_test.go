@@ -22,9 +22,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
-	"github.com/machinist-dev/machinist/examples/cloud"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 	"github.com/machinist-dev/machinist/examples/e2e/env"
+	"github.com/machinist-dev/machinist/examples/rigs/cloud"
 )
 
 // frontDoor is an address of the cloud for one manager, which records what arrives.

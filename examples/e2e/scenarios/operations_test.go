@@ -35,12 +35,12 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
 	"github.com/machinist-dev/machinist/examples/e2e/env"
-	"github.com/machinist-dev/machinist/examples/manager/manifests"
+	"github.com/machinist-dev/machinist/examples/programs/manager/manifests"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // manifestFolder is where the kustomizations are.
-const manifestFolder = "../../manager/manifests/"
+const manifestFolder = "../../programs/manager/manifests/"
 
 // kustomize returns what kubectl apply -k would apply.
 func kustomize(t *testing.T, folder string) []*unstructured.Unstructured {

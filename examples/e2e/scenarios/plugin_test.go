@@ -23,9 +23,9 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
-	"github.com/machinist-dev/machinist/examples/audit"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 	"github.com/machinist-dev/machinist/examples/e2e/env"
+	"github.com/machinist-dev/machinist/examples/rigs/audit"
 	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -36,7 +36,7 @@ var pluginFolder = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return folder, env.Build(context.Background(), "kubectl-machines", filepath.Join(folder, "kubectl-machines"), ".")
+	return folder, env.Build(context.Background(), "programs/kubectl-machines", filepath.Join(folder, "kubectl-machines"), ".")
 })
 
 // plugin returns a function that runs kubectl machines in the namespace of an environment, with the plugin

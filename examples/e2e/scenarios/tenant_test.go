@@ -24,7 +24,7 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/e2e/env"
-	"github.com/machinist-dev/machinist/examples/hollow"
+	"github.com/machinist-dev/machinist/examples/rigs/hollow"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 	typed "github.com/machinist-dev/machinist/machine/client/clientset/versioned/typed/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"

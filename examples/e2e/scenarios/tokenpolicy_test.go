@@ -17,7 +17,7 @@ import (
 
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 	"github.com/machinist-dev/machinist/examples/e2e/env"
-	"github.com/machinist-dev/machinist/examples/manager/manifests"
+	"github.com/machinist-dev/machinist/examples/programs/manager/manifests"
 )
 
 // systemSecrets returns the secrets of kube-system as a service account sees them.

@@ -15,12 +15,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
-	"github.com/machinist-dev/machinist/examples/cloud/kubelets"
 	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 	"github.com/machinist-dev/machinist/examples/e2e/env"
-	"github.com/machinist-dev/machinist/examples/manager/app"
-	"github.com/machinist-dev/machinist/examples/manager/install"
-	"github.com/machinist-dev/machinist/examples/manager/options"
+	"github.com/machinist-dev/machinist/examples/programs/manager/app"
+	"github.com/machinist-dev/machinist/examples/programs/manager/install"
+	"github.com/machinist-dev/machinist/examples/programs/manager/options"
+	"github.com/machinist-dev/machinist/examples/rigs/cloud/kubelets"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 )

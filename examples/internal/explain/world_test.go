@@ -33,9 +33,9 @@ import (
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/controllers"
-	"github.com/machinist-dev/machinist/examples/hollow"
 	_ "github.com/machinist-dev/machinist/examples/internal/cachemutation" // no test modifies a cache
 	"github.com/machinist-dev/machinist/examples/internal/explain"
+	"github.com/machinist-dev/machinist/examples/rigs/hollow"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned"
 	"github.com/machinist-dev/machinist/machine/machinetest"
