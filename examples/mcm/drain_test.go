@@ -3,29 +3,98 @@
 package mcm_test
 
 import (
-	"os"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
 )
 
-func TestRunDrain_Forced_CordonsAndDeletes(t *testing.T) {
+// drained drains a Node with a bare pod, a pod of a DaemonSet and one with an emptyDir. It returns the names of the pods
+// that are left, the requests with their grace periods, and the error.
+func drained(t *testing.T, edit func(*drain.Options)) (left, sent []string, _ error) {
+	t.Helper()
 	cluster := draintest.New(draintest.Options{})
 	require.NoError(t, cluster.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}))
-	require.NoError(t, cluster.Add(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: corev1.PodSpec{NodeName: "n"}}))
-	client := cluster.Client()
-	o := drain.NewDrainOptions(client, nil, 5*time.Minute, 1, 0, 0, "n", -1, true, true, true, true, os.Stdout, os.Stderr, nil, nil, nil, nil, nil, nil, nil, nil)
-	require.NoError(t, o.RunDrain(t.Context()))
-	node, err := client.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
-	require.NoError(t, err)
-	require.True(t, node.Spec.Unschedulable)
-	pods, err := client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	require.Empty(t, pods.Items)
+	require.NoError(t, cluster.Add(&appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "ds", UID: "ds"}}))
+	for _, name := range []string{"bare", "daemon", "local"} {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: corev1.PodSpec{NodeName: "n"}}
+		switch name {
+		case "daemon":
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "ds", UID: "ds", Controller: ptr.To(true)}}
+		case "local":
+			p.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+		}
+		require.NoError(t, cluster.Add(p))
+	}
+	client := cluster.Clientset()
+	o := drain.NewDrainOptions(client, nil, 5*time.Minute, 1, 0, 0, "n", -1, false, true, true, true, io.Discard, io.Discard, nil, nil, nil, nil, nil, nil, nil, nil)
+	edit(o)
+	err := o.RunDrain(t.Context())
+	node, read := client.CoreV1().Nodes().Get(t.Context(), "n", metav1.GetOptions{})
+	require.NoError(t, read)
+	require.False(t, node.Spec.Unschedulable, "the caller cordons")
+	pods, read := client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, read)
+	for _, p := range pods.Items {
+		left = append(left, p.Name)
+	}
+	for _, a := range client.Actions() {
+		var o *metav1.DeleteOptions
+		switch a := a.(type) {
+		case clienttesting.DeleteActionImpl:
+			o = &a.DeleteOptions
+		case clienttesting.CreateActionImpl:
+			if e, is := a.Object.(*policyv1.Eviction); is {
+				o = e.DeleteOptions
+			}
+		}
+		if o != nil {
+			text := a.GetVerb()
+			if o.GracePeriodSeconds != nil {
+				text += fmt.Sprint(" ", *o.GracePeriodSeconds)
+			}
+			sent = append(sent, text)
+		}
+	}
+	slices.Sort(sent)
+	return left, sent, err
+}
+
+func TestRunDrain_Settings_AsInMCM(t *testing.T) {
+	for name, tt := range map[string]struct {
+		edit       func(*drain.Options)
+		left, sent string
+		fails      bool
+	}{
+		"grace of the pods": {func(*drain.Options) {}, "daemon", "create create", false},
+		"grace of zero":     {func(o *drain.Options) { o.GracePeriodSeconds = 0 }, "daemon", "create 0 create 0", false},
+		"forced":            {func(o *drain.Options) { o.ForceDeletePods, o.GracePeriodSeconds = true, 30 }, "daemon", "delete 0 delete 0", false},
+		"DaemonSets":        {func(o *drain.Options) { o.IgnoreDaemonsets = false }, "bare daemon local", "", true},
+		"local data":        {func(o *drain.Options) { o.DeleteLocalData = false }, "bare daemon local", "", true},
+		"bare pods":         {func(o *drain.Options) { o.IgnorePodsWithoutControllers = false }, "bare daemon local", "", true},
+		"filters": {func(o *drain.Options) {
+			o.AdditionalPodFilters = []drain.AdditionalPodFilter{nil, func(p corev1.Pod) bool { return p.Name == "bare" }}
+		}, "daemon local", "create", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			left, sent, err := drained(t, tt.edit)
+			require.Equal(t, tt.left, strings.Join(left, " "))
+			require.Equal(t, tt.sent, strings.Join(sent, " "))
+			require.Equal(t, tt.fails, err != nil, err)
+		})
+	}
+	require.Error(t, (&drain.Options{}).RunDrain(t.Context()))
 }

@@ -7,17 +7,18 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/status"
 )
 
-var _ func(bool, string, string, string, error, driver.VMs) driver.Driver = driver.NewFakeDriver
+var _ func(bool, string, string, string, []corev1.NodeAddress, error, driver.VMs) driver.Driver = driver.NewFakeDriver
 
 func TestFakeDriver_EachCall_FixedResponses(t *testing.T) {
 	ctx := t.Context()
-	d, ok := driver.NewFakeDriver(false, "id", "node", "state", nil, driver.VMs{"id": "machine"}).(*driver.FakeDriver)
+	d, ok := driver.NewFakeDriver(false, "id", "node", "state", nil, nil, driver.VMs{"id": "machine"}).(*driver.FakeDriver)
 	require.True(t, ok)
 	_, err := d.GetMachineStatus(ctx, nil)
 	decoded, _ := status.FromError(err)
@@ -46,7 +47,7 @@ func TestFakeDriver_Error_OfEachCall(t *testing.T) {
 		{status.Error(codes.Unimplemented, "x"), true, true},
 		{errors.New("x"), false, true},
 	} {
-		d, ok := driver.NewFakeDriver(true, "id", "node", "", tc.err, nil).(*driver.FakeDriver)
+		d, ok := driver.NewFakeDriver(true, "id", "node", "", nil, tc.err, nil).(*driver.FakeDriver)
 		require.True(t, ok)
 		out, err := d.CreateMachine(ctx, nil)
 		require.Nil(t, out)

@@ -6,6 +6,7 @@ package mcm_test
 
 import (
 	"context"
+	"embed"
 	"io"
 	"time"
 
@@ -23,10 +24,12 @@ import (
 	"k8s.io/client-go/rest"
 	clientcache "k8s.io/client-go/tools/cache"
 
+	kubernetesdefs "github.com/gardener/machine-controller-manager/kubernetes"
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine"
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
 	typed "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/typed/machine/v1alpha1"
+	"github.com/gardener/machine-controller-manager/pkg/util/backoff"
 	_ "github.com/gardener/machine-controller-manager/pkg/util/client/metrics/prometheus" // as in a main package
 	coreclientbuilder "github.com/gardener/machine-controller-manager/pkg/util/clientbuilder/core"
 	machineclientbuilder "github.com/gardener/machine-controller-manager/pkg/util/clientbuilder/machine"
@@ -37,6 +40,7 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/drain"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/codes"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecodes/status"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machinecontroller"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/machineutils"
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/metrics"
@@ -97,16 +101,24 @@ var (
 	_ wait.Backoff                                                                                                 = nodeops.Backoff
 	_ func(*corev1.Node, corev1.NodeCondition) *corev1.Node                                                        = nodeops.AddOrUpdateCondition
 	_ func(*corev1.Node, corev1.NodeConditionType) *corev1.NodeCondition                                           = nodeops.GetCondition
-	_ func(context.Context, kubernetes.Interface, string, *corev1.Node, *corev1.Node) error                        = nodeops.UpdateNodeConditions
+	_ func(context.Context, kubernetes.Interface, string, *corev1.Node, *corev1.Node) (*corev1.Node, error)        = nodeops.UpdateNodeConditions
 	_ func(context.Context, kubernetes.Interface, string, *corev1.Node, *corev1.Node) error                        = nodeops.UpdateNodeTaints
 	_ func(context.Context, kubernetes.Interface, string, ...*corev1.Taint) error                                  = nodeops.AddOrUpdateTaintOnNode
-	_ func(context.Context, kubernetes.Interface, string, corev1.NodeCondition) error                              = nodeops.AddOrUpdateConditionsOnNode
+	_ func(context.Context, kubernetes.Interface, string, corev1.NodeCondition) (*corev1.Node, error)              = nodeops.AddOrUpdateConditionsOnNode
 	_ func(context.Context, kubernetes.Interface, string, corev1.NodeConditionType) (*corev1.NodeCondition, error) = nodeops.GetNodeCondition
 	_ func(context.Context, kubernetes.Interface, string, *corev1.Node, ...*corev1.Taint) error                    = nodeops.RemoveTaintOffNode
 	_ func([]corev1.Taint, *corev1.Taint) bool                                                                     = taints.TaintExists
 	_ func([]corev1.Taint, *corev1.Taint) ([]corev1.Taint, bool)                                                   = taints.DeleteTaint
 	_ func([]corev1.Taint, string) ([]corev1.Taint, bool)                                                          = taints.DeleteTaintsByKey
-	_ func(*drain.Options, context.Context) error                                                                  = (*drain.Options).RunDrain
+	_ func([]string) ([]corev1.Taint, []corev1.Taint, error)                                                       = taints.ParseTaints
+	_ func(context.Context, time.Duration, time.Duration, time.Duration, func() error) error                       = backoff.WaitUntil
+	_ func(codes.Code, string, error) *status.Status                                                               = status.WrapError
+	_ embed.FS                                                                                                     = kubernetesdefs.CRDs
+	_ []drain.AdditionalPodFilter                                                                                  = drain.Options{SkipVolumeDetach: true}.AdditionalPodFilters
+	_ func(*drain.Options, interface {
+		PodsForNode(context.Context, string) ([]corev1.Pod, error)
+	}) = (*drain.Options).SetPodProvider
+	_ func(*drain.Options, context.Context) error = (*drain.Options).RunDrain
 	_ func(
 		kubernetes.Interface, *semver.Version, time.Duration, int32, time.Duration, time.Duration, string, int, bool, bool, bool, bool,
 		io.Writer, io.Writer, driver.Driver, corelisters.PersistentVolumeClaimLister, corelisters.PersistentVolumeLister,

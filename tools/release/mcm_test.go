@@ -40,6 +40,22 @@ func TestConsumers_OneReplaceLine_BuildAndPass(t *testing.T) {
 	}
 }
 
+// TestConsumers_OlderControllerRuntime_IsNotRaised builds and tests a project with the replace line alone, pinned to
+// versions of controller-runtime whose client-go is older than the newest by far: v0.20 needs client-go v0.32, v0.22
+// needs v0.34, and neither compiles with v0.36.
+func TestConsumers_OlderControllerRuntime_IsNotRaised(t *testing.T) {
+	for pinned, clientGo := range map[string]string{"v0.20.2": "v0.34.0", "v0.22.5": "v0.34.3"} {
+		t.Run(pinned, func(t *testing.T) {
+			const runtime = "sigs.k8s.io/controller-runtime"
+			o := newOutside(t, mcm+"/testdata/consumers/operator", mcm)
+			o.out("go", "mod", "edit", "-require="+runtime+"@"+pinned)
+			o.out("go", "mod", "tidy")
+			require.Equal(t, pinned+"\n"+clientGo+"\n", o.out("go", "list", "-m", "-f", "{{.Version}}", runtime, "k8s.io/client-go"))
+			require.NotEmpty(t, o.passing())
+		})
+	}
+}
+
 // passing builds a project and returns the names of its tests, all of which have passed. A program
 // starts as far as the check of its flags.
 func (o *outside) passing() []string {

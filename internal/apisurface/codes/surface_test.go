@@ -18,7 +18,7 @@ var (
 	_ func(codes.Code) string                 = codes.Code.String
 	_ func(codes.Code, string) *status.Status = status.New
 	_ func(codes.Code, string) error          = status.Error
-	_ func(codes.Code, string, error) error   = status.WrapError
+	_ func() error                            = func() error { return status.WrapError(codes.Internal, "", nil) } // MCM returns *Status
 	_ func(error) (*status.Status, bool)      = status.FromError
 	_ func(*status.Status) codes.Code         = (*status.Status).Code
 	_ func(*status.Status) string             = (*status.Status).Message

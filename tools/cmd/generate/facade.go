@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	facadeDir = "examples/mcm"
+	facadeDir      = "examples/mcm"
+	definitionsDir = facadeDir + "/kubernetes/crds"
 	// facadePrefix begins the name of each generated file of the facade.
 	facadePrefix = "zz_"
 	facadeFile   = facadePrefix + "generated.go"
@@ -46,6 +47,11 @@ func writeFacade(ctx context.Context, root, scratch string) error {
 		if err := write(filepath.Join(scratch, facadeDir, p.path, facadeFile), data); err != nil {
 			return err
 		}
+	}
+	// Test suites load the definitions from the folder of the module.
+	definitions := os.DirFS(filepath.Join(root, typesDir, "crds"))
+	if err := os.CopyFS(filepath.Join(scratch, definitionsDir), definitions); err != nil {
+		return err
 	}
 	return writeSurface(root, scratch, table)
 }

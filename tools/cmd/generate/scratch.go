@@ -67,7 +67,9 @@ var parts = []part{
 	},
 	{
 		folders: []string{facadeDir},
-		owns:    func(path string) bool { return strings.Contains(path, "/"+facadePrefix) },
+		owns: func(path string) bool {
+			return strings.Contains(path, "/"+facadePrefix) || strings.HasPrefix(path, definitionsDir+"/")
+		},
 		write:   writeFacade,
 	},
 	{

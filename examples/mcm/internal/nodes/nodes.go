@@ -24,25 +24,30 @@ import (
 var Backoff = wait.Backoff{Steps: 5, Duration: 100 * time.Millisecond, Jitter: 1}
 
 // AddOrUpdateConditionsOnNode stores condition in the status of the Node, and reads the Node again
-// after a conflict. It writes nothing if the Node has the condition already.
+// after a conflict. It writes nothing if the Node has the condition already. It returns the stored Node.
 //
 // A zero LastHeartbeatTime keeps the stored one. LastTransitionTime changes when the status or the
 // reason changes: to the given time, or to the present time if the given one is zero or not after
 // the stored one. No zero time is stored.
-func AddOrUpdateConditionsOnNode(ctx context.Context, c kubernetes.Interface, nodeName string, condition corev1.NodeCondition) error {
-	return retry.RetryOnConflict(Backoff, func() error {
+func AddOrUpdateConditionsOnNode(ctx context.Context, c kubernetes.Interface, nodeName string, condition corev1.NodeCondition) (*corev1.Node, error) {
+	var stored *corev1.Node
+	err := retry.RetryOnConflict(Backoff, func() error {
 		node, err := c.CoreV1().Nodes().Get(ctx, nodeName, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
 		next := node.DeepCopy()
 		next.Status.Conditions = withCondition(node.Status.Conditions, condition, time.Now())
-		if equality.Semantic.DeepEqual(node, next) {
+		if stored = node; equality.Semantic.DeepEqual(node, next) {
 			return nil
 		}
-		_, err = c.CoreV1().Nodes().UpdateStatus(ctx, next, metav1.UpdateOptions{})
+		stored, err = c.CoreV1().Nodes().UpdateStatus(ctx, next, metav1.UpdateOptions{})
 		return err
 	})
+	if err != nil {
+		return nil, err
+	}
+	return stored, nil
 }
 
 // withCondition is [nodeops.CloneAndAddCondition] without zero times.

@@ -48,7 +48,9 @@ func writes(s *fake.Clientset) (n int) {
 // stored, and whether there was a write. The time is t2.
 func stored(t *testing.T, have []corev1.NodeCondition, add corev1.NodeCondition) (_ []corev1.NodeCondition, changed bool) {
 	s := fake.NewClientset(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: corev1.NodeStatus{Conditions: have}})
-	require.NoError(t, nodes.AddOrUpdateConditionsOnNode(t.Context(), s, "n1", add))
+	got, err := nodes.AddOrUpdateConditionsOnNode(t.Context(), s, "n1", add)
+	require.NoError(t, err)
+	require.Equal(t, node(t, s), got)
 	return node(t, s).Status.Conditions, writes(s) > 0
 }
 
@@ -160,7 +162,8 @@ func TestAddOrUpdateConditionsOnNode_Conflict_IsRepeated(t *testing.T) {
 			attempts++
 			return attempts < 5, nil, apierrors.NewConflict(corev1.Resource("nodes"), "n1", errors.New("changed"))
 		})
-		require.NoError(t, nodes.AddOrUpdateConditionsOnNode(t.Context(), s, "n1", corev1.NodeCondition{Type: "A", Status: "True"}))
+		_, err := nodes.AddOrUpdateConditionsOnNode(t.Context(), s, "n1", corev1.NodeCondition{Type: "A", Status: "True"})
+		require.NoError(t, err)
 		require.Equal(t, 5, writes(s))
 		c, err := nodes.GetNodeCondition(t.Context(), s, "n1", "A")
 		require.NoError(t, err)

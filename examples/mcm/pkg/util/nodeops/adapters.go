@@ -17,7 +17,7 @@ import (
 var Backoff = nodes.Backoff
 
 // AddOrUpdateConditionsOnNode is [nodes.AddOrUpdateConditionsOnNode].
-func AddOrUpdateConditionsOnNode(ctx context.Context, c kubernetes.Interface, nodeName string, condition corev1.NodeCondition) error {
+func AddOrUpdateConditionsOnNode(ctx context.Context, c kubernetes.Interface, nodeName string, condition corev1.NodeCondition) (*corev1.Node, error) {
 	return nodes.AddOrUpdateConditionsOnNode(ctx, c, nodeName, condition)
 }
 
@@ -45,10 +45,10 @@ func AddOrUpdateCondition(node *corev1.Node, condition corev1.NodeCondition) *co
 
 // UpdateNodeConditions stores the conditions of newNode in the status of the Node. It is a conflict
 // if the Node is not oldNode any more.
-func UpdateNodeConditions(ctx context.Context, c kubernetes.Interface, _ string, oldNode, newNode *corev1.Node) error {
+func UpdateNodeConditions(ctx context.Context, c kubernetes.Interface, _ string, oldNode, newNode *corev1.Node) (*corev1.Node, error) {
 	node := oldNode.DeepCopy()
 	node.Status.Conditions = newNode.Status.Conditions
-	return onlyError(c.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{}))
+	return c.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
 }
 
 // UpdateNodeTaints stores the taints of newNode in the Node. It is a conflict if the Node is not

@@ -5,6 +5,7 @@ package taints
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gardener/machine-controller-manager/internal/nodes"
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
@@ -20,4 +21,9 @@ func TaintExists(taints []corev1.Taint, taintToFind *corev1.Taint) bool {
 //go:fix inline
 func DeleteTaint(taints []corev1.Taint, taintToDelete *corev1.Taint) ([]corev1.Taint, bool) {
 	return nodeops.RemoveTaint(taints, *taintToDelete)
+}
+
+// ParseTaints is [nodes.ParseTaints].
+func ParseTaints(spec []string) (add, remove []corev1.Taint, err error) {
+	return nodes.ParseTaints(spec)
 }

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/driver"
@@ -34,8 +36,9 @@ type GenerateMachineClassForMigrationResponse struct{}
 type FakeDriver struct {
 	// VMExists is set by CreateMachine and InitializeMachine, and cleared by DeleteMachine.
 	VMExists bool
-	// ProviderID, NodeName and LastKnownState are parts of the responses.
+	// ProviderID, NodeName, LastKnownState and Addresses are parts of the responses.
 	ProviderID, NodeName, LastKnownState string
+	Addresses                            []corev1.NodeAddress
 	// Err is the error of all calls.
 	Err error
 
@@ -46,8 +49,8 @@ type FakeDriver struct {
 var noVM = map[bool]error{false: status.Error(codes.NotFound, "the fake driver has no VM")}
 
 // NewFakeDriver returns a [FakeDriver]. ListMachines returns fakeVMs, which may be nil.
-func NewFakeDriver(vmExists bool, providerID, nodeName, lastKnownState string, err error, fakeVMs VMs) driver.Driver {
-	return &FakeDriver{vmExists, providerID, nodeName, lastKnownState, err, fakeVMs}
+func NewFakeDriver(vmExists bool, providerID, nodeName, lastKnownState string, addresses []corev1.NodeAddress, err error, fakeVMs VMs) driver.Driver {
+	return &FakeDriver{vmExists, providerID, nodeName, lastKnownState, addresses, err, fakeVMs}
 }
 
 // orError returns response without an error, and nil with one.
@@ -63,14 +66,14 @@ func unlessUnimplemented(err error) error {
 // CreateMachine implements [driver.Driver].
 func (d *FakeDriver) CreateMachine(context.Context, *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
 	d.VMExists = d.VMExists || d.Err == nil
-	return orError(&driver.CreateMachineResponse{ProviderID: d.ProviderID, NodeName: d.NodeName, LastKnownState: d.LastKnownState}, d.Err)
+	return orError(&driver.CreateMachineResponse{ProviderID: d.ProviderID, NodeName: d.NodeName, LastKnownState: d.LastKnownState, Addresses: d.Addresses}, d.Err)
 }
 
 // InitializeMachine implements [driver.Driver]. It succeeds if the code of Err is Unimplemented.
 func (d *FakeDriver) InitializeMachine(context.Context, *driver.InitializeMachineRequest) (*driver.InitializeMachineResponse, error) {
 	err := unlessUnimplemented(d.Err)
 	d.VMExists = err == nil || d.VMExists && codes.Of(err) != codes.NotFound
-	return orError(&driver.InitializeMachineResponse{ProviderID: d.ProviderID, NodeName: d.NodeName}, err)
+	return orError(&driver.InitializeMachineResponse{ProviderID: d.ProviderID, NodeName: d.NodeName, Addresses: d.Addresses}, err)
 }
 
 // DeleteMachine implements [driver.Driver].
@@ -81,7 +84,7 @@ func (d *FakeDriver) DeleteMachine(context.Context, *driver.DeleteMachineRequest
 
 // GetMachineStatus implements [driver.Driver]. Its code is NotFound without a VM.
 func (d *FakeDriver) GetMachineStatus(context.Context, *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
-	return orError(&driver.GetMachineStatusResponse{ProviderID: d.ProviderID, NodeName: d.NodeName}, cmp.Or(noVM[d.VMExists], d.Err))
+	return orError(&driver.GetMachineStatusResponse{ProviderID: d.ProviderID, NodeName: d.NodeName, Addresses: d.Addresses}, cmp.Or(noVM[d.VMExists], d.Err))
 }
 
 // ListMachines implements [driver.Driver].

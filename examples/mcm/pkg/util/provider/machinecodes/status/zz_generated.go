@@ -30,10 +30,3 @@ func New(code codes.Code, msg string) *status.Status { return status.New(code, m
 //
 //go:fix inline
 type Status = status.Status
-
-// WrapError is [status.WrapError].
-//
-//go:fix inline
-func WrapError(code codes.Code, msg string, cause error) error {
-	return status.WrapError(code, msg, cause)
-}
