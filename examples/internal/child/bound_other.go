@@ -2,7 +2,7 @@
 
 //go:build !linux
 
-package env
+package child
 
 import "syscall"
 
