@@ -144,7 +144,7 @@ func (m *Manager) Launch(ctx context.Context) error {
 	}
 	cmd := exec.Command(m.program, append([]string{listen}, m.flags...)...) //nolint:noctx // it outlives ctx
 	cmd.Stdout, cmd.Stderr = out, out
-	detector := "KUBE_CACHE_MUTATION_DETECTOR"                                         // set by tests
+	detector := "KUBE_CACHE_MUTATION_DETECTOR"                                       // set by tests
 	cmd.Env = []string{"HOME=" + m.env.folder, detector + "=" + os.Getenv(detector)} // nothing else of ours leads it anywhere
 	if p.Process, err = child.Start(cmd); err != nil {
 		return err
