@@ -10,9 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -200,20 +203,12 @@ func (r report) failure(name string) string {
 	return ""
 }
 
-// suite runs the integration test of the project.
+// suite runs the integration test of the project to its end.
 func (w *world) suite(environment []string, flags ...string) report {
 	w.Helper()
-	folder, err := project()
-	require.NoError(w, err)
-	file := filepath.Join(w.TempDir(), "report.json")
-	cmd := exec.CommandContext(w.Context(), "go", append([]string{
-		"test", "-count=1", "-timeout=15m", "./test/integration/controller", "-args", "-ginkgo.no-color", "-ginkgo.json-report=" + file,
-	}, flags...)...)
-	cmd.Dir, cmd.Env = folder, append(append(os.Environ(), "GOWORK=off", "PWD="+folder), environment...)
-	text, err := cmd.CombinedOutput()
-	w.Logf("%s", text)
+	file, text, err := w.try(environment, flags...)
 	data, readErr := os.ReadFile(file)
-	require.NoError(w, readErr)
+	require.NoError(w, readErr, text)
 	var reports []report
 	require.NoError(w, json.Unmarshal(data, &reports))
 	require.Len(w, reports, 1)
@@ -221,17 +216,72 @@ func (w *world) suite(environment []string, flags ...string) report {
 	return reports[0]
 }
 
-// processes returns the IDs of the machine controllers of this world that run.
-func (w *world) processes() (ids []string) {
+// try runs the integration test. It returns the file of the report, what was printed, and how it ended.
+func (w *world) try(environment []string, flags ...string) (file, text string, err error) {
 	w.Helper()
-	folders, err := filepath.Glob("/proc/[0-9]*")
+	folder, err := project()
 	require.NoError(w, err)
+	file = filepath.Join(w.TempDir(), "report.json")
+	cmd := exec.CommandContext(w.Context(), "go", append([]string{
+		"test", "-count=1", "-timeout=15m", "./test/integration/controller", "-args", "-ginkgo.no-color", "-ginkgo.json-report=" + file,
+	}, flags...)...)
+	cmd.Dir, cmd.Env = folder, append(append(os.Environ(), "GOWORK=off", "PWD="+folder), environment...)
+	out, err := cmd.CombinedOutput()
+	w.Logf("%s", out)
+	return file, string(out), err
+}
+
+// edit replaces a text in the suite of the project until the end of the test.
+func (w *world) edit(old, replacement string) {
+	w.Helper()
+	folder, err := project()
+	require.NoError(w, err)
+	file := filepath.Join(folder, "test", "integration", "controller", "controller_test.go")
+	before, err := os.ReadFile(file)
+	require.NoError(w, err)
+	require.Equal(w, 1, bytes.Count(before, []byte(old)))
+	require.NoError(w, os.WriteFile(file, bytes.Replace(before, []byte(old), []byte(replacement), 1), 0o600))
+	w.Cleanup(func() { require.NoError(w, os.WriteFile(file, before, 0o600)) })
+}
+
+// whenJoined calls a function once when test-machine has a Node that is ready.
+func (w *world) whenJoined(f func()) {
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for w.Context().Err() == nil {
+			m, err := w.machines.MachineV1alpha1().Machines(w.namespace).Get(w.Context(), "test-machine", metav1.GetOptions{})
+			if err == nil && m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning {
+				f()
+				return
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
+	w.Cleanup(watching.Wait)
+}
+
+// kill kills the processes of this world that run a program.
+func (w *world) kill(program string) {
+	for _, pid := range w.processes(program) {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			w.Error(err)
+		}
+	}
+}
+
+// processes returns the IDs of the processes of this world that run a program.
+func (w *world) processes(program string) (ids []int) {
+	folders, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		w.Error(err)
+	}
 	for _, folder := range folders {
 		command, _ := os.ReadFile(filepath.Join(folder, "cmdline")) // it may have ended
 		environ, _ := os.ReadFile(filepath.Join(folder, "environ"))
 		name, _, _ := strings.Cut(string(command), "\x00")
-		if filepath.Base(name) == "machine-controller" && bytes.Contains(environ, []byte("ACME_URL="+w.url)) {
-			ids = append(ids, filepath.Base(folder))
+		id, err := strconv.Atoi(filepath.Base(folder))
+		if filepath.Base(name) == program && bytes.Contains(environ, []byte("ACME_URL="+w.url)) && err == nil {
+			ids = append(ids, id)
 		}
 	}
 	return ids
@@ -244,7 +294,7 @@ func (w *world) nothingLeft() {
 	require.NoError(w, err)
 	require.Empty(w, nodes.Items)
 	require.Empty(w, w.fleet.Cloud.Snapshot().VMs)
-	require.Empty(w, w.processes())
+	require.Empty(w, w.processes("machine-controller"))
 	kinds, err := w.client.Discovery().ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String())
 	require.True(w, err != nil || len(kinds.APIResources) == 0, "the definitions are deleted")
 }

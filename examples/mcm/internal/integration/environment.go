@@ -69,11 +69,11 @@ func readEnvironment() (*environment, error) {
 	}
 	switch {
 	case seed && e.options.Namespace == "default":
-		r.wrong(controlNamespace, "the namespace default is none of a seed")
+		r.wrong(controlNamespace, errors.New("the namespace default is none of a seed"))
 	case seed:
 		e.options.Deployment = r.required(deploymentName)
 	case os.Getenv(firstClass) == "":
-		r.wrong(firstClass, "a file with a MachineClass is required")
+		r.wrong(firstClass, errors.New("a file with a MachineClass is required"))
 	}
 	if name := os.Getenv(agentSecret); name != "" {
 		e.options.NodeLabels = map[string]string{agentLabel: name}
@@ -95,14 +95,17 @@ func readEnvironment() (*environment, error) {
 // reader collects what is wrong.
 type reader struct{ errs []error }
 
-func (r *reader) wrong(name string, problem any) {
-	r.errs = append(r.errs, fmt.Errorf("environment variable %s: %v", name, problem))
+// wrong returns the error of a variable.
+func wrong(name string, err error) error {
+	return fmt.Errorf("environment variable %s: %w", name, err)
 }
+
+func (r *reader) wrong(name string, err error) { r.errs = append(r.errs, wrong(name, err)) }
 
 func (r *reader) required(name string) string {
 	value := os.Getenv(name)
 	if value == "" {
-		r.wrong(name, "a value is required")
+		r.wrong(name, errors.New("a value is required"))
 	}
 	return value
 }
@@ -110,7 +113,7 @@ func (r *reader) required(name string) string {
 func (r *reader) bool(name string) bool {
 	value := os.Getenv(name)
 	if !slices.Contains([]string{"", "true", "false"}, value) {
-		r.wrong(name, fmt.Sprintf("%q is not true or false", value))
+		r.wrong(name, fmt.Errorf("%q is not true or false", value))
 	}
 	return value == "true"
 }
@@ -152,10 +155,19 @@ func tagsPatch(cluster string) []byte {
 	return data
 }
 
-// findClass takes the first class of the namespace of a seed unless a file is given, and patches both classes.
-func (e *environment) findClass(ctx context.Context, control *Cluster) error {
-	if e.options.Class == nil {
-		list, err := control.McmClient.MachineV1alpha1().MachineClasses(e.options.Namespace).List(ctx, metav1.ListOptions{})
+// complete reads what the variables name in the control cluster, and patches both classes.
+func (e *environment) complete(ctx context.Context, control *Cluster) error {
+	o := &e.options
+	if _, err := control.Clientset.CoreV1().Namespaces().Get(ctx, o.Namespace, metav1.GetOptions{}); err != nil {
+		return wrong(controlNamespace, err)
+	}
+	if o.Deployment != "" {
+		if _, err := control.Clientset.AppsV1().Deployments(o.Namespace).Get(ctx, o.Deployment, metav1.GetOptions{}); err != nil {
+			return wrong(deploymentName, err)
+		}
+	}
+	if o.Class == nil { // the first one of a seed
+		list, err := control.McmClient.MachineV1alpha1().MachineClasses(o.Namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
@@ -163,11 +175,11 @@ func (e *environment) findClass(ctx context.Context, control *Cluster) error {
 			return c.Name == apptest.ClassName || c.Name == apptest.NextClassName // of a test that was killed
 		})
 		if len(list.Items) == 0 {
-			return fmt.Errorf("environment variable %s: a file is required, as namespace %s has no MachineClass", firstClass, e.options.Namespace)
+			return wrong(firstClass, fmt.Errorf("a file is required, as namespace %s has no MachineClass", o.Namespace))
 		}
-		e.options.Class = &list.Items[0]
+		o.Class = &list.Items[0]
 	}
-	for _, class := range []*v1alpha1.MachineClass{e.options.Class, e.options.NextClass} {
+	for _, class := range []*v1alpha1.MachineClass{o.Class, o.NextClass} {
 		if err := patchClass(class, e.patch); err != nil {
 			return fmt.Errorf("%s: %w", patchFile, err)
 		}

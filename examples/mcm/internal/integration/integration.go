@@ -66,12 +66,12 @@ func (f *Framework) setUp(ctx context.Context) error {
 		return err
 	}
 	if f.ControlCluster, err = NewCluster(e.options.ControlKubeconfig); err != nil {
-		return err
+		return wrong(controlKubeconfig, err)
 	}
 	if f.TargetCluster, err = NewCluster(e.options.TargetKubeconfig); err != nil {
-		return err
+		return wrong(targetKubeconfig, err)
 	}
-	if err := e.findClass(ctx, f.ControlCluster); err != nil {
+	if err := e.complete(ctx, f.ControlCluster); err != nil {
 		return err
 	}
 	e.options.Timeout, e.options.Interval, e.options.Orphans = f.timeout, f.interval, f.orphans(e.cluster)

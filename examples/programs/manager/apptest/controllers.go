@@ -91,6 +91,7 @@ func (s *Suite) startControllers(ctx context.Context) error {
 			return err
 		}
 	}
+	s.started = true
 	return nil
 }
 
@@ -226,6 +227,9 @@ func (c *controller) restart(ctx context.Context) error {
 	return c.ready(ctx, ends)
 }
 
+// tailLines is how many lines of a log an error has.
+const tailLines = 20
+
 // tail returns the last lines of the log.
 func (c *controller) tail() string {
 	text, err := os.ReadFile(c.log)
@@ -233,7 +237,7 @@ func (c *controller) tail() string {
 		return err.Error()
 	}
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.Join(lines[max(0, len(lines)-30):], "\n")
+	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
 }
 
 // stopControllers ends the controllers, and waits until they have ended. A program that does not end with ctx is killed.

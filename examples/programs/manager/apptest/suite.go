@@ -34,6 +34,7 @@ type Suite struct {
 	folder      string   // of the program that was built
 	installed   []string // definitions that did not exist before
 	controllers []*controller
+	started     bool // all controllers were ready, so that there may be objects
 	keepIgnored bool // the Deployment was ignored by the dependency watchdog before
 	secret      *corev1.Secret
 	resources   map[string]bool // of the cloud, before the first machine
@@ -167,7 +168,7 @@ func (s *Suite) Close(ctx context.Context) error {
 		return nil
 	}
 	var errs []error
-	if len(s.controllers) > 0 {
+	if s.started {
 		errs = append(errs, s.clean(ctx))
 	}
 	after := context.WithoutCancel(ctx)
