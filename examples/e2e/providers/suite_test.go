@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/codes"
@@ -19,7 +18,6 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/examples/programs/manager/apptest"
 	"github.com/machinist-dev/machinist/examples/rigs/cloud/kubelets"
-	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 func TestSuite_Provider_NineChecksPass(t *testing.T) {
@@ -73,12 +71,6 @@ func TestRun_DriverInThisProcess_NineChecksPass(t *testing.T) {
 	require.True(t, t.Run("cloud", func(t *testing.T) {
 		apptest.Run(t, apptest.Options{
 			ControlKubeconfig: w.kubeconfig, Namespace: w.namespace, Class: w.class, Driver: w.fleet.Cloud, LogDir: logs, Interval: time.Second,
-			Orphans: func(context.Context, *v1alpha1.MachineClass, *corev1.Secret) (names []string, err error) {
-				for _, vm := range w.fleet.Cloud.Snapshot().VMs {
-					names = append(names, vm.ProviderID)
-				}
-				return names, nil
-			},
 		})
 	}))
 	log, err := os.ReadFile(filepath.Join(logs, "mcm_process.log"))

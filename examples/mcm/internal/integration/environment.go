@@ -151,7 +151,7 @@ func projectRoot() (string, error) {
 // tagsPatch returns the tags of a cloud whose tags are strings.
 func tagsPatch(cluster string) []byte {
 	tags := []string{cluster, "kubernetes-io-cluster-" + cluster, "kubernetes-io-role-integration-test"}
-	data, _ := json.Marshal(map[string]any{"providerSpec": map[string]any{"tags": tags}}) // texts have a form
+	data, _ := json.Marshal(map[string]map[string][]string{"providerSpec": {"tags": tags}}) // texts have a form
 	return data
 }
 

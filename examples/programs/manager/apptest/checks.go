@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,8 +76,12 @@ func (s *Suite) deleteMissing(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.machines.MachineV1alpha1().Machines(s.o.Namespace).Delete(ctx, missing, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
-		return fmt.Errorf("the deletion of machine %s returns %v, not the reason NotFound", missing, err)
+	err = s.machines.MachineV1alpha1().Machines(s.o.Namespace).Delete(ctx, missing, metav1.DeleteOptions{})
+	if err == nil {
+		return fmt.Errorf("machine %s did not exist, and its deletion is no error", missing)
+	}
+	if !apierrors.IsNotFound(err) {
+		return err
 	}
 	after, err := s.nodes(ctx)
 	if err != nil {
@@ -196,20 +199,6 @@ func (s *Suite) deleteDeployment(ctx context.Context) error {
 		return err
 	}
 	return s.waitNodes(ctx, 0)
-}
-
-func (s *Suite) noOrphans(ctx context.Context) error {
-	return s.wait(ctx, "the deletion of all resources in the cloud", func(ctx context.Context) (string, error) {
-		found, err := s.o.Orphans(ctx, s.class(ClassName), s.secret.DeepCopy())
-		if err != nil {
-			return "", err
-		}
-		left := slices.DeleteFunc(slices.Clone(found), func(name string) bool { return s.resources[name] })
-		if len(left) == 0 {
-			return "", nil
-		}
-		return "orphaned: " + strings.Join(left, ", "), nil
-	})
 }
 
 // rememberNodes reads the Nodes before the first machine.

@@ -54,34 +54,16 @@ const (
 // startControllers starts the controllers of sets in this process, and those of machines in this process or as a program.
 // It returns when they are ready.
 func (s *Suite) startControllers(ctx context.Context) error {
-	var err error
-	if s.o.LogDir == "" {
-		s.o.LogDir, err = os.MkdirTemp("", "apptest-")
-	}
-	if err == nil {
-		s.o.LogDir, err = filepath.Abs(s.o.LogDir)
-	}
-	if err = errors.Join(err, os.MkdirAll(s.o.LogDir, 0o755)); err != nil {
+	if err := s.makeLogDir(); err != nil {
 		return err
 	}
-	if s.o.Driver != nil {
-		s.controllers = []*controller{s.controller("machine-controller-manager and machine-controller", "mcm_process.log", s.inProcess(options.NewManagerServer(), s.o.Driver))}
-	} else {
-		binary, err := s.build(ctx)
-		if err != nil {
-			return err
-		}
-		s.controllers = []*controller{
-			s.controller("machine-controller", "mc_process.log", s.program(binary)),
-			s.controller("machine-controller-manager", "mcm_process.log", s.inProcess(options.NewMCMServer(), nil)),
-		}
+	if err := s.findControllers(ctx); err != nil {
+		return err
 	}
 	for _, c := range s.controllers {
 		if err := os.Remove(c.log); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
-	}
-	for _, c := range s.controllers {
 		if err := c.start(ctx); err != nil {
 			return err
 		}
@@ -92,6 +74,34 @@ func (s *Suite) startControllers(ctx context.Context) error {
 		}
 	}
 	s.started = true
+	return nil
+}
+
+func (s *Suite) makeLogDir() (err error) {
+	if s.o.LogDir == "" {
+		s.o.LogDir, err = os.MkdirTemp("", "apptest-")
+		return err
+	}
+	if s.o.LogDir, err = filepath.Abs(s.o.LogDir); err != nil {
+		return err
+	}
+	return os.MkdirAll(s.o.LogDir, 0o755)
+}
+
+// findControllers builds the program, unless there is a driver.
+func (s *Suite) findControllers(ctx context.Context) error {
+	if s.o.Driver != nil {
+		s.controllers = []*controller{s.controller("manager", "mcm_process.log", s.inProcess(options.NewManagerServer(), s.o.Driver))} //nolint:contextcheck // they end with Close
+		return nil
+	}
+	binary, err := s.build(ctx)
+	if err != nil {
+		return err
+	}
+	s.controllers = []*controller{
+		s.controller("machine-controller", "mc_process.log", s.program(binary)),
+		s.controller("machine-controller-manager", "mcm_process.log", s.inProcess(options.NewMCMServer(), nil)), //nolint:contextcheck // as above
+	}
 	return nil
 }
 

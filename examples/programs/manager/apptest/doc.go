@@ -10,23 +10,14 @@
 //		"fmt"
 //		"time"
 //
-//		corev1 "k8s.io/api/core/v1"
-//
 //		"github.com/machinist-dev/machinist/driver/drivertest"
 //		"github.com/machinist-dev/machinist/examples/programs/manager/apptest"
-//		"github.com/machinist-dev/machinist/machine/v1alpha1"
 //	)
 //
 //	func main() {
 //		ctx, cloud := context.Background(), drivertest.NewCloud(drivertest.CloudOptions{}) // your driver
 //		suite, err := apptest.Open(ctx, apptest.Options{
 //			ControlKubeconfig: "/tmp/cluster", Class: cloud.MachineClass("default", "small"), Driver: cloud, Timeout: 10 * time.Minute,
-//			Orphans: func(context.Context, *v1alpha1.MachineClass, *corev1.Secret) (names []string, err error) {
-//				for _, vm := range cloud.Snapshot().VMs {
-//					names = append(names, vm.ProviderID)
-//				}
-//				return names, nil
-//			},
 //		})
 //		if err != nil {
 //			panic(err)

@@ -42,9 +42,9 @@ type Options struct {
 	// Empty means Driver.
 	Program string
 
-	// Orphans returns the names of the VMs and other resources in the cloud that machines of Class have, or have left. Required. It is called before
-	// the first machine is created, and until only the resources of the first call are left. secret has the data of both
-	// Secrets of the class.
+	// Orphans returns the names of the VMs and other resources that the cloud has for the class. secret has the data of both
+	// Secrets of the class. It is called before the first machine is created, and in the end until it returns nothing else than at
+	// first. Nil means the VMs and side resources that Driver lists; with Program it is required.
 	Orphans func(ctx context.Context, class *v1alpha1.MachineClass, secret *corev1.Secret) ([]string, error)
 
 	// Deployment is the name of a Deployment in Namespace that runs the controllers of an existing installation. It is scaled to 0 replicas for the time
@@ -89,13 +89,16 @@ func (o Options) complete() (Options, error) {
 	}{
 		{o.ControlKubeconfig == "", "ControlKubeconfig: a file is required"},
 		{o.Class == nil, "Class: a MachineClass is required"},
-		{o.Orphans == nil, "Orphans: a function is required"},
+		{o.Orphans == nil && o.Program != "", "Orphans: a function is required with Program"},
 		{o.Driver == nil && o.Program == "", "Driver or Program: one is required"},
 		{o.Driver != nil && o.Program != "", "Driver and Program: only one is possible"},
 	} {
 		if wrong.is {
 			errs = append(errs, errors.New(wrong.text))
 		}
+	}
+	if o.Orphans == nil && o.Driver != nil {
+		o.Orphans = listed(o.Driver)
 	}
 	o.Namespace = cmp.Or(o.Namespace, corev1.NamespaceDefault)
 	if o.Timeout <= 0 {

@@ -147,16 +147,6 @@ func (s *Suite) createClasses(ctx context.Context) error {
 	return nil
 }
 
-// findResources reads what is in the cloud before the first machine.
-func (s *Suite) findResources(ctx context.Context) error {
-	found, err := s.o.Orphans(ctx, s.class(ClassName), s.secret.DeepCopy())
-	s.resources = setOf(found)
-	if err != nil {
-		return fmt.Errorf("the resources in the cloud: %w", err)
-	}
-	return nil
-}
-
 // ends is how long each of the last steps of Close may take.
 const ends = time.Minute
 
