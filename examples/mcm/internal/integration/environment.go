@@ -83,7 +83,7 @@ func readEnvironment() (*environment, error) {
 		return nil, err
 	}
 	e.options.Program, e.options.LogDir = filepath.Join(root, program), filepath.Join(root, logs)
-	if e.patch = tagsPatch(e.cluster); !r.bool(tagsAreStrings) {
+	if e.patch, err = tagsPatch(e.cluster); !r.bool(tagsAreStrings) {
 		e.patch, err = os.ReadFile(filepath.Join(root, patchFile))
 	}
 	if err = errors.Join(append(r.errs, err)...); err != nil {
@@ -149,10 +149,9 @@ func projectRoot() (string, error) {
 }
 
 // tagsPatch returns the tags of a cloud whose tags are strings.
-func tagsPatch(cluster string) []byte {
+func tagsPatch(cluster string) ([]byte, error) {
 	tags := []string{cluster, "kubernetes-io-cluster-" + cluster, "kubernetes-io-role-integration-test"}
-	data, _ := json.Marshal(map[string]map[string][]string{"providerSpec": {"tags": tags}}) // texts have a form
-	return data
+	return json.Marshal(map[string]map[string][]string{"providerSpec": {"tags": tags}})
 }
 
 // complete reads what the variables name in the control cluster, and patches both classes.

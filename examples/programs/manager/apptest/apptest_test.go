@@ -5,6 +5,7 @@ package apptest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -234,6 +235,69 @@ func TestDeleteMissing_DeletionSucceeds_Fails(t *testing.T) {
 	_, err := s.machines.MachineV1alpha1().Machines("n").Create(t.Context(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: machineName + "-missing"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.ErrorContains(t, s.deleteMissing(t.Context()), "did not exist, and its deletion is no error")
+}
+
+func TestOutdated_ClassesAndNodes_Table(t *testing.T) {
+	for name, c := range map[string]struct {
+		classes, nodes [4]string
+		want           string
+	}{
+		"all of the next class": {[4]string{NextClassName, NextClassName, NextClassName, NextClassName}, [4]string{"a", "b", "c", "d"}, ""},
+		"one of the old class":  {[4]string{NextClassName, NextClassName, ClassName, NextClassName}, [4]string{"a", "b", "c", "d"}, "machine m-2 has class test-mc-v1"},
+		"two have one Node":     {[4]string{NextClassName, NextClassName, NextClassName, NextClassName}, [4]string{"a", "b", "c", "c"}, "4 machines with the Nodes [a b c], and the new Nodes are [a b c d]"},
+		"one without a Node":    {[4]string{NextClassName, NextClassName, NextClassName, NextClassName}, [4]string{"a", "b", "c"}, "4 machines with the Nodes [ a b c], and the new Nodes are [a b c d]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSuite(t, node("a", corev1.ConditionTrue), node("b", corev1.ConditionTrue), node("c", corev1.ConditionTrue), node("d", corev1.ConditionTrue), node("first", corev1.ConditionTrue))
+			s.first = setOf([]string{"first"})
+			for i := range 4 {
+				m := s.machine()
+				m.Name, m.Spec.Class.Name = fmt.Sprint("m-", i), c.classes[i]
+				m.Labels = map[string]string{machineLabel: machineLabel, v1alpha1.NodeLabelKey: c.nodes[i]}
+				_, err := s.machines.MachineV1alpha1().Machines("n").Create(t.Context(), m, metav1.CreateOptions{})
+				require.NoError(t, err)
+			}
+			missing, err := s.outdated(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, c.want, missing)
+		})
+	}
+}
+
+func TestFrozen_LabelAndEvent_BothAreNeeded(t *testing.T) {
+	s := newSuite(t)
+	api := s.machines.MachineV1alpha1().MachineSets("n")
+	set, err := api.Create(t.Context(), &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "set", Labels: map[string]string{v1alpha1.FreezeLabelKey: "True"}}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	missing, err := s.frozen(t.Context(), "set")
+	require.NoError(t, err)
+	require.Equal(t, `its label freeze is "True"`, missing)
+	set.Labels = nil
+	_, err = api.Update(t.Context(), set, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	missing, err = s.frozen(t.Context(), "set")
+	require.NoError(t, err)
+	require.Equal(t, "it has no Event UnfrozeMachineSet", missing)
+	_, err = s.control.CoreV1().Events("n").Create(t.Context(), &corev1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "e"}}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	missing, err = s.frozen(t.Context(), "set")
+	require.NoError(t, err)
+	require.Empty(t, missing)
+}
+
+func TestWaitComplete_ConditionsMissing_ErrorHasTheNumbers(t *testing.T) {
+	s := newSuite(t)
+	api := s.machines.MachineV1alpha1().MachineDeployments("n")
+	d, err := api.Create(t.Context(), s.deployment(), metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.ErrorContains(t, s.waitComplete(t.Context()), "of 0 machines it has 0, 0 of its template, 0 available; conditions: []")
+	for _, c := range [][2]string{{"Available", "MinimumReplicasAvailable"}, {"Progressing", "NewMachineSetAvailable"}} {
+		d.Status.ObservedGeneration = d.Generation
+		d.Status.Conditions = append(d.Status.Conditions, v1alpha1.MachineDeploymentCondition{Type: v1alpha1.MachineDeploymentConditionType(c[0]), Status: v1alpha1.ConditionTrue, Reason: c[1]})
+	}
+	_, err = api.UpdateStatus(t.Context(), d, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, s.waitComplete(t.Context()))
 }
 
 func TestRemoveObjects_MachineStays_ErrorNamesIt(t *testing.T) {

@@ -4,7 +4,6 @@ package apptest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -113,7 +112,10 @@ func (s *Suite) createDeployment(ctx context.Context) error {
 	if err := s.patchDeployment(ctx, `{"spec":{"replicas":1}}`); err != nil {
 		return err
 	}
-	return errors.Join(s.waitComplete(ctx), s.waitNodes(ctx, 1))
+	if err := s.waitComplete(ctx); err != nil {
+		return err
+	}
+	return s.waitNodes(ctx, 1)
 }
 
 func (s *Suite) scaleUp(ctx context.Context) error {
@@ -144,20 +146,23 @@ func (s *Suite) scaleDown(ctx context.Context) error {
 	if err := s.waitNodes(ctx, 2); err != nil {
 		return err
 	}
-	return s.wait(ctx, "the end of the freeze of set "+name, func(ctx context.Context) (string, error) {
-		set, err := api.Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return "", err
-		}
-		if value, frozen := set.Labels[v1alpha1.FreezeLabelKey]; frozen {
-			return fmt.Sprintf("its label %s is %q", v1alpha1.FreezeLabelKey, value), nil
-		}
-		events, err := s.control.CoreV1().Events(s.o.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=UnfrozeMachineSet,involvedObject.name=" + name})
-		if err != nil || len(events.Items) > 0 {
-			return "", err
-		}
-		return "it has no Event UnfrozeMachineSet", nil
-	})
+	return s.wait(ctx, "the end of the freeze of set "+name, func(ctx context.Context) (string, error) { return s.frozen(ctx, name) })
+}
+
+// frozen returns how a set is frozen, or "" when the controller has ended that.
+func (s *Suite) frozen(ctx context.Context, name string) (string, error) {
+	set, err := s.machines.MachineV1alpha1().MachineSets(s.o.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return "", err
+	}
+	if value, frozen := set.Labels[v1alpha1.FreezeLabelKey]; frozen {
+		return fmt.Sprintf("its label %s is %q", v1alpha1.FreezeLabelKey, value), nil
+	}
+	events, err := s.control.CoreV1().Events(s.o.Namespace).List(ctx, metav1.ListOptions{FieldSelector: "reason=UnfrozeMachineSet,involvedObject.name=" + name})
+	if err != nil || len(events.Items) > 0 {
+		return "", err
+	}
+	return "it has no Event UnfrozeMachineSet", nil
 }
 
 func (s *Suite) update(ctx context.Context) error {
@@ -167,28 +172,30 @@ func (s *Suite) update(ctx context.Context) error {
 	if err := s.waitComplete(ctx); err != nil {
 		return err
 	}
-	err := s.wait(ctx, "4 machines of class "+NextClassName+", each with one Node", func(ctx context.Context) (string, error) {
-		list, err := s.machines.MachineV1alpha1().Machines(s.o.Namespace).List(ctx, metav1.ListOptions{LabelSelector: machineLabel + "=" + machineLabel})
-		if err != nil {
-			return "", err
-		}
-		nodes := map[string]bool{}
-		for _, m := range list.Items {
-			if m.Spec.Class.Name != NextClassName {
-				return fmt.Sprintf("machine %s has class %s", m.Name, m.Spec.Class.Name), nil
-			}
-			nodes[m.Labels[v1alpha1.NodeLabelKey]] = true
-		}
-		joined, err := s.joined(ctx)
-		if err != nil || len(list.Items) == 4 && maps.Equal(nodes, joined) {
-			return "", err
-		}
-		return fmt.Sprintf("%d machines with the Nodes %v, and the new Nodes are %v", len(list.Items), slices.Sorted(maps.Keys(nodes)), slices.Sorted(maps.Keys(joined))), nil
-	})
-	if err != nil {
+	if err := s.wait(ctx, "4 machines of class "+NextClassName+", each with one Node", s.outdated); err != nil {
 		return err
 	}
 	return s.waitNodes(ctx, 4)
+}
+
+// outdated returns what is missing until there are 4 machines of the next class, each with one Node.
+func (s *Suite) outdated(ctx context.Context) (string, error) {
+	list, err := s.machines.MachineV1alpha1().Machines(s.o.Namespace).List(ctx, metav1.ListOptions{LabelSelector: machineLabel + "=" + machineLabel})
+	if err != nil {
+		return "", err
+	}
+	nodes := map[string]bool{}
+	for _, m := range list.Items {
+		if m.Spec.Class.Name != NextClassName {
+			return fmt.Sprintf("machine %s has class %s", m.Name, m.Spec.Class.Name), nil
+		}
+		nodes[m.Labels[v1alpha1.NodeLabelKey]] = true
+	}
+	joined, err := s.joined(ctx)
+	if err != nil || len(list.Items) == 4 && maps.Equal(nodes, joined) {
+		return "", err
+	}
+	return fmt.Sprintf("%d machines with the Nodes %v, and the new Nodes are %v", len(list.Items), slices.Sorted(maps.Keys(nodes)), slices.Sorted(maps.Keys(joined))), nil
 }
 
 func (s *Suite) deleteDeployment(ctx context.Context) error {

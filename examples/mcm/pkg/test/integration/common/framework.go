@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package common is the integration test framework for providers: a ginkgo suite with real machines.
+//
+// The environment has CONTROL_KUBECONFIG, TARGET_CLUSTER_NAME and MACHINECLASS_V1. It may have TARGET_KUBECONFIG,
+// CONTROL_CLUSTER_NAMESPACE, MACHINECLASS_V2, TAGS_ARE_STRINGS, GNA_SECRET_NAME and PRESERVE_CRD_AT_END. With
+// IS_CONTROL_CLUSTER_SEED it has MACHINE_CONTROLLER_MANAGER_DEPLOYMENT_NAME, and MACHINECLASS_V1 is optional.
 package common
 
 import (
