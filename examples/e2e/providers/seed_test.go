@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/examples/programs/manager/install"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -40,7 +39,7 @@ func (w *world) installSeed() {
 	_, err = w.client.AppsV1().Deployments(w.namespace).Create(w.Context(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: seedDeployment, Annotations: map[string]string{"theirs": "theirs"}},
 		Spec: appsv1.DeploymentSpec{
-			Replicas: ptr.To(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "a", Image: "a"}}}},
 		},
 	}, metav1.CreateOptions{})
