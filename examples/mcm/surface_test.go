@@ -30,6 +30,8 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
 	typed "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/typed/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/util/backoff"
+	"github.com/gardener/machine-controller-manager/pkg/test/integration/common"
+	"github.com/gardener/machine-controller-manager/pkg/test/integration/common/helpers"
 	_ "github.com/gardener/machine-controller-manager/pkg/util/client/metrics/prometheus" // as in a main package
 	coreclientbuilder "github.com/gardener/machine-controller-manager/pkg/util/clientbuilder/core"
 	machineclientbuilder "github.com/gardener/machine-controller-manager/pkg/util/clientbuilder/machine"
@@ -133,4 +135,19 @@ var (
 	_                                                                                     = machineclientbuilder.SimpleClientBuilder{ClientConfig: &rest.Config{}}
 	_                                                                                     = typed.MachineDeploymentInterface.UpdateScale
 	_                                                                                     = typed.MachineSetInterface.UpdateScale
+)
+
+// The integration test of a provider.
+var (
+	_ func(helpers.ResourcesTrackerInterface, ...int64) *common.IntegrationTestFramework = common.NewIntegrationTestFramework
+	_                                                                                    = [...]func(*common.IntegrationTestFramework){
+		(*common.IntegrationTestFramework).SetupBeforeSuite, (*common.IntegrationTestFramework).BeforeEachCheck,
+		(*common.IntegrationTestFramework).ControllerTests, (*common.IntegrationTestFramework).Cleanup,
+	}
+	_ = [...]*helpers.Cluster{common.IntegrationTestFramework{}.ControlCluster, common.IntegrationTestFramework{}.TargetCluster}
+	_ = helpers.Cluster{Clientset: (*kubernetes.Clientset)(nil), McmClient: (*versioned.Clientset)(nil), KubeConfigFilePath: ""}
+	_ interface {
+		IsOrphanedResourcesAvailable() bool
+		InitializeResourcesTracker(machineClass *v1alpha1.MachineClass, secretData map[string][]byte, clusterName string) error
+	} = helpers.ResourcesTrackerInterface(nil)
 )

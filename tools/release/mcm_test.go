@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +29,8 @@ func TestConsumers_OneReplaceLine_BuildAndPass(t *testing.T) {
 		t.Run(project, func(t *testing.T) {
 			o := newOutside(t, mcm+"/testdata/consumers/"+project, mcm)
 			o.out("go", "mod", "tidy")
+			o.out("go", "mod", "tidy", "-diff")
+			o.integration()
 			before := o.passing()
 
 			o.mark()
@@ -55,6 +58,27 @@ func TestConsumers_OlderControllerRuntime_IsNotRaised(t *testing.T) {
 		})
 	}
 }
+
+// integration builds the integration test of a project, if it has one, and runs it without its environment. Then it
+// deletes the test: what calls a suite of MCM is rewritten by hand.
+func (o *outside) integration() {
+	o.Helper()
+	const suite = "./test/integration/controller"
+	folder := filepath.Join(o.folder, suite)
+	if _, err := os.Stat(folder); os.IsNotExist(err) {
+		return
+	}
+	o.out("go", "vet", "./test/...")
+	text, err := o.try("go", "test", "-count=1", suite)
+	require.Error(o, err)
+	for _, want := range []string{"environment variable CONTROL_KUBECONFIG: a value is required", "Ran 0 of 9 Specs"} {
+		require.Contains(o, uncolored.ReplaceAllString(text, ""), want)
+	}
+	require.NoError(o, os.RemoveAll(folder))
+}
+
+// uncolored finds the colors of a terminal.
+var uncolored = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
 // passing builds a project and returns the names of its tests, all of which have passed. A program
 // starts as far as the check of its flags.

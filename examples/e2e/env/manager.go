@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +22,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/machinist-dev/machinist/examples/internal/child"
 	"github.com/machinist-dev/machinist/examples/programs/manager/manifests"
 )
 
@@ -45,11 +45,10 @@ type Manager struct {
 
 // process is one run of a program.
 type process struct {
-	cmd   *exec.Cmd
-	began int64         // size of the log
-	done  chan struct{} // closed when it has ended
-	err   error         // how; read it after done
-	meant bool          // its end was asked for
+	*child.Process
+
+	began int64 // size of the log
+	meant bool  // its end was asked for
 }
 
 // Manager returns a manager that does not run yet, with flags of its own after
@@ -135,7 +134,7 @@ func (m *Manager) Launch(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = out.Close() }() // the process has its own
-	p := &process{done: make(chan struct{})}
+	p := &process{}
 	if p.began, err = out.Seek(0, io.SeekEnd); err != nil {
 		return err
 	}
@@ -143,36 +142,17 @@ func (m *Manager) Launch(ctx context.Context) error {
 	if filepath.Base(m.program) == ControllerRuntime {
 		listen = "--health-probe-bind-address=127.0.0.1:" + strconv.Itoa(port)
 	}
-	p.cmd = exec.Command(m.program, append([]string{listen}, m.flags...)...) //nolint:noctx // it outlives ctx
-	p.cmd.Stdout, p.cmd.Stderr = out, out
-	detector := "KUBE_CACHE_MUTATION_DETECTOR"                                         // set by tests
-	p.cmd.Env = []string{"HOME=" + m.env.folder, detector + "=" + os.Getenv(detector)} // nothing else of ours leads it anywhere
-	p.cmd.SysProcAttr = bound()
-	if err := p.start(); err != nil {
+	cmd := exec.Command(m.program, append([]string{listen}, m.flags...)...) //nolint:noctx // it outlives ctx
+	cmd.Stdout, cmd.Stderr = out, out
+	detector := "KUBE_CACHE_MUTATION_DETECTOR"                                       // set by tests
+	cmd.Env = []string{"HOME=" + m.env.folder, detector + "=" + os.Getenv(detector)} // nothing else of ours leads it anywhere
+	if p.Process, err = child.Start(cmd); err != nil {
 		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.p, m.port = p, port
 	return nil
-}
-
-// start starts the process on a thread that ends with it: where the system can do
-// so, the process is killed when that thread ends, and so when the program that
-// started it does, however.
-func (p *process) start() error {
-	started := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer close(p.done)
-		err := p.cmd.Start()
-		started <- err
-		if err == nil {
-			p.err = p.cmd.Wait()
-		}
-	}()
-	return <-started
 }
 
 func freePort(ctx context.Context) (int, error) {
@@ -261,7 +241,7 @@ func (m *Manager) Running() bool {
 		return false
 	}
 	select {
-	case <-p.done:
+	case <-p.Done():
 		return false
 	default:
 		return true
@@ -280,10 +260,10 @@ func (m *Manager) Err() error {
 	switch {
 	case p.meant:
 		return nil
-	case p.err == nil:
+	case p.Err() == nil:
 		return errors.New("the manager ended by itself, with exit status 0")
 	default:
-		return fmt.Errorf("the manager ended by itself: %w", p.err)
+		return fmt.Errorf("the manager ended by itself: %w", p.Err())
 	}
 }
 
@@ -293,7 +273,7 @@ func (m *Manager) mean() *process {
 	defer m.mu.Unlock()
 	if m.p != nil {
 		select {
-		case <-m.p.done:
+		case <-m.p.Done():
 		default:
 			m.p.meant = true
 		}
@@ -306,8 +286,8 @@ func (m *Manager) Kill() {
 	m.starting.Lock()
 	defer m.starting.Unlock()
 	if p := m.mean(); p != nil {
-		_ = p.cmd.Process.Kill() // fails only if it has ended
-		<-p.done
+		_ = p.Signal(os.Kill) // fails only if it has ended
+		<-p.Done()
 	}
 }
 
@@ -321,16 +301,16 @@ func (m *Manager) Stop(ctx context.Context) error {
 		return nil
 	}
 	p := m.mean()
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only if it has ended
+	_ = p.Signal(syscall.SIGTERM) // fails only if it has ended
 	select {
-	case <-p.done:
-		if p.err != nil {
-			return fmt.Errorf("the manager was asked to end: %w; the end of its log:\n%s", p.err, m.Tail(logLines))
+	case <-p.Done():
+		if p.Err() != nil {
+			return fmt.Errorf("the manager was asked to end: %w; the end of its log:\n%s", p.Err(), m.Tail(logLines))
 		}
 		return nil
 	case <-ctx.Done():
-		_ = p.cmd.Process.Kill()
-		<-p.done
+		_ = p.Signal(os.Kill)
+		<-p.Done()
 		return fmt.Errorf("the manager was asked to end and did not: %w; the end of its log:\n%s", ctx.Err(), m.Tail(logLines))
 	}
 }
@@ -347,7 +327,7 @@ func (m *Manager) signal(s os.Signal) error {
 	if p == nil {
 		return errors.New("env: the manager was never started")
 	}
-	return p.cmd.Process.Signal(s)
+	return p.Signal(s)
 }
 
 // Ended waits until the process has ended by itself, which is meant then, and
@@ -361,12 +341,12 @@ func (m *Manager) Ended(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-p.done:
+	case <-p.Done():
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p.meant = true
-	return p.err
+	return p.Err()
 }
 
 // Supervise starts the manager again whenever its process ends by itself, as a

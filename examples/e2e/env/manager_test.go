@@ -129,7 +129,7 @@ func TestManager_EndsByItself_IsReported(t *testing.T) {
 	t.Parallel()
 	m := manager(t, "dying")
 	require.NoError(t, m.Start(soon(t)))
-	<-m.process().done
+	<-m.process().Done()
 	require.ErrorContains(t, m.Err(), "exit status 4")
 	m.Kill()
 	require.NoError(t, m.Stop(soon(t)))

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
@@ -65,6 +66,12 @@ func TestLog_ClientGo_SameLog(t *testing.T) {
 	require.Contains(t, out.String(), `"msg":"two"`)
 	require.NotContains(t, out.String(), "three")
 	require.Contains(t, out.String(), `"msg":"old style"`)
+}
+
+func TestRunContext_LoggerInContext_IsUsed(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	require.Equal(t, log, loggerOf(logr.NewContextWithSlogLogger(t.Context(), log)))
+	require.Equal(t, slog.Default(), loggerOf(t.Context()))
 }
 
 func TestRun_End_EventsAreFlushed(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/machinist-dev/machinist/driver"
@@ -37,7 +38,8 @@ func Run(s *options.MCServer, d driver.Driver) error {
 }
 
 // RunContext runs the controllers until the context ends. Unlike [Run], it installs no signal
-// handler and leaves the loggers of the process alone. When it returns, everything that it started
+// handler and leaves the loggers of the process alone: it logs to the logger that
+// [logr.NewContextWithSlogLogger] has put into the context, or else to [slog.Default]. When it returns, everything that it started
 // has ended, unless the driver ignores its context.
 func RunContext(ctx context.Context, s *options.MCServer, d driver.Driver) error {
 	if s == nil {
@@ -55,7 +57,12 @@ func RunContext(ctx context.Context, s *options.MCServer, d driver.Driver) error
 		return err
 	}
 	defer c.close()
-	return newManager(s, d, c, g, m, slog.Default()).run(ctx)
+	return newManager(s, d, c, g, m, loggerOf(ctx)).run(ctx)
+}
+
+// loggerOf returns the logger of a context, or that of the process.
+func loggerOf(ctx context.Context) *slog.Logger {
+	return cmp.Or(logr.FromContextAsSlogLogger(ctx), slog.Default())
 }
 
 var (

@@ -27,8 +27,11 @@ func main() {
 	logs.InitLogs()
 	defer logs.FlushLogs()
 
-	driver := acme.NewDriver(acme.NewCloud())
-	if err := app.Run(s, driver); err != nil {
+	driver, err := acme.Dial(os.Getenv("ACME_URL"))
+	if err == nil {
+		err = app.Run(s, driver)
+	}
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "%v\n", err)
 		os.Exit(1)
 	}

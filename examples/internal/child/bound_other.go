@@ -2,9 +2,9 @@
 
 //go:build !linux
 
-package env
+package child
 
 import "syscall"
 
-// bound leaves a process alone: it ends when it is told to.
+// bound returns nil: on this system a process does not end with the one that started it.
 func bound() *syscall.SysProcAttr { return nil }
