@@ -29,9 +29,9 @@ import (
 	"github.com/gardener/machine-controller-manager/pkg/apis/machine/v1alpha1"
 	"github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned"
 	typed "github.com/gardener/machine-controller-manager/pkg/client/clientset/versioned/typed/machine/v1alpha1"
-	"github.com/gardener/machine-controller-manager/pkg/util/backoff"
 	"github.com/gardener/machine-controller-manager/pkg/test/integration/common"
 	"github.com/gardener/machine-controller-manager/pkg/test/integration/common/helpers"
+	"github.com/gardener/machine-controller-manager/pkg/util/backoff"
 	_ "github.com/gardener/machine-controller-manager/pkg/util/client/metrics/prometheus" // as in a main package
 	coreclientbuilder "github.com/gardener/machine-controller-manager/pkg/util/clientbuilder/core"
 	machineclientbuilder "github.com/gardener/machine-controller-manager/pkg/util/clientbuilder/machine"

@@ -70,7 +70,7 @@ var parts = []part{
 		owns: func(path string) bool {
 			return strings.Contains(path, "/"+facadePrefix) || strings.HasPrefix(path, definitionsDir+"/")
 		},
-		write:   writeFacade,
+		write: writeFacade,
 	},
 	{
 		folders: []string{"docs", "internal/reasons"},
