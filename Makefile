@@ -39,7 +39,7 @@ demo: ## Run the quick start against a simulated cloud.
 
 # Those of tools read the whole repository, which the cache of test results does not see.
 test: ## Run the tests of all modules, the provider template among them (minutes more the first time).
-	@version=$$(sed -n 's/.*KubernetesVersion = "\(.*\)"/\1/p' examples/e2e/controlplane/components.go); \
+	@version=$$(sed -n 's/.*DefaultVersion = "\(.*\)"/\1/p' examples/e2e/controlplane/versions.go); \
 	for cache in "$$MACHINIST_CONTROLPLANE_CACHE" "$${XDG_CACHE_HOME:-$$HOME/.cache}/machinist/controlplane" "$$HOME/Library/Caches/machinist/controlplane"; do \
 		if ls "$$cache/kubernetes-$$version"-*/kube-apiserver >/dev/null 2>&1; then exit 0; fi; \
 		if [ -n "$$MACHINIST_CONTROLPLANE_CACHE" ]; then break; fi; \
