@@ -29,7 +29,7 @@ MACHINES ?=
 LINT := $(CURDIR)/bin/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-e2e race lint words mutants generate bench bench-e2e chaos fuzz clean controlplane
+.PHONY: help demo test test-e2e test-newest matrix race lint words mutants generate bench bench-e2e chaos fuzz clean controlplane
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,14 @@ test: ## Run the tests of all modules, the provider template among them (minutes
 # see. One package at a time: each starts a control plane.
 test-e2e: controlplane ## Run the tests against a real control plane (part of test).
 	@echo "== test examples/e2e"; cd examples/e2e && $(ALONE) $(NICE) go test -count=1 -p 1 -timeout 20m $(TESTFLAGS) ./...
+
+# The first time it builds a control plane of that version, which takes about ten minutes.
+test-newest: ## Run the roles, definitions and rights to drain with the newest Kubernetes (.ci/run does).
+	@echo "== newest Kubernetes"; cd examples/e2e && $(ALONE) $(NICE) go run ./matrix -part
+
+# The first time it builds two control planes, which takes about ten minutes for each.
+matrix: ## Run the scenarios, the roles and the rights to drain with the oldest and the newest Kubernetes.
+	cd examples/e2e && $(ALONE) $(NICE) go run ./matrix
 
 controlplane: ## Build etcd, the Kubernetes control plane, kubectl and kubemark (once).
 	@echo "== control plane"; cd examples/e2e && $(ALONE) $(NICE) go run ./up -build

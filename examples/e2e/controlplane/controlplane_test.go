@@ -270,3 +270,19 @@ func TestStop_Requests_Fail(t *testing.T) {
 	_, err = c.Requests()
 	require.Error(t, err)
 }
+
+// TestLacks_WatchList_AsTheServer asserts that the table of the releases is right about this server: it
+// either sends lists as watches, or refuses to.
+func TestLacks_WatchList_AsTheServer(t *testing.T) {
+	namespace := cp.Namespace(t, "watch-list")
+	yes, whole := true, int64(1)
+	w, err := admin(t, cp).CoreV1().ConfigMaps(namespace).Watch(t.Context(), metav1.ListOptions{
+		SendInitialEvents: &yes, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true, TimeoutSeconds: &whole,
+	})
+	if cp.Lacks(controlplane.WatchList) != "" {
+		require.True(t, apierrors.IsInvalid(err), "%v", err)
+		return
+	}
+	require.NoError(t, err)
+	w.Stop()
+}

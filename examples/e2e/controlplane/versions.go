@@ -24,17 +24,28 @@ const EtcdVersion = "v3.7.3"
 // ErrVersion is the error of a version of Kubernetes that this package does not build.
 var ErrVersion = errors.New("control plane: unknown version of Kubernetes")
 
-// release is a version of Kubernetes, and the flags that its components have in addition to those
-// of all versions. The folder components/VERSION has its module files.
+// Feature is a feature of Kubernetes that a release lacks.
+type Feature string
+
+// WatchList are watches that ask for a list first (sendInitialEvents=true).
+const WatchList Feature = "WatchList"
+
+// release is a version of Kubernetes. The folder components/VERSION has its module files.
 type release struct {
 	version   string
-	apiServer []string
+	apiServer []string           // flags of the API server, in addition to those of all versions
+	lacks     map[Feature]string // with what a user sees of that
 }
 
 // releases are sorted, the oldest first.
 var releases = []release{
-	// Without lists that are sent as watches, as clusters of that age are by default.
-	{version: "v1.30.14", apiServer: []string{"--feature-gates=WatchList=false"}},
+	{
+		version:   "v1.30.14",
+		apiServer: []string{"--feature-gates=WatchList=false"}, // which is its default
+		lacks: map[Feature]string{
+			WatchList: "the API server refuses the first watch of each informer with 422, and the informer lists",
+		},
+	},
 	{version: DefaultVersion},
 	{version: "v1.37.2"},
 }
@@ -60,3 +71,7 @@ func chosen() (release, error) {
 
 // Version returns the version of Kubernetes that runs, such as "v1.36.3".
 func (c *ControlPlane) Version() string { return c.release.version }
+
+// Lacks returns what a user sees of it that the version lacks a feature. It is empty if the version has
+// the feature.
+func (c *ControlPlane) Lacks(f Feature) string { return c.release.lacks[f] }

@@ -4,6 +4,10 @@ package controlplane
 
 import (
 	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -52,4 +56,47 @@ func TestVersions_Unknown_ErrorNamesTheKnown(t *testing.T) {
 	require.ErrorIs(t, err, ErrVersion)
 	_, err = Kubemark(t.Context(), io.Discard)
 	require.ErrorIs(t, err, ErrVersion)
+}
+
+// TestVersions_Documents_NameThem compares README.md with the table of the releases.
+func TestVersions_Documents_NameThem(t *testing.T) {
+	all := Versions()
+	for file, sentences := range map[string][]string{
+		"README.md": {
+			"Kubernetes " + all[0] + " to " + all[len(all)-1] + ":",
+			"`make test` runs all tests with " + DefaultVersion + ",",
+		},
+		"CONTRIBUTING.md": {"`make test` runs Kubernetes " + DefaultVersion + "."},
+	} {
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", file)) //nolint:gosec // one of two documents
+		require.NoError(t, err)
+		for _, sentence := range sentences {
+			require.Contains(t, strings.Join(strings.Fields(string(text)), " "), sentence, file)
+		}
+	}
+}
+
+// TestLacks_EachFeature_HasATestThatAsks asserts that what a release lacks is asked for by a test, and that a
+// release lacks each feature.
+func TestLacks_EachFeature_HasATestThatAsks(t *testing.T) {
+	asked := map[Feature]bool{}
+	require.NoError(t, filepath.WalkDir("..", func(name string, d os.DirEntry, err error) error {
+		if err != nil || filepath.Ext(name) != ".go" {
+			return err
+		}
+		text, err := os.ReadFile(name) //nolint:gosec // below examples/e2e
+		for _, m := range regexp.MustCompile(`Lacks\(controlplane\.(\w+)\)`).FindAllStringSubmatch(string(text), -1) {
+			asked[Feature(m[1])] = true
+		}
+		return err
+	}))
+	lacked := map[Feature]bool{}
+	for _, r := range releases {
+		for feature, seen := range r.lacks {
+			lacked[feature] = true
+			require.NotEmpty(t, seen, "%s: %s", r.version, feature)
+			require.NotEqual(t, DefaultVersion, r.version, "all tests run with it")
+		}
+	}
+	require.Equal(t, lacked, asked, "a feature that each release has is no feature of the table")
 }
