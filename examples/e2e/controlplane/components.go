@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// The module files have names which the go command does not know: a folder with a go.mod of its own
-// would be another module, and would be missing from the copy of this one that users have.
+// moduleFiles have names which the go command does not know: a folder with a go.mod of its own would
+// be another module, and would be missing from the copy of this one that users have.
 //
 //go:embed components
 var moduleFiles embed.FS

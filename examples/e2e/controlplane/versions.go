@@ -27,8 +27,13 @@ var ErrVersion = errors.New("control plane: unknown version of Kubernetes")
 // Feature is a feature of Kubernetes that a release lacks.
 type Feature string
 
-// WatchList are watches that ask for a list first (sendInitialEvents=true).
-const WatchList Feature = "WatchList"
+const (
+	// WatchList are watches that ask for a list first (sendInitialEvents=true).
+	WatchList Feature = "WatchList"
+	// StatusRatcheting is that a write of the status does not check the rules of a definition for fields
+	// of the spec. It came with v1.33.
+	StatusRatcheting Feature = "StatusRatcheting"
+)
 
 // release is a version of Kubernetes. The folder components/VERSION has its module files.
 type release struct {
@@ -43,7 +48,8 @@ var releases = []release{
 		version:   "v1.30.14",
 		apiServer: []string{"--feature-gates=WatchList=false"}, // which is its default
 		lacks: map[Feature]string{
-			WatchList: "the API server refuses the first watch of each informer with 422, and the informer lists",
+			WatchList:        "the API server refuses the first watch of each informer with 422, and the informer lists",
+			StatusRatcheting: "the status of an invalid object that was stored before the rules cannot be written until its spec is corrected",
 		},
 	},
 	{version: DefaultVersion},

@@ -33,7 +33,7 @@ var packages = []string{"controlplane", "conformance", "nodetools", "machinesalo
 // part are the tests that -part runs, by package: what a version can refuse to the roles, the
 // definitions, the policies and a drain. Each takes seconds.
 var part = map[string][]string{
-	"controlplane": {"TestVersions_Server_Matches"},
+	"controlplane": {"TestLacks_WatchList_AsTheServer", "TestVersions_Server_Matches"},
 	"nodetools":    {"TestRights_EachCall_WithItsRightsAndWithoutOne"},
 	"scenarios": {
 		"TestDefinitions_InvalidObject_RefusedWithFieldAndRemedy",
