@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Everything needs Go, make, git and a C compiler, and nothing else: generators and
-# linters are built from the versions that tools/go.mod and tools/lint/go.mod pin.
+# linters are built from the versions that tools/go.mod, tools/clients/go.mod and tools/lint/go.mod pin.
 
 # Consumers see each module alone, without the workspace; so do tests and linters.
 ALONE := GOWORK=off
 # The modules with packages of their own. The SDK comes first, and last what takes
 # a control plane.
 MODULES := . examples examples/mcm examples/programs/kubectl-machines examples/samples/controllerruntime examples/samples/nodetools tools examples/e2e
+# The modules that others import and that work with older libraries too.
+FLOOR := . examples/mcm
 # The modules that have a go.mod to keep tidy.
-TIDY := $(MODULES) tools/lint
+TIDY := $(MODULES) tools/clients tools/lint
 
 # The packages whose tests have informers.
 RACED := ./controllers/... ./programs/manager/... ./samples/quickstart ./rigs/audit ./internal/... ./rigs/cloud/...
@@ -29,7 +31,7 @@ MACHINES ?=
 LINT := $(CURDIR)/bin/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-e2e test-newest matrix race lint words mutants generate bench bench-e2e chaos fuzz clean controlplane
+.PHONY: help demo test floor test-e2e test-newest matrix race lint words mutants generate bench bench-e2e chaos fuzz clean controlplane
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,7 +47,8 @@ test: ## Run the tests of all modules, the provider template among them (minutes
 		if [ -n "$$MACHINIST_CONTROLPLANE_CACHE" ]; then break; fi; \
 	done; \
 	echo "== The first run also builds a control plane, which takes about ten minutes on two cores. It stays in your cache folder."
-	@set -e; for m in $(filter-out examples/e2e,$(MODULES)); do \
+	@$(MAKE) --no-print-directory floor
+	@set -e; for m in $(filter-out $(FLOOR) examples/e2e,$(MODULES)); do \
 		fresh=; if [ $$m = tools ]; then fresh=-count=1; fi; \
 		echo "== test $$m"; (cd $$m && $(ALONE) $(NICE) go test -timeout 30m $$fresh $(TESTFLAGS) ./...); \
 	done
@@ -55,6 +58,17 @@ test: ## Run the tests of all modules, the provider template among them (minutes
 		-first-world 40 -worlds 560 -short-worlds 2960 -least-worlds 50000
 	@echo "== 20,000 schedules of orphan detection"; $(ALONE) $(NICE) go test -timeout 30m $(TESTFLAGS) ./safety -run Schedules -safety.schedules 20000
 	@$(MAKE) --no-print-directory test-e2e
+
+# The go line of a go.mod is the lowest Go, its requirements are the lowest libraries that work. The workspace has the
+# newest, which tools and examples/e2e require.
+floor: ## Run the tests of SDK and drop-in with the lowest Go and libraries that work, and with the newest (part of test).
+	@set -e; for m in $(FLOOR); do \
+		low=go$$(sed -n 's/^go //p' $$m/go.mod); \
+		echo "== test $$m, $$low and $$(sed -n 's/^\tk8s.io\/client-go/client-go/p' $$m/go.mod)"; \
+		(cd $$m && GOTOOLCHAIN=$$low $(ALONE) $(NICE) go test -timeout 30m $(TESTFLAGS) ./...); \
+		echo "== test $$m, $$(go env GOVERSION) and client-go $$(cd $$m && go list -m -f '{{.Version}}' k8s.io/client-go)"; \
+		(cd $$m && $(NICE) go test -timeout 30m $(TESTFLAGS) ./...); \
+	done
 
 # They run programs of this repository, which the cache of test results does not
 # see. One package at a time: each starts a control plane.

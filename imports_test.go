@@ -32,9 +32,9 @@ type importRule struct {
 	why string
 }
 
-// underAPI are the modules that k8s.io/api and k8s.io/apimachinery bring along.
+// underAPI are the modules that k8s.io/api and k8s.io/apimachinery bring along, the lowest that work and the newest.
 var underAPI = []string{
-	"github.com/fxamacker/cbor/v2", "github.com/go-logr/logr", "github.com/json-iterator/go",
+	"github.com/fxamacker/cbor/v2", "github.com/go-logr/logr", "github.com/gogo/protobuf", "github.com/json-iterator/go",
 	"github.com/modern-go/concurrent", "github.com/modern-go/reflect2", "github.com/x448/float16",
 	"go.yaml.in/yaml/v2", "golang.org/x/net", "golang.org/x/text", "gopkg.in/inf.v0",
 	"k8s.io/api", "k8s.io/apimachinery", "k8s.io/klog/v2", "k8s.io/kube-openapi", "k8s.io/utils",
@@ -49,13 +49,14 @@ var underClientGo = append([]string{
 	"github.com/go-openapi/swag/jsonutils", "github.com/go-openapi/swag/loading", "github.com/go-openapi/swag/mangling",
 	"github.com/go-openapi/swag/netutils", "github.com/go-openapi/swag/pools", "github.com/go-openapi/swag/stringutils",
 	"github.com/go-openapi/swag/typeutils", "github.com/go-openapi/swag/yamlutils",
-	"github.com/google/gnostic-models", "github.com/google/uuid", "github.com/munnerz/goautoneg",
+	"github.com/google/gnostic-models", "github.com/google/uuid", "github.com/josharian/intern", "github.com/mailru/easyjson",
+	"github.com/munnerz/goautoneg", "github.com/pkg/errors",
 	"go.yaml.in/yaml/v3", "golang.org/x/oauth2", "golang.org/x/sys", "golang.org/x/term", "golang.org/x/time",
-	"google.golang.org/protobuf", "gopkg.in/evanphx/json-patch.v4", "k8s.io/client-go", "sigs.k8s.io/yaml",
+	"google.golang.org/protobuf", "gopkg.in/evanphx/json-patch.v4", "gopkg.in/yaml.v3", "k8s.io/client-go", "sigs.k8s.io/yaml",
 }, underAPI...)
 
 // underPatches are the modules that a JSON merge patch brings along.
-var underPatches = append([]string{"github.com/davecgh/go-spew", "gopkg.in/evanphx/json-patch.v4", "sigs.k8s.io/yaml"}, underAPI...)
+var underPatches = append([]string{"github.com/davecgh/go-spew", "github.com/pkg/errors", "gopkg.in/evanphx/json-patch.v4", "sigs.k8s.io/yaml"}, underAPI...)
 
 // underFakes are the modules that the fake clients of client-go bring along.
 var underFakes = append([]string{"github.com/pmezard/go-difflib"}, underClientGo...)
@@ -64,6 +65,7 @@ const (
 	api          = "k8s.io/api"
 	apimachinery = "k8s.io/apimachinery"
 	clock        = "k8s.io/utils/clock"
+	pointers     = "k8s.io/utils/ptr"
 	clientGo     = "k8s.io/client-go"
 	clients      = "k8s.io/client-go/kubernetes"
 )
@@ -76,7 +78,7 @@ var importRules = []importRule{
 	{"codes", nil, nil, "a provider's error handling must cost nothing"},
 	{"codes/status", []string{sdk + "/codes"}, nil, "the error that carries a code"},
 	{"permits", []string{sdk}, nil, "a ledger must cost nothing"},
-	{"permits/runner", []string{api, apimachinery, clock, "k8s.io/utils/ptr", sdk + "/permits"}, underAPI, "it takes a part of the typed client"},
+	{"permits/runner", []string{api, apimachinery, clock, pointers, sdk + "/permits"}, underAPI, "it takes a part of the typed client"},
 	{"nodeops", []string{api, apimachinery}, underAPI, "a Node, without a client"},
 	{"nodeops/runner", []string{api, apimachinery, sdk + "/nodeops"}, underPatches, "it takes an interface that the typed client implements"},
 	{"machine/v1alpha1", []string{api, apimachinery}, underAPI, "objects, without a client"},
@@ -132,7 +134,7 @@ var importRules = []importRule{
 		api, apimachinery, sdk, sdk + "/codes", sdk + "/deployment", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/internal/rollout", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset",
 	}, underAPI, "a world that the planners of sets and deployments drive"},
 	{"drain", []string{
-		api, apimachinery, sdk, sdk + "/internal/claims", sdk + "/internal/line", sdk + "/internal/recorded", sdk + "/nodeops",
+		api, apimachinery, pointers, sdk, sdk + "/internal/claims", sdk + "/internal/line", sdk + "/internal/recorded", sdk + "/nodeops",
 	}, underAPI, "decisions, without a client"},
 	{"drain/runner", []string{
 		api, apimachinery, sdk, clients + "/typed", clientGo + "/rest", clock, sdk + "/drain", sdk + "/internal/objects",
@@ -145,7 +147,7 @@ var importRules = []importRule{
 		sdk + "/machine/v1alpha1", sdk + "/machine/client/clientset/versioned/fake", sdk + "/drain/draintest", apimachinery, clientGo,
 	}, underFakes, "the kinds of v1alpha1 in a cluster in memory"},
 	{"drain/draintest", []string{
-		api, apimachinery, clientGo, clock,
+		api, apimachinery, clientGo, clock, pointers,
 	}, underFakes, "the cluster in memory is a fake typed client"},
 	{"safety", []string{
 		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/codes", sdk + "/deployment", sdk + "/drain", sdk + "/driver", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops", sdk + "/permits",

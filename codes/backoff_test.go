@@ -211,7 +211,8 @@ func TestWithRetryAfter_Error_KeepsCodeAndText(t *testing.T) {
 	require.EqualError(t, err, inner.Error())
 	require.Equal(t, codes.ResourceExhausted, codes.Of(err))
 	require.ErrorIs(t, err, context.Canceled)
-	s, ok := errors.AsType[*status.Status](err)
+	var s *status.Status
+	ok := errors.As(err, &s)
 	require.True(t, ok)
 	require.Equal(t, "quota", s.Message())
 	require.NoError(t, codes.WithRetryAfter(nil, time.Minute))

@@ -108,7 +108,8 @@ func TestOf_AnyTree_AgreesWithErrorsAs(t *testing.T) {
 }
 
 func obviousOf(err error) codes.Code {
-	if coder, ok := errors.AsType[codes.Coder](err); ok {
+	var coder codes.Coder
+	if errors.As(err, &coder) {
 		if coder.Code() == codes.OK {
 			return codes.Unknown
 		}

@@ -26,7 +26,8 @@ func WithRetryAfter(err error, d time.Duration) error {
 // RetryAfterOf returns the wait of the first [RetryAfterer] in the tree of err, in the order
 // of [errors.As]. It returns zero without one and for a negative wait.
 func RetryAfterOf(err error) time.Duration {
-	r, ok := errors.AsType[RetryAfterer](err)
+	var r RetryAfterer
+	ok := errors.As(err, &r)
 	if !ok {
 		return 0
 	}

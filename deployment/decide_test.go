@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
@@ -31,7 +32,7 @@ import (
 
 func TestDecide_ViewIncomplete_NothingIsDone(t *testing.T) {
 	deleted := rolling(3, 1, 0)
-	deleted.DeletionTimestamp = new(metav1.NewTime(rollNow))
+	deleted.DeletionTimestamp = ptr.To(metav1.NewTime(rollNow))
 	for _, d := range []*v1alpha1.MachineDeployment{nil, rolling(3, 1, 0), deleted, {}} {
 		dec := deployment.Decide(deployment.Observation{Deployment: d}, rollPolicy, rollNow)
 		require.Empty(t, dec.Actions)
@@ -197,8 +198,8 @@ func (c chance) number() int32 {
 }
 
 func (c chance) bound() *intstr.IntOrString {
-	return chosen(c, nil, new(intstr.FromInt32(c.number())), new(intstr.FromInt32(1)), new(intstr.FromInt32(0)),
-		new(intstr.FromString("25%")), new(intstr.FromString("-400%")), new(intstr.FromString("x")), &intstr.IntOrString{Type: 7})
+	return chosen(c, nil, ptr.To(intstr.FromInt32(c.number())), ptr.To(intstr.FromInt32(1)), ptr.To(intstr.FromInt32(0)),
+		ptr.To(intstr.FromString("25%")), ptr.To(intstr.FromString("-400%")), ptr.To(intstr.FromString("x")), &intstr.IntOrString{Type: 7})
 }
 
 func (c chance) text() string {
@@ -238,10 +239,10 @@ func (c chance) deployment() *v1alpha1.MachineDeployment {
 		d.Spec.RollbackTo = &v1alpha1.RollbackConfig{Revision: int64(c.number())}
 	}
 	if c.IntN(4) == 0 {
-		d.Spec.RevisionHistoryLimit, d.Spec.ProgressDeadlineSeconds = new(c.number()), new(c.number())
+		d.Spec.RevisionHistoryLimit, d.Spec.ProgressDeadlineSeconds = ptr.To(c.number()), ptr.To(c.number())
 	}
 	if c.IntN(9) == 0 {
-		d.DeletionTimestamp = new(c.time())
+		d.DeletionTimestamp = ptr.To(c.time())
 	}
 	switch c.IntN(12) {
 	case 0:
@@ -268,7 +269,7 @@ func (c chance) set(d *v1alpha1.MachineDeployment, i int) *v1alpha1.MachineSet {
 	maps.Copy(s.Annotations, c.some(v1alpha1.RevisionAnnotation, v1alpha1.DesiredReplicasAnnotation, v1alpha1.MaxReplicasAnnotation, "machinist.dev/delete-first", v1alpha1.LastDeploymentReplicaChangeByScalerTime))
 	maps.Copy(s.Labels, c.some(v1alpha1.FreezeLabelKey, v1alpha1.LabelKeyMachineSetScaleUpDisabled))
 	if c.IntN(9) == 0 {
-		s.DeletionTimestamp = new(c.time())
+		s.DeletionTimestamp = ptr.To(c.time())
 	}
 	if c.IntN(9) == 0 {
 		s.Annotations, s.Labels, s.Spec.Selector = nil, nil, nil
@@ -283,10 +284,10 @@ func (c chance) machine(s *v1alpha1.MachineSet, i int) *v1alpha1.Machine {
 	m.UID = types.UID(chosen(c, m.Name, m.Name, m.Name, m.Name, m.Name, ""))
 	m.Annotations = c.some(deployment.NamedAnnotation, v1alpha1.MachinePriority, v1alpha1.MarkedForDeletionTime, v1alpha1.PreserveMachineAnnotationKey)
 	if c.IntN(6) == 0 {
-		m.DeletionTimestamp = new(c.time())
+		m.DeletionTimestamp = ptr.To(c.time())
 	}
 	if c.IntN(6) == 0 {
-		m.Status.CurrentStatus.PreserveExpiryTime = new(c.time())
+		m.Status.CurrentStatus.PreserveExpiryTime = ptr.To(c.time())
 	}
 	if c.IntN(6) == 0 {
 		m.Status.LastOperation = v1alpha1.LastOperation{Type: v1alpha1.MachineOperationCreate, State: v1alpha1.MachineStateFailed, ErrorCode: chosen(c, "ResourceExhausted", "?")}
@@ -526,7 +527,7 @@ func FuzzPlan(f *testing.F) {
 		if d := in.Deployment; d != nil && flags&1 != 0 {
 			d.Spec.Replicas = replicas
 			if d.Spec.Strategy.RollingUpdate != nil {
-				d.Spec.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromString(bound))
+				d.Spec.Strategy.RollingUpdate.MaxUnavailable = ptr.To(intstr.FromString(bound))
 			}
 		}
 		for _, s := range in.Sets {

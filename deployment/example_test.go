@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
@@ -34,7 +35,7 @@ func exampleDeployment(surge, unavailable int) *v1alpha1.MachineDeployment {
 	d.Spec.Template.Spec.Class = v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "large"}
 	d.Spec.Strategy.Type = v1alpha1.RollingUpdateMachineDeploymentStrategyType
 	d.Spec.Strategy.RollingUpdate = &v1alpha1.RollingUpdateMachineDeployment{UpdateConfiguration: v1alpha1.UpdateConfiguration{
-		MaxSurge: new(intstr.FromInt(surge)), MaxUnavailable: new(intstr.FromInt(unavailable)),
+		MaxSurge: ptr.To(intstr.FromInt(surge)), MaxUnavailable: ptr.To(intstr.FromInt(unavailable)),
 	}}
 	return d
 }
@@ -113,9 +114,9 @@ func ExampleDecide_holds() {
 
 func ExampleBoundsOf() {
 	d := exampleDeployment(1, 0)
-	d.Spec.Strategy.RollingUpdate.MaxSurge = new(intstr.FromString("-10%"))
+	d.Spec.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromString("-10%"))
 	fmt.Println(deployment.BoundsOf(d))
-	d.Spec.Replicas, d.Spec.Strategy.RollingUpdate.MaxSurge = 10, new(intstr.FromString("25%"))
+	d.Spec.Replicas, d.Spec.Strategy.RollingUpdate.MaxSurge = 10, ptr.To(intstr.FromString("25%"))
 	b, err := deployment.BoundsOf(d)
 	fmt.Println("at most", b.Most(), "at least", b.Least(), err)
 	d.Spec.Strategy.RollingUpdate = nil

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
@@ -217,7 +218,7 @@ func TestBoundsOf_StrategyWithoutParameters_IsAnError(t *testing.T) {
 func TestDelete_SetsFirst_ThenTheFinalizer(t *testing.T) {
 	s := newScenario("rolling 3 +1; old 3/3/3 deleting; new 1/1/1")
 	d := s.in.Deployment
-	d.DeletionTimestamp = new(metav1.NewTime(rollNow))
+	d.DeletionTimestamp = ptr.To(metav1.NewTime(rollNow))
 	d.Finalizers = append(d.Finalizers, "foreign")
 	dec := s.decide()
 	require.Equal(t, machinist.Reason("Deleting"), dec.Reason)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
@@ -205,7 +206,7 @@ func TestRollout_SetsThatDoNothing_KeepTheSurge(t *testing.T) {
 
 func TestRollout_NewMachinesNeverAvailable_Stops(t *testing.T) {
 	d := rolling(10, 3, 2)
-	d.Spec.ProgressDeadlineSeconds = new(int32(600))
+	d.Spec.ProgressDeadlineSeconds = ptr.To(int32(600))
 	r := newRollout(t, d, deploymenttest.Model{Create: func(m *v1alpha1.Machine) error {
 		if m.Spec.Class.Name == "bad" {
 			return status.Error(codes.Internal, "no such image")

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
@@ -247,9 +248,9 @@ func (s *scenario) deployment(words []string) {
 		case "revision":
 			d.Annotations[v1alpha1.RevisionAnnotation] = value
 		case "deleting":
-			d.DeletionTimestamp = new(metav1.NewTime(rollNow))
+			d.DeletionTimestamp = ptr.To(metav1.NewTime(rollNow))
 		case "history":
-			d.Spec.RevisionHistoryLimit = new(s.number(value))
+			d.Spec.RevisionHistoryLimit = ptr.To(s.number(value))
 		case "unanswered": // by the API server
 			freeze(s)
 		case "alphabetic":
@@ -259,7 +260,7 @@ func (s *scenario) deployment(words []string) {
 		case "progressed": // so many seconds ago
 			d.Status.Conditions = recordedAt(v1alpha1.ConditionTrue, "", rollNow.Add(-time.Duration(s.number(value))*time.Second))
 		case "deadline":
-			d.Spec.ProgressDeadlineSeconds = new(s.number(value))
+			d.Spec.ProgressDeadlineSeconds = ptr.To(s.number(value))
 		default:
 			s.known(strings.ContainsAny(w[:1], "+-"), w)
 		}
@@ -290,7 +291,7 @@ func (s *scenario) set(i int, words []string) *v1alpha1.MachineSet {
 		case "unreported":
 			set.Generation = 2
 		case "deleting":
-			set.DeletionTimestamp = new(metav1.NewTime(rollNow.Add(-time.Minute)))
+			set.DeletionTimestamp = ptr.To(metav1.NewTime(rollNow.Add(-time.Minute)))
 		case "grows":
 			delete(set.Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
 		case "fixed":
@@ -369,9 +370,9 @@ func (s *scenario) machine(set *v1alpha1.MachineSet, text string) {
 		case "marked":
 			m.Annotations[prioKey], m.Annotations[markKey] = "1", ago
 		case "leaving":
-			m.DeletionTimestamp = new(metav1.NewTime(rollNow.Add(-time.Minute)))
+			m.DeletionTimestamp = ptr.To(metav1.NewTime(rollNow.Add(-time.Minute)))
 		case "preserved":
-			m.Status.CurrentStatus.Phase, m.Status.CurrentStatus.PreserveExpiryTime = v1alpha1.MachineFailed, new(metav1.NewTime(rollNow.Add(time.Hour)))
+			m.Status.CurrentStatus.Phase, m.Status.CurrentStatus.PreserveExpiryTime = v1alpha1.MachineFailed, ptr.To(metav1.NewTime(rollNow.Add(time.Hour)))
 		case "preserve":
 			m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = v1alpha1.PreserveMachineAnnotationValueWhenFailed
 		case "young":
@@ -385,7 +386,7 @@ func (s *scenario) machine(set *v1alpha1.MachineSet, text string) {
 		case "gone":
 			s.in.Nodes[n.Name] = nil
 		case "ending":
-			n.DeletionTimestamp = new(metav1.NewTime(rollNow))
+			n.DeletionTimestamp = ptr.To(metav1.NewTime(rollNow))
 		case "tainted":
 			n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.PreferNoScheduleKey, Value: "True", Effect: corev1.TaintEffectPreferNoSchedule}}
 		case "held":
@@ -395,7 +396,7 @@ func (s *scenario) machine(set *v1alpha1.MachineSet, text string) {
 		case "mine":
 			n.Annotations[offKey] = ""
 		case "kept":
-			m.Status.CurrentStatus.PreserveExpiryTime = new(metav1.NewTime(rollNow))
+			m.Status.CurrentStatus.PreserveExpiryTime = ptr.To(metav1.NewTime(rollNow))
 		}
 		if w == "done" || w == "unreturned" {
 			n.Labels[v1alpha1.LabelKeyNodeUpdateResult] = v1alpha1.LabelValueNodeUpdateSuccessful

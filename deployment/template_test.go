@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
@@ -100,7 +101,7 @@ func TestConfiguration_Edited_ReachesEverySetWithMachines(t *testing.T) {
 		"set that is being deleted":          {"rolling 1 +1; old 1 deleting: a.leaving; new 1/1/1", nil, []string{"old", "new"}},
 		"new set that is being deleted":      {"rolling 1 +1; new 1 deleting: a.leaving", nil, []string{"new"}},
 		"deployment that is being deleted": {"rolling 3 +1; old 3/3/3 deleting; new 1/1/1 deleting", func(s *scenario) {
-			s.in.Deployment.DeletionTimestamp = new(metav1.NewTime(rollNow))
+			s.in.Deployment.DeletionTimestamp = ptr.To(metav1.NewTime(rollNow))
 		}, []string{"old", "new"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
@@ -128,7 +129,7 @@ func (r *randomWorld) deployment() *v1alpha1.MachineDeployment {
 		d.Spec.MinReadySeconds = 60
 	}
 	if r.rng.IntN(2) == 0 {
-		d.Spec.RevisionHistoryLimit = new(int32(r.rng.IntN(3)))
+		d.Spec.RevisionHistoryLimit = ptr.To(int32(r.rng.IntN(3)))
 	}
 	return d
 }

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
@@ -32,7 +33,7 @@ func newBudget(name string, allowed int32, edits ...func(*policyv1.PodDisruption
 	b := &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, ResourceVersion: "7", Generation: 3},
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			MinAvailable: new(intstr.FromInt32(3 - allowed)),
+			MinAvailable: ptr.To(intstr.FromInt32(3 - allowed)),
 			Selector:     &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}},
 		},
 		Status: policyv1.PodDisruptionBudgetStatus{
@@ -48,7 +49,7 @@ func newBudget(name string, allowed int32, edits ...func(*policyv1.PodDisruption
 // exhausted is a budget that allows nothing just now: one of three pods is missing.
 func exhausted(name string, edits ...func(*policyv1.PodDisruptionBudget)) *policyv1.PodDisruptionBudget {
 	return newBudget(name, 0, append([]func(*policyv1.PodDisruptionBudget){func(b *policyv1.PodDisruptionBudget) {
-		b.Spec.MinAvailable = new(intstr.FromInt32(2))
+		b.Spec.MinAvailable = ptr.To(intstr.FromInt32(2))
 		b.Status.CurrentHealthy, b.Status.DesiredHealthy = 2, 2
 	}}, edits...)...)
 }
@@ -70,7 +71,7 @@ func minAvailable(v intstr.IntOrString) func(*policyv1.PodDisruptionBudget) {
 }
 
 func alwaysAllow(b *policyv1.PodDisruptionBudget) {
-	b.Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow)
+	b.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
 }
 
 var syncFailed = condition(metav1.ConditionFalse, policyv1.SyncFailedReason)
@@ -255,7 +256,7 @@ func TestStep_Budget_IsSpentOnce(t *testing.T) {
 	t.Run("a held row keeps its message and has no grace period", func(t *testing.T) {
 		in := observed(newPod("a", func(p *corev1.Pod) { p.Annotations = map[string]string{"karpenter.sh/do-not-disrupt": "maybe"} }))
 		in.Budgets = drain.All(exhausted("web"))
-		row := drain.Decide(in, drain.Policy{Grace: new(time.Second), DoNotDisrupt: true}, now).Rows[0]
+		row := drain.Decide(in, drain.Policy{Grace: ptr.To(time.Second), DoNotDisrupt: true}, now).Rows[0]
 		require.Equal(t, drain.ReasonBudget, row.Reason)
 		require.Contains(t, row.Message, "budget shop/web allows 0 disruptions")
 		require.Contains(t, row.Message, "maybe")

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain"
 )
@@ -20,7 +21,7 @@ func decidePod(name, ownerKind string) *corev1.Pod {
 		Spec:       corev1.PodSpec{NodeName: "node-1"},
 	}
 	if ownerKind != "" {
-		p.OwnerReferences = []metav1.OwnerReference{{Kind: ownerKind, Controller: new(true)}}
+		p.OwnerReferences = []metav1.OwnerReference{{Kind: ownerKind, Controller: ptr.To(true)}}
 	}
 	return p
 }

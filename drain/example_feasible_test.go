@@ -10,6 +10,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain"
 )
@@ -21,7 +22,7 @@ func blockedNode() drain.Observation {
 		Looked: true, Node: &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}, Spec: corev1.NodeSpec{Unschedulable: true}},
 		Pods: drain.All(&corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: "shop", Name: "db-0", UID: "1", OwnerReferences: []metav1.OwnerReference{{Kind: "StatefulSet", Controller: new(true)}},
+				Namespace: "shop", Name: "db-0", UID: "1", OwnerReferences: []metav1.OwnerReference{{Kind: "StatefulSet", Controller: ptr.To(true)}},
 			},
 			Spec: corev1.PodSpec{NodeName: "node-1"},
 			Status: corev1.PodStatus{
@@ -30,7 +31,7 @@ func blockedNode() drain.Observation {
 		}),
 		Budgets: drain.All(&policyv1.PodDisruptionBudget{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"},
-			Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: new(intstr.FromInt32(0)), Selector: &metav1.LabelSelector{}},
+			Spec:       policyv1.PodDisruptionBudgetSpec{MaxUnavailable: ptr.To(intstr.FromInt32(0)), Selector: &metav1.LabelSelector{}},
 			Status:     policyv1.PodDisruptionBudgetStatus{CurrentHealthy: 3, DesiredHealthy: 3, ExpectedPods: 3},
 		}),
 	}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
@@ -28,7 +29,7 @@ func exampleNode() []runtime.Object {
 	pod := func(name, ownerKind string) *corev1.Pod {
 		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
 		p.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: appsv1.SchemeGroupVersion.String(), Kind: ownerKind, Name: "owner", UID: types.UID("uid-of-" + ownerKind), Controller: new(true),
+			APIVersion: appsv1.SchemeGroupVersion.String(), Kind: ownerKind, Name: "owner", UID: types.UID("uid-of-" + ownerKind), Controller: ptr.To(true),
 		}}
 		p.Spec.NodeName = "node-1"
 		return p

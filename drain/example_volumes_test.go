@@ -10,6 +10,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain"
 )
@@ -19,7 +20,7 @@ func podWithVolume(name, ownerKind string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: name, UID: types.UID("uid-of-" + name),
-			OwnerReferences: []metav1.OwnerReference{{Kind: ownerKind, Controller: new(true)}},
+			OwnerReferences: []metav1.OwnerReference{{Kind: ownerKind, Controller: ptr.To(true)}},
 		},
 		Spec: corev1.PodSpec{NodeName: "node-1", Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
@@ -40,7 +41,7 @@ func attachmentOf(pod string) *storagev1.VolumeAttachment {
 		ObjectMeta: metav1.ObjectMeta{Name: "attachment-" + pod},
 		Spec: storagev1.VolumeAttachmentSpec{
 			Attacher: "csi.example.com", NodeName: "node-1",
-			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("pv-" + pod)},
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("pv-" + pod)},
 		},
 		Status: storagev1.VolumeAttachmentStatus{Attached: true},
 	}

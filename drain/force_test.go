@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
@@ -165,8 +166,8 @@ func TestDecide_RetryEvery_IsWithinASecondAndAnHour(t *testing.T) {
 }
 
 func TestPolicy_GraceIsNegative_Invalid(t *testing.T) {
-	require.ErrorContains(t, drain.Policy{Grace: new(-time.Second)}.Validate(), "the grace period -1s is negative")
-	require.NoError(t, drain.Policy{Grace: new(time.Duration(0))}.Validate())
+	require.ErrorContains(t, drain.Policy{Grace: ptr.To(-time.Second)}.Validate(), "the grace period -1s is negative")
+	require.NoError(t, drain.Policy{Grace: ptr.To(time.Duration(0))}.Validate())
 }
 
 // TestDecide_LadderEnds_NamesWhatIsLeft asserts that a drain whose deadline passed is not Drained,

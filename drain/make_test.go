@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain"
 )
@@ -39,7 +40,7 @@ func newPod(name string, edits ...func(*corev1.Pod)) *corev1.Pod {
 			Namespace: "shop", Name: name, UID: types.UID("uid-" + name), ResourceVersion: "10",
 			Labels: map[string]string{"app": "web"},
 		},
-		Spec: corev1.PodSpec{NodeName: "node-1", TerminationGracePeriodSeconds: new(int64(30))},
+		Spec: corev1.PodSpec{NodeName: "node-1", TerminationGracePeriodSeconds: ptr.To(int64(30))},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
 			{Type: corev1.PodReady, Status: corev1.ConditionTrue},
 		}},
@@ -54,7 +55,7 @@ func newPod(name string, edits ...func(*corev1.Pod)) *corev1.Pod {
 func ownedBy(kind string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: "apps/v1", Kind: kind, Name: "owner", UID: types.UID("uid-" + kind), Controller: new(true),
+			APIVersion: "apps/v1", Kind: kind, Name: "owner", UID: types.UID("uid-" + kind), Controller: ptr.To(true),
 		}}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/nodeops"
@@ -169,13 +170,13 @@ func TestDecide_TaintOfTheCordon_TolerationsDecide(t *testing.T) {
 		{corev1.Toleration{Operator: corev1.TolerationOpExists}, "ignore Stays"},
 		{corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}, "ignore Stays"},
 		{corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}, "evict Evictable"},
-		{corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, TolerationSeconds: new(int64(5))}, "ignore Stays"},
+		{corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, TolerationSeconds: ptr.To(int64(5))}, "ignore Stays"},
 		{corev1.Toleration{Key: key + "x", Operator: corev1.TolerationOpExists}, "evict Evictable"},
 		{corev1.Toleration{Key: key, Operator: corev1.TolerationOpEqual}, "ignore Stays"},
 		{corev1.Toleration{Key: key}, "ignore Stays"},
 		{corev1.Toleration{Key: key, Value: "x"}, "evict Evictable"},
 		{corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectPreferNoSchedule}, "evict Evictable"},
-		{corev1.Toleration{Key: key, Operator: corev1.TolerationOpGt, Value: "0"}, "evict Evictable"},
+		{corev1.Toleration{Key: key, Operator: "Gt", Value: "0"}, "evict Evictable"},
 		{corev1.Toleration{Key: key, Operator: "Like"}, "evict Evictable"},
 	} {
 		in := observed(newPod("web", tolerating(corev1.Toleration{Key: "example.com/other"}, tt.toleration)))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 )
@@ -89,7 +90,7 @@ func Compare(before, after Decision, results []Result, now time.Time) []Progress
 	}
 	c.escalated(node)
 	for _, r := range results {
-		p := Progress{Type: ProgressRequested, Time: r.At, Subject: r.Row.subject(), Reason: r.Row.Reason, Message: r.Row.Message, Row: new(r.Row), Err: r.Err}
+		p := Progress{Type: ProgressRequested, Time: r.At, Subject: r.Row.subject(), Reason: r.Row.Reason, Message: r.Row.Message, Row: ptr.To(r.Row), Err: r.Err}
 		if r.Err != nil {
 			p.Reason, p.Message, _ = r.Response()
 		}
@@ -220,7 +221,7 @@ func (c *comparison) released(was, is *awaited) {
 func (c *comparison) report(t ProgressType, p Progress) {
 	p.Type = t
 	if p.Row != nil {
-		p.Row = new(*p.Row)
+		p.Row = ptr.To(*p.Row)
 	}
 	c.add(p)
 }

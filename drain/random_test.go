@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/nodeops"
@@ -93,7 +94,7 @@ func (d *dice) policy() drain.Policy {
 	p := drain.Policy{
 		EscalateFrom: d.when(), Ladder: d.ladder(), UnreachableLadder: d.ladder(), Reassert: d.yes(), KeepSchedulable: d.roll(6) == 1,
 		EvictUnmanaged: d.yes(), EvictLocalStorage: d.yes(), AllAtOnce: d.yes(),
-		Grace: pick(d, nil, nil, new(time.Second), new(10*time.Second), new(time.Hour)), RetryEvery: pick(d, 0, 0, time.Second, time.Minute),
+		Grace: pick(d, nil, nil, ptr.To(time.Second), ptr.To(10*time.Second), ptr.To(time.Hour)), RetryEvery: pick(d, 0, 0, time.Second, time.Minute),
 		SkipTerminatingAfter: pick(d, 0, 0, 0, time.Second, time.Hour),
 		Cordon:               nodeops.Cordon{OutOfService: d.roll(6) == 1},
 		Volumes:              drain.VolumePolicy{Wait: d.roll(3) == 1, DetachTimeout: d.duration(), ReattachTimeout: d.duration()},

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 )
@@ -48,7 +49,7 @@ func shortens(pod *corev1.Pod, a *allowances) bool {
 // zero in the policy, a deletion has at least a second, so that the kubelet confirms the end.
 func (v *view) grace(pod *corev1.Pod, action Action) *int64 {
 	if action == ForceDelete {
-		return new(int64(0))
+		return ptr.To(int64(0))
 	}
 	own := int64(corev1.DefaultTerminationGracePeriodSeconds)
 	if pod.Spec.TerminationGracePeriodSeconds != nil {
@@ -67,11 +68,11 @@ func (v *view) grace(pod *corev1.Pod, action Action) *int64 {
 	}
 	switch {
 	case atOnce:
-		return new(int64(0))
+		return ptr.To(int64(0))
 	case grace == own && pod.DeletionTimestamp.IsZero():
 		return nil
 	default:
-		return new(grace)
+		return ptr.To(grace)
 	}
 }
 

@@ -127,11 +127,8 @@ func aboutBudget(err error) bool {
 
 // unanswered reports whether it is unknown if a request was carried out.
 func unanswered(err error) bool {
-	_, network := errors.AsType[interface { // like net.Error, without the import
-		error
-		Timeout() bool
-	}](err)
-	return network || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsServiceUnavailable(err) ||
+	var network interface{ Timeout() bool } // like net.Error, without the import
+	return errors.As(err, &network) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsServiceUnavailable(err) ||
 		errors.Is(err, context.Canceled) // context.DeadlineExceeded has a Timeout
 }
 

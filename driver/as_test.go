@@ -10,7 +10,6 @@ import (
 	"go/token"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -52,7 +51,11 @@ var optionalInterfaces = map[string]func(driver.Driver) (any, []reflect.Method){
 
 func as[T any](d driver.Driver) (any, []reflect.Method) {
 	if found, ok := driver.As[T](d); ok {
-		return found, slices.Collect(reflect.TypeFor[T]().Methods())
+		var methods []reflect.Method
+		for i := range reflect.TypeFor[T]().NumMethod() {
+			methods = append(methods, reflect.TypeFor[T]().Method(i))
+		}
+		return found, methods
 	}
 	return nil, nil
 }

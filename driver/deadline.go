@@ -103,7 +103,8 @@ func overdue(caller, bounded context.Context, t target, limit time.Duration, err
 	case caller.Err() != nil:
 		why = "did not end before the deadline of its caller"
 	}
-	if abandoned, ok := errors.AsType[*AbandonedError](err); ok {
+	var abandoned *AbandonedError
+	if errors.As(err, &abandoned) {
 		return status.WrapError(code, abandoned.Error(), errors.Join(abandoned, bounded.Err()))
 	}
 	return status.WrapError(code, fmt.Sprintf("%s %s: %s", t, why, text(err)), errors.Join(err, bounded.Err()))

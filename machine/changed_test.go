@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/facts"
@@ -270,8 +271,8 @@ func anyLife(r *rand.Rand) machine.Observation {
 		m.Labels = map[string]string{v1alpha1.NodeLabelKey: "n", v1alpha1.LabelKeyMachineDeploymentName: "pool"}
 	}
 	if r.IntN(3) == 0 {
-		m.Spec.MachineConfiguration = pick(r, &v1alpha1.MachineConfiguration{DisableHealthTimeout: new(true)},
-			&v1alpha1.MachineConfiguration{NodeConditions: new("A,B")},
+		m.Spec.MachineConfiguration = pick(r, &v1alpha1.MachineConfiguration{DisableHealthTimeout: ptr.To(true)},
+			&v1alpha1.MachineConfiguration{NodeConditions: ptr.To("A,B")},
 			&v1alpha1.MachineConfiguration{MachineHealthTimeout: &metav1.Duration{Duration: time.Minute}})
 	}
 	in.Permit = pick(r, machine.PermitView{}, machine.PermitView{Asked: true, Refused: machinist.Hold{Until: moment(r)}}, machine.PermitView{Held: true},

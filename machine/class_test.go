@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine"
@@ -53,7 +54,7 @@ func TestDecideClass_Finalizer_WhileAMachineRefersToIt(t *testing.T) {
 		s := &v1alpha1.MachineSet{ObjectMeta: named(deleted), Spec: v1alpha1.MachineSetSpec{Template: template, Replicas: replicas}}
 		s.Status.Replicas = machines
 		if owned {
-			s.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineDeployment", Name: "pool", UID: "d", Controller: new(true)}}
+			s.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineDeployment", Name: "pool", UID: "d", Controller: ptr.To(true)}}
 		}
 		return s
 	}

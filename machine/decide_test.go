@@ -246,9 +246,9 @@ func scribble(v reflect.Value) {
 			scribble(v.Elem())
 		}
 	case reflect.Struct:
-		for field, value := range v.Fields() {
-			if field.IsExported() {
-				scribble(value)
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				scribble(v.Field(i))
 			}
 		}
 	case reflect.Slice:

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
@@ -80,7 +81,7 @@ func TestDeletion_EachStep_Decision(t *testing.T) {
 		" (since 2026-03-01T12:00:00Z; another pod of the PodDisruptionBudget has to become healthy)"
 	cordoning := func(since time.Duration) change {
 		return func(in *machine.Observation) {
-			in.Machine.DeletionTimestamp, in.Machine.Status.CurrentStatus.LastUpdateTime = new(metav1.NewTime(now.Add(-since))), metav1.Time{}
+			in.Machine.DeletionTimestamp, in.Machine.Status.CurrentStatus.LastUpdateTime = ptr.To(metav1.NewTime(now.Add(-since))), metav1.Time{}
 			in.Drain = machine.DrainView{Round: now, Holds: []machinist.Hold{{Subject: "node/n", Reason: "NotCordoned"}}}
 		}
 	}
@@ -226,7 +227,7 @@ func drains(t *testing.T, d machine.Decision) string {
 func TestDrain_EachReason_ForceAndReachability(t *testing.T) {
 	asked := spec(func(m *v1alpha1.Machine) { m.DeletionTimestamp = &metav1.Time{Time: now.Add(-time.Hour)} })
 	timeout := func(d time.Duration) change {
-		return config(&v1alpha1.MachineConfiguration{MachineDrainTimeout: &metav1.Duration{Duration: d}, MaxEvictRetries: new(int32(1))})
+		return config(&v1alpha1.MachineConfiguration{MachineDrainTimeout: &metav1.Duration{Duration: d}, MaxEvictRetries: ptr.To(int32(1))})
 	}
 	label := func(key, value string) change {
 		return spec(func(m *v1alpha1.Machine) { m.Labels[key] = value })

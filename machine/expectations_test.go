@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -28,7 +29,7 @@ func version(uid types.UID, resourceVersion string) *v1alpha1.MachineSet {
 }
 
 func ownedBy(owner types.UID, s *v1alpha1.MachineSet) *v1alpha1.MachineSet {
-	s.OwnerReferences = []metav1.OwnerReference{{UID: owner, Controller: new(true)}}
+	s.OwnerReferences = []metav1.OwnerReference{{UID: owner, Controller: ptr.To(true)}}
 	return s
 }
 

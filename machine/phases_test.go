@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
@@ -145,7 +146,7 @@ var (
 		m.Annotations = map[string]string{v1alpha1.PreserveMachineAnnotationKey: "now"}
 		m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now.Add(time.Hour)}
 	})
-	patient = config(&v1alpha1.MachineConfiguration{DisableHealthTimeout: new(true)})
+	patient = config(&v1alpha1.MachineConfiguration{DisableHealthTimeout: ptr.To(true)})
 )
 
 // consolidated are the rows, in the order of the specification of the reference

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/facts"
@@ -534,9 +535,9 @@ func (c preserveCell) wanted() string {
 	autoscaler, says, own, nodes, applied := "-/-", "none", c.value, "-", "-"
 	switch c.want {
 	case "S", "K":
-		autoscaler, end = "true/true", new(now.Add(96*time.Hour))
+		autoscaler, end = "true/true", ptr.To(now.Add(96*time.Hour))
 		if c.want == "K" {
-			end = new(now.Add(time.Hour)) // it is not moved
+			end = ptr.To(now.Add(time.Hour)) // it is not moved
 		}
 		says = fmt.Sprintf("Machine preserved until %s.", end)
 		if c.phase == v1alpha1.MachineFailed {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
@@ -224,7 +225,7 @@ func TestReplacementLimit_StaleCaches_NeverAboveTheLimit(t *testing.T) {
 
 func TestGroupOf_OwnersBeforeLabel(t *testing.T) {
 	own := func(kind, name, uid string) []metav1.OwnerReference {
-		return []metav1.OwnerReference{{Kind: kind, Name: name, UID: machineUID(uid), Controller: new(true)}}
+		return []metav1.OwnerReference{{Kind: kind, Name: name, UID: machineUID(uid), Controller: ptr.To(true)}}
 	}
 	build := func(label string, owners []metav1.OwnerReference) *v1alpha1.Machine {
 		m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "m", OwnerReferences: owners}}
@@ -265,7 +266,7 @@ func TestGroupOf_OwnersBeforeLabel(t *testing.T) {
 // observed.
 func TestReplacementLimit_OwnerWithoutLabel_NeedsSiblings(t *testing.T) {
 	in := living(v1alpha1.MachineUnknown, longUnknown, sick, copied)
-	in.Machine.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", Name: "s", UID: "1", Controller: new(true)}}
+	in.Machine.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", Name: "s", UID: "1", Controller: ptr.To(true)}}
 	d := lawful(t, in, limited(1))
 	require.Nil(t, d.Action)
 	require.Equal(t, "machineset/s", d.Holds[0].Subject)

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/driver"
@@ -235,7 +236,7 @@ func TestPolicy_Overrides_Apply(t *testing.T) {
 	require.EqualValues(t, "NodeReady", reason(living(v1alpha1.MachineRunning, disk, copied, list("KernelDeadlock"))))
 	require.EqualValues(t, "NodeUnhealthy", reason(living(v1alpha1.MachineRunning, disk, copied, list("KernelDeadlock, DiskPressure ,"))), "entries are trimmed (DM-30)")
 
-	short := config(&v1alpha1.MachineConfiguration{MachineHealthTimeout: &metav1.Duration{Duration: time.Minute}, DisableHealthTimeout: new(false)})
+	short := config(&v1alpha1.MachineConfiguration{MachineHealthTimeout: &metav1.Duration{Duration: time.Minute}, DisableHealthTimeout: ptr.To(false)})
 	require.EqualValues(t, "HealthTimeout", reason(living(v1alpha1.MachineUnknown, short)))
 	require.EqualValues(t, "NodeGone", reason(living(v1alpha1.MachineUnknown)))
 }

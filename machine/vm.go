@@ -218,7 +218,8 @@ func (v VMView) failed(a CallResult, code codes.Code, now time.Time, chance floa
 		Operation: a.Operation, Code: code, Message: saidOnce(a.Err), At: now, Attempts: 1, Chance: chance, RetryAfter: codes.RetryAfterOf(a.Err),
 		ClassVersion: a.ClassVersion,
 	}
-	if abandoned, ok := errors.AsType[*driver.AbandonedError](a.Err); ok {
+	var abandoned *driver.AbandonedError
+	if errors.As(a.Err, &abandoned) {
 		f.Abandoned, f.Message = abandoned.Call.Operation, abandoned.Error()
 	}
 	// A call that was not made because of an abandoned one is no attempt.

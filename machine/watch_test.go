@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
@@ -86,7 +87,7 @@ func TestWatch_EachState_Decision(t *testing.T) {
 	many := machine.DefaultPolicy()
 	many.MaxReplacements = 2
 	check(t, many, map[string]decisionCase{
-		"a machine of its own may switch timeouts off": {living(unknown, longUnknown, sick, copied, looked, config(&v1alpha1.MachineConfiguration{DisableHealthTimeout: new(true)})), "nothing (NodeUnhealthy: " + sickText + "); waits for node/n: NodeUnhealthy: " + sickText},
+		"a machine of its own may switch timeouts off": {living(unknown, longUnknown, sick, copied, looked, config(&v1alpha1.MachineConfiguration{DisableHealthTimeout: ptr.To(true)})), "nothing (NodeUnhealthy: " + sickText + "); waits for node/n: NodeUnhealthy: " + sickText},
 	})
 }
 

@@ -4,6 +4,7 @@ package machineset
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"time"
 
@@ -116,8 +117,21 @@ func plain(m *metav1.ObjectMeta, s *corev1.NodeSpec) bool {
 		m.CreationTimestamp.IsZero() && m.DeletionTimestamp == nil && m.DeletionGracePeriodSeconds == nil &&
 		len(m.OwnerReferences) == 0 && len(m.Finalizers) == 0 && len(m.ManagedFields) == 0 &&
 		s.ConfigSource == nil && //nolint:staticcheck // as above
-		s.PodCIDR == "" && len(s.PodCIDRs) == 0 && s.ProviderID == "" && s.DoNotUseExternalID == "" && s.PodPreemptionPolicy == nil
+		s.PodCIDR == "" && len(s.PodCIDRs) == 0 && s.ProviderID == "" && s.DoNotUseExternalID == "" &&
+		!slices.ContainsFunc(newerFields, func(i int) bool { return !reflect.ValueOf(s).Elem().Field(i).IsZero() })
 }
+
+// newerFields are the indexes of the fields that NodeSpec has got since k8s.io/api v0.34, the lowest version that
+// works here, such as PodPreemptionPolicy.
+var newerFields = func() (indexes []int) {
+	known := []string{"PodCIDR", "PodCIDRs", "ProviderID", "Unschedulable", "Taints", "ConfigSource", "DoNotUseExternalID"}
+	for i := range reflect.TypeFor[corev1.NodeSpec]().NumField() {
+		if !slices.Contains(known, reflect.TypeFor[corev1.NodeSpec]().Field(i).Name) {
+			indexes = append(indexes, i)
+		}
+	}
+	return indexes
+}()
 
 func sameTaint(a, b corev1.Taint) bool {
 	return a.Key == b.Key && a.Value == b.Value && a.Effect == b.Effect && a.TimeAdded.Equal(b.TimeAdded)

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -20,7 +21,7 @@ import (
 func TestSync_TemplateChanges_Table(t *testing.T) {
 	set := newSet(1)
 	set.Spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{"n": "1"}
-	set.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MaxEvictRetries: new(int32(3))}
+	set.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MaxEvictRetries: ptr.To(int32(3))}
 	set.Spec.Template.Spec.Class.Name = "new"
 	for phase, changes := range map[v1alpha1.MachinePhase][]string{
 		v1alpha1.MachineRunning: {"node template", "configuration", "class"}, v1alpha1.MachineFailed: {"configuration", "class"}, v1alpha1.MachineTerminating: {"configuration", "class"},
@@ -57,7 +58,7 @@ func TestSync_ConfigurationWithdrawn_LeavesTheMachine(t *testing.T) {
 	m.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{}
 	_, changed := syncOf(set, m)
 	require.False(t, changed)
-	m.Spec.MaxEvictRetries = new(int32(3))
+	m.Spec.MaxEvictRetries = ptr.To(int32(3))
 	s, changed := syncOf(set, m)
 	require.True(t, changed)
 	require.Nil(t, machineOf(s).Spec.MachineConfiguration)
@@ -68,7 +69,7 @@ func TestSync_ConfigurationWithdrawn_LeavesTheMachine(t *testing.T) {
 func TestSync_Preservation_OneUpdateWithTheTemplate(t *testing.T) {
 	in := observed(1, newMachine("m", v1alpha1.MachineFailed))
 	in.Set.Spec.AutoPreserveFailedMachineMax = 1
-	in.Set.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MaxEvictRetries: new(int32(3))}
+	in.Set.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MaxEvictRetries: ptr.To(int32(3))}
 	actions := machineset.Decide(in, machineset.Policy{}, now).Actions
 	require.Len(t, actions, 1)
 	require.Equal(t, "update machine m: configuration; preservation", actions[0].String())
@@ -190,7 +191,7 @@ func TestSync_Class_OnlyAfterAnUpdateInPlace(t *testing.T) {
 	updated := corev1.NodeCondition{Type: v1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue, Reason: v1alpha1.UpdateSuccessful}
 	underWay, ready := updated, updated
 	underWay.Reason, ready.Type = v1alpha1.ReadyForUpdate, corev1.NodeReady
-	deployment := metav1.OwnerReference{Kind: "MachineDeployment", Name: "d", UID: "d", Controller: new(true)}
+	deployment := metav1.OwnerReference{Kind: "MachineDeployment", Name: "d", UID: "d", Controller: ptr.To(true)}
 	other := deployment
 	other.Kind = "Pool"
 	want := v1alpha1.ClassSpec{APIGroup: "machine.sapcloud.io", Kind: v1alpha1.MachineClassKind, Name: "new"}
@@ -250,7 +251,7 @@ func TestUpdateEvent_FieldOfAMachinePutBack_NamesTheObjectToChange(t *testing.T)
 	moved := in.Machines[0].DeepCopy()
 	moved.Status.Conditions = append(moved.Status.Conditions, corev1.NodeCondition{Type: v1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue})
 	owned := in.Set.DeepCopy()
-	owned.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineDeployment", Name: "d", UID: "d", Controller: new(true)}}
+	owned.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineDeployment", Name: "d", UID: "d", Controller: ptr.To(true)}}
 	require.Contains(t, machineset.UpdateEvent(owned, u).Message, "change the template of machinedeployment d")
 	require.Zero(t, machineset.UpdateEvent(owned, machinist.Update{Before: moved, Object: moved, Changes: u.Changes}), "it came to the set by an update in place")
 

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/nodeops"
 )
@@ -103,7 +104,7 @@ func TestSyncTemplate_TaintTimes_AreIgnored(t *testing.T) {
 	desired := nodeops.Template{Taints: []corev1.Taint{since(taint("t", "1", noSchedule), metav1.NewTime(t1))}}
 	node := &corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{since(taint("t", "1", noSchedule), metav1.NewTime(t0))}}}
 	node, _ = synced(t, node, desired)
-	require.True(t, node.Spec.Taints[0].TimeAdded.Equal(new(metav1.NewTime(t0))), "the time on the node stays")
+	require.True(t, node.Spec.Taints[0].TimeAdded.Equal(ptr.To(metav1.NewTime(t0))), "the time on the node stays")
 	_, change := synced(t, node, nodeops.Template{Taints: []corev1.Taint{since(taint("t", "1", noSchedule), metav1.NewTime(t2))}})
 	require.Nil(t, change.Node, change.Text)
 }
@@ -204,7 +205,7 @@ func anyTemplate(r *rand.Rand) nodeops.Template {
 	for i := range r.IntN(3) {
 		t.Taints = append(t.Taints, taint(fmt.Sprint("t", i), anyText(r), noSchedule))
 		if r.IntN(4) == 0 {
-			t.Taints[i].TimeAdded = new(metav1.NewTime(t1))
+			t.Taints[i].TimeAdded = ptr.To(metav1.NewTime(t1))
 		}
 	}
 	return t

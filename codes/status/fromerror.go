@@ -28,7 +28,8 @@ func FromError(err error) (*Status, bool) {
 		return nil, true
 	}
 	code := codes.Of(err)
-	if typed, ok := errors.AsType[codes.Coder](err); ok && typed != nil {
+	var typed codes.Coder
+	if ok := errors.As(err, &typed); ok && typed != nil {
 		switch s, isStatus := typed.(*Status); {
 		case typed.Code() == codes.OK:
 			return foreign(err)

@@ -124,7 +124,8 @@ func FuzzFromError(f *testing.F) {
 		if code == codes.OK {
 			code = codes.Unknown
 		}
-		want, _ := errors.AsType[*status.Status](inner)
+		var want *status.Status
+		errors.As(inner, &want)
 		for _, err := range []error{
 			inner,
 			fmt.Errorf("%s%w", around, inner),

@@ -46,7 +46,8 @@ func TestWrapError_Cause_IsReachable(t *testing.T) {
 	err := status.WrapError(codes.Internal, "msg", cause)
 	require.EqualError(t, err, "machine codes error: code = [Internal] message = [msg]")
 	require.ErrorIs(t, err, context.Canceled)
-	s, ok := errors.AsType[*status.Status](err)
+	var s *status.Status
+	ok := errors.As(err, &s)
 	require.True(t, ok)
 	require.Equal(t, cause, s.Cause())
 	require.Equal(t, cause, s.Unwrap())

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 )
 
 // collectDependentsOf deletes the dependents of a deleted owner. A dependent with another owner loses only the reference.
@@ -52,5 +53,5 @@ func (c *Cluster) collect(key objectKey) {
 		return
 	}
 	req := request{actor: byGarbageCollector, verb: "delete", resource: key.resource, namespace: key.namespace, name: key.name}
-	_ = c.delete(k, req, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(uidOf(obj))}}) // it was just read
+	_ = c.delete(k, req, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(uidOf(obj))}}) // it was just read
 }

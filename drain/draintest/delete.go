@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 )
 
 // delete carries out a delete request: it checks the preconditions, sets the deletion timestamp, and removes the object
@@ -94,7 +95,7 @@ func (c *Cluster) markNow(m metav1.Object) {
 	if at := m.GetDeletionTimestamp(); at == nil || at.After(now.Time) {
 		m.SetDeletionTimestamp(&now)
 	}
-	m.SetDeletionGracePeriodSeconds(new(int64(0)))
+	m.SetDeletionGracePeriodSeconds(ptr.To(int64(0)))
 }
 
 // raise increments the generation of a deleted object, for kinds with a generation.

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
 )
@@ -43,9 +44,9 @@ func TestEvict_PreconditionFails_BudgetIsCharged(t *testing.T) {
 	require.NoError(t, c.Add(runningPod("a", "n1", web), runningPod("b", "n1", web), minAvailable("web", intstr.FromInt32(1), web)))
 	pods := client.CoreV1().Pods("ns")
 	ev := eviction("a")
-	ev.DeleteOptions = &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: new(types.UID("other"))}}
+	ev.DeleteOptions = &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID("other"))}}
 	require.True(t, apierrors.IsConflict(pods.EvictV1(t.Context(), ev)))
-	ev.DeleteOptions.Preconditions = &metav1.Preconditions{ResourceVersion: new("1")}
+	ev.DeleteOptions.Preconditions = &metav1.Preconditions{ResourceVersion: ptr.To("1")}
 	require.NotEmpty(t, budgetCause(pods.EvictV1(t.Context(), ev)), "the first refusal used the budget up")
 
 	due := c.Tick()
@@ -56,7 +57,7 @@ func TestEvict_PreconditionFails_BudgetIsCharged(t *testing.T) {
 }
 
 func TestBudgetArithmetic(t *testing.T) {
-	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "rs", Namespace: "ns", UID: "rs-uid"}, Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(10))}}
+	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "rs", Namespace: "ns", UID: "rs-uid"}, Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To(int32(10))}}
 	absent := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "absent", UID: "absent-uid"}}
 	maxUnavailable := func(value intstr.IntOrString) policyv1.PodDisruptionBudgetSpec {
 		return policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &value, Selector: &metav1.LabelSelector{MatchLabels: web}}
@@ -111,9 +112,9 @@ func TestBudgetArithmetic(t *testing.T) {
 
 func TestBudget_ReplicaSet_UsesDeploymentScale(t *testing.T) {
 	c, client, _ := newCluster(t)
-	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "d", Namespace: "ns", UID: "d-uid"}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(4))}}
-	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "rs", Namespace: "ns", UID: "rs-uid"}, Spec: appsv1.ReplicaSetSpec{Replicas: new(int32(2))}}
-	set.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "d", UID: "d-uid", Controller: new(true)}}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "d", Namespace: "ns", UID: "d-uid"}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To(int32(4))}}
+	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "rs", Namespace: "ns", UID: "rs-uid"}, Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To(int32(2))}}
+	set.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "d", UID: "d-uid", Controller: ptr.To(true)}}
 	pdb := minAvailable("b", intstr.FromString("50%"), web)
 	require.NoError(t, c.Add(deployment, set, pdb, ownedBy(runningPod("p", "n1", web), set, "ReplicaSet")))
 	status := func() policyv1.PodDisruptionBudgetStatus {

@@ -5,6 +5,7 @@ package draintest
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 )
 
 // initialize sets the defaults of a new object. It drops the status, except that of a node. Pods are Pending and have the
@@ -21,7 +22,7 @@ func initialize(k *kind, obj runtime.Object) {
 
 func defaultPod(pod *corev1.Pod) {
 	if pod.Spec.TerminationGracePeriodSeconds == nil {
-		pod.Spec.TerminationGracePeriodSeconds = new(int64(corev1.DefaultTerminationGracePeriodSeconds))
+		pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(corev1.DefaultTerminationGracePeriodSeconds))
 	}
 	if *pod.Spec.TerminationGracePeriodSeconds < 0 {
 		*pod.Spec.TerminationGracePeriodSeconds = 1

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 )
 
 // Tick does what is due at the time of the cluster's clock, and returns the time of the next due action, or zero. It
@@ -108,7 +109,7 @@ func (c *Cluster) finish(key objectKey) {
 	}
 	req := request{actor: byKubelet, verb: "delete", resource: podsResource, namespace: key.namespace, name: key.name}
 	_ = c.delete(c.kinds[podsResource], req, metav1.DeleteOptions{ // it exists
-		GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &pod.UID},
+		GracePeriodSeconds: ptr.To(int64(0)), Preconditions: &metav1.Preconditions{UID: &pod.UID},
 	})
 }
 

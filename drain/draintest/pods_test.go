@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
 )
@@ -27,10 +28,10 @@ func TestPod_Deleted_StaysForItsGracePeriod(t *testing.T) {
 
 	require.True(t, c.Tick().Equal(start.Add(30*time.Second)))
 	require.NoError(t, pods.Delete(t.Context(), "p", metav1.DeleteOptions{}))
-	require.NoError(t, pods.Delete(t.Context(), "p", metav1.DeleteOptions{GracePeriodSeconds: new(int64(60))}), "longer is no change")
+	require.NoError(t, pods.Delete(t.Context(), "p", metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(60))}), "longer is no change")
 	require.Equal(t, version, c.ResourceVersion())
 
-	require.NoError(t, pods.Delete(t.Context(), "p", metav1.DeleteOptions{GracePeriodSeconds: new(int64(10))}))
+	require.NoError(t, pods.Delete(t.Context(), "p", metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(10))}))
 	pod, err = pods.Get(t.Context(), "p", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.True(t, pod.DeletionTimestamp.Time.Equal(start.Add(10*time.Second)), "shorter counts from the first deletion")
@@ -71,7 +72,7 @@ func TestNode_Silent_PodsStay(t *testing.T) {
 	clock.Step(time.Hour)
 	require.True(t, c.Tick().IsZero())
 	require.True(t, exists(t, client, "p"))
-	require.NoError(t, pods.Delete(t.Context(), "forced", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
+	require.NoError(t, pods.Delete(t.Context(), "forced", metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}))
 	require.False(t, exists(t, client, "forced"))
 
 	c.SetNodeSilent("n1", false)

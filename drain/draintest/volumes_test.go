@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
 )
@@ -69,7 +70,7 @@ func attachedTo(t *testing.T, client kubernetes.Interface) map[string][]string {
 
 func deleteNow(t *testing.T, client kubernetes.Interface, name string) {
 	t.Helper()
-	require.NoError(t, client.CoreV1().Pods("ns").Delete(t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
+	require.NoError(t, client.CoreV1().Pods("ns").Delete(t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}))
 }
 
 func TestVolume_Shared_AttachedToSeveralNodes(t *testing.T) {
@@ -103,7 +104,7 @@ func TestVolume_EphemeralClaim_DeletedWithPod(t *testing.T) {
 	pod.UID = "uid-p"
 	pod.Spec.Volumes = []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}
 	claim := volumeClaim("p-scratch", "pv")
-	claim.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: types.UID("uid-p"), Controller: new(true)}}
+	claim.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: "p", UID: types.UID("uid-p"), Controller: ptr.To(true)}}
 	require.NoError(t, c.Add(pod, claim))
 	c.Tick()
 	clock.Step(time.Second)

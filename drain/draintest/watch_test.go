@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
 )
@@ -135,7 +136,7 @@ func TestInformer_DropsAndCompaction_FollowsTheStore(t *testing.T) {
 
 func TestCluster_ManyClients_AreServedAtOnce(t *testing.T) {
 	c, _, _ := newCluster(t)
-	shared := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "shared"}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))}}
+	shared := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "shared"}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To(int32(1))}}
 	require.NoError(t, c.Add(shared))
 	const writers, rounds = 4, 25
 	var wg sync.WaitGroup

@@ -56,7 +56,8 @@ func (e Executor) report(before, after drain.Decision, results []drain.Result, e
 			pods[podID{pod.Namespace, pod.Name, pod.UID}] = pod
 		}
 	}
-	if cordon, failed := errors.AsType[cordonError](err); failed {
+	var cordon cordonError
+	if errors.As(err, &cordon) {
 		e.Observer.Observe(drain.Progress{
 			Type: drain.ProgressCordoned, Time: now, Node: after.Node, Subject: "node/" + after.Node, Reason: drain.ReasonNotCordoned, Err: cordon,
 		})

@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
@@ -75,7 +76,7 @@ func TestApply_GraceOfTheRow_IsInTheRequest(t *testing.T) {
 	for _, action := range []drain.Action{drain.Evict, drain.Delete} {
 		w := stillWorld(t, newNode("node-1"), newPod("a"))
 		d := requests(action, "a")
-		d.Rows[0].Grace = new(int64(7))
+		d.Rows[0].Grace = ptr.To(int64(7))
 		require.NoError(t, second(w.executor().Apply(t.Context(), d)))
 		require.Equal(t, int64(7), *w.observe(t).Pods.Items[0].DeletionGracePeriodSeconds)
 	}
@@ -297,7 +298,7 @@ func TestApply_RefusedWithRetryAfter_RequestedOnce(t *testing.T) {
 func TestApply_Eviction_IsOfPolicyV1(t *testing.T) {
 	client, seen := apiServer(t, metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusCreated})
 	d := requests(drain.Evict, "a")
-	d.Rows[0].Grace = new(int64(5))
+	d.Rows[0].Grace = ptr.To(int64(5))
 	results, err := runner.Executor{Client: runner.NewClient(client)}.Apply(t.Context(), d)
 	require.NoError(t, err)
 	require.NoError(t, results[0].Err)

@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
@@ -93,7 +94,7 @@ func (h *changeWorld) patch(resource, name, patch string, subresources ...string
 
 // remove deletes an object at once.
 func (h *changeWorld) remove(resource, name string) error {
-	o := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}
+	o := metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}
 	return second(h.client.Invokes(clienttesting.NewDeleteActionWithOptions(resources[resource], namespace(resource), name, o), &metav1.Status{}))
 }
 

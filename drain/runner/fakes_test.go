@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/runner"
@@ -22,7 +23,7 @@ import (
 // and evicts nothing by itself.
 func TestRun_FakeClientset_PodsWithoutUIDGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		owner := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", Controller: new(true)}}
+		owner := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", Controller: ptr.To(true)}}
 		client := fake.NewClientset(
 			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}},
 			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", OwnerReferences: owner}, Spec: corev1.PodSpec{NodeName: "node-1"}},

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes/fake"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
@@ -45,7 +46,7 @@ func newPod(name string, edits ...func(*corev1.Pod)) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: name, UID: types.UID("uid-" + name), ResourceVersion: "10", Labels: map[string]string{"app": "web"},
 		},
-		Spec: corev1.PodSpec{NodeName: "node-1", TerminationGracePeriodSeconds: new(int64(30))},
+		Spec: corev1.PodSpec{NodeName: "node-1", TerminationGracePeriodSeconds: ptr.To(int64(30))},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{
 			{Type: corev1.PodReady, Status: corev1.ConditionTrue},
 		}},
@@ -60,7 +61,7 @@ func newPod(name string, edits ...func(*corev1.Pod)) *corev1.Pod {
 func ownedBy(kind string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.OwnerReferences = []metav1.OwnerReference{{
-			APIVersion: "apps/v1", Kind: kind, Name: "owner", UID: types.UID("uid-" + kind), Controller: new(true),
+			APIVersion: "apps/v1", Kind: kind, Name: "owner", UID: types.UID("uid-" + kind), Controller: ptr.To(true),
 		}}
 	}
 }
@@ -75,7 +76,7 @@ func mirror(p *corev1.Pod) { p.Annotations = map[string]string{corev1.MirrorPodA
 
 func succeeded(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
 
-func critical(p *corev1.Pod) { p.Spec.Priority = new(int32(2000000000)) }
+func critical(p *corev1.Pod) { p.Spec.Priority = ptr.To(int32(2000000000)) }
 
 func withUID(uid types.UID) func(*corev1.Pod) { return func(p *corev1.Pod) { p.UID = uid } }
 
@@ -96,7 +97,7 @@ func newBudget(name, app string, minimum int32) *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name},
 		Spec: policyv1.PodDisruptionBudgetSpec{
-			MinAvailable: new(intstr.FromInt32(minimum)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
+			MinAvailable: ptr.To(intstr.FromInt32(minimum)), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}},
 		},
 	}
 }
@@ -122,7 +123,7 @@ func newAttachment(name, node string) *storagev1.VolumeAttachment {
 		ObjectMeta: metav1.ObjectMeta{Name: "csi-" + name + "-" + node},
 		Spec: storagev1.VolumeAttachmentSpec{
 			Attacher: "csi.example.com", NodeName: node,
-			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("pv-" + name)},
+			Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("pv-" + name)},
 		},
 		Status: storagev1.VolumeAttachmentStatus{Attached: true},
 	}

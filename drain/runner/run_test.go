@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
@@ -100,7 +101,8 @@ func TestRun_Ladder_EndsTheDrain(t *testing.T) {
 				require.NoError(t, err)
 				return
 			}
-			unfinished, ok := errors.AsType[*runner.UnfinishedError](err)
+			var unfinished *runner.UnfinishedError
+			ok := errors.As(err, &unfinished)
 			require.True(t, ok, "an end with pods left is no success")
 			require.Equal(t, d, unfinished.Decision)
 			require.ErrorIs(t, err, map[drain.Outcome]error{drain.GaveUp: runner.ErrGaveUp, drain.Proceeded: runner.ErrProceeded}[tt.outcome])
@@ -161,7 +163,8 @@ func TestRun_PolicyProtectsAPod_RefusedBeforeTheCordon(t *testing.T) {
 		d, err := w.run(t, drain.Policy{})
 		require.ErrorIs(t, err, runner.ErrNotFeasible)
 		require.ErrorContains(t, err, "shop/lonely")
-		unfinished, ok := errors.AsType[*runner.UnfinishedError](err)
+		var unfinished *runner.UnfinishedError
+		ok := errors.As(err, &unfinished)
 		require.True(t, ok)
 		require.Equal(t, d, unfinished.Decision)
 		require.Len(t, d.Obstacles(), 1)
@@ -234,7 +237,8 @@ func TestRun_BudgetNeverAllows_WaitsAndReports(t *testing.T) {
 		require.Equal(t, time.Hour, time.Since(w.start), "the drain ends at once with its context")
 		require.NotErrorIs(t, err, runner.ErrNotFeasible)
 		require.ErrorContains(t, err, "shop/never")
-		unfinished, ok := errors.AsType[*runner.UnfinishedError](err)
+		var unfinished *runner.UnfinishedError
+		ok := errors.As(err, &unfinished)
 		require.True(t, ok)
 		require.Equal(t, d, unfinished.Decision)
 		require.False(t, d.Over())
@@ -327,7 +331,8 @@ func TestRun_SourceFails_IsNotDrained(t *testing.T) {
 			d, err := w.run(t, drain.Policy{Ladder: drain.Ladder{{Action: drain.Proceed}}})
 			require.True(t, apierrors.IsForbidden(err), err)
 			require.ErrorAs(t, err, new(*runner.UnfinishedError))
-			refused, ok := errors.AsType[*runner.RefusedError](err)
+			var refused *runner.RefusedError
+			ok := errors.As(err, &refused)
 			require.True(t, ok)
 			require.Equal(t, []string{map[string]string{"pods": "list", "nodes": "get"}[resource], resource, ""}, []string{refused.Verb, refused.Resource, refused.Pod})
 			require.ErrorContains(t, err, "observe "+resource)
@@ -433,7 +438,7 @@ func TestRun_NodeIsDeleted_EndsAndIgnoresItsSuccessor(t *testing.T) {
 func TestRun_PodIsReplacedElsewhere_IgnoresTheSuccessor(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.later(t, 10*time.Second, func(c *fake.Clientset) error {
-			err := c.CoreV1().Pods("shop").Delete(t.Context(), "web-00", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))})
+			err := c.CoreV1().Pods("shop").Delete(t.Context(), "web-00", metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))})
 			return errors.Join(err, w.Add(newPod("web-00", withUID("uid-successor"), onNode("node-2"))))
 		})
 		d, err := w.run(t, drain.Policy{})

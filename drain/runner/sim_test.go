@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
@@ -83,7 +84,7 @@ func newSim(t *testing.T, seed uint64) *sim {
 	}
 	s.policy = drain.Policy{
 		EvictUnmanaged: r.IntN(3) > 0, EvictLocalStorage: r.IntN(3) > 0, Reassert: r.IntN(2) == 0, EscalateFrom: now,
-		Grace: []*time.Duration{nil, nil, new(5 * time.Second)}[r.IntN(3)],
+		Grace: []*time.Duration{nil, nil, ptr.To(5 * time.Second)}[r.IntN(3)],
 	}
 	options := draintest.Options{Clock: s.clock, Seed: int64(seed)} //nolint:gosec // any seed will do
 	if s.policy.Volumes.Wait = r.IntN(2) == 0; s.policy.Volumes.Wait {
@@ -159,7 +160,7 @@ func (s *sim) addFaults() {
 func (s *sim) pod(node string) []runtime.Object {
 	s.born++
 	pod := newPod(fmt.Sprint("pod-", s.born), onNode(node), ofApp([]string{"a", "b", "c"}[s.rand.IntN(3)]))
-	pod.Spec.TerminationGracePeriodSeconds = new(int64(s.rand.IntN(90)))
+	pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(s.rand.IntN(90)))
 	finalizer := func(p *corev1.Pod) { p.Finalizers = []string{"example.com/job-tracking"} }
 	notReady := func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse }
 	for i, edit := range []func(*corev1.Pod){unmanaged, emptyDir, mirror, ownedBy("DaemonSet"), succeeded, finalizer, notReady, critical} {
@@ -514,10 +515,10 @@ func randomBudget(d *rand.Rand, name string) *policyv1.PodDisruptionBudget {
 		b.Spec.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"web", "db", "api"}}}}
 	}
 	if d.IntN(3) == 0 {
-		b.Spec.UnhealthyPodEvictionPolicy = new(policyv1.AlwaysAllow)
+		b.Spec.UnhealthyPodEvictionPolicy = ptr.To(policyv1.AlwaysAllow)
 	}
 	allowed := d.Int32N(4)
-	b.Spec.MinAvailable = new(intstr.FromInt32(3 - allowed))
+	b.Spec.MinAvailable = ptr.To(intstr.FromInt32(3 - allowed))
 	b.Namespace, b.Generation = []string{"shop", "bar"}[d.IntN(2)], 1
 	b.Status = policyv1.PodDisruptionBudgetStatus{
 		DisruptionsAllowed: allowed, CurrentHealthy: d.Int32N(4), DesiredHealthy: d.Int32N(4), ExpectedPods: 3, ObservedGeneration: int64(min(1, d.IntN(8))),
@@ -526,7 +527,7 @@ func randomBudget(d *rand.Rand, name string) *policyv1.PodDisruptionBudget {
 }
 
 func randomBudgetPod(d *rand.Rand, name string) *corev1.Pod {
-	pod := newPod(name, ofApp([]string{"web", "db", "api", "cache"}[d.IntN(4)]), func(p *corev1.Pod) { p.Spec.Priority = new(d.Int32N(3)) })
+	pod := newPod(name, ofApp([]string{"web", "db", "api", "cache"}[d.IntN(4)]), func(p *corev1.Pod) { p.Spec.Priority = ptr.To(d.Int32N(3)) })
 	pod.ResourceVersion, pod.Namespace = "", []string{"shop", "bar"}[d.IntN(2)]
 	if d.IntN(4) == 0 {
 		pod.Status.Conditions = nil

@@ -58,8 +58,8 @@ func startInformers(t testing.TB, factory informers.SharedInformerFactory) {
 		cancel()
 		factory.Shutdown()
 	})
-	factory.StartWithContext(ctx)
-	factory.WaitForCacheSyncWithContext(ctx)
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
 }
 
 var daemonSet = &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "owner", UID: "uid-DaemonSet"}}

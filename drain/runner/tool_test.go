@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
@@ -171,7 +172,8 @@ func TestRun_RefusedForGood_EndsWithTheRequest(t *testing.T) {
 				})
 				d, err := w.run(t, drain.Policy{})
 				require.ErrorIs(t, err, runner.ErrObstacles)
-				refused, ok := errors.AsType[*runner.RefusedError](err)
+				var refused *runner.RefusedError
+				ok := errors.As(err, &refused)
 				require.True(t, ok)
 				require.Equal(t, runner.RefusedError{Verb: "create", Resource: "pods/eviction", Pod: "shop/web-00", Err: refusal}, *refused)
 				require.ErrorContains(t, err, "create pods/eviction of pod shop/web-00")
@@ -255,7 +257,7 @@ func TestRun_GraceOfZero_DeletesAtOnce(t *testing.T) {
 				lost = append(lost, p.Row.Name+": "+p.Message)
 			}
 		})
-		d, err := e.Run(ctx, "node-1", drain.Policy{Grace: new(time.Duration(0)), EvictUnmanaged: true, EvictLocalStorage: true})
+		d, err := e.Run(ctx, "node-1", drain.Policy{Grace: ptr.To(time.Duration(0)), EvictUnmanaged: true, EvictLocalStorage: true})
 		require.NoError(t, err)
 		require.Equal(t, drain.Drained, d.Outcome)
 		require.Zero(t, w.took())

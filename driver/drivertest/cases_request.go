@@ -157,7 +157,7 @@ func errorsHaveCodes(ctx context.Context, e *env) error {
 	errs, _ := provoked(ctx, e)
 	var broken []error
 	for what, err := range errs {
-		_, typed := errors.AsType[codes.Coder](err)
+		typed := errors.As(err, new(codes.Coder))
 		if err != nil && !typed && codes.Of(err) == codes.Unknown {
 			broken = append(broken, fmt.Errorf("the error of %s has no code: %w", what, err))
 		}

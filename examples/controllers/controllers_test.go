@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/drain/draintest"
@@ -303,7 +304,7 @@ func TestDrain_PodMissingInCache_IsEvicted(t *testing.T) {
 	defer r.target.HoldWatches()()
 	require.NoError(t, r.target.Add(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "slow", OwnerReferences: []metav1.OwnerReference{controller("ReplicaSet")}},
-		Spec:       corev1.PodSpec{NodeName: "m", TerminationGracePeriodSeconds: new(int64(30))},
+		Spec:       corev1.PodSpec{NodeName: "m", TerminationGracePeriodSeconds: ptr.To(int64(30))},
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning},
 	}))
 	require.NoError(t, r.machines.MachineV1alpha1().Machines(namespace).Delete(ctx, "m", metav1.DeleteOptions{}))

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/driver/drivertest"
@@ -50,7 +51,7 @@ func newOvershootHarness(t *testing.T) *overshootHarness {
 	require.NoError(t, r.cfg.complete())
 	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "d", UID: "d"}, Spec: v1alpha1.MachineDeploymentSpec{Replicas: 2}}
 	d.Spec.Strategy.Type = v1alpha1.RecreateMachineDeploymentStrategyType
-	controlled := []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "MachineDeployment", Name: "d", UID: "d", Controller: new(true)}}
+	controlled := []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "MachineDeployment", Name: "d", UID: "d", Controller: ptr.To(true)}}
 	require.NoError(t, control.Add(d,
 		&v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "s", UID: "s", OwnerReferences: controlled}, Spec: v1alpha1.MachineSetSpec{Replicas: 2}},
 		&v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "other", UID: "other", OwnerReferences: controlled}}))
@@ -76,7 +77,7 @@ func (r *overshootHarness) create(n int) {
 		r.made++
 		_, err := r.cfg.Machines.MachineV1alpha1().Machines(ns).Create(r.t.Context(), &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
 			Name:            fmt.Sprint("m-", r.made),
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "MachineSet", Name: "s", UID: "s", Controller: new(true)}},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "MachineSet", Name: "s", UID: "s", Controller: ptr.To(true)}},
 		}}, metav1.CreateOptions{})
 		require.NoError(r.t, err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/decided"
@@ -398,7 +399,7 @@ func replacedModel(m *v1alpha1.Machine) bool {
 		Node:                 "<nonode>",
 	}
 	if e := m.Status.CurrentStatus.PreserveExpiryTime; e != nil {
-		in.PreserveExpiryInSeconds = new(int(e.Sub(now).Seconds()))
+		in.PreserveExpiryInSeconds = ptr.To(int(e.Sub(now).Seconds()))
 	}
 	return m.Status.CurrentStatus.Phase == "Failed" && terminateModel(in, nil)
 }

@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/internal/decided"
@@ -277,7 +278,7 @@ func syncExistingNewSet(in syncIn, out syncOut) ([]string, error) {
 		next.Annotations, t.Class.Kind, nil, t.NodeTemplateSpec.Labels, next.Spec.MinReadySeconds, next.Spec.AutoPreserveFailedMachineMax,
 	}
 	if c := t.MachineConfiguration; c != nil && c.MachineDrainTimeout != nil {
-		got.MachineSet.DrainTimeoutSeconds = new(int(c.MachineDrainTimeout.Seconds()))
+		got.MachineSet.DrainTimeoutSeconds = ptr.To(int(c.MachineDrainTimeout.Seconds()))
 	}
 	got.Conditions = progressingOnly(plain(plan.Status.Conditions))
 	out.Conditions = progressingOnly(out.Conditions)

@@ -390,7 +390,7 @@ func inPlaceCondition(reason string) corev1.NodeCondition {
 	return corev1.NodeCondition{Type: v1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue, Reason: reason}
 }
 
-func number(n int32) bound { return bound{new(intstr.FromInt32(n))} }
+func number(n int32) bound { return bound{ptr.To(intstr.FromInt32(n))} }
 
 // view is what is seen of a deployment with these sets, and with their machines.
 func view(d *v1alpha1.MachineDeployment, sets ...*v1alpha1.MachineSet) deployment.Observation {

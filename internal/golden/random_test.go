@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -26,7 +28,7 @@ func TestModels_RandomWorlds_EqualOrDeviation(t *testing.T) {
 		"scale_down_order": tried(orderModel, scaleDownOrder, func(r *rand.Rand) scaleDownOrderIn { return scaleDownOrderIn{randomSet(r).Machines} }),
 		"machineset_status": tried(statusModel, machineSetStatus, func(r *rand.Rand) machineSetStatusIn {
 			set := randomSet(r)
-			return machineSetStatusIn{set.MachineSet, set.Machines, pick(r, new("quota exceeded"), nil)}
+			return machineSetStatusIn{set.MachineSet, set.Machines, pick(r, ptr.To("quota exceeded"), nil)}
 		}),
 		"set_new_ms_annotations": tried(newAnnotationsModel, setNewAnnotations, func(r *rand.Rand) setNewAnnotationsIn {
 			return setNewAnnotationsIn{
@@ -44,7 +46,7 @@ func TestModels_RandomWorlds_EqualOrDeviation(t *testing.T) {
 				MSReplicas: r.Int32N(9), ReplicasAdded: r.Int32N(9) - 4, ReplicasToAdd: r.Int32N(19) - 9, StatusReplicas: 1 + r.Int32N(9),
 			}
 			if r.IntN(2) == 0 {
-				in.MaxReplicasAnnotation = new(pick(r, "0", "-3", "5", "9", "x"))
+				in.MaxReplicasAnnotation = ptr.To(pick(r, "0", "-3", "5", "9", "x"))
 			}
 			return in
 		}),
@@ -242,7 +244,7 @@ func randomSet(r *rand.Rand) manageReplicasIn {
 			}
 		}
 		if r.IntN(3) == 0 {
-			m.PreserveExpiryInSeconds = new(pick(r, -3600, 3600, 7200))
+			m.PreserveExpiryInSeconds = ptr.To(pick(r, -3600, 3600, 7200))
 		}
 		in.Machines = append(in.Machines, m)
 	}
@@ -269,7 +271,7 @@ func randomTemplate(r *rand.Rand, class string) *template {
 		t.NodeTemplateLabels = map[string]string{"x": pick(r, "1", "2")}
 	}
 	if r.IntN(2) == 0 {
-		t.DrainTimeoutSeconds = new(pick(r, 60, 120))
+		t.DrainTimeoutSeconds = ptr.To(pick(r, 60, 120))
 	}
 	return t
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 )
 
 func TestReader_UnknownField_IsAnError(t *testing.T) {
@@ -42,7 +43,7 @@ func TestSlowStart_NoFirstBatch_NoCalls(t *testing.T) {
 // TestSafetyFreeze_SurgeOfUpdateInPlace_CountsAsInMCMOrDeviates has bounds that MCM reads in another way:
 // an update in place of three machines with a surge of 4, and one of -1.
 func TestSafetyFreeze_SurgeOfUpdateInPlace_CountsAsInMCMOrDeviates(t *testing.T) {
-	percent := bound{new(intstr.FromString("134%"))}
+	percent := bound{ptr.To(intstr.FromString("134%"))}
 	for name, tc := range map[string]struct {
 		surge, unavailable bound
 		orchestration      string

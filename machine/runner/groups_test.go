@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain/draintest"
@@ -48,7 +49,7 @@ func TestGroups_ManyMachines_SiblingsAreReadOnlyBeforeAFailure(t *testing.T) {
 	counting := &countingReader{Reader: reader}
 
 	own := func(kind, name string) []metav1.OwnerReference {
-		return []metav1.OwnerReference{{Kind: kind, Name: name, UID: types.UID(name), Controller: new(true)}}
+		return []metav1.OwnerReference{{Kind: kind, Name: name, UID: types.UID(name), Controller: ptr.To(true)}}
 	}
 	api := f.Machines.Machine().V1alpha1()
 	var machines []*v1alpha1.Machine

@@ -84,7 +84,8 @@ func patchUnschedulable(ctx context.Context, nodes Nodes, nodeName string, uid t
 
 // refusesUID reports whether the API server refused a patch because the object has another uid.
 func refusesUID(err error) bool {
-	status, ok := errors.AsType[*apierrors.StatusError](err)
+	var status *apierrors.StatusError
+	ok := errors.As(err, &status)
 	return ok && apierrors.IsInvalid(err) && status.ErrStatus.Details != nil &&
 		slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }

@@ -68,7 +68,8 @@ func ExampleLock() {
 		defer cancel()
 		daemons[name].lock.Waiting = func(error) { cancel() } // a program waits
 		err := daemons[name].pass(ctx)
-		if refusal, refused := errors.AsType[runner.RefusedError](err); refused {
+		var refusal runner.RefusedError
+		if errors.As(err, &refusal) {
 			fmt.Println(refusal)
 		} else if err != nil {
 			fmt.Println(err)

@@ -126,7 +126,8 @@ func (l *Lock) renew(ctx context.Context, lease permits.Lease, end context.Cance
 	defer deadline.Stop()
 	for pause := left / 3; l.sleep(ctx, pause); {
 		next, err := l.attempt(ctx, renewals, false)
-		refusal, refused := errors.AsType[RefusedError](err)
+		var refusal RefusedError
+		refused := errors.As(err, &refusal)
 		switch {
 		case refused:
 			end(fmt.Errorf("%w: the permits are now those of %v", ErrLost, refusal.Holders))
@@ -160,7 +161,8 @@ func (l *Lock) retry(ctx context.Context, release bool) (permits.Lease, error) {
 	for reported := ""; ; {
 		lease, err := l.attempt(ctx, l.Policy, release)
 		pause := wait.Jitter(time.Second, 4) // random, so that processes do not meet
-		switch refusal, refused := errors.AsType[RefusedError](err); {
+		var refusal RefusedError
+		switch refused := errors.As(err, &refusal); {
 		case err == nil, refused && refusal.RetryAt.IsZero(), errors.Is(err, permits.ErrUnreadable),
 			apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsInvalid(err):
 			return lease, err

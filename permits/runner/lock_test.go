@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	typedcoordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/permits"
@@ -105,7 +106,8 @@ func TestAcquire_ContextEnds_ErrorHasHolders(t *testing.T) {
 			}
 			_, err := lock.Acquire(p.within(3 * time.Minute))
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-			refusal, is := errors.AsType[runner.RefusedError](err)
+			var refusal runner.RefusedError
+			is := errors.As(err, &refusal)
 			require.True(t, is, "%v", err)
 			require.Equal(t, []permits.Lease{lease}, refusal.Holders)
 			require.Equal(t, fails, apierrors.IsServiceUnavailable(err), "%v", err)
@@ -172,14 +174,15 @@ func TestAcquire_WaitingIsOfNoUse_ErrorAtOnce(t *testing.T) {
 		"no holder": {func(_ *place, l *runner.Lock) { l.Holder = "" }, nil},
 		"no policy": {func(_ *place, l *runner.Lock) { l.Policy = permits.Policy{} }, nil},
 		"limit zero": {func(_ *place, l *runner.Lock) { l.Policy.Limit = 0 }, func(err error) bool {
-			refusal, is := errors.AsType[runner.RefusedError](err)
+			var refusal runner.RefusedError
+			is := errors.As(err, &refusal)
 			return is && refusal.Reason == "NothingAllowed"
 		}},
 		"no rights":    {func(p *place, _ *runner.Lock) { p.Inject(draintest.Fault{Kind: draintest.Forbidden}) }, apierrors.IsForbidden},
 		"invalid name": {func(_ *place, l *runner.Lock) { l.Name = "a b" }, apierrors.IsInvalid},
 		"edited": {func(p *place, _ *runner.Lock) {
 			o := p.object()
-			o.Spec.HolderIdentity = new("me")
+			o.Spec.HolderIdentity = ptr.To("me")
 			_, err := p.leases.Update(p.t.Context(), o, metav1.UpdateOptions{})
 			require.NoError(p.t, err)
 		}, func(err error) bool { return errors.Is(err, permits.ErrUnreadable) }},
@@ -278,7 +281,8 @@ func TestAcquire_RestoredBackup_OldHolderWaits(t *testing.T) {
 		_, err = p.leases.Update(t.Context(), backup, metav1.UpdateOptions{})
 		require.NoError(t, err)
 		_, err = old.Acquire(p.within(time.Second))
-		refusal, _ := errors.AsType[runner.RefusedError](err)
+		var refusal runner.RefusedError
+		errors.As(err, &refusal)
 		require.EqualValues(t, "HoldersUnknown", refusal.Reason)
 		again, err := holder.Acquire(t.Context())
 		require.NoError(t, err)

@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/permits"
@@ -321,10 +322,10 @@ func (u *user) act(t *testing.T) {
 	case 3:
 		o.Annotations = map[string]string{"machinist.dev/permits": ledger[:u.random.IntN(len(ledger)+1)] + "?"}
 	case 4:
-		o.Spec.HolderIdentity = new("me")
+		o.Spec.HolderIdentity = ptr.To("me")
 	case 5:
 		o.Annotations = nil
-		o.Spec.HolderIdentity = new("me")
+		o.Spec.HolderIdentity = ptr.To("me")
 	}
 	if act > 2 {
 		_, err = u.object.Update(t.Context(), o, metav1.UpdateOptions{})

@@ -28,7 +28,7 @@
 //		reader.OnChange(func(node string) { nodes <- node })
 //		ctx, cancel := context.WithCancel(context.Background())
 //		defer cancel()
-//		factory.StartWithContext(ctx)
+//		factory.Start(ctx.Done())
 //		fmt.Println(<-nodes) // node-1
 //	}
 //

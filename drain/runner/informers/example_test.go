@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
@@ -26,7 +27,7 @@ func exampleCluster() (*draintest.Cluster, error) {
 		return &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{
 				Namespace: "shop", Name: name,
-				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "1", Controller: new(true)}},
+				OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: "1", Controller: ptr.To(true)}},
 			},
 			Spec: corev1.PodSpec{NodeName: "node-1"},
 		}
@@ -82,8 +83,8 @@ func ExampleInformers() {
 		fmt.Println(err)
 		return
 	}
-	factory.StartWithContext(ctx)
-	factory.WaitForCacheSyncWithContext(ctx)
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
 	if err := drainQueued(ctx, runner.Executor{Client: runner.NewClient(cluster.Client())}, reader, queue); err != nil {
 		fmt.Println(err)
 	}

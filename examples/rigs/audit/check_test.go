@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/rigs/audit"
@@ -55,7 +56,7 @@ func deploymentOf(replicas int32, generation int64) *v1alpha1.MachineDeployment 
 }
 
 func controlledBy(uid types.UID) []metav1.OwnerReference {
-	return []metav1.OwnerReference{{UID: uid, Controller: new(true)}}
+	return []metav1.OwnerReference{{UID: uid, Controller: ptr.To(true)}}
 }
 
 func setOf(replicas int32) *v1alpha1.MachineSet {
@@ -131,7 +132,8 @@ func bounds(err error) (bounds []audit.Bound) {
 	var joined interface{ Unwrap() []error }
 	if errors.As(err, &joined) {
 		for _, e := range joined.Unwrap() {
-			if b, ok := errors.AsType[audit.Violation](e); ok {
+			var b audit.Violation
+			if errors.As(e, &b) {
 				bounds = append(bounds, b.Bound)
 			}
 		}

@@ -15,7 +15,8 @@ func ExampleCheck() {
 	history := drivertest.History{{Seq: 1, Kind: drivertest.VMCreated, VM: drivertest.VM{ProviderID: "vm-1", Machine: "m", UID: "5d1f"}}}
 	figures, err := audit.Check(audit.Log{}, history, drivertest.Snapshot{}, audit.Options{})
 	fmt.Println(figures)
-	if violation, ok := errors.AsType[audit.Violation](err); ok {
+	var violation audit.Violation
+	if errors.As(err, &violation) {
 		fmt.Printf("%s: %s\n", violation.Bound, violation)
 	}
 	// Output:

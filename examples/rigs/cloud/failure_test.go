@@ -64,8 +64,10 @@ func requireSame(t *testing.T, want, got error) {
 	for _, sentinel := range []error{context.Canceled, context.DeadlineExceeded} {
 		require.Equal(t, errors.Is(want, sentinel), errors.Is(got, sentinel), "%s", sentinel)
 	}
-	a, aOK := errors.AsType[*status.Status](want)
-	b, bOK := errors.AsType[*status.Status](got)
+	var a *status.Status
+	aOK := errors.As(want, &a)
+	var b *status.Status
+	bOK := errors.As(got, &b)
 	if aOK = aOK && a.Code() != codes.OK; aOK {
 		require.True(t, bOK)
 		requireSameStatus(t, a, b)

@@ -168,7 +168,7 @@ func (h handler) answer(w http.ResponseWriter, r *http.Request) answer {
 		ctx = bounded
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxRequestBytes))
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+	if errors.As(err, new(*http.MaxBytesError)) {
 		return invalid(fmt.Sprintf("the body has more than %d bytes", MaxRequestBytes))
 	}
 	if err != nil {

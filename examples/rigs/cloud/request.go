@@ -61,11 +61,13 @@ func decodeRequest(body []byte) (*request, error) {
 
 // whereabouts returns the byte at which decoding failed, if err has it.
 func whereabouts(err error) string {
-	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fmt.Sprintf(": a mistake near byte %d", e.Offset)
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return fmt.Sprintf(": a mistake near byte %d", syntax.Offset)
 	}
-	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Sprintf(": something else is wanted near byte %d", e.Offset)
+	var other *json.UnmarshalTypeError
+	if errors.As(err, &other) {
+		return fmt.Sprintf(": something else is wanted near byte %d", other.Offset)
 	}
 	return ""
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/examples/rigs/hollow"
@@ -111,7 +112,7 @@ func (s *harness) podOn(node, name string, edit ...func(*corev1.Pod)) {
 	s.t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
-		Spec:       corev1.PodSpec{NodeName: node, TerminationGracePeriodSeconds: new(int64(10)), Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+		Spec:       corev1.PodSpec{NodeName: node, TerminationGracePeriodSeconds: ptr.To(int64(10)), Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 	}
 	for _, e := range edit {
 		e(pod)

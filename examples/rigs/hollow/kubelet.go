@@ -10,6 +10,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // pace contains the durations of the simulation.
@@ -83,8 +84,8 @@ func renew(v view, p pace, now time.Time, out *plan) {
 	}
 	lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: v.node.Name, UID: v.node.UID}}
 	lease.Spec.HolderIdentity = &v.vm.NodeName
-	lease.Spec.LeaseDurationSeconds = new(max(1, int32(min(4*p.lease, 24*time.Hour)/time.Second)))
-	lease.Spec.RenewTime = new(metav1.NewMicroTime(now))
+	lease.Spec.LeaseDurationSeconds = ptr.To(max(1, int32(min(4*p.lease, 24*time.Hour)/time.Second)))
+	lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(now))
 	out.do(renewLease{lease})
 	out.until(now.Add(p.lease))
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // run adds the next step of a pod to the plan: start, update or stop.
@@ -32,7 +33,7 @@ func hasEnded(pod *corev1.Pod) bool {
 func start(v view, pod *corev1.Pod, p pace, now time.Time, out *plan) {
 	after := pod.DeepCopy()
 	if after.Status.StartTime == nil {
-		after.Status.StartTime = new(metav1.NewTime(now).Rfc3339Copy())
+		after.Status.StartTime = ptr.To(metav1.NewTime(now).Rfc3339Copy())
 	}
 	if at := after.Status.StartTime.Add(p.start); at.After(now) {
 		out.until(at)
@@ -87,7 +88,7 @@ func setWaiting(pod *corev1.Pod, v view, now time.Time) {
 	setReady(pod, false, "ContainersNotReady", now)
 	pod.Status.ContainerStatuses = statuses(pod.Spec.Containers, pod.Status.ContainerStatuses, func(s *corev1.ContainerStatus) {
 		s.State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating"}}
-		s.Started = new(false)
+		s.Started = ptr.To(false)
 	})
 }
 
@@ -105,11 +106,11 @@ func setRunning(pod *corev1.Pod, v view, now time.Time) {
 		s.State = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
 			Reason: "Completed", StartedAt: at, FinishedAt: at, ContainerID: "hollow://" + string(pod.UID) + "/" + s.Name,
 		}}
-		s.Ready, s.Started, s.ContainerID = true, new(false), s.State.Terminated.ContainerID
+		s.Ready, s.Started, s.ContainerID = true, ptr.To(false), s.State.Terminated.ContainerID
 	})
 	pod.Status.ContainerStatuses = statuses(pod.Spec.Containers, pod.Status.ContainerStatuses, func(s *corev1.ContainerStatus) {
 		s.State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: at}}
-		s.Ready, s.Started, s.ContainerID = true, new(true), "hollow://"+string(pod.UID)+"/"+s.Name
+		s.Ready, s.Started, s.ContainerID = true, ptr.To(true), "hollow://"+string(pod.UID)+"/"+s.Name
 	})
 	setReady(pod, true, "", now)
 }
@@ -124,7 +125,7 @@ func setEnded(pod *corev1.Pod, now time.Time) {
 			ended.StartedAt = s.State.Running.StartedAt
 		}
 		s.State = corev1.ContainerState{Terminated: ended}
-		s.Ready, s.Started = false, new(false)
+		s.Ready, s.Started = false, ptr.To(false)
 	})
 	setReady(pod, false, "PodCompleted", now)
 }

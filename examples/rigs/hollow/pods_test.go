@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 )
 
 func TestPods_Bound_StartsAfterPodStartTime(t *testing.T) {
@@ -48,7 +49,7 @@ func TestPods_Deleted_RemovedAfterPodStopTime(t *testing.T) {
 		"the whole grace period, by itself":         {0, nil, 10},
 		"as long as it takes":                       {4 * time.Second, nil, 4},
 		"no longer than the grace period":           {time.Minute, nil, 10},
-		"no longer than the grace that was granted": {4 * time.Second, new(int64(2)), 2},
+		"no longer than the grace that was granted": {4 * time.Second, ptr.To(int64(2)), 2},
 		"a moment": {time.Nanosecond, nil, 1},
 	}
 	for name, c := range cases {
@@ -103,7 +104,7 @@ func TestPods_RecreatedWithSameName_IsNotRemoved(t *testing.T) {
 	s.podOn("a", "p")
 	s.steps(12)
 	s.delete("p")
-	require.NoError(t, s.client.CoreV1().Pods("default").Delete(t.Context(), "p", metav1.DeleteOptions{GracePeriodSeconds: new(int64(0))}))
+	require.NoError(t, s.client.CoreV1().Pods("default").Delete(t.Context(), "p", metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}))
 	s.podOn("a", "p")
 	s.steps(30)
 	require.Equal(t, corev1.PodRunning, s.phase("p"))
@@ -161,5 +162,5 @@ func TestPods_Removal_HasUIDAndNoGrace(t *testing.T) {
 			removals = append(removals, d.DeleteOptions)
 		}
 	}
-	require.Equal(t, []metav1.DeleteOptions{{GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &uid}}}, removals)
+	require.Equal(t, []metav1.DeleteOptions{{GracePeriodSeconds: ptr.To(int64(0)), Preconditions: &metav1.Preconditions{UID: &uid}}}, removals)
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 )
 
 // Replicas simulates the ReplicaSet controller and the pod garbage collector for a cluster in
@@ -48,7 +49,7 @@ func (r *Replicas) Step(ctx context.Context) error {
 			alive = append(alive, p)
 			continue
 		}
-		errs = append(errs, r.delete(ctx, p, new(int64(0))))
+		errs = append(errs, r.delete(ctx, p, ptr.To(int64(0))))
 	}
 	for _, set := range pointers(sets.Items) {
 		if set.DeletionTimestamp == nil {

@@ -85,8 +85,8 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		}
 		return time.Time{}, s.bind(ctx, allNodes, allPods)
 	}
-	factory.StartWithContext(ctx)
-	factory.WaitForCacheSyncWithContext(ctx)
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
 	w.run(ctx, 1)
 	return nil
 }

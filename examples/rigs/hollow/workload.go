@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 )
 
 // Workload is a ReplicaSet, with a PodDisruptionBudget if Budget is set. The controllers of the
@@ -63,7 +64,7 @@ func (w *Workload) Step(ctx context.Context) error {
 // Stop deletes the ReplicaSet and the PodDisruptionBudget. The garbage collector deletes the pods.
 // Stop can be repeated after an error.
 func (w *Workload) Stop(ctx context.Context) error {
-	background := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}
+	background := metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)}
 	return errors.Join(
 		ignoreNotFound(w.Client.PolicyV1().PodDisruptionBudgets(w.Namespace).Delete(ctx, w.Name, metav1.DeleteOptions{})),
 		ignoreNotFound(w.Client.AppsV1().ReplicaSets(w.Namespace).Delete(ctx, w.Name, background)),
@@ -84,7 +85,7 @@ func (w *Workload) set() *appsv1.ReplicaSet {
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: w.labels()},
 				Spec: corev1.PodSpec{
-					TerminationGracePeriodSeconds: &grace, AutomountServiceAccountToken: new(false),
+					TerminationGracePeriodSeconds: &grace, AutomountServiceAccountToken: ptr.To(false),
 					Containers: []corev1.Container{{Name: "app", Image: "hollow"}},
 				},
 			},

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/utils/ptr"
 )
 
 // write is a write to the API server.
@@ -181,7 +182,7 @@ func (w removePod) String() string {
 
 func (w removePod) do(ctx context.Context, client kubernetes.Interface, k *kubelet) error {
 	err := client.CoreV1().Pods(w.pod.Namespace).Delete(ctx, w.pod.Name, metav1.DeleteOptions{
-		GracePeriodSeconds: new(int64(0)), Preconditions: &metav1.Preconditions{UID: &w.pod.UID},
+		GracePeriodSeconds: ptr.To(int64(0)), Preconditions: &metav1.Preconditions{UID: &w.pod.UID},
 	})
 	if err = ignoreNotFound(err); err == nil && len(w.pod.Finalizers) == 0 {
 		k.pods.putDeleted(w.pod.UID)

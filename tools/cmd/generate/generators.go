@@ -31,6 +31,15 @@ type generator struct {
 	args []string
 }
 
+// folder returns the folder of tools/ whose go.mod pins the generator. Clients come from the code-generator of the
+// lowest k8s.io that the SDK works with, because those of a newer one call what client-go does not have there.
+func (g generator) folder() string {
+	if g.tool == "controller-gen" {
+		return "tools"
+	}
+	return filepath.Join("tools", "clients")
+}
+
 // externalTypes are the types of k8s.io/api inside ours for which client-go has
 // apply configurations. Without them the apply configurations of a Node's spec
 // would set every field of it.
@@ -95,9 +104,9 @@ func generate(ctx context.Context, root, scratch string) error {
 	return postProcess(scratch)
 }
 
-// run builds the generator at the version which tools/go.mod pins, and runs it.
+// run builds the generator at the version that is pinned, and runs it.
 func (g generator) run(ctx context.Context, root, scratch string) error {
-	path, err := command(ctx, filepath.Join(root, "tools"), "go", "tool", "-n", g.tool)
+	path, err := command(ctx, filepath.Join(root, g.folder()), "go", "tool", "-n", g.tool)
 	if err != nil {
 		return err
 	}

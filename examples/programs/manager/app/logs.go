@@ -66,7 +66,8 @@ func observer(log *slog.Logger) func(controllers.Note) {
 		if n.Err != nil {
 			message, more = "failed", append(more, "err", n.Err)
 		}
-		if panicked, ok := errors.AsType[*controllers.PanicError](n.Err); ok {
+		var panicked *controllers.PanicError
+		if errors.As(n.Err, &panicked) {
 			more = append(more, "stack", string(panicked.Stack))
 		}
 		log.Log(context.Background(), level, message, more...)

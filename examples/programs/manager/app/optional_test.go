@@ -56,9 +56,9 @@ func (c *complete) DeleteSideResource(ctx context.Context, _ *driver.DeleteSideR
 func as[T any](d driver.Driver) (map[string]reflect.Value, bool) {
 	found, ok := driver.As[T](d)
 	methods, of := map[string]reflect.Value{}, reflect.TypeFor[T]()
-	for method := range of.Methods() {
+	for i := range of.NumMethod() {
 		if ok {
-			methods[method.Name] = reflect.ValueOf(found).MethodByName(method.Name)
+			methods[of.Method(i).Name] = reflect.ValueOf(found).MethodByName(of.Method(i).Name)
 		}
 	}
 	return methods, ok

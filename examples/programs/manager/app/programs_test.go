@@ -3,7 +3,6 @@
 package app
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -107,7 +106,7 @@ type served struct {
 	all *atomic.Bool
 }
 
-func (s served) Discovery() discovery.DiscoveryInterfaces {
+func (s served) Discovery() discovery.DiscoveryInterface {
 	return servedKinds{s.Interface.Discovery(), s.all}
 }
 
@@ -115,11 +114,11 @@ func (s served) Discovery() discovery.DiscoveryInterfaces {
 func (served) IsWatchListSemanticsUnSupported() bool { return true }
 
 type servedKinds struct {
-	discovery.DiscoveryInterfaces
+	discovery.DiscoveryInterface
 	all *atomic.Bool
 }
 
-func (s servedKinds) ServerResourcesForGroupVersionWithContext(context.Context, string) (*metav1.APIResourceList, error) {
+func (s servedKinds) ServerResourcesForGroupVersion(string) (*metav1.APIResourceList, error) {
 	list := &metav1.APIResourceList{APIResources: []metav1.APIResource{{Name: "machines"}, {Name: "machineclasses"}}}
 	if s.all.Load() {
 		list.APIResources = append(list.APIResources, metav1.APIResource{Name: "machinesets"}, metav1.APIResource{Name: "machinedeployments"})

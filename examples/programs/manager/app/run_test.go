@@ -314,13 +314,13 @@ func TestHealth_DefaultAddress_OnlyTheHostCanAsk(t *testing.T) {
 // unreachable is a client whose API server is away.
 type unreachable struct{ versioned.Interface }
 
-func (u unreachable) Discovery() discovery.DiscoveryInterfaces {
+func (u unreachable) Discovery() discovery.DiscoveryInterface {
 	return refusing{u.Interface.Discovery()}
 }
 
-type refusing struct{ discovery.DiscoveryInterfaces }
+type refusing struct{ discovery.DiscoveryInterface }
 
-func (refusing) ServerResourcesForGroupVersionWithContext(context.Context, string) (*metav1.APIResourceList, error) {
+func (refusing) ServerResourcesForGroupVersion(string) (*metav1.APIResourceList, error) {
 	return nil, errors.New("connection refused")
 }
 

@@ -24,15 +24,32 @@ var ErrNotServed = errors.New("the control cluster does not serve " + v1alpha1.S
 // lookAgain is the time between two requests for the served kinds.
 const lookAgain = time.Second
 
+// served returns the kinds of machine objects that the API server serves. The request itself has no context before
+// client-go v0.36; it ends after 32 s.
+func (m *manager) served(ctx context.Context) (*metav1.APIResourceList, error) {
+	done := make(chan struct{})
+	var found *metav1.APIResourceList
+	var failed error
+	go func() {
+		defer close(done)
+		found, failed = m.clients.machines.Discovery().ServerResourcesForGroupVersion(v1alpha1.SchemeGroupVersion.String())
+	}()
+	select {
+	case <-done:
+		return found, failed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // waitServed waits until the API server serves the machine objects. It waits without a limit for an
 // API server that does not work. If the server answers that the kinds do not exist, or that this
 // manager may not read them, it waits for m.patience.
 func (m *manager) waitServed(ctx context.Context) error {
-	asked := m.clients.machines.Discovery()
 	var since time.Time // of the first answer that was none of use
 	said := ""
 	for {
-		list, err := asked.ServerResourcesForGroupVersionWithContext(ctx, v1alpha1.SchemeGroupVersion.String())
+		list, err := m.served(ctx)
 		answered := err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown && !away(err)
 		if err == nil || apierrors.IsNotFound(err) {
 			part, lacks := m.runs(list)
@@ -116,7 +133,7 @@ const servedPeriod = 10 * time.Second
 // the context ends. It does nothing for a program that runs with them.
 func (m *manager) watchServed(ctx context.Context, fail func(error)) {
 	for m.part == controllers.MachinesAlone {
-		list, err := m.clients.machines.Discovery().ServerResourcesForGroupVersionWithContext(ctx, v1alpha1.SchemeGroupVersion.String())
+		list, err := m.served(ctx)
 		if err == nil && servesAny(list, setKinds) {
 			fail(ErrSetsServed)
 			return

@@ -101,7 +101,7 @@ func (m *Metrics) Decided(n controllers.Note) {
 	if n.Err != nil {
 		m.failures.WithLabelValues(n.Kind).Inc()
 	}
-	if _, panicked := errors.AsType[*controllers.PanicError](n.Err); panicked {
+	if errors.As(n.Err, new(*controllers.PanicError)) {
 		m.panics.Inc()
 	}
 	if n.Reason != "" {

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
@@ -106,7 +107,7 @@ func meta(name, uid string, owner ...metav1.OwnerReference) metav1.ObjectMeta {
 }
 
 func ownedBy(kind, name string) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: kind, Name: name, UID: types.UID(name), Controller: new(true)}
+	return metav1.OwnerReference{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: kind, Name: name, UID: types.UID(name), Controller: ptr.To(true)}
 }
 
 func deployment() *v1alpha1.MachineDeployment {
@@ -277,7 +278,7 @@ func TestMetrics_TwoShards_EachObjectIsShownOnce(t *testing.T) {
 		require.Contains(t, text, "\nmcm_machine_items_total 1")
 		for _, m := range []*v1alpha1.Machine{tc.other, tc.own} { // in this order
 			gone := m.DeepCopy()
-			gone.DeletionTimestamp = new(metav1.NewTime(now))
+			gone.DeletionTimestamp = ptr.To(metav1.NewTime(now))
 			_, err := shown.client.MachineV1alpha1().Machines("ns").Update(t.Context(), gone, metav1.UpdateOptions{})
 			require.NoError(t, err)
 			require.NoError(t, shown.client.MachineV1alpha1().Machines("ns").Delete(t.Context(), m.Name, metav1.DeleteOptions{}))

@@ -3,7 +3,6 @@
 package options_test
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -186,11 +185,8 @@ func TestOptions_Invalid_AllErrorsAtOnce(t *testing.T) {
 				return
 			}
 			require.ErrorIs(t, err, options.ErrInvalid)
-			joined, ok := errors.AsType[interface {
-				error
-				Unwrap() []error
-			}](err)
-			require.True(t, ok)
+			var joined interface{ Unwrap() []error }
+			require.ErrorAs(t, err, &joined)
 			require.Len(t, joined.Unwrap(), len(c.flags), err)
 			for _, flag := range c.flags {
 				require.ErrorContains(t, err, "--"+flag+":")

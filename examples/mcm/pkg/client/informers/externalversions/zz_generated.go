@@ -60,13 +60,6 @@ func WithCustomResyncConfig(resyncConfig map[v1.Object]time.Duration) externalve
 	return externalversions.WithCustomResyncConfig(resyncConfig)
 }
 
-// WithInformerName is [externalversions.WithInformerName].
-//
-//go:fix inline
-func WithInformerName(informerName *cache.InformerName) externalversions.SharedInformerOption {
-	return externalversions.WithInformerName(informerName)
-}
-
 // WithNamespace is [externalversions.WithNamespace].
 //
 //go:fix inline

@@ -14,6 +14,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	policylisters "k8s.io/client-go/listers/policy/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/runner"
@@ -50,7 +51,7 @@ func NewDrainOptions(
 ) *Options {
 	return &Options{runner.Executor{Client: runner.NewClient(client)}, nodeName, drain.Policy{
 		Ladder:            slices.Concat(forced[forceDeletePods], drain.Ladder{{After: cmp.Or(timeout, drain.DefaultMachineDrainTimeout), Action: drain.GiveUp}}),
-		Grace:             map[bool]*time.Duration{true: new(time.Duration(gracePeriodSeconds) * time.Second)}[gracePeriodSeconds > 0],
+		Grace:             map[bool]*time.Duration{true: ptr.To(time.Duration(gracePeriodSeconds) * time.Second)}[gracePeriodSeconds > 0],
 		AllAtOnce:         true,
 		Reassert:          true,
 		EvictUnmanaged:    ignorePodsWithoutControllers,

@@ -11,13 +11,13 @@ import (
 // Interface provides access to all the informers in this group version.
 type Interface interface {
 	// Machines returns a MachineInformer.
-	Machines() TypedMachineInformer
+	Machines() MachineInformer
 	// MachineClasses returns a MachineClassInformer.
-	MachineClasses() TypedMachineClassInformer
+	MachineClasses() MachineClassInformer
 	// MachineDeployments returns a MachineDeploymentInformer.
-	MachineDeployments() TypedMachineDeploymentInformer
+	MachineDeployments() MachineDeploymentInformer
 	// MachineSets returns a MachineSetInformer.
-	MachineSets() TypedMachineSetInformer
+	MachineSets() MachineSetInformer
 }
 
 type version struct {
@@ -31,22 +31,22 @@ func New(f internalinterfaces.SharedInformerFactory, namespace string, tweakList
 	return &version{factory: f, namespace: namespace, tweakListOptions: tweakListOptions}
 }
 
-// Machines returns a TypedMachineInformer.
-func (v *version) Machines() TypedMachineInformer {
+// Machines returns a MachineInformer.
+func (v *version) Machines() MachineInformer {
 	return &machineInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
-// MachineClasses returns a TypedMachineClassInformer.
-func (v *version) MachineClasses() TypedMachineClassInformer {
+// MachineClasses returns a MachineClassInformer.
+func (v *version) MachineClasses() MachineClassInformer {
 	return &machineClassInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
-// MachineDeployments returns a TypedMachineDeploymentInformer.
-func (v *version) MachineDeployments() TypedMachineDeploymentInformer {
+// MachineDeployments returns a MachineDeploymentInformer.
+func (v *version) MachineDeployments() MachineDeploymentInformer {
 	return &machineDeploymentInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
-// MachineSets returns a TypedMachineSetInformer.
-func (v *version) MachineSets() TypedMachineSetInformer {
+// MachineSets returns a MachineSetInformer.
+func (v *version) MachineSets() MachineSetInformer {
 	return &machineSetInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }

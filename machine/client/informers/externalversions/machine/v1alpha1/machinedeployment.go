@@ -14,45 +14,16 @@ import (
 	machinistmachinev1alpha1 "github.com/machinist-dev/machinist/machine/v1alpha1"
 	v1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
-	schema "k8s.io/apimachinery/pkg/runtime/schema"
 	watch "k8s.io/apimachinery/pkg/watch"
 	cache "k8s.io/client-go/tools/cache"
 )
 
 // MachineDeploymentInformer provides access to a shared informer and lister for
-// MachineDeployments. Prefer using the type-safe variant (see [TypedMachineDeploymentInformer]).
+// MachineDeployments.
 type MachineDeploymentInformer interface {
 	Informer() cache.SharedIndexInformer
 	Lister() machinev1alpha1.MachineDeploymentLister
 }
-
-// TypedMachineDeploymentInformer provides access to a shared informer and lister for
-// MachineDeployments, including the type-safe TypedInformer variant.
-// It is a superset of MachineDeploymentInformer.
-type TypedMachineDeploymentInformer interface {
-	Informer() cache.SharedIndexInformer
-	TypedInformer() MachineDeploymentIndexInformer
-	Lister() machinev1alpha1.MachineDeploymentLister
-}
-
-// MachineDeploymentIndexInformer is a wrapper around the underlying [cache.SharedIndexInformer]
-// with type-safe variants of several methods.
-type MachineDeploymentIndexInformer cache.TypedSharedIndexInformer[*machinistmachinev1alpha1.MachineDeployment]
-
-// MachineDeploymentHandlerFuncs is a specialization of [cache.TypedResourceEventHandlerFuncs] for MachineDeployment.
-type MachineDeploymentHandlerFuncs = cache.TypedResourceEventHandlerFuncs[*machinistmachinev1alpha1.MachineDeployment]
-
-// MachineDeploymentDetailedHandlerFuncs is a specialization of [cache.TypedResourceEventHandlerDetailedFuncs] for MachineDeployment.
-type MachineDeploymentDetailedHandlerFuncs = cache.TypedResourceEventHandlerDetailedFuncs[*machinistmachinev1alpha1.MachineDeployment]
-
-// MachineDeploymentFilteringHandler is a specialization of [cache.TypedFilteringResourceEventHandler] for MachineDeployment.
-type MachineDeploymentFilteringHandler = cache.TypedFilteringResourceEventHandler[*machinistmachinev1alpha1.MachineDeployment]
-
-// MachineDeploymentIndexers is a specialization of [cache.TypedIndexers] for MachineDeployment.
-type MachineDeploymentIndexers = cache.TypedIndexers[*machinistmachinev1alpha1.MachineDeployment]
-
-// DeletedMachineDeployment is a specialization of [cache.DeletedObject] for MachineDeployment.
-type DeletedMachineDeployment = cache.DeletedObject[*machinistmachinev1alpha1.MachineDeployment]
 
 type machineDeploymentInformer struct {
 	factory          internalinterfaces.SharedInformerFactory
@@ -63,132 +34,55 @@ type machineDeploymentInformer struct {
 // NewMachineDeploymentInformer constructs a new informer for MachineDeployment type.
 // Always prefer using an informer factory to get a shared informer instead of getting an independent
 // one. This reduces memory footprint and number of connections to the server.
-// If you really need an independent one, prefer using the type-safe variant (see [NewTypedMachineDeploymentInformer]).
 func NewMachineDeploymentInformer(client versioned.Interface, namespace string, resyncPeriod time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	return NewMachineDeploymentInformerWithOptions(client, namespace, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: indexers})
-}
-
-// NewTypedMachineDeploymentInformer constructs a new informer for MachineDeployment type.
-// Always prefer using an informer factory to get a shared informer instead of getting an independent
-// one. This reduces memory footprint and number of connections to the server.
-func NewTypedMachineDeploymentInformer(client versioned.Interface, namespace string, resyncPeriod time.Duration, indexers MachineDeploymentIndexers) MachineDeploymentIndexInformer {
-	return NewTypedMachineDeploymentInformerWithOptions(client, namespace, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: cache.TypedIndexersToIndexers(indexers)})
+	return NewFilteredMachineDeploymentInformer(client, namespace, resyncPeriod, indexers, nil)
 }
 
 // NewFilteredMachineDeploymentInformer constructs a new informer for MachineDeployment type.
 // Always prefer using an informer factory to get a shared informer instead of getting an independent
 // one. This reduces memory footprint and number of connections to the server.
-// If you really need an independent one, prefer using the type-safe variant (see [NewTypedFilteredMachineDeploymentInformer]).
 func NewFilteredMachineDeploymentInformer(client versioned.Interface, namespace string, resyncPeriod time.Duration, indexers cache.Indexers, tweakListOptions internalinterfaces.TweakListOptionsFunc) cache.SharedIndexInformer {
-	return NewTypedMachineDeploymentInformerWithOptions(client, namespace, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: indexers, TweakListOptions: tweakListOptions})
-}
-
-// NewTypedFilteredMachineDeploymentInformer constructs a new informer for MachineDeployment type.
-// Always prefer using an informer factory to get a shared informer instead of getting an independent
-// one. This reduces memory footprint and number of connections to the server.
-func NewTypedFilteredMachineDeploymentInformer(client versioned.Interface, namespace string, resyncPeriod time.Duration, indexers MachineDeploymentIndexers, tweakListOptions internalinterfaces.TweakListOptionsFunc) MachineDeploymentIndexInformer {
-	return NewTypedMachineDeploymentInformerWithOptions(client, namespace, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: cache.TypedIndexersToIndexers(indexers), TweakListOptions: tweakListOptions})
-}
-
-// NewMachineDeploymentInformerWithOptions constructs a new informer for MachineDeployment type with additional options.
-// Always prefer using an informer factory to get a shared informer instead of getting an independent
-// one. This reduces memory footprint and number of connections to the server.
-// If you really need an independent one, prefer using the type-safe variant (see [NewTypedMachineDeploymentInformerWithOptions]).
-func NewMachineDeploymentInformerWithOptions(client versioned.Interface, namespace string, options internalinterfaces.InformerOptions) cache.SharedIndexInformer {
-	return NewTypedMachineDeploymentInformerWithOptions(client, namespace, options)
-}
-
-// NewTypedMachineDeploymentInformerWithOptions constructs a new informer for MachineDeployment type with additional options.
-// Always prefer using an informer factory to get a shared informer instead of getting an independent
-// one. This reduces memory footprint and number of connections to the server.
-func NewTypedMachineDeploymentInformerWithOptions(client versioned.Interface, namespace string, options internalinterfaces.InformerOptions) MachineDeploymentIndexInformer {
-	gvr := schema.GroupVersionResource{Group: "machine.sapcloud.io", Version: "v1alpha1", Resource: "machinedeployments"}
-	identifier := options.InformerName.WithResource(gvr)
-	tweakListOptions := options.TweakListOptions
-	return cache.NewTypedSharedIndexInformer[*machinistmachinev1alpha1.MachineDeployment](cache.NewSharedIndexInformerWithOptions(
-		cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-			ListFunc: func(opts v1.ListOptions) (runtime.Object, error) {
+	return cache.NewSharedIndexInformer(
+		&cache.ListWatch{
+			ListFunc: func(options v1.ListOptions) (runtime.Object, error) {
 				if tweakListOptions != nil {
-					tweakListOptions(&opts)
+					tweakListOptions(&options)
 				}
-				return client.MachineV1alpha1().MachineDeployments(namespace).List(context.Background(), opts)
+				return client.MachineV1alpha1().MachineDeployments(namespace).List(context.Background(), options)
 			},
-			WatchFunc: func(opts v1.ListOptions) (watch.Interface, error) {
+			WatchFunc: func(options v1.ListOptions) (watch.Interface, error) {
 				if tweakListOptions != nil {
-					tweakListOptions(&opts)
+					tweakListOptions(&options)
 				}
-				return client.MachineV1alpha1().MachineDeployments(namespace).Watch(context.Background(), opts)
+				return client.MachineV1alpha1().MachineDeployments(namespace).Watch(context.Background(), options)
 			},
-			ListWithContextFunc: func(ctx context.Context, opts v1.ListOptions) (runtime.Object, error) {
+			ListWithContextFunc: func(ctx context.Context, options v1.ListOptions) (runtime.Object, error) {
 				if tweakListOptions != nil {
-					tweakListOptions(&opts)
+					tweakListOptions(&options)
 				}
-				return client.MachineV1alpha1().MachineDeployments(namespace).List(ctx, opts)
+				return client.MachineV1alpha1().MachineDeployments(namespace).List(ctx, options)
 			},
-			WatchFuncWithContext: func(ctx context.Context, opts v1.ListOptions) (watch.Interface, error) {
+			WatchFuncWithContext: func(ctx context.Context, options v1.ListOptions) (watch.Interface, error) {
 				if tweakListOptions != nil {
-					tweakListOptions(&opts)
+					tweakListOptions(&options)
 				}
-				return client.MachineV1alpha1().MachineDeployments(namespace).Watch(ctx, opts)
+				return client.MachineV1alpha1().MachineDeployments(namespace).Watch(ctx, options)
 			},
-		}, client),
-		&machinistmachinev1alpha1.MachineDeployment{},
-		cache.SharedIndexInformerOptions{
-			ResyncPeriod: options.ResyncPeriod,
-			Indexers:     options.Indexers,
-			Identifier:   identifier,
 		},
-	))
+		&machinistmachinev1alpha1.MachineDeployment{},
+		resyncPeriod,
+		indexers,
+	)
 }
 
 func (f *machineDeploymentInformer) defaultInformer(client versioned.Interface, resyncPeriod time.Duration) cache.SharedIndexInformer {
-	return NewTypedMachineDeploymentInformerWithOptions(client, f.namespace, internalinterfaces.InformerOptions{ResyncPeriod: resyncPeriod, Indexers: cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, InformerName: f.factory.InformerName(), TweakListOptions: f.tweakListOptions})
+	return NewFilteredMachineDeploymentInformer(client, f.namespace, resyncPeriod, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}, f.tweakListOptions)
 }
 
 func (f *machineDeploymentInformer) Informer() cache.SharedIndexInformer {
-	return f.TypedInformer()
-}
-
-func (f *machineDeploymentInformer) TypedInformer() MachineDeploymentIndexInformer {
-	return cache.NewTypedSharedIndexInformer[*machinistmachinev1alpha1.MachineDeployment](f.factory.InformerFor(&machinistmachinev1alpha1.MachineDeployment{}, f.defaultInformer))
+	return f.factory.InformerFor(&machinistmachinev1alpha1.MachineDeployment{}, f.defaultInformer)
 }
 
 func (f *machineDeploymentInformer) Lister() machinev1alpha1.MachineDeploymentLister {
 	return machinev1alpha1.NewMachineDeploymentLister(f.Informer().GetIndexer())
-}
-
-// ToTypedMachineDeploymentInformer converts an untyped informer into a TypedMachineDeploymentInformer.
-//
-// WARNING: this conversion is only safe if the informer handles objects of type
-// *MachineDeployment. If that is not the case, calling type-safe methods of the returned
-// TypedMachineDeploymentInformer leads to runtime panics. A safer alternative is to pass
-// around a TypedMachineDeploymentInformer instances that was obtained from a
-// SharedInformerFactory.
-func ToTypedMachineDeploymentInformer(informer MachineDeploymentInformer) TypedMachineDeploymentInformer {
-	if informer, ok := informer.(TypedMachineDeploymentInformer); ok {
-		return informer
-	}
-	return &machineDeploymentTypedInformerAdapter{informer}
-}
-
-type machineDeploymentTypedInformerAdapter struct {
-	MachineDeploymentInformer
-}
-
-func (a *machineDeploymentTypedInformerAdapter) TypedInformer() MachineDeploymentIndexInformer {
-	return cache.NewTypedSharedIndexInformer[*machinistmachinev1alpha1.MachineDeployment](a.Informer())
-}
-
-// ToMachineDeploymentIndexInformer converts an untyped informer into a MachineDeploymentIndexInformer.
-//
-// WARNING: this conversion is only safe if the informer handles objects of type
-// *MachineDeployment. If that is not the case, calling type-safe methods of the returned
-// MachineDeploymentIndexInformer leads to runtime panics. A safer alternative is to pass
-// around a MachineDeploymentIndexInformer instances that was obtained from a
-// SharedInformerFactory.
-func ToMachineDeploymentIndexInformer(informer cache.SharedIndexInformer) MachineDeploymentIndexInformer {
-	if informer, ok := informer.(MachineDeploymentIndexInformer); ok {
-		return informer
-	}
-	return cache.NewTypedSharedIndexInformer[*machinistmachinev1alpha1.MachineDeployment](informer)
 }

@@ -10,11 +10,6 @@ import (
 	"github.com/machinist-dev/machinist/machine/client/informers/externalversions/internalinterfaces"
 )
 
-// InformerOptions is [internalinterfaces.InformerOptions].
-//
-//go:fix inline
-type InformerOptions = internalinterfaces.InformerOptions
-
 // NewInformerFunc is [internalinterfaces.NewInformerFunc].
 //
 //go:fix inline

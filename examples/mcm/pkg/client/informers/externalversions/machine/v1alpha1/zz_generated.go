@@ -16,145 +16,25 @@ import (
 	"github.com/machinist-dev/machinist/machine/client/informers/externalversions/machine/v1alpha1"
 )
 
-// DeletedMachine is [v1alpha1.DeletedMachine].
-//
-//go:fix inline
-type DeletedMachine = v1alpha1.DeletedMachine
-
-// DeletedMachineClass is [v1alpha1.DeletedMachineClass].
-//
-//go:fix inline
-type DeletedMachineClass = v1alpha1.DeletedMachineClass
-
-// DeletedMachineDeployment is [v1alpha1.DeletedMachineDeployment].
-//
-//go:fix inline
-type DeletedMachineDeployment = v1alpha1.DeletedMachineDeployment
-
-// DeletedMachineSet is [v1alpha1.DeletedMachineSet].
-//
-//go:fix inline
-type DeletedMachineSet = v1alpha1.DeletedMachineSet
-
 // Interface is [v1alpha1.Interface].
 //
 //go:fix inline
 type Interface = v1alpha1.Interface
-
-// MachineClassDetailedHandlerFuncs is [v1alpha1.MachineClassDetailedHandlerFuncs].
-//
-//go:fix inline
-type MachineClassDetailedHandlerFuncs = v1alpha1.MachineClassDetailedHandlerFuncs
-
-// MachineClassFilteringHandler is [v1alpha1.MachineClassFilteringHandler].
-//
-//go:fix inline
-type MachineClassFilteringHandler = v1alpha1.MachineClassFilteringHandler
-
-// MachineClassHandlerFuncs is [v1alpha1.MachineClassHandlerFuncs].
-//
-//go:fix inline
-type MachineClassHandlerFuncs = v1alpha1.MachineClassHandlerFuncs
-
-// MachineClassIndexInformer is [v1alpha1.MachineClassIndexInformer].
-//
-//go:fix inline
-type MachineClassIndexInformer = v1alpha1.MachineClassIndexInformer
-
-// MachineClassIndexers is [v1alpha1.MachineClassIndexers].
-//
-//go:fix inline
-type MachineClassIndexers = v1alpha1.MachineClassIndexers
 
 // MachineClassInformer is [v1alpha1.MachineClassInformer].
 //
 //go:fix inline
 type MachineClassInformer = v1alpha1.MachineClassInformer
 
-// MachineDeploymentDetailedHandlerFuncs is [v1alpha1.MachineDeploymentDetailedHandlerFuncs].
-//
-//go:fix inline
-type MachineDeploymentDetailedHandlerFuncs = v1alpha1.MachineDeploymentDetailedHandlerFuncs
-
-// MachineDeploymentFilteringHandler is [v1alpha1.MachineDeploymentFilteringHandler].
-//
-//go:fix inline
-type MachineDeploymentFilteringHandler = v1alpha1.MachineDeploymentFilteringHandler
-
-// MachineDeploymentHandlerFuncs is [v1alpha1.MachineDeploymentHandlerFuncs].
-//
-//go:fix inline
-type MachineDeploymentHandlerFuncs = v1alpha1.MachineDeploymentHandlerFuncs
-
-// MachineDeploymentIndexInformer is [v1alpha1.MachineDeploymentIndexInformer].
-//
-//go:fix inline
-type MachineDeploymentIndexInformer = v1alpha1.MachineDeploymentIndexInformer
-
-// MachineDeploymentIndexers is [v1alpha1.MachineDeploymentIndexers].
-//
-//go:fix inline
-type MachineDeploymentIndexers = v1alpha1.MachineDeploymentIndexers
-
 // MachineDeploymentInformer is [v1alpha1.MachineDeploymentInformer].
 //
 //go:fix inline
 type MachineDeploymentInformer = v1alpha1.MachineDeploymentInformer
 
-// MachineDetailedHandlerFuncs is [v1alpha1.MachineDetailedHandlerFuncs].
-//
-//go:fix inline
-type MachineDetailedHandlerFuncs = v1alpha1.MachineDetailedHandlerFuncs
-
-// MachineFilteringHandler is [v1alpha1.MachineFilteringHandler].
-//
-//go:fix inline
-type MachineFilteringHandler = v1alpha1.MachineFilteringHandler
-
-// MachineHandlerFuncs is [v1alpha1.MachineHandlerFuncs].
-//
-//go:fix inline
-type MachineHandlerFuncs = v1alpha1.MachineHandlerFuncs
-
-// MachineIndexInformer is [v1alpha1.MachineIndexInformer].
-//
-//go:fix inline
-type MachineIndexInformer = v1alpha1.MachineIndexInformer
-
-// MachineIndexers is [v1alpha1.MachineIndexers].
-//
-//go:fix inline
-type MachineIndexers = v1alpha1.MachineIndexers
-
 // MachineInformer is [v1alpha1.MachineInformer].
 //
 //go:fix inline
 type MachineInformer = v1alpha1.MachineInformer
-
-// MachineSetDetailedHandlerFuncs is [v1alpha1.MachineSetDetailedHandlerFuncs].
-//
-//go:fix inline
-type MachineSetDetailedHandlerFuncs = v1alpha1.MachineSetDetailedHandlerFuncs
-
-// MachineSetFilteringHandler is [v1alpha1.MachineSetFilteringHandler].
-//
-//go:fix inline
-type MachineSetFilteringHandler = v1alpha1.MachineSetFilteringHandler
-
-// MachineSetHandlerFuncs is [v1alpha1.MachineSetHandlerFuncs].
-//
-//go:fix inline
-type MachineSetHandlerFuncs = v1alpha1.MachineSetHandlerFuncs
-
-// MachineSetIndexInformer is [v1alpha1.MachineSetIndexInformer].
-//
-//go:fix inline
-type MachineSetIndexInformer = v1alpha1.MachineSetIndexInformer
-
-// MachineSetIndexers is [v1alpha1.MachineSetIndexers].
-//
-//go:fix inline
-type MachineSetIndexers = v1alpha1.MachineSetIndexers
 
 // MachineSetInformer is [v1alpha1.MachineSetInformer].
 //
@@ -203,25 +83,11 @@ func NewMachineClassInformer(client versioned.Interface, namespace string, resyn
 	return v1alpha1.NewMachineClassInformer(client, namespace, resyncPeriod, indexers)
 }
 
-// NewMachineClassInformerWithOptions is [v1alpha1.NewMachineClassInformerWithOptions].
-//
-//go:fix inline
-func NewMachineClassInformerWithOptions(client versioned.Interface, namespace string, options internalinterfaces.InformerOptions) cache.SharedIndexInformer {
-	return v1alpha1.NewMachineClassInformerWithOptions(client, namespace, options)
-}
-
 // NewMachineDeploymentInformer is [v1alpha1.NewMachineDeploymentInformer].
 //
 //go:fix inline
 func NewMachineDeploymentInformer(client versioned.Interface, namespace string, resyncPeriod time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	return v1alpha1.NewMachineDeploymentInformer(client, namespace, resyncPeriod, indexers)
-}
-
-// NewMachineDeploymentInformerWithOptions is [v1alpha1.NewMachineDeploymentInformerWithOptions].
-//
-//go:fix inline
-func NewMachineDeploymentInformerWithOptions(client versioned.Interface, namespace string, options internalinterfaces.InformerOptions) cache.SharedIndexInformer {
-	return v1alpha1.NewMachineDeploymentInformerWithOptions(client, namespace, options)
 }
 
 // NewMachineInformer is [v1alpha1.NewMachineInformer].
@@ -231,183 +97,9 @@ func NewMachineInformer(client versioned.Interface, namespace string, resyncPeri
 	return v1alpha1.NewMachineInformer(client, namespace, resyncPeriod, indexers)
 }
 
-// NewMachineInformerWithOptions is [v1alpha1.NewMachineInformerWithOptions].
-//
-//go:fix inline
-func NewMachineInformerWithOptions(client versioned.Interface, namespace string, options internalinterfaces.InformerOptions) cache.SharedIndexInformer {
-	return v1alpha1.NewMachineInformerWithOptions(client, namespace, options)
-}
-
 // NewMachineSetInformer is [v1alpha1.NewMachineSetInformer].
 //
 //go:fix inline
 func NewMachineSetInformer(client versioned.Interface, namespace string, resyncPeriod time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	return v1alpha1.NewMachineSetInformer(client, namespace, resyncPeriod, indexers)
 }
-
-// NewMachineSetInformerWithOptions is [v1alpha1.NewMachineSetInformerWithOptions].
-//
-//go:fix inline
-func NewMachineSetInformerWithOptions(client versioned.Interface, namespace string, options internalinterfaces.InformerOptions) cache.SharedIndexInformer {
-	return v1alpha1.NewMachineSetInformerWithOptions(client, namespace, options)
-}
-
-// NewTypedFilteredMachineClassInformer is [v1alpha1.NewTypedFilteredMachineClassInformer].
-//
-//go:fix inline
-func NewTypedFilteredMachineClassInformer(client versioned.Interface, namespace string, resyncPeriod time.Duration, indexers v1alpha1.MachineClassIndexers, tweakListOptions internalinterfaces.TweakListOptionsFunc) v1alpha1.MachineClassIndexInformer {
-	return v1alpha1.NewTypedFilteredMachineClassInformer(client, namespace, resyncPeriod, indexers, tweakListOptions)
-}
-
-// NewTypedFilteredMachineDeploymentInformer is [v1alpha1.NewTypedFilteredMachineDeploymentInformer].
-//
-//go:fix inline
-func NewTypedFilteredMachineDeploymentInformer(client versioned.Interface, namespace string, resyncPeriod time.Duration, indexers v1alpha1.MachineDeploymentIndexers, tweakListOptions internalinterfaces.TweakListOptionsFunc) v1alpha1.MachineDeploymentIndexInformer {
-	return v1alpha1.NewTypedFilteredMachineDeploymentInformer(client, namespace, resyncPeriod, indexers, tweakListOptions)
-}
-
-// NewTypedFilteredMachineInformer is [v1alpha1.NewTypedFilteredMachineInformer].
-//
-//go:fix inline
-func NewTypedFilteredMachineInformer(client versioned.Interface, namespace string, resyncPeriod time.Duration, indexers v1alpha1.MachineIndexers, tweakListOptions internalinterfaces.TweakListOptionsFunc) v1alpha1.MachineIndexInformer {
-	return v1alpha1.NewTypedFilteredMachineInformer(client, namespace, resyncPeriod, indexers, tweakListOptions)
-}
-
-// NewTypedFilteredMachineSetInformer is [v1alpha1.NewTypedFilteredMachineSetInformer].
-//
-//go:fix inline
-func NewTypedFilteredMachineSetInformer(client versioned.Interface, namespace string, resyncPeriod time.Duration, indexers v1alpha1.MachineSetIndexers, tweakListOptions internalinterfaces.TweakListOptionsFunc) v1alpha1.MachineSetIndexInformer {
-	return v1alpha1.NewTypedFilteredMachineSetInformer(client, namespace, resyncPeriod, indexers, tweakListOptions)
-}
-
-// NewTypedMachineClassInformer is [v1alpha1.NewTypedMachineClassInformer].
-//
-//go:fix inline
-func NewTypedMachineClassInformer(client versioned.Interface, namespace string, resyncPeriod time.Duration, indexers v1alpha1.MachineClassIndexers) v1alpha1.MachineClassIndexInformer {
-	return v1alpha1.NewTypedMachineClassInformer(client, namespace, resyncPeriod, indexers)
-}
-
-// NewTypedMachineClassInformerWithOptions is [v1alpha1.NewTypedMachineClassInformerWithOptions].
-//
-//go:fix inline
-func NewTypedMachineClassInformerWithOptions(client versioned.Interface, namespace string, options internalinterfaces.InformerOptions) v1alpha1.MachineClassIndexInformer {
-	return v1alpha1.NewTypedMachineClassInformerWithOptions(client, namespace, options)
-}
-
-// NewTypedMachineDeploymentInformer is [v1alpha1.NewTypedMachineDeploymentInformer].
-//
-//go:fix inline
-func NewTypedMachineDeploymentInformer(client versioned.Interface, namespace string, resyncPeriod time.Duration, indexers v1alpha1.MachineDeploymentIndexers) v1alpha1.MachineDeploymentIndexInformer {
-	return v1alpha1.NewTypedMachineDeploymentInformer(client, namespace, resyncPeriod, indexers)
-}
-
-// NewTypedMachineDeploymentInformerWithOptions is [v1alpha1.NewTypedMachineDeploymentInformerWithOptions].
-//
-//go:fix inline
-func NewTypedMachineDeploymentInformerWithOptions(client versioned.Interface, namespace string, options internalinterfaces.InformerOptions) v1alpha1.MachineDeploymentIndexInformer {
-	return v1alpha1.NewTypedMachineDeploymentInformerWithOptions(client, namespace, options)
-}
-
-// NewTypedMachineInformer is [v1alpha1.NewTypedMachineInformer].
-//
-//go:fix inline
-func NewTypedMachineInformer(client versioned.Interface, namespace string, resyncPeriod time.Duration, indexers v1alpha1.MachineIndexers) v1alpha1.MachineIndexInformer {
-	return v1alpha1.NewTypedMachineInformer(client, namespace, resyncPeriod, indexers)
-}
-
-// NewTypedMachineInformerWithOptions is [v1alpha1.NewTypedMachineInformerWithOptions].
-//
-//go:fix inline
-func NewTypedMachineInformerWithOptions(client versioned.Interface, namespace string, options internalinterfaces.InformerOptions) v1alpha1.MachineIndexInformer {
-	return v1alpha1.NewTypedMachineInformerWithOptions(client, namespace, options)
-}
-
-// NewTypedMachineSetInformer is [v1alpha1.NewTypedMachineSetInformer].
-//
-//go:fix inline
-func NewTypedMachineSetInformer(client versioned.Interface, namespace string, resyncPeriod time.Duration, indexers v1alpha1.MachineSetIndexers) v1alpha1.MachineSetIndexInformer {
-	return v1alpha1.NewTypedMachineSetInformer(client, namespace, resyncPeriod, indexers)
-}
-
-// NewTypedMachineSetInformerWithOptions is [v1alpha1.NewTypedMachineSetInformerWithOptions].
-//
-//go:fix inline
-func NewTypedMachineSetInformerWithOptions(client versioned.Interface, namespace string, options internalinterfaces.InformerOptions) v1alpha1.MachineSetIndexInformer {
-	return v1alpha1.NewTypedMachineSetInformerWithOptions(client, namespace, options)
-}
-
-// ToMachineClassIndexInformer is [v1alpha1.ToMachineClassIndexInformer].
-//
-//go:fix inline
-func ToMachineClassIndexInformer(informer cache.SharedIndexInformer) v1alpha1.MachineClassIndexInformer {
-	return v1alpha1.ToMachineClassIndexInformer(informer)
-}
-
-// ToMachineDeploymentIndexInformer is [v1alpha1.ToMachineDeploymentIndexInformer].
-//
-//go:fix inline
-func ToMachineDeploymentIndexInformer(informer cache.SharedIndexInformer) v1alpha1.MachineDeploymentIndexInformer {
-	return v1alpha1.ToMachineDeploymentIndexInformer(informer)
-}
-
-// ToMachineIndexInformer is [v1alpha1.ToMachineIndexInformer].
-//
-//go:fix inline
-func ToMachineIndexInformer(informer cache.SharedIndexInformer) v1alpha1.MachineIndexInformer {
-	return v1alpha1.ToMachineIndexInformer(informer)
-}
-
-// ToMachineSetIndexInformer is [v1alpha1.ToMachineSetIndexInformer].
-//
-//go:fix inline
-func ToMachineSetIndexInformer(informer cache.SharedIndexInformer) v1alpha1.MachineSetIndexInformer {
-	return v1alpha1.ToMachineSetIndexInformer(informer)
-}
-
-// ToTypedMachineClassInformer is [v1alpha1.ToTypedMachineClassInformer].
-//
-//go:fix inline
-func ToTypedMachineClassInformer(informer v1alpha1.MachineClassInformer) v1alpha1.TypedMachineClassInformer {
-	return v1alpha1.ToTypedMachineClassInformer(informer)
-}
-
-// ToTypedMachineDeploymentInformer is [v1alpha1.ToTypedMachineDeploymentInformer].
-//
-//go:fix inline
-func ToTypedMachineDeploymentInformer(informer v1alpha1.MachineDeploymentInformer) v1alpha1.TypedMachineDeploymentInformer {
-	return v1alpha1.ToTypedMachineDeploymentInformer(informer)
-}
-
-// ToTypedMachineInformer is [v1alpha1.ToTypedMachineInformer].
-//
-//go:fix inline
-func ToTypedMachineInformer(informer v1alpha1.MachineInformer) v1alpha1.TypedMachineInformer {
-	return v1alpha1.ToTypedMachineInformer(informer)
-}
-
-// ToTypedMachineSetInformer is [v1alpha1.ToTypedMachineSetInformer].
-//
-//go:fix inline
-func ToTypedMachineSetInformer(informer v1alpha1.MachineSetInformer) v1alpha1.TypedMachineSetInformer {
-	return v1alpha1.ToTypedMachineSetInformer(informer)
-}
-
-// TypedMachineClassInformer is [v1alpha1.TypedMachineClassInformer].
-//
-//go:fix inline
-type TypedMachineClassInformer = v1alpha1.TypedMachineClassInformer
-
-// TypedMachineDeploymentInformer is [v1alpha1.TypedMachineDeploymentInformer].
-//
-//go:fix inline
-type TypedMachineDeploymentInformer = v1alpha1.TypedMachineDeploymentInformer
-
-// TypedMachineInformer is [v1alpha1.TypedMachineInformer].
-//
-//go:fix inline
-type TypedMachineInformer = v1alpha1.TypedMachineInformer
-
-// TypedMachineSetInformer is [v1alpha1.TypedMachineSetInformer].
-//
-//go:fix inline
-type TypedMachineSetInformer = v1alpha1.TypedMachineSetInformer
