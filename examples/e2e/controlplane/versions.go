@@ -39,6 +39,7 @@ const (
 type release struct {
 	version   string
 	apiServer []string           // flags of the API server, in addition to those of all versions
+	cloud     bool               // the controller manager has controllers that need a cloud
 	lacks     map[Feature]string // with what a user sees of that
 }
 
@@ -47,12 +48,13 @@ var releases = []release{
 	{
 		version:   "v1.30.14",
 		apiServer: []string{"--feature-gates=WatchList=false"}, // which is its default
+		cloud:     true,
 		lacks: map[Feature]string{
 			WatchList:        "the API server refuses the first watch of each informer with 422, and the informer lists",
 			StatusRatcheting: "the status of an invalid object that was stored before the rules cannot be written until its spec is corrected",
 		},
 	},
-	{version: DefaultVersion},
+	{version: DefaultVersion, cloud: true},
 	{version: "v1.37.2"},
 }
 
