@@ -31,7 +31,7 @@ MACHINES ?=
 LINT := $(CURDIR)/bin/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test floor test-e2e race lint words mutants generate bench bench-e2e chaos fuzz clean controlplane
+.PHONY: help demo test floor test-e2e test-newest matrix race lint words mutants generate bench bench-e2e chaos fuzz clean controlplane
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,7 +41,7 @@ demo: ## Run the quick start against a simulated cloud.
 
 # Those of tools read the whole repository, which the cache of test results does not see.
 test: ## Run the tests of all modules, the provider template among them (minutes more the first time).
-	@version=$$(sed -n 's/.*KubernetesVersion = "\(.*\)"/\1/p' examples/e2e/controlplane/components.go); \
+	@version=$$(sed -n 's/.*DefaultVersion = "\(.*\)"/\1/p' examples/e2e/controlplane/versions.go); \
 	for cache in "$$MACHINIST_CONTROLPLANE_CACHE" "$${XDG_CACHE_HOME:-$$HOME/.cache}/machinist/controlplane" "$$HOME/Library/Caches/machinist/controlplane"; do \
 		if ls "$$cache/kubernetes-$$version"-*/kube-apiserver >/dev/null 2>&1; then exit 0; fi; \
 		if [ -n "$$MACHINIST_CONTROLPLANE_CACHE" ]; then break; fi; \
@@ -74,6 +74,14 @@ floor: ## Run the tests of SDK and drop-in with the lowest Go and libraries that
 # see. One package at a time: each starts a control plane.
 test-e2e: controlplane ## Run the tests against a real control plane (part of test).
 	@echo "== test examples/e2e"; cd examples/e2e && $(ALONE) $(NICE) go test -count=1 -p 1 -timeout 20m $(TESTFLAGS) ./...
+
+# The first time it builds a control plane of that version, which takes about ten minutes.
+test-newest: ## Run the roles, definitions and rights to drain with the newest Kubernetes (.ci/run does).
+	@echo "== newest Kubernetes"; cd examples/e2e && $(ALONE) $(NICE) go run ./matrix -part
+
+# The first time it builds two control planes, which takes about ten minutes for each.
+matrix: ## Run the scenarios, the roles and the rights to drain with the oldest and the newest Kubernetes.
+	cd examples/e2e && $(ALONE) $(NICE) go run ./matrix
 
 controlplane: ## Build etcd, the Kubernetes control plane, kubectl and kubemark (once).
 	@echo "== control plane"; cd examples/e2e && $(ALONE) $(NICE) go run ./up -build

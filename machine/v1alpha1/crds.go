@@ -25,9 +25,9 @@ type CRD struct {
 //
 // Their validation rules refuse a new object on which neither MCM nor this module acts: a class
 // without name or kind, an unknown strategy, or a strategy without valid bounds. A stored object
-// with such a fault stays usable on Kubernetes 1.30 and later: its API server checks a rule only
-// when the fields of the rule change, and warns otherwise. An API server before 1.30 refuses each
-// update of such an object until the fault is corrected.
+// with such a fault stays usable on Kubernetes 1.33 and later: its API server checks a rule only
+// when the fields of the rule change, and warns otherwise. An API server of 1.30 to 1.32 refuses each
+// update of the status of such an object until the fault is corrected, and one before 1.30 each update.
 func CRDs() []CRD {
 	entries, err := fs.ReadDir(crdFiles, "crds")
 	if err != nil {

@@ -100,7 +100,7 @@ func run(ctx context.Context, s settings, out, progress io.Writer) (met bool, er
 		return false, err
 	}
 	defer func() { err = errors.Join(err, cluster.Close()) }()
-	fmt.Fprintf(out, "Kubernetes %s, manager with %s\n", controlplane.KubernetesVersion, strings.Join(s.managerFlags(), " "))
+	fmt.Fprintf(out, "Kubernetes %s, manager with %s\n", c.Version(), strings.Join(s.managerFlags(), " "))
 
 	single, err := measure(ctx, cluster, s, singles(), progress)
 	if err != nil {

@@ -12,6 +12,11 @@
 //
 //	go test ./conformance -update
 //
+// It has the default version of Kubernetes. With another version, testdata/<version>/<scenario>.txt has
+// the lines that differ, and no other line may:
+//
+//	MACHINIST_KUBERNETES=v1.30.14 go test ./conformance -update
+//
 // Names replace values that differ between runs (UIDs, times, versions, generated names, the
 // namespace). The scenarios leave out what draintest does not implement, as its package comment
 // says: admission, defaults and validation of built-in kinds, access control, missing namespaces,

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
+	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 	"github.com/machinist-dev/machinist/machine/machinetest"
 )
 
@@ -47,20 +48,60 @@ func TestInMemoryCluster_EachScenario_AsTheRealServer(t *testing.T) {
 			s.play(server)
 			require.NotEmpty(t, server.lines)
 			require.NotContains(t, server.transcript(), "NEVER", "the scenario waits for what does not come")
-			golden := filepath.Join("testdata", s.name+".txt")
 			if *update {
-				require.NoError(t, os.WriteFile(golden, []byte(server.transcript()), 0o600))
+				write(t, s.name, server.transcript())
 			}
-			want, err := os.ReadFile(golden) //nolint:gosec // the name is one of ours
-			require.NoError(t, err)
-			if diff := differences(server.transcript(), memory.transcript()); diff != "" {
-				t.Errorf("the in-memory cluster differs from the server (- server, + memory):\n%s", diff)
+			golden := text(t, goldenFile(s.name))
+			if diff := differences(golden, memory.transcript()); diff != "" {
+				t.Errorf("the in-memory cluster differs from the golden file (- golden, + memory):\n%s", diff)
 			}
-			if diff := differences(string(want), server.transcript()); diff != "" {
-				t.Errorf("the server differs from the golden file (- golden, + server):\n%s", diff)
+			own := ""
+			if file := versionFile(plane.Version(), s.name); exists(file) {
+				own = text(t, file)
+			}
+			if diff := differences(golden, server.transcript()); diff != own {
+				t.Errorf("the server with Kubernetes %s differs from the golden file (- golden, + server):\n%s\nexpected:\n%s", plane.Version(), diff, own)
 			}
 		})
 	}
+}
+
+// goldenFile returns the file with the transcript of a scenario.
+func goldenFile(name string) string { return filepath.Join("testdata", name+".txt") }
+
+// versionFile returns the file with the lines of a transcript that differ with a version of Kubernetes. It
+// does not exist if none differs.
+func versionFile(version, name string) string { return filepath.Join("testdata", version, name+".txt") }
+
+// write writes what the server does: the golden file with the default version of Kubernetes, and with
+// another version the differences.
+func write(t *testing.T, name, transcript string) {
+	t.Helper()
+	if plane.Version() == controlplane.DefaultVersion {
+		require.NoError(t, os.WriteFile(goldenFile(name), []byte(transcript), 0o600))
+		return
+	}
+	file := versionFile(plane.Version(), name)
+	diff := differences(text(t, goldenFile(name)), transcript)
+	if diff == "" {
+		require.NoError(t, os.RemoveAll(file))
+		return
+	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755)) //nolint:gosec // as other folders of the repository
+	require.NoError(t, os.WriteFile(file, []byte(diff), 0o600))
+}
+
+func exists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+// text returns the text of a file.
+func text(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file) //nolint:gosec // the name is one of ours
+	require.NoError(t, err)
+	return string(data)
 }
 
 func TestScenarios_Names_MatchGoldenFiles(t *testing.T) {
@@ -75,7 +116,14 @@ func TestScenarios_Names_MatchGoldenFiles(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
 	require.NoError(t, err)
 	require.Len(t, files, len(names))
-	for _, file := range files {
+	others, err := filepath.Glob(filepath.Join("testdata", "v*", "*"))
+	require.NoError(t, err)
+	for _, file := range others {
+		version := filepath.Base(filepath.Dir(file))
+		require.Contains(t, controlplane.Versions(), version)
+		require.NotEqual(t, controlplane.DefaultVersion, version, "its transcripts are the golden files")
+	}
+	for _, file := range append(files, others...) {
 		require.True(t, names[strings.TrimSuffix(filepath.Base(file), ".txt")], "no scenario: %s", file)
 	}
 }

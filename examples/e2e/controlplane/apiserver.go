@@ -127,7 +127,7 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 
 // runAPIServer starts the API server on its port and waits until it is ready.
 func (c *ControlPlane) runAPIServer(ctx context.Context) error {
-	server, err := startProcess("kube-apiserver", c.binaries.APIServer, c.logFile("kube-apiserver.log"), c.folder.path, []string{
+	server, err := startProcess("kube-apiserver", c.binaries.APIServer, c.logFile("kube-apiserver.log"), c.folder.path, append([]string{
 		"--bind-address=" + loopback,
 		"--advertise-address=" + loopback,
 		"--secure-port=" + strconv.Itoa(c.port),
@@ -150,7 +150,7 @@ func (c *ControlPlane) runAPIServer(ctx context.Context) error {
 		"--audit-log-path=" + c.logFile(auditFile),
 		"--audit-log-maxsize=1000000", // megabytes: one file, never rotated
 		"--profiling=false",
-	})
+	}, c.release.apiServer...))
 	if err != nil {
 		return err
 	}

@@ -29,10 +29,22 @@ type Binaries struct {
 // that build at the same time wait for each other. If ctx ends, the compiler is
 // stopped, and the next Build goes on with what it had compiled.
 //
+// The version of Kubernetes is that of [VersionEnv]. If it is unknown, the error matches
+// [ErrVersion].
+//
 // An error of the go command carries its output. Without a go command, the error
 // matches [exec.ErrNotFound].
 func Build(ctx context.Context, progress io.Writer) (Binaries, error) {
-	where, err := build(ctx, progress, components()...)
+	r, err := chosen()
+	if err != nil {
+		return Binaries{}, err
+	}
+	return r.build(ctx, progress)
+}
+
+// build returns the programs of a control plane of this release.
+func (r release) build(ctx context.Context, progress io.Writer) (Binaries, error) {
+	where, err := build(ctx, progress, components(r)...)
 	return Binaries{
 		Etcd:              where["etcd"],
 		APIServer:         where["kube-apiserver"],
@@ -67,14 +79,22 @@ func build(ctx context.Context, progress io.Writer, components ...component) (ma
 // Kubectl returns the absolute file name of kubectl, of the version of the API server. It is
 // compiled like what [Build] returns, and cached beside it.
 func Kubectl(ctx context.Context, progress io.Writer) (string, error) {
-	where, err := build(ctx, progress, kubectlComponent())
+	r, err := chosen()
+	if err != nil {
+		return "", err
+	}
+	where, err := build(ctx, progress, kubectlComponent(r))
 	return where["kubectl"], err
 }
 
 // Kubemark returns the absolute file name of kubemark, a kubelet that starts no containers. It is
 // compiled like what [Build] returns, and cached beside it.
 func Kubemark(ctx context.Context, progress io.Writer) (string, error) {
-	where, err := build(ctx, progress, kubemarkComponent())
+	r, err := chosen()
+	if err != nil {
+		return "", err
+	}
+	where, err := build(ctx, progress, kubemarkComponent(r))
 	return where["kubemark"], err
 }
 

@@ -168,25 +168,31 @@ func TestCache_Key_HasAllInputs(t *testing.T) {
 }
 
 func TestVersions_ModuleFiles_Match(t *testing.T) {
-	require.Contains(t, etcdMod, "\tgo.etcd.io/etcd/server/v3 "+EtcdVersion+" ")
-	require.Contains(t, kubernetesMod, "\tk8s.io/kubernetes "+KubernetesVersion+" ")
-	require.Contains(t, kubectlMod, "\tk8s.io/kubernetes "+KubernetesVersion+" ")
-	require.Contains(t, kubemarkMod, "\tk8s.io/kubernetes "+KubernetesVersion+" ")
-	staging := "v0" + strings.TrimPrefix(KubernetesVersion, "v1")
-	replaced := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^\t(\S+) => (\S+) (\S+)$`).FindAllStringSubmatch(kubernetesMod+kubectlMod+kubemarkMod, -1) {
-		require.Equal(t, m[1], m[2])
-		require.Equal(t, staging, m[3], m[1])
-		replaced[m[1]] = true
-	}
-	for _, m := range regexp.MustCompile(`(?m)^\t(k8s\.io/\S+) v0\.0\.0 `).FindAllStringSubmatch(kubernetesMod+kubectlMod+kubemarkMod, -1) {
-		require.True(t, replaced[m[1]], "%s is nowhere", m[1])
-	}
-	for _, c := range append(components(), kubectlComponent(), kubemarkComponent()) {
-		require.Contains(t, c.sum, " h1:")
-		for _, p := range c.programs {
-			require.Contains(t, c.mod, p.pkg+"\n", "a tool of the module")
-		}
+	require.Contains(t, moduleFile("etcd.mod"), "\tgo.etcd.io/etcd/server/v3 "+EtcdVersion+" ")
+	for _, r := range releases {
+		t.Run(r.version, func(t *testing.T) {
+			staging := "v0" + strings.TrimPrefix(r.version, "v1")
+			for _, c := range append(components(r), kubectlComponent(r), kubemarkComponent(r)) {
+				require.Contains(t, c.sum, " h1:", c.name)
+				for _, p := range c.programs {
+					require.Contains(t, c.mod, p.pkg+"\n", "a tool of the module")
+				}
+				if c.version != r.version {
+					continue // etcd
+				}
+				require.Contains(t, c.mod, "\tk8s.io/kubernetes "+r.version+" ", c.name)
+				replaced := map[string]bool{}
+				for _, m := range regexp.MustCompile(`(?m)^\t(\S+) => (\S+) (\S+)$`).FindAllStringSubmatch(c.mod, -1) {
+					require.Equal(t, m[1], m[2])
+					require.Equal(t, staging, m[3], m[1])
+					replaced[m[1]] = true
+				}
+				require.NotEmpty(t, replaced, c.name)
+				for _, m := range regexp.MustCompile(`(?m)^\t(k8s\.io/\S+) v0\.0\.0 `).FindAllStringSubmatch(c.mod, -1) {
+					require.True(t, replaced[m[1]], "%s: %s is nowhere", c.name, m[1])
+				}
+			}
+		})
 	}
 }
 

@@ -4,44 +4,27 @@ package controlplane
 
 import (
 	"crypto/sha256"
-	_ "embed" // the module files of the components
+	"embed"
 	"encoding/hex"
 	"fmt"
 	"io"
+	"path"
 	"runtime"
 	"strings"
 )
 
-// The versions that this package builds. They are those of the module files in
-// the folder components, which a test checks.
-const (
-	// KubernetesVersion is what the API server says of itself.
-	KubernetesVersion = "v1.36.3"
-	// EtcdVersion is the version of the etcd below it.
-	EtcdVersion = "v3.7.3"
-)
+// moduleFiles have names which the go command does not know: a folder with a go.mod of its own would
+// be another module, and would be missing from the copy of this one that users have.
+//
+//go:embed components
+var moduleFiles embed.FS
 
-// The module files are embedded under names which the go command does not know:
-// a folder with a go.mod of its own would be another module, and would be
-// missing from the copy of this one that users have.
-var (
-	//go:embed components/etcd.mod
-	etcdMod string
-	//go:embed components/etcd.sum
-	etcdSum string
-	//go:embed components/kubernetes.mod
-	kubernetesMod string
-	//go:embed components/kubernetes.sum
-	kubernetesSum string
-	//go:embed components/kubectl.mod
-	kubectlMod string
-	//go:embed components/kubectl.sum
-	kubectlSum string
-	//go:embed components/kubemark.mod
-	kubemarkMod string
-	//go:embed components/kubemark.sum
-	kubemarkSum string
-)
+// moduleFile returns the text of a file in the folder components, empty if there is none: a test
+// reads those of each release.
+func moduleFile(name string) string {
+	text, _ := moduleFiles.ReadFile(path.Join("components", name))
+	return string(text)
+}
 
 // program is one binary of a component: the import path of its main package
 // and the name of the file.
@@ -57,60 +40,44 @@ type component struct {
 	programs      []program
 }
 
-func components() []component {
-	return []component{etcdComponent(), kubernetesComponent()}
+func components(r release) []component {
+	return []component{etcdComponent(), kubernetesComponent(r)}
 }
 
 func etcdComponent() component {
 	return component{
-		name:    "etcd",
-		version: EtcdVersion,
-		mod:     etcdMod,
-		sum:     etcdSum,
-		ldflags: "-s -w",
-		programs: []program{
-			{pkg: "go.etcd.io/etcd/server/v3", name: "etcd"},
-		},
+		name:     "etcd",
+		version:  EtcdVersion,
+		mod:      moduleFile("etcd.mod"),
+		sum:      moduleFile("etcd.sum"),
+		ldflags:  "-s -w",
+		programs: []program{{pkg: "go.etcd.io/etcd/server/v3", name: "etcd"}},
 	}
 }
 
-func kubernetesComponent() component {
-	return component{
-		name:    "kubernetes",
-		version: KubernetesVersion,
-		mod:     kubernetesMod,
-		sum:     kubernetesSum,
-		ldflags: kubernetesFlags(KubernetesVersion),
-		programs: []program{
-			{pkg: "k8s.io/kubernetes/cmd/kube-apiserver", name: "kube-apiserver"},
-			{pkg: "k8s.io/kubernetes/cmd/kube-controller-manager", name: "kube-controller-manager"},
-			{pkg: "k8s.io/kubernetes/cmd/kube-scheduler", name: "kube-scheduler"},
-		},
-	}
+func kubernetesComponent(r release) component {
+	return r.component("kubernetes", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 }
 
 // kubectlComponent is no part of a control plane: [Kubectl] alone builds it.
-func kubectlComponent() component {
-	return component{
-		name:     "kubectl",
-		version:  KubernetesVersion,
-		mod:      kubectlMod,
-		sum:      kubectlSum,
-		ldflags:  kubernetesFlags(KubernetesVersion),
-		programs: []program{{pkg: "k8s.io/kubernetes/cmd/kubectl", name: "kubectl"}},
-	}
-}
+func kubectlComponent(r release) component { return r.component("kubectl", "kubectl") }
 
 // kubemarkComponent is no part of a control plane: [Kubemark] alone builds it.
-func kubemarkComponent() component {
-	return component{
-		name:     "kubemark",
-		version:  KubernetesVersion,
-		mod:      kubemarkMod,
-		sum:      kubemarkSum,
-		ldflags:  kubernetesFlags(KubernetesVersion),
-		programs: []program{{pkg: "k8s.io/kubernetes/cmd/kubemark", name: "kubemark"}},
+func kubemarkComponent(r release) component { return r.component("kubemark", "kubemark") }
+
+// component returns a component of Kubernetes with its programs.
+func (r release) component(name string, programs ...string) component {
+	c := component{
+		name:    name,
+		version: r.version,
+		mod:     moduleFile(path.Join(r.version, name+".mod")),
+		sum:     moduleFile(path.Join(r.version, name+".sum")),
+		ldflags: kubernetesFlags(r.version),
 	}
+	for _, p := range programs {
+		c.programs = append(c.programs, program{pkg: "k8s.io/kubernetes/cmd/" + p, name: p})
+	}
+	return c
 }
 
 // kubernetesFlags are the linker flags that stamp the version into the binaries,

@@ -11,13 +11,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// controllers are all that are on by default, but for those that need a cloud
-// or a range of addresses for pods.
-const controllers = "*" +
-	",-cloud-node-lifecycle-controller" +
-	",-node-route-controller" +
-	",-service-lb-controller" +
-	",-node-ipam-controller"
+// controllers returns the flag for all controllers that are on by default, but for those that need a
+// cloud or a range of addresses for pods. A release knows only the names that it has.
+func (r release) controllers() string {
+	all := "--controllers=*,-node-ipam-controller"
+	if r.cloud {
+		all += ",-cloud-node-lifecycle-controller,-node-route-controller,-service-lb-controller"
+	}
+	return all
+}
 
 // startControllerManager starts the controller manager and waits until it has
 // made the first service account, for which several of its parts must work.
@@ -42,7 +44,7 @@ func (c *ControlPlane) startControllerManager(ctx context.Context) error {
 			"--root-ca-file=" + c.pki("ca.crt"),
 			"--cluster-signing-cert-file=" + c.pki("ca.crt"),
 			"--cluster-signing-key-file=" + c.pki("ca.key"),
-			"--controllers=" + controllers,
+			c.release.controllers(),
 			"--node-monitor-period=1s",
 			"--node-monitor-grace-period=" + c.options.NodeMonitorGracePeriod.String(),
 			"--flex-volume-plugin-dir=" + c.folder.file("flexvolume"),

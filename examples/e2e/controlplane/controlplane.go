@@ -18,6 +18,7 @@ import (
 // use. [Start] makes one; the zero value is a stopped one.
 type ControlPlane struct {
 	options     Options
+	release     release
 	binaries    Binaries
 	folder      *folder
 	logDir      string
@@ -50,7 +51,11 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 		return nil, fmt.Errorf("control plane: on this system: %w", errors.ErrUnsupported)
 	}
 	o = o.orDefaults()
-	binaries, err := Build(ctx, o.Progress)
+	r, err := chosen()
+	if err != nil {
+		return nil, err
+	}
+	binaries, err := r.build(ctx, o.Progress)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +69,7 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	if err != nil {
 		return nil, fmt.Errorf("control plane: data folder: %w", err)
 	}
-	c := &ControlPlane{options: o, binaries: binaries, folder: data, keys: keys, running: true}
+	c := &ControlPlane{options: o, release: r, binaries: binaries, folder: data, keys: keys, running: true}
 	if err := c.start(ctx); err != nil {
 		return nil, fmt.Errorf("control plane: %w", errors.Join(err, c.Stop()))
 	}

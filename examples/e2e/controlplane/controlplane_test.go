@@ -41,9 +41,8 @@ func put(t *testing.T, client kubernetes.Interface, namespace, name string) {
 func TestVersions_Server_Matches(t *testing.T) {
 	version, err := admin(t, cp).Discovery().ServerVersion()
 	require.NoError(t, err)
-	require.Equal(t, controlplane.KubernetesVersion, version.GitVersion)
-	require.Equal(t, "1", version.Major)
-	require.Equal(t, "36", version.Minor)
+	require.Equal(t, cp.Version(), version.GitVersion)
+	require.Equal(t, "v"+version.Major+"."+version.Minor, cp.Version()[:strings.LastIndex(cp.Version(), ".")])
 }
 
 func TestServiceAccount_Roles_AreEnforced(t *testing.T) {
@@ -270,4 +269,20 @@ func TestStop_Requests_Fail(t *testing.T) {
 	require.ErrorIs(t, c.StopAPIServer(t.Context()), controlplane.ErrStopped)
 	_, err = c.Requests()
 	require.Error(t, err)
+}
+
+// TestLacks_WatchList_AsTheServer asserts that the table of the releases is right about this server: it
+// either sends lists as watches, or refuses to.
+func TestLacks_WatchList_AsTheServer(t *testing.T) {
+	namespace := cp.Namespace(t, "watch-list")
+	yes, whole := true, int64(1)
+	w, err := admin(t, cp).CoreV1().ConfigMaps(namespace).Watch(t.Context(), metav1.ListOptions{
+		SendInitialEvents: &yes, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan, AllowWatchBookmarks: true, TimeoutSeconds: &whole,
+	})
+	if cp.Lacks(controlplane.WatchList) != "" {
+		require.True(t, apierrors.IsInvalid(err), "%v", err)
+		return
+	}
+	require.NoError(t, err)
+	w.Stop()
 }

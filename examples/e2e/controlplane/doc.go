@@ -23,10 +23,10 @@
 //
 // # Building
 //
-// The programs are compiled from the sources of [KubernetesVersion] and
-// [EtcdVersion], which come through the Go module proxy and are checked against
-// go.sum files in this package. That takes minutes once for each computer; the result is cached, see
-// [CacheEnv], until a version changes. A slow computer may need more than the ten minutes of go
+// The programs are compiled from the sources of [DefaultVersion] of Kubernetes, or of another of the
+// [Versions] that [VersionEnv] chooses, and of [EtcdVersion]. They come through the Go module proxy and
+// are checked against go.sum files in this package. That takes minutes once for each version on each
+// computer; the result is cached, see [CacheEnv], until the version is changed. A slow computer may need more than the ten minutes of go
 // test, so build before the first test:
 //
 //	go run github.com/machinist-dev/machinist/examples/e2e/up -build

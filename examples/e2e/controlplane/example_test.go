@@ -28,7 +28,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println("Kubernetes", version.GitVersion)
+	fmt.Println("it has the version that was built:", version.GitVersion == cp.Version())
 	namespace, err := client.CoreV1().Namespaces().Get(context.Background(), "default", metav1.GetOptions{})
 	if err != nil {
 		fmt.Println(err)
@@ -36,6 +36,6 @@ func Example() {
 	}
 	fmt.Println("namespace", namespace.Name, "is", namespace.Status.Phase)
 	// Output:
-	// Kubernetes v1.36.3
+	// it has the version that was built: true
 	// namespace default is Active
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/url"
 	"os"
 	"slices"
 	"sync"
@@ -37,6 +38,8 @@ type Request struct {
 	// missing here.
 	Group, Resource, Subresource string
 	Namespace, Name              string
+	// WatchList is true for a watch that asks for a list first: see the feature [WatchList].
+	WatchList bool
 	// Code is that of the HTTP response.
 	Code int
 }
@@ -57,9 +60,9 @@ func (c *ControlPlane) Requests() ([]Request, error) {
 
 // auditEvent is what we read of an event of audit.k8s.io/v1.
 type auditEvent struct {
-	AuditID, Stage, Verb, UserAgent string
-	User                            struct{ Username string }
-	ObjectRef                       struct {
+	AuditID, Stage, Verb, UserAgent, RequestURI string
+	User                                        struct{ Username string }
+	ObjectRef                                   struct {
 		Resource, Namespace, Name, APIGroup, Subresource string
 	}
 	ResponseStatus                           struct{ Code int }
@@ -161,6 +164,13 @@ func (e auditEvent) request() Request {
 		Subresource: once(e.ObjectRef.Subresource),
 		Namespace:   once(e.ObjectRef.Namespace),
 		Name:        e.ObjectRef.Name,
+		WatchList:   e.watchList(),
 		Code:        e.ResponseStatus.Code,
 	}
+}
+
+// watchList reports whether a watch asks for a list first.
+func (e auditEvent) watchList() bool {
+	uri, err := url.Parse(e.RequestURI)
+	return err == nil && e.Verb == "watch" && uri.Query().Get("sendInitialEvents") == "true"
 }

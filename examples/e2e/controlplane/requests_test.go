@@ -90,3 +90,18 @@ func FuzzParseAudit(f *testing.F) {
 		_, _ = read(t, &auditLog{}, log)
 	})
 }
+
+func TestAuditLog_WatchThatAsksForAList_IsTold(t *testing.T) {
+	with := func(verb, uri string) string {
+		return strings.NewReplacer(`"verb":"watch"`, `"verb":"`+verb+`","requestURI":"`+uri+`"`).Replace(ended) + "\n"
+	}
+	requests, err := read(t, &auditLog{}, with("watch", "/api/v1/pods?watch=true&sendInitialEvents=true")+
+		with("watch", "/api/v1/pods?watch=true&sendInitialEvents=false")+with("watch", "/api/v1/pods?watch=true")+
+		with("list", "/api/v1/pods?sendInitialEvents=true")+with("watch", "::"))
+	require.NoError(t, err)
+	var told []bool
+	for _, r := range requests {
+		told = append(told, r.WatchList)
+	}
+	require.Equal(t, []bool{true, false, false, false, false}, told)
+}

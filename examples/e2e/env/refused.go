@@ -34,14 +34,16 @@ var refusals = []int{
 }
 
 // Refused returns the requests of the managers that the API server refused for
-// good: such as they must not make. Those that are forgiven are left out.
+// good: such as they must not make. Those that are forgiven are left out, and watches
+// that ask for a list if the version of Kubernetes lacks that: clients make another request then.
 func (s *Env) Refused(ctx context.Context) ([]controlplane.Request, error) {
 	requests, err := s.Requests(ctx)
 	if err != nil {
 		return nil, err
 	}
+	withoutWatchList := s.Cluster.ControlPlane.Lacks(controlplane.WatchList) != ""
 	return slices.DeleteFunc(requests, func(r controlplane.Request) bool {
-		return !slices.Contains(refusals, r.Code) || s.options.AllowDenied != nil && s.options.AllowDenied(r)
+		return !slices.Contains(refusals, r.Code) || withoutWatchList && r.WatchList && r.Code == http.StatusUnprocessableEntity || s.options.AllowDenied != nil && s.options.AllowDenied(r)
 	}), nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -255,9 +256,15 @@ func liveOn(t *testing.T, api dynamic.ResourceInterface, name string, f fault) {
 	live, err = api.Update(t.Context(), live, metav1.UpdateOptions{}) // the whole object, as MCM does
 	require.NoError(t, err)
 	live.Object["status"] = map[string]any{"lastOperation": map[string]any{"description": "told"}, "replicas": int64(1)}
-	live, err = api.UpdateStatus(t.Context(), live, metav1.UpdateOptions{})
-	require.NoError(t, err)
-	require.NotEmpty(t, live.Object["status"])
+	told, err := api.UpdateStatus(t.Context(), live, metav1.UpdateOptions{})
+	if lacks := cluster.ControlPlane.Lacks(controlplane.StatusRatcheting); lacks != "" {
+		t.Logf("Kubernetes %s: %s", cluster.ControlPlane.Version(), lacks)
+		require.True(t, apierrors.IsInvalid(err), "%v", err)
+		require.ErrorContains(t, err, f.remedy)
+	} else {
+		require.NoError(t, err)
+		require.NotEmpty(t, told.Object["status"])
+	}
 	require.NoError(t, api.Delete(t.Context(), name, metav1.DeleteOptions{}))
 	live, err = api.Get(t.Context(), name, metav1.GetOptions{})
 	require.NoError(t, err, "its finalizer keeps it")

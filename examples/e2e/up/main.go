@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.Remove(*kubeconfig)) }()
 	ready := func() {
-		fmt.Fprintf(out, "Kubernetes %s runs until Ctrl-C: kubectl --kubeconfig %s get namespaces\n", controlplane.KubernetesVersion, *kubeconfig)
+		fmt.Fprintf(out, "Kubernetes %s runs until Ctrl-C: kubectl --kubeconfig %s get namespaces\n", c.Version(), *kubeconfig)
 	}
 	if *nodes != "" {
 		return runMachines(ctx, c, *kubeconfig, ready)
