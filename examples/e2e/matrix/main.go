@@ -96,10 +96,16 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var runs []testRun
+	runs, err := o.runAll(ctx, out)
+	printTable(out, runs) // of what was run, if that was ended
+	return errors.Join(err, verdict(runs))
+}
+
+// runAll runs the tests with each version, until ctx ends.
+func (o options) runAll(ctx context.Context, out io.Writer) (runs []testRun, err error) {
 	for _, version := range o.versions {
 		if err := build(ctx, version, !o.part, out); err != nil {
-			return err
+			return runs, err
 		}
 		for _, name := range packages {
 			if o.part && part[name] == nil {
@@ -110,14 +116,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 				r.wanted = part[name]
 			}
 			err := r.run(ctx, out)
-			if err != nil {
-				return err
-			}
 			runs = append(runs, r)
+			if err != nil {
+				return runs, err
+			}
 		}
 	}
-	printTable(out, runs)
-	return verdict(runs)
+	return runs, nil
 }
 
 // build chooses the version for this process and those that it starts, and builds its components, so
