@@ -118,7 +118,7 @@ var (
 	_ embed.FS                                                                                                     = kubernetesdefs.CRDs
 	_ []drain.AdditionalPodFilter                                                                                  = drain.Options{SkipVolumeDetach: true}.AdditionalPodFilters
 	_ func(*drain.Options, interface {
-		PodsForNode(context.Context, string) ([]corev1.Pod, error)
+		PodsForNode(ctx context.Context, nodeName string) ([]corev1.Pod, error)
 	}) = (*drain.Options).SetPodProvider
 	_ func(*drain.Options, context.Context) error = (*drain.Options).RunDrain
 	_ func(

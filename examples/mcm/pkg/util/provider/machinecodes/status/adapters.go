@@ -9,7 +9,7 @@ import (
 
 // WrapError is [status.WrapError] with the type that it has in MCM. It is nil for the code OK. Do not assign it to an
 // error without a check for nil.
-func WrapError(code codes.Code, msg string, cause error) *Status {
+func WrapError(code codes.Code, msg string, cause error) *status.Status {
 	s, _ := status.FromError(status.WrapError(code, msg, cause))
 	return s
 }
