@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/machinist-dev/machinist/internal/facts"
 )
@@ -125,8 +126,8 @@ func (x Expectation) shown(object metav1.Object, complete bool) bool {
 	case x.Call == callDelete:
 		return object.GetDeletionTimestamp() != nil
 	}
-	order, ok := facts.CompareVersions(object, &metav1.ObjectMeta{ResourceVersion: x.ResourceVersion})
-	return !ok || order >= 0
+	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), x.ResourceVersion)
+	return err != nil || order >= 0
 }
 
 // Looked records a live read of an object. live is the object, or nil if the API server returned
@@ -235,6 +236,6 @@ func Listed[T metav1.Object](e Expectations, live, cached []T, at time.Time) Exp
 
 // older reports whether a has an older version than b. Versions that cannot be compared are not.
 func older(a, b metav1.Object) bool {
-	order, ok := facts.CompareVersions(a, b)
-	return ok && order < 0
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && order < 0
 }

@@ -121,7 +121,7 @@ func plain(m *metav1.ObjectMeta, s *corev1.NodeSpec) bool {
 		!slices.ContainsFunc(newerFields, func(i int) bool { return !reflect.ValueOf(s).Elem().Field(i).IsZero() })
 }
 
-// newerFields are the indexes of the fields that NodeSpec has got since k8s.io/api v0.34, the lowest version that
+// newerFields are the indexes of the fields that NodeSpec has got since k8s.io/api v0.35, the lowest version that
 // works here, such as PodPreemptionPolicy.
 var newerFields = func() (indexes []int) {
 	known := []string{"PodCIDR", "PodCIDRs", "ProviderID", "Unschedulable", "Taints", "ConfigSource", "DoNotUseExternalID"}

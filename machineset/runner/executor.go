@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
 
 	"github.com/machinist-dev/machinist"
-	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
@@ -147,8 +147,8 @@ func (p *pass) superseded(ctx context.Context) bool {
 	if err != nil || cached == nil {
 		return false
 	}
-	order, ok := facts.CompareVersions(cached, p.in.Set)
-	return ok && order > 0
+	order, err := resourceversion.CompareResourceVersion(cached.ResourceVersion, p.in.Set.ResourceVersion)
+	return err == nil && order > 0
 }
 
 // record writes the status of the set if it has changed, and then reports the events.

@@ -47,7 +47,7 @@ func TestConsumers_OneReplaceLine_BuildAndPass(t *testing.T) {
 // versions of controller-runtime whose client-go is older than the newest by far: v0.20 needs client-go v0.32, v0.22
 // needs v0.34, and neither compiles with v0.36.
 func TestConsumers_OlderControllerRuntime_IsNotRaised(t *testing.T) {
-	for pinned, clientGo := range map[string]string{"v0.20.2": "v0.34.0", "v0.22.5": "v0.34.3"} {
+	for pinned, clientGo := range map[string]string{"v0.20.2": "v0.35.0", "v0.22.5": "v0.35.0"} {
 		t.Run(pinned, func(t *testing.T) {
 			const runtime = "sigs.k8s.io/controller-runtime"
 			o := newOutside(t, mcm+"/testdata/consumers/operator", mcm)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 )
 
 // binding is a pod and the Node that it is bound to.
@@ -84,9 +85,7 @@ func isReady(n *corev1.Node) bool {
 
 func tolerates(p *corev1.Pod, taint *corev1.Taint) bool {
 	return slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
-		// [corev1.Toleration.ToleratesTaint] takes other arguments since v0.35.
-		return (t.Effect == "" || t.Effect == taint.Effect) && (t.Key == "" || t.Key == taint.Key) &&
-			(t.Operator == corev1.TolerationOpExists || (t.Operator == "" || t.Operator == corev1.TolerationOpEqual) && t.Value == taint.Value)
+		return t.ToleratesTaint(klog.Logger{}, taint, false)
 	})
 }
 

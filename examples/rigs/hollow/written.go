@@ -5,8 +5,7 @@ package hollow
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/machinist-dev/machinist/internal/facts"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
 // written holds the results of own writes until a cache shows them, so that nothing is
@@ -59,6 +58,6 @@ func (w *written[T]) newest(cached []T) []T {
 // older reports whether a is an older version of an object than b. It is false for
 // versions that cannot be compared.
 func older(a, b metav1.Object) bool {
-	order, ok := facts.CompareVersions(a, b)
-	return ok && order < 0
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && order < 0
 }

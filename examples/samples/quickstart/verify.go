@@ -7,12 +7,11 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/examples/rigs/audit"
-	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -35,8 +34,8 @@ func (w *world) verify() (figures, error) {
 	history, left := w.control.History(), w.cloud.Snapshot()
 	f, err := audit.Check(audit.FromHistory(history), w.cloud.History(), left, audit.Options{
 		Steady: true, Excused: func(m *v1alpha1.Machine) bool {
-			order, ok := facts.CompareVersions(m, &metav1.ObjectMeta{ResourceVersion: w.harmed[m.UID]})
-			return ok && order >= 0
+			order, err := resourceversion.CompareResourceVersion(m.ResourceVersion, w.harmed[m.UID])
+			return err == nil && order >= 0
 		},
 	})
 	all := figures{Figures: f, writes: len(history), drains: int(w.drains.Load()), left: len(left.VMs)}

@@ -6,10 +6,15 @@ package v1alpha1
 
 // ClassSpecApplyConfiguration represents a declarative configuration of the ClassSpec type for use
 // with apply.
+//
+// ClassSpec refers to a MachineClass.
 type ClassSpecApplyConfiguration struct {
+	// APIGroup is the group of the class. It is informational.
 	APIGroup *string `json:"apiGroup,omitempty"`
-	Kind     *string `json:"kind,omitempty"`
-	Name     *string `json:"name,omitempty"`
+	// Kind is the kind of the class: "MachineClass".
+	Kind *string `json:"kind,omitempty"`
+	// Name is the name of the class.
+	Name *string `json:"name,omitempty"`
 }
 
 // ClassSpecApplyConfiguration constructs a declarative configuration of the ClassSpec type for use with

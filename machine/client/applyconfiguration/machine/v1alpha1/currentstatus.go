@@ -11,11 +11,18 @@ import (
 
 // CurrentStatusApplyConfiguration represents a declarative configuration of the CurrentStatus type for use
 // with apply.
+//
+// CurrentStatus has the phase of a machine, and when it changed.
 type CurrentStatusApplyConfiguration struct {
-	Phase              *machinev1alpha1.MachinePhase `json:"phase,omitempty"`
-	TimeoutActive      *bool                         `json:"timeoutActive,omitempty"`
-	LastUpdateTime     *v1.Time                      `json:"lastUpdateTime,omitempty"`
-	PreserveExpiryTime *v1.Time                      `json:"preserveExpiryTime,omitempty"`
+	// Phase is the phase of the machine. It is empty for a new machine.
+	Phase *machinev1alpha1.MachinePhase `json:"phase,omitempty"`
+	// TimeoutActive is true in phase Pending. It is informational.
+	TimeoutActive *bool `json:"timeoutActive,omitempty"`
+	// LastUpdateTime is when the phase was last written. The health timeout counts from it.
+	LastUpdateTime *v1.Time `json:"lastUpdateTime,omitempty"`
+	// PreserveExpiryTime is when the preservation of the machine ends. Nil means that the
+	// machine is not preserved.
+	PreserveExpiryTime *v1.Time `json:"preserveExpiryTime,omitempty"`
 }
 
 // CurrentStatusApplyConfiguration constructs a declarative configuration of the CurrentStatus type for use with

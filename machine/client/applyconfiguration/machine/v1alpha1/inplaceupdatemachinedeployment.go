@@ -11,9 +11,12 @@ import (
 
 // InPlaceUpdateMachineDeploymentApplyConfiguration represents a declarative configuration of the InPlaceUpdateMachineDeployment type for use
 // with apply.
+//
+// InPlaceUpdateMachineDeployment has the limits of an in-place update.
 type InPlaceUpdateMachineDeploymentApplyConfiguration struct {
 	UpdateConfigurationApplyConfiguration `json:",inline"`
-	OrchestrationType                     *machinev1alpha1.OrchestrationType `json:"orchestrationType,omitempty"`
+	// OrchestrationType is how the machines are selected.
+	OrchestrationType *machinev1alpha1.OrchestrationType `json:"orchestrationType,omitempty"`
 }
 
 // InPlaceUpdateMachineDeploymentApplyConfiguration constructs a declarative configuration of the InPlaceUpdateMachineDeployment type for use with

@@ -11,12 +11,20 @@ import (
 
 // LastOperationApplyConfiguration represents a declarative configuration of the LastOperation type for use
 // with apply.
+//
+// LastOperation is the last operation of a controller on an object. Its description is for
+// people, and marks the step of a deletion for a takeover from or by MCM.
 type LastOperationApplyConfiguration struct {
-	Description    *string                               `json:"description,omitempty"`
-	ErrorCode      *string                               `json:"errorCode,omitempty"`
-	LastUpdateTime *v1.Time                              `json:"lastUpdateTime,omitempty"`
-	State          *machinev1alpha1.MachineState         `json:"state,omitempty"`
-	Type           *machinev1alpha1.MachineOperationType `json:"type,omitempty"`
+	// Description is the text of the operation, for people.
+	Description *string `json:"description,omitempty"`
+	// ErrorCode is the name of the error code of the provider. Empty means none.
+	ErrorCode *string `json:"errorCode,omitempty"`
+	// LastUpdateTime is when the operation was last written.
+	LastUpdateTime *v1.Time `json:"lastUpdateTime,omitempty"`
+	// State is the state of the operation.
+	State *machinev1alpha1.MachineState `json:"state,omitempty"`
+	// Type is the type of the operation.
+	Type *machinev1alpha1.MachineOperationType `json:"type,omitempty"`
 }
 
 // LastOperationApplyConfiguration constructs a declarative configuration of the LastOperation type for use with

@@ -12,11 +12,15 @@ import (
 
 // MachineApplyConfiguration represents a declarative configuration of the Machine type for use
 // with apply.
+//
+// Machine is one VM or one bare-metal machine, and the Node that it becomes.
 type MachineApplyConfiguration struct {
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	v1.TypeMetaApplyConfiguration    `json:",inline"`
-	Spec                             *MachineSpecApplyConfiguration   `json:"spec,omitempty"`
-	Status                           *MachineStatusApplyConfiguration `json:"status,omitempty"`
+	// Spec is the desired state.
+	Spec *MachineSpecApplyConfiguration `json:"spec,omitempty"`
+	// Status is the observed state. Controllers write it through the status subresource.
+	Status *MachineStatusApplyConfiguration `json:"status,omitempty"`
 }
 
 // Machine constructs a declarative configuration of the Machine type for use with
@@ -29,6 +33,7 @@ func Machine(name, namespace string) *MachineApplyConfiguration {
 	b.WithAPIVersion("machine.sapcloud.io/v1alpha1")
 	return b
 }
+
 func (b MachineApplyConfiguration) IsApplyConfiguration() {}
 
 // WithName sets the Name field in the declarative configuration to the given value

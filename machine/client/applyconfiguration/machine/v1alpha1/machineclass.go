@@ -14,14 +14,26 @@ import (
 
 // MachineClassApplyConfiguration represents a declarative configuration of the MachineClass type for use
 // with apply.
+//
+// MachineClass is the configuration of the provider for machines. Its fields are at the top
+// level of the object. It has neither spec nor status.
 type MachineClassApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:",inline"`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	NodeTemplate                     *NodeTemplateApplyConfiguration           `json:"nodeTemplate,omitempty"`
-	CredentialsSecretRef             *corev1.SecretReferenceApplyConfiguration `json:"credentialsSecretRef,omitempty"`
-	ProviderSpec                     *runtime.RawExtension                     `json:"providerSpec,omitempty"`
-	Provider                         *string                                   `json:"provider,omitempty"`
-	SecretRef                        *corev1.SecretReferenceApplyConfiguration `json:"secretRef,omitempty"`
+	// NodeTemplate is what a Node of this class offers, for autoscalers. Nil means that it is
+	// not known.
+	NodeTemplate *NodeTemplateApplyConfiguration `json:"nodeTemplate,omitempty"`
+	// CredentialsSecretRef refers to the Secret with the credentials of the provider. Its keys
+	// override those of SecretRef.
+	CredentialsSecretRef *corev1.SecretReferenceApplyConfiguration `json:"credentialsSecretRef,omitempty"`
+	// ProviderSpec is the configuration of the driver. Only the driver reads it. Unknown
+	// fields are kept.
+	ProviderSpec *runtime.RawExtension `json:"providerSpec,omitempty"`
+	// Provider is the name of the driver of the class.
+	Provider *string `json:"provider,omitempty"`
+	// SecretRef refers to the Secret with the user data of the machines, in the key
+	// "userData".
+	SecretRef *corev1.SecretReferenceApplyConfiguration `json:"secretRef,omitempty"`
 }
 
 // MachineClass constructs a declarative configuration of the MachineClass type for use with
@@ -34,6 +46,7 @@ func MachineClass(name, namespace string) *MachineClassApplyConfiguration {
 	b.WithAPIVersion("machine.sapcloud.io/v1alpha1")
 	return b
 }
+
 func (b MachineClassApplyConfiguration) IsApplyConfiguration() {}
 
 // WithKind sets the Kind field in the declarative configuration to the given value

@@ -10,15 +10,31 @@ import (
 
 // MachineConfigurationApplyConfiguration represents a declarative configuration of the MachineConfiguration type for use
 // with apply.
+//
+// MachineConfiguration has the overrides of one machine. Nil means the value of the
+// controller.
 type MachineConfigurationApplyConfiguration struct {
-	MachineDrainTimeout         *v1.Duration `json:"drainTimeout,omitempty"`
-	MachineHealthTimeout        *v1.Duration `json:"healthTimeout,omitempty"`
-	MachineCreationTimeout      *v1.Duration `json:"creationTimeout,omitempty"`
+	// MachineDrainTimeout is how long a drain may take before it is forced, counted from the
+	// deletion timestamp.
+	MachineDrainTimeout *v1.Duration `json:"drainTimeout,omitempty"`
+	// MachineHealthTimeout is how long a machine may be Unknown before it becomes Failed.
+	MachineHealthTimeout *v1.Duration `json:"healthTimeout,omitempty"`
+	// MachineCreationTimeout is how long a machine may take to join before it becomes Failed,
+	// counted from its creation.
+	MachineCreationTimeout *v1.Duration `json:"creationTimeout,omitempty"`
+	// MachineInPlaceUpdateTimeout is how long an in-place update may take.
 	MachineInPlaceUpdateTimeout *v1.Duration `json:"inPlaceUpdateTimeout,omitempty"`
-	MachinePreserveTimeout      *v1.Duration `json:"machinePreserveTimeout,omitempty"`
-	DisableHealthTimeout        *bool        `json:"disableHealthTimeout,omitempty"`
-	MaxEvictRetries             *int32       `json:"maxEvictRetries,omitempty"`
-	NodeConditions              *string      `json:"nodeConditions,omitempty"`
+	// MachinePreserveTimeout is how long a machine is preserved.
+	MachinePreserveTimeout *v1.Duration `json:"machinePreserveTimeout,omitempty"`
+	// DisableHealthTimeout, if true, means that the machine does not become Failed because of
+	// its health.
+	DisableHealthTimeout *bool `json:"disableHealthTimeout,omitempty"`
+	// MaxEvictRetries has no effect. The limit of a drain is the drain timeout. In MCM it
+	// limits the evictions of each pod.
+	MaxEvictRetries *int32 `json:"maxEvictRetries,omitempty"`
+	// NodeConditions is the comma-separated list of the condition types that make a Node
+	// unhealthy.
+	NodeConditions *string `json:"nodeConditions,omitempty"`
 }
 
 // MachineConfigurationApplyConfiguration constructs a declarative configuration of the MachineConfiguration type for use with

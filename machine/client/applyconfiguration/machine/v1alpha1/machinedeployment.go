@@ -12,11 +12,16 @@ import (
 
 // MachineDeploymentApplyConfiguration represents a declarative configuration of the MachineDeployment type for use
 // with apply.
+//
+// MachineDeployment keeps a number of machines, and replaces or updates them when its
+// template changes.
 type MachineDeploymentApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:",inline"`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	Spec                             *MachineDeploymentSpecApplyConfiguration   `json:"spec,omitempty"`
-	Status                           *MachineDeploymentStatusApplyConfiguration `json:"status,omitempty"`
+	// Spec is the desired state.
+	Spec *MachineDeploymentSpecApplyConfiguration `json:"spec,omitempty"`
+	// Status is the observed state.
+	Status *MachineDeploymentStatusApplyConfiguration `json:"status,omitempty"`
 }
 
 // MachineDeployment constructs a declarative configuration of the MachineDeployment type for use with
@@ -29,6 +34,7 @@ func MachineDeployment(name, namespace string) *MachineDeploymentApplyConfigurat
 	b.WithAPIVersion("machine.sapcloud.io/v1alpha1")
 	return b
 }
+
 func (b MachineDeploymentApplyConfiguration) IsApplyConfiguration() {}
 
 // WithKind sets the Kind field in the declarative configuration to the given value

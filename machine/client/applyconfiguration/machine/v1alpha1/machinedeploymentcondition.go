@@ -11,13 +11,21 @@ import (
 
 // MachineDeploymentConditionApplyConfiguration represents a declarative configuration of the MachineDeploymentCondition type for use
 // with apply.
+//
+// MachineDeploymentCondition is one condition of a MachineDeployment.
 type MachineDeploymentConditionApplyConfiguration struct {
-	Type               *machinev1alpha1.MachineDeploymentConditionType `json:"type,omitempty"`
-	Status             *machinev1alpha1.ConditionStatus                `json:"status,omitempty"`
-	LastUpdateTime     *v1.Time                                        `json:"lastUpdateTime,omitempty"`
-	LastTransitionTime *v1.Time                                        `json:"lastTransitionTime,omitempty"`
-	Reason             *string                                         `json:"reason,omitempty"`
-	Message            *string                                         `json:"message,omitempty"`
+	// Type is the type of the condition.
+	Type *machinev1alpha1.MachineDeploymentConditionType `json:"type,omitempty"`
+	// Status is the status of the condition.
+	Status *machinev1alpha1.ConditionStatus `json:"status,omitempty"`
+	// LastUpdateTime is when the condition was last written.
+	LastUpdateTime *v1.Time `json:"lastUpdateTime,omitempty"`
+	// LastTransitionTime is when the status last changed.
+	LastTransitionTime *v1.Time `json:"lastTransitionTime,omitempty"`
+	// Reason is a stable CamelCase word.
+	Reason *string `json:"reason,omitempty"`
+	// Message is for people. Its text may change.
+	Message *string `json:"message,omitempty"`
 }
 
 // MachineDeploymentConditionApplyConfiguration constructs a declarative configuration of the MachineDeploymentCondition type for use with

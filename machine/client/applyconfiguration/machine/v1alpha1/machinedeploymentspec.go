@@ -10,17 +10,35 @@ import (
 
 // MachineDeploymentSpecApplyConfiguration represents a declarative configuration of the MachineDeploymentSpec type for use
 // with apply.
+//
+// MachineDeploymentSpec is the desired state of a MachineDeployment.
 type MachineDeploymentSpecApplyConfiguration struct {
-	Replicas                     *int32                                       `json:"replicas,omitempty"`
-	Selector                     *v1.LabelSelectorApplyConfiguration          `json:"selector,omitempty"`
-	Template                     *MachineTemplateSpecApplyConfiguration       `json:"template,omitempty"`
-	Strategy                     *MachineDeploymentStrategyApplyConfiguration `json:"strategy,omitempty"`
-	MinReadySeconds              *int32                                       `json:"minReadySeconds,omitempty"`
-	RevisionHistoryLimit         *int32                                       `json:"revisionHistoryLimit,omitempty"`
-	Paused                       *bool                                        `json:"paused,omitempty"`
-	RollbackTo                   *RollbackConfigApplyConfiguration            `json:"rollbackTo,omitempty"`
-	ProgressDeadlineSeconds      *int32                                       `json:"progressDeadlineSeconds,omitempty"`
-	AutoPreserveFailedMachineMax *int32                                       `json:"autoPreserveFailedMachineMax,omitempty"`
+	// Replicas is the desired number of machines. The API server refuses a negative number.
+	Replicas *int32 `json:"replicas,omitempty"`
+	// Selector selects the MachineSets and machines of the deployment. It must match the
+	// labels of the template. Nil and empty selectors select nothing.
+	Selector *v1.LabelSelectorApplyConfiguration `json:"selector,omitempty"`
+	// Template is the template of the machines. A change starts a rollout, except for a change
+	// of the node template, the overrides or the kind of the class.
+	Template *MachineTemplateSpecApplyConfiguration `json:"template,omitempty"`
+	// Strategy is how a rollout replaces or updates old machines.
+	Strategy *MachineDeploymentStrategyApplyConfiguration `json:"strategy,omitempty"`
+	// MinReadySeconds is how long a machine has to be Running before it counts as available,
+	// counted from when its Node became ready. MCM ignores it.
+	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
+	// RevisionHistoryLimit is how many old MachineSets without machines are kept. Nil means
+	// all.
+	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+	// Paused stops rollouts. Scaling continues.
+	Paused *bool `json:"paused,omitempty"`
+	// RollbackTo asks for an earlier revision. The controller clears it after the rollback.
+	RollbackTo *RollbackConfigApplyConfiguration `json:"rollbackTo,omitempty"`
+	// ProgressDeadlineSeconds is how long a rollout may make no progress before Progressing
+	// becomes False. Nil means no limit.
+	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
+	// AutoPreserveFailedMachineMax is how many Failed machines the controllers preserve
+	// without an annotation of a user.
+	AutoPreserveFailedMachineMax *int32 `json:"autoPreserveFailedMachineMax,omitempty"`
 }
 
 // MachineDeploymentSpecApplyConfiguration constructs a declarative configuration of the MachineDeploymentSpec type for use with

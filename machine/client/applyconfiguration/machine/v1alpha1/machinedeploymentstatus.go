@@ -10,17 +10,31 @@ import (
 
 // MachineDeploymentStatusApplyConfiguration represents a declarative configuration of the MachineDeploymentStatus type for use
 // with apply.
+//
+// MachineDeploymentStatus is the observed state of a MachineDeployment.
 type MachineDeploymentStatusApplyConfiguration struct {
-	ObservedGeneration      *int64                                         `json:"observedGeneration,omitempty"`
-	Replicas                *int32                                         `json:"replicas,omitempty"`
-	UpdatedReplicas         *int32                                         `json:"updatedReplicas,omitempty"`
-	ReadyReplicas           *int32                                         `json:"readyReplicas,omitempty"`
-	AvailableReplicas       *int32                                         `json:"availableReplicas,omitempty"`
-	PreservedFailedReplicas *int32                                         `json:"preservedFailedReplicas,omitempty"`
-	UnavailableReplicas     *int32                                         `json:"unavailableReplicas,omitempty"`
-	Conditions              []MachineDeploymentConditionApplyConfiguration `json:"conditions,omitempty"`
-	CollisionCount          *int32                                         `json:"collisionCount,omitempty"`
-	FailedMachines          []*machinev1alpha1.MachineSummary              `json:"failedMachines,omitempty"`
+	// ObservedGeneration is the generation of the spec that the controller has applied or
+	// refused. A refused spec has Progressing=False with the reason InvalidSpec or
+	// EmptySelector. While an action fails, it is the former generation.
+	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
+	// Replicas is the number of machines of all MachineSets.
+	Replicas *int32 `json:"replicas,omitempty"`
+	// UpdatedReplicas is the number of machines of the newest template.
+	UpdatedReplicas *int32 `json:"updatedReplicas,omitempty"`
+	// ReadyReplicas is how many machines are in phase Running.
+	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
+	// AvailableReplicas is how many machines are available: see MinReadySeconds.
+	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
+	// PreservedFailedReplicas is how many machines are Failed and preserved.
+	PreservedFailedReplicas *int32 `json:"preservedFailedReplicas,omitempty"`
+	// UnavailableReplicas is how many desired machines are not available.
+	UnavailableReplicas *int32 `json:"unavailableReplicas,omitempty"`
+	// Conditions are the conditions of the deployment.
+	Conditions []MachineDeploymentConditionApplyConfiguration `json:"conditions,omitempty"`
+	// CollisionCount counts the name collisions of new MachineSets. Nil means none.
+	CollisionCount *int32 `json:"collisionCount,omitempty"`
+	// FailedMachines are the machines whose last operation failed.
+	FailedMachines []*machinev1alpha1.MachineSummary `json:"failedMachines,omitempty"`
 }
 
 // MachineDeploymentStatusApplyConfiguration constructs a declarative configuration of the MachineDeploymentStatus type for use with

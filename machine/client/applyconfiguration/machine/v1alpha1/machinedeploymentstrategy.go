@@ -10,9 +10,14 @@ import (
 
 // MachineDeploymentStrategyApplyConfiguration represents a declarative configuration of the MachineDeploymentStrategy type for use
 // with apply.
+//
+// MachineDeploymentStrategy is how a rollout replaces or updates old machines.
 type MachineDeploymentStrategyApplyConfiguration struct {
-	Type          *machinev1alpha1.MachineDeploymentStrategyType    `json:"type,omitempty"`
+	// Type is the type of the strategy. It has no default.
+	Type *machinev1alpha1.MachineDeploymentStrategyType `json:"type,omitempty"`
+	// RollingUpdate has the limits of the type RollingUpdate.
 	RollingUpdate *RollingUpdateMachineDeploymentApplyConfiguration `json:"rollingUpdate,omitempty"`
+	// InPlaceUpdate has the limits of the type InPlaceUpdate.
 	InPlaceUpdate *InPlaceUpdateMachineDeploymentApplyConfiguration `json:"inPlaceUpdate,omitempty"`
 }
 

@@ -12,11 +12,15 @@ import (
 
 // MachineSetApplyConfiguration represents a declarative configuration of the MachineSet type for use
 // with apply.
+//
+// MachineSet keeps a number of machines with one template.
 type MachineSetApplyConfiguration struct {
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	v1.TypeMetaApplyConfiguration    `json:",inline"`
-	Spec                             *MachineSetSpecApplyConfiguration   `json:"spec,omitempty"`
-	Status                           *MachineSetStatusApplyConfiguration `json:"status,omitempty"`
+	// Spec is the desired state.
+	Spec *MachineSetSpecApplyConfiguration `json:"spec,omitempty"`
+	// Status is the observed state.
+	Status *MachineSetStatusApplyConfiguration `json:"status,omitempty"`
 }
 
 // MachineSet constructs a declarative configuration of the MachineSet type for use with
@@ -29,6 +33,7 @@ func MachineSet(name, namespace string) *MachineSetApplyConfiguration {
 	b.WithAPIVersion("machine.sapcloud.io/v1alpha1")
 	return b
 }
+
 func (b MachineSetApplyConfiguration) IsApplyConfiguration() {}
 
 // WithName sets the Name field in the declarative configuration to the given value

@@ -11,12 +11,19 @@ import (
 
 // MachineSetConditionApplyConfiguration represents a declarative configuration of the MachineSetCondition type for use
 // with apply.
+//
+// MachineSetCondition is one condition of a MachineSet.
 type MachineSetConditionApplyConfiguration struct {
-	Type               *machinev1alpha1.MachineSetConditionType `json:"type,omitempty"`
-	Status             *machinev1alpha1.ConditionStatus         `json:"status,omitempty"`
-	LastTransitionTime *v1.Time                                 `json:"lastTransitionTime,omitempty"`
-	Reason             *string                                  `json:"reason,omitempty"`
-	Message            *string                                  `json:"message,omitempty"`
+	// Type is the type of the condition.
+	Type *machinev1alpha1.MachineSetConditionType `json:"type,omitempty"`
+	// Status is the status of the condition.
+	Status *machinev1alpha1.ConditionStatus `json:"status,omitempty"`
+	// LastTransitionTime is when the status last changed.
+	LastTransitionTime *v1.Time `json:"lastTransitionTime,omitempty"`
+	// Reason is a stable CamelCase word.
+	Reason *string `json:"reason,omitempty"`
+	// Message is for people. Its text may change.
+	Message *string `json:"message,omitempty"`
 }
 
 // MachineSetConditionApplyConfiguration constructs a declarative configuration of the MachineSetCondition type for use with

@@ -10,13 +10,24 @@ import (
 
 // MachineSetSpecApplyConfiguration represents a declarative configuration of the MachineSetSpec type for use
 // with apply.
+//
+// MachineSetSpec is the desired state of a MachineSet.
 type MachineSetSpecApplyConfiguration struct {
-	Replicas                     *int32                                 `json:"replicas,omitempty"`
-	Selector                     *v1.LabelSelectorApplyConfiguration    `json:"selector,omitempty"`
-	MachineClass                 *ClassSpecApplyConfiguration           `json:"machineClass,omitempty"`
-	Template                     *MachineTemplateSpecApplyConfiguration `json:"template,omitempty"`
-	MinReadySeconds              *int32                                 `json:"minReadySeconds,omitempty"`
-	AutoPreserveFailedMachineMax *int32                                 `json:"autoPreserveFailedMachineMax,omitempty"`
+	// Replicas is the desired number of machines. The API server refuses a negative number.
+	Replicas *int32 `json:"replicas,omitempty"`
+	// Selector selects the machines of the set. It must match the labels of the template.
+	// Nil and empty selectors select nothing.
+	Selector *v1.LabelSelectorApplyConfiguration `json:"selector,omitempty"`
+	// MachineClass has no effect. The class of the machines is in the template.
+	MachineClass *ClassSpecApplyConfiguration `json:"machineClass,omitempty"`
+	// Template is the template of new machines.
+	Template *MachineTemplateSpecApplyConfiguration `json:"template,omitempty"`
+	// MinReadySeconds is how long a machine has to be Running before it counts as available,
+	// counted from when its Node became ready. MCM ignores it.
+	MinReadySeconds *int32 `json:"minReadySeconds,omitempty"`
+	// AutoPreserveFailedMachineMax is how many Failed machines the controller preserves
+	// without an annotation of a user.
+	AutoPreserveFailedMachineMax *int32 `json:"autoPreserveFailedMachineMax,omitempty"`
 }
 
 // MachineSetSpecApplyConfiguration constructs a declarative configuration of the MachineSetSpec type for use with

@@ -6,18 +6,36 @@ package v1alpha1
 
 // MachineSetStatusApplyConfiguration represents a declarative configuration of the MachineSetStatus type for use
 // with apply.
+//
+// MachineSetStatus is the observed state of a MachineSet.
 type MachineSetStatusApplyConfiguration struct {
-	Replicas                       *int32                                  `json:"replicas,omitempty"`
-	FullyLabeledReplicas           *int32                                  `json:"fullyLabeledReplicas,omitempty"`
-	ReadyReplicas                  *int32                                  `json:"readyReplicas,omitempty"`
-	AvailableReplicas              *int32                                  `json:"availableReplicas,omitempty"`
-	PreservedFailedReplicas        *int32                                  `json:"preservedFailedReplicas,omitempty"`
-	ObservedGeneration             *int64                                  `json:"observedGeneration,omitempty"`
-	Conditions                     []MachineSetConditionApplyConfiguration `json:"machineSetCondition,omitempty"`
-	StandardConditions             []MachineSetConditionApplyConfiguration `json:"conditions,omitempty"`
-	LastOperation                  *LastOperationApplyConfiguration        `json:"lastOperation,omitempty"`
-	FailedMachines                 *[]MachineSummaryApplyConfiguration     `json:"failedMachines,omitempty"`
-	AutoPreserveFailedMachineCount *int32                                  `json:"autoPreserveFailedMachineCount,omitempty"`
+	// Replicas is the number of machines of the set.
+	Replicas *int32 `json:"replicas,omitempty"`
+	// FullyLabeledReplicas is how many of them have all labels of the template.
+	FullyLabeledReplicas *int32 `json:"fullyLabeledReplicas,omitempty"`
+	// ReadyReplicas is how many of them are in phase Running.
+	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
+	// AvailableReplicas is how many of them are available: see MinReadySeconds.
+	AvailableReplicas *int32 `json:"availableReplicas,omitempty"`
+	// PreservedFailedReplicas is how many of them are Failed and preserved.
+	PreservedFailedReplicas *int32 `json:"preservedFailedReplicas,omitempty"`
+	// ObservedGeneration is the generation of the spec that the controller has acted on or
+	// refused. A refused spec has Progressing=False with the reason InvalidSpec. While a
+	// machine cannot be updated to the template, it is the former generation. Creations and
+	// deletions that fail do not keep it back: the condition ReplicaFailure has their error.
+	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
+	// Conditions are the conditions that MCM writes, too. The JSON name is that of MCM.
+	Conditions []MachineSetConditionApplyConfiguration `json:"machineSetCondition,omitempty"`
+	// StandardConditions are Available and Progressing, with the JSON name that kubectl wait
+	// reads.
+	StandardConditions []MachineSetConditionApplyConfiguration `json:"conditions,omitempty"`
+	// LastOperation is the last operation of the controller on the set.
+	LastOperation *LastOperationApplyConfiguration `json:"lastOperation,omitempty"`
+	// FailedMachines are the machines whose last operation failed. Nil means none.
+	FailedMachines *[]MachineSummaryApplyConfiguration `json:"failedMachines,omitempty"`
+	// AutoPreserveFailedMachineCount is how many machines the controller preserves without an
+	// annotation of a user.
+	AutoPreserveFailedMachineCount *int32 `json:"autoPreserveFailedMachineCount,omitempty"`
 }
 
 // MachineSetStatusApplyConfiguration constructs a declarative configuration of the MachineSetStatus type for use with

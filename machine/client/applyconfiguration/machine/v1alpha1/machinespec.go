@@ -6,10 +6,19 @@ package v1alpha1
 
 // MachineSpecApplyConfiguration represents a declarative configuration of the MachineSpec type for use
 // with apply.
+//
+// MachineSpec is the desired state of a machine.
 type MachineSpecApplyConfiguration struct {
-	Class                                  *ClassSpecApplyConfiguration        `json:"class,omitempty"`
-	ProviderID                             *string                             `json:"providerID,omitempty"`
-	NodeTemplateSpec                       *NodeTemplateSpecApplyConfiguration `json:"nodeTemplate,omitempty"`
+	// Class refers to the MachineClass, in the namespace of the machine.
+	Class *ClassSpecApplyConfiguration `json:"class,omitempty"`
+	// ProviderID is the identity of the VM at the provider. It is empty until the VM is
+	// known, and never changes afterwards.
+	ProviderID *string `json:"providerID,omitempty"`
+	// NodeTemplateSpec has the labels, annotations and taints of the Node. The controller
+	// keeps the Node in sync with them.
+	NodeTemplateSpec *NodeTemplateSpecApplyConfiguration `json:"nodeTemplate,omitempty"`
+	// MachineConfiguration overrides the timeouts and limits of the controller
+	// for this machine. Nil overrides nothing.
 	MachineConfigurationApplyConfiguration `json:",inline"`
 }
 

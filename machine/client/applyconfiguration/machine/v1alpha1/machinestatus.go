@@ -10,12 +10,21 @@ import (
 
 // MachineStatusApplyConfiguration represents a declarative configuration of the MachineStatus type for use
 // with apply.
+//
+// MachineStatus is the observed state of a machine.
 type MachineStatusApplyConfiguration struct {
-	Addresses      []v1.NodeAddressApplyConfiguration   `json:"addresses,omitempty"`
-	Conditions     []v1.NodeConditionApplyConfiguration `json:"conditions,omitempty"`
-	LastOperation  *LastOperationApplyConfiguration     `json:"lastOperation,omitempty"`
-	CurrentStatus  *CurrentStatusApplyConfiguration     `json:"currentStatus,omitempty"`
-	LastKnownState *string                              `json:"lastKnownState,omitempty"`
+	// Addresses are the addresses of the machine, without duplicates.
+	Addresses []v1.NodeAddressApplyConfiguration `json:"addresses,omitempty"`
+	// Conditions are copies of the conditions of the Node. The condition Valid is added while
+	// the object has invalid fields. Without a target cluster there is no Node, and Ready is
+	// True when the VM exists.
+	Conditions []v1.NodeConditionApplyConfiguration `json:"conditions,omitempty"`
+	// LastOperation is the last operation of a controller on the machine.
+	LastOperation *LastOperationApplyConfiguration `json:"lastOperation,omitempty"`
+	// CurrentStatus has the phase of the machine.
+	CurrentStatus *CurrentStatusApplyConfiguration `json:"currentStatus,omitempty"`
+	// LastKnownState is an opaque text that the driver keeps between calls.
+	LastKnownState *string `json:"lastKnownState,omitempty"`
 }
 
 // MachineStatusApplyConfiguration constructs a declarative configuration of the MachineStatus type for use with

@@ -6,11 +6,17 @@ package v1alpha1
 
 // MachineSummaryApplyConfiguration represents a declarative configuration of the MachineSummary type for use
 // with apply.
+//
+// MachineSummary is a machine in the status of its controller.
 type MachineSummaryApplyConfiguration struct {
-	Name          *string                          `json:"name,omitempty"`
-	ProviderID    *string                          `json:"providerID,omitempty"`
+	// Name is the name of the machine.
+	Name *string `json:"name,omitempty"`
+	// ProviderID is the provider ID of the machine.
+	ProviderID *string `json:"providerID,omitempty"`
+	// LastOperation is the last operation of the machine.
 	LastOperation *LastOperationApplyConfiguration `json:"lastOperation,omitempty"`
-	OwnerRef      *string                          `json:"ownerRef,omitempty"`
+	// OwnerRef is the name of the controller of the machine.
+	OwnerRef *string `json:"ownerRef,omitempty"`
 }
 
 // MachineSummaryApplyConfiguration constructs a declarative configuration of the MachineSummary type for use with

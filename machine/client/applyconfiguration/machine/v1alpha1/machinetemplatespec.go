@@ -12,9 +12,13 @@ import (
 
 // MachineTemplateSpecApplyConfiguration represents a declarative configuration of the MachineTemplateSpec type for use
 // with apply.
+//
+// MachineTemplateSpec is the template of the machines of a MachineSet.
 type MachineTemplateSpecApplyConfiguration struct {
+	// ObjectMeta has the labels, annotations and finalizers of the machines.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	Spec                             *MachineSpecApplyConfiguration `json:"spec,omitempty"`
+	// Spec is the spec of the machines.
+	Spec *MachineSpecApplyConfiguration `json:"spec,omitempty"`
 }
 
 // MachineTemplateSpecApplyConfiguration constructs a declarative configuration of the MachineTemplateSpec type for use with

@@ -10,13 +10,23 @@ import (
 
 // NodeTemplateApplyConfiguration represents a declarative configuration of the NodeTemplate type for use
 // with apply.
+//
+// NodeTemplate is what a Node of a class offers. Autoscalers use it to scale up from zero.
 type NodeTemplateApplyConfiguration struct {
-	Capacity        *v1.ResourceList `json:"capacity,omitempty"`
+	// Capacity is the capacity of the Node. It must have cpu, gpu and memory.
+	Capacity *v1.ResourceList `json:"capacity,omitempty"`
+	// VirtualCapacity has extended resources that are added to the capacity of the Node. A
+	// change starts no rollout.
 	VirtualCapacity *v1.ResourceList `json:"virtualCapacity,omitempty"`
-	InstanceType    *string          `json:"instanceType,omitempty"`
-	Region          *string          `json:"region,omitempty"`
-	Zone            *string          `json:"zone,omitempty"`
-	Architecture    *string          `json:"architecture,omitempty"`
+	// InstanceType is the instance type at the provider.
+	InstanceType *string `json:"instanceType,omitempty"`
+	// Region is the region at the provider.
+	Region *string `json:"region,omitempty"`
+	// Zone is the zone at the provider.
+	Zone *string `json:"zone,omitempty"`
+	// Architecture is the CPU architecture of the Node, such as "amd64". Nil means that it is
+	// not known.
+	Architecture *string `json:"architecture,omitempty"`
 }
 
 // NodeTemplateApplyConfiguration constructs a declarative configuration of the NodeTemplate type for use with

@@ -13,9 +13,14 @@ import (
 
 // NodeTemplateSpecApplyConfiguration represents a declarative configuration of the NodeTemplateSpec type for use
 // with apply.
+//
+// NodeTemplateSpec is the desired metadata and taints of a Node.
 type NodeTemplateSpecApplyConfiguration struct {
+	// ObjectMeta has the labels and annotations of the Node. Other metadata is stored and has
+	// no effect.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	Spec                             *corev1.NodeSpecApplyConfiguration `json:"spec,omitempty"`
+	// Spec has the taints of the Node. Its other fields have no effect.
+	Spec *corev1.NodeSpecApplyConfiguration `json:"spec,omitempty"`
 }
 
 // NodeTemplateSpecApplyConfiguration constructs a declarative configuration of the NodeTemplateSpec type for use with

@@ -6,7 +6,10 @@ package v1alpha1
 
 // RollbackConfigApplyConfiguration represents a declarative configuration of the RollbackConfig type for use
 // with apply.
+//
+// RollbackConfig has the revision of a rollback.
 type RollbackConfigApplyConfiguration struct {
+	// Revision is the revision to restore. Zero means the one before the newest.
 	Revision *int64 `json:"revision,omitempty"`
 }
 

@@ -10,6 +10,8 @@ import (
 
 // RollingUpdateMachineDeploymentApplyConfiguration represents a declarative configuration of the RollingUpdateMachineDeployment type for use
 // with apply.
+//
+// RollingUpdateMachineDeployment has the limits of a rolling update.
 type RollingUpdateMachineDeploymentApplyConfiguration struct {
 	UpdateConfigurationApplyConfiguration `json:",inline"`
 }

@@ -10,9 +10,15 @@ import (
 
 // UpdateConfigurationApplyConfiguration represents a declarative configuration of the UpdateConfiguration type for use
 // with apply.
+//
+// UpdateConfiguration has the limits of an update.
 type UpdateConfigurationApplyConfiguration struct {
+	// MaxUnavailable is how many machines may be unavailable: a number, or a percentage of the
+	// replicas, rounded down.
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	MaxSurge       *intstr.IntOrString `json:"maxSurge,omitempty"`
+	// MaxSurge is how many machines may exist above the replicas: a number, or a percentage of
+	// the replicas, rounded up.
+	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 }
 
 // UpdateConfigurationApplyConfiguration constructs a declarative configuration of the UpdateConfiguration type for use with

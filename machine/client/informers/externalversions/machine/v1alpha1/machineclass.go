@@ -43,7 +43,7 @@ func NewMachineClassInformer(client versioned.Interface, namespace string, resyn
 // one. This reduces memory footprint and number of connections to the server.
 func NewFilteredMachineClassInformer(client versioned.Interface, namespace string, resyncPeriod time.Duration, indexers cache.Indexers, tweakListOptions internalinterfaces.TweakListOptionsFunc) cache.SharedIndexInformer {
 	return cache.NewSharedIndexInformer(
-		&cache.ListWatch{
+		cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 			ListFunc: func(options v1.ListOptions) (runtime.Object, error) {
 				if tweakListOptions != nil {
 					tweakListOptions(&options)
@@ -68,7 +68,7 @@ func NewFilteredMachineClassInformer(client versioned.Interface, namespace strin
 				}
 				return client.MachineV1alpha1().MachineClasses(namespace).Watch(ctx, options)
 			},
-		},
+		}, client),
 		&machinistmachinev1alpha1.MachineClass{},
 		resyncPeriod,
 		indexers,

@@ -43,7 +43,7 @@ func NewMachineSetInformer(client versioned.Interface, namespace string, resyncP
 // one. This reduces memory footprint and number of connections to the server.
 func NewFilteredMachineSetInformer(client versioned.Interface, namespace string, resyncPeriod time.Duration, indexers cache.Indexers, tweakListOptions internalinterfaces.TweakListOptionsFunc) cache.SharedIndexInformer {
 	return cache.NewSharedIndexInformer(
-		&cache.ListWatch{
+		cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 			ListFunc: func(options v1.ListOptions) (runtime.Object, error) {
 				if tweakListOptions != nil {
 					tweakListOptions(&options)
@@ -68,7 +68,7 @@ func NewFilteredMachineSetInformer(client versioned.Interface, namespace string,
 				}
 				return client.MachineV1alpha1().MachineSets(namespace).Watch(ctx, options)
 			},
-		},
+		}, client),
 		&machinistmachinev1alpha1.MachineSet{},
 		resyncPeriod,
 		indexers,
