@@ -98,7 +98,7 @@ func (o *outside) try(name string, args ...string) (string, error) {
 // TestTemplate_ReleasedModules_BuildsAndPasses does what the README of the template says, outside
 // of this repository.
 func TestTemplate_ReleasedModules_BuildsAndPasses(t *testing.T) {
-	o := newOutside(t, release.Template, "examples")
+	o := newOutside(t, release.Template, "examples/e2e")
 	o.out("go", "mod", "tidy")
 	for _, path := range []string{release.SDK, release.Examples} {
 		listed := o.out("go", "list", "-m", "-f", "{{.Version}} {{.Replace}} {{.Dir}}", path)

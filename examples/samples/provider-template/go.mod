@@ -11,3 +11,6 @@ require (
 	k8s.io/apimachinery v0.37.2
 	sigs.k8s.io/yaml v1.6.0
 )
+
+// All modules of k8s.io have one version, those that the examples import too.
+require k8s.io/client-go v0.37.2 // indirect
