@@ -3,22 +3,27 @@
 package mcm_test
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/gardener/machine-controller-manager/pkg/util/provider/drain"
+	"github.com/gardener/machine-controller-manager/pkg/util/provider/driver"
 	"github.com/machinist-dev/machinist/drain/draintest"
 )
 
@@ -101,4 +106,48 @@ func TestRunDrain_Settings_AsInMCM(t *testing.T) {
 		})
 	}
 	require.Error(t, (&drain.Options{}).RunDrain(t.Context()))
+}
+
+// TestRunDrain_DoesNotEnd_FailsAfterTheTimeout drains a Node with an evictable pod whose evictions are refused, and one with a
+// volume that stays attached.
+func TestRunDrain_DoesNotEnd_FailsAfterTheTimeout(t *testing.T) {
+	vm := driver.NewFakeDriver(true, "id", "n", "", nil, nil, nil)
+	for name, tt := range map[string]struct {
+		object runtime.Object
+		edit   func(*drain.Options)
+		said   string
+		took   time.Duration
+	}{
+		"eviction": {&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "bare"}, Spec: corev1.PodSpec{NodeName: "n"}}, func(*drain.Options) {}, "pod/default/bare", 5 * time.Minute},
+		"volume":   {attached(), func(*drain.Options) {}, "", 5 * time.Minute},
+		"skipped":  {attached(), func(o *drain.Options) { o.SkipVolumeDetach = true }, "", 0},
+		"forced":   {attached(), func(o *drain.Options) { o.ForceDeletePods = true }, "", 0},
+		"no VM":    {attached(), func(o *drain.Options) { o.Driver = nil }, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cluster := draintest.New(draintest.Options{})
+				require.NoError(t, cluster.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, tt.object))
+				cluster.Inject(draintest.Fault{Kind: draintest.TooManyRequests, Resource: "pods", Subresource: "eviction"})
+				var refusals bytes.Buffer
+				o := drain.NewDrainOptions(cluster.Client(), nil, 5*time.Minute, 1, 0, 0, "n", -1, false, true, true, true, io.Discard, &refusals, vm, nil, nil, nil, nil, nil, nil, nil)
+				tt.edit(o)
+				began := time.Now()
+				err := o.RunDrain(t.Context())
+				require.Equal(t, tt.took > 0, err != nil, err)
+				require.Equal(t, tt.took, time.Since(began))
+				require.Equal(t, tt.said != "", refusals.Len() > 0)
+				require.Contains(t, refusals.String(), tt.said)
+			})
+		})
+	}
+}
+
+// attached returns a volume that is attached to the Node.
+func attached() runtime.Object {
+	return &storagev1.VolumeAttachment{
+		ObjectMeta: metav1.ObjectMeta{Name: "va"},
+		Spec:       storagev1.VolumeAttachmentSpec{NodeName: "n", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: ptr.To("pv")}},
+		Status:     storagev1.VolumeAttachmentStatus{Attached: true},
+	}
 }
