@@ -176,7 +176,7 @@ func TestDecide_TaintOfTheCordon_TolerationsDecide(t *testing.T) {
 		{corev1.Toleration{Key: key}, "ignore Stays"},
 		{corev1.Toleration{Key: key, Value: "x"}, "evict Evictable"},
 		{corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectPreferNoSchedule}, "evict Evictable"},
-		{corev1.Toleration{Key: key, Operator: "Gt", Value: "0"}, "evict Evictable"},
+		{corev1.Toleration{Key: key, Operator: corev1.TolerationOpGt, Value: "0"}, "evict Evictable"},
 		{corev1.Toleration{Key: key, Operator: "Like"}, "evict Evictable"},
 	} {
 		in := observed(newPod("web", tolerating(corev1.Toleration{Key: "example.com/other"}, tt.toleration)))

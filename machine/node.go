@@ -11,8 +11,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/machinist-dev/machinist"
@@ -195,7 +195,7 @@ func (l *logic) ignoredNodeName() field.ErrorList {
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("metadata", "labels").Key(v1alpha1.NodeLabelKey), facts.Excerpt(name), fmt.Sprintf(
 		"the name of the Node has %d characters and cannot be the value of a label, which has at most %d: the label stays empty, and the Node is found by its provider ID",
-		len(name), validation.LabelValueMaxLength))}
+		len(name), content.LabelValueMaxLength))}
 }
 
 // namesNode reports whether the Node has the label with the name of the machine. It is true for a

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -78,7 +78,7 @@ func taintProblem(t *corev1.Taint) string {
 }
 
 // labelKey reports whether the API server accepts the key of a label.
-func labelKey(key string) bool { return len(validation.IsQualifiedName(key)) == 0 }
+func labelKey(key string) bool { return len(content.IsLabelKey(key)) == 0 }
 
 // LabelValue reports whether the API server accepts the value of a label.
-func LabelValue(value string) bool { return len(validation.IsValidLabelValue(value)) == 0 }
+func LabelValue(value string) bool { return len(content.IsLabelValue(value)) == 0 }

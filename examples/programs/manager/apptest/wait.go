@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/nodeops"
 )
 
 // condition returns what is missing until it holds, and "" when it does. An error means that nothing is known, and is
@@ -95,9 +95,8 @@ func unready(nodes []corev1.Node) string {
 }
 
 func ready(n *corev1.Node) bool {
-	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
+	c := nodeops.GetCondition(n, corev1.NodeReady)
+	return c != nil && c.Status == corev1.ConditionTrue
 }
 
 // describe shows the machines of the namespace, and the Nodes that are new.
