@@ -27,11 +27,12 @@ TESTFLAGS ?=
 ROWS ?=
 SEED ?= 1
 MACHINES ?=
+VERSION ?=
 
 LINT := $(CURDIR)/bin/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test floor test-e2e test-newest matrix race lint words mutants generate bench bench-e2e chaos fuzz clean controlplane
+.PHONY: help release demo test floor test-e2e test-newest matrix race lint words mutants generate bench bench-e2e chaos fuzz clean controlplane
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -139,6 +140,10 @@ fuzz: ## Run each fuzz target for a while (FUZZTIME=10s).
 		echo "== fuzz $$pkg $$target"; \
 		$(ALONE) go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$pkg" || exit 1; \
 	done
+
+# It takes about ten minutes on two cores. make test rehearses the next minor version.
+release: ## Rehearse a release in a clone, and do outside of it what users do with it (VERSION=v0.1.0).
+	cd tools && $(ALONE) $(NICE) go test -count=1 -v -timeout 30m ./release -version='$(VERSION)'
 
 clean: ## Remove what was built here.
 	rm -rf bin

@@ -70,7 +70,7 @@ func notFound(name string) error {
 // Uncordon lets pods be scheduled to a Node again, after a drain or instead of one. With the owner of the
 // cordon of the policy, it removes the claim of the owner and the marks of the cordon that no other owner
 // claims. Without an owner, it undoes the zero cordon, as kubectl uncordon does, unless an owner claims
-// the mark: see [nodeops.Uncordon]. It does not restore evicted pods, and may be repeated.
+// the mark: see Uncordon of package nodeops. It does not restore evicted pods, and may be repeated.
 //
 // Uncordon does nothing for a Node that does not exist. The error is that of the API server, or a missing
 // client or name.

@@ -8,8 +8,11 @@ import (
 	"go/types"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/exp/apidiff"
@@ -21,12 +24,15 @@ import (
 // ErrNotReady is what the errors of [Check] wrap.
 var ErrNotReady = errors.New("not ready")
 
-// Template is the folder of the provider template, which requires the released version.
-const Template = "examples/samples/provider-template"
+// changelog is the name of the changelog, and unreleased its heading of what no version has yet.
+const (
+	changelog  = "CHANGELOG.md"
+	unreleased = "\n## [Unreleased]\n"
+)
 
 // Check returns all that stands in the way of a release of the repository at root, in one error,
-// or nil: the version, the changelog, the tree, the provider template, and exported names that
-// changed against the last tag in a way that the version does not allow.
+// or nil: the version, the changelog, the tree, and exported names that changed against the last
+// tag in a way that the version does not allow, or that the changelog does not name.
 func Check(root, version string) error {
 	if !semver.IsValid(version) || semver.Canonical(version) != version {
 		return fmt.Errorf("%w: %q is no version such as v0.1.0", ErrNotReady, version)
@@ -38,14 +44,35 @@ func Check(root, version string) error {
 	if err != nil {
 		return err
 	}
-	problems := []error{checkTree(root), checkChangelog(root, version), checkTemplate(root, version)}
+	lines, latest, err := readChangelog(root)
+	if err != nil {
+		return err
+	}
+	problems := []error{checkTree(root)}
+	if latest != last {
+		problems = append(problems, fmt.Errorf("%w: the last section of %s is %q, and the last tag is %q: fetch the tags", ErrNotReady, changelog, latest, last))
+	}
+	if strings.TrimSpace(lines) == "" {
+		problems = append(problems, fmt.Errorf("%w: %s has no line under [Unreleased]", ErrNotReady, changelog))
+	}
 	if last != "" && semver.Compare(last, version) >= 0 {
 		problems = append(problems, fmt.Errorf("%w: the last release is %s", ErrNotReady, last))
 	}
 	if last != "" {
-		problems = append(problems, checkAPI(root, last, version))
+		problems = append(problems, checkAPI(root, last, version, lines))
 	}
 	return errors.Join(problems...)
+}
+
+// Next returns the minor version after the last release of the repository at root.
+func Next(root string) (string, error) {
+	last, err := lastTag(root)
+	if err != nil || last == "" {
+		return "v0.1.0", err
+	}
+	major, minor, _ := strings.Cut(semver.MajorMinor(last), ".")
+	n, err := strconv.Atoi(minor)
+	return fmt.Sprintf("%s.%d.0", major, n+1), err
 }
 
 // lastTag returns the newest version of the SDK that has a tag, or nothing.
@@ -70,45 +97,31 @@ func checkTree(root string) error {
 	return err
 }
 
-// checkChangelog wants a section with the version, and nothing left under Unreleased.
-func checkChangelog(root, version string) error {
-	data, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
+// readChangelog returns the lines of the changelog that no version has yet, and the last version that it has.
+func readChangelog(root string) (lines, latest string, err error) {
+	data, err := os.ReadFile(filepath.Join(root, changelog))
 	if err != nil {
-		return err
+		return "", "", err
 	}
-	_, unreleased, _ := strings.Cut(string(data), "\n## [Unreleased]\n")
-	unreleased, _, _ = strings.Cut(unreleased, "\n## [")
-	var problems []error
-	if strings.TrimSpace(unreleased) != "" {
-		problems = append(problems, fmt.Errorf("%w: CHANGELOG.md has lines under [Unreleased]: move them to [%s]", ErrNotReady, version[1:]))
+	_, text, found := strings.Cut(string(data), unreleased)
+	if !found {
+		return "", "", fmt.Errorf("%w: %s has no section [Unreleased]", ErrNotReady, changelog)
 	}
-	if !strings.Contains(string(data), "\n## ["+version[1:]+"]") {
-		problems = append(problems, fmt.Errorf("%w: CHANGELOG.md has no section [%s]", ErrNotReady, version[1:]))
+	lines, rest, found := strings.Cut(text, "\n## [")
+	if found {
+		rest, _, _ = strings.Cut(rest, "]")
+		latest = "v" + rest
 	}
-	return errors.Join(problems...)
+	return lines, latest, nil
 }
 
-// checkTemplate wants the provider template to require the version.
-func checkTemplate(root, version string) error {
-	f, err := readMod(filepath.Join(root, Template, "go.mod"))
-	if err != nil {
-		return err
-	}
-	for _, r := range f.Require {
-		if _, ours := Folders[r.Mod.Path]; ours && r.Mod.Version != version {
-			return fmt.Errorf("%w: %s/go.mod requires %s %s", ErrNotReady, Template, r.Mod.Path, r.Mod.Version)
-		}
-	}
-	return nil
-}
-
-// checkAPI compares the exported names of the released modules with those of a tag of the SDK. Before version 1 a minor
-// version may break them; a patch never may, nor a minor one from version 1 on.
-func checkAPI(root, last, version string) error {
-	may := semver.Major(last) != semver.Major(version) || semver.Major(version) == "v0" && semver.MajorMinor(last) != semver.MajorMinor(version)
-	if may {
+// checkAPI compares the exported names of the released modules with those of a tag of the SDK. A patch breaks none, nor
+// a minor version from version 1 on. Before, a minor version may break the names that its lines of the changelog name.
+func checkAPI(root, last, version, lines string) error {
+	if semver.Major(last) != semver.Major(version) {
 		return nil
 	}
+	may := semver.Major(version) == "v0" && semver.MajorMinor(last) != semver.MajorMinor(version)
 	old, err := os.MkdirTemp("", "release-")
 	if err != nil {
 		return err
@@ -132,33 +145,45 @@ func checkAPI(root, last, version string) error {
 		if err != nil {
 			return err
 		}
-		problems = append(problems, compare(was, is))
-	}
-	return errors.Join(problems...)
-}
-
-// compare returns what in the packages of is breaks importers of those of was.
-func compare(was, is map[string]*types.Package) error {
-	var problems []error
-	for _, path := range slices.Sorted(maps.Keys(was)) {
-		before, after := was[path], is[path]
-		if after == nil {
-			problems = append(problems, fmt.Errorf("%w: package %s is gone", ErrNotReady, path))
-			continue
-		}
-		for _, c := range apidiff.Changes(before, after).Changes {
-			if !c.Compatible {
-				problems = append(problems, fmt.Errorf("%w: %s: %s", ErrNotReady, path, c.Message))
+		for _, b := range compare(was, is) {
+			switch {
+			case !may:
+				problems = append(problems, fmt.Errorf("%w: %s", ErrNotReady, b.text))
+			case !regexp.MustCompile(`\b` + regexp.QuoteMeta(b.name) + `\b`).MatchString(lines):
+				problems = append(problems, fmt.Errorf("%w: %s: %s does not say under [Unreleased] what to write instead of %s", ErrNotReady, b.text, changelog, b.name))
 			}
 		}
 	}
 	return errors.Join(problems...)
 }
 
+// broken is an exported name that importers cannot use as before.
+type broken struct{ name, text string }
+
+// compare returns what in the packages of is breaks importers of those of was.
+func compare(was, is map[string]*types.Package) []broken {
+	var all []broken
+	for _, folder := range slices.Sorted(maps.Keys(was)) {
+		before, after := was[folder], is[folder]
+		if after == nil {
+			all = append(all, broken{path.Base(folder), "package " + folder + " is gone"})
+			continue
+		}
+		for _, c := range apidiff.Changes(before, after).Changes {
+			if c.Compatible {
+				continue
+			}
+			name, _, _ := strings.Cut(c.Message, ": ")
+			all = append(all, broken{name[strings.LastIndexByte(name, '.')+1:], folder + ": " + c.Message})
+		}
+	}
+	return all
+}
+
 // load returns the packages of a module that others may import.
 func load(folder string) (map[string]*types.Package, error) {
 	config := &packages.Config{
-		Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports | packages.NeedDeps, Dir: folder, Env: append(os.Environ(), "GOWORK=off"),
+		Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports | packages.NeedDeps, Dir: folder, Env: append(os.Environ(), "GOWORK=off", "GOFLAGS=-trimpath"), // equal sources have one export file
 	}
 	loaded, err := packages.Load(config, "./...")
 	if err != nil {

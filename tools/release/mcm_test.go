@@ -27,7 +27,8 @@ func TestConsumers_OneReplaceLine_BuildAndPass(t *testing.T) {
 	require.Len(t, blocks, 2)
 	for _, project := range []string{"provider", "extension", "autoscaler"} {
 		t.Run(project, func(t *testing.T) {
-			o := newOutside(t, mcm+"/testdata/consumers/"+project, mcm)
+			o := newOutside(t)
+			o.project(mcm+"/testdata/consumers/"+project, mcm)
 			o.out("go", "mod", "tidy")
 			o.out("go", "mod", "tidy", "-diff")
 			o.integration()
@@ -50,7 +51,8 @@ func TestConsumers_OlderControllerRuntime_IsNotRaised(t *testing.T) {
 	for pinned, clientGo := range map[string]string{"v0.20.2": "v0.35.0", "v0.22.5": "v0.35.0"} {
 		t.Run(pinned, func(t *testing.T) {
 			const runtime = "sigs.k8s.io/controller-runtime"
-			o := newOutside(t, mcm+"/testdata/consumers/operator", mcm)
+			o := newOutside(t)
+			o.project(mcm+"/testdata/consumers/operator", mcm)
 			o.out("go", "mod", "edit", "-require="+runtime+"@"+pinned)
 			o.out("go", "mod", "tidy")
 			require.Equal(t, pinned+"\n"+clientGo+"\n", o.out("go", "list", "-m", "-f", "{{.Version}}", runtime, "k8s.io/client-go"))

@@ -30,7 +30,15 @@ const (
 )
 
 // Folders are the folders of the released modules, by their paths.
-var Folders = map[string]string{SDK: ".", Examples: "examples", MCM: "examples/mcm"}
+var Folders = folders()
+
+func folders() map[string]string {
+	all := map[string]string{SDK: "."}
+	for _, folder := range nested {
+		all[SDK+"/"+folder] = folder
+	}
+	return all
+}
 
 // Proxy writes the released modules of the repository at root into a folder, in the layout of a
 // module proxy, as versions that a release would have. Files that git ignores are left out.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -44,8 +45,8 @@ func newRepository(t *testing.T) *repository {
 	r.write("examples/samples/controllerruntime/e.go", "package controllerruntime\n\nimport \""+release.Examples+"/b\"\n\nvar E = b.B\n")
 	r.write("examples/programs/kubectl-machines/f.go", "package main\n\nimport \""+release.Examples+"/b\"\n\nfunc main() { b.B() }\n")
 	r.write("examples/e2e/c.go", "package e2e\n\nimport \""+release.Examples+"/b\"\n\nfunc C() { b.B() }\n")
-	r.require("v0.1.0")
-	r.write("CHANGELOG.md", "# Changelog\n\n## [Unreleased]\n\n## [0.1.0] - 2026-01-01\n\n- first\n")
+	r.write("docs/a.md", "go get "+release.SDK+"/a@v0.3.0, beside "+release.SDK+" v0.0.0\n")
+	r.write("CHANGELOG.md", "# Changelog\n\n## [Unreleased]\n\n- first\n")
 	r.commit()
 	return r
 }
@@ -64,55 +65,56 @@ func (r *repository) write(name, text string) {
 	require.NoError(r, os.WriteFile(path, []byte(text), 0o600))
 }
 
-// require writes the go.mod of the template.
-func (r *repository) require(version string) {
-	r.Helper()
-	r.write(release.Template+"/go.mod", "module example.com/p\n\ngo 1.26\n\nrequire "+release.Examples+" "+version+"\n")
-}
-
 func (r *repository) commit() {
 	r.Helper()
 	r.git("add", "--all")
 	r.git("commit", "--quiet", "--message", "x")
 }
 
-// next prepares a version.
-func (r *repository) next(version string) {
+// released makes a release, and writes a line into the changelog for the next one.
+func (r *repository) released(version, line string) {
 	r.Helper()
-	r.require(version)
-	r.write("CHANGELOG.md", "# Changelog\n\n## [Unreleased]\n\n## ["+version[1:]+"]\n\n- more\n")
+	require.NoError(r, release.Check(r.root, version))
+	require.NoError(r, release.Do(r.root, release.Steps(version, time.Unix(0, 0))))
+	text, err := os.ReadFile(filepath.Join(r.root, "CHANGELOG.md"))
+	require.NoError(r, err)
+	r.write("CHANGELOG.md", strings.Replace(string(text), "[Unreleased]\n", "[Unreleased]\n\n"+line+"\n", 1))
 	r.commit()
 }
 
-func TestRelease_First_TagsTheSDKBeforeTheExamples(t *testing.T) {
+func TestRelease_Done_TagsRequireTheVersionAndReplaceNothing(t *testing.T) {
 	r := newRepository(t)
-	require.NoError(t, release.Check(r.root, "v0.1.0"))
-	require.NoError(t, release.Do(r.root, release.Steps("v0.1.0")))
-	require.Contains(t, r.git("show", "examples/v0.1.0:examples/go.mod"), "require "+release.SDK+" v0.1.0")
-	require.Contains(t, r.git("show", "examples/mcm/v0.1.0:examples/mcm/go.mod"), release.Examples+" v0.1.0")
-	require.Contains(t, r.git("show", "v0.1.0:examples/go.mod"), "require "+release.SDK+" v0.0.0")
-	require.Equal(t, "examples: require v0.1.0", strings.TrimSpace(r.git("log", "-1", "--format=%s", "examples/v0.1.0")))
-	require.Empty(t, r.git("status", "--porcelain"))
-	require.ErrorContains(t, release.Check(r.root, "v0.1.0"), "the last release is v0.1.0")
-}
-
-func TestRelease_Done_EveryModuleBuildsAlone(t *testing.T) {
-	r := newRepository(t)
-	require.NoError(t, release.Do(r.root, release.Steps("v0.1.0")))
-	for _, folder := range []string{".", "examples", "examples/mcm", "examples/samples/controllerruntime", "examples/programs/kubectl-machines", "examples/samples/nodetools", "examples/e2e"} {
-		cmd := exec.CommandContext(t.Context(), "go", "build", "./...")
-		cmd.Dir, cmd.Env = filepath.Join(r.root, folder), append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=readonly")
-		out, err := cmd.CombinedOutput()
-		require.NoError(t, err, "%s: %s", folder, out)
+	before := r.git("rev-parse", "--abbrev-ref", "HEAD")
+	r.released("v0.1.0", "- second")
+	for path, folder := range release.Folders {
+		if path == release.SDK {
+			continue
+		}
+		mod := r.git("show", folder+"/v0.1.0:"+folder+"/go.mod")
+		require.Contains(t, mod, release.SDK+" v0.1.0", folder)
+		require.NotContains(t, mod, "replace", folder)
+		require.Contains(t, release.Last("v0.1.0"), " "+folder+"/v0.1.0 ")
+		require.Equal(t, r.git("rev-parse", "v0.1.0^{commit}"), r.git("rev-parse", folder+"/v0.1.0^{commit}^"), "one commit after the SDK")
 	}
+	require.Contains(t, r.git("show", "examples/mcm/v0.1.0:examples/mcm/go.mod"), release.Examples+" v0.1.0")
+	require.Equal(t, before, r.git("rev-parse", "--abbrev-ref", "HEAD"), "on the branch")
+	for _, tag := range []string{"HEAD", "v0.1.0"} {
+		require.Contains(t, r.git("show", tag+":examples/go.mod"), "replace "+release.SDK+" => ../", tag)
+	}
+	require.Equal(t, "go get "+release.SDK+"/a@v0.1.0, beside "+release.SDK+" v0.0.0\n", r.git("show", "v0.1.0:docs/a.md"))
+	require.Equal(t, "# Changelog\n\n## [Unreleased]\n\n## [0.1.0] - 1970-01-01\n\n- first\n", r.git("show", "v0.1.0:CHANGELOG.md"))
+	require.ErrorContains(t, release.Check(r.root, "v0.1.0"), "the last release is v0.1.0")
+	next, err := release.Next(r.root)
+	require.NoError(t, err)
+	require.Equal(t, "v0.2.0", next)
 }
 
 func TestRelease_NotReady_SaysEverything(t *testing.T) {
 	r := newRepository(t)
-	r.write("CHANGELOG.md", "# Changelog\n\n## [Unreleased]\n\n- more\n\n## [0.1.0]\n")
+	r.write("CHANGELOG.md", "# Changelog\n\n## [Unreleased]\n\n## [0.0.1]\n\n- old\n")
 	err := release.Check(r.root, "v0.2.0")
 	require.ErrorIs(t, err, release.ErrNotReady)
-	for _, text := range []string{"the tree is not clean", "has lines under [Unreleased]: move them to [0.2.0]", "has no section [0.2.0]", "requires " + release.Examples + " v0.1.0"} {
+	for _, text := range []string{"the tree is not clean", "CHANGELOG.md has no line under [Unreleased]", `is "v0.0.1", and the last tag is "": fetch the tags`} {
 		require.ErrorContains(t, err, text)
 	}
 	for _, bad := range []string{"0.2.0", "v0.2", "v0.2.0+build", ""} {
@@ -121,9 +123,9 @@ func TestRelease_NotReady_SaysEverything(t *testing.T) {
 	require.ErrorContains(t, release.Check(r.root, "v2.0.0"), "should be v0 or v1, not v2")
 }
 
-func TestRelease_IncompatibleChange_NeedsAMinorVersion(t *testing.T) {
+func TestRelease_BrokenName_NeedsAMinorVersionAndTheChangelog(t *testing.T) {
 	r := newRepository(t)
-	require.NoError(t, release.Do(r.root, release.Steps("v0.1.0")))
+	r.released("v0.1.0", "- a: `A` takes numbers.")
 	r.write("a/a.go", "package a\n\nfunc A(...int) {}\n\nfunc B() {}\n")
 	r.write("examples/b/b.go", "package b\n")
 	r.write("examples/mcm/d.go", "package mcm\n")
@@ -131,14 +133,19 @@ func TestRelease_IncompatibleChange_NeedsAMinorVersion(t *testing.T) {
 	r.write("examples/programs/kubectl-machines/f.go", "package main\n\nfunc main() {}\n")
 	r.write("examples/samples/nodetools/g.go", "package main\n\nfunc main() {}\n")
 	r.write("examples/e2e/c.go", "package e2e\n")
-	r.next("v0.1.1")
+	r.commit()
 	require.ErrorContains(t, release.Check(r.root, "v0.1.1"), "A: changed from func() to func(...int)")
 	require.ErrorContains(t, release.Check(r.root, "v0.1.1"), release.Examples+"/b: B: removed")
-	r.next("v0.2.0")
-	require.NoError(t, release.Check(r.root, "v0.2.0"))
-	require.NoError(t, release.Do(r.root, release.Steps("v0.2.0")))
+	err := release.Check(r.root, "v0.2.0")
+	require.NotContains(t, err.Error(), "A: changed")
+	for _, name := range []string{"B", "D", "E"} {
+		require.ErrorContains(t, err, name+": removed: CHANGELOG.md does not say under [Unreleased] what to write instead of "+name)
+	}
+	r.write("CHANGELOG.md", "# Changelog\n\n## [Unreleased]\n\n- `A` takes numbers, B, D, E are removed.\n\n## [0.1.0]\n")
+	r.commit()
+	r.released("v0.2.0", "- c: new")
 	r.write("a/a.go", "package a\n\nfunc A(...int) {}\n\nfunc B() {}\n\nfunc C() {}\n")
-	r.next("v0.2.1")
+	r.commit()
 	require.NoError(t, release.Check(r.root, "v0.2.1"), "an addition is allowed")
 	r.git("rm", "-r", "--quiet", "a")
 	r.write("b/b.go", "package b\n")

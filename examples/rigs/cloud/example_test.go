@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"net/http/httptest"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/rigs/cloud"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // A cloud in one process, and a driver for it in another.
@@ -27,7 +30,7 @@ func Example() {
 	class, secret := simulated.MachineClass("shoot", "small"), simulated.Secret("shoot", "small")
 	for _, name := range []string{"machine-a", "machine-b"} {
 		response, err := d.CreateMachine(context.Background(), &driver.CreateMachineRequest{
-			Machine: machineNamed(name), MachineClass: class, Secret: secret,
+			Machine: &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name}}, MachineClass: class, Secret: secret,
 		})
 		if err != nil {
 			fmt.Println(name, codes.Of(err))

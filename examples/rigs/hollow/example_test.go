@@ -18,6 +18,7 @@ import (
 
 // A test in memory takes one step at a time.
 func ExampleNodes_Step() {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	ctx, clock := context.Background(), clocktesting.NewFakeClock(start)
 	cluster := draintest.New(draintest.Options{Clock: clock})
 	client := cluster.Client()
@@ -45,6 +46,7 @@ func ExampleNodes_Step() {
 
 // Two Nodes join, and one stops its heartbeats.
 func ExampleLifecycle() {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	ctx, clock := context.Background(), clocktesting.NewFakeClock(start)
 	client := draintest.New(draintest.Options{Clock: clock}).Client()
 	nodes := &hollow.Nodes{Client: client, Clock: clock, VMs: func() []hollow.VM {

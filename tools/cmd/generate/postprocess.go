@@ -5,11 +5,13 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
-// postProcess takes structured-merge-diff out of the apply configurations.
+// postProcess writes the package comments, and takes structured-merge-diff out of the apply configurations.
 //
 // applyconfiguration-gen writes a package internal with the OpenAPI schema of
 // the types, parsed by sigs.k8s.io/structured-merge-diff, for the type converter
@@ -25,7 +27,7 @@ func postProcess(scratch string) error {
 		return err
 	}
 	path := filepath.Join(dir, "utils.go")
-	return edit(path,
+	if err := edit(path,
 		"\tinternal \""+clientPkg+"/applyconfiguration/internal\"\n", "",
 		"func NewTypeConverter(scheme *runtime.Scheme) managedfields.TypeConverter {\n"+
 			"\treturn managedfields.NewSchemeTypeConverter(scheme, internal.Parser())\n",
@@ -34,7 +36,56 @@ func postProcess(scratch string) error {
 			"// argument is there for the signature only.\n"+
 			"func NewTypeConverter(_ *runtime.Scheme) managedfields.TypeConverter {\n"+
 			"\treturn managedfields.NewDeducedTypeConverter()\n",
-	)
+	); err != nil {
+		return err
+	}
+	return writeComments(filepath.Join(scratch, clientDir))
+}
+
+// comments are the package comments of the generated packages, by their folders. The generators write none, or one that
+// does not name the package.
+var comments = map[string]string{
+	"applyconfiguration":                              "Package applyconfiguration returns the apply configuration of a kind, and the type converter of the fake clientset.",
+	"applyconfiguration/machine/v1alpha1":             "Package v1alpha1 has the apply configurations of the group machine.sapcloud.io/v1alpha1, for server-side apply.",
+	"clientset/versioned":                             "Package versioned has the typed clientset of the group machine.sapcloud.io.",
+	"clientset/versioned/fake":                        "Package fake has a clientset for tests, which keeps its objects in memory.",
+	"clientset/versioned/scheme":                      "Package scheme has the scheme of the clientset: its kinds, and how they are encoded.",
+	"clientset/versioned/typed/machine/v1alpha1":      "Package v1alpha1 has the clients of the kinds of machine.sapcloud.io/v1alpha1.",
+	"clientset/versioned/typed/machine/v1alpha1/fake": "Package fake has the clients of the fake clientset.",
+	"informers/externalversions":                      "Package externalversions has the informer factory of the group machine.sapcloud.io.",
+	"informers/externalversions/internalinterfaces":   "Package internalinterfaces has the interfaces that the informer factory and its informers share.",
+	"informers/externalversions/machine":              "Package machine has the informers of the group machine.sapcloud.io, by version.",
+	"informers/externalversions/machine/v1alpha1":     "Package v1alpha1 has the informers of the kinds of machine.sapcloud.io/v1alpha1.",
+	"listers/machine/v1alpha1":                        "Package v1alpha1 has the listers of the kinds of machine.sapcloud.io/v1alpha1. They read the caches of informers.",
+}
+
+// writeComments writes the package comments into the files doc.go of the packages below a folder.
+func writeComments(dir string) error {
+	var found int
+	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		files, err := filepath.Glob(filepath.Join(name, "*.go"))
+		if err != nil || len(files) == 0 {
+			return err
+		}
+		folder, err := filepath.Rel(dir, name)
+		if err != nil {
+			return err
+		}
+		text := comments[filepath.ToSlash(folder)]
+		words := strings.Fields(text)
+		if len(words) < 3 {
+			return fmt.Errorf("%s/%s: no package comment", clientDir, folder)
+		}
+		found++
+		return os.WriteFile(filepath.Join(name, "doc.go"), []byte(header+generatedHeader+"\n// "+text+"\npackage "+words[1]+"\n"), 0o600)
+	})
+	if err == nil && found != len(comments) {
+		err = fmt.Errorf("%s has %d packages, and %d have a comment", clientDir, found, len(comments))
+	}
+	return err
 }
 
 // edit replaces texts of a file, given as pairs of old and new. Each old text has

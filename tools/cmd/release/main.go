@@ -2,8 +2,9 @@
 
 // Release says what stands in the way of a release, and prints its steps or makes them:
 //
-//	go run ./cmd/release v0.2.0       # in the folder tools
+//	go run ./cmd/release v0.2.0             # in the folder tools
 //	go run ./cmd/release -do v0.2.0
+//	go run ./cmd/release -proxy FOLDER v0.2.0   # nothing but a module proxy with what is here
 //
 // It pushes nothing.
 package main
@@ -12,29 +13,35 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/machinist-dev/machinist/tools/release"
 )
 
 func main() {
 	do := flag.Bool("do", false, "make the steps instead of printing them")
+	proxy := flag.String("proxy", "", "write a module proxy into this folder, and check nothing")
 	root := flag.String("C", "..", "the repository")
 	flag.Parse()
-	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "release [-do] vX.Y.Z")
+	if flag.NArg() != 1 || *do && *proxy != "" {
+		fmt.Fprintln(os.Stderr, "release [-do|-proxy FOLDER] vX.Y.Z")
 		os.Exit(2)
 	}
-	if err := run(*root, flag.Arg(0), *do); err != nil {
+	err := run(*root, *proxy, flag.Arg(0), *do)
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(root, version string, do bool) error {
+func run(root, proxy, version string, do bool) error {
+	if proxy != "" {
+		return release.Proxy(root, proxy, version)
+	}
 	if err := release.Check(root, version); err != nil {
 		return err
 	}
-	steps := release.Steps(version)
+	steps := release.Steps(version, time.Now())
 	for i, s := range steps {
 		fmt.Printf("%d. %s\n", i+1, s.Text)
 	}
