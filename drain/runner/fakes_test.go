@@ -3,15 +3,20 @@
 package runner_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
@@ -45,4 +50,49 @@ func TestRun_FakeClientset_PodsWithoutUIDGo(t *testing.T) {
 		require.Equal(t, drain.Drained, d.Outcome)
 		require.Equal(t, 2, evicted)
 	})
+}
+
+// TestRun_FakeClientset_WatchOpensLate_EvictsOnce opens the watch of pods a minute after their list. A fake clientset
+// does not send it what happened in between.
+func TestRun_FakeClientset_WatchOpensLate_EvictsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		owner := []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", Controller: ptr.To(true)}}
+		client := fake.NewClientset(
+			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}},
+			&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", UID: "u", OwnerReferences: owner}, Spec: corev1.PodSpec{NodeName: "node-1"}},
+		)
+		pods := corev1.SchemeGroupVersion.WithResource("pods")
+		evicted := 0
+		client.PrependReactor("create", "pods/eviction", func(clienttesting.Action) (bool, runtime.Object, error) {
+			evicted++
+			return true, nil, client.Tracker().Delete(pods, "shop", "web-1")
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		_, err := runner.Executor{Client: runner.NewClient(lateWatch{Interface: client})}.Run(ctx, "node-1", drain.Policy{})
+		require.NoError(t, err)
+		require.Equal(t, 1, evicted)
+	})
+}
+
+// lateWatch opens the watches of pods after a minute.
+type lateWatch struct {
+	kubernetes.Interface
+	corev1client.CoreV1Interface
+	corev1client.PodInterface
+}
+
+func (l lateWatch) CoreV1() corev1client.CoreV1Interface {
+	l.CoreV1Interface = l.Interface.CoreV1()
+	return l
+}
+
+func (l lateWatch) Pods(namespace string) corev1client.PodInterface {
+	l.PodInterface = l.CoreV1Interface.Pods(namespace)
+	return l
+}
+
+func (l lateWatch) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	time.Sleep(time.Minute)
+	return l.PodInterface.Watch(ctx, o)
 }

@@ -40,7 +40,7 @@ type watched struct {
 	field    string // selects the objects; empty selects all
 	optional bool
 	changed  func(before, after metav1.Object)
-	settled  func() // called when the list was read, was refused, or is optional and has failed
+	settled  func() // called when the watch of a list is open or has failed, and when an optional list has failed
 
 	mu      sync.Mutex
 	objects map[types.NamespacedName]metav1.Object // nil before the first list
@@ -54,8 +54,9 @@ func optional(source drain.Source) bool {
 	return source == drain.SourceBudgets || source == drain.SourceDaemonSets
 }
 
-// watch starts the watches of a policy. It returns when each list was read, was refused, or is
-// optional and has failed. The function wake is called after each event. A client of another kind than
+// watch starts the watches of a policy. It returns when each list was read and its watch was opened or
+// has failed, when the list was refused, or is optional and has failed. The fake clientsets of client-go
+// do not send a watch what happened before they opened it, so no pod is evicted before. The function wake is called after each event. A client of another kind than
 // that of [NewClient] watches nothing.
 func (e Executor) watch(ctx context.Context, node string, p drain.Policy, wake func()) *view {
 	v := &view{client: e.Client, watches: map[reflect.Type]*watched{}, stop: func() {}}
@@ -116,12 +117,12 @@ func (w *watched) run(ctx context.Context) {
 		w.mu.Lock()
 		w.last = err
 		w.refused = refused(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
-		refused := w.refused
+		refused, listed := w.refused, w.objects != nil
 		w.mu.Unlock()
 		if refused {
 			return
 		}
-		if w.optional {
+		if w.optional || listed {
 			w.settled()
 		}
 		if time.Since(started) > pause.Cap {
@@ -158,6 +159,7 @@ func (w *watched) follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		w.settled()
 		if version, err = w.apply(ctx, events, version); err != nil {
 			return err
 		}
@@ -188,7 +190,6 @@ func (w *watched) replace(list runtime.Object) (version string, err error) {
 	before := w.objects
 	w.objects = all
 	w.mu.Unlock()
-	w.settled()
 	for key, o := range before {
 		if all[key] == nil {
 			w.changed(o, nil)
