@@ -60,12 +60,12 @@ func (s *Env) Manager(name string, flags ...string) *Manager {
 }
 
 // Program returns a process of one of the programs that does not run yet: "manager",
-// "machine-controller", "machine-controller-manager" or [ControllerRuntime]. It has the flags that the environment needs
+// "machine-controller", "machine-controller-manager", [ControllerRuntime] or [Previous]. It has the flags that the environment needs
 // and then those given, but not [Options.Flags], as not every program takes them. The name is
 // that of its log.
 func (s *Env) Program(program, name string, flags ...string) *Manager {
 	m := &Manager{env: s, program: filepath.Join(s.Cluster.folder, program), account: program, log: filepath.Join(s.folder, name+".log")}
-	if program == Controllers || program == ControllerRuntime {
+	if program == Controllers || program == ControllerRuntime || program == Previous {
 		m.account = manifests.ServiceAccount
 	}
 	kubeconfig := s.kubeconfigOf(m.account)
