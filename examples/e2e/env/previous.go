@@ -12,18 +12,20 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/machinist-dev/machinist/examples/programs/manager/manifests"
 )
 
 // PreviousVariable names the environment variable with the git revision that [Cluster.Previous] builds.
 const PreviousVariable = "MACHINIST_PREVIOUS"
 
-// Previous is the program of [Cluster.Previous] for [Env.Program], with the service account of [Controllers].
-const Previous = "previous"
+// Previous is the prefix of the programs of [Cluster.Previous] for [Env.Program].
+const Previous = "previous/"
 
-// managers are the folders of the manager in each version, the newest first.
-var managers = []string{"examples/programs/manager", "examples/manager"}
+// programs are the folders of the programs in each version, the newest first.
+var programs = []string{"examples/programs", "examples"}
 
-// Previous builds the manager of the last release, and returns its git revision. The last release is the newest tag v* of
+// Previous builds the programs of the last release, and returns its git revision. The last release is the newest tag v* of
 // the repository. Without such a tag the commit HEAD stands for it. [PreviousVariable] chooses another revision.
 //
 // It needs git and the history of the checkout. Otherwise it returns an error that says so.
@@ -37,17 +39,18 @@ func (h *Cluster) Previous(ctx context.Context) (revision string, err error) {
 	if err != nil {
 		return "", err
 	}
-	source := filepath.Join(h.folder, "source-of-"+Previous)
+	source := filepath.Join(h.folder, "last-release")
 	if err := extract(ctx, root, revision, source); err != nil {
 		return "", err
 	}
-	for _, folder := range managers {
-		if dir := filepath.Join(source, folder); exists(filepath.Join(dir, "main.go")) {
+	for _, folder := range programs {
+		if dir := filepath.Join(source, folder); exists(filepath.Join(dir, Controllers, "main.go")) {
 			// Without the paths of the folder, later runs find the packages in the cache of the go command.
-			return revision, buildIn(ctx, dir, filepath.Join(h.folder, Previous), "-trimpath", ".")
+			return revision, buildIn(ctx, dir, filepath.Join(h.folder, Previous)+"/", "-trimpath",
+				"./"+Controllers, "./"+manifests.MachineController, "./"+manifests.MachineControllerManager)
 		}
 	}
-	return "", fmt.Errorf("env: %s has no manager in %s", revision, strings.Join(managers, " or "))
+	return "", fmt.Errorf("env: %s has no manager in %s", revision, strings.Join(programs, " or "))
 }
 
 // lastRelease returns the commit that [Cluster.Previous] builds.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/e2e/env"
+	"github.com/machinist-dev/machinist/examples/programs/manager/manifests"
 )
 
 const (
@@ -110,14 +111,20 @@ func (u *upgrade) interrupt(is, next *env.Manager, moment string, how replacemen
 	} else {
 		stop(u.t, is)
 	}
-	missing, err := u.Complete("workers")(u.t.Context())
-	require.NoError(u.t, err)
-	require.NotEmpty(u.t, missing, "the roll was over before the other version led")
+	u.unfinished()
 	if !how.overlap {
 		u.Start(u.t, next)
 	}
 	u.Wait(u.t, patience, "the other version leads", ledAfter(u.Env, was))
 	u.allow(fleetApp - 1)
+}
+
+// unfinished asserts that a roll has not ended.
+func (u *upgrade) unfinished() {
+	u.t.Helper()
+	missing, err := u.Complete("workers")(u.t.Context())
+	require.NoError(u.t, err)
+	require.NotEmpty(u.t, missing, "the roll was over before the other version led")
 }
 
 // rolled waits for the end of a roll, and asserts that each machine was replaced once and each pod evicted.
@@ -176,9 +183,7 @@ type replacement struct {
 // and the other way round with the next roll. The fleet ends like one that only this version has rolled.
 func TestUpgrade_InMidRoll_FinishedByTheOtherVersion(t *testing.T) {
 	t.Parallel()
-	revision, err := cluster.Previous(t.Context())
-	require.NoError(t, err)
-	t.Logf("the last release is %s", revision)
+	buildPrevious(t)
 	want := rolledTwice(t)
 	for _, c := range []struct {
 		name     string
@@ -193,7 +198,7 @@ func TestUpgrade_InMidRoll_FinishedByTheOtherVersion(t *testing.T) {
 			t.Parallel()
 			o := withShortLease(fastOptions())
 			u := begin(t, "upgrade", o)
-			before, now := u.Program(env.Previous, "previous", o.Flags...), u.Manager("manager")
+			before, now := u.Program(env.Previous+env.Controllers, "previous", o.Flags...), u.Manager("manager")
 			u.Start(t, before)
 			u.populate()
 
@@ -215,6 +220,56 @@ func TestUpgrade_InMidRoll_FinishedByTheOtherVersion(t *testing.T) {
 			u.end()
 		})
 	}
+}
+
+// previous builds the programs of the last release once.
+var previous = sync.OnceValues(func() (string, error) { return cluster.Previous(context.Background()) })
+
+func buildPrevious(t *testing.T) {
+	t.Helper()
+	revision, err := previous()
+	require.NoError(t, err)
+	t.Logf("the last release is %s", revision)
+}
+
+// TestUpgrade_ProgramsOfTwoVersions_RollTogether replaces the two programs at different times.
+func TestUpgrade_ProgramsOfTwoVersions_RollTogether(t *testing.T) {
+	t.Parallel()
+	buildPrevious(t)
+	o := fastOptions()
+	u := begin(t, "skewed", o)
+	versions := []string{env.Previous, ""}
+	var machines, sets []*env.Manager
+	for i, version := range versions {
+		machines = append(machines, u.Program(version+manifests.MachineController, fmt.Sprint("machines-", i), o.Flags...))
+		sets = append(sets, u.Program(version+manifests.MachineControllerManager, fmt.Sprint("sets-", i)))
+	}
+	u.Start(t, machines[0])
+	u.Start(t, sets[0])
+	u.populate()
+	replace := func(is, next *env.Manager) {
+		stop(t, is)
+		u.unfinished()
+		u.Start(t, next)
+	}
+
+	u.roll("second")
+	moments["in drain"](u)
+	replace(sets[0], sets[1])
+	u.allow(fleetApp - 1)
+	u.rolled()
+
+	u.roll("third")
+	moments["in creation"](u)
+	replace(machines[0], machines[1])
+	u.rolled()
+
+	u.roll("fourth")
+	moments["in drain"](u)
+	replace(sets[1], sets[0])
+	u.allow(fleetApp - 1)
+	u.rolled()
+	u.end()
 }
 
 // rolledTwice returns how a fleet looks after the first and after the second roll, both by this version.
