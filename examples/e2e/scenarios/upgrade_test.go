@@ -297,9 +297,13 @@ func rolledTwice(t *testing.T) (after []string) {
 
 // looks holds when the objects of a fleet have the look of another.
 func looks(s *env.Env, want string) env.Condition {
+	differ := "not known"
 	return func(ctx context.Context) (string, error) {
 		have, err := look(ctx, s)
-		return cmp.Diff(want, have), err
+		if err == nil { // at the end of ctx the last difference is told
+			differ = cmp.Diff(want, have)
+		}
+		return differ, err
 	}
 }
 
@@ -309,13 +313,15 @@ func look(ctx context.Context, s *env.Env) (string, error) {
 	texts := map[string]bool{}
 	add := func(kind string, of metav1.Object, status any) {
 		annotations := maps.Clone(of.GetAnnotations())
+		maps.DeleteFunc(annotations, func(key, _ string) bool { return ofCluster(key) })
 		for key := range annotations {
 			if !strings.HasPrefix(key, "deployment.kubernetes.io/") {
 				annotations[key] = "any" // names, durations and what was applied
 			}
 		}
+		labels := slices.DeleteFunc(slices.Sorted(maps.Keys(of.GetLabels())), ofCluster)
 		texts[kind+" "+text(map[string]any{
-			"annotations": annotations, "labels": slices.Sorted(maps.Keys(of.GetLabels())), "finalizers": of.GetFinalizers(), "status": status,
+			"annotations": annotations, "labels": labels, "finalizers": of.GetFinalizers(), "status": status,
 		})] = true
 	}
 	api, all := s.Machines.MachineV1alpha1(), metav1.ListOptions{}
@@ -347,6 +353,12 @@ func look(ctx context.Context, s *env.Env) (string, error) {
 		add("node", n, map[string]any{"conditions": n.Status.Conditions, "taints": n.Spec.Taints, "unschedulable": n.Spec.Unschedulable})
 	}
 	return strings.Join(slices.Sorted(maps.Keys(texts)), "\n"), nil
+}
+
+// ofCluster reports whether a key of a Node is of a controller of Kubernetes, which sets it at any time.
+func ofCluster(key string) bool {
+	domain, _, _ := strings.Cut(key, "/")
+	return slices.Contains([]string{"kubernetes.io", "beta.kubernetes.io", "node.alpha.kubernetes.io", "volumes.kubernetes.io"}, domain)
 }
 
 // text returns the JSON of a value without the fields that differ between two runs.
