@@ -23,6 +23,7 @@ import (
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/examples/programs/manager/manifests"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 const (
@@ -299,7 +300,9 @@ func look(ctx context.Context, s *env.Env) (string, error) {
 	texts := map[string]bool{}
 	add := func(kind string, of metav1.Object, status any) {
 		annotations := maps.Clone(of.GetAnnotations())
-		maps.DeleteFunc(annotations, func(key, _ string) bool { return ofCluster(key) })
+		maps.DeleteFunc(annotations, func(key, _ string) bool {
+			return ofCluster(key) || key == v1alpha1.MachineUIDAnnotation // versions before it did not write it, and its absence is no reason to write
+		})
 		for key := range annotations {
 			if !strings.HasPrefix(key, "deployment.kubernetes.io/") {
 				annotations[key] = "any" // names, durations and what was applied
