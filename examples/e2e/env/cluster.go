@@ -99,15 +99,25 @@ func build(ctx context.Context, folder string) error {
 // Build builds packages of a module in a folder of the examples, such as "samples/nodetools", to a file or into a
 // folder, as one builds them outside of the workspace.
 func Build(ctx context.Context, folder, out string, packages ...string) error {
-	root, err := run(exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module))
+	examples, err := moduleFolder(ctx, module)
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(strings.TrimSpace(string(root)), folder)
+	return buildIn(ctx, filepath.Join(examples, folder), out, packages...)
+}
+
+// buildIn is Build for any folder. The packages may follow flags.
+func buildIn(ctx context.Context, dir, out string, packages ...string) error {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-buildvcs=false", "-o", out}, packages...)...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "PWD="+dir)
-	_, err = run(cmd)
+	_, err := run(cmd)
 	return err
+}
+
+// moduleFolder returns the folder of a module of this repository.
+func moduleFolder(ctx context.Context, module string) (string, error) {
+	root, err := run(exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module))
+	return strings.TrimSpace(string(root)), err
 }
 
 // run runs a command and returns its standard output; an error carries what it

@@ -28,11 +28,10 @@ const kubectlProxy = "http://127.0.0.1:8001"
 func Documented(ctx context.Context, t testing.TB, pkg, server string) string {
 	t.Helper()
 	folder := t.TempDir()
-	root, err := run(exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", strings.TrimSuffix(module, "/examples")))
+	sdk, err := moduleFolder(ctx, strings.TrimSuffix(module, "/examples"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	sdk := strings.TrimSpace(string(root))
 	source, err := documented(filepath.Join(sdk, pkg, "doc.go"))
 	if err == nil && strings.Count(source, kubectlProxy) != 1 {
 		err = fmt.Errorf("%s: the program does not use %s once", pkg, kubectlProxy)

@@ -60,11 +60,13 @@ func (s *Env) Manager(name string, flags ...string) *Manager {
 }
 
 // Program returns a process of one of the programs that does not run yet: "manager",
-// "machine-controller", "machine-controller-manager" or [ControllerRuntime]. It has the flags that the environment needs
-// and then those given, but not [Options.Flags], as not every program takes them. The name is
-// that of its log.
+// "machine-controller", "machine-controller-manager" or [ControllerRuntime], or one of the first three after [Previous]. It
+// has the flags that the environment needs and then those given, but not [Options.Flags], as not every program takes
+// them. The name is that of its log.
 func (s *Env) Program(program, name string, flags ...string) *Manager {
-	m := &Manager{env: s, program: filepath.Join(s.Cluster.folder, program), account: program, log: filepath.Join(s.folder, name+".log")}
+	file := filepath.Join(s.Cluster.folder, program)
+	program = filepath.Base(program)
+	m := &Manager{env: s, program: file, account: program, log: filepath.Join(s.folder, name+".log")}
 	if program == Controllers || program == ControllerRuntime {
 		m.account = manifests.ServiceAccount
 	}
@@ -144,8 +146,11 @@ func (m *Manager) Launch(ctx context.Context) error {
 	}
 	cmd := exec.Command(m.program, append([]string{listen}, m.flags...)...) //nolint:noctx // it outlives ctx
 	cmd.Stdout, cmd.Stderr = out, out
-	detector := "KUBE_CACHE_MUTATION_DETECTOR"                                       // set by tests
-	cmd.Env = []string{"HOME=" + m.env.folder, detector + "=" + os.Getenv(detector)} // nothing else of ours leads it anywhere
+	cmd.Env = []string{"HOME=" + m.env.folder}           // nothing else of ours leads it anywhere
+	if filepath.Dir(m.program) == m.env.Cluster.folder { // it is of this checkout, where no test modifies a cache
+		detector := "KUBE_CACHE_MUTATION_DETECTOR"
+		cmd.Env = append(cmd.Env, detector+"="+os.Getenv(detector))
+	}
 	if p.Process, err = child.Start(cmd); err != nil {
 		return err
 	}
