@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -15,10 +16,8 @@ import (
 )
 
 const (
-	markValue         = "True" // of the taint and of the annotation of a set
-	labelTrue         = "true"
-	scaleDownOff      = v1alpha1.ClusterAutoscalerScaleDownDisabledAnnotationKey
-	scaleDownOffByMCM = v1alpha1.ClusterAutoscalerScaleDownDisabledByMCMAnnotationKey
+	markValue = "True" // of the taint and of the annotation of a set
+	labelTrue = "true"
 )
 
 // marks are the marks of a rollout on the Nodes of a set.
@@ -40,6 +39,7 @@ func (c *pass) markNodes() {
 	hold, release := c.autoscalerMarks()
 	for _, a := range c.ledger.accounts {
 		c.markSet(a)
+		a.holdJoining(hold && a.isNew)
 		for _, m := range a.machines {
 			if members.Leaving(m) {
 				continue
@@ -88,6 +88,20 @@ func (c *pass) markSet(a *account) {
 	case !marked && (a.counts.Present > 0 || a.next.Spec.Replicas > 0):
 		metav1.SetMetaDataAnnotation(&a.next.ObjectMeta, v1alpha1.PreferNoScheduleKey, markValue)
 		a.changes = append(a.changes, "its nodes are tainted during the rollout")
+	}
+}
+
+// holdJoining adds the annotation to the new set that disables scale-down by the autoscaler for the
+// Nodes that join, and removes it from all other sets, and when no old machine is left.
+func (a *account) holdJoining(hold bool) {
+	switch held := facts.JoinHeld(a.next); {
+	case a.deleting || hold == held:
+	case hold:
+		metav1.SetMetaDataAnnotation(&a.next.ObjectMeta, facts.JoinHeldAnnotation, labelTrue)
+		a.changes = append(a.changes, "scale-down of its joining nodes is disabled")
+	default:
+		delete(a.next.Annotations, facts.JoinHeldAnnotation)
+		a.changes = append(a.changes, "scale-down of its joining nodes is no longer disabled")
 	}
 }
 
@@ -163,13 +177,9 @@ func (e nodeEdit) apply(n *corev1.Node, effect corev1.TaintEffect) {
 	case unlabelNode:
 		unlabel(n)
 	case holdAutoscaler:
-		metav1.SetMetaDataAnnotation(&n.ObjectMeta, scaleDownOff, labelTrue)
-		metav1.SetMetaDataAnnotation(&n.ObjectMeta, scaleDownOffByMCM, labelTrue)
+		facts.Hold(n)
 	case releaseAutoscaler:
-		delete(n.Annotations, scaleDownOffByMCM)
-		if n.Annotations[scaleDownOff] == labelTrue {
-			delete(n.Annotations, scaleDownOff)
-		}
+		facts.Unhold(n)
 	}
 }
 
@@ -186,12 +196,10 @@ func (w marks) edits(n *corev1.Node, m *v1alpha1.Machine) (due nodeEdits) {
 	if w.unlabel && (hasLabel(n, v1alpha1.LabelKeyNodeCandidateForUpdate) || w.isNew && selected(n)) && m.Status.CurrentStatus.Phase != v1alpha1.MachineInPlaceUpdating && !members.Transferred(m) {
 		due[1] = unlabelNode
 	}
-	_, disabled := n.Annotations[scaleDownOff]
-	_, ours := n.Annotations[scaleDownOffByMCM]
 	switch {
-	case w.hold && !disabled && !ours: // an annotation of a user, without the second one, stays
+	case w.hold && facts.Holdable(n):
 		due[2] = holdAutoscaler
-	case w.release && ours && m.Status.CurrentStatus.PreserveExpiryTime == nil: // a preserved machine needs them too
+	case w.release && facts.HeldByMCM(n) && m.Status.CurrentStatus.PreserveExpiryTime == nil: // a preserved machine needs them too
 		due[2] = releaseAutoscaler
 	}
 	return due

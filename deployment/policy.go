@@ -40,7 +40,8 @@ type Policy struct {
 	Discourage Discourage
 	// HoldAutoscaler disables scale-down by the cluster autoscaler for the Nodes of the deployment,
 	// by annotations, during a rollout and while it is paused. MCM does so unless a flag disables
-	// it.
+	// it. A Node that joins during the rollout gets them with the first write of the machine
+	// controller, because an annotation of the new set and of its machines asks for that.
 	HoldAutoscaler bool
 }
 

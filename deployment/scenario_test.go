@@ -24,6 +24,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/internal/decided"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -318,6 +319,8 @@ func (s *scenario) set(i int, words []string) *v1alpha1.MachineSet {
 			set.Annotations[v1alpha1.RevisionAnnotation] = value
 		case "discouraged":
 			set.Annotations[v1alpha1.PreferNoScheduleKey] = "True"
+		case "holding": // scale-down of the Nodes that join
+			set.Annotations[facts.JoinHeldAnnotation] = "true"
 		default:
 			s.known(false, w)
 		}

@@ -252,6 +252,9 @@ func unfinished(w *deploymenttest.World) string {
 		if s.Spec.Replicas != want || c.Machines != int(want) || c.Available != int(want) || s == newSet && members.ScaleUpDisabled(s) {
 			return fmt.Sprintf("%s has size %d, labels %v and %+v", s.Name, s.Spec.Replicas, s.Labels, c)
 		}
+		if facts.JoinHeld(s) {
+			return fmt.Sprintf("the nodes that join set %s are still held", s.Name)
+		}
 		for _, m := range w.MachinesOf(s) {
 			n := w.Node(m)
 			spec := *s.Spec.Template.Spec.DeepCopy()

@@ -9,6 +9,7 @@ import (
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -117,6 +118,9 @@ func (c *pass) create(reserved int64) *v1alpha1.MachineSet {
 	}
 	l := c.ledger
 	s := buildSet(c.d, c.old, rollout.Narrow(min(max(0, l.mayGrow()-reserved), l.Desired)))
+	if hold, _ := c.autoscalerMarks(); hold {
+		metav1.SetMetaDataAnnotation(&s.ObjectMeta, facts.JoinHeldAnnotation, labelTrue)
+	}
 	message := fmt.Sprintf("%s, %d allowed", machines(l.total()), l.Most()-reserved)
 	if silent := l.unreported(); silent != nil {
 		message = fmt.Sprintf("the status of set %s is not of its present spec", silent.set.Name)

@@ -22,7 +22,8 @@ import (
 )
 
 // syncNode writes what the Node lacks: the name of the machine, the finalizer, the node template,
-// and the virtual capacity of the class.
+// and the virtual capacity of the class. A Node that joins during a rollout also gets the annotations
+// that disable its scale-down, in the same write.
 func (l *logic) syncNode() Decision {
 	node, change := l.in.Node.Node, nodeops.Change{}
 	if !l.templateApplied {
@@ -47,6 +48,10 @@ func (l *logic) syncNode() Decision {
 	}
 	if !kept {
 		node.Finalizers, what = append(node.Finalizers, v1alpha1.NodeFinalizerName), cmp.Or(what, "finalizer")
+		if facts.JoinHeld(l.m) && facts.Holdable(node) { // the deployment enables it again
+			facts.Hold(node)
+			what += ", scale-down by the cluster autoscaler is disabled"
+		}
 	}
 	return l.writeNode(withMark(node, l.m), what, reasonNodeOutOfSync)
 }

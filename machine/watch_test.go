@@ -18,6 +18,7 @@ import (
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -123,7 +124,17 @@ func TestNode_OutOfSync_IsWritten(t *testing.T) {
 	capacity := func(in *machine.Observation) {
 		in.Class.Class.NodeTemplate = &v1alpha1.NodeTemplate{VirtualCapacity: corev1.ResourceList{"x.io/gpu": resource.MustParse("2")}}
 	}
+	rolling := func(in *machine.Observation) {
+		metav1.SetMetaDataAnnotation(&in.Machine.ObjectMeta, facts.JoinHeldAnnotation, "true")
+	}
+	joins := onNode(func(n *corev1.Node) { n.Finalizers = nil })
+	ofUser := onNode(func(n *corev1.Node) {
+		n.Annotations[v1alpha1.ClusterAutoscalerScaleDownDisabledAnnotationKey] = "false"
+	})
 	check(t, machine.Policy{}, map[string]decisionCase{
+		"a Node that joins in a rollout is held":  {living(v1alpha1.MachinePending, healthy, copied, joins, rolling), "update node n: finalizer, scale-down by the cluster autoscaler is disabled (NodeOutOfSync)"},
+		"not against a user":                      {living(v1alpha1.MachinePending, healthy, copied, joins, rolling, ofUser), "update node n: finalizer (NodeOutOfSync)"},
+		"nor later, when it may be released":      {living(v1alpha1.MachineRunning, healthy, copied, rolling), "nothing (NodeReady)"},
 		"a finalizer that is missing is added":    {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { n.Finalizers = nil })), "update node n: finalizer (NodeOutOfSync)"},
 		"before the machine runs":                 {living(v1alpha1.MachinePending, healthy, copied, onNode(func(n *corev1.Node) { n.Finalizers = nil })), "update node n: finalizer (NodeOutOfSync)"},
 		"not to a Node that is deleted":           {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { n.Finalizers, n.DeletionTimestamp = nil, &metav1.Time{Time: now} })), "nothing (NodeReady)"},

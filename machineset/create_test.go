@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
@@ -265,6 +266,17 @@ func TestNewMachine_Any_HasFinalizerAndPriority(t *testing.T) {
 		require.Equal(t, []string{v1alpha1.MCMFinalizerName}, m.Finalizers)
 		require.Equal(t, priority, m.Annotations[v1alpha1.MachinePriority])
 	}
+}
+
+func TestNewMachine_Rollout_HoldsItsNode(t *testing.T) {
+	set := newSet(1)
+	m, err := madeFor(set, "abcde")
+	require.NoError(t, err)
+	require.False(t, facts.JoinHeld(m))
+	metav1.SetMetaDataAnnotation(&set.ObjectMeta, facts.JoinHeldAnnotation, "true")
+	m, err = madeFor(set, "abcde")
+	require.NoError(t, err)
+	require.True(t, facts.JoinHeld(m))
 }
 
 func TestNewMachine_EffectiveCreationTimeout_IsKept(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -63,13 +64,16 @@ func NewMachine(c machinist.Create, suffix string) (*v1alpha1.Machine, error) {
 // Labels, annotations, finalizers and spec are copies, and the set is the controller. The machine
 // has the finalizer and the priority from the beginning, which saves a write. The
 // effective-creation-timeout annotation of the set is copied and, if it is readable, becomes the
-// creation timeout. The result shares no memory with the set.
+// creation timeout. So is [facts.JoinHeldAnnotation]. The result shares no memory with the set.
 func newMachine(set *v1alpha1.MachineSet) *v1alpha1.Machine {
 	template := set.Spec.Template.DeepCopy()
 	annotations := map[string]string{v1alpha1.MachinePriority: strconv.Itoa(v1alpha1.DefaultMachinePriority)}
 	maps.Copy(annotations, template.Annotations)
 	if timeout, found := set.Annotations[v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout]; found {
 		annotations[v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout] = timeout
+	}
+	if facts.JoinHeld(set) {
+		annotations[facts.JoinHeldAnnotation] = set.Annotations[facts.JoinHeldAnnotation]
 	}
 	finalizers := template.Finalizers
 	if !slices.Contains(finalizers, v1alpha1.MCMFinalizerName) {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/codes"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -175,11 +176,15 @@ func (w *World) join(name string) {
 	t := m.Spec.NodeTemplateSpec.DeepCopy()
 	metav1.SetMetaDataAnnotation(&t.ObjectMeta, v1alpha1.MachineUIDAnnotation, string(m.UID))
 	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(w.now), LastTransitionTime: metav1.NewTime(w.now)}
-	must(w.nodes.create(byMachine, &corev1.Node{
+	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: nodeName(m), Labels: t.Labels, Annotations: t.Annotations},
 		Spec:       corev1.NodeSpec{Taints: t.Spec.Taints, ProviderID: m.Spec.ProviderID},
 		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{ready}},
-	}))
+	}
+	if facts.JoinHeld(m) && facts.Holdable(n) { // as package machine does
+		facts.Hold(n)
+	}
+	must(w.nodes.create(byMachine, n))
 	w.writeStatus(m, func(s *v1alpha1.MachineStatus) {
 		s.CurrentStatus = v1alpha1.CurrentStatus{Phase: v1alpha1.MachineRunning, LastUpdateTime: metav1.NewTime(w.now)}
 		s.LastOperation = v1alpha1.LastOperation{

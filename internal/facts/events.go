@@ -13,8 +13,8 @@ import (
 )
 
 // Events returns the Events for the change of a machine from before to after, oldest first: a new
-// phase, an operation that failed for a new reason, and invalid fields. A nil before, or one with
-// another UID, is a new machine. For a nil after it returns nil.
+// phase that is not [Routine], an operation that failed for a new reason, and invalid fields. A nil
+// before, or one with another UID, is a new machine. For a nil after it returns nil.
 func Events(before, after *v1alpha1.Machine) []machinist.Event {
 	if after == nil {
 		return nil
@@ -28,7 +28,7 @@ func Events(before, after *v1alpha1.Machine) []machinist.Event {
 	op.Description = WithoutWaits(op.Description)
 	failed := op.State == v1alpha1.MachineStateFailed &&
 		(was.LastOperation.State != v1alpha1.MachineStateFailed || was.LastOperation.ErrorCode != op.ErrorCode)
-	if was.CurrentStatus.Phase != after.Status.CurrentStatus.Phase {
+	if phase := after.Status.CurrentStatus.Phase; was.CurrentStatus.Phase != phase && !Routine(was.CurrentStatus.Phase, phase) {
 		coded := failed && op.ErrorCode != ""
 		events = append(events, phaseEvent(was.CurrentStatus.Phase, after, !coded))
 		failed = coded // without a code, the Event of the phase has the operation
@@ -41,6 +41,19 @@ func Events(before, after *v1alpha1.Machine) []machinist.Event {
 		events = append(events, invalid)
 	}
 	return events
+}
+
+// Routine reports whether a change of phase is part of a life without failures: the VM exists, the
+// Node joins, the machine is being deleted. The status shows it, and it has no Event.
+func Routine(was, phase v1alpha1.MachinePhase) bool {
+	switch phase {
+	case v1alpha1.MachineTerminating:
+		return true
+	case v1alpha1.MachinePending, v1alpha1.MachineRunning, v1alpha1.MachineAvailable:
+		return was == "" || was == v1alpha1.MachinePending
+	default:
+		return false
+	}
 }
 
 // validEvent returns the Event for a new condition Valid that is False. It returns false if there

@@ -37,6 +37,7 @@ func TestEvents_EachChange_Texts(t *testing.T) {
 	const (
 		create = v1alpha1.MachineOperationCreate
 		health = v1alpha1.MachineOperationHealthCheck
+		remove = v1alpha1.MachineOperationDelete
 		failed = v1alpha1.MachineStateFailed
 		doing  = v1alpha1.MachineStateProcessing
 		done   = v1alpha1.MachineStateSuccessful
@@ -51,10 +52,16 @@ func TestEvents_EachChange_Texts(t *testing.T) {
 	}{
 		{"no machine: none", aMachine("", none), nil, ""},
 		{"new machine without phase: none", nil, &v1alpha1.Machine{}, ""},
-		{"first observation: phase", nil, aMachine("Running", none), `Normal Running Phase is "Running"`},
-		{"VM exists", aMachine("", none), aMachine("Pending", operation(create, doing, v1alpha1.CreatingMachine, "")), `Normal Pending Phase is "Pending": VM simulated:///1 exists, node n has to join`},
-		{"VM exists, no target cluster", aMachine("", none), aMachine("Available", none), `Normal Available Phase is "Available": VM simulated:///1 exists`},
-		{"Node joined", aMachine("Pending", none), aMachine("Running", operation(create, done, "joined in 8s", "")), `Normal Running Phase is "Running", was "Pending": joined in 8s`},
+		{"first observation: phase", nil, aMachine("Unknown", none), `Warning Unknown Phase is "Unknown"`},
+		{"VM exists: none", aMachine("", none), aMachine("Pending", operation(create, doing, v1alpha1.CreatingMachine, "")), ""},
+		{"VM exists, no target cluster: none", aMachine("", none), aMachine("Available", none), ""},
+		{"Node joined: none", aMachine("Pending", none), aMachine("Running", operation(create, done, "joined in 8s", "")), ""},
+		{"deletion: none", aMachine("Running", none), aMachine("Terminating", operation(remove, doing, "a", "")), ""},
+		{"deletion of a failed machine: none", aMachine("Failed", none), aMachine("Terminating", operation(remove, doing, "a", "")), ""},
+		{"deletion fails at once", aMachine("Running", none), aMachine("Terminating", operation(remove, failed, "who?", "")), "Warning DeleteFailed Delete failed: who?"},
+		{"VM exists after failures", crash, aMachine("Pending", operation(create, doing, v1alpha1.CreatingMachine, "")), `Normal Pending Phase is "Pending", was "CrashLoopBackOff": VM simulated:///1 exists, node n has to join`},
+		{"VM exists after failures, no target cluster", crash, aMachine("Available", none), `Normal Available Phase is "Available", was "CrashLoopBackOff": VM simulated:///1 exists`},
+		{"Node healthy again", aMachine("Unknown", none), aMachine("Running", operation(health, done, "joined again", "")), `Normal Running Phase is "Running", was "Unknown": joined again`},
 		{"Node unhealthy", aMachine("Running", none), aMachine("Unknown", operation(health, doing, "no node", "")), `Warning Unknown Phase is "Unknown", was "Running": no node`},
 		{"health timeout: one Event", aMachine("Unknown", operation(health, doing, "", "")), aMachine("Failed", operation(health, failed, "too long", "")), `Warning Failed Phase is "Failed", was "Unknown": too long`},
 		{"creation fails: phase and error", aMachine("", none), crash, "Warning CrashLoopBackOff Phase is \"CrashLoopBackOff\"\nWarning ResourceExhausted Create failed: no room"},
@@ -64,7 +71,7 @@ func TestEvents_EachChange_Texts(t *testing.T) {
 		{"code is not a valid reason", aMachine("", none), aMachine("", operation("", failed, "x", "not a word")), "Warning Failed x"},
 		{"phase is not a valid reason", aMachine("", none), aMachine("on fire", none), `Normal PhaseChanged Phase is "on fire"`},
 		{"finalizer removed: none", aMachine("Terminating", none), with(aMachine("Terminating", none), func(m *v1alpha1.Machine) { m.Finalizers = []string{"x"} }), ""},
-		{"later machine of the same name: phase", aMachine("Running", none), with(aMachine("Running", none), func(m *v1alpha1.Machine) { m.UID = "2" }), `Normal Running Phase is "Running"`},
+		{"later machine of the same name: phase", aMachine("Unknown", none), with(aMachine("Unknown", none), func(m *v1alpha1.Machine) { m.UID = "2" }), `Warning Unknown Phase is "Unknown"`},
 		{"texts and labels: none", aMachine("Running", operation(create, done, "a", "")), with(aMachine("Running", operation(create, done, "b", "")), func(m *v1alpha1.Machine) { m.Labels = nil }), ""},
 	}
 	for _, c := range cases {

@@ -148,7 +148,7 @@ func TestWall_Requests_SumToTheLastStepOfEach(t *testing.T) {
 // resultOf returns a result of a plan with so many lives, of which everything was measured. The
 // manager makes 5 requests for each life, an Event, and the given number of updates.
 func resultOf(p plan, cpu time.Duration, updates int) result {
-	r := result{title: p.title, planned: p.lives(), peak: 40 << 20, figures: audit.Figures{}}
+	r := result{title: p.title, planned: p.lives(), peak: 40 << 20, figures: audit.Figures{}, budgeted: p.budgeted}
 	for i := range p.lives() {
 		log, history, requests := record(fmt.Sprintf("m%d", i), 0)
 		r.machines = append(r.machines, momentsOf(log, history, requests, nodeName)...)
@@ -160,7 +160,7 @@ func resultOf(p plan, cpu time.Duration, updates int) result {
 	for _, s := range p.phases {
 		of := writes{{"machines", "", "update"}: 10 * s.machines}
 		r.phases = append(r.phases, phase{
-			name: s.name, machines: s.machines, writes: of, played: maps.Clone(of),
+			name: s.name, machines: s.machines, writes: of, played: maps.Clone(of), requests: requests(s.machines, write{"machines", "status", "update"}),
 			cpu: time.Duration(s.machines) * cpu, wall: 150 * time.Millisecond, floor: 100 * time.Millisecond,
 		})
 	}
@@ -178,7 +178,7 @@ func TestResult_Measured_Tables(t *testing.T) {
 	r.print(&out, true)
 	for _, says := range []string{
 		"== fleet of 4", "machine to Running       50    50    50", "deletion to gone       40    40    40",
-		"roll          4     0.15      0.10         1.50       40               0.00              3.0",
+		"roll          4     0.15      0.10         1.50       40               1.00              3.0",
 		"control cluster    1.00    5.00                   1.00                       7.00  7.00",
 		"pods/eviction    1.00", "idle for 60 s after the rollout: 0.20 requests/s", "CPU time of a life: 4.5 ms; peak memory: 40 MiB", "no bound broken",
 	} {
@@ -208,6 +208,13 @@ func TestTargets_Figures_YesOrNo(t *testing.T) {
 		}
 		return r
 	}
+	spending := func(r result, kind write, code int) result {
+		r.phases = slices.Clone(r.phases)
+		for range 3 {
+			r.phases[1].requests = append(slices.Clip(r.phases[1].requests), request(kind, "", code))
+		}
+		return r
+	}
 	busy := small
 	busy.idle.requests = make([]controlplane.Request, 13)
 	of := func(few, many result) map[int]result { return map[int]result{20: few, 50: few, 200: many} }
@@ -225,6 +232,8 @@ func TestTargets_Figures_YesOrNo(t *testing.T) {
 		"many requests":       {good, of(resultOf(fleetOf(20), 3*ms, 9), resultOf(fleetOf(200), 3*ms, 9)), false, "NO   10.00 requests"},
 		"growing requests":    {good, of(resultOf(fleetOf(20), 3*ms, 3), large), false, "NO   number of requests of a life for each of 200 machines is 1.12 times"},
 		"growing CPU":         {good, of(small, resultOf(fleetOf(200), 4*ms, 4)), false, "NO   CPU time of a rollout in ms for each of 200 machines is 1.33 times that of 20"},
+		"above the budget":    {good, of(small, spending(large, write{"pods", "", "get"}, 200)), false, "NO   roll of 200 machines keeps its budget of requests: roll: 3 of get pods, at most 0 are allowed"},
+		"conflicts":           {good, of(small, spending(large, write{"machines", "status", "update"}, 409)), false, "NO   roll of 200 machines: 1.48 % of its requests are conflicts <= 1 %"},
 		"not idle":            {good, of(busy, large), false, "NO   an idle fleet of 20 takes 0.22 requests/s"},
 		"too few to tell":     {good, map[int]result{1: small, 20: small}, true, "-    the rest takes"},
 		"too close to tell":   {good, map[int]result{100: small, 200: large}, true, "-    the rest takes"},
@@ -258,6 +267,7 @@ func TestTarget_NothingMeasured_NotMet(t *testing.T) {
 		"a floor without a kind":                {func(r *result) { r.phases[0].played = writes{{"nodes", "", "create"}: r.phases[0].writes.sum()} }, "the floor of create, with"},
 		"no writes":                             {func(r *result) { r.phases[0].writes, r.phases[0].played = nil, nil }, "the floor of create, with 0 of 0"},
 		"no requests":                           {func(r *result) { r.requests = nil }, "the writes of"},
+		"no requests of a phase":                {func(r *result) { r.phases[1].requests = nil }, "the requests of"},
 		"no requests for one": {func(r *result) {
 			r.requests = slices.DeleteFunc(r.requests, func(q controlplane.Request) bool { return q.Name == "m0" })
 		}, "the writes of 1 of"},

@@ -17,7 +17,8 @@
 //   - the floor of this time: a loop makes the same writes to the API server and nothing else. These
 //     are the successful writes of the manager and the kubelets, without Leases. The loop writes
 //     objects of the same kinds and sizes, for as many machines at a time as the manager handles;
-//   - the requests of the manager for each machine, from the audit log;
+//   - the requests of the manager for each machine, from the audit log, and beside them the budget: the
+//     largest number of each kind of request, and what they are for (budget.go);
 //   - the CPU time of the manager for each machine (Linux only).
 //
 // For each size it prints the requests of a whole life by verb and resource, its CPU time, the times
@@ -36,6 +37,9 @@
 //   - A life in the largest fleet takes at most 9 requests to the control cluster without Events. It
 //     includes its share of the requests for sets, deployments and classes. The requests to the
 //     target cluster, for Nodes, pods and bootstrap tokens, are printed beside them.
+//   - Each phase of a fleet keeps its budget: it takes no kind of request that has no line, and of no kind
+//     more than its line allows.
+//   - At most 1 % of the requests of each phase of a fleet are conflicts.
 //   - The manager of an idle fleet makes at most 0.2 requests a second, from 10 s after the rollout on,
 //     and 1 s more for each hundred machines: it has to remove the marks of the Nodes first.
 //   - A machine of the largest fleet costs at most 1.1 times as much CPU time in a rollout as a

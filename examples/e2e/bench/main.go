@@ -33,13 +33,15 @@ type settings struct {
 	sizes    []int
 	timeout  time.Duration
 	timeline bool
+	// settling is how long a phase is measured after its last wait, because Events come late.
+	settling time.Duration
 	// qps and burst are the rate limit of each client of the manager.
 	qps, burst int
 }
 
 // parse reads the flags.
 func parse(args []string, errOut io.Writer) (settings, error) {
-	s := settings{}
+	s := settings{settling: settling}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(errOut)
 	sizes := flags.String("machines", "100,1000,3000", "sizes of the fleets, separated by `commas`")

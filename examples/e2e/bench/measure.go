@@ -44,7 +44,7 @@ const (
 // measure measures the phases of a plan in an environment of its own, and then the same writes by a
 // loop.
 func measure(ctx context.Context, c *env.Cluster, with settings, p plan, progress io.Writer) (result, error) {
-	r := result{title: p.title, planned: p.lives()}
+	r := result{title: p.title, planned: p.lives(), budgeted: p.budgeted}
 	fmt.Fprintf(progress, "bench: %s\n", p.title)
 	samples, err := r.play(ctx, c, with, p)
 	if err == nil {
@@ -76,10 +76,10 @@ func (r *result) play(ctx context.Context, c *env.Cluster, with settings, p plan
 		return nil, err
 	}
 	id := managerOf(s.Namespace)
-	wait(ctx, settling)
+	wait(ctx, with.settling)
 	var of samples
 	for _, next := range p.phases {
-		done, err := next.measure(ctx, s, id, with.timeout)
+		done, err := next.measure(ctx, s, id, with)
 		if r.phases = append(r.phases, done); err != nil {
 			return nil, err
 		}
@@ -119,15 +119,15 @@ func empty(ctx context.Context, s *env.Env, timeout time.Duration) error {
 }
 
 // measure plays a phase.
-func (next step) measure(ctx context.Context, s *env.Env, id process, timeout time.Duration) (phase, error) {
+func (next step) measure(ctx context.Context, s *env.Env, id process, with settings) (phase, error) {
 	p := phase{name: next.name, machines: next.machines, began: time.Now(), cpu: -id.cpu()}
-	limited, cancel := context.WithTimeout(ctx, timeout)
+	limited, cancel := context.WithTimeout(ctx, with.timeout)
 	err := next.play(limited, s, func() { p.asked = append(p.asked, time.Now()) })
 	cancel()
 	if err != nil {
 		return p, fmt.Errorf("%s: %w", next.name, err)
 	}
-	wait(ctx, settling)
+	wait(ctx, with.settling)
 	p.ended, p.cpu = time.Now(), p.cpu+id.cpu()
 	return p, nil
 }
@@ -147,7 +147,7 @@ func (r *result) look(ctx context.Context, s *env.Env) error {
 	}
 	ours = slices.DeleteFunc(ours, electing)
 	log, history := s.AuditLog(), s.Cloud.History()
-	r.machines = momentsOf(log, history, all, s.NodeName)
+	r.machines, r.names = momentsOf(log, history, all, s.NodeName), namesOf(log)
 	for i := range r.phases {
 		p := &r.phases[i]
 		p.requests = between(ours, p.began, p.ended)

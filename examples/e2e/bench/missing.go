@@ -27,6 +27,9 @@ func (r result) missing() []string {
 		say("the writes of %d of %d machines", n, len(r.machines))
 	}
 	for _, p := range r.phases {
+		if len(p.requests) < p.machines {
+			say("the requests of %s, of which there are %d", p.name, len(p.requests))
+		}
 		if p.wall <= 0 {
 			say("the time of %s", p.name)
 		}

@@ -60,6 +60,17 @@ func momentsOf(log audit.Log, history drivertest.History, requests []controlplan
 	return machines
 }
 
+// namesOf returns the names of all machines.
+func namesOf(log audit.Log) map[string]bool {
+	names := map[string]bool{}
+	for _, c := range log.Changes {
+		if m, ok := c.Object.(*v1alpha1.Machine); ok {
+			names[m.Name] = true
+		}
+	}
+	return names
+}
+
 func (l *moments) see(c audit.Change, m *v1alpha1.Machine) {
 	if m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning {
 		first(&l.running, c.Time)

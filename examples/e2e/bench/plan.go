@@ -21,6 +21,7 @@ type plan struct {
 	title    string
 	parallel int // machines that the manager handles concurrently
 	phases   []step
+	budgeted bool // the budget is that of its phases
 }
 
 // lives returns how many machines are created.
@@ -78,7 +79,7 @@ func fleetOf(size int) plan {
 			return s.Until(ctx, what, count(s, machines))
 		}
 	}
-	return plan{title: fmt.Sprintf("fleet of %d", size), parallel: workers, phases: []step{
+	return plan{title: fmt.Sprintf("fleet of %d", size), parallel: workers, budgeted: true, phases: []step{
 		{name: creation, machines: size, creates: true, play: until("all machines run", size, create)},
 		{
 			name: rollout, machines: size, creates: true, idles: true,

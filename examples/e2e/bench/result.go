@@ -20,6 +20,8 @@ type result struct {
 	title    string
 	planned  int // machines
 	machines []moments
+	names    map[string]bool // of the machines
+	budgeted bool            // the budget is that of its phases
 	phases   []phase
 	requests []controlplane.Request // of the manager, in all phases
 	idle     idleness
@@ -113,6 +115,7 @@ func (r result) print(out io.Writer, timeline bool) {
 	r.printProcess(out)
 	r.printTimes(out)
 	r.printRequests(out)
+	r.printBudget(out)
 	fmt.Fprintf(out, "no bound broken: %s\n", r.figures)
 	if timeline {
 		fmt.Fprintf(out, "\n%s\n", strings.Join(r.timeline, "\n"))

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // The targets: ratios of two figures of one run, or counts.
@@ -60,6 +61,11 @@ func judge(out io.Writer, goos string, single result, sizes map[int]result) bool
 			complete = false
 			continue
 		}
+		for _, p := range r.phases {
+			over := p.overspent(io.Discard, budgets, r.names)
+			v.say(len(over) == 0, "%s of %d machines keeps its budget of requests%s", p.name, size, listed(over))
+			v.say(p.conflictShare() <= mostConflicts, "%s of %d machines: %.2f %% of its requests are conflicts <= %.0f %%", p.name, size, 100*p.conflictShare(), 100*mostConflicts)
+		}
 		v.say(r.idle.rate() <= mostIdle, "an idle fleet of %d takes %.2f requests/s beyond leases <= %.1f", size, r.idle.rate(), mostIdle)
 	}
 	if base, large := pick(sizes); large > 0 && complete {
@@ -68,6 +74,14 @@ func judge(out io.Writer, goos string, single result, sizes map[int]result) bool
 		fmt.Fprintf(out, "-    the rest takes a fleet of %d or more, and one that is %d times smaller\n", many, apart)
 	}
 	return v.met
+}
+
+// listed returns texts as a list in a sentence.
+func listed(texts []string) string {
+	if len(texts) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(texts, "; ")
 }
 
 // complete reports whether everything except the process was measured, and prints what was not.
