@@ -96,3 +96,38 @@ func (l lateWatch) Watch(ctx context.Context, o metav1.ListOptions) (watch.Inter
 	time.Sleep(time.Minute)
 	return l.PodInterface.Watch(ctx, o)
 }
+
+// slowEvictions answers evictions after a time.
+type slowEvictions struct {
+	runner.Client
+	after time.Duration
+}
+
+func (s slowEvictions) Evict(ctx context.Context, e *policyv1.Eviction) error {
+	select {
+	case <-time.After(s.after):
+		return s.Client.Evict(ctx, e)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// TestApply_ContextEnds_EvictionIsFinished ends the context after a second. An eviction that is cut off would use up
+// its PodDisruptionBudget for two minutes.
+func TestApply_ContextEnds_EvictionIsFinished(t *testing.T) {
+	for after, want := range map[time.Duration]error{2 * time.Second: nil, time.Hour: context.Canceled} {
+		synctest.Test(t, func(t *testing.T) {
+			client := fake.NewClientset()
+			client.PrependReactor("create", "pods/eviction", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
+			d := drain.Decision{Rows: []drain.Row{{Namespace: "shop", Name: "web-1", UID: "u", Action: drain.Evict}}}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			began := time.Now()
+			results, err := runner.Executor{Client: slowEvictions{runner.NewClient(client), after}}.Apply(ctx, d)
+			require.NoError(t, err)
+			require.Len(t, results, 1)
+			require.ErrorIs(t, results[0].Err, want)
+			require.LessOrEqual(t, time.Since(began), 6*time.Second)
+		})
+	}
+}

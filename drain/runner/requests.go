@@ -61,7 +61,8 @@ func usable(client Client, nodeName string) error {
 //
 // It returns the error of the cordon. Then no pod is evicted, because evicted pods could return to
 // the Node, but pods are deleted. A Node that does not exist needs no cordon. If the context ends,
-// Apply makes no more requests and returns its error. The results are valid also with an error, in
+// Apply makes no more requests and returns its error, after at most 5 seconds for the requests that it
+// has begun. The results are valid also with an error, in
 // the order of the requests. The error of a pod is only in its result.
 func (e Executor) Apply(ctx context.Context, d drain.Decision) ([]drain.Result, error) {
 	if err := usableClient(e.Client); err != nil {
@@ -117,8 +118,28 @@ func (e Executor) call(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, timeout)
 }
 
+// finishTime is how long a request continues after the end of its context. The API server may have counted
+// an eviction that is cut off, and then allows others of the PodDisruptionBudget two minutes later.
+const finishTime = 5 * time.Second
+
+// finishing returns a context that ends finishTime after ctx.
+func finishing(ctx context.Context) (context.Context, context.CancelFunc) {
+	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(finishTime, cancel)
+		<-own.Done()
+		timer.Stop()
+	})
+	return own, func() {
+		stop()
+		cancel()
+	}
+}
+
 // request makes the request of a row.
 func (e Executor) request(ctx context.Context, row drain.Row) error {
+	ctx, end := finishing(ctx)
+	defer end()
 	ctx, cancel := e.call(ctx)
 	defer cancel()
 	options := metav1.DeleteOptions{GracePeriodSeconds: row.Grace, DryRun: e.dryRun()}
