@@ -38,46 +38,46 @@ func newCaches(cfg *Config) *caches {
 	c := &caches{
 		noSets: cfg.Part == MachinesAlone,
 		machines: machineinformers.NewSharedInformerFactoryWithOptions(cfg.Machines, cfg.Resync,
-			machineinformers.WithNamespace(cfg.Namespace), machineinformers.WithTransform(withoutUnread)),
+			machineinformers.WithNamespace(cfg.Namespace), machineinformers.WithTransform(onlyRead)),
 	}
 	if cfg.Target != nil {
-		c.target = informers.NewSharedInformerFactoryWithOptions(cfg.Target, cfg.Resync, informers.WithTransform(withoutUnread))
+		c.target = informers.NewSharedInformerFactoryWithOptions(cfg.Target, cfg.Resync, informers.WithTransform(onlyRead))
 	}
 	if cfg.Part.machines() {
 		c.control = informers.NewSharedInformerFactoryWithOptions(cfg.Control, cfg.Resync,
-			informers.WithNamespace(cfg.Namespace), informers.WithTransform(withoutUnread))
+			informers.WithNamespace(cfg.Namespace), informers.WithTransform(onlyRead))
 	}
 	if cfg.Part.machines() && cfg.Target != nil {
-		_ = c.target.Core().V1().PersistentVolumeClaims().Informer().SetTransform(onlyVolume) // fails only once it has started
-		c.tokens = informers.NewSharedInformerFactoryWithOptions(cfg.Target, cfg.Resync, informers.WithNamespace(metav1.NamespaceSystem), informers.WithTransform(withoutUnread),
+		c.tokens = informers.NewSharedInformerFactoryWithOptions(cfg.Target, cfg.Resync, informers.WithNamespace(metav1.NamespaceSystem), informers.WithTransform(onlyRead),
 			informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = v1alpha1.TokenOwnerLabel }))
 	}
 	return c
 }
 
-// withoutUnread removes what no controller reads of an object: the managed fields, which take more than
-// a third of a Machine, and the images of a Node. The API server keeps both, because an update without
-// managed fields does not change them, and Nodes are patched.
-func withoutUnread(o any) (any, error) {
+// onlyRead removes what no controller reads of an object: the managed fields, which take more than a
+// third of a Machine, and most of a Node, of a pod and of a PersistentVolumeClaim. The API server keeps
+// all, because an update without managed fields does not change them, and Nodes are patched.
+func onlyRead(o any) (any, error) {
 	if m, err := meta.Accessor(o); err == nil {
 		m.SetManagedFields(nil)
 	}
-	if node, ok := o.(*corev1.Node); ok {
-		node.Status.Images = nil
+	switch o := o.(type) {
+	case *corev1.Node:
+		s := o.Status
+		o.Status = corev1.NodeStatus{Conditions: s.Conditions, Capacity: s.Capacity, VolumesAttached: s.VolumesAttached, Phase: s.Phase}
+	case *corev1.Pod:
+		s, t := o.Spec, o.Status
+		o.Spec = corev1.PodSpec{
+			NodeName: s.NodeName, Volumes: s.Volumes, Tolerations: s.Tolerations, Priority: s.Priority, TerminationGracePeriodSeconds: s.TerminationGracePeriodSeconds,
+		}
+		o.Status = corev1.PodStatus{Phase: t.Phase, Conditions: t.Conditions, StartTime: t.StartTime, ObservedGeneration: t.ObservedGeneration}
+	case *corev1.PersistentVolumeClaim:
+		return &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion},
+			Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: o.Spec.VolumeName},
+		}, nil
 	}
 	return o, nil
-}
-
-// onlyVolume returns a PersistentVolumeClaim with only those fields that a drain reads.
-func onlyVolume(o any) (any, error) {
-	claim, ok := o.(*corev1.PersistentVolumeClaim)
-	if !ok {
-		return o, nil
-	}
-	return &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID, ResourceVersion: claim.ResourceVersion},
-		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: claim.Spec.VolumeName},
-	}, nil
 }
 
 // factories returns the factories for the runners.
