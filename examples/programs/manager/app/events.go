@@ -26,9 +26,42 @@ type events struct {
 	close    func() // waits a moment until everything is written, and ends; once
 }
 
-// newEvents returns a recorder that writes the Events of a component, in order. It continues after
-// the end of the context, until it is closed.
+// newEvents returns a recorder that writes the Events of a component. It continues after the end of the
+// context, until it is closed.
+//
+// A queue holds 1,000 Events, and what does not fit is lost. If a zone fails, thousands of machines do. Their
+// Events and those of their Nodes have a queue of their own, so that no Event of a set or a deployment, which
+// has the cause and the numbers, is lost for them. Each queue is in order.
 func newEvents(ctx context.Context, client kubernetes.Interface, component string) *events {
+	many, others := newQueue(ctx, client, component), newQueue(ctx, client, component)
+	return &events{recorder: recorders{EventRecorder: others.recorder, many: many.recorder}, close: func() {
+		var closing sync.WaitGroup
+		closing.Go(many.close)
+		closing.Go(others.close)
+		closing.Wait()
+	}}
+}
+
+// recorders records the Events of machines and Nodes by one recorder, and others by another.
+type recorders struct {
+	record.EventRecorder
+	many record.EventRecorder
+}
+
+// Event implements [record.EventRecorder].
+func (r recorders) Event(o runtime.Object, kind, reason, message string) {
+	reference, _ := o.(*corev1.ObjectReference)
+	_, machine := o.(*v1alpha1.Machine)
+	_, node := o.(*corev1.Node)
+	if machine || node || reference != nil && (reference.Kind == v1alpha1.MachineKind || reference.Kind == "Node") {
+		r.many.Event(o, kind, reason, message)
+		return
+	}
+	r.EventRecorder.Event(o, kind, reason, message)
+}
+
+// newQueue returns a recorder with one queue.
+func newQueue(ctx context.Context, client kubernetes.Interface, component string) *events {
 	known := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{scheme.AddToScheme, v1alpha1.AddToScheme} {
 		_ = add(known) // cannot fail: no two kinds of these share a name

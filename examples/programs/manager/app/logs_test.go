@@ -6,13 +6,20 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
@@ -90,6 +97,32 @@ func TestRun_End_EventsAreFlushed(t *testing.T) {
 	}
 	require.Equal(t, []string{"create", "create", "patch"}, verbs, "the last one is counted")
 	recorder.Event(m, "Normal", "Late", "is lost, and no harm")
+}
+
+// TestEvents_ManyMachinesFail_EventOfTheSetIsWritten lets more machines fail than a queue holds, while no Event can be
+// written.
+func TestEvents_ManyMachinesFail_EventOfTheSetIsWritten(t *testing.T) {
+	client := fake.NewClientset()
+	var written atomic.Int32
+	var set atomic.Bool
+	answers := make(chan struct{})
+	client.PrependReactor("create", "events", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		<-answers
+		e := a.(clienttesting.CreateAction).GetObject().(*corev1.Event)
+		set.CompareAndSwap(false, e.InvolvedObject.Kind == "MachineSet")
+		written.Add(1)
+		return true, e, nil
+	})
+	e := newEvents(t.Context(), client, "c")
+	const machines = 2000
+	for i := range machines {
+		e.recorder.Event(&v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("m", i), UID: types.UID(fmt.Sprint(i))}}, "Warning", "Failed", "text")
+	}
+	e.recorder.Event(&v1alpha1.MachineSet{}, "Warning", "ReplacementsHeld", "a zone fails")
+	close(answers)
+	e.close()
+	require.True(t, set.Load())
+	require.Less(t, written.Load(), int32(machines))
 }
 
 func TestLog_AnyVerbosity_NoRequestBodies(t *testing.T) {
