@@ -29,6 +29,8 @@
 // for the lease are not counted, since they depend on the time and not on the machines. The kubelets
 // renew their Leases every minute. Package audit checks that no bound was violated.
 //
+// With -profiles it writes CPU and heap profiles of the manager, for go tool pprof.
+//
 // All components share one computer, so that each target is a count, or a ratio of two figures of
 // one run:
 //

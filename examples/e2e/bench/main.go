@@ -37,6 +37,7 @@ type settings struct {
 	settling time.Duration
 	// qps and burst are the rate limit of each client of the manager.
 	qps, burst int
+	profiles   string
 }
 
 // parse reads the flags.
@@ -48,6 +49,7 @@ func parse(args []string, errOut io.Writer) (settings, error) {
 	flags.DurationVar(&s.timeout, "timeout", 20*time.Minute, "how long one phase may take")
 	flags.IntVar(&s.qps, "qps", 10000, "requests a second of each client of the manager; the targets are met without a limit that is felt")
 	flags.IntVar(&s.burst, "burst", 10000, "requests at once of each client of the manager")
+	flags.StringVar(&s.profiles, "profiles", "", "write CPU and heap profiles of the manager in each phase into a `folder`, which costs CPU time")
 	flags.BoolVar(&s.timeline, "v", false, "also print every change of one machine, and every request for it")
 	if err := flags.Parse(args); err != nil {
 		return s, err
@@ -57,8 +59,8 @@ func parse(args []string, errOut io.Writer) (settings, error) {
 	}
 	for text := range strings.SplitSeq(*sizes, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(text))
-		if err != nil || n < 1 || n > 5000 {
-			return s, fmt.Errorf("-machines: %q is no number from 1 to 5000", text)
+		if err != nil || n < 1 || n > 20000 {
+			return s, fmt.Errorf("-machines: %q is no number from 1 to 20000", text)
 		}
 		s.sizes = append(s.sizes, n)
 	}

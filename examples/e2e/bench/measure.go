@@ -59,7 +59,11 @@ func measure(ctx context.Context, c *env.Cluster, with settings, p plan, progres
 
 // play plays the phases. It returns an object of each kind that the manager writes.
 func (r *result) play(ctx context.Context, c *env.Cluster, with settings, p plan) (_ samples, err error) {
-	s, err := c.New(ctx, "bench", env.Options{Flags: with.managerFlags(), Nodes: env.Nodes{LeaseInterval: nodeGrace / 5}})
+	profiles, flags, err := newProfiler(with.profiles)
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.New(ctx, "bench", env.Options{Flags: append(with.managerFlags(), flags...), Nodes: env.Nodes{LeaseInterval: nodeGrace / 5}})
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +83,12 @@ func (r *result) play(ctx context.Context, c *env.Cluster, with settings, p plan
 	wait(ctx, with.settling)
 	var of samples
 	for _, next := range p.phases {
+		stop := profiles.during(ctx, r.title+" "+next.name)
 		done, err := next.measure(ctx, s, id, with)
 		if r.phases = append(r.phases, done); err != nil {
+			return nil, errors.Join(err, stop())
+		}
+		if err := stop(); err != nil {
 			return nil, err
 		}
 		if next.idles {

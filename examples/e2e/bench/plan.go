@@ -63,7 +63,7 @@ func fleetOf(size int) plan {
 		}
 	}
 	create := func(ctx context.Context, s *env.Env) error {
-		d := s.Deployment(name, class, int32(size), int32(max(1, size/10)), 0) //nolint:gosec // up to 5000
+		d := s.Deployment(name, class, int32(size), int32(max(1, size/10)), 0) //nolint:gosec // up to 20000
 		_, err := s.Machines.MachineV1alpha1().MachineDeployments(s.Namespace).Create(ctx, d, metav1.CreateOptions{})
 		return err
 	}
