@@ -33,64 +33,72 @@ var version = flag.String("version", "", "the version to rehearse; empty means t
 // rehearsal is a release of this repository in a clone, with what is not committed. Its modules are served by a proxy in
 // a folder. It has one module cache, which is empty at the start.
 type rehearsal struct {
-	folder, clone, version string
-	env                    []string
+	folder, clone, tagged, version string
+	env                            []string
 }
 
-var rehearse = sync.OnceValues(newRehearsal)
+var (
+	rehearse = sync.OnceValues(newRehearsal)
+	created  string // the folder of the rehearsal
+)
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code := m.Run()
-	if r, err := rehearse(); err == nil {
-		_ = os.RemoveAll(r.folder)
+	if created != "" {
+		_ = os.RemoveAll(created)
 	}
 	os.Exit(code)
 }
 
-func newRehearsal() (rehearsal, error) {
-	folder, err := os.MkdirTemp("", "release-")
-	r := rehearsal{folder: folder, clone: filepath.Join(folder, "clone"), version: *version}
-	if err != nil {
+func newRehearsal() (r rehearsal, err error) {
+	if created, err = os.MkdirTemp("", "release-"); err != nil {
 		return r, err
 	}
-	err = command(folder, nil, "sh", "-ec", `
-		git clone --quiet "$1" clone
-		cd clone
-		git config user.name rehearsal
-		git config user.email rehearsal@example.com
-		git rm -rq .`, "sh", absolute(root))
-	if err == nil {
-		err = copyFiles(r.clone)
+	r = rehearsal{folder: created, clone: filepath.Join(created, "clone"), tagged: filepath.Join(created, "tagged"), version: *version}
+	for _, step := range []func() error{
+		r.cloneRepository,
+		func() (err error) {
+			if r.version == "" {
+				r.version, err = release.Next(r.clone)
+			}
+			return err
+		},
+		func() error { return release.Check(r.clone, r.version) },
+		func() error { return release.Do(r.clone, release.Steps(r.version, time.Now())) },
+		func() error {
+			return command(r.clone, "git", "worktree", "add", "--quiet", "--detach", r.tagged, "examples/mcm/"+r.version)
+		},
+		func() error { return release.Proxy(r.tagged, filepath.Join(r.folder, "proxy"), r.version) },
+		func() error {
+			upstream, err := r.environment()
+			r.env = append(r.env, "GOPROXY=file://"+filepath.ToSlash(filepath.Join(r.folder, "proxy"))+","+upstream, "GONOSUMDB=github.com/machinist-dev/*")
+			return err
+		},
+	} {
+		if err := step(); err != nil {
+			return r, err
+		}
 	}
-	if err == nil {
-		err = command(r.clone, nil, "sh", "-ec", "git add --all; git commit --quiet --allow-empty --message rehearsal")
-	}
-	if err == nil && r.version == "" {
-		r.version, err = release.Next(r.clone)
-	}
-	if err == nil {
-		err = release.Check(r.clone, r.version)
-	}
-	if err == nil {
-		err = release.Do(r.clone, release.Steps(r.version, time.Now()))
-	}
-	tagged := filepath.Join(folder, "tagged")
-	if err == nil {
-		err = command(folder, nil, "git", "-C", r.clone, "worktree", "add", "--quiet", "--detach", tagged, "examples/mcm/"+r.version)
-	}
-	if err == nil {
-		err = release.Proxy(tagged, filepath.Join(folder, "proxy"), r.version)
-	}
-	if err != nil {
-		return r, err
-	}
-	var upstream string
-	if upstream, err = r.environment(); err != nil {
-		return r, err
-	}
-	r.env = append(r.env, "GOPROXY=file://"+filepath.ToSlash(filepath.Join(folder, "proxy"))+","+upstream, "GONOSUMDB=github.com/machinist-dev/*")
 	return r, nil
+}
+
+// cloneRepository makes a clone with a commit of the files that git knows or would add.
+func (r *rehearsal) cloneRepository() error {
+	from, err := filepath.Abs(root)
+	if err != nil {
+		return err
+	}
+	if err := command(r.folder, "git", "clone", "--quiet", from, r.clone); err != nil {
+		return err
+	}
+	if err := command(r.clone, "sh", "-ec", "git config user.name rehearsal; git config user.email rehearsal@example.com; git rm -rq ."); err != nil {
+		return err
+	}
+	if err := copyFiles(r.clone); err != nil {
+		return err
+	}
+	return command(r.clone, "sh", "-ec", "git add --all; git commit --quiet --allow-empty --message rehearsal")
 }
 
 // environment sets that of a user who has nothing of this repository, and returns the proxies of other modules: the
@@ -135,19 +143,11 @@ func copyFiles(to string) error {
 	return nil
 }
 
-func absolute(name string) string {
-	name, err := filepath.Abs(name)
-	if err != nil {
-		panic(err)
-	}
-	return name
-}
-
-func command(folder string, env []string, name string, args ...string) error {
+func command(folder, name string, args ...string) error {
 	cmd := exec.Command(name, args...) //nolint:noctx // it ends by itself
-	cmd.Dir, cmd.Env = folder, env
+	cmd.Dir = folder
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w: %s", name, err, out)
+		return fmt.Errorf("%s %s: %w: %s", name, args, err, out)
 	}
 	return nil
 }
@@ -264,7 +264,7 @@ func TestUnpublished_Commands_StandForTheVersion(t *testing.T) {
 // TestPackages_EachAlone_Builds requires nothing but the package.
 func TestPackages_EachAlone_Builds(t *testing.T) {
 	o := newOutside(t)
-	o.folder = filepath.Join(o.rehearsal.folder, "tagged")
+	o.folder = o.tagged
 	list := strings.Fields(o.out("go", "list", "./..."))
 	require.Contains(t, list, release.SDK+"/drain")
 	for _, path := range list {
@@ -312,7 +312,7 @@ func TestTemplate_CommandsOfThePage_BuildAndPass(t *testing.T) {
 func TestPrograms_GoInstall_MakesEachOfThem(t *testing.T) {
 	o := newOutside(t)
 	for _, folder := range release.Folders {
-		o.folder = filepath.Join(o.rehearsal.folder, "tagged", folder)
+		o.folder = filepath.Join(o.tagged, folder)
 		args := []string{"install", "-ldflags=-s -w"} // a shorter link
 		for path := range strings.FieldsSeq(o.out("go", "list", "-mod=mod", "-f", `{{if eq .Name "main"}}{{.ImportPath}}{{end}}`, "./...")) {
 			args = append(args, path+"@"+o.version)
@@ -333,10 +333,10 @@ func TestPrograms_GoInstall_MakesEachOfThem(t *testing.T) {
 func TestAPI_NextVersion_BreaksNothing(t *testing.T) {
 	o := newOutside(t)
 	o.folder = filepath.Join(t.TempDir(), "next")
-	require.NoError(t, command(o.clone, nil, "git", "worktree", "add", "--quiet", "--detach", o.folder))
+	require.NoError(t, command(o.clone, "git", "worktree", "add", "--quiet", "--detach", o.folder))
 	text, err := os.ReadFile(filepath.Join(o.folder, "CHANGELOG.md"))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(o.folder, "CHANGELOG.md"), []byte(strings.Replace(string(text), "\n## [Unreleased]\n", "\n## [Unreleased]\n- x\n", 1)), 0o600))
-	require.NoError(t, command(o.folder, nil, "git", "commit", "--quiet", "--all", "--message", "x"))
+	require.NoError(t, command(o.folder, "git", "commit", "--quiet", "--all", "--message", "x"))
 	require.NoError(t, release.Check(o.folder, semver.MajorMinor(o.version)+".1"))
 }
