@@ -165,6 +165,7 @@ func resultOf(p plan, cpu time.Duration, updates int) result {
 		})
 	}
 	r.idle = idleness{began: at(0), ended: at(60_000), requests: make([]controlplane.Request, 12)}
+	r.restart = idleness{began: at(70_000), ended: at(80_000), requests: requests(20, write{"machines", "", "list"})}
 	return r
 }
 
@@ -217,6 +218,13 @@ func TestTargets_Figures_YesOrNo(t *testing.T) {
 	}
 	busy := small
 	busy.idle.requests = make([]controlplane.Request, 13)
+	restarting := func(kind write, n int) result {
+		r := small
+		r.restart.requests = append(requests(19, write{"machines", "", "list"}), requests(n, kind)...)
+		return r
+	}
+	working, fat := small, large
+	working.idle.cpu, fat.peak = 130*ms, small.peak+180*36<<10
 	of := func(few, many result) map[int]result { return map[int]result{20: few, 50: few, 200: many} }
 	tests := map[string]struct {
 		single result
@@ -224,21 +232,26 @@ func TestTargets_Figures_YesOrNo(t *testing.T) {
 		met    bool
 		says   string
 	}{
-		"all are met":         {good, of(small, large), true, "yes  5.00 requests to the control cluster"},
-		"slow deletion":       {slower(good, deletion, 301*ms), nil, false, "NO   the deletion of a single machine takes 3.01 times"},
-		"slow rollout":        {good, of(small, slower(large, rollout, 210*ms)), false, "NO   roll of 200 machines takes 2.10 times"},
-		"slow creation":       {good, of(small, slower(large, creation, 210*ms)), false, "NO   create of 200 machines"},
-		"slow only if small":  {good, of(slower(small, creation, 210*ms), large), true, "yes  create of 200 machines takes 1.50 times"},
-		"many requests":       {good, of(resultOf(fleetOf(20), 3*ms, 9), resultOf(fleetOf(200), 3*ms, 9)), false, "NO   10.00 requests"},
-		"growing requests":    {good, of(resultOf(fleetOf(20), 3*ms, 3), large), false, "NO   number of requests of a life for each of 200 machines is 1.12 times"},
-		"growing CPU":         {good, of(small, resultOf(fleetOf(200), 4*ms, 4)), false, "NO   CPU time of a rollout in ms for each of 200 machines is 1.33 times that of 20"},
-		"above the budget":    {good, of(small, spending(large, write{"pods", "", "get"}, 200)), false, "NO   roll of 200 machines keeps its budget of requests: roll: 3 of get pods, at most 0 are allowed"},
-		"conflicts":           {good, of(small, spending(large, write{"machines", "status", "update"}, 409)), false, "NO   roll of 200 machines: 1.48 % of its requests are conflicts <= 1 %"},
-		"not idle":            {good, of(busy, large), false, "NO   an idle fleet of 20 takes 0.22 requests/s"},
-		"too few to tell":     {good, map[int]result{1: small, 20: small}, true, "-    the rest takes"},
-		"too close to tell":   {good, map[int]result{100: small, 200: large}, true, "-    the rest takes"},
-		"one size only":       {good, map[int]result{200: large}, true, "-    the rest takes"},
-		"nothing but singles": {good, nil, true, "yes  the deletion of a single machine takes 1.50 times"},
+		"all are met":          {good, of(small, large), true, "yes  5.00 requests to the control cluster"},
+		"slow deletion":        {slower(good, deletion, 301*ms), nil, false, "NO   the deletion of a single machine takes 3.01 times"},
+		"slow rollout":         {good, of(small, slower(large, rollout, 210*ms)), false, "NO   roll of 200 machines takes 2.10 times"},
+		"slow creation":        {good, of(small, slower(large, creation, 210*ms)), false, "NO   create of 200 machines"},
+		"slow only if small":   {good, of(slower(small, creation, 210*ms), large), true, "yes  create of 200 machines takes 1.50 times"},
+		"many requests":        {good, of(resultOf(fleetOf(20), 3*ms, 9), resultOf(fleetOf(200), 3*ms, 9)), false, "NO   10.00 requests"},
+		"growing requests":     {good, of(resultOf(fleetOf(20), 3*ms, 3), large), false, "NO   number of requests of a life for each of 200 machines is 1.12 times"},
+		"growing CPU":          {good, of(small, resultOf(fleetOf(200), 4*ms, 4)), false, "NO   CPU time to scale to 0 in ms for each of 200 machines is 1.33 times that of 20"},
+		"above the budget":     {good, of(small, spending(large, write{"pods", "", "get"}, 200)), false, "NO   roll of 200 machines keeps its budget of requests: roll: 3 of get pods, at most 0 are allowed"},
+		"conflicts":            {good, of(small, spending(large, write{"machines", "status", "update"}, 409)), false, "NO   roll of 200 machines: 1.48 % of its requests are conflicts <= 1 %"},
+		"not idle":             {good, of(busy, large), false, "NO   an idle fleet of 20 takes 0.22 requests/s"},
+		"working while idle":   {good, of(working, large), false, "NO   an idle fleet of 20 takes 0.22 % of a CPU <= 0.2 %"},
+		"writing at a start":   {good, of(restarting(write{"machines", "status", "update"}, 1), large), false, "NO   a manager that starts beside 20 machines makes 20 requests beyond leases <= 20, 1 writes"},
+		"reading at a start":   {good, of(restarting(write{"nodes", "", "get"}, 2), large), false, "NO   a manager that starts beside 20 machines makes 21 requests"},
+		"reviewing its rights": {good, of(restarting(write{"selfsubjectaccessreviews", "", "create"}, 1), large), true, "yes  a manager that starts beside 20 machines makes 20 requests"},
+		"growing memory":       {good, of(small, fat), false, "NO   the memory of each further machine is 36.0 KiB <= 35"},
+		"too few to tell":      {good, map[int]result{1: small, 20: small}, true, "-    the rest takes"},
+		"too close to tell":    {good, map[int]result{100: small, 200: large}, true, "-    the rest takes"},
+		"one size only":        {good, map[int]result{200: large}, true, "-    the rest takes"},
+		"nothing but singles":  {good, nil, true, "yes  the deletion of a single machine takes 1.50 times"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -254,6 +267,7 @@ func TestTarget_NothingMeasured_NotMet(t *testing.T) {
 		spoil func(*result)
 		want  string
 	}{
+		"no start of another manager":           {func(r *result) { r.restart.requests = nil }, "the requests of a manager that starts"},
 		"deletion not observed":                 {func(r *result) { r.machines[3].deleted = time.Time{} }, "deletion to gone of 1 of"},
 		"end of a machine not observed":         {func(r *result) { r.machines[3].removed = time.Time{} }, "deletion to gone of 1 of"},
 		"VMs not observed":                      {func(r *result) { r.machines[0].vm, r.machines[1].vm = time.Time{}, time.Time{} }, "machine to VM of 2 of"},

@@ -95,7 +95,16 @@ func (r *result) play(ctx context.Context, c *env.Cluster, with settings, p plan
 			wait(ctx, time.Duration(next.machines)*unmarking)
 			r.idle = idleness{began: time.Now(), cpu: -id.cpu()}
 			wait(ctx, idling)
-			r.idle.ended, r.idle.cpu = time.Now(), r.idle.cpu+id.cpu()
+			r.idle.ended, r.idle.cpu, r.peak = time.Now(), r.idle.cpu+id.cpu(), id.peak()
+			if err := manager.Stop(ctx); err != nil {
+				return nil, err
+			}
+			r.restart.began = time.Now()
+			if err := manager.Start(ctx); err != nil {
+				return nil, err
+			}
+			wait(ctx, with.settling)
+			r.restart.ended, id = time.Now(), managerOf(s.Namespace)
 		}
 		if of == nil {
 			if of, err = samplesOf(ctx, s); err != nil {
@@ -103,7 +112,7 @@ func (r *result) play(ctx context.Context, c *env.Cluster, with settings, p plan
 			}
 		}
 	}
-	r.peak = id.peak()
+	r.peak = max(r.peak, id.peak())
 	if err := r.look(ctx, s); err != nil {
 		return nil, err
 	}
@@ -163,7 +172,7 @@ func (r *result) look(ctx context.Context, s *env.Env) error {
 		p.wall = wall(p.asked, p.ended, r.machines)
 		r.requests = append(r.requests, p.requests...)
 	}
-	r.idle.requests = between(ours, r.idle.began, r.idle.ended)
+	r.idle.requests, r.restart.requests = between(ours, r.idle.began, r.idle.ended), between(ours, r.restart.began, r.restart.ended)
 	r.timeline = timelineOf(log, r.requests, s.NodeName)
 	figures, err := s.Figures()
 	if r.figures = figures; !figures.Complete() {

@@ -26,6 +26,9 @@ func (r result) missing() []string {
 	if n := len(r.machines) - r.written(); n > 0 {
 		say("the writes of %d of %d machines", n, len(r.machines))
 	}
+	if !r.idle.ended.IsZero() && len(r.restart.requests) == 0 {
+		say("the requests of a manager that starts")
+	}
 	for _, p := range r.phases {
 		if len(p.requests) < p.machines {
 			say("the requests of %s, of which there are %d", p.name, len(p.requests))

@@ -25,7 +25,8 @@ type result struct {
 	phases   []phase
 	requests []controlplane.Request // of the manager, in all phases
 	idle     idleness
-	peak     int // memory of the manager in bytes; zero if not known
+	restart  idleness // a manager that starts beside the fleet
+	peak     int      // memory of the manager in bytes; zero if not known
 	figures  fmt.Stringer
 	timeline []string // of the first machine
 }
@@ -64,6 +65,16 @@ type idleness struct {
 // rate returns the number of requests in a second.
 func (r idleness) rate() float64 {
 	return float64(len(r.requests)) / max(r.ended.Sub(r.began).Seconds(), 1e-9)
+}
+
+// writes returns the number of writes. The reviews of its own rights are none.
+func (r idleness) writes() (n int) {
+	for _, q := range r.requests {
+		if i := column(q); i >= 0 && i < reads && !strings.HasSuffix(q.Resource, "accessreviews") && !strings.HasSuffix(q.Resource, "rulesreviews") {
+			n++
+		}
+	}
+	return n
 }
 
 // most returns the three most frequent requests as text.
@@ -157,6 +168,9 @@ func (r result) printProcess(out io.Writer) {
 		took := r.idle.ended.Sub(r.idle.began)
 		fmt.Fprintf(out, "\nidle for %.0f s after the rollout: %.2f requests/s beyond leases, %.1f ms CPU for each second%s\n",
 			took.Seconds(), r.idle.rate(), 1000*float64(r.idle.cpu)/float64(took), r.idle.most())
+	}
+	if !r.restart.ended.IsZero() {
+		fmt.Fprintf(out, "start of another manager: %d requests beyond leases, %d of them writes%s\n", len(r.restart.requests), r.restart.writes(), r.restart.most())
 	}
 	cpu, memory := "not measured", "not measured"
 	if took := r.cpuOfLife(); took > 0 {

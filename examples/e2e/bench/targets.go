@@ -18,6 +18,12 @@ const (
 	mostRequests = 9
 	// mostIdle is how many requests in a second the manager of an idle fleet makes at most.
 	mostIdle = 0.2
+	// mostIdleCPU is the share of a CPU that the manager of an idle fleet takes at most.
+	mostIdleCPU = 0.002
+	// mostToStart is how many requests a manager makes that starts beside an idle fleet. None is a write.
+	mostToStart = 20
+	// mostMemory is how many bytes of memory each further machine takes at most.
+	mostMemory = 35 << 10
 	// mostGrowth is by how much a machine of the largest fleet may cost more than one of the
 	// smallest.
 	mostGrowth = 1.1
@@ -67,6 +73,12 @@ func judge(out io.Writer, goos string, single result, sizes map[int]result) bool
 			v.say(p.conflictShare() <= mostConflicts, "%s of %d machines: %.2f %% of its requests are conflicts <= %.0f %%", p.name, size, 100*p.conflictShare(), 100*mostConflicts)
 		}
 		v.say(r.idle.rate() <= mostIdle, "an idle fleet of %d takes %.2f requests/s beyond leases <= %.1f", size, r.idle.rate(), mostIdle)
+		v.say(len(r.restart.requests) <= mostToStart && r.restart.writes() == 0, "a manager that starts beside %d machines makes %d requests beyond leases <= %d, %d writes <= 0",
+			size, len(r.restart.requests), mostToStart, r.restart.writes())
+		if goos == "linux" {
+			share := float64(r.idle.cpu) / float64(max(1, r.idle.ended.Sub(r.idle.began)))
+			v.say(share <= mostIdleCPU, "an idle fleet of %d takes %.2f %% of a CPU <= %.1f %%", size, 100*share, 100*mostIdleCPU)
+		}
 	}
 	if base, large := pick(sizes); large > 0 && complete {
 		v.compare(base, large, sizes[base], sizes[large])
@@ -110,11 +122,17 @@ func (v *verdict) compare(base, large int, a, b result) {
 	}
 	switch {
 	case a.unread()+b.unread() == 0:
-		grows("CPU time of a rollout in ms", float64(a.phase(rollout).cpuEach())/1e6, float64(b.phase(rollout).cpuEach())/1e6)
+		for _, p := range b.phases {
+			grows("CPU time to "+p.name+" in ms", float64(a.phase(p.name).cpuEach())/1e6, float64(p.cpuEach())/1e6)
+		}
 	case v.goos != "linux":
 		fmt.Fprintf(v.out, "-    CPU time was not measured: %s does not tell it here\n", v.goos)
 	}
 	grows("number of requests of a life", a.each(), b.each())
+	if a.peak > 0 && b.peak > 0 {
+		each := float64(b.peak-a.peak) / float64(large-base)
+		v.say(each <= mostMemory, "the memory of each further machine is %.1f KiB <= %d", each/1024, mostMemory>>10)
+	}
 }
 
 // pick returns the smallest size and the largest, if they are far enough apart to be compared.
