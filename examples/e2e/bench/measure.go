@@ -93,10 +93,11 @@ func (r *result) play(ctx context.Context, c *env.Cluster, with settings, p plan
 		}
 		if next.idles {
 			wait(ctx, time.Duration(next.machines)*unmarking)
+			stop := profiles.during(ctx, r.title+" idle")
 			r.idle = idleness{began: time.Now(), cpu: -id.cpu()}
 			wait(ctx, idling)
 			r.idle.ended, r.idle.cpu, r.peak = time.Now(), r.idle.cpu+id.cpu(), id.peak()
-			if err := manager.Stop(ctx); err != nil {
+			if err := errors.Join(stop(), manager.Stop(ctx)); err != nil {
 				return nil, err
 			}
 			r.restart.began = time.Now()
