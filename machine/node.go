@@ -48,8 +48,7 @@ func (l *logic) syncNode() Decision {
 	}
 	if !kept {
 		node.Finalizers, what = append(node.Finalizers, v1alpha1.NodeFinalizerName), cmp.Or(what, "finalizer")
-		if facts.JoinHeld(l.m) && facts.Holdable(node) { // the deployment enables it again
-			facts.Hold(node)
+		if facts.HoldJoining(l.m, node) { // the deployment enables it again
 			what += ", scale-down by the cluster autoscaler is disabled"
 		}
 	}

@@ -170,8 +170,7 @@ func (l *logic) preservedNode(node *corev1.Node) *corev1.Node {
 		want.Spec.Taints, retaint = nodeops.RemoveTaint(want.Spec.Taints, facts.PreservedTaint)
 	}
 	if node.Annotations[scaleDownDisabled] != "true" && !l.templated(scaleDownDisabled) {
-		metav1.SetMetaDataAnnotation(&want.ObjectMeta, scaleDownDisabled, "true")
-		metav1.SetMetaDataAnnotation(&want.ObjectMeta, scaleDownByMCM, "true")
+		facts.Hold(want)
 	} else if !retaint {
 		return nil
 	}

@@ -181,9 +181,7 @@ func (w *World) join(name string) {
 		Spec:       corev1.NodeSpec{Taints: t.Spec.Taints, ProviderID: m.Spec.ProviderID},
 		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{ready}},
 	}
-	if facts.JoinHeld(m) && facts.Holdable(n) { // as package machine does
-		facts.Hold(n)
-	}
+	facts.HoldJoining(m, n)
 	must(w.nodes.create(byMachine, n))
 	w.writeStatus(m, func(s *v1alpha1.MachineStatus) {
 		s.CurrentStatus = v1alpha1.CurrentStatus{Phase: v1alpha1.MachineRunning, LastUpdateTime: metav1.NewTime(w.now)}

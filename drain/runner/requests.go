@@ -62,8 +62,8 @@ func usable(client Client, nodeName string) error {
 // It returns the error of the cordon. Then no pod is evicted, because evicted pods could return to
 // the Node, but pods are deleted. A Node that does not exist needs no cordon. If the context ends,
 // Apply makes no more requests and returns its error, after at most 5 seconds for the requests that it
-// has begun. The results are valid also with an error, in
-// the order of the requests. The error of a pod is only in its result.
+// has begun. The results are valid also with an error, in the order of the requests. The error of a pod
+// is only in its result.
 func (e Executor) Apply(ctx context.Context, d drain.Decision) ([]drain.Result, error) {
 	if err := usableClient(e.Client); err != nil {
 		return nil, err
@@ -125,11 +125,7 @@ const finishTime = 5 * time.Second
 // finishing returns a context that ends finishTime after ctx.
 func finishing(ctx context.Context) (context.Context, context.CancelFunc) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		timer := time.AfterFunc(finishTime, cancel)
-		<-own.Done()
-		timer.Stop()
-	})
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })
 	return own, func() {
 		stop()
 		cancel()

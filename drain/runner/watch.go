@@ -56,8 +56,8 @@ func optional(source drain.Source) bool {
 
 // watch starts the watches of a policy. It returns when each list was read and its watch was opened or
 // has failed, when the list was refused, or is optional and has failed. The fake clientsets of client-go
-// do not send a watch what happened before they opened it, so no pod is evicted before. The function wake is called after each event. A client of another kind than
-// that of [NewClient] watches nothing.
+// do not send a watch what happened before they opened it, so no pod is evicted before. The function wake
+// is called after each event. A client of another kind than that of [NewClient] watches nothing.
 func (e Executor) watch(ctx context.Context, node string, p drain.Policy, wake func()) *view {
 	v := &view{client: e.Client, watches: map[reflect.Type]*watched{}, stop: func() {}}
 	c, ok := e.Client.(clientset)

@@ -38,26 +38,26 @@ func newCaches(cfg *Config) *caches {
 	c := &caches{
 		noSets: cfg.Part == MachinesAlone,
 		machines: machineinformers.NewSharedInformerFactoryWithOptions(cfg.Machines, cfg.Resync,
-			machineinformers.WithNamespace(cfg.Namespace), machineinformers.WithTransform(onlyRead)),
+			machineinformers.WithNamespace(cfg.Namespace), machineinformers.WithTransform(withoutUnread)),
 	}
 	if cfg.Target != nil {
-		c.target = informers.NewSharedInformerFactoryWithOptions(cfg.Target, cfg.Resync, informers.WithTransform(onlyRead))
+		c.target = informers.NewSharedInformerFactoryWithOptions(cfg.Target, cfg.Resync, informers.WithTransform(withoutUnread))
 	}
 	if cfg.Part.machines() {
 		c.control = informers.NewSharedInformerFactoryWithOptions(cfg.Control, cfg.Resync,
-			informers.WithNamespace(cfg.Namespace), informers.WithTransform(onlyRead))
+			informers.WithNamespace(cfg.Namespace), informers.WithTransform(withoutUnread))
 	}
 	if cfg.Part.machines() && cfg.Target != nil {
-		c.tokens = informers.NewSharedInformerFactoryWithOptions(cfg.Target, cfg.Resync, informers.WithNamespace(metav1.NamespaceSystem), informers.WithTransform(onlyRead),
+		c.tokens = informers.NewSharedInformerFactoryWithOptions(cfg.Target, cfg.Resync, informers.WithNamespace(metav1.NamespaceSystem), informers.WithTransform(withoutUnread),
 			informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = v1alpha1.TokenOwnerLabel }))
 	}
 	return c
 }
 
-// onlyRead removes what no controller reads of an object: the managed fields, which take more than a
+// withoutUnread removes what no controller reads of an object: the managed fields, which take more than a
 // third of a Machine, and most of a Node, of a pod and of a PersistentVolumeClaim. The API server keeps
 // all, because an update without managed fields does not change them, and Nodes are patched.
-func onlyRead(o any) (any, error) {
+func withoutUnread(o any) (any, error) {
 	if m, err := meta.Accessor(o); err == nil {
 		m.SetManagedFields(nil)
 	}

@@ -64,7 +64,7 @@ func savesAFifth[T any](t *testing.T, file string, edit func(*T)) {
 		}
 	}
 	whole := heap(cached(func(o any) (any, error) { return o, nil }))
-	lean := heap(cached(onlyRead))
+	lean := heap(cached(withoutUnread))
 	t.Logf("%s: %.0f bytes instead of %.0f", file, lean/copies, whole/copies)
 	require.Less(t, lean, 0.8*whole, file)
 }
@@ -84,10 +84,10 @@ func TestCaches_OtherObjects_StayWhole(t *testing.T) {
 	m := recorded[v1alpha1.Machine](t, "machine.json", 1)[0]
 	want := m.DeepCopy()
 	want.ManagedFields = nil
-	got, err := onlyRead(m)
+	got, err := withoutUnread(m)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
-	_, err = onlyRead(&metav1.Status{}) // not an object
+	_, err = withoutUnread(&metav1.Status{}) // not an object
 	require.NoError(t, err)
 }
 
@@ -118,7 +118,7 @@ func TestCaches_FieldsThatAreRead_StayInTheCache(t *testing.T) {
 				}
 				read++
 				set(whole.Field(i))
-				kept, err := onlyRead(o)
+				kept, err := withoutUnread(o)
 				require.NoError(t, err)
 				require.False(t, reflect.ValueOf(kept).Elem().FieldByName(part).Field(i).IsZero(), "%s.%s.%s", name, part, field)
 			}

@@ -29,6 +29,16 @@ func Holdable(n *corev1.Node) bool {
 	return !disabled && !HeldByMCM(n)
 }
 
+// HoldJoining disables the scale-down of a Node that joins, if its machine has the annotation
+// [JoinHeldAnnotation] and the Node has none about its scale-down. It reports whether it did.
+func HoldJoining(m *v1alpha1.Machine, n *corev1.Node) bool {
+	hold := JoinHeld(m) && Holdable(n)
+	if hold {
+		Hold(n)
+	}
+	return hold
+}
+
 // HeldByMCM reports whether a controller of this group has disabled the scale-down of a Node.
 func HeldByMCM(n *corev1.Node) bool {
 	_, ours := n.Annotations[scaleDownOffByMCM]

@@ -23,7 +23,7 @@ const (
 // TestConsumers_OneReplaceLine_BuildAndPass builds and tests projects that import MCM, first with
 // the replace line, and then without it, after the commands of the README of examples/mcm.
 func TestConsumers_OneReplaceLine_BuildAndPass(t *testing.T) {
-	blocks := shellBlocks(t, mcm+"/README.md")
+	blocks := newOutside(t).blocks(mcm+"/README.md", "sh")
 	require.Len(t, blocks, 2)
 	for _, project := range []string{"provider", "extension", "autoscaler"} {
 		t.Run(project, func(t *testing.T) {
@@ -130,18 +130,4 @@ func (o *outside) filesWith(text string, names ...string) []string {
 		return err
 	}))
 	return found
-}
-
-// shellBlocks returns the shell commands of a document.
-func shellBlocks(t *testing.T, document string) []string {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(root, document))
-	require.NoError(t, err)
-	var blocks []string
-	for _, rest := range strings.Split(string(data), "```sh\n")[1:] {
-		block, _, closed := strings.Cut(rest, "```")
-		require.True(t, closed)
-		blocks = append(blocks, block)
-	}
-	return blocks
 }

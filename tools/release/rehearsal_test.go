@@ -92,13 +92,12 @@ func (r *rehearsal) cloneRepository() error {
 	if err := command(r.folder, "git", "clone", "--quiet", from, r.clone); err != nil {
 		return err
 	}
-	if err := command(r.clone, "sh", "-ec", "git config user.name rehearsal; git config user.email rehearsal@example.com; git rm -rq ."); err != nil {
-		return err
-	}
-	if err := copyFiles(r.clone); err != nil {
-		return err
-	}
-	return command(r.clone, "sh", "-ec", "git add --all; git commit --quiet --allow-empty --message rehearsal")
+	return command(r.clone, "sh", "-ec", `
+		git config user.name rehearsal
+		git config user.email rehearsal@example.com
+		git --work-tree="$1" add --all
+		git commit --quiet --allow-empty --message rehearsal
+		git reset --quiet --hard`, "sh", from)
 }
 
 // environment sets that of a user who has nothing of this repository, and returns the proxies of other modules: the
@@ -112,35 +111,6 @@ func (r *rehearsal) environment() (upstream string, err error) {
 	r.env = append(os.Environ(), "GOWORK=off", "GOPRIVATE=", "GONOPROXY=", "GOFLAGS=-trimpath -modcacherw -buildvcs=false", "HOME="+r.folder, "GOCACHE="+set[2],
 		"GOPATH="+filepath.Join(r.folder, "go"), "GOMODCACHE="+filepath.Join(r.folder, "modules"), "GOBIN="+filepath.Join(r.folder, "bin"))
 	return "file://" + filepath.ToSlash(filepath.Join(set[0], "cache", "download")) + "," + set[1], nil
-}
-
-// copyFiles copies the files that git knows or would add.
-func copyFiles(to string) error {
-	list, err := exec.Command("git", "-C", root, "ls-files", "-z", "-co", "--exclude-standard").Output() //nolint:noctx // it ends by itself
-	if err != nil {
-		return err
-	}
-	for file := range strings.SplitSeq(strings.TrimSuffix(string(list), "\x00"), "\x00") {
-		from, name := filepath.Join(root, file), filepath.Join(to, file)
-		info, err := os.Stat(from)
-		if os.IsNotExist(err) { // deleted, and not committed
-			continue
-		}
-		if err == nil {
-			err = os.MkdirAll(filepath.Dir(name), 0o750)
-		}
-		var data []byte
-		if err == nil {
-			data, err = os.ReadFile(from)
-		}
-		if err == nil {
-			err = os.WriteFile(name, data, info.Mode().Perm())
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func command(folder, name string, args ...string) error {
@@ -227,21 +197,24 @@ func (o *outside) tests() map[string]string {
 	return ended
 }
 
-// block returns the commands of a document in a block with this language.
-func (o *outside) block(document, language string) string {
+// blocks returns the commands of a document in the blocks with this language.
+func (o *outside) blocks(document, language string) (all []string) {
 	o.Helper()
 	data, err := os.ReadFile(filepath.Join(o.clone, document))
 	require.NoError(o, err)
-	_, commands, found := strings.Cut(string(data), "```"+language+"\n")
-	commands, _, closed := strings.Cut(commands, "```")
-	require.True(o, found && closed, "%s has no block ```%s", document, language)
-	return commands
+	for _, rest := range strings.Split(string(data), "```"+language+"\n")[1:] {
+		commands, _, closed := strings.Cut(rest, "```")
+		require.True(o, closed)
+		all = append(all, commands)
+	}
+	require.NotEmpty(o, all, "%s has no block ```%s", document, language)
+	return all
 }
 
 func TestReadme_Commands_GetThePackage(t *testing.T) {
 	o := newOutside(t)
 	o.program(release.SDK + "/drain")
-	o.out("sh", "-ec", o.block("README.md", "sh get"))
+	o.out("sh", "-ec", o.blocks("README.md", "sh get")[0])
 	o.out("go", "build", "./...")
 	require.Equal(t, o.version+"\n", o.out("go", "list", "-m", "-f", "{{.Version}}", release.SDK))
 }
@@ -255,10 +228,10 @@ func TestUnpublished_Commands_StandForTheVersion(t *testing.T) {
 	o.env = append(o.env, "GOPROXY="+upstream, "GONOSUMDB=", "GOMODCACHE="+filepath.Join(t.TempDir(), "modules"),
 		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=url."+o.clone+".insteadOf", "GIT_CONFIG_VALUE_0=https://"+release.SDK)
 	o.program(release.SDK + "/drain")
-	get := o.block("README.md", "sh get")
+	get := o.blocks("README.md", "sh get")[0]
 	text, err := o.try("sh", "-ec", get)
 	require.Error(t, err, text)
-	o.out("sh", "-ec", o.block("docs/stable.md", "sh unpublished")+get+"go build .")
+	o.out("sh", "-ec", o.blocks("docs/stable.md", "sh unpublished")[0]+get+"go build .")
 }
 
 // TestPackages_EachAlone_Builds requires nothing but the package.

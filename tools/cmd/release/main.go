@@ -27,8 +27,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "release [-do|-proxy FOLDER] vX.Y.Z")
 		os.Exit(2)
 	}
-	err := run(*root, *proxy, flag.Arg(0), *do)
-	if err != nil {
+	if err := run(*root, *proxy, flag.Arg(0), *do); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
