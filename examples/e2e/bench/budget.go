@@ -116,9 +116,9 @@ const mostConflicts = 0.01
 // usage is how many requests of a kind a phase has taken, and how many of them were conflicts.
 type usage struct{ all, conflicts int }
 
-// usageOf counts requests by kind, and all conflicts.
-func usageOf(requests []controlplane.Request, machines map[string]bool) (map[write]usage, int) {
-	counts, conflicts := map[write]usage{}, 0
+// usageOf counts requests by kind. Watches are left out.
+func usageOf(requests []controlplane.Request, machines map[string]bool) map[write]usage {
+	counts := map[write]usage{}
 	for _, q := range requests {
 		if q.Verb == "watch" {
 			continue
@@ -131,49 +131,66 @@ func usageOf(requests []controlplane.Request, machines map[string]bool) (map[wri
 		u.all++
 		if q.Code == conflict && q.Verb != "create" { // a creation answers so if the object exists
 			u.conflicts++
-			conflicts++
 		}
 		counts[kind] = u
 	}
-	return counts, conflicts
+	return counts
 }
 
 // conflict is the code of a response to a write whose precondition did not hold.
 const conflict = 409
 
-// overspent prints the budget of a phase beside the requests that it has taken, and returns what is above
-// it, one phrase each.
-func (p phase) overspent(out io.Writer, budgets []budget, machines map[string]bool) []string {
-	var over []string
-	counts, conflicts := usageOf(p.requests, machines)
-	n := float64(max(1, p.machines))
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	all := 0
-	for _, u := range counts {
-		all += u.all
-	}
-	fmt.Fprintf(out, "\n%s: %.2f requests for each machine, %d conflicts (%.2f %%)\n", p.name, float64(all)/n, conflicts, 100*float64(conflicts)/float64(max(1, all)))
-	fmt.Fprintln(table, "  request\teach\tmost\tall\tmost\tconflicts\tfor")
-	line := func(kind write, most atMost, why string) {
-		u := counts[kind]
-		mark := " "
-		if limit := most.of(p.machines); u.all > limit {
-			mark = "!"
-			over = append(over, fmt.Sprintf("%s: %d of %s, at most %d are allowed", p.name, u.all, kind, limit))
-		}
-		fmt.Fprintf(table, "%s %s\t%.2f\t%.2f\t%d\t%d\t%d\t%s\n", mark, kind, float64(u.all)/n, most.each, u.all, most.of(p.machines), u.conflicts, why)
+// spent is what a phase has taken of a kind of request, and the most that it may take.
+type spent struct {
+	usage
+	kind  write
+	most  atMost
+	limit int
+	why   string
+}
+
+// spending returns what a phase has taken of each line of the budget, and of kinds without a line.
+func (p phase) spending(budgets []budget, machines map[string]bool) (rows []spent) {
+	counts := usageOf(p.requests, machines)
+	row := func(kind write, most atMost, why string) {
+		rows = append(rows, spent{counts[kind], kind, most, most.of(p.machines), why})
 		delete(counts, kind)
 	}
 	for _, b := range budgets {
 		if most := b.in(p.name); most != (atMost{}) || counts[b.of].all > 0 {
-			line(b.of, most, b.why)
+			row(b.of, most, b.why)
 		}
 	}
 	for _, kind := range slices.SortedFunc(maps.Keys(counts), func(a, b write) int { return cmp.Compare(a.String(), b.String()) }) {
-		line(kind, atMost{}, "no line of the budget allows it")
+		row(kind, atMost{}, "no line of the budget allows it")
 	}
-	_ = table.Flush()
+	return rows
+}
+
+// overspent returns what is above the budget of a phase, one phrase each.
+func (p phase) overspent(budgets []budget, machines map[string]bool) (over []string) {
+	for _, r := range p.spending(budgets, machines) {
+		if r.all > r.limit {
+			over = append(over, fmt.Sprintf("%s: %d of %s, at most %d are allowed", p.name, r.all, r.kind, r.limit))
+		}
+	}
 	return over
+}
+
+// printSpending prints the budget of a phase beside the requests that it has taken.
+func (p phase) printSpending(out io.Writer, budgets []budget, machines map[string]bool) {
+	n, sum := float64(max(1, p.machines)), total(p.requests)
+	fmt.Fprintf(out, "\n%s: %.2f requests for each machine, %d conflicts (%.2f %%)\n", p.name, float64(sum.all)/n, sum.conflicts, 100*p.conflictShare())
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "  request\teach\tmost\tall\tmost\tconflicts\tfor")
+	for _, r := range p.spending(budgets, machines) {
+		mark := " "
+		if r.all > r.limit {
+			mark = "!"
+		}
+		fmt.Fprintf(table, "%s %s\t%.2f\t%.2f\t%d\t%d\t%d\t%s\n", mark, r.kind, float64(r.all)/n, r.most.each, r.all, r.limit, r.conflicts, r.why)
+	}
+	_ = table.Flush() // to standard output
 }
 
 // printBudget prints the budget of each phase.
@@ -182,13 +199,22 @@ func (r result) printBudget(out io.Writer) {
 		return
 	}
 	for _, p := range r.phases {
-		p.overspent(out, budgets, r.names)
+		p.printSpending(out, budgets, r.names)
 	}
 	fmt.Fprintln(out)
 }
 
+// total returns how many requests there were, and how many of them were conflicts. Watches are left out.
+func total(requests []controlplane.Request) (sum usage) {
+	for _, u := range usageOf(requests, nil) {
+		sum.all += u.all
+		sum.conflicts += u.conflicts
+	}
+	return sum
+}
+
 // conflictShare returns the share of the requests of a phase that were conflicts.
 func (p phase) conflictShare() float64 {
-	_, conflicts := usageOf(p.requests, nil)
-	return float64(conflicts) / float64(max(1, len(p.requests)))
+	sum := total(p.requests)
+	return float64(sum.conflicts) / float64(max(1, sum.all))
 }

@@ -70,7 +70,8 @@ func TestBudget_Requests_EachAboveIsSaid(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			p := phase{name: test.phase, machines: 10, requests: test.requests}
-			require.Equal(t, test.over, p.overspent(&out, table, map[string]bool{"a.b": true}))
+			require.Equal(t, test.over, p.overspent(table, map[string]bool{"a.b": true}))
+			p.printSpending(&out, table, map[string]bool{"a.b": true})
 			require.Regexp(t, test.prints, out.String())
 		})
 	}
@@ -109,8 +110,8 @@ func TestBudget_SmallFleet_Kept(t *testing.T) {
 	require.Len(t, r.phases, 3)
 	for _, p := range r.phases {
 		var out bytes.Buffer
-		over := p.overspent(&out, budgets, r.names)
-		require.Empty(t, over, out.String())
+		p.printSpending(&out, budgets, r.names)
+		require.Empty(t, p.overspent(budgets, r.names), out.String())
 		require.GreaterOrEqual(t, len(p.requests), 7*size, "the audit log has missed requests")
 	}
 }

@@ -68,7 +68,7 @@ func judge(out io.Writer, goos string, single result, sizes map[int]result) bool
 			continue
 		}
 		for _, p := range r.phases {
-			over := p.overspent(io.Discard, budgets, r.names)
+			over := p.overspent(budgets, r.names)
 			v.say(len(over) == 0, "%s of %d machines keeps its budget of requests%s", p.name, size, listed(over))
 			v.say(p.conflictShare() <= mostConflicts, "%s of %d machines: %.2f %% of its requests are conflicts <= %.0f %%", p.name, size, 100*p.conflictShare(), 100*mostConflicts)
 		}
