@@ -71,7 +71,7 @@ func TestRights_EachCall_WithItsRightsAndWithoutOne(t *testing.T) { //nolint:tpa
 			}
 			t.Run(name, func(t *testing.T) {
 				w.until("the pods are available", func() bool { return w.available("web") == 2 })
-				node := w.pods("web", "")[0].Spec.NodeName
+				node := w.nodeOf("web")
 				client, err := kubernetes.NewForConfig(w.as(fmt.Sprintf("r-%d-%d", i, missing), roleOf(rights...)))
 				require.NoError(t, err)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -99,7 +99,7 @@ func TestSpot_Notice_EvictsWhatItCan(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	node := w.pods("stuck", "")[0].Spec.NodeName
+	node := w.nodeOf("stuck")
 	evicted := w.pods("web", node)
 	x := w.newTool("spot")
 	args := []string{"--kubeconfig", x.kubeconfig, "--node", node, "--notice", server.URL, "--left", "30s"}

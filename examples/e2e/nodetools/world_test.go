@@ -179,6 +179,20 @@ func (w *world) pods(app, node string) (found []corev1.Pod) {
 	return found
 }
 
+// nodeOf returns the Node of a pod of an app that is not being deleted, once there is one.
+func (w *world) nodeOf(app string) (node string) {
+	w.Helper()
+	w.until("a pod of "+app+" has a Node", func() bool {
+		for _, pod := range w.pods(app, "") {
+			if pod.DeletionTimestamp == nil {
+				node = pod.Spec.NodeName
+			}
+		}
+		return node != ""
+	})
+	return node
+}
+
 // as returns the config of a service account with these rights.
 func (w *world) as(name string, role rbacv1.ClusterRole) *rest.Config {
 	w.Helper()

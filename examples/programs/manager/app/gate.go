@@ -230,7 +230,14 @@ func (t *guardedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	defer end()
-	return t.next.RoundTrip(r)
+	response, err := t.next.RoundTrip(r)
+	if err != nil {
+		// The connection that refused to write is closed, and its reader may report that first.
+		if lost := t.gate.lapsed(); lost != nil && !errors.Is(err, lost) {
+			err = fmt.Errorf("%w: %w", lost, err)
+		}
+	}
+	return response, err
 }
 
 // guardedConn is a connection that sends nothing after the gate has closed. A standby may send,
