@@ -123,18 +123,6 @@ func ofSecrets(all []clienttesting.Action) (secrets, others []clienttesting.Acti
 	return secrets, others
 }
 
-// within parts requests: those in a namespace, and the others.
-func within(namespace string, all []clienttesting.Action) (in, others []clienttesting.Action) {
-	for _, a := range all {
-		if a.GetNamespace() == namespace {
-			in = append(in, a)
-		} else {
-			others = append(others, a)
-		}
-	}
-	return in, others
-}
-
 // onlyTokens checks that no secrets are looked at but bootstrap tokens of machines.
 func onlyTokens(t *testing.T, requests []clienttesting.Action) {
 	t.Helper()
@@ -367,9 +355,8 @@ func manifestsAllow(t *testing.T, servers map[string]*options.MCServer) {
 // judge compares the requests of a program with the roles of its service account.
 func (p *process) judge(t *testing.T, account string) {
 	t.Helper()
-	own, events := within(managerNamespace, p.events.Actions())
-	judge(t, account, account+"-control:default", "", namespace, p.machines.Actions(), p.secrets.Actions(), events)
-	judge(t, account, account+":default", managerNamespace, managerNamespace, p.leases.Actions(), own)
+	judge(t, account, account+"-control:default", "", namespace, p.machines.Actions(), p.secrets.Actions(), p.events.Actions())
+	judge(t, account, account+":default", managerNamespace, managerNamespace, p.leases.Actions())
 	tokens, others := ofSecrets(p.nodes.Actions())
 	judge(t, account, account+":default", "", "", others)
 	if p.s.Part() == controllers.Sets {

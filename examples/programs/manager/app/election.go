@@ -38,14 +38,14 @@ func (m *manager) elect(ctx context.Context, events *events) error {
 	var leads atomic.Bool
 	worked := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: &guardedLock{newLeases(m.locks(events)...), m.gate}, Name: m.s.LeaseNames()[0], WatchDog: m.health.lease,
+		Lock: &guardedLock{newLeases(m.locks()...), m.gate}, Name: m.s.LeaseNames()[0], WatchDog: m.health.lease,
 		LeaseDuration: m.s.LeaderElection.LeaseDuration, RenewDeadline: m.s.LeaderElection.RenewDeadline, RetryPeriod: m.s.LeaderElection.RetryPeriod,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(lease context.Context) {
 				leads.Store(true)
 				var watching sync.WaitGroup
 				for _, name := range m.s.LeaseNames() {
-					watching.Go(func() { m.watchLease(lease, name, events) })
+					watching.Go(func() { m.watchLease(lease, name) })
 				}
 				err := m.work(ctx, lease, events)
 				endElection()
@@ -88,7 +88,7 @@ func (m *manager) stopLeading(electing context.Context, led bool, worked <-chan 
 	if !errors.Is(err, errStuck) {
 		events.close() // the last write
 		m.gate.giveBack()
-		for _, lock := range m.locks(events) {
+		for _, lock := range m.locks() {
 			m.release(lock) //nolint:contextcheck // the context has ended, and this comes after it
 		}
 	}
@@ -100,13 +100,14 @@ func (m *manager) leaseNamespace() string {
 	return cmp.Or(m.s.LeaderElection.ResourceNamespace, m.s.Namespace)
 }
 
-// locks returns the locks of the leases of this program.
-func (m *manager) locks(events *events) (locks []resourcelock.Interface) {
+// locks returns the locks of the leases of this program. They write no Events: the lease has the name of its
+// holder and the times, and a start beside an idle fleet writes nothing else.
+func (m *manager) locks() (locks []resourcelock.Interface) {
 	for _, name := range m.s.LeaseNames() {
 		locks = append(locks, &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: m.leaseNamespace(), Name: name},
 			Client:     m.clients.lease.CoordinationV1(),
-			LockConfig: resourcelock.ResourceLockConfig{Identity: m.identity, EventRecorder: events.recorder},
+			LockConfig: resourcelock.ResourceLockConfig{Identity: m.identity},
 		})
 	}
 	return locks

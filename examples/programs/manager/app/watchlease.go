@@ -16,8 +16,8 @@ import (
 
 // watchLease ends the leadership as soon as a lease has another holder or is deleted, until the
 // context ends. Without a watch, the elector notices it at most one retry period later.
-func (m *manager) watchLease(ctx context.Context, name string, events *events) {
-	lock := &guardedLock{newLeases(m.locks(events)...), m.gate} // its own: a lock serves one goroutine
+func (m *manager) watchLease(ctx context.Context, name string) {
+	lock := &guardedLock{newLeases(m.locks()...), m.gate} // its own: a lock serves one goroutine
 	said := false
 	for ctx.Err() == nil {
 		err := m.followLease(ctx, name, lock)
