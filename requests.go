@@ -9,8 +9,8 @@ import "context"
 //
 // The objects are typed, such as *v1alpha1.Machine, and results have the type of the argument. An
 // object of a type that is not served is an error. Other errors are those of the API server: see
-// package k8s.io/apimachinery/pkg/api/errors. Arguments are not modified. Implementations are safe
-// for concurrent use, do not retry, and read no cache.
+// package k8s.io/apimachinery/pkg/api/errors. Arguments are not modified, and Get and List do not keep
+// them. Implementations are safe for concurrent use, do not retry, and read no cache.
 type Requests interface {
 	// Get reads the object with the namespace and the name of o.
 	Get(ctx context.Context, o Object) (Object, error)

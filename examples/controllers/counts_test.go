@@ -16,14 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/controllers"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// TestOrphans_ManyClasses_OneListOfTheMachines counts the live lists of machines in five passes
-// over twenty classes.
+// TestOrphans_ManyClasses_OneListOfTheMachines counts the live lists of machines in five passes over twenty classes,
+// of which one has a VM without a machine that is kept.
 func TestOrphans_ManyClasses_OneListOfTheMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const classes, period = 20, time.Minute
@@ -44,6 +45,8 @@ func TestOrphans_ManyClasses_OneListOfTheMachines(t *testing.T) {
 			_, err = r.machines.MachineV1alpha1().MachineClasses(namespace).Create(t.Context(), class, metav1.CreateOptions{})
 			require.NoError(t, err)
 		}
+		r.orphans.Grace = time.Hour
+		r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: "lost", Class: "class"})
 		r.start()
 		time.Sleep(10 * time.Second)
 		begin := lists.Load()

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,9 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/machinist-dev/machinist/codes"
@@ -26,7 +23,6 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/controllers"
-	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
@@ -294,47 +290,6 @@ func TestOrphans_NodeWithoutMachineAndVM_IsReported(t *testing.T) {
 		require.Contains(t, last, "node/left: NodeWithoutVM: provider ID simulated:///default/left/1 is in no machine and in none of 1 listings")
 		require.NotContains(t, last, "foreign")
 		require.NotContains(t, last, "node/m:")
-	})
-}
-
-// TestOrphans_ListLacksAMachine_LiveReadKeepsItsVM has an API server whose lists lack a machine
-// that a get returns.
-func TestOrphans_ListLacksAMachine_LiveReadKeepsItsVM(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newHarness(t)
-		r.tick = time.Second
-		r.orphans = safety.Policy{Grace: time.Minute, Period: time.Minute, MaxDeletions: 5, MaxPercent: 20}
-		proposed := false
-		var mu sync.Mutex
-		r.observe = func(n controllers.Note) {
-			mu.Lock()
-			defer mu.Unlock()
-			proposed = proposed || n.Kind == "orphan" && strings.Contains(n.Text, "of machine/default/hidden: NoMachine")
-		}
-		clients, ok := r.machines.(*fake.Clientset)
-		require.True(t, ok)
-		var listed atomic.Pointer[v1alpha1.Machine]
-		clients.PrependReactor("list", "machines", func(clienttesting.Action) (bool, apiruntime.Object, error) {
-			m := listed.Load()
-			if m == nil {
-				return false, nil, nil
-			}
-			return true, &v1alpha1.MachineList{Items: []v1alpha1.Machine{*m}}, nil
-		})
-		r.start()
-		r.create("m")
-		r.another("hidden")
-		r.eventually("running", func() bool {
-			return r.phase("m") == v1alpha1.MachineRunning && r.phase("hidden") == v1alpha1.MachineRunning
-		})
-		m, err := r.machines.MachineV1alpha1().Machines(namespace).Get(t.Context(), "m", metav1.GetOptions{})
-		require.NoError(t, err)
-		listed.Store(m)
-		time.Sleep(10 * time.Minute)
-		mu.Lock()
-		defer mu.Unlock()
-		require.True(t, proposed)
-		require.Len(t, r.liveVMs(), 2)
 	})
 }
 

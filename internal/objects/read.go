@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,26 +30,52 @@ func Get[P Pointer[T], T any](ctx context.Context, r interface {
 	Get(ctx context.Context, o machinist.Object) (machinist.Object, error)
 }, namespace, name string,
 ) (P, error) {
-	o := P(new(T))
-	o.SetNamespace(namespace)
-	o.SetName(name)
+	o, asked := question[P](namespace, name)
 	found, err := r.Get(ctx, o)
 	if found == nil || err != nil {
+		asked()
 		return nil, IgnoreNotFound(err)
+	}
+	if found != machinist.Object(o) { // a Reader may fill the object that it was given
+		asked()
 	}
 	return Typed[P](found)
 }
 
+// questions are objects which only say what is read, in a pool for each type. A pass over a deployment
+// asks for each of its Nodes, and an empty Node takes a kilobyte.
+var questions sync.Map
+
+// question returns an object with a namespace and a name, and a function that takes it back.
+func question[P Pointer[T], T any](namespace, name string) (P, func()) {
+	kind := reflect.TypeFor[T]()
+	pool, ok := questions.Load(kind)
+	if !ok {
+		pool, _ = questions.LoadOrStore(kind, &sync.Pool{New: func() any { return P(new(T)) }})
+	}
+	from := pool.(*sync.Pool) //nolint:forcetypeassert // nothing else is stored
+	o := from.Get().(P)       //nolint:forcetypeassert // the pool of this type
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	return o, func() {
+		var empty T
+		*o = empty
+		from.Put(o)
+	}
+}
+
 // List returns the objects of a Reader with a key of an index.
 func List[P Pointer[T], T any](ctx context.Context, r machinist.Reader, index, key string) ([]P, error) {
-	found, err := r.List(ctx, P(new(T)), index, key)
+	o, asked := question[P]("", "")
+	defer asked()
+	found, err := r.List(ctx, o, index, key)
 	return All[P](found, err)
 }
 
 // In returns the objects of a Reader in a namespace, or all if the namespace is empty.
 func In[P Pointer[T], T any](ctx context.Context, r machinist.Reader, namespace string) ([]P, error) {
-	o := P(new(T))
-	o.SetNamespace(namespace)
+	o, asked := question[P](namespace, "")
+	defer asked()
 	found, err := r.List(ctx, o, "", "")
 	return All[P](found, err)
 }

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/machinist-dev/machinist"
@@ -21,12 +20,17 @@ import (
 // it, and the frequent writes of others to other fields are no conflicts. It writes the whole of any
 // other object.
 func Update(ctx context.Context, r machinist.Requests, u machinist.Update) (machinist.Object, error) {
-	if _, node := u.Object.(*corev1.Node); !node {
+	after, ok := u.Object.(*corev1.Node)
+	if !ok {
 		return r.Update(ctx, u.Object, u.Subresource)
 	}
-	data, err := patch(u.Before, u.Object, u.Unchanged)
+	before, _ := u.Before.(*corev1.Node)
+	if before == nil {
+		return nil, fmt.Errorf("patch of node %s: unknown object %T", after.Name, u.Before)
+	}
+	data, err := patch(partOf(before, u.Subresource), partOf(after, u.Subresource), u.Unchanged)
 	if err != nil {
-		return nil, fmt.Errorf("patch of node %s: %w", u.Object.GetName(), err)
+		return nil, fmt.Errorf("patch of node %s: %w", after.Name, err)
 	}
 	return r.Patch(ctx, u.Object, u.Subresource, data)
 }
@@ -42,21 +46,28 @@ func List[P objects.Pointer[T], T any](ctx context.Context, r machinist.Requests
 	return objects.All[P](live, err)
 }
 
+// partOf returns what a request with a subresource may write of a Node: the metadata and the spec, or the
+// metadata and the status. The API server ignores the rest.
+func partOf(node *corev1.Node, subresource string) *corev1.Node {
+	part := &corev1.Node{TypeMeta: node.TypeMeta, ObjectMeta: node.ObjectMeta}
+	part.ManagedFields = nil
+	if subresource == "" {
+		part.Spec = node.Spec
+	} else {
+		part.Status = node.Status
+	}
+	return part
+}
+
 // patch returns the strategic merge patch from before to after. Its preconditions are the UID and, if
 // unchanged is true, the resource version.
-func patch(before, after machinist.Object, unchanged bool) ([]byte, error) {
-	typed, ok := before.(runtime.Object)
-	if !ok {
-		return nil, fmt.Errorf("unknown object %T", before)
+func patch(before, after *corev1.Node, unchanged bool) ([]byte, error) {
+	base := *before
+	base.UID = "" // the patch has what the base lacks
+	if unchanged {
+		base.ResourceVersion = ""
 	}
-	base := typed.DeepCopyObject()
-	if o, ok := base.(metav1.Object); ok {
-		o.SetUID("") // the patch has what the base lacks
-		if unchanged {
-			o.SetResourceVersion("")
-		}
-	}
-	old, err := fields(base)
+	old, err := fields(&base)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +76,7 @@ func patch(before, after machinist.Object, unchanged bool) ([]byte, error) {
 		return nil, err
 	}
 	keepEmpty(old, changed)
-	difference, err := strategicpatch.CreateTwoWayMergeMapPatch(old, changed, base)
+	difference, err := strategicpatch.CreateTwoWayMergeMapPatch(old, changed, &base)
 	if err != nil {
 		return nil, err
 	}

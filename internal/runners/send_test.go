@@ -3,6 +3,7 @@
 package runners_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,4 +43,34 @@ func TestUpdate_LastEntriesRemoved_EntriesOfOthersStay(t *testing.T) {
 	require.Equal(t, theirs, patched.GetAnnotations())
 	require.Equal(t, theirs, patched.GetLabels())
 	require.Equal(t, []string{"example.com/theirs"}, patched.GetFinalizers())
+}
+
+// TestUpdate_Subresource_OnlyItsPartIsSent changes everything of a Node at once.
+func TestUpdate_Subresource_OnlyItsPartIsSent(t *testing.T) {
+	t.Parallel()
+	before := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", ResourceVersion: "7"}}
+	after := before.DeepCopy()
+	after.Spec.Unschedulable, after.Status.Phase = true, corev1.NodeRunning
+	for subresource, want := range map[string]string{
+		"":       `{"metadata":{"uid":"u"},"spec":{"unschedulable":true}}`,
+		"status": `{"metadata":{"uid":"u"},"status":{"phase":"Running"}}`,
+	} {
+		sent := &patches{}
+		_, err := runners.Update(t.Context(), sent, machinist.Update{Before: before, Object: after, Subresource: subresource})
+		require.NoError(t, err)
+		require.JSONEq(t, want, sent.data)
+	}
+	_, err := runners.Update(t.Context(), &patches{}, machinist.Update{Object: after})
+	require.ErrorContains(t, err, "patch of node n")
+}
+
+// patches keeps the last patch.
+type patches struct {
+	machinist.Requests
+	data string
+}
+
+func (p *patches) Patch(_ context.Context, o machinist.Object, _ string, data []byte) (machinist.Object, error) {
+	p.data = string(data)
+	return o, nil
 }

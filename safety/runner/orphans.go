@@ -173,7 +173,8 @@ func (e *Executor) listing(ctx context.Context, class *v1alpha1.MachineClass, se
 }
 
 // judge decides about the listings that have ended, and carries the decision out. The machines are read
-// after the VMs, from the API server.
+// after the VMs: from the caches, and from the API server if then anything is without a machine, or is to be
+// said or done.
 func (e *Executor) judge(ctx context.Context, classes []*v1alpha1.MachineClass) error {
 	o := &e.orphans
 	o.mu.Lock()
@@ -183,17 +184,24 @@ func (e *Executor) judge(ctx context.Context, classes []*v1alpha1.MachineClass) 
 		return nil
 	}
 	in := safety.Observation{Namespace: cmp.Or(e.Namespace, safety.AllNamespaces), Listings: listings}
-	asked := e.now()
-	machines, err := runners.List[*v1alpha1.Machine](ctx, e.Requests, e.Namespace, nil)
-	if err != nil {
-		return err
-	}
-	in.Machines = drain.List[*v1alpha1.Machine]{AsOf: asked, Items: machines, Complete: true}
 	if nodes, err := objects.In[*corev1.Node](ctx, e.Reader, ""); err == nil { // Nodes without a machine are only reported
 		in.Classes, in.Nodes = keysOf(classes), drain.List[*corev1.Node]{AsOf: e.now(), Items: slices.DeleteFunc(nodes, e.foreign), Complete: true}
 	}
-	var d safety.Decision[machinist.Action]
-	o.state, d = safety.Step(o.state, in, e.Policy, e.now())
+	step := func(machines []*v1alpha1.Machine, asked time.Time) (safety.State, safety.Decision[machinist.Action]) {
+		in.Machines = drain.List[*v1alpha1.Machine]{AsOf: asked, Items: machines, Complete: true}
+		return safety.Step(o.state, in, e.Policy, e.now())
+	}
+	asked := e.now()
+	machines, err := objects.In[*v1alpha1.Machine](ctx, e.Reader, e.Namespace)
+	next, d := step(machines, asked)
+	if err != nil || len(next.Seen)+len(d.Actions)+len(d.Holds)+len(d.Events) > 0 {
+		asked = e.now()
+		if machines, err = runners.List[*v1alpha1.Machine](ctx, e.Requests, e.Namespace, nil); err != nil {
+			return err
+		}
+		next, d = step(machines, asked)
+	}
+	o.state = next
 	o.mu.Lock()
 	for _, l := range listings {
 		if o.ended[l.Class].VMs.AsOf.Equal(l.VMs.AsOf) {

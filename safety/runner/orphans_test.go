@@ -4,6 +4,7 @@ package runner
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/machinist-dev/machinist"
@@ -25,7 +28,8 @@ import (
 
 // twoClasses is a Reader of two classes, each with a Secret of its name.
 type twoClasses struct {
-	missing string // the Secret that does not exist
+	missing  string // the Secret that does not exist
+	machines []machinist.Object
 }
 
 func (r *twoClasses) Get(_ context.Context, o machinist.Object) (machinist.Object, error) {
@@ -35,9 +39,12 @@ func (r *twoClasses) Get(_ context.Context, o machinist.Object) (machinist.Objec
 	return &corev1.Secret{}, nil
 }
 
-func (*twoClasses) List(_ context.Context, o machinist.Object, _, _ string) (all []machinist.Object, _ error) {
-	if _, node := o.(*corev1.Node); node {
+func (r *twoClasses) List(_ context.Context, o machinist.Object, _, _ string) (all []machinist.Object, _ error) {
+	switch o.(type) {
+	case *corev1.Node:
 		return nil, machine.ErrNoTarget
+	case *v1alpha1.Machine:
+		return r.machines, nil
 	}
 	for _, name := range []string{"a", "b"} {
 		class := &v1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}}
@@ -47,18 +54,19 @@ func (*twoClasses) List(_ context.Context, o machinist.Object, _, _ string) (all
 	return all, nil
 }
 
-// countedLists is a driver without VMs that counts the listings of each class.
+// countedLists is a driver that counts the listings of each class.
 type countedLists struct {
 	driver.Driver
-	mu sync.Mutex
-	of map[string]int
+	vms map[string]string
+	mu  sync.Mutex
+	of  map[string]int
 }
 
 func (d *countedLists) ListMachines(_ context.Context, r *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.of[r.MachineClass.Name]++
-	return &driver.ListMachinesResponse{}, nil
+	return &driver.ListMachinesResponse{MachineList: d.vms}, nil
 }
 
 // TestOrphans_SecretMissingInARound_ClassIsListedOnceItExists loses the Secret of one class when a round begins.
@@ -79,4 +87,65 @@ func TestOrphans_SecretMissingInARound_ClassIsListedOnceItExists(t *testing.T) {
 	_, err = e.Reconcile(t.Context(), Orphans)
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"a": 2, "b": 2}, lists.of, "it does not wait for the next round")
+}
+
+// TestOrphans_EachCache_APIServerIsAskedIfAVMHasNoMachine lists the machine of a VM, or not, in the cache and at the
+// API server.
+func TestOrphans_EachCache_APIServerIsAskedIfAVMHasNoMachine(t *testing.T) {
+	t.Parallel()
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "m"}, Spec: v1alpha1.MachineSpec{ProviderID: "cloud:///vm"}}
+	for name, tc := range map[string]struct {
+		cached, live []machinist.Object
+		lists        int
+		held         bool
+	}{
+		"in both":                  {[]machinist.Object{m}, []machinist.Object{m}, 0, false},
+		"not yet in a cache":       {nil, []machinist.Object{m}, 1, false},
+		"in none":                  {nil, nil, 1, true},
+		"deleted, in an old cache": {[]machinist.Object{m}, nil, 0, false},
+	} {
+		var stored []runtime.Object
+		for _, o := range tc.live {
+			stored = append(stored, o.(runtime.Object)) //nolint:forcetypeassert // only in a test
+		}
+		machines := fake.NewClientset(stored...)
+		e := &Executor{
+			Reader: &twoClasses{machines: tc.cached}, Requests: client.New(machines, nil), Policy: safety.Policy{Period: time.Hour},
+			Driver: &countedLists{of: map[string]int{}, vms: map[string]string{"cloud:///vm": "m"}}, Clock: clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0)),
+		}
+		held := false
+		e.Decided = func(_ Concern, d safety.Decision[machinist.Action]) { held = len(d.Holds) > 0 }
+		_, err := e.Reconcile(t.Context(), Orphans)
+		require.NoError(t, err, name)
+		require.Len(t, machines.Actions(), tc.lists, name)
+		require.Equal(t, tc.held, held, "%s: a namespace without machines, but with VMs", name)
+	}
+}
+
+// TestOrphans_ListsLackAMachine_LiveReadKeepsItsVM has a cache and an API server whose lists lack a machine that a
+// get returns. Its driver deletes nothing: a call would be a call of nil.
+func TestOrphans_ListsLackAMachine_LiveReadKeepsItsVM(t *testing.T) {
+	t.Parallel()
+	machineOf := func(name string) *v1alpha1.Machine {
+		return &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}, Spec: v1alpha1.MachineSpec{ProviderID: "cloud:///" + name}}
+	}
+	reader, lists, shown := &twoClasses{}, &countedLists{of: map[string]int{}, vms: map[string]string{"cloud:///hidden": "hidden"}}, &v1alpha1.MachineList{}
+	for i := range 10 {
+		m := machineOf(fmt.Sprint("m-", i))
+		lists.vms[m.Spec.ProviderID] = m.Name
+		reader.machines, shown.Items = append(reader.machines, m), append(shown.Items, *m)
+	}
+	machines := fake.NewClientset(machineOf("hidden"))
+	machines.PrependReactor("list", "machines", func(clienttesting.Action) (bool, runtime.Object, error) { return true, shown, nil })
+	clock, proposed := clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0)), 0
+	e := &Executor{
+		Reader: reader, Requests: client.New(machines, nil), Driver: lists, Clock: clock, Policy: safety.Policy{Grace: time.Minute, Period: time.Minute, MaxDeletions: 5, MaxPercent: 20},
+		Decided: func(_ Concern, d safety.Decision[machinist.Action]) { proposed += len(d.Actions) },
+	}
+	for range 10 {
+		next, err := e.Reconcile(t.Context(), Orphans)
+		require.NoError(t, err)
+		clock.SetTime(next)
+	}
+	require.Positive(t, proposed)
 }
