@@ -36,7 +36,15 @@ func (r *twoClasses) Get(_ context.Context, o machinist.Object) (machinist.Objec
 	if o.GetName() == r.missing {
 		return nil, nil
 	}
+	if _, class := o.(*v1alpha1.MachineClass); class {
+		return classOf(o.GetName()), nil
+	}
 	return &corev1.Secret{}, nil
+}
+
+// classOf returns a class with a Secret of its name.
+func classOf(name string) *v1alpha1.MachineClass {
+	return &v1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}, SecretRef: &corev1.SecretReference{Namespace: "n", Name: name}}
 }
 
 func (r *twoClasses) List(_ context.Context, o machinist.Object, _, _ string) (all []machinist.Object, _ error) {
@@ -47,9 +55,7 @@ func (r *twoClasses) List(_ context.Context, o machinist.Object, _, _ string) (a
 		return r.machines, nil
 	}
 	for _, name := range []string{"a", "b"} {
-		class := &v1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: name}}
-		class.SecretRef = &corev1.SecretReference{Namespace: "n", Name: name}
-		all = append(all, class)
+		all = append(all, classOf(name))
 	}
 	return all, nil
 }
