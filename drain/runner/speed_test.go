@@ -23,21 +23,24 @@ import (
 	"github.com/machinist-dev/machinist/drain/runner"
 )
 
-// TestRun_ManyPodsAndVolumes_AsFastAsTheSlowestPod asserts that a drain takes at most 20 percent
-// longer than its slowest pod, with an API server that needs 5 ms for each request. MCM needs 5, 25
+// TestRun_ManyPodsAndVolumes_AsFastAsTheSlowestPod asserts that a drain takes at most 10 percent longer than its
+// slowest pod, or 20 with volumes, with an API server that needs 5 ms for each request. MCM needs 5, 25
 // and 125 times as long. Time is virtual.
 func TestRun_ManyPodsAndVolumes_AsFastAsTheSlowestPod(t *testing.T) {
 	for _, tt := range []struct {
 		plain, mounted int
 		volumes        drain.VolumePolicy
 		floor          time.Duration
+		most           float64
+		rules          func(*corev1.Pod) drain.Rule
 	}{
-		{50, 0, drain.VolumePolicy{}, time.Second},
-		{0, 50, drain.VolumePolicy{}, time.Second},
-		{40, 10, drain.VolumePolicy{Wait: true}, 2 * time.Second},
-		{0, 50, drain.VolumePolicy{Wait: true}, 2 * time.Second},
-		{0, 50, drain.VolumePolicy{Wait: true, DetachTimeout: 1100 * time.Millisecond}, 2 * time.Second}, // which counts only after the end of the pods
-		{0, 10, drain.VolumePolicy{Wait: true, ReattachTimeout: time.Minute}, 30 * time.Second},
+		{50, 0, drain.VolumePolicy{}, time.Second, 1.1, nil},
+		{50, 0, drain.VolumePolicy{}, time.Second, 1.1, func(p *corev1.Pod) drain.Rule { return drain.Rule{Message: p.Labels["app"]} }},
+		{0, 50, drain.VolumePolicy{}, time.Second, 1.2, nil},
+		{40, 10, drain.VolumePolicy{Wait: true}, 2 * time.Second, 1.2, nil},
+		{0, 50, drain.VolumePolicy{Wait: true}, 2 * time.Second, 1.2, nil},
+		{0, 50, drain.VolumePolicy{Wait: true, DetachTimeout: 1100 * time.Millisecond}, 2 * time.Second, 1.2, nil}, // which counts only after the end of the pods
+		{0, 10, drain.VolumePolicy{Wait: true, ReattachTimeout: time.Minute}, 30 * time.Second, 1.2, nil},
 	} {
 		objects := fullNode(tt.plain)
 		for i := range tt.mounted {
@@ -49,14 +52,15 @@ func TestRun_ManyPodsAndVolumes_AsFastAsTheSlowestPod(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var others sync.WaitGroup
 			others.Go(func() { w.replacePods(ctx) })
-			d, err := w.run(t, drain.Policy{Volumes: tt.volumes})
+			d, err := w.run(t, drain.Policy{Volumes: tt.volumes, Rules: tt.rules})
 			ratio := float64(time.Since(w.start)) / float64(tt.floor)
 			cancel()
 			others.Wait()
 			require.NoError(t, err)
 			require.Equal(t, []any{drain.Drained, tt.plain + tt.mounted}, []any{d.Outcome, d.GoneSoFar})
-			require.LessOrEqual(t, ratio, 1.2, "%v", tt)
-			require.GreaterOrEqual(t, ratio, 1.0, "no drain is faster than its slowest pod: %v", tt)
+			require.LessOrEqual(t, ratio, tt.most, "%d and %d pods", tt.plain, tt.mounted)
+			require.GreaterOrEqual(t, ratio, 1.0, "no drain is faster than its slowest pod: %d and %d pods", tt.plain, tt.mounted)
+			t.Logf("%d and %d pods: %.3f of the floor", tt.plain, tt.mounted, ratio)
 			requests := w.requested()
 			require.Equal(t, []int{tt.plain + tt.mounted, 2, 0, 0, 0},
 				[]int{requests["create pods/eviction"], requests["list pods"], requests["get pods"], requests["get nodes"], requests["delete pods"]})

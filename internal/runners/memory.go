@@ -18,7 +18,7 @@ import (
 // concurrent use.
 type Memory[V any] struct {
 	mu sync.Mutex
-	of map[types.NamespacedName]remembered[V]
+	of map[types.NamespacedName]*remembered[V]
 }
 
 // remembered is the value of the object with a UID.
@@ -32,7 +32,7 @@ type remembered[V any] struct {
 func (m *Memory[V]) Get(o metav1.Object) (none V) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if r := m.of[objects.KeyOf(o)]; r.uid == o.GetUID() {
+	if r := m.of[objects.KeyOf(o)]; r != nil && r.uid == o.GetUID() {
 		return r.value
 	}
 	return none
@@ -43,22 +43,25 @@ func (m *Memory[V]) Change(o metav1.Object, change func(*V)) V {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.of[objects.KeyOf(o)]
-	if r.uid != o.GetUID() {
-		r = remembered[V]{uid: o.GetUID()}
+	if r == nil || r.uid != o.GetUID() {
+		r = &remembered[V]{uid: o.GetUID()}
 	}
 	change(&r.value)
 	if m.of == nil {
-		m.of = map[types.NamespacedName]remembered[V]{}
+		m.of = map[types.NamespacedName]*remembered[V]{}
 	}
 	m.of[objects.KeyOf(o)] = r
 	return r.value
 }
 
 // Forget removes the value of an object that no longer exists. It returns it with the UID of the object.
-func (m *Memory[V]) Forget(key types.NamespacedName) (V, types.UID) {
+func (m *Memory[V]) Forget(key types.NamespacedName) (none V, _ types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := m.of[key]
+	if r == nil {
+		return none, ""
+	}
 	delete(m.of, key)
 	return r.value, r.uid
 }

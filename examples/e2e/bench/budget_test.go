@@ -81,9 +81,6 @@ func TestBudget_Requests_EachAboveIsSaid(t *testing.T) {
 // each machine is above every line.
 func TestBudget_SmallFleet_Kept(t *testing.T) {
 	const size = 20
-	if testing.Short() {
-		t.Skip("it takes a minute")
-	}
 	for _, b := range budgets {
 		for _, most := range []atMost{b.create, b.roll, b.scale} {
 			if b.of.resource == "machines" || b.of.resource == "nodes" || b.of.resource == "secrets" || b.of.resource == "pods" {

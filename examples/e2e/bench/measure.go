@@ -59,7 +59,7 @@ func measure(ctx context.Context, c *env.Cluster, with settings, p plan, progres
 
 // play plays the phases. It returns an object of each kind that the manager writes.
 func (r *result) play(ctx context.Context, c *env.Cluster, with settings, p plan) (_ samples, err error) {
-	profiles, flags, err := newProfiler(with.profiles)
+	profiles, flags, err := newProfiler(ctx, with.profiles)
 	if err != nil {
 		return nil, err
 	}
@@ -92,20 +92,9 @@ func (r *result) play(ctx context.Context, c *env.Cluster, with settings, p plan
 			return nil, err
 		}
 		if next.idles {
-			wait(ctx, time.Duration(next.machines)*unmarking)
-			stop := profiles.during(ctx, r.title+" idle")
-			r.idle = idleness{began: time.Now(), cpu: -id.cpu()}
-			wait(ctx, idling)
-			r.idle.ended, r.idle.cpu, r.peak = time.Now(), r.idle.cpu+id.cpu(), id.peak()
-			if err := errors.Join(stop(), manager.Stop(ctx)); err != nil {
+			if id, err = r.rest(ctx, s, manager, next.machines, with, profiles); err != nil {
 				return nil, err
 			}
-			r.restart.began = time.Now()
-			if err := manager.Start(ctx); err != nil {
-				return nil, err
-			}
-			wait(ctx, with.settling)
-			r.restart.ended, id = time.Now(), managerOf(s.Namespace)
 		}
 		if of == nil {
 			if of, err = samplesOf(ctx, s); err != nil {
@@ -118,6 +107,25 @@ func (r *result) play(ctx context.Context, c *env.Cluster, with settings, p plan
 		return nil, err
 	}
 	return of, errors.Join(empty(ctx, s, with.timeout), manager.Stop(ctx))
+}
+
+// rest leaves a fleet idle, and then starts another manager beside it. It returns the process of that.
+func (r *result) rest(ctx context.Context, s *env.Env, manager *env.Manager, machines int, with settings, profiles profiler) (process, error) {
+	wait(ctx, time.Duration(machines)*unmarking)
+	stop, id := profiles.during(ctx, r.title+" idle"), managerOf(s.Namespace)
+	r.idle = idleness{began: time.Now(), cpu: -id.cpu()}
+	wait(ctx, idling)
+	r.idle.ended, r.idle.cpu, r.peak = time.Now(), r.idle.cpu+id.cpu(), id.peak()
+	if err := errors.Join(stop(), manager.Stop(ctx)); err != nil {
+		return id, err
+	}
+	r.restart.began = time.Now()
+	if err := manager.Start(ctx); err != nil {
+		return id, err
+	}
+	wait(ctx, with.settling)
+	r.restart.ended = time.Now()
+	return managerOf(s.Namespace), nil
 }
 
 // empty deletes what the phases have left, as the manager has finalizers on it.

@@ -6,12 +6,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 )
 
 // profiler writes profiles of the manager into a folder, for go tool pprof. The zero value writes none.
@@ -20,20 +21,15 @@ type profiler struct {
 }
 
 // newProfiler returns the profiler of one manager, and the flags with which that serves its profiles.
-func newProfiler(folder string) (profiler, []string, error) {
+func newProfiler(ctx context.Context, folder string) (profiler, []string, error) {
 	if folder == "" {
 		return profiler{}, nil, nil
 	}
-	free, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is local
-	if err != nil {
-		return profiler{}, nil, err
-	}
-	defer func() { _ = free.Close() }()
-	_, port, err := net.SplitHostPort(free.Addr().String())
+	port, err := controlplane.FreePort(ctx)
 	if err == nil {
 		err = os.MkdirAll(folder, 0o750)
 	}
-	return profiler{folder, "http://" + free.Addr().String() + "/debug/pprof/"}, []string{"--profiling", "--profiling-port=" + port}, err
+	return profiler{folder, fmt.Sprintf("http://127.0.0.1:%d/debug/pprof/", port)}, []string{"--profiling", fmt.Sprintf("--profiling-port=%d", port)}, err
 }
 
 // during writes CPU profiles of 5 seconds each until stop is called, and then one of the heap. Their names begin with

@@ -107,7 +107,7 @@ func (c *ControlPlane) startAPIServer(ctx context.Context) error {
 	if err := os.WriteFile(c.folder.file("audit-policy.yaml"), []byte(auditPolicy), 0o600); err != nil {
 		return err
 	}
-	port, err := freePort(ctx)
+	port, err := FreePort(ctx)
 	if err != nil {
 		return err
 	}

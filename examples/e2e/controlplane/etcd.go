@@ -39,11 +39,11 @@ func (c *ControlPlane) StartEtcd(ctx context.Context) error {
 
 // startEtcd starts etcd on ports of its own choice.
 func (c *ControlPlane) startEtcd(ctx context.Context) error {
-	clients, err := freePort(ctx)
+	clients, err := FreePort(ctx)
 	if err != nil {
 		return err
 	}
-	peers, err := freePort(ctx)
+	peers, err := FreePort(ctx)
 	if err != nil {
 		return err
 	}

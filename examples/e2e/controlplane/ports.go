@@ -13,11 +13,11 @@ import (
 // loopback is the address of all components. Other computers cannot reach it.
 const loopback = "127.0.0.1"
 
-// freePort returns a free port. It looks below the ports that systems
+// FreePort returns a free port. It looks below the ports that systems
 // give to outgoing connections: there, no connection can take the port of an API
 // server that is stopped for a while, least of all one that tries to reach it.
 // Another process may take the port before the caller does; then the caller asks again.
-func freePort(ctx context.Context) (int, error) {
+func FreePort(ctx context.Context) (int, error) {
 	const lowest, highest = 20000, 32000
 	var (
 		listen net.ListenConfig

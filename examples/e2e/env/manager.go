@@ -22,6 +22,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 	"github.com/machinist-dev/machinist/examples/internal/child"
 	"github.com/machinist-dev/machinist/examples/programs/manager/manifests"
 )
@@ -127,7 +128,7 @@ func (m *Manager) Launch(ctx context.Context) error {
 	if err := m.env.access(ctx, m.account); err != nil {
 		return err
 	}
-	port, err := freePort(ctx)
+	port, err := controlplane.FreePort(ctx)
 	if err != nil {
 		return err
 	}
@@ -158,15 +159,6 @@ func (m *Manager) Launch(ctx context.Context) error {
 	defer m.mu.Unlock()
 	m.p, m.port = p, port
 	return nil
-}
-
-func freePort(ctx context.Context) (int, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	port := l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // what else would it be
-	return port, l.Close()
 }
 
 // ready waits until /readyz says so.

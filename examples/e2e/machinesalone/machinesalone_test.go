@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -98,10 +97,9 @@ func (w *world) start(ctx context.Context) <-chan error {
 	w.Helper()
 	s := options.NewMCServer()
 	s.Namespace, s.TargetKubeconfig, s.SettleTime = namespace, w.file, time.Second
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	port, err := controlplane.FreePort(ctx)
 	require.NoError(w, err)
-	s.Port = l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // what else would it be
-	require.NoError(w, l.Close())
+	s.Port = port
 	result := make(chan error, 1)
 	go func() { result <- app.RunContext(ctx, s, w.cloud) }()
 	return result

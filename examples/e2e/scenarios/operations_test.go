@@ -34,6 +34,7 @@ import (
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 
+	"github.com/machinist-dev/machinist/examples/e2e/controlplane"
 	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/examples/programs/manager/manifests"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -348,10 +349,8 @@ func TestMetrics_OverTLS_OnlyForTokensThatMay(t *testing.T) {
 func TestProfiles_LoopbackPortAlone(t *testing.T) {
 	t.Parallel()
 	s := cluster.Set(t, "profiled", env.Options{})
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	port, err := controlplane.FreePort(t.Context())
 	require.NoError(t, err)
-	port := l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // what else would it be
-	require.NoError(t, l.Close())
 	m := s.StartManager(t, "manager", "--profiling", "--profiling-port="+strconv.Itoa(port), "--address=0.0.0.0")
 	code, _, err := m.Get(t.Context(), "/debug/pprof/", "")
 	require.NoError(t, err)

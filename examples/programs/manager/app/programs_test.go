@@ -190,6 +190,8 @@ func TestServed_KindsAreMissing_OnlyTheMachineControllerRuns(t *testing.T) {
 	}
 }
 
+// TestShards_TwoProcesses_EachActsOnItsOwnObjects has two sets of ten machines, one in each shard, so that each shard
+// has half of the work.
 func TestShards_TwoProcesses_EachActsOnItsOwnObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
@@ -198,9 +200,10 @@ func TestShards_TwoProcesses_EachActsOnItsOwnObjects(t *testing.T) {
 		blue.Shard = "blue"
 		colored, plain := r.prepareAs(blue).start(), r.prepare().start()
 		r.eventually("both lead", func() bool { return colored.works() && plain.works() })
-		r.set("blue", "c", 2, map[string]string{v1alpha1.ShardLabelKey: "blue"})
-		r.set("plain", "c", 1, nil)
-		r.eventually("all run", func() bool { return r.running() == 3 })
+		r.set("blue", "c", 10, map[string]string{v1alpha1.ShardLabelKey: "blue"})
+		r.set("plain", "c", 10, nil)
+		r.eventually("all run", func() bool { return r.running() == 20 })
+		all := map[string]int{}
 		for p, prefix := range map[*process]string{colored: "blue", plain: "plain"} {
 			written := 0
 			for _, a := range p.machines.Actions() {
@@ -211,7 +214,9 @@ func TestShards_TwoProcesses_EachActsOnItsOwnObjects(t *testing.T) {
 				require.True(t, strings.HasPrefix(nameIn(t, a), prefix), "%s %s", asks(a), nameIn(t, a))
 			}
 			require.NotZero(t, written)
+			all[prefix] = len(p.machines.Actions()) + len(p.secrets.Actions()) + len(p.nodes.Actions())
 		}
+		require.InEpsilon(t, all["plain"], all["blue"], 0.1)
 		require.NotContains(t, asked(colored.machines.Actions(), "update"), "machineclasses", "the class is not of the shard")
 	})
 }
