@@ -8,11 +8,13 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 
 	machineinformers "github.com/machinist-dev/machinist/machine/client/informers/externalversions"
@@ -60,10 +62,14 @@ func newCaches(cfg *Config) *caches {
 func withoutUnread(o any) (any, error) {
 	if m, err := meta.Accessor(o); err == nil {
 		m.SetManagedFields(nil)
+		shared.metadata(m)
 	}
 	switch o := o.(type) {
+	case *v1alpha1.Machine:
+		shared.conditions(o.Status.Conditions)
 	case *corev1.Node:
 		s := o.Status
+		shared.conditions(s.Conditions)
 		o.Status = corev1.NodeStatus{Conditions: s.Conditions, Capacity: s.Capacity, VolumesAttached: s.VolumesAttached, Phase: s.Phase}
 	case *corev1.Pod:
 		s, t := o.Spec, o.Status
@@ -78,6 +84,55 @@ func withoutUnread(o any) (any, error) {
 		}, nil
 	}
 	return o, nil
+}
+
+// shared has the texts that all objects have in common, each once: a decoder makes a copy for each object.
+var shared texts
+
+// texts has one copy of each text. It is safe for concurrent use.
+type texts struct {
+	mu  sync.Mutex
+	all map[string]string
+}
+
+// mostTexts is how many texts are kept. The memory of a text that many objects share matters; those of a few are
+// forgotten together with the others.
+const mostTexts = 10_000
+
+// one returns the copy of a text that is kept.
+func (t *texts) one(text string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if kept, ok := t.all[text]; ok {
+		return kept
+	}
+	if t.all == nil || len(t.all) >= mostTexts {
+		t.all = map[string]string{}
+	}
+	t.all[text] = text
+	return text
+}
+
+func (t *texts) metadata(o metav1.Object) {
+	o.SetNamespace(t.one(o.GetNamespace()))
+	for _, of := range []map[string]string{o.GetLabels(), o.GetAnnotations()} {
+		for key, value := range of {
+			of[t.one(key)] = value
+		}
+	}
+	for i, finalizer := range o.GetFinalizers() {
+		o.GetFinalizers()[i] = t.one(finalizer)
+	}
+	for i, owner := range o.GetOwnerReferences() {
+		owner.APIVersion, owner.Kind, owner.Name, owner.UID = t.one(owner.APIVersion), t.one(owner.Kind), t.one(owner.Name), types.UID(t.one(string(owner.UID)))
+		o.GetOwnerReferences()[i] = owner
+	}
+}
+
+func (t *texts) conditions(all []corev1.NodeCondition) {
+	for i, c := range all {
+		all[i].Type, all[i].Reason, all[i].Message = corev1.NodeConditionType(t.one(string(c.Type))), t.one(c.Reason), t.one(c.Message)
+	}
 }
 
 // factories returns the factories for the runners.

@@ -47,8 +47,8 @@ func heap[T any](build func() T) float64 {
 	return float64(after.HeapAlloc) - float64(before.HeapAlloc)
 }
 
-// savesAFifth asserts that objects need at most 80 % of their memory in a cache.
-func savesAFifth[T any](t *testing.T, file string, edit func(*T)) {
+// savesTwoFifths asserts that objects need at most 60 % of their memory in a cache.
+func savesTwoFifths[T any](t *testing.T, file string, edit func(*T)) {
 	t.Helper()
 	const copies = 2000
 	cached := func(through func(any) (any, error)) func() []any {
@@ -66,13 +66,13 @@ func savesAFifth[T any](t *testing.T, file string, edit func(*T)) {
 	whole := heap(cached(func(o any) (any, error) { return o, nil }))
 	lean := heap(cached(withoutUnread))
 	t.Logf("%s: %.0f bytes instead of %.0f", file, lean/copies, whole/copies)
-	require.Less(t, lean, 0.8*whole, file)
+	require.Less(t, lean, 0.6*whole, file)
 }
 
 func TestCaches_UnreadFields_TakeNoMemory(t *testing.T) {
-	savesAFifth(t, "machine.json", func(*v1alpha1.Machine) {})
-	savesAFifth(t, "node.json", func(*corev1.Node) {})
-	savesAFifth(t, "node.json", func(n *corev1.Node) { // real kubelets report up to 50 images
+	savesTwoFifths(t, "machine.json", func(*v1alpha1.Machine) {})
+	savesTwoFifths(t, "node.json", func(*corev1.Node) {})
+	savesTwoFifths(t, "node.json", func(n *corev1.Node) { // real kubelets report up to 50 images
 		n.ManagedFields = nil
 		for i := range 50 {
 			n.Status.Images = append(n.Status.Images, corev1.ContainerImage{Names: []string{fmt.Sprint("registry.example.com/image-", i)}, SizeBytes: 1})

@@ -33,18 +33,18 @@ func (p *pass) reportDrain(d drain.Decision) {
 	if p.Drains == nil {
 		return
 	}
-	if p.kept.reported.Node != d.Node || p.kept.reported.Over() {
-		p.kept.reported = drain.Decision{}
+	if p.draining.reported.Node != d.Node || p.draining.reported.Over() {
+		p.draining.reported = drain.Decision{}
 	}
-	for _, progress := range drain.Compare(p.kept.reported, d, nil, p.now()) {
+	for _, progress := range drain.Compare(p.draining.reported, d, nil, p.now()) {
 		p.Drains.Observe(progress)
 	}
-	p.kept.reported = d
+	p.draining.reported = d
 }
 
 // forgetDrain reports to the observer that a drain ends before its outcome.
-func (e *Executor) forgetDrain(kept memory) {
-	if e.Drains != nil && kept.reported.Node != "" && !kept.reported.Over() {
+func (e *Executor) forgetDrain(kept *drainMemory) {
+	if e.Drains != nil && kept != nil && kept.reported.Node != "" && !kept.reported.Over() {
 		e.Drains.Forget(kept.reported.Node)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
@@ -104,15 +105,20 @@ type memory struct {
 
 	first time.Time // the time of the first observation
 	vm    machine.VMView
-	drain machine.DrainView
-	asked time.Time // the time of the first deletion of attachments
+	drain *drainMemory // nil unless there is something to remember, which takes more than all else
 	// confirmed is when the API server last confirmed in this pass that the machine of the
 	// observation is the newest version: with the response to a write, which has to name the newest
 	// version, or to a read.
 	confirmed time.Time
-	reported  drain.Decision // the last reported decision of the drain
 	waits     machinist.Waits
 	permit    string // the key of the last permit that was taken
+}
+
+// drainMemory is what is kept of the drain of a machine.
+type drainMemory struct {
+	view     machine.DrainView
+	asked    time.Time      // the time of the first deletion of attachments
+	reported drain.Decision // the last reported decision
 }
 
 // maxSteps is the maximum number of actions in one pass. A machine that needs more is retried with
@@ -128,9 +134,10 @@ var errNotSettled = errors.New("machine did not settle")
 // pass is one pass over a machine.
 type pass struct {
 	*Executor
-	key  types.NamespacedName
-	in   machine.Observation
-	kept memory
+	key      types.NamespacedName
+	in       machine.Observation
+	kept     memory
+	draining drainMemory
 }
 
 // Reconcile makes one pass over a machine: it observes, decides and acts until a decision has no action.
@@ -164,6 +171,9 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 	kept, uid := e.memory.Forget(key)
 	if uid == m.UID {
 		p.kept = kept
+		if kept.drain != nil {
+			p.draining = *kept.drain
+		}
 	} else { // that of a deleted machine of this name
 		e.drop(kept, uid)
 	}
@@ -196,7 +206,7 @@ func (e *Executor) forget(ctx context.Context, key types.NamespacedName) {
 // drop ends what a machine that no longer exists has begun: its permit and its drain.
 func (e *Executor) drop(kept memory, uid types.UID) {
 	e.permits().Release(kept.permit, string(uid), e.now())
-	e.forgetDrain(kept)
+	e.forgetDrain(kept.drain)
 }
 
 func (e *Executor) now() time.Time { return runners.Now(e.Clock) }
@@ -245,14 +255,14 @@ func (p *pass) observe(ctx context.Context, m *v1alpha1.Machine) {
 		p.kept.first = p.now()
 	}
 	p.in = machine.Observation{
-		Machine: m, FirstSeen: p.kept.first, Class: observeClass(ctx, p.Reader, m), Node: p.observeNode(ctx, m), VM: p.kept.vm, Drain: p.kept.drain.Again(),
+		Machine: m, FirstSeen: p.kept.first, Class: observeClass(ctx, p.Reader, m), Node: p.observeNode(ctx, m), VM: p.kept.vm, Drain: p.draining.view.Again(),
 		Tokens: p.observeTokens(ctx, m), ProviderID: observeProviderID(ctx, p.Reader, m), Waits: p.kept.waits.Holds(),
 	}
 	if machine.NeedsSiblings(m) {
 		p.in.Siblings = p.SiblingsOf(ctx, m)
 	}
 	attachments, err := drainrunner.Attachments(ctx, p.Reader, p.in.Node.Name)
-	p.in.Attachments = machine.AttachmentsView{Looked: err == nil, Attachments: attachments, AskedAt: p.kept.asked}
+	p.in.Attachments = machine.AttachmentsView{Looked: err == nil, Attachments: attachments, AskedAt: p.draining.asked}
 }
 
 // observeTokens returns the bootstrap tokens of the machine: those of the Reader, and the token that was
@@ -275,6 +285,9 @@ func (p *pass) observeTokens(ctx context.Context, m *v1alpha1.Machine) machine.T
 	}
 	if err == nil {
 		p.kept.tokens = still
+		if len(still) == 0 {
+			p.kept.tokens = nil
+		}
 	}
 	if p.kept.token != nil {
 		view.Secrets = append(view.Secrets, p.kept.token)
@@ -286,10 +299,15 @@ func (p *pass) observeTokens(ctx context.Context, m *v1alpha1.Machine) machine.T
 func (p *pass) remember(ctx context.Context, m *v1alpha1.Machine) {
 	cached, err := objects.Get[*v1alpha1.Machine](ctx, p.Reader, p.key.Namespace, p.key.Name)
 	if p.in.Machine == nil || err == nil && cached == nil { // nothing would remove the memory again
-		p.forgetDrain(p.kept)
+		p.forgetDrain(&p.draining)
 		p.kept = memory{permit: p.kept.permit}
 	} else {
-		p.kept.vm, p.kept.drain, p.kept.asked = p.in.VM, p.in.Drain, p.in.Attachments.AskedAt
+		p.kept.vm, p.kept.drain = p.in.VM, nil
+		p.draining.view, p.draining.asked = p.in.Drain, p.in.Attachments.AskedAt
+		if !reflect.ValueOf(p.draining).IsZero() {
+			d := p.draining // a copy: it does not keep the pass
+			p.kept.drain = &d
+		}
 	}
 	p.memory.Change(m, func(kept *memory) { *kept = p.kept })
 }

@@ -136,12 +136,26 @@ func TestReconcile_OtherMachineOfTheName_DrainAndPermitEnd(t *testing.T) {
 	executor := &Executor{Reader: &stub{machine: m}, Requests: client.New(fake.NewClientset(m), nil), Driver: drivertest.NewCloud(drivertest.CloudOptions{}), Drains: drains}
 	_, refused := executor.permits().AcquireWithin(1, "group", "before", time.Now())
 	require.Nil(t, refused)
-	executor.memory.Change(before, func(kept *memory) { kept.permit, kept.reported = "group", drain.Decision{Node: "node"} })
+	executor.memory.Change(before, func(kept *memory) {
+		kept.permit, kept.drain = "group", &drainMemory{reported: drain.Decision{Node: "node"}}
+	})
 	_, err := executor.Reconcile(t.Context(), types.NamespacedName{Namespace: "n", Name: "m"})
 	require.NoError(t, err)
 	require.Equal(t, forgotten{"node"}, *drains)
 	_, refused = executor.permits().AcquireWithin(1, "group", "another", time.Now())
 	require.Nil(t, refused)
+}
+
+// TestReconcile_NoDrain_NothingIsKeptOfIt asserts that a fleet of machines that run keeps no memory of drains, which
+// is most of the memory of a machine.
+func TestReconcile_NoDrain_NothingIsKeptOfIt(t *testing.T) {
+	m := newMachine()
+	executor := &Executor{Reader: &stub{machine: m}, Requests: client.New(fake.NewClientset(m), nil), Driver: drivertest.NewCloud(drivertest.CloudOptions{})}
+	_, err := executor.Reconcile(t.Context(), types.NamespacedName{Namespace: "n", Name: "m"})
+	require.NoError(t, err)
+	kept := executor.memory.Get(m)
+	require.NotZero(t, kept.first)
+	require.Nil(t, kept.drain)
 }
 
 // TestReconcile_Panics_MemoryIsDropped checks that what may have caused a panic is not used again. A lost
@@ -152,9 +166,9 @@ func TestReconcile_Panics_MemoryIsDropped(t *testing.T) {
 		Reader: &stub{machine: m}, Requests: client.New(fake.NewClientset(), nil), Driver: drivertest.NewCloud(drivertest.CloudOptions{}),
 		Decided: func(types.NamespacedName, *v1alpha1.Machine, machine.Decision, error) { panic("bad") },
 	}
-	executor.memory.Change(m, func(kept *memory) { kept.asked = time.Unix(1, 0) })
+	executor.memory.Change(m, func(kept *memory) { kept.drain = &drainMemory{asked: time.Unix(1, 0)} })
 	require.Panics(t, func() { _, _ = executor.Reconcile(t.Context(), types.NamespacedName{Namespace: "n", Name: "m"}) })
-	require.Zero(t, executor.memory.Get(m).asked)
+	require.Zero(t, executor.memory.Get(m).drain)
 }
 
 // TestObserveNode_MissingInTheCache_IsReadBeforeTheDeletion asserts that a deletion finds a Node which joined

@@ -91,7 +91,7 @@ var budgets = []budget{
 		"the size of each step of the rollout, for two sets; what a rollout records on them",
 	},
 	{write{"machinesets", "", "create"}, atMost{0, 1}, atMost{0, 1}, atMost{}, "the set of a template"},
-	{write{"machinesets", "", "get"}, atMost{0, 10}, atMost{0.3, 60}, atMost{0, 10}, "a set creates and deletes for its present size only"},
+	{write{"machinesets", "", "get"}, atMost{0.02, 10}, atMost{0.3, 60}, atMost{0.02, 10}, "a set creates and deletes for its present size only"},
 	{write{"machinedeployments", "", "get"}, atMost{0, 10}, atMost{0.3, 60}, atMost{0, 10}, "a step of a rollout is decided on the present size and pause of the deployment"},
 	{write{"machinedeployments", "status", "update"}, atMost{0.1, 20}, atMost{0.2, 40}, atMost{0.1, 20}, "the numbers and the progress of the rollout, once a second"},
 	{write{"machinedeployments", "", "update"}, atMost{0, 5}, atMost{0, 5}, atMost{0, 5}, "the finalizer, and the revision of a template"},
@@ -106,7 +106,7 @@ var budgets = []budget{
 		write{"machines", "", "get"}, few(0.7), few(0.7), few(0),
 		"before the token and before the VM, if the last response to a write of the machine is older than a second; the probe of the API server",
 	},
-	{write{"nodes", "", "get"}, few(0), few(0), few(0), "as above, and a Node that has changed since"},
+	{write{"nodes", "", "get"}, few(0.01), few(0.01), few(0.01), "as above, and a Node that has changed since"},
 }
 
 // mostConflicts is the largest share of requests that the API server may refuse because another client
