@@ -11,9 +11,9 @@ import (
 // Reader, and drain/runner has one over an API server.
 //
 // The objects are typed, such as *v1alpha1.Machine, and results have the type of the argument. Results
-// are shared with the caches and are not modified. A Reader does not keep the argument. The error of a type of which the Reader has no objects
-// is [ErrNotCached], and that of objects of the target cluster is machine.ErrNoTarget if the machines
-// join none. Implementations are safe for concurrent use.
+// are shared with the caches and are not modified. A Reader does not keep the argument. The error of a
+// type of which the Reader has no objects is [ErrNotCached], and that of objects of the target cluster is
+// machine.ErrNoTarget if the machines join none. Implementations are safe for concurrent use.
 type Reader interface {
 	// Get returns the object with the namespace and the name of o. It is nil if there is none.
 	Get(ctx context.Context, o Object) (Object, error)

@@ -58,7 +58,8 @@ func newCaches(cfg *Config) *caches {
 
 // withoutUnread removes what no controller reads of an object: the managed fields, which take more than a
 // third of a Machine, and most of a Node, of a pod and of a PersistentVolumeClaim. The API server keeps
-// all, because an update without managed fields does not change them, and Nodes are patched.
+// all, because an update without managed fields does not change them, and Nodes are patched. What is left
+// has each common text once.
 func withoutUnread(o any) (any, error) {
 	if m, err := meta.Accessor(o); err == nil {
 		m.SetManagedFields(nil)
@@ -113,6 +114,7 @@ func (t *texts) one(text string) string {
 	return text
 }
 
+// metadata replaces texts of an object by the copies that are kept, as conditions does.
 func (t *texts) metadata(o metav1.Object) {
 	o.SetNamespace(t.one(o.GetNamespace()))
 	for _, of := range []map[string]string{o.GetLabels(), o.GetAnnotations()} {

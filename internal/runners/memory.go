@@ -42,15 +42,15 @@ func (m *Memory[V]) Get(o metav1.Object) (none V) {
 func (m *Memory[V]) Change(o metav1.Object, change func(*V)) V {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r := m.of[objects.KeyOf(o)]
-	if r == nil || r.uid != o.GetUID() {
-		r = &remembered[V]{uid: o.GetUID()}
-	}
-	change(&r.value)
 	if m.of == nil {
 		m.of = map[types.NamespacedName]*remembered[V]{}
 	}
-	m.of[objects.KeyOf(o)] = r
+	r := m.of[objects.KeyOf(o)]
+	if r == nil || r.uid != o.GetUID() {
+		r = &remembered[V]{uid: o.GetUID()}
+		m.of[objects.KeyOf(o)] = r
+	}
+	change(&r.value)
 	return r.value
 }
 

@@ -272,12 +272,16 @@ func (p *pass) observeTokens(ctx context.Context, m *v1alpha1.Machine) machine.T
 	if errors.Is(err, machine.ErrNoTarget) {
 		return machine.TokensView{}
 	}
-	view, still := machine.TokensView{Looked: err == nil}, map[types.UID]bool{}
+	view := machine.TokensView{Looked: err == nil}
+	var still map[types.UID]bool // nil for most machines
 	for _, s := range tokens {
 		if p.kept.token != nil && p.kept.token.UID == s.UID {
 			p.kept.token = nil
 		}
 		if p.kept.tokens[s.UID] {
+			if still == nil {
+				still = map[types.UID]bool{}
+			}
 			still[s.UID] = true
 			continue
 		}
@@ -285,9 +289,6 @@ func (p *pass) observeTokens(ctx context.Context, m *v1alpha1.Machine) machine.T
 	}
 	if err == nil {
 		p.kept.tokens = still
-		if len(still) == 0 {
-			p.kept.tokens = nil
-		}
 	}
 	if p.kept.token != nil {
 		view.Secrets = append(view.Secrets, p.kept.token)

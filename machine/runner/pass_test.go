@@ -156,6 +156,12 @@ func TestReconcile_NoDrain_NothingIsKeptOfIt(t *testing.T) {
 	kept := executor.memory.Get(m)
 	require.NotZero(t, kept.first)
 	require.Nil(t, kept.drain)
+
+	asked := time.Unix(1, 0)
+	executor.memory.Change(m, func(kept *memory) { kept.drain = &drainMemory{asked: asked} })
+	_, err = executor.Reconcile(t.Context(), types.NamespacedName{Namespace: "n", Name: "m"})
+	require.NoError(t, err)
+	require.Equal(t, &drainMemory{asked: asked}, executor.memory.Get(m).drain, "the next pass knows what there is")
 }
 
 // TestReconcile_Panics_MemoryIsDropped checks that what may have caused a panic is not used again. A lost

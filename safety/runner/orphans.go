@@ -187,19 +187,23 @@ func (e *Executor) judge(ctx context.Context, classes []*v1alpha1.MachineClass) 
 	if nodes, err := objects.In[*corev1.Node](ctx, e.Reader, ""); err == nil { // Nodes without a machine are only reported
 		in.Classes, in.Nodes = keysOf(classes), drain.List[*corev1.Node]{AsOf: e.now(), Items: slices.DeleteFunc(nodes, e.foreign), Complete: true}
 	}
-	step := func(machines []*v1alpha1.Machine, asked time.Time) (safety.State, safety.Decision[machinist.Action]) {
+	var next safety.State
+	var d safety.Decision[machinist.Action]
+	step := func(machines []*v1alpha1.Machine, asked time.Time) {
 		in.Machines = drain.List[*v1alpha1.Machine]{AsOf: asked, Items: machines, Complete: true}
-		return safety.Step(o.state, in, e.Policy, e.now())
+		next, d = safety.Step(o.state, in, e.Policy, e.now())
 	}
 	asked := e.now()
 	machines, err := objects.In[*v1alpha1.Machine](ctx, e.Reader, e.Namespace)
-	next, d := step(machines, asked)
+	if err == nil {
+		step(machines, asked)
+	}
 	if err != nil || len(next.Seen)+len(d.Actions)+len(d.Holds)+len(d.Events) > 0 {
 		asked = e.now()
 		if machines, err = runners.List[*v1alpha1.Machine](ctx, e.Requests, e.Namespace, nil); err != nil {
 			return err
 		}
-		next, d = step(machines, asked)
+		step(machines, asked)
 	}
 	o.state = next
 	o.mu.Lock()

@@ -247,6 +247,25 @@ func TestGate_RequestWaitingForConnectionDuringPause_IsNotSent(t *testing.T) {
 	require.Zero(t, s.arrived.Load())
 }
 
+// roundTripper is a function that sends requests.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func TestGate_RequestFailsAfterTheLoss_ErrorNamesBoth(t *testing.T) {
+	g, clock := newTestGate(t)
+	require.NoError(t, g.renew(clock.now()))
+	transport := &guardedTransport{gate: g, next: roundTripper(func(*http.Request) (*http.Response, error) {
+		clock.advance(renewDeadline)
+		return nil, net.ErrClosed
+	})}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://example.com", nil)
+	require.NoError(t, err)
+	_, err = transport.RoundTrip(request) //nolint:bodyclose // there is no response
+	require.ErrorIs(t, err, ErrLeaseLost)
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
 func TestGate_RequestInFlight_IsNamed(t *testing.T) {
 	g, clock := newTestGate(t)
 	require.NoError(t, g.renew(clock.now()))
