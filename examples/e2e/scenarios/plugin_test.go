@@ -113,6 +113,7 @@ func TestPlugin_Rollouts_TextsAreThoseOfTheObjects(t *testing.T) {
 	}))
 	require.Contains(t, text, "no large VMs in this zone")
 
+	change(t, s, "workers", `{"spec":{"progressDeadlineSeconds":120}}`) // what follows may be slow, and is not stuck
 	require.Contains(t, done("rollout", "undo", "workers"), "machinedeployment.machine.sapcloud.io/workers rolled back\n")
 	s.Wait(t, patience, "it is done with", rolledBack(s, "workers"))
 	remove()
