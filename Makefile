@@ -74,7 +74,7 @@ floor: ## Run the tests of SDK and drop-in with the lowest Go and libraries that
 # They run programs of this repository, which the cache of test results does not
 # see. One package at a time: each starts a control plane.
 test-e2e: controlplane ## Run the tests against a real control plane (part of test).
-	@echo "== test examples/e2e"; cd examples/e2e && $(ALONE) $(NICE) go test -count=1 -p 1 -timeout 20m $(TESTFLAGS) ./...
+	@echo "== test examples/e2e"; cd examples/e2e && $(ALONE) $(NICE) go test -count=1 -p 1 -timeout 40m $(TESTFLAGS) ./...
 
 # The first time it builds a control plane of that version, which takes about ten minutes.
 test-newest: ## Run the roles, definitions and rights to drain with the newest Kubernetes (.ci/run does).
