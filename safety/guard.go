@@ -39,6 +39,9 @@ type GuardMember struct {
 	// FailingSince is when the machine became unhealthy, see machine.FailingSince. Zero
 	// means that it is healthy.
 	FailingSince time.Time
+	// RecoveredAt is when the machine became healthy after it had been unhealthy. Zero means
+	// that it has always been healthy.
+	RecoveredAt time.Time
 	// VMGone reports that the provider answered NotFound for the VM of the machine.
 	VMGone bool
 	// ReplacedAt is when the replacement of the machine began: when it was failed, when
@@ -59,7 +62,9 @@ type GuardPolicy struct {
 	// AlwaysFew is the number of failures within Window that never count as one event,
 	// whatever the percentage. Less than 0 means 0.
 	AlwaysFew int
-	// Window is the time within which the failures of one event begin. Zero means 5m.
+	// Window is the time within which the failures of one event begin. A machine that has
+	// recovered counts as failing for so long, because others of its event recover later.
+	// Zero means 5m.
 	Window time.Duration
 	// HoldFor is how long a machine is held at most, counted from its failure. After that at
 	// most SlowCount machines are replaced within SlowWindow. Zero means 1h.
@@ -123,7 +128,7 @@ type guardDecision = Decision[machinist.Action]
 //
 // The machines of the pool, of the zone and of the whole cluster are judged separately, and
 // the strictest reason counts. The decision follows from the observation alone. A hold ends
-// when enough machines are available again, when a user sets the annotation, and HoldFor
+// Window after enough machines are available again, when a user sets the annotation, and HoldFor
 // after the machine failed. The order of Members and the number of calls do not matter.
 //
 // A machine whose VM the provider does not find is not held, because there is nothing to destroy.
@@ -234,7 +239,9 @@ type guard struct {
 	since    time.Time // when the machine failed
 	failing  []mark    // failing machines, the latest failure first
 	replaced []mark    // replacements within SlowWindow, the latest first
-	machines [inCluster + 1]int
+	// machines has the number of machines of each scope. recovered has those among them that
+	// count as failing.
+	machines, recovered [inCluster + 1]int
 }
 
 // scope is the pool, the zone or the cluster of a machine.
@@ -262,11 +269,11 @@ func newGuard(in GuardObservation, p GuardPolicy, now time.Time) *guard {
 	}
 	fail := 1
 	for i := range in.Members {
-		if !in.Members[i].FailingSince.IsZero() {
+		if !in.Members[i].FailingSince.IsZero() || g.recently(&in.Members[i]) {
 			fail++
 		}
 	}
-	g.failing = append(make([]mark, 0, fail), newMark(now.Sub(g.since), g.count(&in.Machine, &in.Machine)))
+	g.failing = append(make([]mark, 0, fail), newMark(now.Sub(g.since), count(&g.machines, bits(&in.Machine, &in.Machine))))
 	for i := range in.Members {
 		if m := &in.Members[i]; m.ID != in.Machine.ID {
 			g.add(m, &in.Machine)
@@ -277,28 +284,38 @@ func newGuard(in GuardObservation, p GuardPolicy, now time.Time) *guard {
 	return g
 }
 
+// recently reports whether a machine has recovered within Window. A time in the future comes from a
+// clock that is ahead, and counts as now.
+func (g *guard) recently(m *GuardMember) bool {
+	return m.Available && m.FailingSince.IsZero() && !m.RecoveredAt.IsZero() && g.now.Sub(m.RecoveredAt).Abs() < g.policy.Window
+}
+
 // add counts one machine other than the one to be failed.
 func (g *guard) add(m, failed *GuardMember) {
-	if !m.FailingSince.IsZero() {
-		g.failing = append(g.failing, newMark(g.now.Sub(m.FailingSince), g.count(m, failed)))
-	} else if m.Available {
-		g.count(m, failed)
+	in := bits(m, failed)
+	switch {
+	case !m.FailingSince.IsZero():
+		g.failing = append(g.failing, newMark(g.now.Sub(m.FailingSince), count(&g.machines, in)))
+	case g.recently(m): // when it failed is not known any more
+		g.failing = append(g.failing, newMark(g.now.Sub(g.since), count(&g.machines, in)))
+		count(&g.recovered, in)
+	case m.Available:
+		count(&g.machines, in)
 	}
 	if m.ReplacedAt.IsZero() {
 		return
 	}
 	// A time in the future comes from a clock that is ahead, and counts as now.
 	if ago := g.now.Sub(m.ReplacedAt); ago < g.policy.SlowWindow && ago > -g.policy.SlowWindow {
-		g.replaced = append(g.replaced, newMark(ago, bits(m, failed)))
+		g.replaced = append(g.replaced, newMark(ago, in))
 	}
 }
 
 // count counts a machine in each of its scopes, and returns them.
-func (g *guard) count(m, failed *GuardMember) uint8 {
-	in := bits(m, failed)
+func count(machines *[inCluster + 1]int, in uint8) uint8 {
 	for _, bit := range [...]uint8{inPool, inZone, inCluster} {
 		if in&bit != 0 {
-			g.machines[bit]++
+			machines[bit]++
 		}
 	}
 	return in
@@ -322,6 +339,9 @@ func (g *guard) judge(s scope) guardDecision {
 	most := p.HoldPercent > 0 && n*100 >= of*p.HoldPercent
 	many := most || p.SlowPercent > 0 && n*100 >= of*p.SlowPercent
 	event := fmt.Sprintf("%s: %d of %d machines failed within %s of each other, which is one event", s.name, n, of, p.Window)
+	if back := g.recovered[s.bit]; back > 0 {
+		event += fmt.Sprintf(", and %d of them recovered within %s", back, p.Window)
+	}
 	end := g.since.Add(p.HoldFor)
 	switch {
 	case n <= p.AlwaysFew || !many:

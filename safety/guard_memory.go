@@ -75,7 +75,7 @@ func (g *GuardMemory) Members(all []GuardMember, now time.Time) []GuardMember {
 
 // Replace records that a machine may be replaced from now on.
 func (g *GuardMemory) Replace(m GuardMember, now time.Time) {
-	m.Available, m.FailingSince, m.ReplacedAt = false, time.Time{}, now
+	m.Available, m.FailingSince, m.RecoveredAt, m.ReplacedAt = false, time.Time{}, time.Time{}, now
 	g.put(m)
 }
 
@@ -150,6 +150,9 @@ func NewGuardMember(m *v1alpha1.Machine, set *v1alpha1.MachineSet, policy machin
 	traits := facts.TraitsOf(status.Phase)
 	member := GuardMember{
 		ID: string(m.UID), Available: !deleted && (traits.Available || traits.Updating), FailingSince: machine.FailingSince(m, policy, now),
+	}
+	if op := m.Status.LastOperation; status.Phase == v1alpha1.MachineRunning && op.Type == v1alpha1.MachineOperationHealthCheck && op.State == v1alpha1.MachineStateSuccessful {
+		member.RecoveredAt = op.LastUpdateTime.Time
 	}
 	switch failing := !member.FailingSince.IsZero(); {
 	case deleted && failing:

@@ -74,6 +74,26 @@ func TestGuard_SameFailuresWithinAMinute_HeldUntilHalfRecovered(t *testing.T) {
 	}
 }
 
+// TestGuard_RecoveringOneAfterTheOther_LastIsNotReplaced lets the machines of an event recover within
+// minutes. The last of them has long reached its timeout when most others are healthy.
+func TestGuard_RecoveringOneAfterTheOther_LastIsNotReplaced(t *testing.T) {
+	members, now := guardPool("p", "z", 6), guardNow.Add(30*time.Minute)
+	for i := range members {
+		fail(&members[i], guardNow)
+	}
+	for i := range 5 {
+		members[i].Available, members[i].FailingSince, members[i].RecoveredAt = true, time.Time{}, now
+		a := assess(members, 5, now)
+		require.Equal(t, safety.ReplacementsHeld, a.Reason, "%d recovered", i+1)
+		require.Contains(t, a.Message, fmt.Sprintf("pool/p: 6 of 6 machines failed within 5m0s of each other, which is one event, and %d of them recovered within 5m0s: none", i+1))
+		now = now.Add(time.Minute)
+	}
+	require.True(t, allowed(assess(members, 5, now.Add(2*time.Minute))), "2 others recovered within 5 minutes, and 3 failures are few")
+	members[3].Available = false
+	fail(&members[4], now)
+	require.True(t, allowed(assess(members, 5, now)), "one is deleted, and one fails again")
+}
+
 // TestGuard_NumberOfFailures_SetsTheAction checks the action for each number of failures in a pool.
 func TestGuard_NumberOfFailures_SetsTheAction(t *testing.T) {
 	const all, slowed, held = machinist.Reason(""), safety.ReplacementsSlowed, safety.ReplacementsHeld
@@ -277,6 +297,9 @@ func anyMembers(r *rand.Rand, now time.Time) []safety.GuardMember {
 		if r.IntN(8) == 0 {
 			m.ReplacedAt = moment()
 		}
+		if r.IntN(4) == 0 {
+			m.RecoveredAt = now.Add(time.Duration(r.IntN(2400)-1200) * time.Second)
+		}
 	}
 	return members
 }
@@ -337,8 +360,14 @@ func TestGuard_Burst_IsTheMaximumWithinTheWindow(t *testing.T) {
 			members[i].Pool, members[i].Zone = "", ""
 		}
 		fail(&members[0], guardNow.Add(-time.Hour))
+		counted := slices.Clone(members)
+		for i, m := range counted {
+			if m.Available && m.FailingSince.IsZero() && !m.RecoveredAt.IsZero() && guardNow.Sub(m.RecoveredAt).Abs() < p.Window {
+				counted[i].FailingSince = members[0].FailingSince
+			}
+		}
 		most, of := 0, 0
-		for _, m := range members {
+		for _, m := range counted {
 			since := m.FailingSince
 			if since.After(guardNow) {
 				since = guardNow
@@ -347,7 +376,7 @@ func TestGuard_Burst_IsTheMaximumWithinTheWindow(t *testing.T) {
 				of++
 			}
 			n := 0
-			for _, o := range members {
+			for _, o := range counted {
 				other := o.FailingSince
 				if other.After(guardNow) {
 					other = guardNow
@@ -483,6 +512,10 @@ func TestNewGuardMember_EachMachine_AvailableOrReplaced(t *testing.T) {
 	at := func(d time.Duration) metav1.Time { return metav1.NewTime(start.Add(d)) }
 	set := &v1alpha1.MachineSet{}
 	set.CreationTimestamp = at(-time.Hour)
+	running := machineOf(v1alpha1.MachineRunning, at(-2*time.Hour))
+	require.Zero(t, safety.NewGuardMember(running, nil, life.DefaultPolicy(), began, now).RecoveredAt, "it has never failed")
+	running.Status.LastOperation = v1alpha1.LastOperation{Type: v1alpha1.MachineOperationHealthCheck, State: v1alpha1.MachineStateSuccessful, LastUpdateTime: at(time.Minute)}
+	require.Equal(t, start.Add(time.Minute), safety.NewGuardMember(running, nil, life.DefaultPolicy(), began, now).RecoveredAt)
 	for name, tc := range map[string]struct {
 		created   time.Duration
 		phase     v1alpha1.MachinePhase

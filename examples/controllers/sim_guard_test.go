@@ -26,6 +26,7 @@ type silenceKind struct {
 	machines, silent int32
 	spread           time.Duration // from the first silent Node to the last
 	recover          time.Duration // after the first silence; zero means never
+	back             time.Duration // from the first Node that recovers to the last
 	never            bool          // the machines never join
 	holds            bool          // no machine may fail within an hour
 	slow             int           // the number of first failures that are a window apart
@@ -39,6 +40,7 @@ type silenceKind struct {
 // silences are the patterns that the guard is tested with.
 var silences = []silenceKind{
 	{name: "all silent, then they recover", machines: 8, silent: 8, spread: time.Minute, recover: 45 * time.Minute, holds: true, length: 2 * time.Hour},
+	{name: "all silent, then they recover one after the other", machines: 8, silent: 8, spread: time.Minute, recover: 45 * time.Minute, back: 5 * time.Minute, holds: true, length: 2 * time.Hour},
 	{name: "all silent for good", machines: 6, silent: 6, spread: time.Minute, holds: true, slow: 3, replaced: 6, length: 4 * time.Hour},
 	{name: "part silent for good", machines: 12, silent: 5, spread: time.Minute, slow: 2, replaced: 5, length: 3 * time.Hour},
 	{name: "part silent for good, and the controllers crash", machines: 12, silent: 5, spread: time.Minute, slow: 2, replaced: 5, length: 3 * time.Hour, crash: 3 * time.Minute, health: 2 * time.Minute},
@@ -121,7 +123,7 @@ func (w *world) silence(k silenceKind, silent map[string]bool) {
 		}
 		w.later(k.spread*time.Duration(i)/time.Duration(k.silent), func() { w.report(node.Name, corev1.ConditionUnknown) })
 		if k.recover > 0 {
-			w.later(k.recover, func() { w.report(node.Name, corev1.ConditionTrue) })
+			w.later(k.recover+k.back*time.Duration(i)/time.Duration(k.silent), func() { w.report(node.Name, corev1.ConditionTrue) })
 		}
 	}
 }
