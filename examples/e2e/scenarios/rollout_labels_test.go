@@ -4,6 +4,7 @@ package scenarios_test
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,7 +18,7 @@ import (
 type labelTaker struct {
 	s      *env.Env
 	taken  map[string]time.Time // by machine
-	thefts int
+	thefts atomic.Int64
 	failed []error
 }
 
@@ -39,7 +40,7 @@ func (f *labelTaker) round(ctx context.Context, most int, long time.Duration) {
 		case !taken && most > 0 && m.DeletionTimestamp == nil:
 			f.label(ctx, m.Name, "stolen")
 			f.taken[m.Name] = time.Now()
-			f.thefts++
+			f.thefts.Add(1)
 			most--
 		}
 	}
