@@ -92,12 +92,11 @@ race: ## Run the tests of SDK and examples with the race detector, in random ord
 	cd examples && $(ALONE) go test -race -short -shuffle=on ./...
 	cd examples/programs/kubectl-machines && $(ALONE) go test -race -short -shuffle=on ./...
 
-lint: $(LINT) ## Check format, vet, linters, go.mod, generated files and the import table.
+lint: $(LINT) ## Check format, linters (vet among them), go.mod, generated files and the import table.
 	@echo "== gofmt"; files=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
 		if [ -n "$$files" ]; then echo "not formatted:"; echo "$$files"; exit 1; fi
 	@set -e; for m in $(TIDY); do echo "== go mod tidy $$m"; (cd $$m && $(ALONE) go mod tidy -diff); done
 	@rc=0; for m in $(MODULES); do \
-		echo "== vet $$m"; (cd $$m && $(ALONE) go vet ./...) || rc=1; \
 		echo "== golangci-lint $$m"; (cd $$m && $(ALONE) $(LINT) run --config $(CURDIR)/.golangci.yaml ./...) || rc=1; \
 	done; exit $$rc
 	@echo "== words"; cd tools && $(ALONE) go run ./cmd/words

@@ -88,7 +88,7 @@ func TestBudget_SmallFleet_Kept(t *testing.T) {
 			}
 		}
 	}
-	c, err := controlplane.Start(t.Context(), controlplane.Options{NodeMonitorGracePeriod: nodeGrace})
+	c, err := controlplane.Start(t.Context(), controlplane.Options{NodeMonitorGracePeriod: settings{}.nodeGrace()})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, c.Stop()) }()
 	cluster, err := env.Open(t.Context(), c)

@@ -36,9 +36,6 @@ const (
 	unmarking = 10 * time.Millisecond
 	// idling is how long the idle manager is measured.
 	idling = time.Minute
-	// nodeGrace is how long a Node may be silent. The kubelets renew their Leases every fifth of it:
-	// these requests are load without meaning here.
-	nodeGrace = 5 * time.Minute
 )
 
 // measure measures the phases of a plan in an environment of its own, and then the same writes by a
@@ -63,7 +60,7 @@ func (r *result) play(ctx context.Context, c *env.Cluster, with settings, p plan
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.New(ctx, "bench", env.Options{Flags: append(with.managerFlags(), flags...), Nodes: env.Nodes{LeaseInterval: nodeGrace / 5}})
+	s, err := c.New(ctx, "bench", env.Options{Flags: append(with.managerFlags(), flags...), Nodes: env.Nodes{LeaseInterval: with.nodeGrace() / 5}})
 	if err != nil {
 		return nil, err
 	}
