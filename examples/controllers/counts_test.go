@@ -23,8 +23,8 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// TestOrphans_ManyClasses_OneListOfTheMachines counts the live lists of machines in five passes over twenty classes,
-// of which one has a VM without a machine that is kept.
+// TestOrphans_ManyClasses_OneListOfTheMachines counts the live lists of machines in passes over twenty classes, of
+// which one has a VM without a machine: none while it waits for its grace, and one for its deletion.
 func TestOrphans_ManyClasses_OneListOfTheMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const classes, period = 20, time.Minute
@@ -45,17 +45,18 @@ func TestOrphans_ManyClasses_OneListOfTheMachines(t *testing.T) {
 			_, err = r.machines.MachineV1alpha1().MachineClasses(namespace).Create(t.Context(), class, metav1.CreateOptions{})
 			require.NoError(t, err)
 		}
-		r.orphans.Grace = time.Hour
+		r.orphans.Grace, r.orphans.MaxPercent, r.orphans.MaxDeletions = 4*period, 100, 1
 		r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: "lost", Class: "class"})
 		r.start()
 		time.Sleep(10 * time.Second)
 		begin := lists.Load()
 		require.Positive(t, begin)
-		time.Sleep(5 * period)
-		took := lists.Load() - begin
-		t.Logf("%d lists of the machines in 5 collections of %d classes", took, classes+1)
-		require.GreaterOrEqual(t, took, int32(4))
-		require.LessOrEqual(t, took, int32(10))
+		time.Sleep(3 * period)
+		require.Equal(t, begin, lists.Load(), "nothing is to be deleted")
+		require.Len(t, r.cloud.Snapshot().VMs, 2)
+		time.Sleep(3 * period)
+		require.Len(t, r.cloud.Snapshot().VMs, 1)
+		require.Equal(t, begin+1, lists.Load())
 	})
 }
 

@@ -198,7 +198,7 @@ func (e *Executor) judge(ctx context.Context, classes []*v1alpha1.MachineClass) 
 	if err == nil {
 		step(machines, asked)
 	}
-	if err != nil || len(next.Seen)+len(d.Actions)+len(d.Holds)+len(d.Events) > 0 {
+	if err != nil || len(d.Actions)+len(d.Events) > 0 { // nothing is deleted or reported because of an old cache
 		asked = e.now()
 		if machines, err = runners.List[*v1alpha1.Machine](ctx, e.Requests, e.Namespace, nil); err != nil {
 			return err

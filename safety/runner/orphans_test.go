@@ -75,6 +75,17 @@ func (d *countedLists) ListMachines(_ context.Context, r *driver.ListMachinesReq
 	return &driver.ListMachinesResponse{MachineList: d.vms}, nil
 }
 
+// deletingLists also counts the deletions.
+type deletingLists struct {
+	*countedLists
+	deleted int
+}
+
+func (d *deletingLists) DeleteMachine(context.Context, *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
+	d.deleted++
+	return &driver.DeleteMachineResponse{}, nil
+}
+
 // TestOrphans_SecretMissingInARound_ClassIsListedOnceItExists loses the Secret of one class when a round begins.
 func TestOrphans_SecretMissingInARound_ClassIsListedOnceItExists(t *testing.T) {
 	t.Parallel()
@@ -95,36 +106,42 @@ func TestOrphans_SecretMissingInARound_ClassIsListedOnceItExists(t *testing.T) {
 	require.Equal(t, map[string]int{"a": 2, "b": 2}, lists.of, "it does not wait for the next round")
 }
 
-// TestOrphans_EachCache_APIServerIsAskedIfAVMHasNoMachine lists the machine of a VM, or not, in the cache and at the
-// API server.
-func TestOrphans_EachCache_APIServerIsAskedIfAVMHasNoMachine(t *testing.T) {
+// TestOrphans_EachCache_APIServerIsAskedBeforeADeletion lists the machine of one of ten VMs, or not, in the cache and at
+// the API server.
+func TestOrphans_EachCache_APIServerIsAskedBeforeADeletion(t *testing.T) {
 	t.Parallel()
-	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "m"}, Spec: v1alpha1.MachineSpec{ProviderID: "cloud:///vm"}}
 	for name, tc := range map[string]struct {
-		cached, live []machinist.Object
-		lists        int
-		held         bool
+		cached, live   bool
+		asked, deleted bool
 	}{
-		"in both":                  {[]machinist.Object{m}, []machinist.Object{m}, 0, false},
-		"not yet in a cache":       {nil, []machinist.Object{m}, 1, false},
-		"in none":                  {nil, nil, 1, true},
-		"deleted, in an old cache": {[]machinist.Object{m}, nil, 0, false},
+		"in both":                  {true, true, false, false},
+		"not yet in a cache":       {false, true, true, false},
+		"in none":                  {false, false, true, true},
+		"deleted, in an old cache": {true, false, false, false},
 	} {
+		reader, lists := &twoClasses{}, &deletingLists{countedLists: &countedLists{of: map[string]int{}, vms: map[string]string{}}}
 		var stored []runtime.Object
-		for _, o := range tc.live {
-			stored = append(stored, o.(runtime.Object)) //nolint:forcetypeassert // only in a test
+		for i := range 10 {
+			m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: fmt.Sprint("m-", i)}, Spec: v1alpha1.MachineSpec{ProviderID: fmt.Sprint("cloud:///", i)}}
+			lists.vms[m.Spec.ProviderID] = m.Name
+			if tc.cached || i > 0 {
+				reader.machines = append(reader.machines, m)
+			}
+			if tc.live || i > 0 {
+				stored = append(stored, m)
+			}
 		}
-		machines := fake.NewClientset(stored...)
+		machines, clock := fake.NewClientset(stored...), clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0))
 		e := &Executor{
-			Reader: &twoClasses{machines: tc.cached}, Requests: client.New(machines, nil), Policy: safety.Policy{Period: time.Hour},
-			Driver: &countedLists{of: map[string]int{}, vms: map[string]string{"cloud:///vm": "m"}}, Clock: clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0)),
+			Reader: reader, Requests: client.New(machines, nil), Driver: lists, Clock: clock, Policy: safety.Policy{Grace: time.Minute, Period: time.Minute, MaxDeletions: 5, MaxPercent: 20},
 		}
-		held := false
-		e.Decided = func(_ Concern, d safety.Decision[machinist.Action]) { held = len(d.Holds) > 0 }
-		_, err := e.Reconcile(t.Context(), Orphans)
-		require.NoError(t, err, name)
-		require.Len(t, machines.Actions(), tc.lists, name)
-		require.Equal(t, tc.held, held, "%s: a namespace without machines, but with VMs", name)
+		for range 4 {
+			next, err := e.Reconcile(t.Context(), Orphans)
+			require.NoError(t, err, name)
+			clock.SetTime(next)
+		}
+		require.Equal(t, tc.asked, len(machines.Actions()) > 0, name)
+		require.Equal(t, tc.deleted, lists.deleted > 0, name)
 	}
 }
 
