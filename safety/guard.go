@@ -39,8 +39,8 @@ type GuardMember struct {
 	// FailingSince is when the machine became unhealthy, see machine.FailingSince. Zero
 	// means that it is healthy.
 	FailingSince time.Time
-	// RecoveredAt is when the machine became healthy after it had been unhealthy. Zero means
-	// that it has always been healthy.
+	// RecoveredAt is when the machine last became healthy after it had been unhealthy. Zero
+	// means never. It counts only for a machine that is available and not failing.
 	RecoveredAt time.Time
 	// VMGone reports that the provider answered NotFound for the VM of the machine.
 	VMGone bool
@@ -176,7 +176,7 @@ func goneAtOnce(in GuardObservation, p GuardPolicy, now time.Time) int {
 	for i := range in.Members {
 		m := &in.Members[i]
 		fails := !m.FailingSince.IsZero() && m.FailingSince.Sub(since).Abs() <= p.Window
-		replaced := !m.ReplacedAt.IsZero() && now.Sub(m.ReplacedAt).Abs() < p.SlowWindow
+		replaced := recent(m.ReplacedAt, now, p.SlowWindow)
 		if m.VMGone && m.ID != in.Machine.ID && (fails || replaced) {
 			n++
 		}
@@ -269,7 +269,7 @@ func newGuard(in GuardObservation, p GuardPolicy, now time.Time) *guard {
 	}
 	fail := 1
 	for i := range in.Members {
-		if !in.Members[i].FailingSince.IsZero() || g.recently(&in.Members[i]) {
+		if !in.Members[i].FailingSince.IsZero() || g.hasRecovered(&in.Members[i]) {
 			fail++
 		}
 	}
@@ -284,10 +284,15 @@ func newGuard(in GuardObservation, p GuardPolicy, now time.Time) *guard {
 	return g
 }
 
-// recently reports whether a machine has recovered within Window. A time in the future comes from a
-// clock that is ahead, and counts as now.
-func (g *guard) recently(m *GuardMember) bool {
-	return m.Available && m.FailingSince.IsZero() && !m.RecoveredAt.IsZero() && g.now.Sub(m.RecoveredAt).Abs() < g.policy.Window
+// recent reports whether a time that is not zero is less than window before now. A time in the future
+// comes from a clock that is ahead, and counts as now.
+func recent(t, now time.Time, window time.Duration) bool {
+	return !t.IsZero() && now.Sub(t).Abs() < window
+}
+
+// hasRecovered reports whether a machine counts as failing because it recovered within Window.
+func (g *guard) hasRecovered(m *GuardMember) bool {
+	return m.Available && m.FailingSince.IsZero() && recent(m.RecoveredAt, g.now, g.policy.Window)
 }
 
 // add counts one machine other than the one to be failed.
@@ -296,18 +301,14 @@ func (g *guard) add(m, failed *GuardMember) {
 	switch {
 	case !m.FailingSince.IsZero():
 		g.failing = append(g.failing, newMark(g.now.Sub(m.FailingSince), count(&g.machines, in)))
-	case g.recently(m): // when it failed is not known any more
+	case g.hasRecovered(m): // when it failed is not known any more
 		g.failing = append(g.failing, newMark(g.now.Sub(g.since), count(&g.machines, in)))
 		count(&g.recovered, in)
 	case m.Available:
 		count(&g.machines, in)
 	}
-	if m.ReplacedAt.IsZero() {
-		return
-	}
-	// A time in the future comes from a clock that is ahead, and counts as now.
-	if ago := g.now.Sub(m.ReplacedAt); ago < g.policy.SlowWindow && ago > -g.policy.SlowWindow {
-		g.replaced = append(g.replaced, newMark(ago, in))
+	if recent(m.ReplacedAt, g.now, g.policy.SlowWindow) {
+		g.replaced = append(g.replaced, newMark(g.now.Sub(m.ReplacedAt), in))
 	}
 }
 

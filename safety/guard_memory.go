@@ -151,7 +151,7 @@ func NewGuardMember(m *v1alpha1.Machine, set *v1alpha1.MachineSet, policy machin
 	member := GuardMember{
 		ID: string(m.UID), Available: !deleted && (traits.Available || traits.Updating), FailingSince: machine.FailingSince(m, policy, now),
 	}
-	if op := m.Status.LastOperation; status.Phase == v1alpha1.MachineRunning && op.Type == v1alpha1.MachineOperationHealthCheck && op.State == v1alpha1.MachineStateSuccessful {
+	if op := m.Status.LastOperation; op.Type == v1alpha1.MachineOperationHealthCheck && op.State == v1alpha1.MachineStateSuccessful {
 		member.RecoveredAt = op.LastUpdateTime.Time
 	}
 	switch failing := !member.FailingSince.IsZero(); {

@@ -514,8 +514,19 @@ func TestNewGuardMember_EachMachine_AvailableOrReplaced(t *testing.T) {
 	set.CreationTimestamp = at(-time.Hour)
 	running := machineOf(v1alpha1.MachineRunning, at(-2*time.Hour))
 	require.Zero(t, safety.NewGuardMember(running, nil, life.DefaultPolicy(), began, now).RecoveredAt, "it has never failed")
-	running.Status.LastOperation = v1alpha1.LastOperation{Type: v1alpha1.MachineOperationHealthCheck, State: v1alpha1.MachineStateSuccessful, LastUpdateTime: at(time.Minute)}
-	require.Equal(t, start.Add(time.Minute), safety.NewGuardMember(running, nil, life.DefaultPolicy(), began, now).RecoveredAt)
+	for _, op := range []v1alpha1.LastOperation{
+		{Type: v1alpha1.MachineOperationHealthCheck, State: v1alpha1.MachineStateSuccessful},
+		{Type: v1alpha1.MachineOperationHealthCheck, State: v1alpha1.MachineStateProcessing},
+		{Type: v1alpha1.MachineOperationCreate, State: v1alpha1.MachineStateSuccessful},
+	} {
+		running.Status.LastOperation = op
+		running.Status.LastOperation.LastUpdateTime = at(time.Minute)
+		var want time.Time
+		if op.Type == v1alpha1.MachineOperationHealthCheck && op.State == v1alpha1.MachineStateSuccessful {
+			want = start.Add(time.Minute)
+		}
+		require.Equal(t, want, safety.NewGuardMember(running, nil, life.DefaultPolicy(), began, now).RecoveredAt, "%s %s", op.Type, op.State)
+	}
 	for name, tc := range map[string]struct {
 		created   time.Duration
 		phase     v1alpha1.MachinePhase
