@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -199,120 +198,132 @@ func TestMachine_DeletedWithoutPods_EndsWithinASecond(t *testing.T) {
 }
 
 func TestMachine_NodeDeletedByUser_MachineAndVMAreDeleted(t *testing.T) {
-	r := newHarness(t)
-	r.start()
-	r.create("m")
-	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
-	require.NoError(t, r.nodes.CoreV1().Nodes().Delete(t.Context(), "m", metav1.DeleteOptions{}))
-	r.eventually("gone", func() bool { return r.gone(t.Context(), "m") && r.cloud.Snapshot().Empty() })
+	synctest.Test(t, func(t *testing.T) {
+		r := newHarness(t)
+		r.start()
+		r.create("m")
+		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+		require.NoError(t, r.nodes.CoreV1().Nodes().Delete(t.Context(), "m", metav1.DeleteOptions{}))
+		r.eventually("gone", func() bool { return r.gone(t.Context(), "m") && r.cloud.Snapshot().Empty() })
+	})
 }
 
 func TestFinalizers_ClassAndSecretInUse_StayUntilTheMachineIsDeleted(t *testing.T) {
-	r := newHarness(t)
-	r.start()
-	r.create("m")
-	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
-	ctx, api := t.Context(), r.machines.MachineV1alpha1()
-	require.NoError(t, r.secrets.CoreV1().Secrets(namespace).Delete(ctx, "class", metav1.DeleteOptions{}))
-	require.NoError(t, api.MachineClasses(namespace).Delete(ctx, "class", metav1.DeleteOptions{}))
-	class, err := api.MachineClasses(namespace).Get(ctx, "class", metav1.GetOptions{})
-	require.NoError(t, err, "the finalizer of the class stays")
-	require.NotNil(t, class.DeletionTimestamp)
+	synctest.Test(t, func(t *testing.T) {
+		r := newHarness(t)
+		r.start()
+		r.create("m")
+		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+		ctx, api := t.Context(), r.machines.MachineV1alpha1()
+		require.NoError(t, r.secrets.CoreV1().Secrets(namespace).Delete(ctx, "class", metav1.DeleteOptions{}))
+		require.NoError(t, api.MachineClasses(namespace).Delete(ctx, "class", metav1.DeleteOptions{}))
+		class, err := api.MachineClasses(namespace).Get(ctx, "class", metav1.GetOptions{})
+		require.NoError(t, err, "the finalizer of the class stays")
+		require.NotNil(t, class.DeletionTimestamp)
 
-	require.NoError(t, api.Machines(namespace).Delete(ctx, "m", metav1.DeleteOptions{}))
-	r.eventually("everything gone", func() bool {
-		_, classErr := api.MachineClasses(namespace).Get(ctx, "class", metav1.GetOptions{})
-		_, secretErr := r.secrets.CoreV1().Secrets(namespace).Get(ctx, "class", metav1.GetOptions{})
-		return r.gone(ctx, "m") && apierrors.IsNotFound(classErr) && apierrors.IsNotFound(secretErr)
+		require.NoError(t, api.Machines(namespace).Delete(ctx, "m", metav1.DeleteOptions{}))
+		r.eventually("everything gone", func() bool {
+			_, classErr := api.MachineClasses(namespace).Get(ctx, "class", metav1.GetOptions{})
+			_, secretErr := r.secrets.CoreV1().Secrets(namespace).Get(ctx, "class", metav1.GetOptions{})
+			return r.gone(ctx, "m") && apierrors.IsNotFound(classErr) && apierrors.IsNotFound(secretErr)
+		})
+		require.True(t, r.cloud.Snapshot().Empty(), r.cloud.Snapshot())
 	})
-	require.True(t, r.cloud.Snapshot().Empty(), r.cloud.Snapshot())
 }
 
 func TestMachine_NameOfADeletedMachine_IsNotDeleted(t *testing.T) {
-	r := newHarness(t)
-	r.start()
-	r.create("m")
-	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
-	api := r.machines.MachineV1alpha1().Machines(namespace)
-	require.NoError(t, api.Delete(t.Context(), "m", metav1.DeleteOptions{}))
-	r.eventually("gone", func() bool { return r.gone(t.Context(), "m") })
-	_, err := api.Create(t.Context(), &v1alpha1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Name: "m"},
-		Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "class"}},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	r.eventually("running again", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
-	require.Len(t, r.cloud.Snapshot().VMs, 1)
+	synctest.Test(t, func(t *testing.T) {
+		r := newHarness(t)
+		r.start()
+		r.create("m")
+		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+		api := r.machines.MachineV1alpha1().Machines(namespace)
+		require.NoError(t, api.Delete(t.Context(), "m", metav1.DeleteOptions{}))
+		r.eventually("gone", func() bool { return r.gone(t.Context(), "m") })
+		_, err := api.Create(t.Context(), &v1alpha1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Name: "m"},
+			Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "class"}},
+		}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		r.eventually("running again", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+		require.Len(t, r.cloud.Snapshot().VMs, 1)
+	})
 }
 
 func TestOrphans_VMWithoutMachine_OnlyItIsDeleted(t *testing.T) {
-	r := newHarness(t)
-	r.orphans = safety.Policy{Grace: 50 * time.Millisecond, Period: 100 * time.Millisecond, MaxDeletions: 5, MaxPercent: 60}
-	r.start()
-	r.create("m")
-	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
-	own := r.cloud.Snapshot().VMs[0].ProviderID
-	r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: "unknown", Class: "class"})
-	require.Len(t, r.cloud.Snapshot().VMs, 2)
-	r.eventually("the orphan gone", func() bool { return len(r.cloud.Snapshot().VMs) == 1 })
-	require.Equal(t, own, r.cloud.Snapshot().VMs[0].ProviderID)
+	synctest.Test(t, func(t *testing.T) {
+		r := newHarness(t)
+		r.orphans = safety.Policy{Grace: 50 * time.Millisecond, Period: 100 * time.Millisecond, MaxDeletions: 5, MaxPercent: 60}
+		r.start()
+		r.create("m")
+		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+		own := r.cloud.Snapshot().VMs[0].ProviderID
+		r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: "unknown", Class: "class"})
+		require.Len(t, r.cloud.Snapshot().VMs, 2)
+		r.eventually("the orphan gone", func() bool { return len(r.cloud.Snapshot().VMs) == 1 })
+		require.Equal(t, own, r.cloud.Snapshot().VMs[0].ProviderID)
+	})
 }
 
 func TestMachine_DeletedDuringCreate_NodeIsDrainedFirst(t *testing.T) {
-	r := newHarness(t)
-	ctx := t.Context()
-	require.NoError(t, r.target.Add(
-		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, // it joined faster than the driver answers
-		&corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p", OwnerReferences: []metav1.OwnerReference{controller("ReplicaSet")}},
-			Spec:       corev1.PodSpec{NodeName: "m"}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
-		},
-	))
-	left := make(chan int, 1)
-	defer r.cloud.Subscribe(func(e drivertest.Event) {
-		if e.Kind == drivertest.VMCreated {
-			assert.NoError(t, r.machines.MachineV1alpha1().Machines(namespace).Delete(ctx, "m", metav1.DeleteOptions{}))
-		}
-		if e.Kind == drivertest.VMDeletionBegan {
-			pods, err := r.nodes.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-			assert.NoError(t, err)
-			left <- len(pods.Items)
-		}
-	})()
-	r.start()
-	r.create("m")
-	r.eventually("gone", func() bool { return r.gone(ctx, "m") })
-	require.Zero(t, <-left, "pods on the node when the VM's deletion began")
+	synctest.Test(t, func(t *testing.T) {
+		r := newHarness(t)
+		ctx := t.Context()
+		require.NoError(t, r.target.Add(
+			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, // it joined faster than the driver answers
+			&corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p", OwnerReferences: []metav1.OwnerReference{controller("ReplicaSet")}},
+				Spec:       corev1.PodSpec{NodeName: "m"}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+			},
+		))
+		left := make(chan int, 1)
+		defer r.cloud.Subscribe(func(e drivertest.Event) {
+			if e.Kind == drivertest.VMCreated {
+				assert.NoError(t, r.machines.MachineV1alpha1().Machines(namespace).Delete(ctx, "m", metav1.DeleteOptions{}))
+			}
+			if e.Kind == drivertest.VMDeletionBegan {
+				pods, err := r.nodes.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+				assert.NoError(t, err)
+				left <- len(pods.Items)
+			}
+		})()
+		r.start()
+		r.create("m")
+		r.eventually("gone", func() bool { return r.gone(ctx, "m") })
+		require.Zero(t, <-left, "pods on the node when the VM's deletion began")
+	})
 }
 
 func TestDrain_PodMissingInCache_IsEvicted(t *testing.T) {
-	r := newHarness(t)
-	r.start()
-	r.create("m")
-	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
-	ctx, nodes := t.Context(), r.target.Client().CoreV1().Nodes()
-	for _, patch := range []struct{ data, subresource string }{
-		{`{"spec":{"unschedulable":true}}`, ""}, {`{"status":{"conditions":[{"type":"Seen","status":"True"}]}}`, "status"},
-	} {
-		_, err := nodes.Patch(ctx, "m", types.StrategicMergePatchType, []byte(patch.data), metav1.PatchOptions{}, patch.subresource)
-		require.NoError(t, err)
-	}
-	r.eventually("the cordon is seen", func() bool {
-		m, err := r.machines.MachineV1alpha1().Machines(namespace).Get(ctx, "m", metav1.GetOptions{})
-		return err == nil && slices.ContainsFunc(m.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == "Seen" })
+	synctest.Test(t, func(t *testing.T) {
+		r := newHarness(t)
+		r.start()
+		r.create("m")
+		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+		ctx, nodes := t.Context(), r.target.Client().CoreV1().Nodes()
+		for _, patch := range []struct{ data, subresource string }{
+			{`{"spec":{"unschedulable":true}}`, ""}, {`{"status":{"conditions":[{"type":"Seen","status":"True"}]}}`, "status"},
+		} {
+			_, err := nodes.Patch(ctx, "m", types.StrategicMergePatchType, []byte(patch.data), metav1.PatchOptions{}, patch.subresource)
+			require.NoError(t, err)
+		}
+		r.eventually("the cordon is seen", func() bool {
+			m, err := r.machines.MachineV1alpha1().Machines(namespace).Get(ctx, "m", metav1.GetOptions{})
+			return err == nil && slices.ContainsFunc(m.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == "Seen" })
+		})
+		defer r.target.HoldWatches()()
+		require.NoError(t, r.target.Add(&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "slow", OwnerReferences: []metav1.OwnerReference{controller("ReplicaSet")}},
+			Spec:       corev1.PodSpec{NodeName: "m", TerminationGracePeriodSeconds: ptr.To(int64(30))},
+			Status:     corev1.PodStatus{Phase: corev1.PodRunning},
+		}))
+		require.NoError(t, r.machines.MachineV1alpha1().Machines(namespace).Delete(ctx, "m", metav1.DeleteOptions{}))
+		r.eventually("evicted", func() bool {
+			pod, err := r.target.Client().CoreV1().Pods(namespace).Get(ctx, "slow", metav1.GetOptions{})
+			return err == nil && pod.DeletionTimestamp != nil
+		})
+		require.Len(t, r.cloud.Snapshot().VMs, 1, "the pod has not ended")
 	})
-	defer r.target.HoldWatches()()
-	require.NoError(t, r.target.Add(&corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "slow", OwnerReferences: []metav1.OwnerReference{controller("ReplicaSet")}},
-		Spec:       corev1.PodSpec{NodeName: "m", TerminationGracePeriodSeconds: ptr.To(int64(30))},
-		Status:     corev1.PodStatus{Phase: corev1.PodRunning},
-	}))
-	require.NoError(t, r.machines.MachineV1alpha1().Machines(namespace).Delete(ctx, "m", metav1.DeleteOptions{}))
-	r.eventually("evicted", func() bool {
-		pod, err := r.target.Client().CoreV1().Pods(namespace).Get(ctx, "slow", metav1.GetOptions{})
-		return err == nil && pod.DeletionTimestamp != nil
-	})
-	require.Len(t, r.cloud.Snapshot().VMs, 1, "the pod has not ended")
 }
 
 func TestDrain_LastPodDeleted_ContinuesAtOnce(t *testing.T) {
@@ -335,68 +346,72 @@ func TestDrain_LastPodDeleted_ContinuesAtOnce(t *testing.T) {
 }
 
 func TestMergedSecret_SameKey_CredentialsWin(t *testing.T) {
-	r := newHarness(t)
-	r.cloud.SetCredential("right")
-	r.start()
-	ctx := t.Context()
-	for name, credential := range map[string]string{"data": "wrong", "credentials": "right"} {
-		_, err := r.secrets.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Name: name},
-			Data:       map[string][]byte{machine.UserDataKey: []byte("#!"), "credential": []byte(credential)},
+	synctest.Test(t, func(t *testing.T) {
+		r := newHarness(t)
+		r.cloud.SetCredential("right")
+		r.start()
+		ctx := t.Context()
+		for name, credential := range map[string]string{"data": "wrong", "credentials": "right"} {
+			_, err := r.secrets.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{
+				ObjectMeta: metav1.ObjectMeta{Name: name},
+				Data:       map[string][]byte{machine.UserDataKey: []byte("#!"), "credential": []byte(credential)},
+			}, metav1.CreateOptions{})
+			require.NoError(t, err)
+		}
+		_, err := r.machines.MachineV1alpha1().MachineClasses(namespace).Create(ctx, &v1alpha1.MachineClass{
+			ObjectMeta: metav1.ObjectMeta{Name: "both"}, Provider: "simulated", ProviderSpec: apiruntime.RawExtension{Raw: []byte("{}")},
+			SecretRef:            &corev1.SecretReference{Name: "data"},
+			CredentialsSecretRef: &corev1.SecretReference{Namespace: namespace, Name: "credentials"},
 		}, metav1.CreateOptions{})
 		require.NoError(t, err)
-	}
-	_, err := r.machines.MachineV1alpha1().MachineClasses(namespace).Create(ctx, &v1alpha1.MachineClass{
-		ObjectMeta: metav1.ObjectMeta{Name: "both"}, Provider: "simulated", ProviderSpec: apiruntime.RawExtension{Raw: []byte("{}")},
-		SecretRef:            &corev1.SecretReference{Name: "data"},
-		CredentialsSecretRef: &corev1.SecretReference{Namespace: namespace, Name: "credentials"},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	_, err = r.machines.MachineV1alpha1().Machines(namespace).Create(ctx, &v1alpha1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Name: "m"},
-		Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "both"}},
-	}, metav1.CreateOptions{})
-	require.NoError(t, err)
-	r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+		_, err = r.machines.MachineV1alpha1().Machines(namespace).Create(ctx, &v1alpha1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Name: "m"},
+			Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "both"}},
+		}, metav1.CreateOptions{})
+		require.NoError(t, err)
+		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+	})
 }
 
 func TestControllers_WithoutFaults_NoPassFails(t *testing.T) {
-	r := newHarness(t)
-	var mu sync.Mutex
-	var failed []string
-	r.observe = func(n controllers.Note) {
-		var status *apierrors.StatusError
-		if errors.As(n.Err, &status) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "machinedeployments" {
-			return // the test writes it too
+	synctest.Test(t, func(t *testing.T) {
+		r := newHarness(t)
+		var mu sync.Mutex
+		var failed []string
+		r.observe = func(n controllers.Note) {
+			var status *apierrors.StatusError
+			if errors.As(n.Err, &status) && status.ErrStatus.Details != nil && status.ErrStatus.Details.Kind == "machinedeployments" {
+				return // the test writes it too
+			}
+			if n.Err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				failed = append(failed, fmt.Sprintf("%s %s: %v", n.Kind, n.Key, n.Err))
+			}
 		}
-		if n.Err != nil {
-			mu.Lock()
-			defer mu.Unlock()
-			failed = append(failed, fmt.Sprintf("%s %s: %v", n.Kind, n.Key, n.Err))
+		r.start()
+		r.create("alone")
+		ctx, api := t.Context(), r.machines.MachineV1alpha1().MachineDeployments(namespace)
+		r.deploy(ctx, 3)
+		complete := func() bool {
+			d, err := api.Get(ctx, "d", metav1.GetOptions{})
+			return err == nil && deployment.Complete(d, d.Status)
 		}
-	}
-	r.start()
-	r.create("alone")
-	ctx, api := t.Context(), r.machines.MachineV1alpha1().MachineDeployments(namespace)
-	r.deploy(ctx, 3)
-	complete := func() bool {
-		d, err := api.Get(ctx, "d", metav1.GetOptions{})
-		return err == nil && deployment.Complete(d, d.Status)
-	}
-	r.eventually("complete", complete)
-	require.NoError(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
-		d, err := api.Get(ctx, "d", metav1.GetOptions{})
-		if err != nil {
+		r.eventually("complete", complete)
+		require.NoError(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
+			d, err := api.Get(ctx, "d", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			d.Spec.Template.Annotations = map[string]string{"generation": "two"}
+			_, err = api.Update(ctx, d, metav1.UpdateOptions{})
 			return err
-		}
-		d.Spec.Template.Annotations = map[string]string{"generation": "two"}
-		_, err = api.Update(ctx, d, metav1.UpdateOptions{})
-		return err
-	}))
-	r.eventually("rolled", complete)
-	mu.Lock()
-	defer mu.Unlock()
-	require.Empty(t, failed)
+		}))
+		r.eventually("rolled", complete)
+		mu.Lock()
+		defer mu.Unlock()
+		require.Empty(t, failed)
+	})
 }
 
 // controller returns the owner reference of a pod to a controller.
@@ -409,22 +424,14 @@ func TestRun_IncompleteConfig_ReturnsError(t *testing.T) {
 	require.ErrorContains(t, controllers.Run(t.Context(), controllers.Config{}), "controllers.Config needs Machines, and, for the controllers of machines, Control and Driver")
 }
 
+// TestRun_Ends_LeavesNoGoroutine ends its bubble, which fails if a goroutine remains.
 func TestRun_Ends_LeavesNoGoroutine(t *testing.T) {
-	before := runtime.NumGoroutine()
-	t.Run("a life", func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		r.start()
 		r.create("m")
 		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
 	})
-	for range 1000 {
-		if runtime.NumGoroutine() <= before {
-			return
-		}
-		time.Sleep(5 * time.Millisecond) // goroutines need a moment to end
-	}
-	stacks := make([]byte, 1<<16)
-	t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
 }
 
 func TestRun_ContextCanceled_Ends(t *testing.T) {

@@ -164,95 +164,101 @@ func TestDrain_BudgetRefuses_HoldNamesItAndNoRequest(t *testing.T) {
 // TestDrain_VolumeOfAPodThatStays_IsNotWaitedFor compares a pod of a DaemonSet with an evicted pod.
 // The drain waits for the volumes of the second only.
 func TestDrain_VolumeOfAPodThatStays_IsNotWaitedFor(t *testing.T) {
-	r, said := newHarness(t), decisions{}
-	r.observe = said.note
-	for name, owner := range map[string]string{"agent": "DaemonSet", "db": "ReplicaSet"} { // before the start, so that the caches show them
-		volume := "pv-" + name
-		require.NoError(t, r.target.Add(
-			&corev1.PersistentVolumeClaim{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume},
-			},
-			&storagev1.VolumeAttachment{
-				ObjectMeta: metav1.ObjectMeta{Name: name},
-				Spec:       storagev1.VolumeAttachmentSpec{NodeName: "m", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}},
-				Status:     storagev1.VolumeAttachmentStatus{Attached: true},
-			},
-			pod("m", owner, func(p *corev1.Pod) {
-				p.Name = name
-				p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
-				}}}
-			}),
-		))
-	}
-	r.start()
-	r.running("m")
-	r.remove("m")
-	r.eventually("it waits for the volume", func() bool { return waitsFor(said.last("m"), "volumeattachment/db: Detaching") })
-	require.NotContains(t, said.last("m"), "agent")
-	require.NoError(t, r.target.Client().StorageV1().VolumeAttachments().Delete(t.Context(), "db", metav1.DeleteOptions{}))
-	r.eventually("gone", func() bool { return r.gone(t.Context(), "m") })
+	synctest.Test(t, func(t *testing.T) {
+		r, said := newHarness(t), decisions{}
+		r.observe = said.note
+		for name, owner := range map[string]string{"agent": "DaemonSet", "db": "ReplicaSet"} { // before the start, so that the caches show them
+			volume := "pv-" + name
+			require.NoError(t, r.target.Add(
+				&corev1.PersistentVolumeClaim{
+					ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: corev1.PersistentVolumeClaimSpec{VolumeName: volume},
+				},
+				&storagev1.VolumeAttachment{
+					ObjectMeta: metav1.ObjectMeta{Name: name},
+					Spec:       storagev1.VolumeAttachmentSpec{NodeName: "m", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume}},
+					Status:     storagev1.VolumeAttachmentStatus{Attached: true},
+				},
+				pod("m", owner, func(p *corev1.Pod) {
+					p.Name = name
+					p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+						PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: name},
+					}}}
+				}),
+			))
+		}
+		r.start()
+		r.running("m")
+		r.remove("m")
+		r.eventually("it waits for the volume", func() bool { return waitsFor(said.last("m"), "volumeattachment/db: Detaching") })
+		require.NotContains(t, said.last("m"), "agent")
+		require.NoError(t, r.target.Client().StorageV1().VolumeAttachments().Delete(t.Context(), "db", metav1.DeleteOptions{}))
+		r.eventually("gone", func() bool { return r.gone(t.Context(), "m") })
+	})
 }
 
 // TestDrain_ManyWait_WorkersStayFree checks that waiting drains occupy no worker, and that changes
 // of a machine take effect at once.
 func TestDrain_ManyWait_WorkersStayFree(t *testing.T) {
-	r, said := newHarness(t), decisions{}
-	r.observe, r.workers = said.note, 1
-	r.start()
-	names := []string{"m-0", "m-1", "m-2", "m-3", "m-4"}
-	r.running(names...)
-	for _, name := range names {
-		r.blocked(name)
-		r.remove(name)
-	}
-	for _, name := range names {
-		r.eventually("it waits", func() bool { return waitsFor(said.last(name), "pod/"+namespace+"/db-"+name) })
-	}
-	r.add("other")
-	r.eventually("another lives", func() bool { return r.phase("other") == v1alpha1.MachineRunning })
-	r.remove("other")
-	r.eventually("and dies", func() bool { return r.gone(t.Context(), "other") })
+	synctest.Test(t, func(t *testing.T) {
+		r, said := newHarness(t), decisions{}
+		r.observe, r.workers = said.note, 1
+		r.start()
+		names := []string{"m-0", "m-1", "m-2", "m-3", "m-4"}
+		r.running(names...)
+		for _, name := range names {
+			r.blocked(name)
+			r.remove(name)
+		}
+		for _, name := range names {
+			r.eventually("it waits", func() bool { return waitsFor(said.last(name), "pod/"+namespace+"/db-"+name) })
+		}
+		r.add("other")
+		r.eventually("another lives", func() bool { return r.phase("other") == v1alpha1.MachineRunning })
+		r.remove("other")
+		r.eventually("and dies", func() bool { return r.gone(t.Context(), "other") })
 
-	r.patch("m-0", `{"metadata":{"labels":{"`+v1alpha1.LabelKeyForceDeletion+`":"true"}}}`)
-	r.eventually("the label forces at once", func() bool { return r.gone(t.Context(), "m-0") })
-	r.patch("m-1", `{"spec":{"drainTimeout":"1s"}}`)
-	r.eventually("so does another timeout", func() bool { return r.gone(t.Context(), "m-1") })
-	for _, name := range names[2:] {
-		require.True(t, r.podThere(name), "the others wait")
-	}
-	for _, name := range names[2:] {
-		r.free(name)
-		r.eventually("freed", func() bool { return r.gone(t.Context(), name) })
-	}
+		r.patch("m-0", `{"metadata":{"labels":{"`+v1alpha1.LabelKeyForceDeletion+`":"true"}}}`)
+		r.eventually("the label forces at once", func() bool { return r.gone(t.Context(), "m-0") })
+		r.patch("m-1", `{"spec":{"drainTimeout":"1s"}}`)
+		r.eventually("so does another timeout", func() bool { return r.gone(t.Context(), "m-1") })
+		for _, name := range names[2:] {
+			require.True(t, r.podThere(name), "the others wait")
+		}
+		for _, name := range names[2:] {
+			r.free(name)
+			r.eventually("freed", func() bool { return r.gone(t.Context(), name) })
+		}
+	})
 }
 
 // TestDrain_AfterAForcedDrain_StartsWithoutForce checks that a forced drain does not affect a later
 // drain of the same machine.
 func TestDrain_AfterAForcedDrain_StartsWithoutForce(t *testing.T) {
-	r, said := newHarness(t), decisions{}
-	r.observe = said.note
-	r.start()
-	r.running("m")
-	r.blocked("m")
-	r.patch("m", `{"metadata":{"labels":{"`+v1alpha1.LabelKeyForceDrain+`":"True"}}}`)
-	label := `{"metadata":{"labels":{"` + v1alpha1.LabelKeyNodeCandidateForUpdate + `":"true","` + v1alpha1.LabelKeyNodeSelectedForUpdate + `":"true"}}}`
-	_, err := r.target.Client().CoreV1().Nodes().Patch(t.Context(), "m", types.MergePatchType, []byte(label), metav1.PatchOptions{})
-	require.NoError(t, err)
-	r.eventually("drained by force for its update", func() bool {
-		return r.phase("m") == v1alpha1.MachineInPlaceUpdating && !r.podThere("m")
+	synctest.Test(t, func(t *testing.T) {
+		r, said := newHarness(t), decisions{}
+		r.observe = said.note
+		r.start()
+		r.running("m")
+		r.blocked("m")
+		r.patch("m", `{"metadata":{"labels":{"`+v1alpha1.LabelKeyForceDrain+`":"True"}}}`)
+		label := `{"metadata":{"labels":{"` + v1alpha1.LabelKeyNodeCandidateForUpdate + `":"true","` + v1alpha1.LabelKeyNodeSelectedForUpdate + `":"true"}}}`
+		_, err := r.target.Client().CoreV1().Nodes().Patch(t.Context(), "m", types.MergePatchType, []byte(label), metav1.PatchOptions{})
+		require.NoError(t, err)
+		r.eventually("drained by force for its update", func() bool {
+			return r.phase("m") == v1alpha1.MachineInPlaceUpdating && !r.podThere("m")
+		})
+		r.free("m")
+		r.eventually("the pod has gone", func() bool {
+			_, err := r.target.Client().CoreV1().Pods(namespace).Get(t.Context(), "db-m", metav1.GetOptions{})
+			return err != nil
+		})
+		r.blocked("m")
+		r.remove("m")
+		r.eventually("it waits", func() bool { return waitsFor(said.last("m"), "pod/"+namespace+"/db-m") })
+		require.True(t, r.podThere("m"))
+		r.free("m")
+		r.eventually("gone", func() bool { return r.gone(t.Context(), "m") })
 	})
-	r.free("m")
-	r.eventually("the pod has gone", func() bool {
-		_, err := r.target.Client().CoreV1().Pods(namespace).Get(t.Context(), "db-m", metav1.GetOptions{})
-		return err != nil
-	})
-	r.blocked("m")
-	r.remove("m")
-	r.eventually("it waits", func() bool { return waitsFor(said.last("m"), "pod/"+namespace+"/db-m") })
-	require.True(t, r.podThere("m"))
-	r.free("m")
-	r.eventually("gone", func() bool { return r.gone(t.Context(), "m") })
 }
 
 // waitsFor reports whether the text of a decision has a hold with a subject.

@@ -5,6 +5,7 @@ package controllers_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"reflect"
 	"runtime"
 	"testing"
@@ -324,11 +325,17 @@ func TestGrowth_TenTimesTheMachines_CostsTenTimesAtMost(t *testing.T) {
 
 type costs struct{ allocations, bytes float64 }
 
+// cost returns the least of several runs: what else the process allocates meanwhile counts for none of them.
 func cost(do func()) costs {
-	var before, after runtime.MemStats
+	least := costs{math.MaxFloat64, math.MaxFloat64}
 	do()
-	runtime.ReadMemStats(&before)
-	do()
-	runtime.ReadMemStats(&after)
-	return costs{float64(after.Mallocs - before.Mallocs), float64(after.TotalAlloc - before.TotalAlloc)}
+	for range 5 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		do()
+		runtime.ReadMemStats(&after)
+		least.allocations = min(least.allocations, float64(after.Mallocs-before.Mallocs))
+		least.bytes = min(least.bytes, float64(after.TotalAlloc-before.TotalAlloc))
+	}
+	return least
 }

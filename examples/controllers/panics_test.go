@@ -99,20 +99,22 @@ func (d panicking) ListMachines(context.Context, *driver.ListMachinesRequest) (*
 }
 
 func TestDriver_Panics_CallFailsWithInternal(t *testing.T) {
-	inner := panicking{drivertest.NewCloud(drivertest.CloudOptions{})}
-	for name, d := range map[string]driver.Driver{"alone": inner, "in a goroutine of its own": driver.WithDeadline(inner, driver.Timeouts{})} {
-		cfg, told := newConfig(t, d)
-		answer, err := cfg.Driver.ListMachines(t.Context(), &driver.ListMachinesRequest{})
-		require.Nil(t, answer)
-		require.Equal(t, codes.Internal, codes.Of(err))
-		require.NotContains(t, err.Error(), "at once", "the panic value is only in the log")
-		require.Len(t, told(), 1)
-		require.Equal(t, "driver", told()[0].Kind)
-		var panicked *PanicError
-		require.ErrorAs(t, told()[0].Err, &panicked)
-		require.ErrorContains(t, panicked, "panic 1 of this run: at once")
-		require.Contains(t, string(panicked.Stack), "panicking.ListMachines", name)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		inner := panicking{drivertest.NewCloud(drivertest.CloudOptions{})}
+		for name, d := range map[string]driver.Driver{"alone": inner, "in a goroutine of its own": driver.WithDeadline(inner, driver.Timeouts{})} {
+			cfg, told := newConfig(t, d)
+			answer, err := cfg.Driver.ListMachines(t.Context(), &driver.ListMachinesRequest{})
+			require.Nil(t, answer)
+			require.Equal(t, codes.Internal, codes.Of(err))
+			require.NotContains(t, err.Error(), "at once", "the panic value is only in the log")
+			require.Len(t, told(), 1)
+			require.Equal(t, "driver", told()[0].Kind)
+			var panicked *PanicError
+			require.ErrorAs(t, told()[0].Err, &panicked)
+			require.ErrorContains(t, panicked, "panic 1 of this run: at once")
+			require.Contains(t, string(panicked.Stack), "panicking.ListMachines", name)
+		}
+	})
 }
 
 func TestMachine_DriverPanicsAfterCreate_NoSecondVM(t *testing.T) {
