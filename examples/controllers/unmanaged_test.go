@@ -25,7 +25,7 @@ import (
 )
 
 // collected is how long changes of Nodes are collected.
-const collected = 5 * time.Second
+const collected = 30 * time.Second
 
 // nodeHarness runs only the loop that marks Nodes, over two clusters in memory.
 type nodeHarness struct {
@@ -118,7 +118,7 @@ func TestUnmanaged_NodeJoinedByHand_MarkedAtTheTimeoutAndUnmarkedWithItsMachine(
 		r.join("n")
 		time.Sleep(19 * time.Minute) // in the time of the bubble, like all sleeps here
 		require.False(t, r.marked("n"), "its machine may still appear")
-		time.Sleep(time.Minute + 5*time.Second)
+		time.Sleep(time.Minute + collected)
 		require.True(t, r.marked("n"))
 		require.Equal(t, "1", r.node("n").Annotations[v1alpha1.NotManagedByMCM])
 		require.Contains(t, r.node("n").Finalizers, v1alpha1.NodeFinalizerName)

@@ -55,8 +55,9 @@ func (i *Informers) OnChange(e *Executor, f func(concern Concern, after time.Dur
 const (
 	// overshootDelay is how long changes are collected before the next pass over all sets.
 	overshootDelay = time.Second
-	// unmanagedDelay is longer: Nodes are marked after minutes, and nothing waits for the end of a mark.
-	unmanagedDelay = 5 * time.Second
+	// unmanagedDelay is longer, since a pass looks at all Nodes: they are marked after minutes, and nothing waits for
+	// the end of a mark.
+	unmanagedDelay = 30 * time.Second
 )
 
 // Changed records a change, and returns the concerns that have to be reconciled, each with the time for which
