@@ -71,7 +71,7 @@ func (l *logic) lookedBeforeDeletion() bool {
 // lookForNodeName looks for the VM to learn the name of its Node, or waits for a retry. The decision
 // is zero if the provider cannot be asked.
 func (l *logic) lookForNodeName() Decision {
-	if !l.in.Class.usable() {
+	if !l.askable() {
 		return Decision{}
 	}
 	switch f := l.in.VM.Failure; {
@@ -86,6 +86,12 @@ func (l *logic) lookForNodeName() Decision {
 		}
 	}
 	return l.findVM("")
+}
+
+// askable reports whether the driver can be asked for the VM: with a class that can be used, and before a deletion with
+// any class that exists, since a VM without a recorded Node may have joined before its class or secret was broken.
+func (l *logic) askable() bool {
+	return l.in.Class.usable() || l.in.Class.callable() && !l.m.DeletionTimestamp.IsZero()
 }
 
 // lookFailed records that the lookup of the VM failed, and waits for its retry. The decision is
@@ -118,7 +124,7 @@ func (l *logic) awaitCreation() Decision {
 // tells it. The decision is zero if there is no such call, or if the VM cannot be looked up.
 func (l *logic) awaitCall() Decision {
 	f := l.in.VM.Failure
-	if f.Abandoned == "" || !l.in.Class.usable() {
+	if f.Abandoned == "" || !l.askable() {
 		return Decision{}
 	}
 	what, step := "Getting VM status", v1alpha1.GetVMStatus
@@ -172,7 +178,7 @@ func (l *logic) deleteVM() Decision {
 			return d
 		}
 	}
-	if vm.Asked == driver.OpDeleteMachine && !l.in.Node.NoTarget && l.nodeName() == "" && l.in.Class.usable() {
+	if vm.Asked == driver.OpDeleteMachine && !l.in.Node.NoTarget && l.nodeName() == "" {
 		return l.findVM("") // meanwhile its Node may have joined
 	}
 	return l.do(CallDriver{Operation: driver.OpDeleteMachine, ByName: l.deletesByName()}, reasonDrained, "")

@@ -147,7 +147,7 @@ func (l *logic) askForProof() Decision {
 		Message: "it is not written before the provider has named the VM of the machine",
 	}
 	switch f := l.in.VM.Failure; {
-	case !l.in.Class.callable(), !l.in.Class.usable() && l.m.DeletionTimestamp.IsZero():
+	case !l.askable():
 		h.Until = l.now.Add(time.Minute)
 		h.Message += ", which needs the class: " + cmp.Or(l.in.Class.Problem, "it was not read or does not exist")
 	case f.Code != codes.OK && f.Operation == driver.OpGetMachineStatus:

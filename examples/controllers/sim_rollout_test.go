@@ -230,22 +230,27 @@ func (w *world) assessCreation(m *v1alpha1.Machine) {
 
 // assessGrowth checks that the sets of a deployment together keep the upper bound. The grown set is
 // not stored yet. The machines of the others count if the set lacks machines: then it will create
-// them, while a set into which machines have moved only keeps them.
+// them, while a set into which machines have moved only keeps them, also if a user has decreased
+// the replicas meanwhile.
 func (w *world) assessGrowth(d *v1alpha1.MachineDeployment, grown *v1alpha1.MachineSet) {
-	sum, creates := int(grown.Spec.Replicas), int(grown.Spec.Replicas) > len(w.living(grown.UID))
+	sum, have := int(grown.Spec.Replicas), len(w.living(grown.UID))
+	creates := sum > have
 	for _, s := range all[*v1alpha1.MachineSet](w.control, "machinesets") {
-		switch {
-		case s.UID == grown.UID:
-		case creates:
-			sum += max(int(s.Spec.Replicas), len(w.living(s.UID)))
-		default:
+		if s.UID == grown.UID {
+			continue
+		}
+		living := len(w.living(s.UID))
+		have += living
+		if creates {
+			sum += max(int(s.Spec.Replicas), living)
+		} else {
 			sum += int(s.Spec.Replicas)
 		}
 	}
 	most := d.DeepCopy()
 	most.Spec.Replicas = max(w.judge.promise.most, d.Spec.Replicas)
 	b, _ := deployment.BoundsOf(most)
-	if room := int(b.Most()); sum > room {
+	if room := int(b.Most()); sum > room && (creates || sum > have) {
 		w.violate("%s scaled to %d: %d machines of at most %d", grown.Name, grown.Spec.Replicas, sum, room)
 	}
 }
