@@ -312,11 +312,11 @@ func TestGrowth_TenTimesTheMachines_CostsTenTimesAtMost(t *testing.T) {
 	few, many := newGrown(1_000), newGrown(10_000)
 	for _, c := range growths {
 		t.Run(c.name, func(t *testing.T) {
-			most := 12.0 // maps grow in steps
+			most, runs := 12.0, 10 // maps grow in steps
 			if c.eachChange {
-				most = 1.2
+				most, runs = 2, 100 // objects that a sync.Pool loses
 			}
-			a, b := cost(c.prepare(t, few)), cost(c.prepare(t, many))
+			a, b := cost(runs, c.prepare(t, few)), cost(runs, c.prepare(t, many))
 			require.LessOrEqual(t, b.allocations, most*max(a.allocations, 10), "allocations, and %v", a)
 			require.LessOrEqual(t, b.bytes, most*max(a.bytes, 1000), "bytes, and %v", a)
 		})
@@ -325,11 +325,12 @@ func TestGrowth_TenTimesTheMachines_CostsTenTimesAtMost(t *testing.T) {
 
 type costs struct{ allocations, bytes float64 }
 
-// cost returns the least of several runs: what else the process allocates meanwhile counts for none of them.
-func cost(do func()) costs {
+// cost returns the least of several runs: what else the process allocates meanwhile counts for none of them, nor what a
+// sync.Pool has lost, as many do under the race detector.
+func cost(runs int, do func()) costs {
 	least := costs{math.MaxFloat64, math.MaxFloat64}
 	do()
-	for range 5 {
+	for range runs {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		do()
