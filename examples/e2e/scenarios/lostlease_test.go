@@ -137,6 +137,7 @@ func TestPausedLeader_AnotherLeads_BeginsNothing(t *testing.T) {
 	s := cluster.Set(t, "paused", withShortLease(fastOptions()))
 	door := openFrontDoor(t, s)
 	one := s.StartManager(t, "one", "--simulated-cloud="+door.url)
+	s.Wait(t, patience, "one leads", leads(one.Log, 1))
 	two := s.StartManager(t, "two", "--target-kubeconfig="+admin(t))
 	deploy(t, s, s.Deployment("workers", "small", 12, 3, 1))
 	seen := watchCloud(t, s)
