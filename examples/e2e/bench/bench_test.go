@@ -40,7 +40,6 @@ func TestFlags_Each_SettingsOrError(t *testing.T) {
 		"no machines":        {[]string{"-machines", "0"}, nil, "is no number"},
 		"too many":           {[]string{"-machines", "20001"}, nil, "is no number"},
 		"an argument":        {[]string{"200"}, nil, "no arguments are expected"},
-		"no time":            {[]string{"-timeout", "0s"}, nil, "must be positive"},
 		"no requests":        {[]string{"-qps", "0"}, nil, "must be positive"},
 		"an unknown flag":    {[]string{"-x"}, nil, "not defined"},
 	}

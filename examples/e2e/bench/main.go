@@ -30,7 +30,8 @@ func main() {
 
 // settings are what the flags say.
 type settings struct {
-	sizes    []int
+	sizes []int
+	// timeout is how long one phase may take: a rollout of 10,000 machines takes more than half an hour on two cores.
 	timeout  time.Duration
 	timeline bool
 	// settling is how long a phase is measured after its last wait, because Events come late.
@@ -56,7 +57,6 @@ func parse(args []string, errOut io.Writer) (settings, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(errOut)
 	sizes := flags.String("machines", "100,1000,3000", "sizes of the fleets, separated by `commas`")
-	flags.DurationVar(&s.timeout, "timeout", 20*time.Minute, "how long one phase may take")
 	flags.IntVar(&s.qps, "qps", 10000, "requests a second of each client of the manager; the targets are met without a limit that is felt")
 	flags.IntVar(&s.burst, "burst", 10000, "requests at once of each client of the manager")
 	flags.StringVar(&s.profiles, "profiles", "", "write CPU and heap profiles of the manager in each phase into a `folder`, which costs CPU time")
@@ -76,8 +76,9 @@ func parse(args []string, errOut io.Writer) (settings, error) {
 	}
 	slices.Sort(s.sizes)
 	s.sizes = slices.Compact(s.sizes)
-	if s.timeout <= 0 || s.qps <= 0 || s.burst <= 0 {
-		return s, errors.New("-timeout, -qps and -burst must be positive")
+	s.timeout = 10*time.Minute + time.Duration(s.sizes[len(s.sizes)-1])*500*time.Millisecond
+	if s.qps <= 0 || s.burst <= 0 {
+		return s, errors.New("-qps and -burst must be positive")
 	}
 	return s, nil
 }
