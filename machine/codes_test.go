@@ -473,6 +473,7 @@ func TestAbandonedCall_EachPhase_IsHeldAndNamed(t *testing.T) {
 		"deletion: the class is missing":                  {after(intended, leaving, noTarget, refused(look, create), crashed, noClass), `update status of machine m: phase "Terminating", Delete Processing (Deleting: ` + v1alpha1.GetVMStatus + `)`},
 		"deletion: another call, begins":                  {after(intended, withID, leaving, noTarget, refused(look, look), phase(v1alpha1.MachinePending)), `update status of machine m: phase "Terminating", Delete Processing (Deleting: ` + v1alpha1.GetVMStatus + `)`},
 		"deletion: another call, recorded":                {living(terminating, noTarget, leaving, refused(remove, remove)), `update status of machine m: phase "Terminating", Delete Failed (CallAbandoned: ` + deleting + `)`},
+		"deletion: another call, no secret, recorded":     {living(terminating, noTarget, leaving, noSecret, refused(remove, remove)), `update status of machine m: phase "Terminating", Delete Failed (CallAbandoned: ` + deleting + `)`},
 		"deletion: the next call, same text":              {living(terminating, noTarget, leaving, refused(look, remove), operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, deleting, "")), held(remove)},
 	})
 }

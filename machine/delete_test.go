@@ -119,6 +119,7 @@ func TestDeletion_EachStep_Decision(t *testing.T) {
 		"VM without provider ID, no target cluster: deletes again":  {terminating(nameless, noTarget, answered(machine.Deleted, 55*time.Second)), "delete the VM (Drained)"},
 		"Terminating, class not read: waits":                        {terminating(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: the class was not read); waits for machineclass/small: ClassMissing: the class was not read"},
 		"secret missing: looks for the VM":                          {after(leaving, intended, noSecret), "look for the VM (LookFirst)"},
+		"secret missing, VM deleted without provider ID: looks":     {terminating(nameless, noSecret, answered(machine.Deleted, 55*time.Second)), "look for the VM (LookFirst)"},
 		"secret missing, deletion fails: records both":              {terminating(calls, noSecret), `update status of machine m: phase "Terminating", Delete Failed (ProviderFailed: ` + secretText + ")"},
 		"secret missing, recorded: holds have both": {terminating(calls, noSecret, operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed, secretText, "")),
 			"nothing (ProviderFailed: no quota); waits for provider: ProviderFailed: no quota; waits for machineclass/small: ClassUnusable: secret shoot/small does not exist"},

@@ -124,7 +124,7 @@ func (l *logic) awaitCreation() Decision {
 // tells it. The decision is zero if there is no such call, or if the VM cannot be looked up.
 func (l *logic) awaitCall() Decision {
 	f := l.in.VM.Failure
-	if f.Abandoned == "" || !l.askable() {
+	if f.Abandoned == "" || !l.in.Class.callable() {
 		return Decision{}
 	}
 	what, step := "Getting VM status", v1alpha1.GetVMStatus

@@ -314,7 +314,7 @@ func TestGrowth_TenTimesTheMachines_CostsTenTimesAtMost(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			most, runs := 12.0, 10 // maps grow in steps
 			if c.eachChange {
-				most, runs = 2, 100 // objects that a sync.Pool loses
+				most, runs = 1.2, 1000
 			}
 			a, b := cost(runs, c.prepare(t, few)), cost(runs, c.prepare(t, many))
 			require.LessOrEqual(t, b.allocations, most*max(a.allocations, 10), "allocations, and %v", a)
@@ -325,8 +325,8 @@ func TestGrowth_TenTimesTheMachines_CostsTenTimesAtMost(t *testing.T) {
 
 type costs struct{ allocations, bytes float64 }
 
-// cost returns the least of several runs: what else the process allocates meanwhile counts for none of them, nor what a
-// sync.Pool has lost, as many do under the race detector.
+// cost returns the least of several runs, so that what else the process allocates meanwhile does not count. Under the
+// race detector a sync.Pool also loses objects at random, and few runs find all of theirs.
 func cost(runs int, do func()) costs {
 	least := costs{math.MaxFloat64, math.MaxFloat64}
 	do()
