@@ -13,7 +13,6 @@ import (
 
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // move moves updated machines to the new set, as many as it may have, and reports whether there are
@@ -62,7 +61,7 @@ func movedMachine(m *v1alpha1.Machine, from, to *v1alpha1.MachineSet) *v1alpha1.
 	next.Labels[v1alpha1.LabelKeyNodeUpdateResult] = v1alpha1.LabelValueNodeUpdateSuccessful
 	at := max(0, slices.IndexFunc(next.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == from.UID || r.UID == to.UID }))
 	owners := slices.DeleteFunc(next.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == from.UID || r.UID == to.UID })
-	next.OwnerReferences = slices.Insert(owners, min(at, len(owners)), machineset.OwnerSet(to).Reference())
+	next.OwnerReferences = slices.Insert(owners, min(at, len(owners)), *metav1.NewControllerRef(to, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.MachineSetKind)))
 	return next
 }
 

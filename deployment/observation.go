@@ -18,7 +18,7 @@ type Observation struct {
 	// Deployment is the deployment. Read it from the API server: a cache may have a former number
 	// of replicas.
 	Deployment *v1alpha1.MachineDeployment
-	// Sets are the sets of the deployment, in any order, after [machineset.Claim]. Nil sets are
+	// Sets are the sets of the deployment, in any order, after [Claim]. Nil sets are
 	// skipped. Sets in another namespace or of another controller are held.
 	Sets []*v1alpha1.MachineSet
 	// Released are the sets that the deployment released because their labels no longer match

@@ -143,7 +143,7 @@ func TestRefusal_PausedDeploymentThatIsValidAgain_IsPaused(t *testing.T) {
 	require.Equal(t, v1alpha1.DeploymentPaused, cond.Reason)
 }
 
-func TestClaimSelector_InvalidSpec_ReleasesAndAdoptsNothing(t *testing.T) {
+func TestClaim_InvalidSpec_ReleasesAndAdoptsNothing(t *testing.T) {
 	for name, test := range refusedSpecs {
 		t.Run(name, func(t *testing.T) {
 			s := completed()
@@ -152,7 +152,7 @@ func TestClaimSelector_InvalidSpec_ReleasesAndAdoptsNothing(t *testing.T) {
 			orphan := set.DeepCopy()
 			orphan.UID, orphan.OwnerReferences = "orphan", nil
 			claim := func() machineset.Claims[*v1alpha1.MachineSet] {
-				return machineset.Claim(machineset.OwnerDeployment(d), deployment.ClaimSelector(d), []*v1alpha1.MachineSet{set, orphan})
+				return deployment.Claim(d, []*v1alpha1.MachineSet{set, orphan})
 			}
 			require.Len(t, claim().Adopt, 1)
 			test.edit(&d.Spec)
@@ -162,7 +162,7 @@ func TestClaimSelector_InvalidSpec_ReleasesAndAdoptsNothing(t *testing.T) {
 			require.Equal(t, []*v1alpha1.MachineSet{set}, claims.Owned)
 		})
 	}
-	require.Nil(t, deployment.ClaimSelector(nil))
+	require.Equal(t, machineset.Claims[*v1alpha1.MachineSet]{}, deployment.Claim(nil, nil))
 }
 
 func TestRefusal_Event_AsInMCMAndShort(t *testing.T) {

@@ -18,7 +18,6 @@ import (
 
 	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // FindSets returns the new set of a deployment and the old ones. The new set is the oldest one
@@ -95,7 +94,7 @@ func buildSet(d *v1alpha1.MachineDeployment, old []*v1alpha1.MachineSet, replica
 			Name:            setName(d.Name, hash),
 			Namespace:       d.Namespace,
 			Labels:          withHash(spec.Template.Labels, hash),
-			OwnerReferences: []metav1.OwnerReference{machineset.OwnerDeployment(d).Reference()},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(d, v1alpha1.SchemeGroupVersion.WithKind("MachineDeployment"))},
 		},
 		Spec: v1alpha1.MachineSetSpec{
 			Replicas:                     replicas,

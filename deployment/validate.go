@@ -13,8 +13,10 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/facts"
+	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	"github.com/machinist-dev/machinist/machineset"
 )
 
 // Validate returns the errors in the spec of a deployment. It does not set defaults. It accepts
@@ -123,11 +125,16 @@ func refusal(d *v1alpha1.MachineDeployment) (r machinist.Reason, message string)
 	return "", ""
 }
 
-// ClaimSelector returns the selector with which a deployment claims its sets. It is nil while
-// [Decide] refuses the spec: [machineset.Claim] then adopts and releases nothing. It is not a copy.
-func ClaimSelector(d *v1alpha1.MachineDeployment) *metav1.LabelSelector {
-	if refused, _ := refusal(d); refused != "" {
-		return nil
+// Claim returns which sets a deployment has, adopts and releases, by the rules of [machineset.Claim].
+// While [Decide] refuses the spec, nothing is adopted or released.
+func Claim(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet) (c machineset.Claims[*v1alpha1.MachineSet]) {
+	if d == nil {
+		return c
 	}
-	return d.Spec.Selector
+	selector := d.Spec.Selector
+	if refused, _ := refusal(d); refused != "" {
+		selector = nil
+	}
+	c.Owned, c.Released, c.Adopt, c.Release = members.Claim(d, "MachineDeployment", selector, sets)
+	return c
 }

@@ -150,7 +150,7 @@ func TestMissing_Sets_Table(t *testing.T) {
 		return s
 	}
 	of := func(uid types.UID) *v1alpha1.Machine {
-		return &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{machineset.OwnerSet(set(uid, 0)).Reference()}}}
+		return &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set(uid, 0), v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))}}}
 	}
 	leaving := of("a")
 	leaving.DeletionTimestamp = &metav1.Time{}

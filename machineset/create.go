@@ -40,7 +40,7 @@ func creations(in Observation, machines []*v1alpha1.Machine, c members.Counts, n
 // replaceable returns how many of the missing machines may be created beside the released machines
 // that still exist.
 func replaceable(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, missing int) (int, []machinist.Hold) {
-	released := releasedBy(set, machines)
+	released := members.ReleasedBy(set, machines)
 	allowed := max(0, min(missing, missing+replaced-len(released)))
 	if allowed == missing {
 		return allowed, nil

@@ -160,11 +160,10 @@ func TestDecide_NeverJoinedStillPresent_CountsOnce(t *testing.T) {
 func TestDecide_LabelsRemovedAgainAndAgain_BoundedCreations(t *testing.T) {
 	const most = 2 + 3
 	set := newSet(2)
-	owner := machineset.OwnerSet(set)
 	var machines []*v1alpha1.Machine
 	var last machineset.Decision
 	for i := range 60 {
-		claims := machineset.Claim(owner, set.Spec.Selector, machines)
+		claims := machineset.Claim(set, machines)
 		in := machineset.Observation{Set: set, Machines: claims.Owned, Released: claims.Released, Complete: claims.Settled(), Proven: true}
 		last = machineset.Decide(in, machineset.Policy{}, now)
 		if !claims.Settled() {
@@ -191,11 +190,11 @@ func TestDecide_LabelsRemovedAgainAndAgain_BoundedCreations(t *testing.T) {
 
 	// One that gets its labels back is taken back, and is no longer marked.
 	machines[0].Labels = map[string]string{"app": "w"}
-	claims := machineset.Claim(owner, set.Spec.Selector, machines)
+	claims := machineset.Claim(set, machines)
 	require.Len(t, claims.Adopt, 1)
 	machines[0] = machineOf(claims.Adopt[0])
 	require.NotContains(t, machines[0].Annotations, releasedAnnotation)
-	claims = machineset.Claim(owner, set.Spec.Selector, machines)
+	claims = machineset.Claim(set, machines)
 	require.Len(t, claims.Owned, 1)
 	require.Len(t, claims.Released, most-1)
 }
@@ -215,7 +214,7 @@ func TestDecide_ReleasedMachines_CountWhileUnowned(t *testing.T) {
 	others.Annotations[releasedAnnotation] = "uid-another"
 	set := newSet(1)
 	all := []*v1alpha1.Machine{released("b"), leaving, taken, elsewhere, others, nil, released("a")}
-	claims := machineset.Claim(machineset.OwnerSet(set), set.Spec.Selector, all)
+	claims := machineset.Claim(set, all)
 	require.Equal(t, []*v1alpha1.Machine{all[0], all[6]}, claims.Released)
 	require.True(t, claims.Settled())
 
@@ -241,7 +240,7 @@ func TestNewMachine_Template_IsCopied(t *testing.T) {
 	require.Empty(t, cmp.Diff(&v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "ms-abcde", Namespace: "ns", Labels: map[string]string{"app": "w"}, Annotations: map[string]string{"a": "b", v1alpha1.MachinePriority: "3"},
-			Finalizers: []string{"f", v1alpha1.MCMFinalizerName}, OwnerReferences: []metav1.OwnerReference{machineset.OwnerSet(set).Reference()},
+			Finalizers: []string{"f", v1alpha1.MCMFinalizerName}, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))},
 		},
 		Spec: set.Spec.Template.Spec,
 	}, m))

@@ -91,10 +91,7 @@ func ExampleClaim() {
 	orphan.OwnerReferences = nil
 	orphan.ResourceVersion = "42"
 
-	claims := machineset.Claim(machineset.OwnerSet(set), machineset.ClaimSelector(set), []*v1alpha1.Machine{orphan})
-	if err := machineset.OwnerSet(set).MayAdopt(set); err != nil { // set: read live
-		fmt.Println(err)
-	}
+	claims := machineset.Claim(set, []*v1alpha1.Machine{orphan})
 	for _, edit := range claims.Adopt {
 		fmt.Println(edit)
 	}

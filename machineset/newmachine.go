@@ -82,7 +82,7 @@ func newMachine(set *v1alpha1.MachineSet) *v1alpha1.Machine {
 	m := &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: set.Namespace, Labels: template.Labels, Annotations: annotations, Finalizers: finalizers,
-			OwnerReferences: []metav1.OwnerReference{OwnerSet(set).Reference()},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.MachineSetKind))},
 		},
 		Spec: template.Spec,
 	}

@@ -124,7 +124,7 @@ func (s *sim) reconcile() machineset.Decision {
 		cached = cached[:s.r.IntN(len(cached))]
 	}
 	s.r.Shuffle(len(cached), func(i, j int) { cached[i], cached[j] = cached[j], cached[i] })
-	claims := machineset.Claim(machineset.OwnerSet(s.set), machineset.ClaimSelector(s.set), cached)
+	claims := machineset.Claim(s.set, cached)
 	s.expected = s.expected.Observe(named(cached), complete)
 	in := machineset.Observation{
 		Set: s.set.DeepCopy(), Machines: claims.Owned, Released: claims.Released, Complete: complete && claims.Settled(), Proven: s.proven, Expectations: s.expected,

@@ -15,7 +15,6 @@ import (
 	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // A planner is the controller of the deployment.
@@ -93,8 +92,7 @@ func (w *World) planOnce(taken *v1alpha1.MachineSet) error {
 func (w *World) observe() (deployment.Observation, error) {
 	d, c := w.deployment, w.planner.cache
 	w.planner.expected = w.planner.expected.Observe(c.find, true)
-	owner := machineset.OwnerDeployment(d)
-	claims := machineset.Claim(owner, deployment.ClaimSelector(d), c.sets.list())
+	claims := deployment.Claim(d, c.sets.list())
 	for _, edit := range append(claims.Adopt, claims.Release...) {
 		next := edit.Object.(*v1alpha1.MachineSet) //nolint:forcetypeassert // a deployment claims sets
 		err := w.call(d.Name, "update", kindSet, next.Name, func() error {

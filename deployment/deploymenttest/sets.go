@@ -74,8 +74,7 @@ func (w *World) observeSet(s *setLoop, live *v1alpha1.MachineSet) (machineset.Ob
 	}
 	seen := c.mayBelongTo(s.uid)
 	s.expected = s.expected.Observe(c.find, true)
-	owner := machineset.OwnerSet(live)
-	claims := machineset.Claim(owner, machineset.ClaimSelector(live), seen)
+	claims := machineset.Claim(live, seen)
 	for _, edit := range append(claims.Adopt, claims.Release...) {
 		if err := w.updateMachine(s, edit); err == errCrash { //nolint:errorlint // never wrapped
 			return machineset.Observation{}, err

@@ -195,7 +195,7 @@ func (p *pass) report(e machinist.Event) {
 // list lists the sets of the deployment and their machines from the API server. The decisions wait until
 // the Reader shows them.
 func (p *pass) list(ctx context.Context) error {
-	d, selector := p.in.Deployment, deployment.ClaimSelector(p.in.Deployment)
+	d, selector := p.in.Deployment, p.in.Deployment.Spec.Selector
 	sets, err := runners.List[*v1alpha1.MachineSet](ctx, p.Requests, d.Namespace, selector)
 	if err != nil {
 		return err

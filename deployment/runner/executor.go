@@ -84,7 +84,7 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 	}
 	p := &pass{Executor: e}
 	front := runners.Front[*v1alpha1.MachineDeployment, *v1alpha1.MachineSet, v1alpha1.MachineDeployment]{
-		Reader: e.Reader, Requests: e.Requests, Shard: e.Shard, Own: &e.own, Gone: func() { e.forget(key) }, Decide: p.decide, Owner: machineset.OwnerDeployment,
+		Reader: e.Reader, Requests: e.Requests, Shard: e.Shard, Own: &e.own, Gone: func() { e.forget(key) }, Decide: p.decide,
 	}
 	if ok, err := front.Begin(ctx, key); err != nil || !ok {
 		return time.Time{}, err

@@ -50,7 +50,7 @@ func observe(ctx context.Context, r machinist.Reader, d *v1alpha1.MachineDeploym
 		return in, claims, err
 	}
 	free = slices.DeleteFunc(free, func(s *v1alpha1.MachineSet) bool { return !facts.SameShard(s, d) })
-	claims = machineset.Claim(machineset.OwnerDeployment(d), deployment.ClaimSelector(d), slices.Concat(owned, free))
+	claims = deployment.Claim(d, slices.Concat(owned, free))
 	in = deployment.Observation{Deployment: d, Nodes: map[string]*corev1.Node{}, NoCluster: runners.View(ctx, r, "").NoTarget}
 	in.Sets, in.Released, in.Complete = claims.Owned, claims.Released, claims.Settled()
 	for _, s := range in.Sets {

@@ -47,7 +47,7 @@ func claim(in claimIn, out claimOut) ([]string, error) {
 	if !in.SelectorMatches {
 		m.Labels = map[string]string{"app": "other"}
 	}
-	self := machineset.OwnerSet(set).Reference()
+	self := *metav1.NewControllerRef(set, v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))
 	other, weak, no := self, self, false
 	other.UID, weak.Controller = "other", &no
 	refs, known := map[string][]metav1.OwnerReference{"none": nil, "self": {self}, "other": {other}, "nonController": {weak}}[in.OwnerRef]
@@ -55,7 +55,7 @@ func claim(in claimIn, out claimOut) ([]string, error) {
 		return nil, fmt.Errorf("owner %q", in.OwnerRef)
 	}
 	m.OwnerReferences = refs
-	claims := machineset.Claim(machineset.OwnerSet(set), set.Spec.Selector, []*v1alpha1.Machine{m})
+	claims := machineset.Claim(set, []*v1alpha1.Machine{m})
 	got := claimOut{Claimed: len(claims.Owned) == 1, Error: out.Error}
 	if len(claims.Adopt) == 1 {
 		got.Calls = append(got.Calls, "adopt")

@@ -26,7 +26,6 @@ type Front[P objects.Pointer[T], O metav1.Object, T any] struct {
 	// Decide observes the object and decides. It reports whether the actions need the object of the API
 	// server.
 	Decide func(ctx context.Context, o P) (claims machineset.Claims[O], live bool, err error)
-	Owner  func(o P) machineset.Owner
 }
 
 // Begin decides on the newest known version of the object. If objects are claimed, or Decide returns true,
@@ -52,11 +51,6 @@ func (f Front[P, O, T]) Begin(ctx context.Context, key types.NamespacedName) (bo
 	f.Own.Put(live)
 	if live.GetResourceVersion() != cached.GetResourceVersion() {
 		if claims, _, err = f.Decide(ctx, live); err != nil {
-			return false, err
-		}
-	}
-	if len(claims.Adopt) > 0 {
-		if err := f.Owner(live).MayAdopt(live); err != nil {
 			return false, err
 		}
 	}

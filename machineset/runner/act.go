@@ -77,7 +77,7 @@ func (p *pass) refresh(ctx context.Context, a machinist.Refresh) error {
 		return err
 	}
 	set := p.in.Set
-	live, err := runners.List[*v1alpha1.Machine](ctx, p.Requests, set.Namespace, machineset.ClaimSelector(set))
+	live, err := runners.List[*v1alpha1.Machine](ctx, p.Requests, set.Namespace, set.Spec.Selector)
 	if err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 	}
 	p := &pass{Executor: e}
 	front := runners.Front[*v1alpha1.MachineSet, *v1alpha1.Machine, v1alpha1.MachineSet]{
-		Reader: e.Reader, Requests: e.Requests, Shard: e.Shard, Own: &e.own, Gone: func() { e.forget(key) }, Decide: p.decide, Owner: machineset.OwnerSet,
+		Reader: e.Reader, Requests: e.Requests, Shard: e.Shard, Own: &e.own, Gone: func() { e.forget(key) }, Decide: p.decide,
 	}
 	if ok, err := front.Begin(ctx, key); err != nil || !ok {
 		return time.Time{}, err

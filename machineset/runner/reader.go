@@ -52,7 +52,7 @@ func observe(ctx context.Context, r machinist.Reader, set *v1alpha1.MachineSet) 
 		return machineset.Observation{}, none, err
 	}
 	free = slices.DeleteFunc(free, func(m *v1alpha1.Machine) bool { return !facts.SameShard(m, set) })
-	claims := machineset.Claim(machineset.OwnerSet(set), machineset.ClaimSelector(set), slices.Concat(owned, free))
+	claims := machineset.Claim(set, slices.Concat(owned, free))
 	in := machineset.Observation{Set: set, Machines: claims.Owned, Complete: claims.Settled(), Released: claims.Released, Nodes: map[string]machine.NodeView{}}
 	for _, m := range in.Machines {
 		if name := m.Labels[v1alpha1.NodeLabelKey]; name != "" && members.Failed(m) {

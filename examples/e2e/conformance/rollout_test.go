@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -115,8 +116,9 @@ func deploymentOfARollOut(w *world) {
 
 // setsThatAreTakenAndLetGo writes the owner references of claims, beside those of another owner.
 func setsThatAreTakenAndLetGo(w *world) {
-	owner := machineset.OwnerDeployment(w.machineDeployment("workers"))
-	selector := &metav1.LabelSelector{MatchLabels: labeled("name", "workers")}
+	owner := w.machineDeployment("workers")
+	owner.Spec.Strategy.Type, owner.Spec.Template.Labels = v1alpha1.RecreateMachineDeploymentStrategyType, labeled("name", "workers")
+	owner.Spec.Template.Spec.Class = v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "small"}
 	other := w.secret("other")
 	set := w.machineSet("set", 1)
 	set.Labels = labeled("name", "workers")
@@ -131,7 +133,7 @@ func setsThatAreTakenAndLetGo(w *world) {
 		return got
 	}
 	claim := func(set *v1alpha1.MachineSet) machineset.Claims[*v1alpha1.MachineSet] {
-		return machineset.Claim(owner, selector, []*v1alpha1.MachineSet{set})
+		return deployment.Claim(owner, []*v1alpha1.MachineSet{set})
 	}
 	before := claim(set).Adopt
 	set = write("taken", before)

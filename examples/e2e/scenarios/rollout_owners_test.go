@@ -14,7 +14,6 @@ import (
 
 	"github.com/machinist-dev/machinist/examples/e2e/env"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/machineset"
 )
 
 // otherOwner creates an object that owns others beside their controllers, and returns
@@ -68,7 +67,7 @@ func TestOwners_MachineReleasedAndAdopted_OtherOwnersAreKept(t *testing.T) {
 	s.StartManager(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 2, 1, 0))
 	api, theirs := s.Machines.MachineV1alpha1().Machines(s.Namespace), otherOwner(t, s)
-	ours := machineset.OwnerSet(setOf(t, s, "small")).Reference()
+	ours := *metav1.NewControllerRef(setOf(t, s, "small"), v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))
 	all := machines(t, s)
 	m := &all[0]
 	_, err := api.Patch(t.Context(), m.Name, mergePatch, []byte(beside(t, m, theirs)), metav1.PatchOptions{})
@@ -98,7 +97,7 @@ func TestOwners_SetReleasedAndAdopted_OtherOwnersAreKept(t *testing.T) {
 	s.StartManager(t, "manager")
 	deploy(t, s, s.Deployment("workers", "small", 2, 1, 0))
 	api, theirs := s.Machines.MachineV1alpha1().MachineSets(s.Namespace), otherOwner(t, s)
-	ours := machineset.OwnerDeployment(deploymentNamed(t, s, "workers")).Reference()
+	ours := *metav1.NewControllerRef(deploymentNamed(t, s, "workers"), v1alpha1.SchemeGroupVersion.WithKind("MachineDeployment"))
 	first := setOf(t, s, "small")
 	before := machines(t, s)
 	patchSet(t, s, first.Name, beside(t, first, theirs))
