@@ -61,7 +61,7 @@ type CreateToken struct {
 // [Observation.Permit]. A controller first asks its guard against correlated failures, and then
 // takes a permit. With a permit taken, it has to read the siblings again.
 type TakePermit struct {
-	// Key is what is limited: the text of a [Group], or empty for none. Holder is the UID
+	// Key is what is limited: a text for the [Siblings] of the machine, or empty for none. Holder is the UID
 	// of the machine.
 	Key, Holder string
 	// Within is how many permits may be taken at the same time, including this one. Zero takes

@@ -24,7 +24,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// ignoredFields are the fields whose changes [machine.Changed] ignores, by kind.
+// ignoredFields are the fields whose changes [facts.Changed] ignores, by kind.
 var ignoredFields = map[string][]string{
 	"Machine": {".Kind", ".APIVersion", ".Spec.NodeTemplateSpec"},
 	"Node":    {".Kind", ".APIVersion", ".Spec.PodCIDR", ".Spec.PodPreemptionPolicy", ".Spec.ConfigSource", ".Spec.DoNotUseExternalID", ".Status."},
@@ -54,9 +54,9 @@ func everyField[T v1alpha1.Machine | v1alpha1.MachineClass | corev1.Node | corev
 	r, seen := rand.New(rand.NewPCG(1, 31)), map[string]bool{}
 	before := new(T)
 	mutate(r, before, 500)
-	require.True(t, machine.Changed(before, nil), kind)
-	require.True(t, machine.Changed(nil, before), kind)
-	require.False(t, machine.Changed[T](nil, nil), kind)
+	require.True(t, facts.Changed(before, nil), kind)
+	require.True(t, facts.Changed(nil, before), kind)
+	require.False(t, facts.Changed[T](nil, nil), kind)
 	within := func(path string, list []string) bool {
 		return slices.ContainsFunc(list, func(part string) bool { return strings.HasPrefix(path, part) })
 	}
@@ -68,7 +68,7 @@ func everyField[T v1alpha1.Machine | v1alpha1.MachineClass | corev1.Node | corev
 		}
 		ignored := within(path, neverCompared) || within(path, ignoredFields[kind]) && !within(path, comparedFields[kind])
 		want := !ignored && !equality.Semantic.DeepEqual(before, after)
-		require.Equal(t, want, machine.Changed(before, after), "%s%s", kind, path)
+		require.Equal(t, want, facts.Changed(before, after), "%s%s", kind, path)
 		seen[path] = seen[path] || want
 	}
 	require.Greater(t, len(seen), 15, kind)
@@ -89,13 +89,13 @@ func TestFreesReplacement_LessIsReplaced_IsTrue(t *testing.T) {
 		before := living(v1alpha1.MachinePending).Machine
 		after := before.DeepCopy()
 		tc.change(after)
-		group, _ := machine.FreesReplacement(before, after)
+		group, _ := facts.FreesReplacement(before, after)
 		require.Equal(t, tc.want, group, name)
 	}
 	m := newMachine("m")
 	for want, change := range map[bool][][2]*v1alpha1.Machine{true: {{m, nil}}, false: {{nil, m}, {nil, nil}}} {
 		for _, c := range change {
-			group, _ := machine.FreesReplacement(c[0], c[1])
+			group, _ := facts.FreesReplacement(c[0], c[1])
 			require.Equal(t, want, group)
 		}
 	}
@@ -115,15 +115,15 @@ func TestChanged_DecisionDiffers_IsTrue(t *testing.T) {
 		switch {
 		case r.IntN(3) == 0:
 			kind, where = "machine", mutate(r, in.Machine, 1)
-			woken = machine.Changed(before.Machine, in.Machine)
+			woken = facts.Changed(before.Machine, in.Machine)
 			same = in.Machine.Name == before.Machine.Name && in.Machine.Namespace == before.Machine.Namespace
 		case in.Node.Node != nil:
 			kind, where = "node", mutate(r, in.Node.Node, 4)
-			woken = machine.Changed(before.Node.Node, in.Node.Node)
+			woken = facts.Changed(before.Node.Node, in.Node.Node)
 			same = in.Node.Node.Name == before.Node.Node.Name
 		case in.Class.Class != nil:
 			kind, where = "class", mutate(r, in.Class.Class, 2)
-			woken = machine.Changed(before.Class.Class, in.Class.Class)
+			woken = facts.Changed(before.Class.Class, in.Class.Class)
 		}
 		if !same || woken { // another object, or the change is reported
 			changed[kind]++
@@ -246,10 +246,10 @@ func TestChanged_SameMachineAndNode_AllocatesNothing(t *testing.T) {
 	node, m := after(healthy).Node.Node, living(v1alpha1.MachineRunning, healthy, copied).Machine
 	m2, n2 := m.DeepCopy(), node.DeepCopy()
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		machine.Changed(m, m2)
-		machine.Changed(node, n2)
-		machine.FreesReplacement(m, m2)
-		machine.Drains(m, node)
+		facts.Changed(m, m2)
+		facts.Changed(node, n2)
+		facts.FreesReplacement(m, m2)
+		facts.Drains(m, node)
 		machine.Events(m, m2)
 	}))
 }

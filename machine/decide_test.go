@@ -404,11 +404,11 @@ func laws(in machine.Observation, p machine.Policy, d machine.Decision) error {
 			promise(guarded, "drain for a machine without finalizer"),
 			promise(strange(in) == "", another),
 			promise(!deleting || !a.Policy.KeepSchedulable, "Node of a deleted machine stays schedulable"),
-			promise(!blind && machine.Drains(m, in.Node.Node), "drain of the Node of a machine that is not being deleted"))
+			promise(!blind && facts.Drains(m, in.Node.Node), "drain of the Node of a machine that is not being deleted"))
 	case machinist.Delete:
 		switch o := a.Object.(type) {
 		case *corev1.Secret:
-			return promise(machine.TokenOwner(o) == m.UID, "deletion of a token that is not that of the machine")
+			return promise(facts.TokenOwner(o) == m.UID, "deletion of a token that is not that of the machine")
 		case *corev1.Node:
 			return cmp.Or(promise(guarded && strange(in) == "", "deletion of a Node that is not that of the machine"),
 				promise(deleting && (!blind || in.Node.Unanswered), "deletion with an incomplete view"))
@@ -861,9 +861,9 @@ func BenchmarkRouting(b *testing.B) {
 	in := realisticMachine()
 	m, n := in.Machine.DeepCopy(), in.Node.Node.DeepCopy()
 	for name, route := range map[string]func(){
-		"machine": func() { machine.Changed(in.Machine, m) },
-		"node":    func() { machine.Changed(in.Node.Node, n) },
-		"pod":     func() { machine.Drains(in.Machine, in.Node.Node) },
+		"machine": func() { facts.Changed(in.Machine, m) },
+		"node":    func() { facts.Changed(in.Node.Node, n) },
+		"pod":     func() { facts.Drains(in.Machine, in.Node.Node) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -22,7 +22,7 @@ type Decision struct {
 	// decides again at once. Each action may be repeated and may be lost. The actions are
 	// [machinist.Update] of the machine or its Node, [machinist.Delete] of these or of a bootstrap
 	// token, [machinist.Refresh] of the Node, and the types of this package. Before the deletion of
-	// a Node, the caller removes its finalizer with [ReleaseNode].
+	// a Node, the caller removes the finalizer [v1alpha1.NodeFinalizerName].
 	Action machinist.Action `json:"-"`
 	// Reason is why.
 	Reason machinist.Reason `json:"reason,omitempty"`

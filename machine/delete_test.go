@@ -20,6 +20,7 @@ import (
 	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -559,9 +560,9 @@ func TestDrains_EachState_ReportsWhetherPodsMatter(t *testing.T) {
 		"Failed and preserved, drained: no":       {of(v1alpha1.MachineFailed, ending(time.Hour), said("Preserved node drained successfully. Machine preserved until x.")), false},
 		"Running and preserved: no":               {of(v1alpha1.MachineRunning, ending(time.Hour)), false},
 	} {
-		require.Equal(t, tc.want, machine.Drains(tc.in.Machine, tc.in.Node.Node), name)
+		require.Equal(t, tc.want, facts.Drains(tc.in.Machine, tc.in.Node.Node), name)
 	}
-	require.False(t, machine.Drains(nil, nil))
+	require.False(t, facts.Drains(nil, nil))
 }
 
 func TestDrainView_After_KeepsTimes(t *testing.T) {

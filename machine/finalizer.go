@@ -25,7 +25,7 @@ type ClassObservation struct {
 }
 
 // DecideClass returns the next step for one class. The class has a finalizer while a machine, a set
-// or a deployment needs it: see [ClassNeeded]. A class that is being deleted gets no finalizer.
+// or a deployment needs it: see [facts.ClassNeeded]. A class that is being deleted gets no finalizer.
 func DecideClass(in ClassObservation, now time.Time) Decision {
 	c := in.Class
 	if c == nil {
@@ -33,19 +33,13 @@ func DecideClass(in ClassObservation, now time.Time) Decision {
 	}
 	var user string
 	for _, o := range in.Users {
-		if name, needed := ClassNeeded(o); needed && o.GetNamespace() == c.Namespace && name == c.Name {
+		if name, needed := facts.ClassNeeded(o); needed && o.GetNamespace() == c.Namespace && name == c.Name {
 			user = subjectOf(o)
 			break
 		}
 	}
 	return decideFinalizer(c, v1alpha1.MCMFinalizerName, user, in.Complete, now)
 }
-
-// ClassNeeded returns the name of the MachineClass of a machine, or of the template of a set or
-// deployment, and whether the object needs it. A set or deployment that is being deleted creates no
-// machine. An empty set of a deployment is only kept for a rollback, so that an old class can be
-// deleted. Nil needs none.
-func ClassNeeded(o metav1.Object) (string, bool) { return facts.ClassNeeded(o) }
 
 // SecretObservation is what is known about one secret.
 type SecretObservation struct {

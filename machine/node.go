@@ -4,7 +4,6 @@ package machine
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -123,21 +122,6 @@ func (l *logic) writeCondition(c corev1.NodeCondition, r machinist.Reason) Decis
 		Before: l.in.Node.Node, Object: node, Subresource: status, Unchanged: c.Type == v1alpha1.NodeInPlaceUpdate,
 		Changes: []string{fmt.Sprintf("condition %s=%s (%s)", c.Type, c.Status, c.Reason)},
 	}, r, "")
-}
-
-// ReleaseNode returns the strategic merge patch that removes the finalizer of this controller from
-// the Node, and whether it is needed. The patch changes nothing else, so that it cannot conflict
-// with other writes. It fails for another Node with the same name. A nil Node needs none.
-func ReleaseNode(node *corev1.Node) (patch []byte, needed bool) {
-	if node == nil || !facts.HasFinalizer(node, v1alpha1.NodeFinalizerName) {
-		return nil, false
-	}
-	metadata := map[string]any{"$deleteFromPrimitiveList/finalizers": []string{v1alpha1.NodeFinalizerName}}
-	if node.UID != "" {
-		metadata["uid"] = node.UID
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": metadata})
-	return patch, err == nil // the error is always nil for texts
 }
 
 // NodeNameOf returns the name of the Node of a machine: the value of the label node, or, without

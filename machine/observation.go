@@ -38,7 +38,7 @@ type Observation struct {
 	Tokens TokensView
 	// Permit is the permission to fail the machine.
 	Permit PermitView
-	// Siblings are the other machines of the same [Group], and may include the machine itself. They
+	// Siblings are the other machines of the same group, and may include the machine itself. They
 	// are read only if [NeedsSiblings] returns true.
 	Siblings Siblings
 	// Freeze is whether the API servers answer.
@@ -174,7 +174,7 @@ type AttachmentsView struct {
 type TokensView struct {
 	// Looked means that they were read. Without it, an empty list has no meaning.
 	Looked bool
-	// Secrets are those whose [TokenOwner] is the machine, in any order.
+	// Secrets are those whose label [v1alpha1.TokenOwnerLabel] is the UID of the machine, in any order.
 	Secrets []*corev1.Secret
 }
 
@@ -195,14 +195,17 @@ type PermitView struct {
 	Refused machinist.Hold
 }
 
-// Siblings are the machines among which replacements are limited.
+// Siblings are the machines among which replacements are limited: those of one MachineDeployment, or of
+// one MachineSet without a deployment. The deployment is that in the owner reference of the set, or else
+// in the label "name" of the machine, as in MCM. MCM reads only the label, and does not limit a machine
+// without it.
 type Siblings struct {
 	// Complete means that Machines are all machines of the group. Without it no machine is
 	// failed because of its health.
 	Complete bool
-	// Group is the group of the machines. The zero Group means that of [GroupOf] for the machine
-	// alone.
-	Group Group
+	// Set is the MachineSet that controls the machine. Nil means that it is not known or does not
+	// exist.
+	Set *v1alpha1.MachineSet
 	// Machines are in any order.
 	Machines []*v1alpha1.Machine
 	// Missing is how many machines their sets want and do not have. They

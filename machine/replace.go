@@ -5,10 +5,7 @@ package machine
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/facts"
@@ -39,7 +36,7 @@ func sameMachine(a, b *v1alpha1.Machine) bool {
 }
 
 // replacement returns the hold of the replacement limit for a machine at the end of its health
-// timeout, or the zero Decision if the machine may fail. A machine without a [Group] is not
+// timeout, or the zero Decision if the machine may fail. A machine without a group is not
 // limited, as in MCM, but takes a permit without a limit: see [TakePermit]. Unlike in MCM, missing
 // machines of the group count, too. Otherwise another machine could fail before a deleted one is
 // replaced.
@@ -48,15 +45,15 @@ func sameMachine(a, b *v1alpha1.Machine) bool {
 // neither would see the other. A permit counts for a machine whose failure the cache does not show.
 // It is taken within the limit that the count leaves, and the siblings are counted again with the
 // permit held. Each failed sibling was either counted, or still had its permit, because a permit is
-// returned after the cache shows the failure (see [FreesReplacement]). Together they do not exceed
+// returned after the cache shows the failure. Together they do not exceed
 // the limit. A machine that the cache shows and that still has its permit counts twice for a
 // moment.
 func (l *logic) replacement() Decision {
 	group := l.group()
-	if group == (Group{}) {
+	if group == (facts.Group{}) {
 		return l.takePermit(reasonHealthTimeout, 0)
 	}
-	h := machinist.Hold{Subject: group.subject(), Reason: reasonReplacementLimit, Until: l.now.Add(recheckAfter)}
+	h := machinist.Hold{Subject: group.Subject(), Reason: reasonReplacementLimit, Until: l.now.Add(recheckAfter)}
 	if !l.in.Siblings.Complete {
 		h.Message = "the other machines of the group were not read"
 		return hold(h)
@@ -78,46 +75,15 @@ func (l *logic) replacement() Decision {
 }
 
 // group returns the group of the machine.
-func (l *logic) group() Group {
-	if g := l.in.Siblings.Group; g != (Group{}) {
-		return g
-	}
-	return GroupOf(l.m, nil)
-}
+func (l *logic) group() facts.Group { return facts.GroupOf(l.m, l.in.Siblings.Set) }
 
 // withoutPermit returns a permit that is not used, before a decision that waits. The permit of a
-// failed machine is returned by the caller: see [FreesReplacement].
+// failed machine is returned by the caller.
 func (l *logic) withoutPermit(d Decision) Decision {
-	if d.Action != nil || !l.in.Permit.Held || permitOver(l.m) || l.group() == (Group{}) {
+	if d.Action != nil || !l.in.Permit.Held || facts.PermitOver(l.m) || l.group() == (facts.Group{}) {
 		return d
 	}
 	return l.do(ReturnPermit{Key: l.group().String(), Holder: string(l.m.UID)}, reasonPermit, d.Message)
-}
-
-// permitOver reports whether a machine has failed or is being deleted, and counts as such. One that
-// is Running or Unknown, or whose in-place update has failed, may have failed without the cache
-// showing it.
-func permitOver(m *v1alpha1.Machine) bool {
-	return m == nil || !facts.TraitsOf(m.Status.CurrentStatus.Phase).MayFail
-}
-
-// FreesReplacement reports what a change of a machine in the cache allows. group means that another
-// machine of its [Group] may fail now: the machine counts less towards the replacement limit, leaves
-// the group, or is deleted. permit means that the permit which [TakePermit] took for the machine can
-// be returned: the cache shows that the machine has failed or is being deleted, or no longer has it.
-// If a machine has recovered instead, [Decide] returns the permit that [Observation.Permit] holds.
-func FreesReplacement(before, after *v1alpha1.Machine) (group, permit bool) {
-	permit = permitOver(after)
-	switch {
-	case before == nil || before == after:
-		return false, permit
-	case after == nil || before.UID != after.UID:
-		return true, permit
-	default:
-		return facts.Replacements(after) < facts.Replacements(before) ||
-			before.Labels[v1alpha1.LabelKeyMachineDeploymentName] != after.Labels[v1alpha1.LabelKeyMachineDeploymentName] ||
-			!slices.EqualFunc(before.OwnerReferences, after.OwnerReferences, facts.SameOwner), permit
-	}
 }
 
 // takePermit takes a permit to fail the machine, once in a pass. The decision is zero if the permit
@@ -144,8 +110,8 @@ func (l *logic) refusal() machinist.Hold {
 		return h
 	}
 	limit := machinist.Hold{Subject: "machine/" + l.m.Name, Reason: reasonReplacementLimit, Message: "no permit is free", Until: soon}
-	if g := l.group(); g != (Group{}) {
-		limit.Subject = g.subject()
+	if g := l.group(); g != (facts.Group{}) {
+		limit.Subject = g.Subject()
 	}
 	if h.Until.After(l.now) {
 		limit.Until = machinist.Earliest(soon, h.Until)
@@ -201,73 +167,8 @@ func FailingSince(m *v1alpha1.Machine, p Policy, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// Group is the machines among which replacements are limited: those of one MachineDeployment, or of
-// one MachineSet without a deployment. A machine with the zero Group is not limited.
-type Group struct {
-	// Namespace is the namespace of the machines.
-	Namespace string
-	// Deployment is the name of the MachineDeployment. It is empty for a MachineSet
-	// without a deployment.
-	Deployment string
-	// Set is the name of the MachineSet, if there is no Deployment.
-	Set string
-}
-
-// GroupOf returns the group of a machine. set is the MachineSet that controls the machine, or nil
-// if it is not known or does not exist. A set with another UID than the owner reference is ignored.
-//
-// The group is that of the MachineDeployment in the owner reference of the set, or else in the
-// label "name" of the machine, as in MCM. Without both it is that of the MachineSet in the owner
-// reference of the machine. MCM reads only the label, and does not limit a machine without it.
-//
-// Without a machine, it is the group of the machines that the set creates.
-func GroupOf(m *v1alpha1.Machine, set *v1alpha1.MachineSet) Group {
-	switch {
-	case m == nil && set == nil:
-		return Group{}
-	case m == nil:
-		m = &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
-			Namespace: set.Namespace, Labels: set.Spec.Template.Labels, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.SchemeGroupVersion.WithKind(v1alpha1.MachineSetKind))},
-		}}
-	}
-	owner := facts.SetOf(m)
-	if owner != nil && set != nil && set.UID == owner.UID {
-		if d := metav1.GetControllerOfNoCopy(set); d != nil && d.Kind == "MachineDeployment" {
-			return Group{Namespace: m.Namespace, Deployment: d.Name}
-		}
-	}
-	switch label := m.Labels[v1alpha1.LabelKeyMachineDeploymentName]; {
-	case label != "":
-		return Group{Namespace: m.Namespace, Deployment: label}
-	case owner != nil:
-		return Group{Namespace: m.Namespace, Set: owner.Name}
-	default:
-		return Group{}
-	}
-}
-
 // NeedsSiblings reports whether [Decide] may read the siblings of a machine: in the phases in which
 // a machine can fail because of its health. It is false for nil.
 func NeedsSiblings(m *v1alpha1.Machine) bool {
 	return m != nil && m.DeletionTimestamp.IsZero() && leads(m.Status.CurrentStatus.Phase, reasonHealthTimeout)
-}
-
-// String returns a text that differs for each group. It is empty for the zero Group.
-func (g Group) String() string {
-	switch {
-	case g == Group{}:
-		return ""
-	case g.Deployment != "":
-		return g.Namespace + "/" + g.Deployment
-	default:
-		return strings.Join([]string{g.Namespace, "machineset", g.Set}, "/")
-	}
-}
-
-// subject returns the subject of holds about the group.
-func (g Group) subject() string {
-	if g.Deployment != "" {
-		return "machinedeployment/" + g.Deployment
-	}
-	return "machineset/" + g.Set
 }

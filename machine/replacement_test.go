@@ -17,6 +17,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/permits"
@@ -87,7 +88,7 @@ func TestReplacementLimit_RefusedPermit_IsAskedForAgain(t *testing.T) {
 
 // permitOver reports whether the permit of a machine in the cache can be returned.
 func permitOver(m *v1alpha1.Machine) bool {
-	_, permit := machine.FreesReplacement(m, m)
+	_, permit := facts.FreesReplacement(m, m)
 	return permit
 }
 
@@ -257,7 +258,7 @@ func TestGroupOf_OwnersBeforeLabel(t *testing.T) {
 		"nor for one that is not controlled": {build("", []metav1.OwnerReference{{Kind: "MachineSet", Name: "s", UID: "1"}}), set("1", byDeployment), ""},
 		"nor for none":                       {nil, nil, ""},
 	} {
-		require.Equal(t, tc.want, machine.GroupOf(tc.m, tc.set).String(), name)
+		require.Equal(t, tc.want, facts.GroupOf(tc.m, tc.set).String(), name)
 	}
 }
 
@@ -272,7 +273,7 @@ func TestReplacementLimit_OwnerWithoutLabel_NeedsSiblings(t *testing.T) {
 	require.Equal(t, "machineset/s", d.Holds[0].Subject)
 	require.EqualValues(t, "ReplacementLimit", d.Reason)
 
-	in.Siblings = machine.Siblings{Complete: true, Group: machine.Group{Namespace: "shoot", Deployment: "d"}}
+	in.Siblings = machine.Siblings{Complete: true, Set: &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{UID: "1", OwnerReferences: []metav1.OwnerReference{{Kind: "MachineDeployment", Name: "d", Controller: ptr.To(true)}}}}}
 	require.Equal(t, "take one of 1 permits of shoot/d", lawful(t, in, limited(1)).Action.String())
 }
 

@@ -32,6 +32,7 @@ import (
 	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -341,7 +342,7 @@ func decisionLaws(d machine.Decision, now time.Time) error {
 }
 
 func (s *sim) observe(m *v1alpha1.Machine, kept *memory, omen incident) machine.Observation {
-	others := func(t *corev1.Secret) bool { return machine.TokenOwner(t) != m.UID }
+	others := func(t *corev1.Secret) bool { return facts.TokenOwner(t) != m.UID }
 	in := machine.Observation{
 		Machine: m, FirstSeen: kept.first, VM: kept.vm, Drain: kept.drain,
 		Class: machine.ClassView{Looked: true, Class: class(), NeedsToken: s.needsToken},

@@ -95,7 +95,7 @@ func (l *logic) tokenEnd() time.Time {
 func (l *logic) ownTokens() []*corev1.Secret {
 	var own []*corev1.Secret
 	for _, s := range l.in.Tokens.Secrets {
-		if l.m.UID != "" && TokenOwner(s) == l.m.UID && s.Type == corev1.SecretTypeBootstrapToken &&
+		if l.m.UID != "" && facts.TokenOwner(s) == l.m.UID && s.Type == corev1.SecretTypeBootstrapToken &&
 			s.Namespace == metav1.NamespaceSystem && s.DeletionTimestamp.IsZero() {
 			own = append(own, s)
 		}
@@ -158,15 +158,6 @@ var (
 	// tokenLetters are the letters of new tokens. Each has five random bits.
 	tokenLetters = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 )
-
-// TokenOwner returns the UID of the machine of a bootstrap token, or "" for another Secret. It is
-// "" for nil.
-func TokenOwner(s *corev1.Secret) types.UID {
-	if s == nil {
-		return ""
-	}
-	return types.UID(s.Labels[v1alpha1.TokenOwnerLabel])
-}
 
 // badGroup reports whether the API server refuses a group of a bootstrap token. A group has the
 // prefix system:bootstrappers: and then lower case letters, digits, colons and dashes.

@@ -23,6 +23,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -76,7 +77,7 @@ func TestNewBootstrapToken_Secret_IsValid(t *testing.T) {
 	require.Equal(t, id+"."+text, token.Reveal())
 	require.True(t, token.Expires().Equal(expires.Truncate(time.Second)))
 	require.NotContains(t, newToken(1, now).Data, "auth-extra-groups", "none are none")
-	require.Equal(t, types.UID(""), machine.TokenOwner(nil))
+	require.Equal(t, types.UID(""), facts.TokenOwner(nil))
 }
 
 func TestNewBootstrapToken_ManyTokens_AreRandom(t *testing.T) {
@@ -290,7 +291,7 @@ func TestBootstrapToken_RandomTokens_EndInAValidOne(t *testing.T) {
 			require.True(t, goesOn, "seed %d: %s", seed, w.last)
 			if a, ok := w.last.Action.(machinist.Delete); ok {
 				i := slices.IndexFunc(secrets, func(s *corev1.Secret) bool { return s == a.Object })
-				require.Equal(t, types.UID("uid-m"), machine.TokenOwner(secrets[max(i, 0)]))
+				require.Equal(t, types.UID("uid-m"), facts.TokenOwner(secrets[max(i, 0)]))
 				require.Equal(t, corev1.SecretTypeBootstrapToken, secrets[max(i, 0)].Type)
 			}
 			if operationOf(w.last.Action) == driver.OpCreateMachine {

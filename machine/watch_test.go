@@ -151,19 +151,19 @@ func TestNode_OutOfSync_IsWritten(t *testing.T) {
 }
 
 func TestReleaseNode_Patch_OnlyTheFinalizer(t *testing.T) {
-	patch, needed := machine.ReleaseNode(nil)
+	patch, needed := facts.ReleaseNode(nil)
 	require.Nil(t, patch)
 	require.False(t, needed)
 	in := &corev1.Node{ObjectMeta: metav1.ObjectMeta{UID: "1", Finalizers: []string{"a", v1alpha1.NodeFinalizerName, "b"}}}
-	patch, needed = machine.ReleaseNode(in)
+	patch, needed = facts.ReleaseNode(in)
 	require.True(t, needed)
 	require.JSONEq(t, `{"metadata":{"uid":"1","$deleteFromPrimitiveList/finalizers":["node.machine.sapcloud.io/machine-controller"]}}`, string(patch))
 	require.Len(t, in.Finalizers, 3)
 	in.UID = ""
-	patch, _ = machine.ReleaseNode(in)
+	patch, _ = facts.ReleaseNode(in)
 	require.NotContains(t, string(patch), "uid")
 	in.Finalizers = []string{"a"}
-	_, needed = machine.ReleaseNode(in)
+	_, needed = facts.ReleaseNode(in)
 	require.False(t, needed)
 }
 

@@ -18,7 +18,6 @@ import (
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
-	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -112,11 +111,11 @@ func Affected(ctx context.Context, r machinist.Reader, before, after metav1.Obje
 // changedMachines returns a machine that has changed, or the machines of a Node that has changed.
 func changedMachines(ctx context.Context, r machinist.Reader, before, after metav1.Object) (machines []*v1alpha1.Machine) {
 	machines = objects.Versions[*v1alpha1.Machine](before, after)
-	if len(machines) == 2 && !machine.Changed(machines[0], machines[1]) {
+	if len(machines) == 2 && !facts.Changed(machines[0], machines[1]) {
 		return nil
 	}
 	nodes := objects.Versions[*corev1.Node](before, after)
-	if len(nodes) == 0 || len(nodes) == 2 && !machine.Changed(nodes[0], nodes[1]) {
+	if len(nodes) == 0 || len(nodes) == 2 && !facts.Changed(nodes[0], nodes[1]) {
 		return machines
 	}
 	machines, _ = objects.List[*v1alpha1.Machine](ctx, r, runners.ByNode, nodes[0].Name)

@@ -4,6 +4,7 @@ package facts
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -121,4 +122,19 @@ func Contradiction(m *v1alpha1.Machine, node *corev1.Node) string {
 		return fmt.Sprintf("its provider ID is %q, and that of the machine is %q", Excerpt(id), Excerpt(m.Spec.ProviderID))
 	}
 	return fmt.Sprintf("its label %s is %q", v1alpha1.MachineNameLabelKey, node.Labels[v1alpha1.MachineNameLabelKey])
+}
+
+// ReleaseNode returns the strategic merge patch that removes the finalizer of this controller from
+// the Node, and whether it is needed. The patch changes nothing else, so that it cannot conflict
+// with other writes. It fails for another Node with the same name. A nil Node needs none.
+func ReleaseNode(node *corev1.Node) (patch []byte, needed bool) {
+	if node == nil || !HasFinalizer(node, v1alpha1.NodeFinalizerName) {
+		return nil, false
+	}
+	metadata := map[string]any{"$deleteFromPrimitiveList/finalizers": []string{v1alpha1.NodeFinalizerName}}
+	if node.UID != "" {
+		metadata["uid"] = node.UID
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata})
+	return patch, err == nil // the error is always nil for texts
 }

@@ -5,6 +5,8 @@ package facts
 import (
 	"reflect"
 
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -28,4 +30,13 @@ func ControllerOf(object metav1.Object) types.UID {
 		return owner.UID
 	}
 	return ""
+}
+
+// TokenOwner returns the UID of the machine of a bootstrap token, or "" for another Secret. It is
+// "" for nil.
+func TokenOwner(s *corev1.Secret) types.UID {
+	if s == nil {
+		return ""
+	}
+	return types.UID(s.Labels[v1alpha1.TokenOwnerLabel])
 }

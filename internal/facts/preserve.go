@@ -174,3 +174,27 @@ func PreservedUntil(m *v1alpha1.Machine) time.Time {
 	}
 	return time.Time{}
 }
+
+// Drains reports whether a machine needs changes of the pods on its Node, of their volumes and of
+// their PodDisruptionBudgets. They matter in three cases:
+//
+//   - The machine is being deleted.
+//   - Its Node is selected for an in-place update and not drained yet.
+//   - The machine is Failed and preserved, and its Node is not drained yet.
+//
+// It is false for a nil machine, and for a nil Node of a machine that is not being deleted.
+func Drains(m *v1alpha1.Machine, node *corev1.Node) bool {
+	switch {
+	case m == nil:
+		return false
+	case !m.DeletionTimestamp.IsZero():
+		return true
+	case node == nil:
+		return false
+	case UpdateStep(node) == v1alpha1.SelectedForUpdate:
+		return true
+	default:
+		status := m.Status.CurrentStatus
+		return status.Phase == v1alpha1.MachineFailed && status.PreserveExpiryTime != nil && !PreservedAndDrained(node)
+	}
+}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/caches"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/client/informers/externalversions"
@@ -32,15 +33,15 @@ const (
 	ByID = "machinist.dev/provider-id"
 	// ByClass has the namespace/name of the class of a machine.
 	ByClass = "machinist.dev/class"
-	// ByGroup has the text of [machine.GroupOf] of a machine without its set, or of a set.
+	// ByGroup has the text of [facts.GroupOf] of a machine without its set, or of a set.
 	ByGroup = "machinist.dev/group"
 	// ByWaiting has the namespace of a machine for which [machine.NeedsSiblings] returns true.
 	ByWaiting = "machinist.dev/waiting"
-	// ByNeeded has the namespace/name of [machine.ClassNeeded].
+	// ByNeeded has the namespace/name of [facts.ClassNeeded].
 	ByNeeded = "machinist.dev/class-needed"
 	// BySecret has the namespace/name of each Secret of a class.
 	BySecret = "machinist.dev/secret" //nolint:gosec // the name of an index
-	// ByOwner has the [machine.TokenOwner] of a bootstrap token.
+	// ByOwner has the [facts.TokenOwner] of a bootstrap token.
 	ByOwner = "machinist.dev/token-owner"
 )
 
@@ -53,8 +54,8 @@ func Indexes() []machinist.Index {
 		index(ByName, func(m *v1alpha1.Machine) []string { return []string{m.Name} }),
 		index(ByID, func(m *v1alpha1.Machine) []string { return some(nodeops.NormalizeProviderID(m.Spec.ProviderID)) }),
 		index(ByClass, func(m *v1alpha1.Machine) []string { return []string{m.Namespace + "/" + m.Spec.Class.Name} }),
-		index(ByGroup, func(m *v1alpha1.Machine) []string { return []string{machine.GroupOf(m, nil).String()} }),
-		index(ByGroup, func(s *v1alpha1.MachineSet) []string { return []string{machine.GroupOf(nil, s).String()} }),
+		index(ByGroup, func(m *v1alpha1.Machine) []string { return []string{facts.GroupOf(m, nil).String()} }),
+		index(ByGroup, func(s *v1alpha1.MachineSet) []string { return []string{facts.GroupOf(nil, s).String()} }),
 		index(ByWaiting, func(m *v1alpha1.Machine) []string {
 			if machine.NeedsSiblings(m) {
 				return []string{m.Namespace}
@@ -66,7 +67,7 @@ func Indexes() []machinist.Index {
 		index(ByNeeded, needed[*v1alpha1.MachineDeployment]),
 		index(BySecret, func(class *v1alpha1.MachineClass) []string { return texts(SecretKeys(class)) }),
 		inTarget(index(ByID, func(n *corev1.Node) []string { return some(nodeops.NormalizeProviderID(n.Spec.ProviderID)) })),
-		inTarget(index(ByOwner, func(s *corev1.Secret) []string { return some(string(machine.TokenOwner(s))) })),
+		inTarget(index(ByOwner, func(s *corev1.Secret) []string { return some(string(facts.TokenOwner(s))) })),
 	}
 }
 

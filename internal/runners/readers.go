@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -29,9 +30,9 @@ func View(ctx context.Context, r machinist.Reader, name string) machine.NodeView
 }
 
 // GroupOf returns the group of a machine.
-func GroupOf(ctx context.Context, r machinist.Reader, m *v1alpha1.Machine) machine.Group {
+func GroupOf(ctx context.Context, r machinist.Reader, m *v1alpha1.Machine) facts.Group {
 	set, _ := Owner[*v1alpha1.MachineSet](ctx, r, m)
-	return machine.GroupOf(m, set)
+	return facts.GroupOf(m, set)
 }
 
 // Owner reads the controller of an object, which is of the given type. It returns nil without a controller,
@@ -91,7 +92,7 @@ func SecretKeys(class *v1alpha1.MachineClass) []types.NamespacedName {
 // ClassNeeded returns the key of the class that a machine, set or deployment needs. It is empty without
 // an object.
 func ClassNeeded(o metav1.Object) []types.NamespacedName {
-	if name, needed := machine.ClassNeeded(o); needed {
+	if name, needed := facts.ClassNeeded(o); needed {
 		return []types.NamespacedName{{Namespace: o.GetNamespace(), Name: name}}
 	}
 	return nil

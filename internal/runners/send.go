@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/objects"
-	"github.com/machinist-dev/machinist/machine"
 )
 
 // Update writes an object and returns the written one. It patches a Node: a cache may lack a part of
@@ -114,7 +114,7 @@ func keepEmpty(old, changed map[string]any) {
 // DeleteNode removes the finalizer of the machine controller from a Node and deletes the Node. It returns
 // the newest version of the Node, also with an error, and nil for a deleted Node.
 func DeleteNode(ctx context.Context, r machinist.Requests, node *corev1.Node) (*corev1.Node, error) {
-	if data, needed := machine.ReleaseNode(node); needed {
+	if data, needed := facts.ReleaseNode(node); needed {
 		released, err := r.Patch(ctx, node, "", data)
 		if err != nil {
 			return nil, objects.IgnoreNotFound(err)

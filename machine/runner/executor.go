@@ -20,6 +20,7 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 	drainrunner "github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/driver"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
@@ -155,7 +156,7 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 		e.forget(ctx, key)
 		return time.Time{}, nil
 	}
-	if _, over := machine.FreesReplacement(nil, cached); over { // the Reader shows that it has failed
+	if _, over := facts.FreesReplacement(nil, cached); over { // the Reader shows that it has failed
 		e.permits().Release(runners.GroupOf(ctx, e.Reader, cached).String(), string(cached.UID), e.now())
 	}
 	m, exists := e.Latest(cached)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
@@ -21,14 +22,14 @@ func waitingWith(ctx context.Context, r machinist.Reader, m *v1alpha1.Machine) [
 		return nil
 	}
 	group := runners.GroupOf(ctx, r, m)
-	if group == (machine.Group{}) {
+	if group == (facts.Group{}) {
 		return nil
 	}
 	return inGroup(ctx, r, group, waiting)
 }
 
 // inGroup returns those of the machines that are in a group.
-func inGroup(ctx context.Context, r machinist.Reader, group machine.Group, machines []*v1alpha1.Machine) []*v1alpha1.Machine {
+func inGroup(ctx context.Context, r machinist.Reader, group facts.Group, machines []*v1alpha1.Machine) []*v1alpha1.Machine {
 	return slices.DeleteFunc(slices.Clone(machines), func(m *v1alpha1.Machine) bool { return runners.GroupOf(ctx, r, m) != group })
 }
 
@@ -39,7 +40,7 @@ func (e *Executor) SiblingsOf(ctx context.Context, m *v1alpha1.Machine) machine.
 		return machine.Siblings{}
 	}
 	group := runners.GroupOf(ctx, r, m)
-	if group == (machine.Group{}) { // there is no limit
+	if group == (facts.Group{}) { // there is no limit
 		return machine.Siblings{Complete: true}
 	}
 	found, err := machinesBy(ctx, r, runners.ByGroup, group.String())
@@ -56,7 +57,7 @@ func (e *Executor) SiblingsOf(ctx context.Context, m *v1alpha1.Machine) machine.
 			return machine.Siblings{}
 		}
 		for _, m := range machines {
-			if machine.GroupOf(m, nil) != group { // otherwise it is in the index
+			if facts.GroupOf(m, nil) != group { // otherwise it is in the index
 				found = append(found, m)
 			}
 		}
@@ -67,8 +68,9 @@ func (e *Executor) SiblingsOf(ctx context.Context, m *v1alpha1.Machine) machine.
 // among returns those of the given machines that are in the group of m, and the number of missing
 // machines.
 func among(ctx context.Context, r machinist.Reader, m *v1alpha1.Machine, machines []*v1alpha1.Machine) machine.Siblings {
-	group := runners.GroupOf(ctx, r, m)
+	set, _ := runners.Owner[*v1alpha1.MachineSet](ctx, r, m)
+	group := facts.GroupOf(m, set)
 	sets, err := objects.List[*v1alpha1.MachineSet](ctx, r, runners.ByGroup, group.String())
 	found := inGroup(ctx, r, group, machines)
-	return machine.Siblings{Complete: err == nil, Group: group, Machines: found, Missing: members.Missing(sets, found)}
+	return machine.Siblings{Complete: err == nil, Set: set, Machines: found, Missing: members.Missing(sets, found)}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	drainrunner "github.com/machinist-dev/machinist/drain/runner"
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/objects"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
@@ -103,11 +104,11 @@ func Affected(ctx context.Context, r machinist.Reader, before, after metav1.Obje
 		}
 	}
 	if machines := objects.Versions[*v1alpha1.Machine](before, after); len(machines) > 0 {
-		if len(machines) < 2 || machine.Changed(machines[0], machines[1]) {
+		if len(machines) < 2 || facts.Changed(machines[0], machines[1]) {
 			add(machines, nil)
 		}
 		b, a := objects.Both[*v1alpha1.Machine](before, after)
-		group, _ := machine.FreesReplacement(b, a)
+		group, _ := facts.FreesReplacement(b, a)
 		for _, m := range machines {
 			if group {
 				add(waitingWith(ctx, r, m), nil)
@@ -175,7 +176,7 @@ func drained(ctx context.Context, r machinist.Reader, node string) (all []*v1alp
 		n = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
 	}
 	machines, _ := machinesOfNode(ctx, r, n)
-	return slices.DeleteFunc(machines, func(m *v1alpha1.Machine) bool { return !machine.Drains(m, n) })
+	return slices.DeleteFunc(machines, func(m *v1alpha1.Machine) bool { return !facts.Drains(m, n) })
 }
 
 func machinesBy(ctx context.Context, r machinist.Reader, index, key string) ([]*v1alpha1.Machine, error) {
@@ -203,7 +204,7 @@ func changed[P interface {
 	*T
 }, T v1alpha1.MachineClass | corev1.Node | corev1.Secret](versions []P,
 ) []P {
-	if len(versions) == 2 && !machine.Changed[T](versions[0], versions[1]) {
+	if len(versions) == 2 && !facts.Changed[T](versions[0], versions[1]) {
 		return nil
 	}
 	return versions

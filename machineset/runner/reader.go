@@ -73,7 +73,7 @@ func Affected(ctx context.Context, r machinist.Reader, before, after metav1.Obje
 		return affected
 	}
 	machines := objects.Versions[*v1alpha1.Machine](before, after)
-	if len(machines) == 2 && !machine.Changed(machines[0], machines[1]) {
+	if len(machines) == 2 && !facts.Changed(machines[0], machines[1]) {
 		return affected
 	}
 	for _, m := range machines {

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
-	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -44,7 +43,7 @@ func (s *Env) Tokens(ctx context.Context) ([]corev1.Secret, error) {
 			ours[m.UID] = true
 		}
 	}
-	return slices.DeleteFunc(list.Items, func(t corev1.Secret) bool { return !ours[machine.TokenOwner(&t)] }), nil
+	return slices.DeleteFunc(list.Items, func(t corev1.Secret) bool { return !ours[types.UID(t.Labels[v1alpha1.TokenOwnerLabel])] }), nil
 }
 
 // overhear remembers the secret part of every token that a VM is made with.

@@ -21,7 +21,6 @@ import (
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/e2e/env"
-	lib "github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -132,7 +131,7 @@ func TestBootstrapToken_Joined_IsRevoked(t *testing.T) {
 	secret, err := s.Client.CoreV1().Secrets(metav1.NamespaceSystem).Get(ctx, "bootstrap-token-"+id, metav1.GetOptions{})
 	require.NoError(t, err)
 	require.Equal(t, corev1.SecretTypeBootstrapToken, secret.Type)
-	require.Equal(t, m.UID, lib.TokenOwner(secret))
+	require.Equal(t, m.UID, types.UID(secret.Labels[v1alpha1.TokenOwnerLabel]))
 	expires, err := time.Parse(time.RFC3339, string(secret.Data["expiration"]))
 	require.NoError(t, err)
 	require.WithinDuration(t, m.CreationTimestamp.Add(20*time.Minute), expires, 3*time.Minute, "it ends with the time to join")

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package machine
+package facts
 
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -27,11 +26,11 @@ func Changed[T v1alpha1.Machine | v1alpha1.MachineClass | corev1.Node | corev1.S
 	switch a := any(before).(type) {
 	case *v1alpha1.Machine:
 		b, _ := any(after).(*v1alpha1.Machine)
-		return !facts.SameMachine(a, b)
+		return !SameMachine(a, b)
 	case *corev1.Node:
 		b, _ := any(after).(*corev1.Node)
-		return !facts.SameNode(a, b)
+		return !SameNode(a, b)
 	default: // a MachineClass or Secret
-		return !facts.SameObject(before, after)
+		return !SameObject(before, after)
 	}
 }
