@@ -112,10 +112,10 @@ var importRules = []importRule{
 	{"internal/objects", []string{api, apimachinery, sdk}, underAPI, "reads by name and index from any Reader"},
 	{"internal/caches", []string{apimachinery, clientGo, sdk, sdk + "/internal/objects"}, underFakes, "the Reader of informers"},
 	{"internal/runners", []string{
-		api, apimachinery, clientGo, clock, sdk, sdk + "/internal/caches", sdk + "/internal/objects", sdk + "/machine", sdk + "/machine/client/informers/externalversions", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops",
+		api, apimachinery, clientGo, clock, sdk + "/internal/facts", sdk, sdk + "/internal/caches", sdk + "/internal/objects", sdk + "/machine", sdk + "/machine/client/informers/externalversions", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops",
 	}, underFakes, "what the runners share: requests, informers and own writes"},
 	{"machine/runner", []string{
-		api, apimachinery, clientGo, clock, sdk, sdk + "/codes", sdk + "/drain", sdk + "/drain/runner", sdk + "/drain/runner/informers", sdk + "/driver", sdk + "/internal/caches", sdk + "/internal/objects", sdk + "/internal/members", sdk + "/internal/runners", sdk + "/machine",
+		api, apimachinery, clientGo, clock, sdk, sdk + "/codes", sdk + "/drain", sdk + "/drain/runner", sdk + "/drain/runner/informers", sdk + "/driver", sdk + "/internal/caches", sdk + "/internal/facts", sdk + "/internal/objects", sdk + "/internal/members", sdk + "/internal/runners", sdk + "/machine",
 		sdk + "/machine/client/informers/externalversions", sdk + "/machine/v1alpha1", sdk + "/nodeops", sdk + "/permits",
 	}, underFakes, "it reads informers, and drains over the typed client"},
 	{"machineset/runner", []string{

@@ -86,7 +86,7 @@ func unproven(in Observation, now time.Time) Decision {
 func decide(in Observation, p Policy, now time.Time) Decision {
 	c := &pass{in: in, policy: p, now: now, order: p.order(now), d: in.Deployment.DeepCopy()}
 	c.in.Sets = c.own(in.Sets)
-	c.newSet, c.old = FindSets(c.d, c.in.Sets)
+	c.newSet, c.old = rollout.FindSets(c.d, c.in.Sets)
 	c.out.Status = c.d.Status
 	refused, why := refusal(c.d)
 	pending := in.Expectations.Observe(in.find, in.Complete)

@@ -341,7 +341,7 @@ func (c chance) policy() deployment.Policy {
 		Order:          chosen(c, nil, nil, machineset.Order{}, machineset.Order{{}}, machineset.Order{{Rank: func(m *v1alpha1.Machine) int64 { return -m.CreationTimestamp.Unix() }}}),
 	}
 	if c.IntN(4) == 0 {
-		p.Gates = []deployment.Gate{nil, denies("m-1", "m-4")}
+		p.Gates = []func(deployment.Choice) (bool, machinist.Hold){nil, denies("m-1", "m-4")}
 	}
 	if c.IntN(6) == 0 {
 		p.Gates = append(p.Gates, deployment.SelectedByLabel)

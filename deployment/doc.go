@@ -36,7 +36,7 @@
 //
 // When a set shrinks, the machines to delete are chosen here and named in the same write: first
 // those that the user named, then those that are not available, then others by [Policy.Order].
-// A preserved machine that is not available is deleted last. A [Gate] may keep a machine.
+// A preserved machine that is not available is deleted last. One of [Policy.Gates] may keep a machine.
 //
 // # What is guaranteed
 //
@@ -47,7 +47,10 @@
 //
 // # Parts
 //
-// [BoundsOf], [FindSets], [EqualIgnoreHash], [LastRevision], [Complete] and [Validate] can be used
-// alone. [RollBack], [ScaleDown] and [Replace] decide what a user asks for. The page docs/rollouts.md
-// answers questions about rollouts.
+// [BoundsOf], [Revisions], [Complete] and [Validate] can be used alone. [RollBack], [ScaleDown] and
+// [Replace] decide what a user asks for. The page docs/rollouts.md answers questions about rollouts.
+//
+// The new set of a deployment is the oldest one whose template is equal to that of the deployment,
+// apart from the template hash label, the node template, the machine configuration and the kind of the
+// class, which change without a rollout.
 package deployment

@@ -148,7 +148,7 @@ func ExampleDecide_replicas() {
 	// large 2 -> 2: sized for 2 replicas
 }
 
-func ExampleGate() {
+func ExamplePolicy_gates() {
 	in := exampleRollout(0, 1, exampleSize{"small", 3, 3}, exampleSize{"large", 0, 0})
 	notLeader := func(c deployment.Choice) (bool, machinist.Hold) {
 		if strings.HasSuffix(c.Machine.Name, "-0") {
@@ -156,7 +156,7 @@ func ExampleGate() {
 		}
 		return true, machinist.Hold{}
 	}
-	policy := deployment.Policy{Gates: []deployment.Gate{notLeader}, Discourage: deployment.DiscourageNone}
+	policy := deployment.Policy{Gates: []func(deployment.Choice) (bool, machinist.Hold){notLeader}, Discourage: deployment.DiscourageNone}
 	dec := deployment.Decide(in, policy, time.Now())
 	for _, t := range dec.Targets {
 		fmt.Println(t)

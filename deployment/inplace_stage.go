@@ -140,7 +140,7 @@ func uncordonUpdated(node *corev1.Node, awaits bool) {
 	unlabel(node)
 	delete(node.Labels, v1alpha1.LabelKeyNodeUpdateResult)
 	delete(node.Annotations, v1alpha1.AnnotationKeyMachineUpdateFailedReason)
-	if !slices.ContainsFunc(nodeops.Cordons(node), func(f nodeops.Claim) bool { return f.Holds(nodeops.MarkUnschedulable) }) {
+	if !slices.ContainsFunc(nodeops.Cordons(node), nodeops.Claim.Unschedulable) {
 		node.Spec.Unschedulable = false
 	}
 	taints, _ := nodeops.RemoveTaint(node.Spec.Taints, corev1.Taint{Key: v1alpha1.PreferNoScheduleKey, Effect: corev1.TaintEffectPreferNoSchedule})

@@ -22,6 +22,7 @@ import (
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
 	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/internal/members"
+	rules "github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -207,7 +208,7 @@ func (l *laws) makesMore(s *v1alpha1.MachineSet) bool {
 // onlyOneSet: no set is made for a template that has one.
 func (l *laws) onlyOneSet(s *v1alpha1.MachineSet) {
 	for _, o := range l.sets() {
-		if o.UID != s.UID && deployment.EqualIgnoreHash(o.Spec.Template, s.Spec.Template) {
+		if o.UID != s.UID && rules.EqualIgnoreHash(o.Spec.Template, s.Spec.Template) {
 			l.r.failf("%s is made for the template that %s has", s.Name, o.Name)
 		}
 	}
@@ -267,7 +268,7 @@ func (l *laws) oneController(m *v1alpha1.Machine) {
 // is paused: then the set of the present template follows the replicas.
 func (l *laws) oldOnesFirst(s *v1alpha1.MachineSet, m *v1alpha1.Machine) {
 	d := l.r.w.Deployment()
-	if l.harmed() || d.Spec.Paused || d.Spec.Strategy.Type != kindRecreate || !deployment.EqualIgnoreHash(s.Spec.Template, d.Spec.Template) {
+	if l.harmed() || d.Spec.Paused || d.Spec.Strategy.Type != kindRecreate || !rules.EqualIgnoreHash(s.Spec.Template, d.Spec.Template) {
 		return
 	}
 	for _, o := range l.sets() {

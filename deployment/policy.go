@@ -26,10 +26,14 @@ type Policy struct {
 	// must be the order of the sets ([machineset.Policy.Order]), which use it too. Nil means the
 	// default of the sets.
 	Order machineset.Order
-	// Gates are asked about each machine that is to be replaced or updated. All have to allow it.
-	// They are not asked about machines that are deleted because of a lower number of replicas.
-	// Without gates each machine is allowed.
-	Gates []Gate
+	// Gates report whether a machine may be replaced or updated now. All have to allow it. If one
+	// does not, the reason, the message and the end of the hold say why and until when, and another
+	// machine may be chosen. They are not asked about machines that are deleted because of a lower
+	// number of replicas. Without gates each machine is allowed.
+	//
+	// A gate is called any number of times. It must be a pure function of the choice and must not
+	// modify it.
+	Gates []func(Choice) (allowed bool, hold machinist.Hold)
 	// FreeCapacity deletes one old machine at a time while the provider has no capacity for a new
 	// one (ResourceExhausted), even if maxUnavailable is 0. At most one machine more than the
 	// bounds allow is unavailable for this. Without it the rollout waits for capacity once the
@@ -58,14 +62,7 @@ const (
 	DiscourageNoSchedule Discourage = "NoSchedule"
 )
 
-// Gate reports whether a machine may be replaced or updated now. If not, the reason, the message
-// and the end of the hold say why and until when. Another machine may be chosen instead.
-//
-// A gate is called any number of times. It must be a pure function of the choice and must not
-// modify it.
-type Gate func(Choice) (allowed bool, hold machinist.Hold)
-
-// Choice is a machine to replace or to update, as a [Gate] sees it.
+// Choice is a machine to replace or to update, as one of [Policy.Gates] sees it.
 type Choice struct {
 	// Deployment is the deployment, and Set the set of the machine.
 	Deployment *v1alpha1.MachineDeployment
@@ -80,7 +77,7 @@ type Choice struct {
 	Now time.Time
 }
 
-// SelectedByLabel is a [Gate] for any strategy. It allows the machines whose Nodes have the label
+// SelectedByLabel is one of [Policy.Gates] for any strategy. It allows the machines whose Nodes have the label
 // that selects them for an update, as MCM does for updates in place.
 func SelectedByLabel(c Choice) (bool, machinist.Hold) {
 	switch {

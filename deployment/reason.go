@@ -60,7 +60,7 @@ const (
 	reasonNameTaken machinist.Reason = "NameTaken"
 	// reasonProgressing means that machines are being replaced, within the progress deadline.
 	reasonProgressing machinist.Reason = "Progressing"
-	// reasonGate means that a [Gate] keeps a machine.
+	// reasonGate means that one of [Policy.Gates] keeps a machine.
 	//
 	// What helps: the program that has the gate decides.
 	reasonGate machinist.Reason = "Gate"

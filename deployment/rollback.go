@@ -29,7 +29,7 @@ type Revision struct {
 // Revisions returns the revisions of a deployment, lowest first. Sets without a revision and nil sets
 // are skipped.
 func Revisions(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet) []Revision {
-	newSet, _ := FindSets(d, sets)
+	newSet, _ := rollout.FindSets(d, sets)
 	var out []Revision
 	for _, s := range rollout.ByCreation(sets) {
 		if n, ok := rollout.ParseRevision(s.Annotations[v1alpha1.RevisionAnnotation]); ok && n > 0 {
@@ -44,7 +44,7 @@ func Revisions(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet) []Rev
 var errRollBack = errors.New("cannot roll back")
 
 // RollBack returns a copy of a deployment with a request for a rollback to a revision. Zero means
-// [LastRevision]. Update the deployment with the copy; the next decision restores the template.
+// the second highest. Update the deployment with the copy; the next decision restores the template.
 //
 // It returns an error for a nil deployment, for a paused one, whose template stays as it is, for a
 // revision that no set has, and for the template that the deployment already has.
@@ -69,7 +69,7 @@ func RollBack(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet, revisi
 		return nil, fmt.Errorf("%w: machinedeployment %s has no earlier revision", errRollBack, d.Name)
 	case to == nil:
 		return nil, fmt.Errorf("%w: machinedeployment %s has no revision %d, but %s", errRollBack, d.Name, revision, strings.Join(known, ", "))
-	case EqualIgnoreHash(d.Spec.Template, to.Spec.Template):
+	case rollout.EqualIgnoreHash(d.Spec.Template, to.Spec.Template):
 		return nil, fmt.Errorf("%w: machinedeployment %s has the template of revision %s already", errRollBack, d.Name, to.Annotations[v1alpha1.RevisionAnnotation])
 	}
 	return next, nil
@@ -89,7 +89,7 @@ func (c *pass) rollBack() {
 	case to == nil:
 		c.notRolledBack(eventRevisionNotFound, message)
 		return
-	case EqualIgnoreHash(c.d.Spec.Template, to.Spec.Template):
+	case rollout.EqualIgnoreHash(c.d.Spec.Template, to.Spec.Template):
 		c.unmark(c.ledger.of(to))
 		c.notRolledBack(eventTemplateUnchanged, fmt.Sprintf("The rollback revision contains the same template as current deployment %q", c.d.Name))
 		return
@@ -112,16 +112,16 @@ func (c *pass) notRolledBack(event machinist.Reason, message string) {
 }
 
 // rollbackTarget returns the set with the revision of the rollback: the oldest of the old sets, or
-// else the new one. Revision 0 means [LastRevision]. Without such a set it returns the error as
+// else the new one. Revision 0 means the second highest. Without such a set it returns the error as
 // text.
 func rollbackTarget(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet) (*v1alpha1.MachineSet, string) {
 	revision := d.Spec.RollbackTo.Revision
 	if revision == 0 {
-		if revision = LastRevision(sets); revision == 0 {
+		if _, revision = rollout.TopRevisions(sets); revision == 0 {
 			return nil, "Unable to find last revision."
 		}
 	}
-	newSet, old := FindSets(d, sets)
+	newSet, old := rollout.FindSets(d, sets)
 	for _, s := range append(slices.Clip(old), newSet) {
 		if s == nil {
 			continue

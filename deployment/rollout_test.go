@@ -327,7 +327,7 @@ func TestRollout_GateDenies_StopsItsMachineAndNothingElse(t *testing.T) {
 	for name, c := range map[string]struct {
 		d     *v1alpha1.MachineDeployment
 		phase v1alpha1.MachinePhase // of the machine
-		first deployment.Gate
+		first func(deployment.Choice) (bool, machinist.Hold)
 	}{
 		"one more":          {rolling(5, 1, 0), "", nil},
 		"one fewer":         {rolling(5, 0, 1), "", nil},
@@ -338,7 +338,7 @@ func TestRollout_GateDenies_StopsItsMachineAndNothingElse(t *testing.T) {
 		"another one allow": {rolling(5, 1, 0), "", denies()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRollout(t, c.d, deploymenttest.Model{Policy: deployment.Policy{Gates: []deployment.Gate{c.first}}})
+			r := newRollout(t, c.d, deploymenttest.Model{Policy: deployment.Policy{Gates: []func(deployment.Choice) (bool, machinist.Hold){c.first}}})
 			kept := r.Machines()[1].Name
 			r.kept[kept] = true
 			if c.phase != "" {
@@ -361,7 +361,7 @@ func TestRollout_GateDenies_StopsItsMachineAndNothingElse(t *testing.T) {
 }
 
 func TestRollout_SelectedByLabel_ReplacesMachinesOfSelectedNodes(t *testing.T) {
-	r := newRollout(t, rolling(3, 1, 0), deploymenttest.Model{Policy: deployment.Policy{Gates: []deployment.Gate{deployment.SelectedByLabel}}})
+	r := newRollout(t, rolling(3, 1, 0), deploymenttest.Model{Policy: deployment.Policy{Gates: []func(deployment.Choice) (bool, machinist.Hold){deployment.SelectedByLabel}}})
 	r.class("c2")
 	r.rest()
 	require.Empty(t, r.left, "none is selected")

@@ -235,7 +235,7 @@ func (s *scenario) deployment(words []string) {
 		case "named":
 			d.Annotations[namesKey] = strings.ReplaceAll(value, ",", "~"+ago+",") + "~" + ago
 		case "deny":
-			s.policy.Gates = []deployment.Gate{denies(strings.Split(value, ",")...)}
+			s.policy.Gates = []func(deployment.Choice) (bool, machinist.Hold){denies(strings.Split(value, ",")...)}
 		case "burst":
 			s.policy.Burst = int(s.number(value))
 		case "taint":

@@ -25,7 +25,7 @@ import (
 )
 
 // denies is a gate that keeps the machines of these names.
-func denies(names ...string) deployment.Gate {
+func denies(names ...string) func(deployment.Choice) (bool, machinist.Hold) {
 	return func(c deployment.Choice) (bool, machinist.Hold) {
 		if slices.Contains(names, c.Machine.Name) {
 			return false, machinist.Hold{Reason: "Keep", Message: "it holds data"}
@@ -121,7 +121,7 @@ func TestDecide_MinReadySecondsLeft_ChecksThen(t *testing.T) {
 func TestGate_Refusals_AskedOnceAndCounted(t *testing.T) {
 	s := newScenario("rolling 50 +5 revision=2; old 50/50/50; new 5/5/5")
 	asked, until := map[string]int{}, map[string]time.Time{"old-7": rollNow.Add(time.Minute), "old-8": rollNow.Add(time.Hour)}
-	s.policy.Gates = []deployment.Gate{func(c deployment.Choice) (bool, machinist.Hold) {
+	s.policy.Gates = []func(deployment.Choice) (bool, machinist.Hold){func(c deployment.Choice) (bool, machinist.Hold) {
 		asked[c.Machine.Name]++
 		return c.Machine.Name == "old-9", machinist.Hold{Until: until[c.Machine.Name]}
 	}}
@@ -135,7 +135,7 @@ func TestGate_Refusals_AskedOnceAndCounted(t *testing.T) {
 	require.Len(t, gates, 21)
 	require.Equal(t, machinist.Hold{Subject: "machinedeployment/md", Reason: machinist.Reason("Gate"), Message: "gates keep 29 more machines", Until: until["old-7"]}, gates[20])
 	s = newScenario("rolling 3 +1 revision=2; old 3/3/3; new 1/1/1")
-	s.policy.Gates = []deployment.Gate{func(deployment.Choice) (bool, machinist.Hold) {
+	s.policy.Gates = []func(deployment.Choice) (bool, machinist.Hold){func(deployment.Choice) (bool, machinist.Hold) {
 		return false, machinist.Hold{Until: rollNow.Add(time.Minute)}
 	}}
 	require.Equal(t, rollNow.Add(time.Minute), s.decide().NextCheck)

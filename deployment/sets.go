@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"hash/fnv"
-	"maps"
 	"slices"
 	"strconv"
 
@@ -20,51 +19,14 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// FindSets returns the new set of a deployment and the old ones. The new set is the oldest one
-// whose template is equal to that of the deployment (see [EqualIgnoreHash]), or nil. All others are
-// old, oldest first: sorted by creation time, name and UID. Nil sets are skipped. The sets are not
-// copied.
-func FindSets(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet) (newSet *v1alpha1.MachineSet, old []*v1alpha1.MachineSet) {
-	for _, s := range rollout.ByCreation(sets) {
-		if newSet == nil && d != nil && EqualIgnoreHash(s.Spec.Template, d.Spec.Template) {
-			newSet = s
-			continue
-		}
-		old = append(old, s)
-	}
-	return newSet, old
-}
-
-// EqualIgnoreHash reports whether two templates are equal, so that a change from one to the other
-// causes no rollout. It ignores the template hash label, the node template, the machine
-// configuration and the kind of the class, which change without a rollout. Nil and empty maps are
-// equal.
-func EqualIgnoreHash(a, b v1alpha1.MachineTemplateSpec) bool {
-	return apiequality.Semantic.DeepEqual(generation(a), generation(b))
-}
-
-// generation returns a template without the fields that [EqualIgnoreHash] ignores. It shares memory
-// with t, except for the labels.
-func generation(t v1alpha1.MachineTemplateSpec) v1alpha1.MachineTemplateSpec {
-	t.Labels = maps.Clone(t.Labels)
-	delete(t.Labels, v1alpha1.DefaultMachineDeploymentUniqueLabelKey)
-	if len(t.Labels) == 0 {
-		t.Labels = nil
-	}
-	t.Spec.NodeTemplateSpec = v1alpha1.NodeTemplateSpec{}
-	t.Spec.MachineConfiguration = nil
-	t.Spec.Class.Kind = ""
-	return t
-}
-
 // templateHash returns the value of the template hash label of a new set: the 32-bit FNV-1a hash,
-// in decimal, of the [generation] as JSON and of the collision count. Equal templates have the same
+// in decimal, of the [rollout.Generation] as JSON and of the collision count. Equal templates have the same
 // hash. Sets are not found by this label. Its value is not that of MCM.
 func templateHash(t v1alpha1.MachineTemplateSpec, collisions *int32) string {
 	h := fnv.New32a()
 	// A template can always be encoded. Otherwise the names would collide, and the collision count
 	// would distinguish them.
-	if text, err := json.Marshal(generation(t)); err == nil {
+	if text, err := json.Marshal(rollout.Generation(t)); err == nil {
 		_, _ = h.Write(text)
 	}
 	if collisions != nil {
@@ -115,14 +77,6 @@ func buildSet(d *v1alpha1.MachineDeployment, old []*v1alpha1.MachineSet, replica
 
 func withHash(labels map[string]string, hash string) map[string]string {
 	return k8slabels.Merge(labels, k8slabels.Set{v1alpha1.DefaultMachineDeploymentUniqueLabelKey: hash})
-}
-
-// LastRevision returns the second highest revision of the sets, the target of a rollback
-// without a revision. It is the highest one if two sets have it, and 0 if there is none. Nil sets and
-// revisions that are not numbers are skipped.
-func LastRevision(sets []*v1alpha1.MachineSet) int64 {
-	_, second := rollout.TopRevisions(sets)
-	return second
 }
 
 // propagated returns a copy of the new set with the fields that change without a rollout, and the

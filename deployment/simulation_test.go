@@ -19,6 +19,7 @@ import (
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
 	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/members"
+	rules "github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -242,7 +243,7 @@ func unfinished(w *deploymenttest.World) string {
 	if !deployment.Complete(d, d.Status) {
 		return fmt.Sprintf("it is not complete: %+v", d.Status)
 	}
-	newSet, _ := deployment.FindSets(d, sets)
+	newSet, _ := rules.FindSets(d, sets)
 	for _, s := range sets {
 		want := int32(0)
 		if s == newSet {

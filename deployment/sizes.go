@@ -138,7 +138,7 @@ func (c *pass) create(reserved int64) *v1alpha1.MachineSet {
 // collide handles a set that has the name of the new one.
 func (c *pass) collide(taken *v1alpha1.MachineSet) {
 	owner := metav1.GetControllerOf(taken)
-	if owner != nil && owner.UID == c.d.UID && EqualIgnoreHash(taken.Spec.Template, c.d.Spec.Template) {
+	if owner != nil && owner.UID == c.d.UID && rollout.EqualIgnoreHash(taken.Spec.Template, c.d.Spec.Template) {
 		c.holdUntil(c.now.Add(recheck), "machineset/"+taken.Name, reasonNameTaken, "the set exists already, but it was not observed")
 		return
 	}

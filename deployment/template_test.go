@@ -19,6 +19,7 @@ import (
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
 	"github.com/machinist-dev/machinist/internal/decided"
+	rules "github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -71,7 +72,7 @@ func TestEqualIgnoreHash_EachField_CountsUnlessListed(t *testing.T) {
 		value, known := values[name]
 		require.True(t, known, "field %s is new: decide whether it makes a generation", name)
 		reflect.ValueOf(&changed.ObjectMeta).Elem().Field(i).Set(reflect.ValueOf(value))
-		require.False(t, deployment.EqualIgnoreHash(v1alpha1.MachineTemplateSpec{}, changed), name)
+		require.False(t, rules.EqualIgnoreHash(v1alpha1.MachineTemplateSpec{}, changed), name)
 	}
 	require.Equal(t, 4, reflect.TypeFor[v1alpha1.MachineSpec]().NumField(), "a field of the spec is new: decide whether it makes a generation")
 	require.Equal(t, 3, reflect.TypeFor[v1alpha1.ClassSpec]().NumField(), "a field of the class is new: decide whether it makes a generation")
@@ -79,7 +80,7 @@ func TestEqualIgnoreHash_EachField_CountsUnlessListed(t *testing.T) {
 	a.Labels = map[string]string{v1alpha1.DefaultMachineDeploymentUniqueLabelKey: "7"}
 	b.Spec.Class.Kind, b.Spec.MachineConfiguration = "K", &v1alpha1.MachineConfiguration{}
 	b.Spec.NodeTemplateSpec.Labels = map[string]string{"a": "1"}
-	require.True(t, deployment.EqualIgnoreHash(a, b))
+	require.True(t, rules.EqualIgnoreHash(a, b))
 }
 
 // TestConfiguration_Edited_ReachesEverySetWithMachines asserts which sets get the machine

@@ -171,7 +171,7 @@ func (r *randomWorld) model() deploymenttest.Model {
 		m.Policy.Burst, m.SetPolicy.Burst = 1+r.rng.IntN(2), 1+r.rng.IntN(2)
 	}
 	if r.kind.gates {
-		m.Policy.Gates = []deployment.Gate{r.gate}
+		m.Policy.Gates = []func(deployment.Choice) (bool, machinist.Hold){r.gate}
 	}
 	if r.kind.badOrder {
 		m.SetPolicy.Order, m.Policy.Order = availableFirst, availableFirst // the deployment relies on the order of its sets

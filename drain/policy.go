@@ -159,9 +159,9 @@ func (p *Policy) cordonTaint() (corev1.Taint, bool) {
 	}
 }
 
-// UnreachableTimeout is how long a Node may be unreachable before its pods are deleted without
+// unreachableTimeout is how long a Node may be unreachable before its pods are deleted without
 // confirmation, as in MCM.
-const UnreachableTimeout = 5 * time.Minute
+const unreachableTimeout = 5 * time.Minute
 
 // ForMachine returns the policy by which MCM drains the Node of a machine. All pods are evicted at
 // once, including critical pods, pods without a controller and pods with local data. From forceAt
@@ -174,7 +174,7 @@ func ForMachine(forceAt time.Time) Policy {
 	p := Policy{
 		EvictUnmanaged: true, EvictLocalStorage: true, Reassert: true, AllAtOnce: true,
 		UnreachableLadder: Ladder{
-			{After: UnreachableTimeout, Action: ForceDeletePods}, {After: UnreachableTimeout + time.Minute, Action: Proceed},
+			{After: unreachableTimeout, Action: ForceDeletePods}, {After: unreachableTimeout + time.Minute, Action: Proceed},
 		},
 	}
 	if !forceAt.IsZero() {

@@ -263,7 +263,7 @@ func (l *logic) incompleteResponse() Decision {
 
 // withIdentity returns the machine with the identity of its VM, and whether that changes the
 // machine. Recorded values stay. A Node name that is not a valid label value is left out: see
-// [NodeNameOf].
+// [VMView.NodeNameOf].
 func (l *logic) withIdentity() (*v1alpha1.Machine, bool) {
 	vm := l.in.VM
 	needID := l.m.Spec.ProviderID == ""

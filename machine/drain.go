@@ -20,6 +20,10 @@ import (
 // forcedDrain is how long a forced drain may fail before the deletion continues. It is that of MCM.
 const forcedDrain = time.Minute
 
+// unreachableTimeout is how long a Node may be unreachable before its pods are deleted without
+// confirmation. It is that of the policy.
+var unreachableTimeout = drain.ForMachine(time.Time{}).UnreachableLadder[0].After
+
 // deletionDrain returns the drain for a deletion. It is forced at the end of the drain timeout,
 // counted from the deletion timestamp, or at once with the label force-deletion. The Node is
 // unreachable if it has not been ready, or its file system has been read-only, for five minutes.
@@ -83,8 +87,8 @@ func (l *logic) drainSince(node *corev1.Node, started time.Time, force bool) Dra
 	a.Policy = drain.ForMachine(forceAt)
 	if node != nil {
 		a.NodeName = node.Name
-		if from := facts.UnreachableFrom(node.Status.Conditions, drain.UnreachableTimeout); !from.IsZero() && l.now.After(from) {
-			a.Reachability = drain.NodeReachability{Unreachable: true, Since: from.Add(-drain.UnreachableTimeout)}
+		if from := facts.UnreachableFrom(node.Status.Conditions, unreachableTimeout); !from.IsZero() && l.now.After(from) {
+			a.Reachability = drain.NodeReachability{Unreachable: true, Since: from.Add(-unreachableTimeout)}
 		}
 	}
 	return a
@@ -168,7 +172,7 @@ func (l *logic) passDue(node *corev1.Node, a DrainNode) (bool, time.Time) {
 	if !a.forced(l.now) && !a.forceAt().IsZero() {
 		next = machinist.Earliest(next, a.forceAt())
 	}
-	if from := facts.UnreachableFrom(node.Status.Conditions, drain.UnreachableTimeout); !from.IsZero() && !round.Round.After(from) {
+	if from := facts.UnreachableFrom(node.Status.Conditions, unreachableTimeout); !from.IsZero() && !round.Round.After(from) {
 		next = machinist.Earliest(next, from.Add(time.Nanosecond))
 	}
 	unforced := a.forced(l.now) && round.ForcedAt.IsZero() && (!round.Started.IsZero() || round.Round.Before(a.forceAt()))

@@ -25,11 +25,11 @@ import (
 // the cache shows the effect ([Expectations.Observe]), when the API server refused the call
 // ([Expectations.Failed]), or when a live read shows that there is no effect
 // ([Expectations.Looked]).
-type Expectations []Expectation
+type Expectations []expectation
 
-// Expectation is one write that the cache has to show. There is at most one for a kind and name: a
+// expectation is one write that the cache has to show. There is at most one for a kind and name: a
 // later record replaces an earlier one.
-type Expectation struct {
+type expectation struct {
 	// Kind is the kind of the object, for example [v1alpha1.MachineKind] or "Node".
 	Kind string `json:"kind"`
 	// Name is the name of the object.
@@ -51,12 +51,12 @@ const callCreate, callDelete, callUpdate = "create", "delete", "update"
 
 // Creating records that an object is about to be created.
 func (e Expectations) Creating(kind, name string, at time.Time) Expectations {
-	return e.put(Expectation{Kind: kind, Name: name, Call: callCreate, At: at})
+	return e.put(expectation{Kind: kind, Name: name, Call: callCreate, At: at})
 }
 
 // Deleting records that the object with this UID is about to be deleted.
 func (e Expectations) Deleting(kind, name string, uid types.UID, at time.Time) Expectations {
-	return e.put(Expectation{Kind: kind, Name: name, Call: callDelete, UID: uid, At: at})
+	return e.put(expectation{Kind: kind, Name: name, Call: callDelete, UID: uid, At: at})
 }
 
 // Created records the object that the API server returned for a create. A nil object is ignored.
@@ -74,7 +74,7 @@ func (e Expectations) answered(call string, object metav1.Object, at time.Time) 
 	if facts.IsNil(object) {
 		return slices.Clone(e)
 	}
-	return e.put(Expectation{
+	return e.put(expectation{
 		Kind: facts.KindOf(object), Name: object.GetName(), Call: call, UID: object.GetUID(),
 		ResourceVersion: object.GetResourceVersion(), Owner: facts.ControllerOf(object), At: at,
 	})
@@ -91,14 +91,14 @@ func (e Expectations) answered(call string, object metav1.Object, at time.Time) 
 //
 // It distinguishes errors by type, and not by text. A nil error changes nothing.
 func (e Expectations) Failed(kind, name string, err error) (next Expectations, look bool) {
-	creates := slices.ContainsFunc(e, func(x Expectation) bool { return x.is(kind, name) && x.Call == callCreate })
+	creates := slices.ContainsFunc(e, func(x expectation) bool { return x.is(kind, name) && x.Call == callCreate })
 	switch {
 	case err == nil:
 	case apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.ReasonForError(err) == metav1.StatusReasonUnknown:
 	case creates, apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err):
 		look = true
 	default:
-		return e.without(func(x Expectation) bool { return x.is(kind, name) }), false
+		return e.without(func(x expectation) bool { return x.is(kind, name) }), false
 	}
 	return slices.Clone(e), look
 }
@@ -112,10 +112,10 @@ func (e Expectations) Failed(kind, name string, err error) (next Expectations, l
 // deletion timestamp or does not exist. An object with another UID ends the expectation for the
 // object before it. Resource versions that cannot be compared count as shown.
 func (e Expectations) Observe(find func(kind, name string) metav1.Object, complete bool) Expectations {
-	return e.without(func(x Expectation) bool { return x.shown(find(x.Kind, x.Name), complete) })
+	return e.without(func(x expectation) bool { return x.shown(find(x.Kind, x.Name), complete) })
 }
 
-func (x Expectation) shown(object metav1.Object, complete bool) bool {
+func (x expectation) shown(object metav1.Object, complete bool) bool {
 	switch {
 	case facts.IsNil(object):
 		return complete && x.Call != callCreate
@@ -142,7 +142,7 @@ func (e Expectations) Looked(kind, name string, live metav1.Object, at time.Time
 	if !facts.IsNil(live) && facts.KindOf(live) != kind {
 		return slices.Clone(e)
 	}
-	next := e.without(func(x Expectation) bool { return x.is(kind, name) && x.pointless(live) })
+	next := e.without(func(x expectation) bool { return x.is(kind, name) && x.pointless(live) })
 	for i := range next {
 		if next[i].is(kind, name) {
 			next[i].At = at
@@ -151,7 +151,7 @@ func (e Expectations) Looked(kind, name string, live metav1.Object, at time.Time
 	return next
 }
 
-func (x Expectation) pointless(live metav1.Object) bool {
+func (x expectation) pointless(live metav1.Object) bool {
 	switch gone := facts.IsNil(live); {
 	case x.Call == callDelete:
 		return !gone && live.GetUID() == x.UID && live.GetDeletionTimestamp() == nil
@@ -165,31 +165,31 @@ func (x Expectation) pointless(live metav1.Object) bool {
 
 // Creates returns the creations.
 func (e Expectations) Creates() Expectations {
-	return e.without(func(x Expectation) bool { return x.Call != callCreate })
+	return e.without(func(x expectation) bool { return x.Call != callCreate })
 }
 
 // Deletes returns the deletions.
 func (e Expectations) Deletes() Expectations {
-	return e.without(func(x Expectation) bool { return x.Call != callDelete })
+	return e.without(func(x expectation) bool { return x.Call != callDelete })
 }
 
 // Updates returns the updates.
 func (e Expectations) Updates() Expectations {
-	return e.without(func(x Expectation) bool { return x.Call != callUpdate })
+	return e.without(func(x expectation) bool { return x.Call != callUpdate })
 }
 
-func (x Expectation) is(kind, name string) bool { return x.Kind == kind && x.Name == name }
+func (x expectation) is(kind, name string) bool { return x.Kind == kind && x.Name == name }
 
 // put returns a copy with one more expectation, sorted by kind and name.
-func (e Expectations) put(x Expectation) Expectations {
-	next := append(e.without(func(o Expectation) bool { return o.is(x.Kind, x.Name) }), x)
-	slices.SortFunc(next, func(a, b Expectation) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
+func (e Expectations) put(x expectation) Expectations {
+	next := append(e.without(func(o expectation) bool { return o.is(x.Kind, x.Name) }), x)
+	slices.SortFunc(next, func(a, b expectation) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
 	return next
 }
 
 // without returns a copy without the expectations for which drop returns true. It returns nil for
 // none.
-func (e Expectations) without(drop func(Expectation) bool) Expectations {
+func (e Expectations) without(drop func(expectation) bool) Expectations {
 	var kept Expectations
 	for _, x := range e {
 		if !drop(x) {

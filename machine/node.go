@@ -131,15 +131,15 @@ func (l *logic) writeCondition(c corev1.NodeCondition, r machinist.Reason) Decis
 //
 // MCM writes each name into the label. The API server then refuses the write, and the provider ID
 // in it is lost, too.
-func NodeNameOf(m *v1alpha1.Machine, vm VMView) string {
+func (v VMView) NodeNameOf(m *v1alpha1.Machine) string {
 	if m == nil {
 		return ""
 	}
 	if name := m.Labels[v1alpha1.NodeLabelKey]; name != "" {
 		return name
 	}
-	if !facts.LabelValue(vm.NodeName) {
-		return vm.NodeName
+	if !facts.LabelValue(v.NodeName) {
+		return v.NodeName
 	}
 	return ""
 }
@@ -161,7 +161,7 @@ func NodeToDelete(m *v1alpha1.Machine, vm VMView, named, sameID *corev1.Node, no
 
 // nodeName returns the name of the Node. Empty means that it is not known.
 func (l *logic) nodeName() string {
-	name := NodeNameOf(l.m, l.in.VM)
+	name := l.in.VM.NodeNameOf(l.m)
 	if node := l.in.Node.Node; name == "" && node != nil && !facts.LabelValue(node.Name) {
 		return node.Name
 	}

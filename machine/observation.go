@@ -103,7 +103,7 @@ func (c ClassView) usable() bool { return c.Class != nil && c.Problem == "" }
 func (c ClassView) callable() bool { return c.Class != nil }
 
 // NodeView is what is known about the Node of a machine: the Node that the label names, or, without
-// the label, that of [NodeNameOf] or of the provider ID. A caller that writes the label has to read
+// the label, that of [VMView.NodeNameOf] or of the provider ID. A caller that writes the label has to read
 // the Node again.
 type NodeView struct {
 	// NoTarget means that there is no target cluster: machines end in phase Available.

@@ -352,7 +352,7 @@ func (s *sim) observe(m *v1alpha1.Machine, kept *memory, omen incident) machine.
 		Tokens:     machine.TokensView{Looked: true, Secrets: slices.DeleteFunc(slices.Collect(maps.Values(s.tokens)), others)},
 		Freeze:     s.outage.freeze(s.clock.Now()),
 	}
-	if name := cmp.Or(machine.NodeNameOf(m, kept.vm), s.nodeOf(m)); name != "" {
+	if name := cmp.Or(kept.vm.NodeNameOf(m), s.nodeOf(m)); name != "" {
 		in.Node.Node, in.Node.Name = s.node(name), name
 		in.Attachments = machine.AttachmentsView{Looked: true, Attachments: s.attached(name, true)}
 	}

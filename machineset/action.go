@@ -76,9 +76,34 @@ func reasonOf(a machinist.Action) machinist.Reason {
 // allMachines requests a list of the machines of the set.
 var allMachines = machinist.Refresh{Kind: v1alpha1.MachineKind}
 
-// UpdateEvent returns the Event of a machine whose update by its set puts back what a user has changed: the
+// Event returns the Event after the response to an action of a set for the machine of this name. err is the
+// error of the response or nil. The Event of an update is about the machine, and the others are about
+// the set. It has no reason if there is nothing to report: of the updates, only one that puts back what a
+// user has changed is reported. Report nothing for a machine that did not exist, or for a response that
+// the end of the caller has canceled.
+func Event(set *v1alpha1.MachineSet, a machinist.Action, name string, err error) machinist.Event {
+	switch a := a.(type) {
+	case machinist.Create:
+		if err != nil {
+			return machinist.Event{Type: corev1.EventTypeWarning, Reason: eventNotCreated, Message: "Error creating: " + err.Error()}
+		}
+		return machinist.Event{Type: corev1.EventTypeNormal, Reason: eventCreated, Message: "Created Machine: " + name}
+	case machinist.Delete:
+		if err != nil {
+			return machinist.Event{Type: corev1.EventTypeWarning, Reason: eventNotDeleted, Message: "Error deleting: " + err.Error()}
+		}
+		return machinist.Event{Type: corev1.EventTypeNormal, Reason: eventDeleted, Message: "Deleted machine: " + name}
+	case machinist.Update:
+		if err == nil {
+			return putBackEvent(set, a)
+		}
+	}
+	return machinist.Event{}
+}
+
+// putBackEvent returns the Event of a machine whose update by its set puts back what a user has changed: the
 // set has not changed since its last pass. It has no reason for any other update.
-func UpdateEvent(set *v1alpha1.MachineSet, u machinist.Update) machinist.Event {
+func putBackEvent(set *v1alpha1.MachineSet, u machinist.Update) machinist.Event {
 	m, ok := u.Before.(*v1alpha1.Machine)
 	if !ok || m == nil || set == nil || set.Generation == 0 || set.Status.ObservedGeneration != set.Generation || updatedInPlace(set, m) {
 		return machinist.Event{}
@@ -94,22 +119,5 @@ func UpdateEvent(set *v1alpha1.MachineSet, u machinist.Update) machinist.Event {
 	return machinist.Event{
 		Type: corev1.EventTypeNormal, Reason: eventPutBack,
 		Message: fmt.Sprintf("Put back to the template of machineset %s: %s. To change machines, change the template of %s", set.Name, strings.Join(fields, ", "), owner),
-	}
-}
-
-// ResponseEvent returns the Event of the set after the response to the creation or deletion of the
-// machine of this name. err is the error of the response or nil. Report nothing for a machine that
-// did not exist, or for a response that the end of the caller has canceled.
-func ResponseEvent(request machinist.Action, name string, err error) machinist.Event {
-	_, deletes := request.(machinist.Delete)
-	switch {
-	case deletes && err != nil:
-		return machinist.Event{Type: corev1.EventTypeWarning, Reason: eventNotDeleted, Message: "Error deleting: " + err.Error()}
-	case deletes:
-		return machinist.Event{Type: corev1.EventTypeNormal, Reason: eventDeleted, Message: "Deleted machine: " + name}
-	case err != nil:
-		return machinist.Event{Type: corev1.EventTypeWarning, Reason: eventNotCreated, Message: "Error creating: " + err.Error()}
-	default:
-		return machinist.Event{Type: corev1.EventTypeNormal, Reason: eventCreated, Message: "Created Machine: " + name}
 	}
 }

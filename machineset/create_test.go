@@ -5,8 +5,6 @@ package machineset_test
 import (
 	"errors"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -338,23 +336,8 @@ func FuzzName(f *testing.F) {
 
 func TestActions_Response_HasEvent(t *testing.T) {
 	boom := errors.New("boom")
-	require.Equal(t, "Normal SuccessfulCreate Created Machine: m", machineset.ResponseEvent(machinist.Create{}, "m", nil).String())
-	require.Equal(t, "Warning FailedCreate Error creating: boom", machineset.ResponseEvent(machinist.Create{}, "m", boom).String())
-	require.Equal(t, "Normal SuccessfulDelete Deleted machine: m", machineset.ResponseEvent(machinist.Delete{}, "m", nil).String())
-	require.Equal(t, "Warning FailedDelete Error deleting: boom", machineset.ResponseEvent(machinist.Delete{}, "m", boom).String())
-}
-
-func TestSuffix_AnyRandom_IsValid(t *testing.T) {
-	for _, r := range []float64{0, 0.5, 0.999, 1, -1, 1e300, math.NaN(), math.Inf(1)} {
-		suffix := machineset.Suffix(func() float64 { return r })
-		require.Len(t, suffix, 5)
-		_, err := madeFor(newSet(1), suffix)
-		require.NoError(t, err, suffix)
-	}
-	require.Equal(t, machineset.Suffix(func() float64 { return 0 }), machineset.Suffix(nil))
-	seen, random := map[string]bool{}, rand.New(rand.NewPCG(1, 1))
-	for range 1000 {
-		seen[machineset.Suffix(random.Float64)] = true
-	}
-	require.Greater(t, len(seen), 900)
+	require.Equal(t, "Normal SuccessfulCreate Created Machine: m", machineset.Event(nil, machinist.Create{}, "m", nil).String())
+	require.Equal(t, "Warning FailedCreate Error creating: boom", machineset.Event(nil, machinist.Create{}, "m", boom).String())
+	require.Equal(t, "Normal SuccessfulDelete Deleted machine: m", machineset.Event(nil, machinist.Delete{}, "m", nil).String())
+	require.Equal(t, "Warning FailedDelete Error deleting: boom", machineset.Event(nil, machinist.Delete{}, "m", boom).String())
 }

@@ -20,21 +20,6 @@ import (
 // maxNameLength is the longest name that is also a host name and a label value.
 const maxNameLength = 63
 
-// Suffix returns five random characters for [NewMachine], without vowels. random returns numbers in
-// [0, 1). With a nil random the suffix is always the same.
-func Suffix(random func() float64) string {
-	const characters = "bcdfghjklmnpqrstvwxz2456789"
-	var s [5]byte
-	for i := range s {
-		var r float64
-		if random != nil {
-			r = random()
-		}
-		s[i] = characters[min(max(int(r*float64(len(characters))), 0), len(characters)-1)]
-	}
-	return string(s[:])
-}
-
 // NewMachine returns a machine of a creation with a name: the name of the set, a dash and the
 // suffix. The name of the set is cut if the result has more than 63 characters. A suffix that is used
 // again after a crash makes a creation idempotent. The result shares no memory with its argument.

@@ -239,12 +239,12 @@ func TestRetryNow_Set_PassesItOnToTheMachinesThatWait(t *testing.T) {
 	require.Empty(t, machineset.Decide(in, machineset.Policy{}, now).Actions)
 }
 
-func TestUpdateEvent_FieldOfAMachinePutBack_NamesTheObjectToChange(t *testing.T) {
+func TestEvent_FieldOfAMachinePutBack_NamesTheObjectToChange(t *testing.T) {
 	in := observed(1, newMachine("m", v1alpha1.MachineRunning))
 	in.Set.Generation, in.Set.Status.ObservedGeneration = 2, 2
 	in.Machines[0].Spec.NodeTemplateSpec.Labels = map[string]string{"by": "hand"}
 	u := machineset.Decide(in, machineset.Policy{}, now).Actions[0].(machinist.Update)
-	e := machineset.UpdateEvent(in.Set, u)
+	e := machineset.Event(in.Set, u, "", nil)
 	require.EqualValues(t, "FieldsPutBack", e.Reason)
 	require.Contains(t, e.Message, "node template. To change machines, change the template of machineset "+in.Set.Name)
 
@@ -252,10 +252,10 @@ func TestUpdateEvent_FieldOfAMachinePutBack_NamesTheObjectToChange(t *testing.T)
 	moved.Status.Conditions = append(moved.Status.Conditions, corev1.NodeCondition{Type: v1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue})
 	owned := in.Set.DeepCopy()
 	owned.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineDeployment", Name: "d", UID: "d", Controller: ptr.To(true)}}
-	require.Contains(t, machineset.UpdateEvent(owned, u).Message, "change the template of machinedeployment d")
-	require.Zero(t, machineset.UpdateEvent(owned, machinist.Update{Before: moved, Object: moved, Changes: u.Changes}), "it came to the set by an update in place")
+	require.Contains(t, machineset.Event(owned, u, "", nil).Message, "change the template of machinedeployment d")
+	require.Zero(t, machineset.Event(owned, machinist.Update{Before: moved, Object: moved, Changes: u.Changes}, "", nil), "it came to the set by an update in place")
 
 	in.Set.Generation = 3
-	require.Zero(t, machineset.UpdateEvent(in.Set, u), "the set has changed")
-	require.Zero(t, machineset.UpdateEvent(nil, machinist.Update{}))
+	require.Zero(t, machineset.Event(in.Set, u, "", nil), "the set has changed")
+	require.Zero(t, machineset.Event(nil, machinist.Update{}, "", nil))
 }

@@ -70,7 +70,7 @@ func (f Cordon) Stands(node *corev1.Node) bool {
 	}
 	marks := f.marks()
 	for _, m := range marks {
-		if !m.on(node) {
+		if !mark(m).on(node) {
 			return false
 		}
 	}
@@ -89,7 +89,7 @@ func (f Cordon) Outlived(node *corev1.Node) bool {
 		return false
 	}
 	claim, ok := claimOf(node, f.Owner)
-	return ok && claim.Holds(markOutOfService) && markOutOfService.on(node)
+	return ok && claim.holds(markOutOfService) && mark(markOutOfService).on(node)
 }
 
 // Set returns a deep copy of node with the cordon, and whether it differs from node. It does not
@@ -116,11 +116,11 @@ func (f Cordon) set(node *corev1.Node, now time.Time) bool {
 	ours := cordonMarks(node)
 	known := ours.whichStand(node)
 	for _, m := range f.marks() {
-		if m.on(node) && !f.Adopt {
+		if mark(m).on(node) && !f.Adopt {
 			continue
 		}
-		if !m.on(node) {
-			m.set(node, now)
+		if !mark(m).on(node) {
+			mark(m).set(node, now)
 		}
 		if f.Owner != "" {
 			known = known.with(m)
@@ -147,7 +147,7 @@ func (f Cordon) extend(c Claim, ours markSet, now time.Time) Claim {
 		held = markSet(held).with(m)
 	}
 	if !f.OutOfService {
-		held = slices.DeleteFunc(slices.Clone(held), func(m Mark) bool { return m == markOutOfService })
+		held = slices.DeleteFunc(slices.Clone(held), func(m string) bool { return m == markOutOfService })
 	}
 	if c.Since.IsZero() {
 		c.Since = now.UTC().Truncate(time.Second)
@@ -185,12 +185,12 @@ func uncordon(node *corev1.Node, owner string) bool {
 	ours := cordonMarks(node)
 	known := ours.whichStand(node)
 	for _, m := range claim.Marks {
-		if m.isTaint() && m.on(node) {
+		if mark(m).isTaint() && mark(m).on(node) {
 			known = known.with(m)
 		}
 	}
 	if owner == "" && node.Spec.Unschedulable {
-		known = known.with(MarkUnschedulable)
+		known = known.with(markUnschedulable)
 	}
 	known, taken := known.release(node)
 	return known.store(node) || taken || changed

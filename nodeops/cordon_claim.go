@@ -23,20 +23,23 @@ type Claim struct {
 	// Since is when the claim was made. Zero means that the annotation does not say.
 	Since time.Time
 	// Marks are the marks that the claim holds, sorted.
-	Marks []Mark
+	Marks []string
 	// Missing are the marks that are not on the Node, because another writer removed them.
 	// [Cordon.Set] restores them.
-	Missing []Mark
+	Missing []string
 	// Unreadable means that the annotation cannot be read. Its owner then holds all marks.
 	Unreadable bool
 }
 
-// Holds reports whether the claim keeps a mark on the Node.
-func (c Claim) Holds(m Mark) bool { return c.Unreadable || slices.Contains(c.Marks, m) }
+// Unschedulable reports whether the claim keeps the Node unschedulable.
+func (c Claim) Unschedulable() bool { return c.holds(markUnschedulable) }
+
+// holds reports whether the claim keeps a mark on the Node.
+func (c Claim) holds(m string) bool { return c.Unreadable || slices.Contains(c.Marks, m) }
 
 // holdsAll reports whether the claim holds all of marks.
-func (c Claim) holdsAll(marks []Mark) bool {
-	return !slices.ContainsFunc(marks, func(m Mark) bool { return !c.Holds(m) })
+func (c Claim) holdsAll(marks []string) bool {
+	return !slices.ContainsFunc(marks, func(m string) bool { return !c.holds(m) })
 }
 
 // Cordons returns the claims on the node, sorted by owner. A nil node has none.
@@ -59,7 +62,7 @@ func Cordons(node *corev1.Node) []Claim {
 type claimText struct {
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
-	Marks  []Mark    `json:"marks"`
+	Marks  []string  `json:"marks"`
 }
 
 // claimOf returns the claim of an owner, and whether there is one.
@@ -78,10 +81,10 @@ func claimOf(node *corev1.Node, owner string) (Claim, bool) {
 }
 
 // missingMarks returns the marks that are not on the node.
-func missingMarks(node *corev1.Node, marks []Mark) []Mark {
-	var missing []Mark
+func missingMarks(node *corev1.Node, marks []string) []string {
+	var missing []string
 	for _, m := range marks {
-		if !m.on(node) {
+		if !mark(m).on(node) {
 			missing = append(missing, m)
 		}
 	}

@@ -12,22 +12,21 @@ import (
 )
 
 // cordonMarksAnnotation is the annotation that records which marks were set by cordons: a list
-// of [Mark], separated by commas. Other marks are never removed.
+// of marks, separated by commas. Other marks are never removed.
 const cordonMarksAnnotation = "machinist.dev/cordon-marks"
 
-// Mark is one thing on a Node that a [Cordon] sets.
-type Mark string
-
-// MarkUnschedulable is spec.unschedulable.
-const MarkUnschedulable Mark = "unschedulable"
+// mark is one thing on a Node that a [Cordon] sets.
+type mark string
 
 const (
+	// markUnschedulable is spec.unschedulable.
+	markUnschedulable = "unschedulable"
 	// markExcluded is the label node.kubernetes.io/exclude-from-external-load-balancers.
-	markExcluded Mark = "exclude-from-external-load-balancers"
+	markExcluded = "exclude-from-external-load-balancers"
 	// markOutOfService is the taint node.kubernetes.io/out-of-service with effect NoExecute.
-	markOutOfService Mark = "out-of-service"
+	markOutOfService = "out-of-service"
 	// taintMark is the prefix of a mark for a [Cordon.Taint] with effect NoSchedule.
-	taintMark Mark = "taint/"
+	taintMark = "taint/"
 	// excludedValue is the value that a cordon sets. Other writers set other values.
 	excludedValue = "true"
 )
@@ -36,8 +35,8 @@ const (
 var outOfService = corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute}
 
 // marks returns the marks of the cordon, sorted.
-func (f Cordon) marks() []Mark {
-	marks := make([]Mark, 0, 3)
+func (f Cordon) marks() []string {
+	marks := make([]string, 0, 3)
 	if f.ExcludeFromLoadBalancers {
 		marks = append(marks, markExcluded)
 	}
@@ -45,31 +44,31 @@ func (f Cordon) marks() []Mark {
 		marks = append(marks, markOutOfService)
 	}
 	if f.Taint != "" {
-		return append(marks, taintMark+Mark(f.Taint))
+		return append(marks, taintMark+f.Taint)
 	}
-	return append(marks, MarkUnschedulable)
+	return append(marks, markUnschedulable)
 }
 
 // isTaint reports whether the mark is the taint of an owner.
-func (m Mark) isTaint() bool { return strings.HasPrefix(string(m), string(taintMark)) }
+func (m mark) isTaint() bool { return strings.HasPrefix(string(m), taintMark) }
 
 // known reports whether this package knows how to set the mark.
-func (m Mark) known() bool {
-	return m == MarkUnschedulable || m == markExcluded || m == markOutOfService || m.isTaint()
+func (m mark) known() bool {
+	return m == markUnschedulable || m == markExcluded || m == markOutOfService || m.isTaint()
 }
 
 // taint returns the taint of a mark.
-func (m Mark) taint() corev1.Taint {
+func (m mark) taint() corev1.Taint {
 	if m == markOutOfService {
 		return outOfService
 	}
-	return corev1.Taint{Key: strings.TrimPrefix(string(m), string(taintMark)), Effect: corev1.TaintEffectNoSchedule}
+	return corev1.Taint{Key: strings.TrimPrefix(string(m), taintMark), Effect: corev1.TaintEffectNoSchedule}
 }
 
 // on reports whether the mark is on the node, by any writer.
-func (m Mark) on(node *corev1.Node) bool {
+func (m mark) on(node *corev1.Node) bool {
 	switch {
-	case m == MarkUnschedulable:
+	case m == markUnschedulable:
 		return node.Spec.Unschedulable
 	case m == markExcluded:
 		_, on := node.Labels[corev1.LabelNodeExcludeBalancers]
@@ -82,7 +81,7 @@ func (m Mark) on(node *corev1.Node) bool {
 }
 
 // asSet reports whether the mark is on the node as a cordon sets it.
-func (m Mark) asSet(node *corev1.Node) bool {
+func (m mark) asSet(node *corev1.Node) bool {
 	switch m {
 	case markExcluded:
 		return node.Labels[corev1.LabelNodeExcludeBalancers] == excludedValue
@@ -94,9 +93,9 @@ func (m Mark) asSet(node *corev1.Node) bool {
 }
 
 // set sets the mark on node.
-func (m Mark) set(node *corev1.Node, now time.Time) {
+func (m mark) set(node *corev1.Node, now time.Time) {
 	switch {
-	case m == MarkUnschedulable:
+	case m == markUnschedulable:
 		node.Spec.Unschedulable = true
 	case m == markExcluded:
 		node.Labels = setKey(node.Labels, corev1.LabelNodeExcludeBalancers, excludedValue)
@@ -110,9 +109,9 @@ func (m Mark) set(node *corev1.Node, now time.Time) {
 }
 
 // take removes the mark from node.
-func (m Mark) take(node *corev1.Node) {
+func (m mark) take(node *corev1.Node) {
 	switch {
-	case m == MarkUnschedulable:
+	case m == markUnschedulable:
 		node.Spec.Unschedulable = false
 	case m == markExcluded:
 		delete(node.Labels, corev1.LabelNodeExcludeBalancers)
@@ -125,10 +124,10 @@ func (m Mark) take(node *corev1.Node) {
 }
 
 // markSet is a sorted list of marks without repetitions. Its methods never change it.
-type markSet []Mark
+type markSet []string
 
 // with returns the set with one more mark.
-func (s markSet) with(m Mark) markSet {
+func (s markSet) with(m string) markSet {
 	i, found := slices.BinarySearch(s, m)
 	if found {
 		return s
@@ -138,7 +137,7 @@ func (s markSet) with(m Mark) markSet {
 
 // whichStand returns the marks that are on the node as a cordon sets them.
 func (s markSet) whichStand(node *corev1.Node) markSet {
-	return slices.DeleteFunc(slices.Clone(s), func(m Mark) bool { return !m.asSet(node) })
+	return slices.DeleteFunc(slices.Clone(s), func(m string) bool { return !mark(m).asSet(node) })
 }
 
 // cordonMarks returns the marks that cordons have set, as the annotation of the node records.
@@ -146,7 +145,7 @@ func cordonMarks(node *corev1.Node) markSet {
 	var s markSet
 	for m := range strings.SplitSeq(node.Annotations[cordonMarksAnnotation], ",") {
 		if m = strings.TrimSpace(m); m != "" {
-			s = s.with(Mark(m))
+			s = s.with(m)
 		}
 	}
 	return s
@@ -156,12 +155,12 @@ func cordonMarks(node *corev1.Node) markSet {
 // whether the node was changed.
 func (s markSet) release(node *corev1.Node) (rest markSet, changed bool) {
 	claims := Cordons(node)
-	rest = slices.DeleteFunc(slices.Clone(s), func(m Mark) bool {
-		held := slices.ContainsFunc(claims, func(c Claim) bool { return c.Holds(m) })
-		if held || !m.known() {
+	rest = slices.DeleteFunc(slices.Clone(s), func(m string) bool {
+		held := slices.ContainsFunc(claims, func(c Claim) bool { return c.holds(m) })
+		if held || !mark(m).known() {
 			return false
 		}
-		m.take(node)
+		mark(m).take(node)
 		changed = true
 		return true
 	})

@@ -22,8 +22,8 @@ const (
 	claimPrefix = "cordon.machinist.dev/"
 	marksKey    = "machinist.dev/cordon-marks"
 
-	markExcluded     nodeops.Mark = "exclude-from-external-load-balancers"
-	markOutOfService nodeops.Mark = "out-of-service"
+	markExcluded     = "exclude-from-external-load-balancers"
+	markOutOfService = "out-of-service"
 )
 
 // hasKey reports whether the node has a taint with the key.
@@ -135,8 +135,8 @@ func TestCordons_Claim_OwnerReasonSinceMarks(t *testing.T) {
 	node := cordoned(t, crowdedNode(), owned)
 	node = cordoned(t, node, nodeops.Cordon{Owner: "b", ExcludeFromLoadBalancers: true})
 	require.Equal(t, []nodeops.Claim{
-		{Owner: "a", Reason: "update", Since: t0, Marks: []nodeops.Mark{nodeops.MarkUnschedulable}},
-		{Owner: "b", Since: t0, Marks: []nodeops.Mark{markExcluded, nodeops.MarkUnschedulable}},
+		{Owner: "a", Reason: "update", Since: t0, Marks: []string{"unschedulable"}},
+		{Owner: "b", Since: t0, Marks: []string{markExcluded, "unschedulable"}},
 	}, nodeops.Cordons(node))
 	require.JSONEq(t, `{"reason":"update","since":"`+t0.UTC().Format(time.RFC3339)+`","marks":["unschedulable"]}`, node.Annotations["cordon.machinist.dev/a"])
 
@@ -147,7 +147,7 @@ func TestCordons_Claim_OwnerReasonSinceMarks(t *testing.T) {
 		wider, _, err := nodeops.Cordon{Owner: "a", Reason: "off", OutOfService: true}.Set(node, t0.Add(time.Hour))
 		require.NoError(t, err)
 		require.Equal(t, nodeops.Claim{
-			Owner: "a", Reason: "off", Since: t0, Marks: []nodeops.Mark{markOutOfService, nodeops.MarkUnschedulable},
+			Owner: "a", Reason: "off", Since: t0, Marks: []string{markOutOfService, "unschedulable"},
 		}, nodeops.Cordons(wider)[0])
 		i := slices.IndexFunc(wider.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 		require.True(t, wider.Spec.Taints[i].TimeAdded.Time.Equal(t0.Add(time.Hour)))
@@ -158,7 +158,7 @@ func TestCordons_Claim_OwnerReasonSinceMarks(t *testing.T) {
 	t.Run("a narrower cordon goes on to hold what it held", func(t *testing.T) {
 		require.True(t, nodeops.Cordon{Owner: "b"}.Stands(node))
 		node := cordoned(t, node, nodeops.Cordon{Owner: "b", Taint: "example.com/drain"})
-		require.Equal(t, []nodeops.Mark{markExcluded, "taint/example.com/drain", nodeops.MarkUnschedulable}, nodeops.Cordons(node)[1].Marks)
+		require.Equal(t, []string{markExcluded, "taint/example.com/drain", "unschedulable"}, nodeops.Cordons(node)[1].Marks)
 		node = uncordoned(t, node, "b")
 		require.NotContains(t, node.Labels, excluded)
 		require.True(t, node.Spec.Unschedulable, "a holds it")
@@ -261,7 +261,7 @@ func TestCordon_MalformedAnnotations_KeepMarks(t *testing.T) {
 			require.Empty(t, cmp.Diff(crowdedNode(), uncordoned(t, left, "b")))
 
 			left.Spec.Unschedulable = false
-			require.Equal(t, []nodeops.Mark{nodeops.MarkUnschedulable}, nodeops.Cordons(left)[0].Missing)
+			require.Equal(t, []string{"unschedulable"}, nodeops.Cordons(left)[0].Missing)
 			rewritten := cordoned(t, left, nodeops.Cordon{Owner: "b"})
 			require.False(t, nodeops.Cordons(rewritten)[0].Unreadable)
 			require.Contains(t, uncordoned(t, rewritten, "").Labels, excluded, "it still holds what it may have held")

@@ -101,7 +101,7 @@ func ExampleModel() {
 func ExampleWorld_Step() {
 	busy := ""
 	model := deploymenttest.Model{}
-	model.Policy.Gates = []deployment.Gate{func(c deployment.Choice) (bool, machinist.Hold) {
+	model.Policy.Gates = []func(deployment.Choice) (bool, machinist.Hold){func(c deployment.Choice) (bool, machinist.Hold) {
 		if c.Machine.Name == busy {
 			return false, machinist.Hold{Reason: "Busy"}
 		}

@@ -7,8 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/internal/members"
+	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -38,7 +38,7 @@ type sizing struct {
 // Sizes returns the sizes of the sets in the order of their creation. The result is read-only:
 // unchanged sets share their maps between calls.
 func (w *World) Sizes() []Size {
-	newSet, _ := deployment.FindSets(w.deployment, w.truth.sets.list())
+	newSet, _ := rollout.FindSets(w.deployment, w.truth.sets.list())
 	known := make(map[types.UID]sizing, len(w.sizings))
 	var sizes []Size
 	for _, s := range w.truth.sets.list() {

@@ -21,6 +21,7 @@ import (
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/deployment/deploymenttest"
 	"github.com/machinist-dev/machinist/internal/members"
+	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -445,7 +446,7 @@ func timed(h machinist.Hold) bool { return !h.Until.IsZero() }
 
 // counted is what sizes have to be.
 func counted(w *deploymenttest.World) []deploymenttest.Size {
-	newSet, _ := deployment.FindSets(w.Deployment(), w.Sets())
+	newSet, _ := rollout.FindSets(w.Deployment(), w.Sets())
 	var sizes []deploymenttest.Size
 	for _, s := range w.Sets() {
 		machines, phases := w.MachinesOf(s), map[v1alpha1.MachinePhase]int{}

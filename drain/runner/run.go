@@ -19,7 +19,8 @@ import (
 	"github.com/machinist-dev/machinist/internal/objects"
 )
 
-// The errors of an [Executor.Run] that ended before the Node was drained. If the Node does not exist,
+// The errors of an [Executor.Run] that ended before the Node was drained. If a rung of the ladder ended the
+// drain, the outcome in [UnfinishedError] is [drain.Proceeded] or [drain.GaveUp]. If the Node does not exist,
 // apierrors.IsNotFound is true; a Node that is deleted during the drain has the outcome [drain.NodeGone].
 var (
 	// ErrNotFeasible means that the drain was refused before any change: the policy protects a pod, or
@@ -28,10 +29,12 @@ var (
 	// ErrObstacles means that only pods are left for which waiting does not help: the policy protects
 	// them, or the API server refuses the requests for good. A [RefusedError] says which request.
 	ErrObstacles = errors.New("drain: waiting does not help the pods that are left")
-	// ErrProceeded means that a rung of the ladder ended the drain as [drain.Proceeded].
-	ErrProceeded = errors.New("drain: Proceeded with pods or volumes left")
-	// ErrGaveUp means that a rung of the ladder ended the drain as [drain.GaveUp].
-	ErrGaveUp = errors.New("drain: GaveUp with pods left")
+)
+
+// The errors of a drain that a rung of the ladder has ended.
+var (
+	errProceeded = errors.New("drain: Proceeded with pods or volumes left")
+	errGaveUp    = errors.New("drain: GaveUp with pods left")
 )
 
 // RefusedError is the error of a request that the API server refuses for good: the client has no right
@@ -277,9 +280,9 @@ func unfinished(d drain.Decision) error {
 	ended := slices.ContainsFunc(d.Rungs, func(r drain.Rung) bool { return r.Action == drain.Proceed })
 	switch {
 	case d.Outcome == drain.GaveUp:
-		return ErrGaveUp
+		return errGaveUp
 	case d.Outcome == drain.Proceeded && ended:
-		return ErrProceeded
+		return errProceeded
 	default:
 		return nil
 	}

@@ -63,8 +63,8 @@ const sidedLabels = "labels of one side"
 
 func templateEquality(in templateEqualityIn, out templateEqualityOut) ([]string, error) {
 	a, b := in.A.object(), in.B.object()
-	got := deployment.EqualIgnoreHash(a, b)
-	if got != deployment.EqualIgnoreHash(b, a) {
+	got := rollout.EqualIgnoreHash(a, b)
+	if got != rollout.EqualIgnoreHash(b, a) {
 		return nil, errors.New("the order matters")
 	}
 	setA, errA := newSetOf(a)
@@ -79,7 +79,7 @@ func templateEquality(in templateEqualityIn, out templateEqualityOut) ([]string,
 			labels = walkedEqual(in.A.Labels, in.B.Labels) && walkedEqual(in.B.Labels, in.A.Labels) && lackNone(in.A.Labels, in.B.Labels) && lackNone(in.B.Labels, in.A.Labels)
 		}
 		x.Labels, y.Labels = nil, nil
-		return templateEqualityOut{labels && deployment.EqualIgnoreHash(x, y)}
+		return templateEqualityOut{labels && rollout.EqualIgnoreHash(x, y)}
 	}
 	return explain([]string{sidedLabels}, model, out, templateEqualityOut{got})
 }
@@ -229,7 +229,8 @@ func revisions(in revisionsIn, out revisionsOut) ([]string, error) {
 		return nil, err
 	}
 	next, _ := strconv.ParseInt(newSet.Annotations[v1alpha1.RevisionAnnotation], 10, 64)
-	return nil, same("revisions", out, revisionsOut{Max: next - 1, Last: deployment.LastRevision(list)})
+	_, last := rollout.TopRevisions(list)
+	return nil, same("revisions", out, revisionsOut{Max: next - 1, Last: last})
 }
 
 type syncIn struct {

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
-	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/internal/rollout"
@@ -29,7 +28,7 @@ type scalingEventOut struct {
 
 func scalingEvent(in world, out scalingEventOut) ([]string, error) {
 	d, newSet := in.MachineDeployment.object(), in.NewMS.object()
-	found, others := deployment.FindSets(d, append(slices.Clip(setsOf(in.OldMSs)), newSet))
+	found, others := rollout.FindSets(d, append(slices.Clip(setsOf(in.OldMSs)), newSet))
 	s := rollout.ScalingOf(d, found, others)
 	got := scalingEventOut{IsScalingEvent: s.Due, IsSaturated: s.Saturated, Error: out.Error}
 	if s.Alone != nil {
@@ -108,7 +107,7 @@ func scalePlan(in world, targets map[string]int32, list []rollout.SetSize) error
 	seen := in.observation()
 	plan := decide(seen)
 	d := seen.Deployment
-	newSet, old := deployment.FindSets(d, seen.Sets)
+	newSet, old := rollout.FindSets(d, seen.Sets)
 	if !d.Spec.Paused && !rollout.ScalingOf(d, newSet, old).Due || d.Spec.Strategy.Type != v1alpha1.RollingUpdateMachineDeploymentStrategyType {
 		return nil // there is a roll-out instead, or as well (DS-3)
 	}

@@ -35,7 +35,7 @@ func (p *pass) call(ctx context.Context, do machine.CallDriver) error {
 		p.SeveralVMs(classKey(p.in.Machine))
 	}
 	looked := answer.Operation == driver.OpDeleteMachine || answer.Operation == driver.OpGetMachineStatus
-	if ctx.Err() == nil && (looked || machine.NodeNameOf(p.in.Machine, p.in.VM) != p.in.Node.Name) {
+	if ctx.Err() == nil && (looked || p.in.VM.NodeNameOf(p.in.Machine) != p.in.Node.Name) {
 		p.in.Node = p.observeNode(ctx, p.in.Machine) // the Node may have joined, or its name may be known only now
 	}
 	if ctx.Err() != nil && p.in.VM.Failure.Code == codes.OK {

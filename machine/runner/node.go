@@ -24,7 +24,7 @@ func (p *pass) observeNode(ctx context.Context, m *v1alpha1.Machine) machine.Nod
 	if p.in.Machine == nil {
 		vm = p.kept.vm
 	}
-	name, sameID := machine.NodeNameOf(m, vm), nodeWithID(ctx, p.Reader, cmp.Or(vm.Named.ProviderID, m.Spec.ProviderID))
+	name, sameID := vm.NodeNameOf(m), nodeWithID(ctx, p.Reader, cmp.Or(vm.Named.ProviderID, m.Spec.ProviderID))
 	if name == "" && sameID != nil {
 		name = sameID.Name
 	}

@@ -62,7 +62,7 @@ func (p *pass) update(ctx context.Context, u machinist.Update) error {
 		}
 	}
 	if m, ok := u.Before.(*v1alpha1.Machine); ok && err == nil && p.Report != nil {
-		if e := machineset.UpdateEvent(p.in.Set, u); e.Reason != "" {
+		if e := machineset.Event(p.in.Set, u, m.Name, err); e.Reason != "" {
 			p.Report(m, e)
 		}
 	}
@@ -147,7 +147,7 @@ func (p *pass) create(ctx context.Context, a machinist.Create) error {
 }
 
 func (p *pass) createOne(ctx context.Context, a machinist.Create) error {
-	m, err := machineset.NewMachine(a, machineset.Suffix(runners.Random(p.Random)))
+	m, err := machineset.NewMachine(a, runners.Suffix(runners.Random(p.Random)))
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (p *pass) createOne(ctx context.Context, a machinist.Create) error {
 	p.memory.Change(p.in.Set, func(kept *memory) { kept.expected = kept.expected.Creating(v1alpha1.MachineKind, name, now) })
 	_, err = p.Requests.Create(ctx, m)
 	err = p.settle(ctx, name, true, err)
-	p.responded(ctx, machineset.ResponseEvent(a, name, err), err)
+	p.responded(ctx, machineset.Event(p.in.Set, a, name, err), err)
 	return err
 }
 
@@ -196,7 +196,7 @@ func (p *pass) delete(ctx context.Context, a machinist.Delete) (machinist.Hold, 
 		hold := machinist.Hold{Subject: "machine/" + m.Name, Reason: a.Reason, Message: "it changed before its deletion", Until: now}
 		return hold, p.settle(ctx, m.Name, false, err)
 	}
-	p.responded(ctx, machineset.ResponseEvent(a, m.Name, err), err)
+	p.responded(ctx, machineset.Event(p.in.Set, a, m.Name, err), err)
 	return machinist.Hold{}, p.settle(ctx, m.Name, false, objects.IgnoreNotFound(err))
 }
 

@@ -19,8 +19,7 @@ import (
 )
 
 // CordonNode sets a cordon and returns the Node as stored. With a uid, another Node of the same
-// name is not changed, and the error is [ErrNodeReplaced]. An empty uid means any Node of the
-// name. The zero Cordon is one patch without a read; others are written as by [UpdateNode]. A Node that does
+// name is not changed, and the error says so. An empty uid means any Node of the name. The zero Cordon is one patch without a read; others are written as by [UpdateNode]. A Node that does
 // not exist is a NotFound error. An invalid cordon is refused without a request.
 func CordonNode(ctx context.Context, nodes Nodes, nodeName string, uid types.UID, f nodeops.Cordon, now time.Time) (*corev1.Node, error) {
 	if err := f.Validate(); err != nil {
@@ -50,7 +49,7 @@ func UncordonNode(ctx context.Context, nodes Nodes, nodeName string, uid types.U
 func onlyIf(uid types.UID, edit func(*corev1.Node) (*corev1.Node, bool)) func(*corev1.Node) (bool, error) {
 	return func(node *corev1.Node) (bool, error) {
 		if uid != "" && node.UID != uid {
-			return false, ErrNodeReplaced
+			return false, errNodeReplaced
 		}
 		next, changed := edit(node)
 		*node = *next
@@ -74,7 +73,7 @@ func patchUnschedulable(ctx context.Context, nodes Nodes, nodeName string, uid t
 	}
 	node, err := nodes.Patch(ctx, nodeName, types.MergePatchType, patch, metav1.PatchOptions{})
 	if refusesUID(err) {
-		return nil, fmt.Errorf("node %q: %w: %w", nodeName, ErrNodeReplaced, err)
+		return nil, fmt.Errorf("node %q: %w: %w", nodeName, errNodeReplaced, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("node %q: %w", nodeName, err)

@@ -29,9 +29,9 @@ type Nodes interface {
 var (
 	errNoClient   = errors.New("no client")
 	errNoNodeName = errors.New("no node name")
-	// ErrNodeReplaced means that the Node is another one of the same name than the caller
+	// errNodeReplaced means that the Node is another one of the same name than the caller
 	// meant, or than the one that was read first. It was not changed.
-	ErrNodeReplaced = errors.New("the node was replaced by another of the same name")
+	errNodeReplaced = errors.New("the node was replaced by another of the same name")
 )
 
 // UpdateNode reads the Node, calls edit with a copy, and stores metadata and spec if edit returns
@@ -62,7 +62,7 @@ func UpdateNode(
 		if first == nil {
 			first = read
 		} else if first.UID != read.UID {
-			return ErrNodeReplaced
+			return errNodeReplaced
 		}
 		node = read.DeepCopy()
 		if changed, err = edit(node); err != nil || !changed {

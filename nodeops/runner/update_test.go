@@ -246,7 +246,7 @@ func TestUpdateNode_NodeReplaced_IsNotChanged(t *testing.T) {
 			node.UID = "u2"
 			return true
 		}
-		require.ErrorIs(t, setTaintOnNode(t.Context(), p, taint("ours", "", noSchedule)), runner.ErrNodeReplaced)
+		require.ErrorContains(t, setTaintOnNode(t.Context(), p, taint("ours", "", noSchedule)), replaced)
 		require.Equal(t, 1, p.writes)
 		require.False(t, hasKey(p.node(), "ours"))
 	})

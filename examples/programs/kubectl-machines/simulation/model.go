@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/codes/status"
 	"github.com/machinist-dev/machinist/deployment"
@@ -44,7 +45,7 @@ func (p *provider) model() deploymenttest.Model {
 		Leave: func(*v1alpha1.Machine) time.Duration { return o.leave },
 	}
 	if o.byLabel {
-		m.Policy.Gates = []deployment.Gate{deployment.SelectedByLabel}
+		m.Policy.Gates = []func(deployment.Choice) (bool, machinist.Hold){deployment.SelectedByLabel}
 	}
 	m.OnWrite = p.count
 	m.OnDecision = func(deployment.Observation, deployment.Decision) {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -118,7 +120,7 @@ func difference(from, to *v1alpha1.MachineDeployment, note string) (whole, chang
 	switch {
 	case to.Spec.Paused:
 		parts, changed = append(parts, "paused"), append(changed, "paused")
-	case len(changed) == 0 && deployment.EqualIgnoreHash(from.Spec.Template, to.Spec.Template):
+	case len(changed) == 0 && apiequality.Semantic.DeepEqual(from.Spec.Template, to.Spec.Template):
 		changed = append(changed, noChange)
 	case len(changed) == 0:
 		changed = append(changed, "another template")
