@@ -195,12 +195,13 @@ func (c *pass) sortNamed(asked map[string]time.Time) map[string]bool {
 		return kept
 	}
 	others := slices.DeleteFunc(slices.Clone(c.in.Machines), func(m *v1alpha1.Machine) bool {
-		return m == nil || met[m.Name] || m.DeletionTimestamp != nil
+		if m == nil || met[m.Name] || m.DeletionTimestamp != nil {
+			return true
+		}
+		_, named := asked[m.Name]
+		return !named
 	})
 	for _, m := range members.Distinct(others) {
-		if _, named := asked[m.Name]; !named {
-			continue
-		}
 		kept[m.Name] = kept[m.Name] || len(m.OwnerReferences) == 0
 		c.hold("machine/"+m.Name, reasonNotRemoved, "it is named for deletion, but this deployment does not own it")
 	}

@@ -70,7 +70,7 @@ func observe(ctx context.Context, r machinist.Reader, d *v1alpha1.MachineDeploym
 }
 
 // batchTime is how long changes of machines are collected before the next pass over their deployment. It
-// acts upon the changes of its sets, whose time is shorter up to 3,000 machines.
+// acts upon the changes of its sets, whose time is shorter up to 2,000 machines.
 const batchTime = time.Second
 
 // Affected returns the deployments that have to be decided again after a change, each with the time for

@@ -14,11 +14,11 @@ import (
 // CollectFor returns how long changes of machines are collected before the next pass over their set, or
 // changes of sets before the next pass over their deployment, so that machines that change together
 // are counted together. A pass counts all machines, those of the spec or of the status: the delay is
-// a millisecond for each of the first hundred, and from 300 machines on a third of a millisecond for
+// a millisecond for each of the first hundred, and from 200 machines on half a millisecond for
 // each of them. So passes take the same share of the time for any larger number.
 func CollectFor(spec, status int32) time.Duration {
 	each := time.Duration(max(spec, status, 0)) * time.Millisecond
-	return max(min(each, 100*time.Millisecond), each/3)
+	return max(min(each, 100*time.Millisecond), each/2)
 }
 
 // OnlyStatus reports whether nothing but the status differs between two versions of an object, whose

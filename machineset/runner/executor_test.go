@@ -135,7 +135,7 @@ func TestAffected_Machine_ItsSetOrThoseThatMayAdoptIt(t *testing.T) {
 	sets[1].Name, sets[1].UID = "s2", "uid-s2"
 	first, second := types.NamespacedName{Namespace: "n", Name: "s"}, types.NamespacedName{Namespace: "n", Name: "s2"}
 	free := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "m"}}
-	require.Equal(t, map[types.NamespacedName]time.Duration{first: 20 * time.Millisecond, second: 100 * time.Millisecond}, runner.Affected(t.Context(), sets, nil, free))
+	require.Equal(t, map[types.NamespacedName]time.Duration{first: 20 * time.Millisecond, second: 150 * time.Millisecond}, runner.Affected(t.Context(), sets, nil, free))
 	owned := free.DeepCopy()
 	owned.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(sets[0], v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))}
 	require.Equal(t, map[types.NamespacedName]time.Duration{first: 20 * time.Millisecond}, runner.Affected(t.Context(), sets, owned, nil))

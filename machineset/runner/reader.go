@@ -53,6 +53,7 @@ func observe(ctx context.Context, r machinist.Reader, set *v1alpha1.MachineSet) 
 	}
 	free = slices.DeleteFunc(free, func(m *v1alpha1.Machine) bool { return !facts.SameShard(m, set) })
 	claims := machineset.Claim(set, slices.Concat(owned, free))
+	claims.Owned = members.Distinct(claims.Owned) // sorted once for the decision and the status
 	in := machineset.Observation{Set: set, Machines: claims.Owned, Complete: claims.Settled(), Released: claims.Released, Nodes: map[string]machine.NodeView{}}
 	for _, m := range in.Machines {
 		if name := m.Labels[v1alpha1.NodeLabelKey]; name != "" && members.Failed(m) {

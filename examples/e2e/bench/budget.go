@@ -84,7 +84,7 @@ var budgets = []budget{
 	{write{"machines", "", "delete"}, atMost{}, few(1), few(1), "the set deletes the machine"},
 	{
 		write{"machinesets", "status", "update"}, atMost{0.5, 40}, atMost{1, 100}, atMost{0.5, 30},
-		"the numbers of machines, on which the deployment waits; changes of a tenth of a second are collected",
+		"the numbers of machines, on which the deployment waits; changes are collected for half a millisecond for each machine",
 	},
 	{
 		write{"machinesets", "", "update"}, atMost{0, 5}, atMost{0.3, 60}, atMost{0, 5},
