@@ -190,10 +190,10 @@ func TestNodeToDelete_ByProviderID(t *testing.T) {
 		"only the Node of another machine exists":   {nil, other, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Same(t, tc.want, machine.NodeToDelete(m, machine.VMView{}, tc.named, tc.sameID, now))
+			require.Same(t, tc.want, machine.VMView{}.NodeToDelete(m, tc.named, tc.sameID, now))
 		})
 	}
-	require.Nil(t, machine.NodeToDelete(nil, machine.VMView{}, nil, nil, now))
+	require.Nil(t, machine.VMView{}.NodeToDelete(nil, nil, nil, now))
 }
 
 func TestDecide_FinalizerMissing_LooksAgainAtTheCreationTimeout(t *testing.T) {

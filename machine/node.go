@@ -148,9 +148,9 @@ func (v VMView) NodeNameOf(m *v1alpha1.Machine) string {
 // not that of the machine: the Node that the machine names, or, if that is missing or not that of
 // the machine, the Node with the provider ID of the machine. A nil Node does not exist. It returns
 // nil if no Node is left to delete.
-func NodeToDelete(m *v1alpha1.Machine, vm VMView, named, sameID *corev1.Node, now time.Time) *corev1.Node {
+func (v VMView) NodeToDelete(m *v1alpha1.Machine, named, sameID *corev1.Node, now time.Time) *corev1.Node {
 	strange := func(node *corev1.Node) bool {
-		p, _ := proofOf(m, node, vm.Named, now)
+		p, _ := proofOf(m, node, v.Named, now)
 		return p == foreign || p == unproven
 	}
 	if m != nil && sameID != nil && !strange(sameID) && (named == nil || strange(named)) {

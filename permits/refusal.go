@@ -35,8 +35,8 @@ const (
 	holdersUnknown machinist.Reason = "HoldersUnknown"
 )
 
-// Refusal is the error of a permit that was not granted: why, which leases hold the permits, and when to
-// acquire again. Changing it does not change the [Ledger].
+// Refusal is why a permit was not granted, which leases hold the permits, and when to acquire
+// again. Changing it does not change the [Ledger].
 type Refusal struct {
 	// Key is that of the refused call.
 	Key string `json:"key"`
@@ -56,9 +56,6 @@ type Refusal struct {
 
 // maxNamed is how many holders the text of a Refusal names.
 const maxNamed = 3
-
-// Error returns the text of [Refusal.String].
-func (r *Refusal) Error() string { return r.String() }
 
 // String returns the refusal in one line, with at most three holders. The text may change. A
 // nil Refusal is "granted".

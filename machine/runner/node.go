@@ -41,7 +41,7 @@ func (p *pass) observeNode(ctx context.Context, m *v1alpha1.Machine) machine.Nod
 	}
 	view.Node = p.newest(view.Node)
 	if !m.DeletionTimestamp.IsZero() {
-		view.Node = machine.NodeToDelete(m, vm, view.Node, p.newest(sameID), p.now())
+		view.Node = vm.NodeToDelete(m, view.Node, p.newest(sameID), p.now())
 	}
 	return view
 }

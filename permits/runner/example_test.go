@@ -68,7 +68,7 @@ func ExampleLock() {
 		defer cancel()
 		daemons[name].lock.Waiting = func(error) { cancel() } // a program waits
 		err := daemons[name].pass(ctx)
-		var refusal *permits.Refusal
+		var refusal runner.RefusedError
 		if errors.As(err, &refusal) {
 			fmt.Println(refusal)
 		} else if err != nil {

@@ -29,6 +29,12 @@ const (
 // ErrLost means that the permit of a [Lock.Run] ended before its work.
 var ErrLost = errors.New("the permit was lost")
 
+// RefusedError is why there is no permit, with the holders and the ends of their leases.
+type RefusedError struct{ *permits.Refusal }
+
+// Error returns the refusal as text.
+func (e RefusedError) Error() string { return e.String() }
+
 // Leases reads and writes Lease objects: it is a part of Leases(namespace) of client-go's
 // CoordinationV1. Reads must not come from a cache.
 type Leases interface {
@@ -74,7 +80,7 @@ type Lock struct {
 // returns early if waiting does not help: without rights, if a field is missing or invalid, or if
 // the object was edited ([permits.ErrUnreadable]).
 //
-// The error has the last [permits.Refusal], unless there was none: use [errors.As]. It also has the error of
+// The error has the last [RefusedError], unless there was none: use [errors.As]. It also has the error of
 // the context, and that of the last request. If the context ends during a request, the permit may have
 // been granted. It is then free at the end of its lease, or after [Lock.Release].
 func (l *Lock) Acquire(ctx context.Context) (permits.Lease, error) { return l.retry(ctx, false) }
@@ -120,7 +126,7 @@ func (l *Lock) renew(ctx context.Context, lease permits.Lease, end context.Cance
 	defer deadline.Stop()
 	for pause := left / 3; l.sleep(ctx, pause); {
 		next, err := l.attempt(ctx, renewals, false)
-		var refusal *permits.Refusal
+		var refusal RefusedError
 		refused := errors.As(err, &refusal)
 		switch {
 		case refused:
@@ -155,7 +161,7 @@ func (l *Lock) retry(ctx context.Context, release bool) (permits.Lease, error) {
 	for reported := ""; ; {
 		lease, err := l.attempt(ctx, l.Policy, release)
 		pause := wait.Jitter(time.Second, 4) // random, so that processes do not meet
-		var refusal *permits.Refusal
+		var refusal RefusedError
 		switch refused := errors.As(err, &refusal); {
 		case err == nil, refused && refusal.RetryAt.IsZero(), errors.Is(err, permits.ErrUnreadable),
 			apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), apierrors.IsInvalid(err):
@@ -219,7 +225,7 @@ func (l *Lock) attempt(ctx context.Context, p permits.Policy, release bool) (lea
 	l.seen = next
 	switch {
 	case refusal != nil:
-		return lease, refusal
+		return lease, RefusedError{refusal}
 	case !release && l.left(lease) <= 0:
 		return permits.Lease{}, errors.New("the requests took longer than the permit lasts")
 	}

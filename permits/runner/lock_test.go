@@ -106,7 +106,7 @@ func TestAcquire_ContextEnds_ErrorHasHolders(t *testing.T) {
 			}
 			_, err := lock.Acquire(p.within(3 * time.Minute))
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-			var refusal *permits.Refusal
+			var refusal runner.RefusedError
 			is := errors.As(err, &refusal)
 			require.True(t, is, "%v", err)
 			require.Equal(t, []permits.Lease{lease}, refusal.Holders)
@@ -174,7 +174,7 @@ func TestAcquire_WaitingIsOfNoUse_ErrorAtOnce(t *testing.T) {
 		"no holder": {func(_ *place, l *runner.Lock) { l.Holder = "" }, nil},
 		"no policy": {func(_ *place, l *runner.Lock) { l.Policy = permits.Policy{} }, nil},
 		"limit zero": {func(_ *place, l *runner.Lock) { l.Policy.Limit = 0 }, func(err error) bool {
-			var refusal *permits.Refusal
+			var refusal runner.RefusedError
 			is := errors.As(err, &refusal)
 			return is && refusal.Reason == "NothingAllowed"
 		}},
@@ -281,7 +281,7 @@ func TestAcquire_RestoredBackup_OldHolderWaits(t *testing.T) {
 		_, err = p.leases.Update(t.Context(), backup, metav1.UpdateOptions{})
 		require.NoError(t, err)
 		_, err = old.Acquire(p.within(time.Second))
-		var refusal *permits.Refusal
+		var refusal runner.RefusedError
 		errors.As(err, &refusal)
 		require.EqualValues(t, "HoldersUnknown", refusal.Reason)
 		again, err := holder.Acquire(t.Context())
