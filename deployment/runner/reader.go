@@ -50,7 +50,7 @@ func observe(ctx context.Context, r machinist.Reader, d *v1alpha1.MachineDeploym
 	}
 	free = slices.DeleteFunc(free, func(s *v1alpha1.MachineSet) bool { return !facts.SameShard(s, d) })
 	claims = deployment.Claim(d, slices.Concat(owned, free))
-	in = deployment.Observation{Deployment: d, Nodes: map[string]*corev1.Node{}, NoCluster: runners.View(ctx, r, "").NoTarget}
+	in = deployment.Observation{Deployment: d, NoCluster: runners.View(ctx, r, "").NoTarget}
 	in.Sets, in.Released, in.Complete = claims.Owned, claims.Released, claims.Settled()
 	for _, s := range in.Sets {
 		machines, err := objects.List[*v1alpha1.Machine](ctx, r, runners.ByController, runners.ControllerKey(s.Namespace, s.UID))
@@ -59,6 +59,7 @@ func observe(ctx context.Context, r machinist.Reader, d *v1alpha1.MachineDeploym
 		}
 		in.Machines = append(in.Machines, machines...)
 	}
+	in.Nodes = make(map[string]*corev1.Node, len(in.Machines))
 	for _, m := range in.Machines {
 		if name := m.Labels[v1alpha1.NodeLabelKey]; name != "" {
 			if view := runners.View(ctx, r, name); view.Looked {

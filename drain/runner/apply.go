@@ -86,7 +86,7 @@ func (e Executor) pass(ctx context.Context, now time.Time, s drain.State, in dra
 	next, d := drain.Step(s, in, p, now)
 	if d.Outcome == drain.Drained || d.Outcome == drain.Proceeded {
 		bounded, cancel := e.call(ctx)
-		pods, err := objects.List[*corev1.Pod](bounded, e.Client, byNode, d.Node)
+		pods, err := objects.List[*corev1.Pod](bounded, e.Client, objects.OnNode, d.Node)
 		if cancel(); err != nil {
 			return s, unknown, nil, observeError(sourcePods, refusal("list", "pods", "", err))
 		}

@@ -38,16 +38,10 @@ var objectsOf = map[drain.Source]machinist.Object{
 	drain.SourceClaims: &corev1.PersistentVolumeClaim{}, drain.SourceVolumes: &corev1.PersistentVolume{},
 }
 
-// The names of the indexes.
-const (
-	byNode   = "drain.machinist.dev/node"
-	byVolume = "drain.machinist.dev/volume"
-)
-
 // Indexes returns the indexes that a Reader needs for drains: of pods and VolumeAttachments.
 func Indexes() []machinist.Index {
 	return []machinist.Index{
-		index(byNode, nodeOfPod), index(byNode, nodeOfAttachment), index(byVolume, volumeOfAttachment),
+		index(objects.OnNode, nodeOfPod), index(objects.OnNode, nodeOfAttachment), index(objects.OfVolume, volumeOfAttachment),
 	}
 }
 
@@ -98,7 +92,7 @@ func Observe(ctx context.Context, from machinist.Reader, node string, p drain.Po
 	if found == nil {
 		return drain.Observation{Looked: true}, nil
 	}
-	pods, err := objects.List[*corev1.Pod](ctx, from, byNode, node)
+	pods, err := objects.List[*corev1.Pod](ctx, from, objects.OnNode, node)
 	if err != nil {
 		return drain.Observation{}, observeError(sourcePods, refusal("list", "pods", "", err))
 	}
@@ -129,7 +123,7 @@ func observeList(ctx context.Context, from machinist.Reader, source drain.Source
 			return all, err
 		})
 	case drain.SourceAttachments:
-		attachments, err := Attachments(ctx, from, in.Node.Name, past.VolumesUnderWay()...)
+		attachments, err := objects.Attachments(ctx, from, in.Node.Name, past.VolumesUnderWay()...)
 		return setList(&in.Attachments, source, attachments, err)
 	case drain.SourceClaims:
 		return observeEach(&in.Claims, source, claimsOf(in.Pods.Items), func(key types.NamespacedName) ([]*corev1.PersistentVolumeClaim, error) {
@@ -159,22 +153,6 @@ func daemonSetsOf(ctx context.Context, from machinist.Reader, namespace string, 
 			return nil, err
 		}
 		all = append(all, found...)
-	}
-	return all, nil
-}
-
-// Attachments reads the VolumeAttachments of a Node, and those of PersistentVolumes to other Nodes.
-func Attachments(ctx context.Context, from machinist.Reader, node string, volumes ...string) ([]*storagev1.VolumeAttachment, error) {
-	all, err := objects.List[*storagev1.VolumeAttachment](ctx, from, byNode, node)
-	if err != nil {
-		return nil, err
-	}
-	for _, volume := range volumes {
-		of, err := objects.List[*storagev1.VolumeAttachment](ctx, from, byVolume, volume)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, slices.DeleteFunc(of, func(a *storagev1.VolumeAttachment) bool { return a.Spec.NodeName == node })...)
 	}
 	return all, nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package members counts, orders and chooses the machines of a MachineSet. Packages machineset and
+// Package members claims, counts, orders and chooses the machines of a MachineSet. Packages machineset and
 // deployment use it, so that a deployment knows what its sets will do: [Count] is the only function
 // that counts machines, and [Choose] the only one that chooses those to delete.
 package members

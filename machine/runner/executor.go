@@ -262,7 +262,7 @@ func (p *pass) observe(ctx context.Context, m *v1alpha1.Machine) {
 	if machine.NeedsSiblings(m) {
 		p.in.Siblings = p.SiblingsOf(ctx, m)
 	}
-	attachments, err := drainrunner.Attachments(ctx, p.Reader, p.in.Node.Name)
+	attachments, err := objects.Attachments(ctx, p.Reader, p.in.Node.Name)
 	p.in.Attachments = machine.AttachmentsView{Looked: err == nil, Attachments: attachments, AskedAt: p.draining.asked}
 }
 

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/cluster"
 
+	machinerunner "github.com/machinist-dev/machinist/machine/runner"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -24,7 +25,7 @@ func newTarget(mgr ctrl.Manager, config *rest.Config) (cluster.Cluster, error) {
 	}
 	joined, err := cluster.New(config, func(o *cluster.Options) {
 		in := map[string]cache.Config{metav1.NamespaceSystem: {LabelSelector: tokens}}
-		o.Cache = cache.Options{DefaultTransform: cache.TransformStripManagedFields(), ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {Namespaces: in}}}
+		o.Cache = cache.Options{DefaultTransform: machinerunner.Trim, ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: {Namespaces: in}}}
 	})
 	if err != nil {
 		return nil, err

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package controllers
+package runner
 
 import (
 	"encoding/json"
@@ -64,12 +64,12 @@ func savesTwoFifths[T any](t *testing.T, file string, edit func(*T)) {
 		}
 	}
 	whole := heap(cached(func(o any) (any, error) { return o, nil }))
-	lean := heap(cached(withoutUnread))
+	lean := heap(cached(Trim))
 	t.Logf("%s: %.0f bytes instead of %.0f", file, lean/copies, whole/copies)
 	require.Less(t, lean, 0.6*whole, file)
 }
 
-func TestCaches_UnreadFields_TakeNoMemory(t *testing.T) {
+func TestTrim_UnreadFields_TakeNoMemory(t *testing.T) {
 	savesTwoFifths(t, "machine.json", func(*v1alpha1.Machine) {})
 	savesTwoFifths(t, "node.json", func(*corev1.Node) {})
 	savesTwoFifths(t, "node.json", func(n *corev1.Node) { // real kubelets report up to 50 images
@@ -80,19 +80,19 @@ func TestCaches_UnreadFields_TakeNoMemory(t *testing.T) {
 	})
 }
 
-func TestCaches_OtherObjects_StayWhole(t *testing.T) {
+func TestTrim_OtherObjects_StayWhole(t *testing.T) {
 	m := recorded[v1alpha1.Machine](t, "machine.json", 1)[0]
 	want := m.DeepCopy()
 	want.ManagedFields = nil
-	got, err := withoutUnread(m)
+	got, err := Trim(m)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
-	_, err = withoutUnread(&metav1.Status{}) // not an object
+	_, err = Trim(&metav1.Status{}) // not an object
 	require.NoError(t, err)
 }
 
-// TestCaches_FieldsThatAreRead_StayInTheCache looks for each field of pods and Nodes in the sources of the SDK.
-func TestCaches_FieldsThatAreRead_StayInTheCache(t *testing.T) {
+// TestTrim_FieldsThatAreRead_Stay looks for each field of pods and Nodes in the sources of the SDK.
+func TestTrim_FieldsThatAreRead_Stay(t *testing.T) {
 	var sources []byte
 	require.NoError(t, filepath.WalkDir("../..", func(path string, d os.DirEntry, err error) error {
 		switch {
@@ -118,7 +118,7 @@ func TestCaches_FieldsThatAreRead_StayInTheCache(t *testing.T) {
 				}
 				read++
 				set(whole.Field(i))
-				kept, err := withoutUnread(o)
+				kept, err := Trim(o)
 				require.NoError(t, err)
 				require.False(t, reflect.ValueOf(kept).Elem().FieldByName(part).Field(i).IsZero(), "%s.%s.%s", name, part, field)
 			}
