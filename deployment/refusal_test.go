@@ -265,7 +265,12 @@ func TestValidate_ClassOfAnyForm_RefusedAsForAMachine(t *testing.T) {
 			for i := range want {
 				want[i].Field = strings.Replace(want[i].Field, "spec.class", "spec.template.spec.class", 1)
 			}
-			require.Equal(t, want, machineset.Validate(set), "%q %q", kind, name)
+			set.Name, set.UID = "s", "uid-s"
+			refused := machineset.Decide(machineset.Observation{Set: set, Complete: true}, machineset.Policy{}, rollNow)
+			require.Equal(t, len(want) > 0, refused.Reason == machineset.ReasonInvalid, "%q %q", kind, name)
+			for _, err := range want {
+				require.Contains(t, refused.Holds[0].Message, err.Error(), "%q %q", kind, name)
+			}
 			require.Equal(t, want, deployment.Validate(d), "%q %q", kind, name)
 		}
 	}

@@ -48,7 +48,7 @@ func Claim(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine) (c Claims[*v1
 		return c
 	}
 	selector := set.Spec.Selector
-	if len(Validate(set)) > 0 {
+	if len(validate(set)) > 0 {
 		selector = nil
 	}
 	c.Owned, c.Released, c.Adopt, c.Release = members.Claim(set, v1alpha1.MachineSetKind, selector, machines)

@@ -94,7 +94,7 @@ func refusal(set *v1alpha1.MachineSet) string {
 	if set.DeletionTimestamp != nil {
 		return ""
 	}
-	if problems := Validate(set); len(problems) > 0 {
+	if problems := validate(set); len(problems) > 0 {
 		return problems.ToAggregate().Error()
 	}
 	if set.UID == "" {

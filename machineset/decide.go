@@ -20,7 +20,7 @@ import (
 // Decide returns the decision for one set: which machines are created and deleted, which are
 // updated to the template, and whether the finalizer is added or removed.
 //
-//   - A set that [Validate] refuses is not changed, unless it is being deleted. [Status] and one
+//   - An invalid set ([ReasonInvalid]) is not changed, unless it is being deleted. [Status] and one
 //     Event say why.
 //   - Up to autoPreserveFailedMachineMax Failed machines are preserved before anything is deleted.
 //   - If fewer machines are present or in flight than desired, the missing ones are created, and
@@ -58,7 +58,7 @@ func Decide(in Observation, p Policy, now time.Time) Decision {
 	refused := refusal(in.Set)
 	switch {
 	case in.Set.DeletionTimestamp != nil:
-		if len(Validate(in.Set)) == 0 {
+		if len(validate(in.Set)) == 0 {
 			d.sync(in.Set, machines, nil)
 		}
 		d.deleteSet(in, machines, p)

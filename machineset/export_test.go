@@ -14,3 +14,6 @@ const (
 	ReasonSettling         = reasonSettling
 	ReasonSettled          = reasonSettled
 )
+
+// Validate is what Decide and Claim ask first.
+var Validate = validate

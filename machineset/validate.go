@@ -14,18 +14,8 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// Validate returns why a set is invalid. Nothing is decided for an invalid set, except for its
-// deletion. The errors, in this order:
-//
-//   - spec.replicas is negative;
-//   - spec.selector is missing, empty or invalid;
-//   - spec.selector does not match the labels of the template;
-//   - spec.template.spec.class.kind is not MachineClass;
-//   - spec.template.spec.class.name is empty.
-//
-// MCM panics on a missing selector, lets an empty one select everything, reads only
-// spec.selector.matchLabels, and accepts each kind of class.
-func Validate(set *v1alpha1.MachineSet) field.ErrorList {
+// validate returns why a set is invalid: see [ReasonInvalid].
+func validate(set *v1alpha1.MachineSet) field.ErrorList {
 	if set == nil {
 		return field.ErrorList{field.Required(field.NewPath(""), "there is no MachineSet")}
 	}

@@ -38,10 +38,16 @@ func ExampleExecutor_Run_refused() {
 	_, err = executor.Run(context.Background(), "node-2", drain.Policy{})
 	fmt.Println(err)
 	fmt.Println(apierrors.IsNotFound(err))
+	cluster.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "patch", Resource: "nodes"})
+	_, err = executor.Run(context.Background(), "node-1", drain.Policy{EvictUnmanaged: true})
+	if refused := (*runner.RefusedError)(nil); errors.As(err, &refused) {
+		fmt.Println("a right is missing:", refused.Verb, refused.Resource)
+	}
 	// Output:
 	// drain: not feasible, and nothing was changed: node node-1: pod/shop/debug: Unmanaged: no controller would create it again
 	// true
 	// debug Unmanaged
 	// drain: there is no such node: nodes "node-2" not found
 	// true
+	// a right is missing: patch nodes
 }

@@ -69,9 +69,12 @@ func ExampleLock() {
 		daemons[name].lock.Waiting = func(error) { cancel() } // a program waits
 		err := daemons[name].pass(ctx)
 		var refusal runner.RefusedError
-		if errors.As(err, &refusal) {
+		switch {
+		case errors.As(err, &refusal):
 			fmt.Println(refusal)
-		} else if err != nil {
+		case errors.Is(err, runner.ErrLost):
+			fmt.Println("the drain has stopped, and continues with the next permit:", err)
+		case err != nil:
 			fmt.Println(err)
 		}
 	}

@@ -17,10 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/machinist-dev/machinist"
+	"github.com/machinist-dev/machinist/drain/runner"
 )
 
 // requests are the requests of drains by a client of controller-runtime that reads from the API server.
 type requests struct{ client client.Client }
+
+var _ runner.Client = requests{}
 
 func (c requests) Get(ctx context.Context, o machinist.Object) (machinist.Object, error) {
 	found := o.(runtime.Object).DeepCopyObject().(client.Object) //nolint:forcetypeassert // typed objects are
