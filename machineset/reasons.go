@@ -8,7 +8,7 @@ import (
 
 // Reasons of holds. Callers distinguish the exported ones.
 const (
-	// ReasonInvalid means that the set is invalid, or that the set or a machine has no UID. A set is
+	// ReasonInvalid means that the set is invalid, or the set or a machine has no UID. A set is
 	// invalid if its replicas are negative, if its selector is missing, empty, invalid or does not match
 	// the labels of the template, or if the class has another kind than MachineClass or no name. (MCM
 	// panics on a missing selector, lets an empty one select everything, reads only the matchLabels, and
