@@ -118,7 +118,7 @@ func (c *pass) expect(pending machine.Expectations) {
 		switch {
 		case due.After(c.now) && recorded.Known(x.At, c.now):
 			c.look(due)
-		case len(c.out.Actions) < c.policy.burst():
+		case len(c.out.Actions) < c.policy.burst(len(c.in.Machines)):
 			c.add(machinist.Refresh{Kind: x.Kind, Name: x.Name})
 		}
 	}

@@ -150,7 +150,7 @@ func (c *pass) mayEditNode(n *corev1.Node) bool {
 }
 
 // editsLeft returns how many more machines and Nodes the pass may edit.
-func (c *pass) editsLeft() int { return c.policy.burst() - len(c.machines) - len(c.nodes) }
+func (c *pass) editsLeft() int { return c.policy.burst(len(c.in.Machines)) - len(c.machines) - len(c.nodes) }
 
 // write adds the actions of all edits in their order: the deployment, machines and a new set, sets
 // that shrink, sets that grow, other actions, Nodes. So machines are marked before their set
@@ -190,7 +190,7 @@ func (c *pass) writeMachinesAndNodes() []machinist.Action {
 		}
 	}
 	all := len(actions) + c.later
-	actions = actions[:min(len(actions), c.policy.burst())]
+	actions = actions[:min(len(actions), c.policy.burst(len(c.in.Machines)))]
 	if all > len(actions) {
 		c.holdUntil(c.now.Add(time.Second), "machinedeployment/"+c.d.Name, reasonBurst, fmt.Sprintf("%d of %d machines and nodes are written in this pass", len(actions), all))
 	}

@@ -19,7 +19,7 @@ type Policy struct {
 	// server. Zero or less means 30s.
 	Unseen time.Duration
 	// Burst is the maximum number of Nodes and machines that one decision writes. The next decision
-	// writes the others. Zero or less means 100.
+	// writes the others. Zero or less means 100, or a tenth of the machines if that is more.
 	Burst int
 	// Order is the order in which machines are deleted, after the named ones. Unavailable machines
 	// are before others of the same rank in all criteria before the one with the name "Health". It
@@ -104,9 +104,11 @@ func (p Policy) unseen() time.Duration {
 	return p.Unseen
 }
 
-func (p Policy) burst() int {
+// burst returns how many objects one decision about so many machines writes. Each decision counts all
+// machines, so a large deployment writes more at a time.
+func (p Policy) burst(machines int) int {
 	if p.Burst <= 0 {
-		return defaultBurst
+		return max(defaultBurst, machines/10)
 	}
 	return p.Burst
 }
