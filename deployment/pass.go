@@ -150,7 +150,9 @@ func (c *pass) mayEditNode(n *corev1.Node) bool {
 }
 
 // editsLeft returns how many more machines and Nodes the pass may edit.
-func (c *pass) editsLeft() int { return c.policy.burst(len(c.in.Machines)) - len(c.machines) - len(c.nodes) }
+func (c *pass) editsLeft() int {
+	return c.policy.burst(len(c.in.Machines)) - len(c.machines) - len(c.nodes)
+}
 
 // write adds the actions of all edits in their order: the deployment, machines and a new set, sets
 // that shrink, sets that grow, other actions, Nodes. So machines are marked before their set
