@@ -23,8 +23,9 @@
 //
 // A controller carries the action out, observes its result, and decides again, until Action is nil.
 // Updates and deletions are those of package machinist, and [Call] calls the driver. Then the
-// controller waits for [Decision.NextCheck] or a change: see [Changed] and [Drains]. It may stop at
-// any point: what must survive is in the Machine, and is written before anything depends on it.
+// controller waits for [Decision.NextCheck] or a change; Affected of package machine/runner returns the
+// machines that a change concerns. It may stop at any point: what must survive is in the Machine, and is
+// written before anything depends on it.
 //
 // The page docs/machine.md describes the steps, their reasons and timeouts.
 package machine

@@ -25,7 +25,9 @@ type ClassObservation struct {
 }
 
 // DecideClass returns the next step for one class. The class has a finalizer while a machine, a set
-// or a deployment needs it: see [facts.ClassNeeded]. A class that is being deleted gets no finalizer.
+// or a deployment needs it. A set or deployment that is being deleted creates no machine. An empty set
+// of a deployment is only kept for a rollback, so that an old class can be deleted. A class that is being
+// deleted gets no finalizer.
 func DecideClass(in ClassObservation, now time.Time) Decision {
 	c := in.Class
 	if c == nil {

@@ -176,11 +176,7 @@ func (s markSet) store(node *corev1.Node) bool {
 		deleteAnnotation(node, cordonMarksAnnotation)
 		return true
 	}
-	names := make([]string, len(s))
-	for i, m := range s {
-		names[i] = string(m)
-	}
-	node.Annotations = setKey(node.Annotations, cordonMarksAnnotation, strings.Join(names, ","))
+	node.Annotations = setKey(node.Annotations, cordonMarksAnnotation, strings.Join(s, ","))
 	return true
 }
 
