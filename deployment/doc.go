@@ -28,8 +28,8 @@
 //	}
 //
 // A controller claims the sets of the deployment with [Claim], and calls Decide with all sets and
-// machines. It carries out each action in order, records its writes in [machine.Expectations], stores the status if [Decision.WriteStatus] is set, and
-// decides again at [Decision.NextCheck] or when an object changes. [Decision.Target] returns
+// machines. It carries out each action in order, records its writes in [machine.Expectations], stores
+// the status if [Decision.WriteStatus] is set, and decides again at [Decision.NextCheck] or when an object changes. [Decision.Target] returns
 // the size of a set; a set without one is an error, never a size of 0.
 //
 // # Which machines are deleted

@@ -5,10 +5,11 @@ package facts
 import (
 	"reflect"
 
-	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // NodeKind is the kind of a Node, as [KindOf] returns it.

@@ -19,7 +19,8 @@ import (
 )
 
 // CordonNode sets a cordon and returns the Node as stored. With a uid, another Node of the same
-// name is not changed, and the error says so. An empty uid means any Node of the name. The zero Cordon is one patch without a read; others are written as by [UpdateNode]. A Node that does
+// name is not changed, and the error says so. An empty uid means any Node of the name.
+// The zero Cordon is one patch without a read; others are written as by [UpdateNode]. A Node that does
 // not exist is a NotFound error. An invalid cordon is refused without a request.
 func CordonNode(ctx context.Context, nodes Nodes, nodeName string, uid types.UID, f nodeops.Cordon, now time.Time) (*corev1.Node, error) {
 	if err := f.Validate(); err != nil {
