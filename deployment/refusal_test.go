@@ -159,6 +159,7 @@ func TestClaim_InvalidSpec_ReleasesAndAdoptsNothing(t *testing.T) {
 			claims := claim()
 			require.Empty(t, claims.Adopt)
 			require.Empty(t, claims.Release)
+			require.Nil(t, claims.Selector)
 			require.Equal(t, []*v1alpha1.MachineSet{set}, claims.Owned)
 		})
 	}

@@ -131,10 +131,9 @@ func Claim(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet) (c machin
 	if d == nil {
 		return c
 	}
-	selector := d.Spec.Selector
-	if refused, _ := refusal(d); refused != "" {
-		selector = nil
+	if refused, _ := refusal(d); refused == "" {
+		c.Selector = d.Spec.Selector
 	}
-	c.Owned, c.Released, c.Adopt, c.Release = members.Claim(d, "MachineDeployment", selector, sets)
+	c.Owned, c.Released, c.Adopt, c.Release = members.Claim(d, "MachineDeployment", c.Selector, sets)
 	return c
 }

@@ -13,6 +13,9 @@ import (
 // Claims are the objects of an owner, and those that it adopts and releases: the machines of a set, or
 // the sets of a deployment.
 type Claims[T metav1.Object] struct {
+	// Selector selects the objects to list from the API server for the owner. Nil means all, because
+	// the selector of an invalid owner may not select its objects.
+	Selector *metav1.LabelSelector
 	// Owned are the objects of the owner, in the order of the argument.
 	Owned []T
 	// Released are the objects that the owner released earlier, that no other owner controls, and
@@ -47,10 +50,9 @@ func Claim(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine) (c Claims[*v1
 	if set == nil {
 		return c
 	}
-	selector := set.Spec.Selector
-	if len(validate(set)) > 0 {
-		selector = nil
+	if len(validate(set)) == 0 {
+		c.Selector = set.Spec.Selector
 	}
-	c.Owned, c.Released, c.Adopt, c.Release = members.Claim(set, v1alpha1.MachineSetKind, selector, machines)
+	c.Owned, c.Released, c.Adopt, c.Release = members.Claim(set, v1alpha1.MachineSetKind, c.Selector, machines)
 	return c
 }

@@ -77,6 +77,7 @@ func TestClaim_EmptySelector_NoAdoptionNoRelease(t *testing.T) {
 		c := claims(edit)
 		require.Equal(t, []*v1alpha1.Machine{owned}, c.Owned, name)
 		require.True(t, c.Settled(), name)
+		require.Nil(t, c.Selector, name)
 	}
 	require.Len(t, claims(func(*v1alpha1.MachineSetSpec) {}).Adopt, 1)
 }
@@ -98,11 +99,12 @@ func TestClaim_NoUIDOrOtherNamespace_IsIgnored(t *testing.T) {
 			m.OwnerReferences[0].UID = "y"
 		},
 	} {
-		require.Equal(t, machineset.Claims[*v1alpha1.Machine]{}, claims(newSet(1), bend), name)
+		require.Equal(t, machineset.Claims[*v1alpha1.Machine]{Selector: newSet(1).Spec.Selector}, claims(newSet(1), bend), name)
 	}
 	deleted, unknown := newSet(1), newSet(1)
 	deleted.DeletionTimestamp, unknown.UID = deletedNow(), ""
-	for _, set := range []*v1alpha1.MachineSet{nil, deleted, unknown} {
-		require.Equal(t, machineset.Claims[*v1alpha1.Machine]{}, claims(set, func(*v1alpha1.Machine) {}))
+	for _, set := range []*v1alpha1.MachineSet{deleted, unknown} {
+		require.Equal(t, machineset.Claims[*v1alpha1.Machine]{Selector: set.Spec.Selector}, claims(set, func(*v1alpha1.Machine) {}))
 	}
+	require.Equal(t, machineset.Claims[*v1alpha1.Machine]{}, claims(nil, func(*v1alpha1.Machine) {}))
 }

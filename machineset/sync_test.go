@@ -10,7 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
@@ -254,6 +256,8 @@ func TestEvent_FieldOfAMachinePutBack_NamesTheObjectToChange(t *testing.T) {
 	owned.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineDeployment", Name: "d", UID: "d", Controller: ptr.To(true)}}
 	require.Contains(t, machineset.Event(owned, u, "", nil).Message, "change the template of machinedeployment d")
 	require.Zero(t, machineset.Event(owned, machinist.Update{Before: moved, Object: moved, Changes: u.Changes}, "", nil), "it came to the set by an update in place")
+
+	require.Zero(t, machineset.Event(owned, u, "", apierrors.NewConflict(schema.GroupResource{}, "m", nil)), "it was not written")
 
 	in.Set.Generation = 3
 	require.Zero(t, machineset.Event(in.Set, u, "", nil), "the set has changed")

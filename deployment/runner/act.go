@@ -195,12 +195,12 @@ func (p *pass) report(e machinist.Event) {
 // list lists the sets of the deployment and their machines from the API server. The decisions wait until
 // the Reader shows them.
 func (p *pass) list(ctx context.Context) error {
-	d, selector := p.in.Deployment, p.in.Deployment.Spec.Selector
-	sets, err := runners.List[*v1alpha1.MachineSet](ctx, p.Requests, d.Namespace, selector)
+	d := p.in.Deployment
+	sets, err := runners.List[*v1alpha1.MachineSet](ctx, p.Requests, d.Namespace, p.selector)
 	if err != nil {
 		return err
 	}
-	machines, err := runners.List[*v1alpha1.Machine](ctx, p.Requests, d.Namespace, selector)
+	machines, err := runners.List[*v1alpha1.Machine](ctx, p.Requests, d.Namespace, p.selector)
 	if err != nil {
 		return err
 	}

@@ -67,8 +67,9 @@ var errIncomplete = errors.New("deployment/runner: the Executor has no Reader or
 // pass is one pass over a deployment.
 type pass struct {
 	*Executor
-	in deployment.Observation
-	d  deployment.Decision
+	in       deployment.Observation
+	d        deployment.Decision
+	selector *metav1.LabelSelector // of the last claims
 }
 
 // Reconcile makes one pass over a deployment: it observes, decides, and carries the decision out. It
@@ -115,6 +116,7 @@ func (p *pass) decide(ctx context.Context, d *v1alpha1.MachineDeployment) (claim
 	if p.in, claims, err = observe(ctx, p.Reader, d); err != nil {
 		return claims, false, err
 	}
+	p.selector = claims.Selector
 	p.in.Expectations, p.in.Proven = kept.expected, kept.proven
 	p.again()
 	return claims, !onlyNodes(p.d.Actions), nil

@@ -61,7 +61,7 @@ func (p *pass) update(ctx context.Context, u machinist.Update) error {
 			p.memory.Change(p.in.Set, func(m *memory) { m.proven = true })
 		}
 	}
-	if m, ok := u.Before.(*v1alpha1.Machine); ok && err == nil && p.Report != nil {
+	if m, ok := u.Before.(*v1alpha1.Machine); ok && p.Report != nil {
 		if e := machineset.Event(p.in.Set, u, m.Name, err); e.Reason != "" {
 			p.Report(m, e)
 		}
@@ -77,7 +77,7 @@ func (p *pass) refresh(ctx context.Context, a machinist.Refresh) error {
 		return err
 	}
 	set := p.in.Set
-	live, err := runners.List[*v1alpha1.Machine](ctx, p.Requests, set.Namespace, set.Spec.Selector)
+	live, err := runners.List[*v1alpha1.Machine](ctx, p.Requests, set.Namespace, p.selector)
 	if err != nil {
 		return err
 	}

@@ -68,8 +68,9 @@ var errIncomplete = errors.New("machineset/runner: the Executor has no Reader or
 // pass is one pass over a set.
 type pass struct {
 	*Executor
-	in machineset.Observation
-	d  machineset.Decision
+	in       machineset.Observation
+	d        machineset.Decision
+	selector *metav1.LabelSelector // of the last claims
 }
 
 // Reconcile makes one pass over a set: it observes, decides, and carries the decision out. It returns
@@ -131,6 +132,7 @@ func (p *pass) decide(ctx context.Context, set *v1alpha1.MachineSet) (claims mac
 	if p.in, claims, err = observe(ctx, p.Reader, set); err != nil {
 		return claims, false, err
 	}
+	p.selector = claims.Selector
 	p.memory.Change(set, func(m *memory) { m.recovering = m.recovering.Among(p.in.Machines) })
 	p.in.Expectations, p.in.NeverJoined, p.in.Proven = kept.expected, kept.unjoined, kept.proven
 	if p.Freeze != nil {

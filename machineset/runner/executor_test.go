@@ -90,6 +90,31 @@ func TestReconcile_CreateResponseUncertain_NoSurplusMachine(t *testing.T) {
 	}
 }
 
+// TestReconcile_DeletedSetIsInvalid_MachinesOfTheServerCount has a cache without the machine of a set that is
+// being deleted, and whose selector does not select the machine.
+func TestReconcile_DeletedSetIsInvalid_MachinesOfTheServerCount(t *testing.T) {
+	t.Parallel()
+	for name, selector := range map[string]*metav1.LabelSelector{
+		"others": {MatchLabels: map[string]string{"app": "other"}}, "unreadable": {MatchLabels: map[string]string{"a b": "c"}}, "none": nil,
+	} {
+		set := workers(1)
+		set.Spec.Selector, set.DeletionTimestamp = selector, &metav1.Time{Time: time.Now()}
+		m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "n", Name: "m", UID: "uid-m", Labels: set.Spec.Template.Labels,
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))},
+		}}
+		requests := fake.NewSimpleClientset(set, m)
+		executor := &runner.Executor{Reader: lateCache{set}, Requests: client.New(requests, nil)}
+		for range 5 {
+			_, err := executor.Reconcile(t.Context(), types.NamespacedName{Namespace: "n", Name: "s"})
+			require.NoError(t, err, name)
+		}
+		left, err := requests.MachineV1alpha1().MachineSets("n").Get(t.Context(), "s", metav1.GetOptions{})
+		require.NoError(t, err, name)
+		require.NotEmpty(t, left.Finalizers, name)
+	}
+}
+
 // workers returns a set.
 func workers(replicas int32) *v1alpha1.MachineSet {
 	labels := map[string]string{"app": "w"}
