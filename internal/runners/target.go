@@ -4,6 +4,7 @@ package runners
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -57,8 +58,8 @@ func (t *Target) Node(ctx context.Context, r machinist.Requests, providerID, nam
 	return machine.NodeView{Looked: true, Name: name, Node: node, AsOf: now}, nil
 }
 
-// readNode reads a Node by its name, or by its provider ID if the name is empty. It returns nil if
-// there is none.
+// readNode reads a Node by its name, or the only Node with a provider ID if the name is empty. It returns nil
+// if there is none, or if there are several with the provider ID.
 func readNode(ctx context.Context, r machinist.Requests, providerID, name string) (*corev1.Node, error) {
 	if name != "" {
 		return objects.Get[*corev1.Node](ctx, r, "", name)
@@ -68,10 +69,11 @@ func readNode(ctx context.Context, r machinist.Requests, providerID, name string
 		return nil, err
 	}
 	id := nodeops.NormalizeProviderID(providerID)
-	for _, node := range nodes {
-		if id != "" && nodeops.NormalizeProviderID(node.Spec.ProviderID) == id {
-			return node, nil
-		}
+	nodes = slices.DeleteFunc(nodes, func(node *corev1.Node) bool {
+		return id == "" || nodeops.NormalizeProviderID(node.Spec.ProviderID) != id
+	})
+	if len(nodes) != 1 {
+		return nil, nil
 	}
-	return nil, nil
+	return nodes[0], nil
 }
