@@ -152,41 +152,9 @@ func TestDecide_Unproven_Law(t *testing.T) {
 	require.Greater(t, lists, 500)
 }
 
-var frozenSince = rollNow.Add(-time.Minute)
-
-// freeze begins a freeze in a scene.
-func freeze(s *scenario) {
-	s.in.Freeze = machine.Freeze{Frozen: true, Since: frozenSince, Message: "the target API server does not answer"}
-}
-
 func TestFreeze_RolloutAndScaleUp_AreHeld(t *testing.T) { checkScenes(t) }
 
-func TestFreeze_BeginAndEnd_HaveConditionAndEvent(t *testing.T) {
-	s := completed()
-	freeze(s)
-	d := s.decide()
-	require.True(t, d.WriteStatus)
-	require.Len(t, d.Events, 1)
-	require.Equal(t, machinist.Reason("ControllerFrozen"), d.Events[0].Reason)
-	cond := deployment.ConditionOf(d.Status, v1alpha1.MachineDeploymentControllerFrozen)
-	require.Equal(t, v1alpha1.ConditionTrue, cond.Status)
-	require.Equal(t, v1alpha1.APIServerUnreachable, cond.Reason)
-	require.Contains(t, cond.Message, "the target API server does not answer")
-	require.True(t, cond.LastTransitionTime.Time.Equal(frozenSince), "it says since when")
-
-	s.in.Deployment.Status = d.Status
-	d = s.decide()
-	require.False(t, d.WriteStatus, "it is said once")
-	require.Empty(t, d.Events)
-
-	s.in.Freeze = machine.Freeze{ClocksFrom: rollNow}
-	d = s.decide()
-	require.True(t, d.WriteStatus)
-	require.Len(t, d.Events, 1)
-	require.Equal(t, machinist.Reason("ControllerUnfrozen"), d.Events[0].Reason)
-	require.Nil(t, deployment.ConditionOf(d.Status, v1alpha1.MachineDeploymentControllerFrozen))
-	require.Equal(t, deployment.ReasonComplete, d.Reason)
-}
+func TestFreeze_BeginAndEnd_HaveConditionAndEvent(t *testing.T) { checkScenes(t) }
 
 // A chance makes a view of anything that may be seen, and of much that may not.
 type chance struct{ *rand.Rand }

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
@@ -115,33 +114,9 @@ func TestRefusal_InvalidSpec_SaysSoInTheStatusAndInOneEvent(t *testing.T) {
 	}
 }
 
-func TestRefusal_OneInvalidSpecAfterAnother_HasAnEventForEach(t *testing.T) {
-	s := completed()
-	d := s.in.Deployment
-	d.Spec.Strategy.Type = "Sometimes"
-	dec := s.decide()
-	require.Len(t, dec.Events, 1)
-	first := progressing(dec.Status)
+func TestRefusal_OneInvalidSpecAfterAnother_HasAnEventForEach(t *testing.T) { checkScenes(t) }
 
-	d.Status = dec.Status
-	d.Spec.Strategy.Type = "Seldom"
-	dec = deployment.Decide(s.in, s.policy, rollNow.Add(time.Minute))
-	require.Len(t, dec.Events, 1)
-	second := progressing(dec.Status)
-	require.Contains(t, second.Message, "Seldom")
-	require.Equal(t, first.LastTransitionTime, second.LastTransitionTime, "the status is False as before")
-}
-
-func TestRefusal_PausedDeploymentThatIsValidAgain_IsPaused(t *testing.T) {
-	s := completed()
-	d := s.in.Deployment
-	good := d.Spec.Strategy.Type
-	d.Spec.Paused, d.Spec.Strategy.Type = true, "Sometimes"
-	d.Status = s.decide().Status
-	d.Spec.Strategy.Type = good
-	cond := progressing(s.decide().Status)
-	require.Equal(t, v1alpha1.DeploymentPaused, cond.Reason)
-}
+func TestRefusal_PausedDeploymentThatIsValidAgain_IsPaused(t *testing.T) { checkScenes(t) }
 
 func TestClaim_InvalidSpec_ReleasesAndAdoptsNothing(t *testing.T) {
 	for name, test := range refusedSpecs {
@@ -217,40 +192,13 @@ func TestBoundsOf_StrategyWithoutParameters_IsAnError(t *testing.T) {
 }
 
 func TestDelete_SetsFirst_ThenTheFinalizer(t *testing.T) {
-	s := newScenario("rolling 3 +1; old 3/3/3 deleting; new 1/1/1")
-	d := s.in.Deployment
-	d.DeletionTimestamp = ptr.To(metav1.NewTime(rollNow))
-	d.Finalizers = append(d.Finalizers, "foreign")
-	dec := s.decide()
-	require.Equal(t, machinist.Reason("Deleting"), dec.Reason)
-	require.Equal(t, []machinist.Action{machinist.Delete{Object: s.in.Sets[1], Message: "the deployment is being deleted"}}, dec.Actions)
-	require.Contains(t, dec.String(), "old: SetDeleting: 3 machines are left")
-	d.Finalizers = append(d.Finalizers, metav1.FinalizerOrphanDependents)
-	dec = s.decide()
-	require.Empty(t, dec.Actions, "the sets are left to the garbage collector")
-	require.Contains(t, dec.String(), "2 sets are orphaned by this deletion")
-
-	s.in.Sets, d.Finalizers = nil, d.Finalizers[:2]
-	for range 5 { // a write that fails is not repeated within a pass
-		require.Len(t, s.decide().Actions, 1)
-	}
-	s.in.Deployment = decided.Writes[*v1alpha1.MachineDeployment](s.decide().Actions)[0]
-	require.Equal(t, []string{"foreign"}, s.in.Deployment.Finalizers)
-	dec = s.decide()
-	require.Equal(t, machinist.Reason("Deleted"), dec.Reason)
-	require.Empty(t, dec.Actions)
+	checkScenes(t)
+	s := newScenario("rolling 3 +1 deleting finalizers=foreign," + v1alpha1.MCMFinalizerName)
+	next := decided.Writes[*v1alpha1.MachineDeployment](s.decide().Actions)[0]
+	require.Equal(t, []string{"foreign"}, next.Finalizers)
 }
 
-func TestDecide_FinalizerMissing_IsWrittenFirstAndOnceInAPass(t *testing.T) {
-	s := newScenario("rolling 3 +1; old 3/3/3")
-	s.in.Deployment.Finalizers = nil
-	for range 5 { // it never succeeds
-		dec := s.decide()
-		require.Len(t, dec.Actions, 1)
-		require.Equal(t, []string{v1alpha1.MCMFinalizerName}, decided.Writes[*v1alpha1.MachineDeployment](dec.Actions)[0].Finalizers)
-		require.Equal(t, rollNow.Add(30*time.Second), dec.NextCheck)
-	}
-}
+func TestDecide_FinalizerMissing_IsWrittenFirstAndOnceInAPass(t *testing.T) { checkScenes(t) }
 
 // TestValidate_ClassOfAnyForm_RefusedAsForAMachine asserts that a reference to a class that is refused
 // for a machine is refused for its set and its deployment, with the same message.

@@ -91,13 +91,7 @@ func TestCut_ManyMachines_LimitedNames(t *testing.T) {
 }
 
 // TestCut_NamesDoNotFit_SetKeepsSize has a set whose annotations are full.
-func TestCut_NamesDoNotFit_SetKeepsSize(t *testing.T) {
-	s := newScenario("rolling 3 +1 revision=2; old 2/4/4; new 2/2/2")
-	s.in.Sets[0].Annotations["large"] = strings.Repeat("x", 1<<18)
-	text, dec := s.result()
-	require.Contains(t, text, "old 2 ", "of the 3 machines that go none could be named")
-	require.Contains(t, dec.String(), "no more machines can be named for deletion")
-}
+func TestCut_NamesDoNotFit_SetKeepsSize(t *testing.T) { checkScenes(t) }
 
 func TestHolds_SetCannotCreate_ShortMessage(t *testing.T) {
 	s := newScenario("rolling 3 +1; old 0; new 3/0/0")
@@ -110,13 +104,7 @@ func TestHolds_SetCannotCreate_ShortMessage(t *testing.T) {
 
 // TestDecide_MinReadySecondsLeft_ChecksThen has a machine of the old set, so that
 // no hold has the time.
-func TestDecide_MinReadySecondsLeft_ChecksThen(t *testing.T) {
-	for ready, check := range map[string]time.Time{"90": rollNow.Add(30 * time.Second), "30": {}} {
-		dec := newScenario("rolling 3 +1 revision=2 ready=" + ready + "; old 3: a.young b c; new 1/1/0").decide()
-		require.Empty(t, dec.Actions, dec.String())
-		require.Equal(t, check, dec.NextCheck, dec.String())
-	}
-}
+func TestDecide_MinReadySecondsLeft_ChecksThen(t *testing.T) { checkScenes(t) }
 
 func TestGate_Refusals_AskedOnceAndCounted(t *testing.T) {
 	s := newScenario("rolling 50 +5 revision=2; old 50/50/50; new 5/5/5")
@@ -351,15 +339,9 @@ func TestDecide_Actions_ShareNoMutableMemory(t *testing.T) {
 	require.Empty(t, cmp.Diff(before, s.in))
 }
 
-func TestDecide_Actions_MarksOfMachinesComeBeforeSetsShrink(t *testing.T) {
-	s := newScenario("rolling 2 +1 taint scaled named=old-0; old 2/2/2 sized=3; new 1/1/1 sized=3")
-	require.Equal(t, []string{"update machine", "update machineset", "update machineset"}, kindsOf(s.decide()))
-}
+func TestDecide_Actions_MarksOfMachinesComeBeforeSetsShrink(t *testing.T) { checkScenes(t) }
 
-func TestDecide_Actions_NodesAreWrittenLast(t *testing.T) {
-	dec := newScenario("rolling 4 +2 taint revision=2; old 3/3/3; new 1/1/1").decide()
-	require.Equal(t, []string{"update machineset", "update machineset", "update node", "update node", "update node"}, kindsOf(dec))
-}
+func TestDecide_Actions_NodesAreWrittenLast(t *testing.T) { checkScenes(t) }
 
 func TestDecide_SetDeleting_NotWritten(t *testing.T) { checkScenes(t) }
 
@@ -379,17 +361,4 @@ func TestDecide_BurstOfLargeDeployment_IsATenth(t *testing.T) {
 	}
 }
 
-func TestDecide_Burst_LimitsWritesAndHolds(t *testing.T) {
-	s := newScenario("rolling 9 +1 taint burst=4; old 9 discouraged: a b c d e f g h i; new 1/1/0")
-	for _, left := range []int{9, 5, 1} {
-		dec := s.decide()
-		nodes := decided.Writes[*corev1.Node](dec.Actions)
-		require.Len(t, nodes, min(4, left))
-		if left > 4 {
-			require.Contains(t, dec.String(), fmt.Sprintf("md: BurstLimit: 4 of %d machines and nodes are written in this pass", left))
-		}
-		for _, n := range nodes {
-			s.in.Nodes[n.Name] = n
-		}
-	}
-}
+func TestDecide_Burst_LimitsWritesAndHolds(t *testing.T) { checkScenes(t) }

@@ -69,137 +69,21 @@ func TestDecide_NameTaken_NextAttemptTakesAnother(t *testing.T) {
 
 // TestDecide_SetsNotAtRest_RolloutIsNotComplete has two deployments that are complete by the
 // counters of their status.
-func TestDecide_SetsNotAtRest_RolloutIsNotComplete(t *testing.T) {
-	s := newScenario("rolling 3 +1 revision=1; new 3/3/3")
-	s.in.Deployment.Status.Replicas, s.in.Deployment.Status.UpdatedReplicas = 4, 1 // as stored by the last pass
-	dec := s.decide()
-	require.Equal(t, deployment.ReasonComplete, dec.Reason)
-	require.Equal(t, int32(3), dec.Status.UpdatedReplicas)
-	for _, scene := range []string{"rolling 3 +1 revision=1; new 3/3/3 unreported", "rolling 3 +1 revision=1; new 2/3/3"} {
-		s := newScenario(scene)
-		dec := s.decide()
-		require.True(t, deployment.Complete(s.in.Deployment, dec.Status))
-		require.Equal(t, machinist.Reason("Progressing"), dec.Reason)
-		require.NotEqual(t, v1alpha1.NewMachineSetAvailable, progressing(dec.Status).Reason)
-		require.NotEmpty(t, dec.Holds)
-	}
-}
+func TestDecide_SetsNotAtRest_RolloutIsNotComplete(t *testing.T) { checkScenes(t) }
 
 // TestStatus_PassThatResizes_UnavailableReplicas asserts that a set that is created or grows counts
 // with the size that it had, as in MCM.
-func TestStatus_PassThatResizes_UnavailableReplicas(t *testing.T) {
-	for scene, unavailable := range map[string]int32{
-		"rolling 5 +3; old 5/5/5":            3,
-		"inplace 5 +3; old 5/5/5":            3,
-		"recreate 5; old 0":                  5,
-		"rolling 5 +3; old 5/5/5; new 1/1/1": 0,
-	} {
-		dec := newScenario(scene).decide()
-		require.Equal(t, unavailable, dec.Status.UnavailableReplicas, scene)
-		require.Equal(t, unavailable > 0, dec.Reason == machinist.Reason("CreatingSet"), scene)
-	}
-	const all = 2147483647
-	d := rolling(all, all, 0)
-	in := deployment.Observation{Deployment: d, Sets: []*v1alpha1.MachineSet{rollSet(d, "c0", all, all, all), rollSet(d, "c1", all, all, all)}, Complete: true, Proven: true}
-	require.Positive(t, deployment.Decide(in, rollPolicy, rollNow).Status.Replicas, "counters do not overflow")
-}
+func TestStatus_PassThatResizes_UnavailableReplicas(t *testing.T) { checkScenes(t) }
 
-func TestDecide_RevisionBehindItsSet_DeploymentAndStatusAreWritten(t *testing.T) {
-	s := newScenario("rolling 3 +1 revision=1; new 3/3/3")
-	s.in.Deployment.Status = s.decide().Status
-	require.False(t, s.decide().WriteStatus)
-	s.in.Deployment.Annotations[v1alpha1.RevisionAnnotation] = "0"
-	dec := s.decide()
-	require.Len(t, dec.Actions, 1)
-	s.in.Deployment = decided.Writes[*v1alpha1.MachineDeployment](dec.Actions)[0]
-	require.Equal(t, "1", s.in.Deployment.Annotations[v1alpha1.RevisionAnnotation])
-	require.True(t, dec.WriteStatus)
-	require.False(t, s.decide().WriteStatus, "once")
-}
+func TestDecide_RevisionBehindItsSet_DeploymentAndStatusAreWritten(t *testing.T) { checkScenes(t) }
 
-func TestProgress_Pause_IsWrittenDown(t *testing.T) {
-	s := newScenario("rolling 3 +1 paused; old 3/3/3")
-	d := s.in.Deployment
-	d.Status.Replicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas = 3, 3, 3
-	d.Status = s.decide().Status
-	require.Equal(t, "Unknown DeploymentPaused", fmt.Sprint(progressing(d.Status).Status, " ", progressing(d.Status).Reason))
-	d.Spec.Paused, d.Spec.Template.Spec.Class.Name = false, "old"
-	d.Spec.Replicas = 4 // scaled first, so that nothing else is written
-	d.Status = s.decide().Status
-	require.Equal(t, "Unknown DeploymentResumed", fmt.Sprint(progressing(d.Status).Status, " ", progressing(d.Status).Reason))
-}
+func TestProgress_Pause_IsWrittenDown(t *testing.T) { checkScenes(t) }
 
-func TestProgress_Deadline_IsWaitedForAndReported(t *testing.T) {
-	s := newScenario("rolling 3 +1 deadline=60; old 3/3/3; new 1/1/0")
-	s.in.Deployment.Status = s.decide().Status
-	s.in.Deployment.Annotations[v1alpha1.RevisionAnnotation] = "2"
-	dec := s.decide()
-	require.Equal(t, rollNow.Add(61*time.Second), dec.NextCheck)
-	require.Equal(t, machinist.Reason("Progressing"), dec.Reason)
-	const waits = ", waits for machine/new-0: NewMachinesUnavailable: Pending"
-	require.Equal(t, "1 of 3 machines updated, 3 available"+waits, dec.Message)
-	require.Equal(t, dec.Message, progressing(dec.Status).Message)
-	dec = deployment.Decide(s.in, s.policy, dec.NextCheck)
-	require.Equal(t, machinist.Reason("Stuck"), dec.Reason)
-	require.Equal(t, v1alpha1.ProgressDeadlineExceeded, progressing(dec.Status).Reason)
-	require.Contains(t, reasons(dec), machinist.Reason("ProgressDeadlineExceeded"))
-	require.True(t, dec.NextCheck.IsZero(), "only a change can help")
-	require.Equal(t, "no progress within 1m0s, seen at "+rollNow.Add(61*time.Second).UTC().Format(time.RFC3339)+waits, progressing(dec.Status).Message)
-	require.Len(t, dec.Events, 1)
-	require.Equal(t, "Warning ProgressDeadlineExceeded "+dec.Message, dec.Events[0].String())
+func TestProgress_Deadline_IsWaitedForAndReported(t *testing.T) { checkScenes(t) }
 
-	s.in.Deployment.Status = dec.Status
-	later := deployment.Decide(s.in, s.policy, rollNow.Add(time.Hour))
-	require.Empty(t, later.Events, "it is said once")
-	require.False(t, later.WriteStatus)
-	s.in.Machines[len(s.in.Machines)-1].Status.CurrentStatus.Phase = v1alpha1.MachineRunning
-	s.in.Sets[1].Status.AvailableReplicas, s.in.Sets[1].Status.ReadyReplicas = 1, 1
-	later = deployment.Decide(s.in, s.policy, rollNow.Add(time.Hour))
-	require.Equal(t, machinist.Reason("ProgressResumed"), later.Events[0].Reason)
-	require.Equal(t, v1alpha1.MachineSetUpdated, progressing(later.Status).Reason)
-}
+func TestProgress_OldSetIsNewAgain_DeadlineRestarts(t *testing.T) { checkScenes(t) }
 
-func TestProgress_OldSetIsNewAgain_DeadlineRestarts(t *testing.T) {
-	for _, reason := range []string{v1alpha1.NewMachineSetAvailable, v1alpha1.ProgressDeadlineExceeded} {
-		s := newScenario("rolling 3 +1 deadline=60 revision=1; old 3/3/3; new 0 frozen revision=3") // so that nothing comes of it
-		d := s.in.Deployment
-		d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas = 3, 3, 3, 3
-		d.Status.Conditions = recordedAt(v1alpha1.ConditionTrue, reason, rollNow.Add(-time.Hour))
-		for minute, want := range []string{v1alpha1.FoundNewMachineSet, v1alpha1.FoundNewMachineSet, v1alpha1.ProgressDeadlineExceeded, v1alpha1.ProgressDeadlineExceeded} {
-			dec := deployment.Decide(s.in, s.policy, rollNow.Add(time.Duration(minute)*time.Minute))
-			for _, next := range decided.Writes[*v1alpha1.MachineDeployment](dec.Actions) {
-				s.in.Deployment = next
-			}
-			s.in.Deployment.Status = dec.Status
-			require.Equal(t, want, progressing(dec.Status).Reason, "%s at %d", reason, minute)
-		}
-	}
-}
-
-func TestProgress_SetNotCreatedYet_EndOfTheLastRolloutIsReplaced(t *testing.T) {
-	for wait, edit := range map[string]func(*v1alpha1.MachineDeployment){
-		"machinedeployment/md: Frozen: label freeze=True: no set is created and none grows": func(d *v1alpha1.MachineDeployment) {
-			d.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
-		},
-		"": func(d *v1alpha1.MachineDeployment) { // the old machines go first
-			d.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{Type: v1alpha1.RecreateMachineDeploymentStrategyType}
-		},
-	} {
-		s := completed()
-		d := s.in.Deployment
-		require.Equal(t, v1alpha1.NewMachineSetAvailable, progressing(d.Status).Reason)
-		edit(d)
-		d.Spec.Template.Spec.Class.Name = "newer"
-		d.Generation++
-		for range 2 {
-			d.Status = s.decide().Status
-			require.Equal(t, v1alpha1.MachineSetUpdated, progressing(d.Status).Reason, wait)
-			require.Contains(t, progressing(d.Status).Message, "0 of 3 machines updated, 3 available")
-			require.Contains(t, progressing(d.Status).Message, wait)
-		}
-		require.False(t, s.decide().WriteStatus, "it is said once")
-	}
-}
+func TestProgress_SetNotCreatedYet_EndOfTheLastRolloutIsReplaced(t *testing.T) { checkScenes(t) }
 
 // recordedAt returns a Progressing condition, all its times recorded then.
 func recordedAt(status v1alpha1.ConditionStatus, reason string, at time.Time) []v1alpha1.MachineDeploymentCondition {
