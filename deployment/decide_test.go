@@ -523,8 +523,9 @@ func large(d *v1alpha1.MachineDeployment, sets int) deployment.Observation {
 				phase = v1alpha1.MachineUnknown
 			}
 			m := rollMachine(s, fmt.Sprintf("%s-%05d", s.Name, (j*7919)%each), phase)
-			in.Machines = append(in.Machines, m)
-			in.Nodes["node-"+m.Name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + m.Name, Labels: map[string]string{candKey: "true"}, Annotations: map[string]string{v1alpha1.MachineUIDAnnotation: string(m.UID)}}}
+			node := nodeOf(m)
+			node.Labels[candKey] = "true"
+			in.Machines, in.Nodes[node.Name] = append(in.Machines, m), node
 		}
 	}
 	return in

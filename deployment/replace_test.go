@@ -18,6 +18,13 @@ func worldView(r *rollout) deployment.Observation {
 	return deployment.Observation{Deployment: r.Deployment(), Sets: r.Sets(), Machines: r.Machines(), Complete: true}
 }
 
+// replacing is a world with a machine that is to be replaced.
+func replacing(t *testing.T, surge int32, m deploymenttest.Model) (r *rollout, name string) {
+	t.Helper()
+	r = newRollout(t, rolling(5, surge, 1), m)
+	return r, r.Machines()[2].Name
+}
+
 // replaceOnce carries out one step of a replacement.
 func replaceOnce(t *testing.T, r *rollout, name string) deployment.Decision {
 	t.Helper()
@@ -45,8 +52,7 @@ func (r *rollout) store(next *v1alpha1.MachineDeployment) {
 
 func TestReplace_Surge_NeverFewerAvailable(t *testing.T) {
 	for _, killed := range []int{-1, 0, 1, 2, 3} { // the program ends after so many steps, and is started again later
-		r := newRollout(t, rolling(5, 2, 1), deploymenttest.Model{})
-		name := r.Machines()[2].Name
+		r, name := replacing(t, 2, deploymenttest.Model{})
 		for step := 0; replaceOnce(t, r, name).Reason != deployment.ReasonComplete; step++ {
 			if step == killed {
 				r.Run(10 * time.Hour)
@@ -67,8 +73,7 @@ func TestReplace_Surge_NeverFewerAvailable(t *testing.T) {
 }
 
 func TestReplace_NoSurge_DeletesAndTheSetCreates(t *testing.T) {
-	w := newRollout(t, rolling(5, 0, 1), deploymenttest.Model{})
-	name := w.Machines()[2].Name
+	w, name := replacing(t, 0, deploymenttest.Model{})
 	d := replaceOnce(t, w, name)
 	require.Equal(t, "delete machine "+name+": its set creates another one: the strategy of its deployment has no surge", d.Actions[0].String())
 	w.Step()
@@ -100,8 +105,7 @@ func TestReplace_NoCapacity_StopTakesTheReplicaBack(t *testing.T) {
 }
 
 func TestReplace_DeletedMeanwhile_TakesTheReplicaBack(t *testing.T) {
-	w := newRollout(t, rolling(5, 1, 1), deploymenttest.Model{})
-	name := w.Machines()[0].Name
+	w, name := replacing(t, 1, deploymenttest.Model{})
 	replaceOnce(t, w, name)
 	require.NoError(t, w.DeleteMachine(name))
 	require.Contains(t, replaceOnce(t, w, name).Actions[0].String(), "1 replica less, because machine "+name+" is deleted")
@@ -111,8 +115,7 @@ func TestReplace_DeletedMeanwhile_TakesTheReplicaBack(t *testing.T) {
 }
 
 func TestReplace_ReplicaTakenBackByAnother_BeginsAgain(t *testing.T) {
-	w := newRollout(t, rolling(5, 1, 1), deploymenttest.Model{})
-	name := w.Machines()[0].Name
+	w, name := replacing(t, 1, deploymenttest.Model{})
 	replaceOnce(t, w, name)
 	w.scale(5)
 	require.Contains(t, replaceOnce(t, w, name).Actions[0].String(), "another client has taken back the replica")
@@ -121,21 +124,23 @@ func TestReplace_ReplicaTakenBackByAnother_BeginsAgain(t *testing.T) {
 }
 
 func TestReplace_Impossible_Error(t *testing.T) {
-	w := newRollout(t, rolling(5, 1, 1), deploymenttest.Model{})
-	name, other := w.Machines()[0].Name, w.Machines()[1].Name
-	foreign, none, busy, odd := worldView(w), worldView(w), worldView(w), worldView(w)
-	foreign.Sets = nil
-	edit := func(in *deployment.Observation, change func(*v1alpha1.MachineDeployment)) {
+	w, name := replacing(t, 1, deploymenttest.Model{})
+	other := w.Machines()[1].Name
+	with := func(change func(*v1alpha1.MachineDeployment)) deployment.Observation {
+		in := worldView(w)
 		in.Deployment = in.Deployment.DeepCopy()
 		change(in.Deployment)
+		return in
 	}
-	edit(&none, func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = 0 })
-	edit(&busy, func(d *v1alpha1.MachineDeployment) {
-		d.Annotations = map[string]string{"machinist.dev/replacing": other + "~5"}
-	})
-	edit(&odd, func(d *v1alpha1.MachineDeployment) { d.Spec.Strategy.Type = "Hope" })
+	foreign := worldView(w)
+	foreign.Sets = nil
 	for says, in := range map[string]deployment.Observation{
-		"no deployment": {}, "does not own it": foreign, "wants no machines": none, "machine " + other + " of machinedeployment": busy, "strategy": odd,
+		"no deployment": {}, "does not own it": foreign,
+		"wants no machines": with(func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = 0 }),
+		"strategy":          with(func(d *v1alpha1.MachineDeployment) { d.Spec.Strategy.Type = "Hope" }),
+		"machine " + other + " of machinedeployment": with(func(d *v1alpha1.MachineDeployment) {
+			d.Annotations = map[string]string{"machinist.dev/replacing": other + "~5"}
+		}),
 	} {
 		_, err := deployment.Replace(in, name, w.Now())
 		require.ErrorContains(t, err, says)

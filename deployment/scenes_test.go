@@ -63,12 +63,10 @@ func TestRolling_NoCapacity(t *testing.T) {
 func TestCreate_EveryStrategy_HasTheSurge(t *testing.T) { checkScenes(t) }
 
 func TestCut_ManyMachines_LimitedNames(t *testing.T) {
-	d := rolling(1000, 0, 700)
-	old, newSet := rollSet(d, "c0", 1000, 1000, 1000), rollSet(d, "c1", 0, 0, 0)
-	in := deployment.Observation{Deployment: d, Sets: []*v1alpha1.MachineSet{old, newSet}, Complete: true, Proven: true}
-	for i := range 1000 {
-		in.Machines = append(in.Machines, rollMachine(old, fmt.Sprintf("m-%04d", i), v1alpha1.MachineRunning))
-	}
+	in := large(rolling(1000, 0, 700), 1)
+	in.Nodes, in.Sets = nil, append(in.Sets, rollSet(in.Deployment, "new", 0, 0, 0))
+	d, old := in.Deployment, in.Sets[0]
+	d.Spec.Template.Spec.Class.Name = "new"
 	cut := func() deployment.Target {
 		target, err := deployment.Decide(in, rollPolicy, rollNow).Target(old.UID)
 		require.NoError(t, err)
@@ -152,12 +150,7 @@ func TestScale_PriorityBeforeHealth_AsFromASetAlone(t *testing.T) {
 			alone := s.in.Sets[0].DeepCopy()
 			alone.Spec.Replicas, alone.OwnerReferences = 2, nil
 			in := machineset.Observation{Set: alone, Machines: s.in.Machines, Complete: true, Proven: true}
-			var deleted []string
-			for _, a := range machineset.Decide(in, machineset.Policy{}, rollNow).Actions {
-				if a, ok := a.(machinist.Delete); ok {
-					deleted = append(deleted, a.Object.GetName())
-				}
-			}
+			deleted := decided.Deletes(machineset.Decide(in, machineset.Policy{}, rollNow).Actions)
 			require.Equal(t, []string{c.want}, deleted)
 		})
 	}
@@ -348,14 +341,9 @@ func TestDecide_SetDeleting_NotWritten(t *testing.T) { checkScenes(t) }
 // TestDecide_BurstOfLargeDeployment_IsATenth asserts that a decision about many machines writes more objects.
 func TestDecide_BurstOfLargeDeployment_IsATenth(t *testing.T) {
 	for machines, burst := range map[int32]int{500: 100, 3000: 300} {
-		d := rolling(machines, 1, 0)
-		old, newSet := rollSet(d, "c0", machines, machines, machines), rollSet(d, "c1", 0, 0, 0)
-		in := deployment.Observation{Deployment: d, Sets: []*v1alpha1.MachineSet{old, newSet}, Complete: true, Proven: true, Nodes: map[string]*corev1.Node{}}
-		for i := range machines {
-			m := rollMachine(old, fmt.Sprintf("m-%04d", i), v1alpha1.MachineRunning)
-			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + m.Name, Annotations: map[string]string{v1alpha1.MachineUIDAnnotation: string(m.UID)}}}
-			in.Machines, in.Nodes[node.Name] = append(in.Machines, m), node
-		}
+		in := large(rolling(machines, 1, 0), 1)
+		in.Sets = append(in.Sets, rollSet(in.Deployment, "new", 0, 0, 0))
+		in.Deployment.Spec.Template.Spec.Class.Name = "new"
 		dec := deployment.Decide(in, deployment.Policy{}, rollNow)
 		require.Len(t, decided.Writes[*corev1.Node](dec.Actions), burst)
 	}
