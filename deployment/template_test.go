@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/deployment"
-	"github.com/machinist-dev/machinist/deployment/deploymenttest"
 	"github.com/machinist-dev/machinist/internal/decided"
 	rules "github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -83,32 +82,6 @@ func TestEqualIgnoreHash_EachField_CountsUnlessListed(t *testing.T) {
 // TestConfiguration_Edited_ReachesEverySetWithMachines asserts which sets get the machine
 // configuration of a deployment, in every state of the deployment.
 func TestConfiguration_Edited_ReachesEverySetWithMachines(t *testing.T) { checkScenes(t) }
-
-// TestConfiguration_DrainTimeoutShortenedWhileDraining_ReachesTheMachine plays a rollout whose old
-// machine drains, and a deletion of the deployment.
-func TestConfiguration_DrainTimeoutShortenedWhileDraining_ReachesTheMachine(t *testing.T) {
-	for name, begin := range map[string]func(r *rollout){
-		"rollout":                    func(r *rollout) { r.class("c2") },
-		"scale-down":                 func(r *rollout) { r.scale(1) },
-		"deletion of the deployment": func(r *rollout) { require.NoError(t, r.Delete()) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := rolling(3, 1, 0)
-			d.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineDrainTimeout: &metav1.Duration{Duration: 48 * time.Hour}}
-			r := newRollout(t, d, deploymenttest.Model{Leave: func(*v1alpha1.Machine) time.Duration { return 40 * time.Hour }})
-			begin(r)
-			r.Run(30 * time.Minute)
-			r.edit(func(d *v1alpha1.MachineDeployment) {
-				d.Spec.Template.Spec.MachineConfiguration.MachineDrainTimeout = &metav1.Duration{Duration: 10 * time.Minute}
-			})
-			r.Run(5 * time.Minute)
-			require.NotEmpty(t, r.left, "no machine is Terminating")
-			for _, m := range r.Machines() {
-				require.Equal(t, 10*time.Minute, m.Spec.MachineDrainTimeout.Duration, m.Name)
-			}
-		})
-	}
-}
 
 // TestInPlace_Move_ClassOfTheNewTemplateInTheSameWrite asserts that no moment exists in which a
 // machine of the new set refers to the old class.
