@@ -114,6 +114,15 @@ func nodeSaying(value string) machine.NodeView {
 	return machine.NodeView{Looked: true, Node: node}
 }
 
+// nodeWithReady is the view of a Node whose condition Ready has had a status since a time.
+func nodeWithReady(status corev1.ConditionStatus, since time.Time) machine.NodeView {
+	node := &corev1.Node{}
+	node.Status.Conditions = []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(since)},
+	}
+	return machine.NodeView{Looked: true, Node: node}
+}
+
 // named finds machines by their name.
 func named(machines []*v1alpha1.Machine) func(kind, name string) metav1.Object {
 	return func(_, name string) metav1.Object {
@@ -353,6 +362,7 @@ func (s *scenario) words(text string) {
 		number, err := strconv.ParseInt(cmp.Or(value, key), 10, 32)
 		name, offset, _ := strings.Cut(value, "@")
 		after, _ := time.ParseDuration(cmp.Or(offset, "0s"))
+		since, _ := time.ParseDuration(value)
 		creating := func(at time.Time) {
 			for _, m := range machinesFrom(name) {
 				in.Expectations = in.Expectations.Creating(v1alpha1.MachineKind, m.Name, at)
@@ -382,6 +392,8 @@ func (s *scenario) words(text string) {
 			"finished":     func() { s.failure = machineset.Failure{} },
 			"unfailed":     func() { set.Status.Conditions[0].Status = v1alpha1.ConditionFalse },
 			"earlier":      func() { set.Status.StandardConditions = nil }, // as an earlier version stored it
+			"nodeready":    func() { in.Nodes = map[string]machine.NodeView{"n": nodeWithReady("True", now.Add(-since))} },
+			"nodeunready":  func() { in.Nodes = map[string]machine.NodeView{"n": nodeWithReady("False", now.Add(-since))} },
 			"node": func() { // that machines name "n"; without a value it does not exist
 				in.Nodes = map[string]machine.NodeView{"n": {Looked: true}}
 				if given {
