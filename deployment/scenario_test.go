@@ -410,6 +410,10 @@ func (s *scenario) machine(set *v1alpha1.MachineSet, text string) {
 			"preserve":   func() { m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = "when-failed" },
 			"young":      func() { status.LastUpdateTime = metav1.NewTime(rollNow.Add(-time.Minute)) },
 			"nocapacity": func() { status.Phase, m.Status.LastOperation = v1alpha1.MachineCrashLoopBackOff, exhausted },
+			"othercode":  func() { m.Status.LastOperation.ErrorCode = "Internal" },
+			"othertask":  func() { m.Status.LastOperation.Type = v1alpha1.MachineOperationHealthCheck },
+			"trying":     func() { m.Status.LastOperation.State = v1alpha1.MachineStateProcessing },
+			"badimage":   func() { status.Phase, m.Status.LastOperation = v1alpha1.MachineCrashLoopBackOff, noSuchImage },
 			"nodeless":   func() { delete(m.Labels, v1alpha1.NodeLabelKey) },
 			"unlooked":   func() { delete(s.in.Nodes, n.Name) },
 			"gone":       func() { s.in.Nodes[n.Name] = nil },
@@ -428,6 +432,7 @@ var (
 	inOneHour       = ptr.To(metav1.NewTime(rollNow.Add(time.Hour)))
 	updateSucceeded = []corev1.NodeCondition{{Type: v1alpha1.NodeInPlaceUpdate, Reason: v1alpha1.UpdateSuccessful}}
 	discouraged     = []corev1.Taint{{Key: v1alpha1.PreferNoScheduleKey, Value: "True", Effect: corev1.TaintEffectPreferNoSchedule}}
+	noSuchImage     = v1alpha1.LastOperation{State: v1alpha1.MachineStateFailed, Description: "no such image"}
 	exhausted       = v1alpha1.LastOperation{
 		Type: v1alpha1.MachineOperationCreate, State: v1alpha1.MachineStateFailed, ErrorCode: "ResourceExhausted",
 	}

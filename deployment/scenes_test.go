@@ -44,19 +44,7 @@ func TestScaling(t *testing.T)                  { checkScenes(t) }
 // priority are deleted before them.
 func TestRolling_MachinesNotSeen(t *testing.T) { checkScenes(t) }
 
-func TestRolling_NoCapacity(t *testing.T) {
-	checkScenes(t)
-	for name, change := range map[string]func(op *v1alpha1.LastOperation){
-		"NoCapacity":        func(*v1alpha1.LastOperation) {},
-		"another code":      func(op *v1alpha1.LastOperation) { op.ErrorCode = "Internal" },
-		"another operation": func(op *v1alpha1.LastOperation) { op.Type = v1alpha1.MachineOperationHealthCheck },
-		"another attempt":   func(op *v1alpha1.LastOperation) { op.State = v1alpha1.MachineStateProcessing },
-	} {
-		s := newScenario("rolling 3 +1; old 3/3/3; new 1/1/0: d.nocapacity")
-		change(&s.of("d").Status.LastOperation)
-		require.Equal(t, name == "NoCapacity", slices.Contains(reasons(s.decide()), machinist.Reason("NoCapacity")), name)
-	}
-}
+func TestRolling_NoCapacity(t *testing.T) { checkScenes(t) }
 
 // TestCreate_EveryStrategy_HasTheSurge asserts that a new set has the size that the bounds allow,
 // for every strategy.
