@@ -22,9 +22,9 @@ func worldView(r *rollout) deployment.Observation {
 }
 
 // replacing is a world with a machine that is to be replaced.
-func replacing(t *testing.T, surge int32, m deploymenttest.Model) (r *rollout, name string) {
+func replacing(t *testing.T, surge int32) (r *rollout, name string) {
 	t.Helper()
-	r = newRollout(t, rolling(5, surge, 1), m)
+	r = newRollout(t, rolling(5, surge, 1), deploymenttest.Model{})
 	return r, r.Machines()[2].Name
 }
 
@@ -55,7 +55,7 @@ func (r *rollout) store(next *v1alpha1.MachineDeployment) {
 
 func TestReplace_Surge_NeverFewerAvailable(t *testing.T) {
 	for _, killed := range []int{-1, 0, 1, 2, 3} { // the program ends after so many steps, and is started again later
-		r, name := replacing(t, 2, deploymenttest.Model{})
+		r, name := replacing(t, 2)
 		for step := 0; replaceOnce(t, r, name).Reason != deployment.ReasonComplete; step++ {
 			if step == killed {
 				r.Run(10 * time.Hour)
@@ -76,7 +76,7 @@ func TestReplace_Surge_NeverFewerAvailable(t *testing.T) {
 }
 
 func TestReplace_NoSurge_DeletesAndTheSetCreates(t *testing.T) {
-	w, name := replacing(t, 0, deploymenttest.Model{})
+	w, name := replacing(t, 0)
 	d := replaceOnce(t, w, name)
 	require.Equal(t, "delete machine "+name+": its set creates another one: the strategy of its deployment has no surge", d.Actions[0].String())
 	w.Step()
@@ -108,7 +108,7 @@ func TestReplace_NoCapacity_StopTakesTheReplicaBack(t *testing.T) {
 }
 
 func TestReplace_DeletedMeanwhile_TakesTheReplicaBack(t *testing.T) {
-	w, name := replacing(t, 1, deploymenttest.Model{})
+	w, name := replacing(t, 1)
 	replaceOnce(t, w, name)
 	require.NoError(t, w.DeleteMachine(name))
 	require.Contains(t, replaceOnce(t, w, name).Actions[0].String(), "1 replica less, because machine "+name+" is deleted")
@@ -118,7 +118,7 @@ func TestReplace_DeletedMeanwhile_TakesTheReplicaBack(t *testing.T) {
 }
 
 func TestReplace_ReplicaTakenBackByAnother_BeginsAgain(t *testing.T) {
-	w, name := replacing(t, 1, deploymenttest.Model{})
+	w, name := replacing(t, 1)
 	replaceOnce(t, w, name)
 	w.scale(5)
 	require.Contains(t, replaceOnce(t, w, name).Actions[0].String(), "another client has taken back the replica")
@@ -127,7 +127,7 @@ func TestReplace_ReplicaTakenBackByAnother_BeginsAgain(t *testing.T) {
 }
 
 func TestReplace_Impossible_Error(t *testing.T) {
-	w, name := replacing(t, 1, deploymenttest.Model{})
+	w, name := replacing(t, 1)
 	other := w.Machines()[1].Name
 	with := func(change func(*v1alpha1.MachineDeployment)) deployment.Observation {
 		in := worldView(w)
