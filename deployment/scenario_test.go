@@ -431,9 +431,11 @@ func (s *scenario) machine(set *v1alpha1.MachineSet, text string) {
 var (
 	inOneHour       = ptr.To(metav1.NewTime(rollNow.Add(time.Hour)))
 	updateSucceeded = []corev1.NodeCondition{{Type: v1alpha1.NodeInPlaceUpdate, Reason: v1alpha1.UpdateSuccessful}}
-	discouraged     = []corev1.Taint{{Key: v1alpha1.PreferNoScheduleKey, Value: "True", Effect: corev1.TaintEffectPreferNoSchedule}}
-	noSuchImage     = v1alpha1.LastOperation{State: v1alpha1.MachineStateFailed, Description: "no such image"}
-	exhausted       = v1alpha1.LastOperation{
+	discouraged     = []corev1.Taint{{
+		Key: v1alpha1.PreferNoScheduleKey, Value: "True", Effect: corev1.TaintEffectPreferNoSchedule,
+	}}
+	noSuchImage = v1alpha1.LastOperation{State: v1alpha1.MachineStateFailed, Description: "no such image"}
+	exhausted   = v1alpha1.LastOperation{
 		Type: v1alpha1.MachineOperationCreate, State: v1alpha1.MachineStateFailed, ErrorCode: "ResourceExhausted",
 	}
 )

@@ -371,7 +371,8 @@ func TestSequences(t *testing.T) {
 		sequenceGolden(t, fmt.Sprintf("rolling-%d", n), rolls...)
 		sequenceGolden(t, fmt.Sprintf("in-place-%d", n), updates...)
 	}
-	sequenceGolden(t, "recreate", sequence{text: "recreate 1"}, sequence{text: "recreate 3"}, sequence{text: "recreate 10"})
+	recreations := []sequence{{text: "recreate 1"}, {text: "recreate 3"}, {text: "recreate 10"}}
+	sequenceGolden(t, "recreate", recreations...)
 	sequenceGolden(t, "in-place-manual", sequence{text: "manual 1 +0 -1"}, sequence{text: "manual 3 +1 -1"})
 
 	one, less := sequence{text: "rolling 5 +1 -0"}, sequence{text: "rolling 5 +0 -2"}

@@ -235,7 +235,10 @@ func TestRefusal_InvalidSpec_SaysSoInTheStatusAndInOneEvent(t *testing.T) {
 			valid := *d.Spec.DeepCopy()
 			test.edit(&d.Spec)
 			d.Generation++
-			reason := map[bool]machinist.Reason{true: deployment.ReasonSelectsNothing, false: deployment.ReasonInvalid}[name == "empty selector"]
+			reason := deployment.ReasonInvalid
+			if name == "empty selector" {
+				reason = deployment.ReasonSelectsNothing
+			}
 
 			dec := s.decide()
 			require.Empty(t, dec.Actions)

@@ -157,7 +157,8 @@ func TestDecide_ReleasedMachines_CountWhileUnowned(t *testing.T) {
 		m.Labels, m.Annotations[releasedAnnotation] = nil, "uid-ms"
 		return m
 	}
-	leaving, taken, elsewhere, others := released("leaving.leaving"), released("taken"), released("elsewhere"), released("others")
+	leaving, taken := released("leaving.leaving"), released("taken")
+	elsewhere, others := released("elsewhere"), released("others")
 	taken.OwnerReferences = machineFrom("m.foreign").OwnerReferences
 	elsewhere.Namespace, others.Annotations[releasedAnnotation] = "elsewhere", "uid-another"
 	set := newSet(1)

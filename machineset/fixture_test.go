@@ -448,6 +448,9 @@ func machinesFrom(text string) (machines []*v1alpha1.Machine) {
 	return machines
 }
 
+// longAgo is a creation after which a machine that is deleted now may be replaced without a bound.
+var longAgo = metav1.NewTime(epoch.Add(-shortLife))
+
 // machineFrom returns a machine: its name, and what is special about it. Without a word for its phase it is Running.
 func machineFrom(text string) *v1alpha1.Machine {
 	words := strings.Split(text, ".")
@@ -463,7 +466,7 @@ func machineFrom(text string) *v1alpha1.Machine {
 		after, _ := time.ParseDuration(value)
 		change := map[string]func(){
 			"leaving":  func() { m.DeletionTimestamp = deletedNow() },
-			"lived":    func() { m.DeletionTimestamp, m.CreationTimestamp = deletedNow(), metav1.NewTime(epoch.Add(-shortLife)) },
+			"lived":    func() { m.DeletionTimestamp, m.CreationTimestamp = deletedNow(), longAgo },
 			"young":    func() { m.CreationTimestamp = metav1.NewTime(now) },
 			"fresh":    func() { status.LastUpdateTime = metav1.NewTime(now) },
 			"since":    func() { status.LastUpdateTime = metav1.NewTime(now.Add(-after)) },

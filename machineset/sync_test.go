@@ -187,9 +187,10 @@ func TestSync_EveryConfigurationField_ReachesEveryPhase(t *testing.T) {
 // class of its set.
 func TestSync_Class_OnlyAfterAnUpdateInPlace(t *testing.T) {
 	condition := func(kind corev1.NodeConditionType, reason string) []corev1.NodeCondition {
-		return []corev1.NodeCondition{{Type: corev1.NodeDiskPressure}, {Type: kind, Status: corev1.ConditionTrue, Reason: reason}}
+		return []corev1.NodeCondition{{Type: kind, Status: corev1.ConditionTrue, Reason: reason}}
 	}
-	updated, underWay := condition(v1alpha1.NodeInPlaceUpdate, v1alpha1.UpdateSuccessful), condition(v1alpha1.NodeInPlaceUpdate, v1alpha1.ReadyForUpdate)
+	updated := condition(v1alpha1.NodeInPlaceUpdate, v1alpha1.UpdateSuccessful)
+	underWay := condition(v1alpha1.NodeInPlaceUpdate, v1alpha1.ReadyForUpdate)
 	ready := condition(corev1.NodeReady, v1alpha1.UpdateSuccessful)
 	want := v1alpha1.ClassSpec{APIGroup: "machine.sapcloud.io", Kind: v1alpha1.MachineClassKind, Name: "new"}
 	old := v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "old"}
@@ -199,7 +200,7 @@ func TestSync_Class_OnlyAfterAnUpdateInPlace(t *testing.T) {
 		class      v1alpha1.ClassSpec
 		want       *v1alpha1.ClassSpec
 	}{
-		"updated in place, old class":                 {"MachineDeployment", updated, old, &want},
+		"updated in place, old class":                 {"MachineDeployment", append(ready, updated...), old, &want},
 		"updated in place, new class":                 {"MachineDeployment", updated, want, nil},
 		"old class, and the next update is under way": {"MachineDeployment", underWay, old, &want},
 		"never updated":                               {"MachineDeployment", ready, old, nil},

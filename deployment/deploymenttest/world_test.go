@@ -321,7 +321,9 @@ func TestWorld_TerminatingWithoutDeletion_RolloutEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		joined bool
 		wait   time.Duration
-	}{"with a Node": {true, 0}, "without a Node": {false, time.Second}, "without a Node, after its timeout": {false, time.Hour}} {
+	}{
+		"with a Node": {true, 0}, "without a Node": {false, time.Second}, "after its timeout": {false, time.Hour},
+	} {
 		t.Run(name, func(t *testing.T) {
 			w := settled(t, ofThree(), deploymenttest.Model{CreationTimeout: 20 * time.Minute, Join: slow})
 			if !c.joined { // a machine that is created now
@@ -489,7 +491,8 @@ func TestRestore_NamesAndTimesOfAnotherCluster_GoOn(t *testing.T) {
 		in.Machines[i], in.Nodes[m.Labels[v1alpha1.NodeLabelKey]] = m, node
 	}
 	pending, unknown, leaving := in.Machines[0], in.Machines[1], in.Machines[2]
-	pending.Status.CurrentStatus.Phase, pending.CreationTimestamp = v1alpha1.MachinePending, metav1.NewTime(w.Now().Add(-time.Hour))
+	pending.Status.CurrentStatus.Phase = v1alpha1.MachinePending
+	pending.CreationTimestamp = metav1.NewTime(w.Now().Add(-time.Hour))
 	in.Nodes[pending.Labels[v1alpha1.NodeLabelKey]] = nil
 	unknown.Status.CurrentStatus = v1alpha1.CurrentStatus{Phase: v1alpha1.MachineUnknown, LastUpdateTime: metav1.NewTime(w.Now())}
 	leaving.DeletionTimestamp = &metav1.Time{Time: w.Now()}
