@@ -152,46 +152,21 @@ func TestDecide_Unproven_Law(t *testing.T) {
 	require.Greater(t, lists, 500)
 }
 
-var frozenSince = rollNow.Add(-time.Minute)
-
-// freeze begins a freeze in a scene.
-func freeze(s *scenario) {
-	s.in.Freeze = machine.Freeze{Frozen: true, Since: frozenSince, Message: "the target API server does not answer"}
-}
-
 func TestFreeze_RolloutAndScaleUp_AreHeld(t *testing.T) { checkScenes(t) }
 
-func TestFreeze_BeginAndEnd_HaveConditionAndEvent(t *testing.T) {
-	s := completed()
-	freeze(s)
-	d := s.decide()
-	require.True(t, d.WriteStatus)
-	require.Len(t, d.Events, 1)
-	require.Equal(t, machinist.Reason("ControllerFrozen"), d.Events[0].Reason)
-	cond := deployment.ConditionOf(d.Status, v1alpha1.MachineDeploymentControllerFrozen)
-	require.Equal(t, v1alpha1.ConditionTrue, cond.Status)
-	require.Equal(t, v1alpha1.APIServerUnreachable, cond.Reason)
-	require.Contains(t, cond.Message, "the target API server does not answer")
-	require.True(t, cond.LastTransitionTime.Time.Equal(frozenSince), "it says since when")
-
-	s.in.Deployment.Status = d.Status
-	d = s.decide()
-	require.False(t, d.WriteStatus, "it is said once")
-	require.Empty(t, d.Events)
-
-	s.in.Freeze = machine.Freeze{ClocksFrom: rollNow}
-	d = s.decide()
-	require.True(t, d.WriteStatus)
-	require.Len(t, d.Events, 1)
-	require.Equal(t, machinist.Reason("ControllerUnfrozen"), d.Events[0].Reason)
-	require.Nil(t, deployment.ConditionOf(d.Status, v1alpha1.MachineDeploymentControllerFrozen))
-	require.Equal(t, deployment.ReasonComplete, d.Reason)
-}
+func TestFreeze_BeginAndEnd_HaveConditionAndEvent(t *testing.T) { checkScenes(t) }
 
 // A chance makes a view of anything that may be seen, and of much that may not.
 type chance struct{ *rand.Rand }
 
 func chosen[T any](c chance, list ...T) T { return list[c.IntN(len(list))] }
+
+// sometimes makes a change once in n times.
+func (c chance) sometimes(n int, change func()) {
+	if c.IntN(n) == 0 {
+		change()
+	}
+}
 
 func (c chance) number() int32 {
 	return chosen(c, int32(c.IntN(6)), int32(c.IntN(6)), int32(c.IntN(6)), int32(c.IntN(6)), -1, math.MaxInt32, math.MinInt32)
@@ -235,15 +210,11 @@ func (c chance) deployment() *v1alpha1.MachineDeployment {
 	d.Labels = chosen(c, nil, nil, map[string]string{v1alpha1.FreezeLabelKey: "True"})
 	d.Spec.Paused = c.IntN(5) == 0
 	d.Spec.MinReadySeconds = chosen(c, 0, 0, c.number())
-	if c.IntN(6) == 0 {
-		d.Spec.RollbackTo = &v1alpha1.RollbackConfig{Revision: int64(c.number())}
-	}
+	c.sometimes(6, func() { d.Spec.RollbackTo = &v1alpha1.RollbackConfig{Revision: int64(c.number())} })
 	if c.IntN(4) == 0 {
 		d.Spec.RevisionHistoryLimit, d.Spec.ProgressDeadlineSeconds = ptr.To(c.number()), ptr.To(c.number())
 	}
-	if c.IntN(9) == 0 {
-		d.DeletionTimestamp = ptr.To(c.time())
-	}
+	c.sometimes(9, func() { d.DeletionTimestamp = ptr.To(c.time()) })
 	switch c.IntN(12) {
 	case 0:
 		d.Spec.Selector = nil
@@ -268,12 +239,8 @@ func (c chance) set(d *v1alpha1.MachineDeployment, i int) *v1alpha1.MachineSet {
 	s.Generation = int64(c.IntN(3))
 	maps.Copy(s.Annotations, c.some(v1alpha1.RevisionAnnotation, v1alpha1.DesiredReplicasAnnotation, v1alpha1.MaxReplicasAnnotation, "machinist.dev/delete-first", v1alpha1.LastDeploymentReplicaChangeByScalerTime))
 	maps.Copy(s.Labels, c.some(v1alpha1.FreezeLabelKey, v1alpha1.LabelKeyMachineSetScaleUpDisabled))
-	if c.IntN(9) == 0 {
-		s.DeletionTimestamp = ptr.To(c.time())
-	}
-	if c.IntN(9) == 0 {
-		s.Annotations, s.Labels, s.Spec.Selector = nil, nil, nil
-	}
+	c.sometimes(9, func() { s.DeletionTimestamp = ptr.To(c.time()) })
+	c.sometimes(9, func() { s.Annotations, s.Labels, s.Spec.Selector = nil, nil, nil })
 	return chosen(c, s, s, s, s, s, s, s, nil)
 }
 
@@ -283,18 +250,12 @@ func (c chance) machine(s *v1alpha1.MachineSet, i int) *v1alpha1.Machine {
 	m.CreationTimestamp = c.time()
 	m.UID = types.UID(chosen(c, m.Name, m.Name, m.Name, m.Name, m.Name, ""))
 	m.Annotations = c.some(deployment.NamedAnnotation, v1alpha1.MachinePriority, v1alpha1.MarkedForDeletionTime, v1alpha1.PreserveMachineAnnotationKey)
-	if c.IntN(6) == 0 {
-		m.DeletionTimestamp = ptr.To(c.time())
-	}
-	if c.IntN(6) == 0 {
-		m.Status.CurrentStatus.PreserveExpiryTime = ptr.To(c.time())
-	}
+	c.sometimes(6, func() { m.DeletionTimestamp = ptr.To(c.time()) })
+	c.sometimes(6, func() { m.Status.CurrentStatus.PreserveExpiryTime = ptr.To(c.time()) })
 	if c.IntN(6) == 0 {
 		m.Status.LastOperation = v1alpha1.LastOperation{Type: v1alpha1.MachineOperationCreate, State: v1alpha1.MachineStateFailed, ErrorCode: chosen(c, "ResourceExhausted", "?")}
 	}
-	if c.IntN(9) == 0 {
-		m.Labels, m.OwnerReferences = nil, nil
-	}
+	c.sometimes(9, func() { m.Labels, m.OwnerReferences = nil, nil })
 	return chosen(c, m, m, m, m, m, m, m, nil)
 }
 
@@ -340,12 +301,8 @@ func (c chance) policy() deployment.Policy {
 		HoldAutoscaler: c.IntN(2) == 0,
 		Order:          chosen(c, nil, nil, machineset.Order{}, machineset.Order{{}}, machineset.Order{{Rank: func(m *v1alpha1.Machine) int64 { return -m.CreationTimestamp.Unix() }}}),
 	}
-	if c.IntN(4) == 0 {
-		p.Gates = []func(deployment.Choice) (bool, machinist.Hold){nil, denies("m-1", "m-4")}
-	}
-	if c.IntN(6) == 0 {
-		p.Gates = append(p.Gates, deployment.SelectedByLabel)
-	}
+	c.sometimes(4, func() { p.Gates = []func(deployment.Choice) (bool, machinist.Hold){nil, denies("m-1", "m-4")} })
+	c.sometimes(6, func() { p.Gates = append(p.Gates, deployment.SelectedByLabel) })
 	return p
 }
 
@@ -555,8 +512,9 @@ func large(d *v1alpha1.MachineDeployment, sets int) deployment.Observation {
 				phase = v1alpha1.MachineUnknown
 			}
 			m := rollMachine(s, fmt.Sprintf("%s-%05d", s.Name, (j*7919)%each), phase)
-			in.Machines = append(in.Machines, m)
-			in.Nodes["node-"+m.Name] = &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + m.Name, Labels: map[string]string{candKey: "true"}, Annotations: map[string]string{v1alpha1.MachineUIDAnnotation: string(m.UID)}}}
+			node := nodeOf(m)
+			node.Labels[candKey] = "true"
+			in.Machines, in.Nodes[node.Name] = append(in.Machines, m), node
 		}
 	}
 	return in

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -310,7 +309,6 @@ func (l *laws) planned(in deployment.Observation, d deployment.Decision) {
 		l.r.failf("%s: %s", what, d)
 	}
 	l.configured(in, d)
-	l.unavailableFirst(in, d)
 	l.sawTaken(in)
 	l.enoughInView(in, d)
 	if l.passes++; l.passes%l.every == 0 {
@@ -579,40 +577,5 @@ func (l *laws) setConfigured(in machineset.Observation, d machineset.Decision) {
 		if m != nil && controllerOf(m) == in.Set.UID && !apiequality.Semantic.DeepEqual(in.Set.Spec.Template.Spec.MachineConfiguration, decided.After(m, d.Actions).Spec.MachineConfiguration) {
 			l.r.failf("%s of phase %s keeps its timeouts: %s", m.Name, m.Status.CurrentStatus.Phase, d)
 		}
-	}
-}
-
-// unavailableFirst: a scale-down of a paused rollout deletes no available machine while another set has
-// an unavailable one, as far as the controller sees all machines and none is marked.
-func (l *laws) unavailableFirst(in deployment.Observation, d deployment.Decision) {
-	k := l.r.kind
-	if !in.Deployment.Spec.Paused || k.strategy != kindRolling || k.gates || k.quota || k.resizes || k.badOrder || len(l.demanded) > 0 {
-		return
-	}
-	lost := outgoing(d)
-	available, unavailable := "", ""
-	for _, s := range in.Sets {
-		n := 0
-		for _, m := range in.Machines {
-			if m == nil || controllerOf(m) != s.UID {
-				continue
-			}
-			if priority, marked := m.Annotations[v1alpha1.MachinePriority]; members.Leaving(m) || marked && priority != strconv.Itoa(v1alpha1.DefaultMachinePriority) {
-				return
-			}
-			n++
-			switch ready := members.AvailableFor(m, time.Duration(s.Spec.MinReadySeconds)*time.Second, l.r.w.Now()); {
-			case ready && lost[m.UID]:
-				available = m.Name
-			case !ready && !lost[m.UID]:
-				unavailable = m.Name
-			}
-		}
-		if s.DeletionTimestamp != nil || s.Status.ObservedGeneration < s.Generation || int(s.Status.Replicas) != n || int(s.Spec.Replicas) != n {
-			return
-		}
-	}
-	if available != "" && unavailable != "" {
-		l.r.failf("%s goes, and the unavailable %s stays: %s %v", available, unavailable, d, d.Targets)
 	}
 }

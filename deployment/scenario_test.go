@@ -26,6 +26,7 @@ import (
 	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/members"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -53,6 +54,9 @@ const (
 	candKey   = v1alpha1.LabelKeyNodeCandidateForUpdate
 	selKey    = v1alpha1.LabelKeyNodeSelectedForUpdate
 	resultKey = v1alpha1.LabelKeyNodeUpdateResult
+
+	desiredKey = v1alpha1.DesiredReplicasAnnotation
+	mostKey    = v1alpha1.MaxReplicasAnnotation
 )
 
 // rollDeployment wants machines of class c1.
@@ -162,114 +166,140 @@ type scenario struct {
 	in   deployment.Observation
 	// policy leaves Nodes without taints.
 	policy deployment.Policy
+	now    time.Time
 }
 
 // newScenario panics on a text with a word that it does not know.
 func newScenario(text string) *scenario {
-	s := &scenario{text: text, policy: rollPolicy}
+	s := &scenario{text: text, policy: rollPolicy, now: rollNow}
 	s.in = deployment.Observation{Complete: true, Proven: true, Nodes: map[string]*corev1.Node{}}
 	parts := strings.Split(text, ";")
 	s.deployment(strings.Fields(parts[0]))
 	for i, part := range parts[1:] {
-		words, machines, listed := strings.Cut(part, ":")
-		set := s.set(i, strings.Fields(words))
-		if !listed {
-			for j := range set.Status.Replicas {
-				name := fmt.Sprintf("%s-%d", set.Name, j)
-				if j >= set.Status.AvailableReplicas {
-					name += ".pending"
-				}
-				s.machine(set, name)
-			}
-			continue
-		}
-		for m := range strings.FieldsSeq(machines) {
-			s.machine(set, m)
-		}
-		if n := int32(len(strings.Fields(machines))); !strings.Contains(words, "/") {
-			set.Status.Replicas, set.Status.AvailableReplicas = n, n
-		} else if strings.Count(words, "/") == 1 {
-			set.Status.AvailableReplicas = n
-		}
+		s.in.Sets = append(s.in.Sets, s.set(i, part))
 	}
 	return s
 }
 
+// goOn stores what a decision has written. Then time passes, the deployment gets other words, and sets are
+// replaced by others of their names:
+//
+//	1m paused; new 1/1/1
+func (s *scenario) goOn(dec deployment.Decision, text string) {
+	parts := strings.Split(text, ";")
+	words := strings.Fields(parts[0])
+	passed, err := time.ParseDuration(words[0])
+	s.known(err == nil, words[0])
+	s.now, s.text = s.now.Add(passed), s.text+" > "+text
+	s.in.Deployment = decided.After(s.in.Deployment, dec.Actions).DeepCopy()
+	s.in.Deployment.Status = dec.Status
+	s.in.Deployment.Generation += int64(len(words[1:]))
+	for i, set := range s.in.Sets {
+		s.in.Sets[i] = decided.After(set, dec.Actions)
+	}
+	for name, n := range s.in.Nodes {
+		s.in.Nodes[name] = decided.After(n, dec.Actions)
+	}
+	s.words(words[1:])
+	for _, part := range parts[1:] {
+		name := strings.Fields(part)[0]
+		i := slices.IndexFunc(s.in.Sets, func(set *v1alpha1.MachineSet) bool { return set.Name == name })
+		s.in.Machines = slices.DeleteFunc(s.in.Machines, func(m *v1alpha1.Machine) bool {
+			return metav1.IsControlledBy(m, s.in.Sets[i])
+		})
+		s.in.Sets[i] = s.set(i, part)
+	}
+}
+
 func (s *scenario) number(text string) int32 {
 	n, err := strconv.ParseInt(text, 10, 32)
-	if err != nil {
-		panic(s.text + ": " + err.Error())
-	}
+	s.known(err == nil, text)
 	return int32(n)
 }
 
-func (s *scenario) deployment(words []string) {
-	kind := map[string]v1alpha1.MachineDeploymentStrategyType{"rolling": kindRolling, "recreate": kindRecreate, "inplace": kindInPlace, "manual": kindInPlace}[words[0]]
-	surge, unavailable, class := intstr.FromInt32(0), intstr.FromInt32(0), "new"
-	for _, w := range words[2:] {
-		switch {
-		case w[0] == '+':
-			surge = intstr.Parse(w[1:])
-		case w[0] == '-':
-			unavailable = intstr.Parse(w[1:])
-		}
-	}
-	d := rollDeployment(s.number(words[1]), kind, surge, unavailable)
-	if words[0] == "manual" {
-		d.Spec.Strategy.InPlaceUpdate.OrchestrationType = v1alpha1.OrchestrationTypeManual
-	}
-	d.Annotations, s.in.Deployment = map[string]string{}, d
-	for _, w := range words[2:] {
-		key, value, _ := strings.Cut(w, "=")
-		switch key {
-		case "want":
-			class = value
-		case "paused":
-			d.Spec.Paused = true
-		case "frozen":
-			d.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
-		case "ready":
-			d.Spec.MinReadySeconds = s.number(value)
-		case "scaled":
-			d.Annotations[scaledKey] = ago
-		case "named":
-			d.Annotations[namesKey] = strings.ReplaceAll(value, ",", "~"+ago+",") + "~" + ago
-		case "deny":
-			s.policy.Gates = []func(deployment.Choice) (bool, machinist.Hold){denies(strings.Split(value, ",")...)}
-		case "burst":
-			s.policy.Burst = int(s.number(value))
-		case "taint":
-			s.policy.Discourage = deployment.Discourage(value)
-		case "hold":
-			s.policy.HoldAutoscaler = true
-		case "free":
-			s.policy.FreeCapacity = true
-		case "rollback":
-			d.Spec.RollbackTo = &v1alpha1.RollbackConfig{Revision: int64(s.number(value))}
-		case "revision":
-			d.Annotations[v1alpha1.RevisionAnnotation] = value
-		case "deleting":
-			d.DeletionTimestamp = ptr.To(metav1.NewTime(rollNow))
-		case "history":
-			d.Spec.RevisionHistoryLimit = ptr.To(s.number(value))
-		case "unanswered": // by the API server
-			freeze(s)
-		case "alphabetic":
-			s.policy.Order = machineset.Order{{Name: "FirstOfTheAlphabet", Rank: func(m *v1alpha1.Machine) int64 { return int64(m.Name[0]) }}}
-		case "nocluster":
-			s.in.NoCluster = true
-		case "progressed": // so many seconds ago
-			d.Status.Conditions = recordedAt(v1alpha1.ConditionTrue, "", rollNow.Add(-time.Duration(s.number(value))*time.Second))
-		case "deadline":
-			d.Spec.ProgressDeadlineSeconds = ptr.To(s.number(value))
-		default:
-			s.known(strings.ContainsAny(w[:1], "+-"), w)
-		}
-	}
-	d.Spec.Template.Spec.Class.Name = class
+// strategies are by the first word of a deployment.
+var strategies = map[string]v1alpha1.MachineDeploymentStrategyType{
+	"rolling": kindRolling, "recreate": kindRecreate, "inplace": kindInPlace, "manual": kindInPlace,
 }
 
-func (s *scenario) set(i int, words []string) *v1alpha1.MachineSet {
+func (s *scenario) deployment(words []string) {
+	surge, unavailable := intstr.FromInt32(0), intstr.FromInt32(0)
+	others := slices.DeleteFunc(slices.Clone(words[2:]), func(w string) bool {
+		switch w[0] {
+		case '+':
+			surge = intstr.Parse(w[1:])
+		case '-':
+			unavailable = intstr.Parse(w[1:])
+		}
+		return w[0] == '+' || w[0] == '-'
+	})
+	d := rollDeployment(s.number(words[1]), strategies[words[0]], surge, unavailable)
+	if words[0] == "manual" {
+		byHand(d)
+	}
+	d.Annotations, d.Spec.Template.Spec.Class.Name, s.in.Deployment = map[string]string{}, "new", d
+	s.words(others)
+}
+
+// words changes the deployment, the policy, and what else there is beside sets.
+func (s *scenario) words(words []string) {
+	d, p := s.in.Deployment, &s.policy
+	for _, w := range words {
+		key, value, _ := strings.Cut(w, "=")
+		change := map[string]func(){
+			"want":       func() { d.Spec.Template.Spec.Class.Name = value },
+			"replicas":   func() { d.Spec.Replicas = s.number(value) },
+			"strategy":   func() { d.Spec.Strategy.Type = v1alpha1.MachineDeploymentStrategyType(value) },
+			"paused":     func() { d.Spec.Paused = true },
+			"resumed":    func() { d.Spec.Paused = false },
+			"frozen":     func() { d.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"} },
+			"ready":      func() { d.Spec.MinReadySeconds = s.number(value) },
+			"scaled":     func() { d.Annotations[scaledKey] = ago },
+			"named":      func() { d.Annotations[namesKey] = strings.ReplaceAll(value, ",", "~"+ago+",") + "~" + ago },
+			"rollback":   func() { d.Spec.RollbackTo = &v1alpha1.RollbackConfig{Revision: int64(s.number(value))} },
+			"revision":   func() { d.Annotations[v1alpha1.RevisionAnnotation] = value },
+			"finalizers": func() { d.Finalizers = strings.FieldsFunc(value, func(r rune) bool { return r == ',' }) },
+			"deleting":   func() { d.DeletionTimestamp = ptr.To(metav1.NewTime(s.now)) },
+			"history":    func() { d.Spec.RevisionHistoryLimit = ptr.To(s.number(value)) },
+			"deadline":   func() { d.Spec.ProgressDeadlineSeconds = ptr.To(s.number(value)) },
+			"drain":      func() { d.Spec.Template.Spec.MachineConfiguration = drainTimeout(value) },
+			"progressed": func() { d.Status.Conditions = progressed(s.number(value)) }, // so many seconds ago
+			"deny":       func() { p.Gates = append(p.Gates, denies(strings.Split(value, ",")...)) },
+			"burst":      func() { p.Burst = int(s.number(value)) },
+			"taint":      func() { p.Discourage = deployment.Discourage(value) },
+			"hold":       func() { p.HoldAutoscaler = true },
+			"free":       func() { p.FreeCapacity = true },
+			"alphabetic": func() { p.Order = machineset.Order{{Name: "FirstOfTheAlphabet", Rank: firstLetter}} },
+			"nocluster":  func() { s.in.NoCluster = true },
+			"unanswered": func() { s.in.Freeze = unanswered }, // by the API server
+			"answered":   func() { s.in.Freeze = machine.Freeze{ClocksFrom: s.now} },
+		}[key]
+		s.known(change != nil, w)
+		change()
+	}
+}
+
+func firstLetter(m *v1alpha1.Machine) int64 { return int64(m.Name[0]) }
+
+// drainTimeout is a configuration with this timeout.
+func drainTimeout(text string) *v1alpha1.MachineConfiguration {
+	timeout, _ := time.ParseDuration(text)
+	return &v1alpha1.MachineConfiguration{MachineDrainTimeout: &metav1.Duration{Duration: timeout}}
+}
+
+func progressed(secondsAgo int32) []v1alpha1.MachineDeploymentCondition {
+	return recordedAt(v1alpha1.ConditionTrue, "", rollNow.Add(-time.Duration(secondsAgo)*time.Second))
+}
+
+// unanswered is a freeze of the controllers.
+var unanswered = machine.Freeze{
+	Frozen: true, Since: rollNow.Add(-time.Minute), Message: "the target API server does not answer",
+}
+
+// set returns a set, and adds its machines.
+func (s *scenario) set(i int, text string) *v1alpha1.MachineSet {
+	text, machines, listed := strings.Cut(text, ":")
+	words := strings.Fields(text)
 	name, wanted := words[0], s.in.Deployment.Spec.Template.Spec.Class.Name
 	class := name
 	if i := slices.Index(words, "equal"); i > 0 { // it has the template that is wanted
@@ -283,51 +313,55 @@ func (s *scenario) set(i int, words []string) *v1alpha1.MachineSet {
 	set.Name, set.UID = name, types.UID(name)
 	set.CreationTimestamp = metav1.NewTime(rollNow.Add(time.Duration(i-100) * time.Hour))
 	set.Annotations[v1alpha1.RevisionAnnotation] = strconv.Itoa(i + 1)
+	set.Spec.Template.Spec.MachineConfiguration = nil
 	if s.in.Deployment.Spec.Strategy.Type == kindInPlace && name != wanted {
 		set.Labels[v1alpha1.LabelKeyMachineSetScaleUpDisabled] = "true"
 	}
 	for _, w := range words[2:] {
 		key, value, _ := strings.Cut(w, "=")
-		switch key {
-		case "unreported":
-			set.Generation = 2
-		case "deleting":
-			set.DeletionTimestamp = ptr.To(metav1.NewTime(rollNow.Add(-time.Minute)))
-		case "grows":
-			delete(set.Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled)
-		case "fixed":
-			set.Labels[v1alpha1.LabelKeyMachineSetScaleUpDisabled] = "true"
-		case "foreign":
-			set.OwnerReferences[0].UID = "another"
-		case "elsewhere":
-			set.Namespace = "another"
-		case "bare":
-			set.Labels = nil
-		case "frozen":
-			set.Labels[v1alpha1.FreezeLabelKey] = "True"
-		case "picky":
-			set.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpExists}}
-		case "sized":
-			set.Annotations[v1alpha1.DesiredReplicasAnnotation], set.Annotations[v1alpha1.MaxReplicasAnnotation] = value, value
-		case "scaled":
-			set.Annotations[scaledKey] = ago
-		case "names":
-			members.NameVictims(set, strings.Split(value, ","))
-		case "ready":
-			set.Spec.MinReadySeconds = s.number(value)
-		case "revision":
-			set.Annotations[v1alpha1.RevisionAnnotation] = value
-		case "discouraged":
-			set.Annotations[v1alpha1.PreferNoScheduleKey] = "True"
-		case "holding": // scale-down of the Nodes that join
-			set.Annotations[facts.JoinHeldAnnotation] = "true"
-		default:
-			s.known(false, w)
-		}
+		change := map[string]func(){
+			"unreported":  func() { set.Generation = 2 },
+			"deleting":    func() { set.DeletionTimestamp = ptr.To(metav1.NewTime(rollNow.Add(-time.Minute))) },
+			"grows":       func() { delete(set.Labels, v1alpha1.LabelKeyMachineSetScaleUpDisabled) },
+			"fixed":       func() { set.Labels[v1alpha1.LabelKeyMachineSetScaleUpDisabled] = "true" },
+			"foreign":     func() { set.OwnerReferences[0].UID = "another" },
+			"elsewhere":   func() { set.Namespace = "another" },
+			"bare":        func() { set.Labels = nil },
+			"frozen":      func() { set.Labels[v1alpha1.FreezeLabelKey] = "True" },
+			"picky":       func() { set.Spec.Selector.MatchExpressions = zoneExists },
+			"sized":       func() { set.Annotations[desiredKey], set.Annotations[mostKey] = value, value },
+			"scaled":      func() { set.Annotations[scaledKey] = ago },
+			"large":       func() { set.Annotations["large"] = strings.Repeat("x", 1<<18) }, // no name fits beside it
+			"names":       func() { members.NameVictims(set, strings.Split(value, ",")) },
+			"ready":       func() { set.Spec.MinReadySeconds = s.number(value) },
+			"revision":    func() { set.Annotations[v1alpha1.RevisionAnnotation] = value },
+			"discouraged": func() { set.Annotations[v1alpha1.PreferNoScheduleKey] = "True" },
+			"holding":     func() { set.Annotations[facts.JoinHeldAnnotation] = "true" }, // scale-down of joining Nodes
+		}[key]
+		s.known(change != nil, w)
+		change()
 	}
-	s.in.Sets = append(s.in.Sets, set)
+	names := strings.Fields(machines)
+	for j := int32(0); !listed && j < set.Status.Replicas; j++ {
+		name := fmt.Sprintf("%s-%d", set.Name, j)
+		if j >= set.Status.AvailableReplicas {
+			name += ".pending"
+		}
+		names = append(names, name)
+	}
+	for _, m := range names {
+		s.machine(set, m)
+	}
+	switch n := int32(len(names)); {
+	case listed && !strings.Contains(words[1], "/"):
+		set.Status.Replicas, set.Status.AvailableReplicas = n, n
+	case listed && strings.Count(words[1], "/") == 1:
+		set.Status.AvailableReplicas = n
+	}
 	return set
 }
+
+var zoneExists = []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpExists}}
 
 func (s *scenario) known(word bool, w string) {
 	if !word {
@@ -337,8 +371,8 @@ func (s *scenario) known(word bool, w string) {
 
 // phases are those words of a machine that are its phase.
 var phases = map[string]v1alpha1.MachinePhase{
-	"pending": v1alpha1.MachinePending, "unknown": v1alpha1.MachineUnknown, "failed": v1alpha1.MachineFailed, "empty": "", "updating": v1alpha1.MachineInPlaceUpdating,
-	"updatefailed": v1alpha1.MachineInPlaceUpdateFailed, "nocapacity": v1alpha1.MachineCrashLoopBackOff,
+	"pending": v1alpha1.MachinePending, "unknown": v1alpha1.MachineUnknown, "failed": v1alpha1.MachineFailed,
+	"empty": "", "updating": v1alpha1.MachineInPlaceUpdating, "updatefailed": v1alpha1.MachineInPlaceUpdateFailed,
 }
 
 // machine adds a machine: its name, and what is special about it and its Node.
@@ -346,71 +380,75 @@ func (s *scenario) machine(set *v1alpha1.MachineSet, text string) {
 	words := strings.Split(text, ".")
 	m := rollMachine(set, words[0], v1alpha1.MachineRunning)
 	m.Annotations = map[string]string{}
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{
-		Name: m.Labels[v1alpha1.NodeLabelKey], UID: types.UID(m.Name), Labels: map[string]string{},
-		Annotations: map[string]string{v1alpha1.MachineUIDAnnotation: string(m.UID)},
-	}}
+	n := nodeOf(m)
 	s.in.Machines, s.in.Nodes[n.Name] = append(s.in.Machines, m), n
+	status := &m.Status.CurrentStatus
 	for _, w := range words[1:] {
 		if phase, ok := phases[w]; ok {
-			m.Status.CurrentStatus.Phase = phase
+			status.Phase = phase
+			continue
 		}
-		switch w {
-		case "candidate", "selected", "done", "unreturned":
-			n.Labels[candKey] = "true"
-		}
-		switch w {
-		case "selected", "unreturned", "picked":
-			n.Labels[selKey] = "true"
-		case v1alpha1.SelectedForUpdate, v1alpha1.DrainSuccessful, v1alpha1.ReadyForUpdate:
-			n.Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.NodeInPlaceUpdate, Reason: w}}
-		case "moved":
-			m.Labels[v1alpha1.LabelKeyNodeUpdateResult] = v1alpha1.LabelValueNodeUpdateSuccessful
-		case "oncefailed":
-			n.Labels[v1alpha1.LabelKeyNodeUpdateResult] = v1alpha1.LabelValueNodeUpdateFailed
-		case "early":
-			m.Annotations[prioKey] = "1"
-		case "marked":
-			m.Annotations[prioKey], m.Annotations[markKey] = "1", ago
-		case "leaving":
-			m.DeletionTimestamp = ptr.To(metav1.NewTime(rollNow.Add(-time.Minute)))
-		case "preserved":
-			m.Status.CurrentStatus.Phase, m.Status.CurrentStatus.PreserveExpiryTime = v1alpha1.MachineFailed, ptr.To(metav1.NewTime(rollNow.Add(time.Hour)))
-		case "preserve":
-			m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = v1alpha1.PreserveMachineAnnotationValueWhenFailed
-		case "young":
-			m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(rollNow.Add(-time.Minute))
-		case "nocapacity":
-			m.Status.LastOperation = v1alpha1.LastOperation{Type: v1alpha1.MachineOperationCreate, State: v1alpha1.MachineStateFailed, ErrorCode: "ResourceExhausted"}
-		case "unlooked":
-			delete(s.in.Nodes, n.Name)
-		case "nodeless":
-			delete(m.Labels, v1alpha1.NodeLabelKey)
-		case "gone":
-			s.in.Nodes[n.Name] = nil
-		case "ending":
-			n.DeletionTimestamp = ptr.To(metav1.NewTime(rollNow))
-		case "tainted":
-			n.Spec.Taints = []corev1.Taint{{Key: v1alpha1.PreferNoScheduleKey, Value: "True", Effect: corev1.TaintEffectPreferNoSchedule}}
-		case "held":
-			n.Annotations[offKey], n.Annotations[ourKey] = "true", "true"
-		case "changed":
-			n.Annotations[offKey], n.Annotations[ourKey] = "never", "true"
-		case "mine":
-			n.Annotations[offKey] = ""
-		case "kept":
-			m.Status.CurrentStatus.PreserveExpiryTime = ptr.To(metav1.NewTime(rollNow))
-		}
-		if w == "done" || w == "unreturned" {
-			n.Labels[v1alpha1.LabelKeyNodeUpdateResult] = v1alpha1.LabelValueNodeUpdateSuccessful
-		}
-		if w == "done" || w == "updated" {
-			m.Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.NodeInPlaceUpdate, Reason: v1alpha1.UpdateSuccessful}}
-		}
+		stage := func() { n.Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.NodeInPlaceUpdate, Reason: w}} }
+		change := map[string]func(){
+			v1alpha1.SelectedForUpdate: stage, v1alpha1.DrainSuccessful: stage, v1alpha1.ReadyForUpdate: stage,
+
+			"candidate":  func() { n.Labels[candKey] = "true" },
+			"picked":     func() { n.Labels[selKey] = "true" },
+			"selected":   func() { n.Labels[candKey], n.Labels[selKey] = "true", "true" },
+			"unreturned": func() { n.Labels[candKey], n.Labels[selKey], n.Labels[resultKey] = "true", "true", "successful" },
+			"oncefailed": func() { n.Labels[resultKey] = v1alpha1.LabelValueNodeUpdateFailed },
+			"updated":    func() { m.Status.Conditions = updateSucceeded },
+			"done": func() {
+				n.Labels[candKey], n.Labels[resultKey], m.Status.Conditions = "true", "successful", updateSucceeded
+			},
+			"moved":      func() { m.Labels[resultKey] = v1alpha1.LabelValueNodeUpdateSuccessful },
+			"early":      func() { m.Annotations[prioKey] = "1" },
+			"marked":     func() { m.Annotations[prioKey], m.Annotations[markKey] = "1", ago },
+			"leaving":    func() { m.DeletionTimestamp = ptr.To(metav1.NewTime(rollNow.Add(-time.Minute))) },
+			"preserved":  func() { status.Phase, status.PreserveExpiryTime = v1alpha1.MachineFailed, inOneHour },
+			"kept":       func() { status.PreserveExpiryTime = ptr.To(metav1.NewTime(rollNow)) },
+			"preserve":   func() { m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = "when-failed" },
+			"young":      func() { status.LastUpdateTime = metav1.NewTime(rollNow.Add(-time.Minute)) },
+			"nocapacity": func() { status.Phase, m.Status.LastOperation = v1alpha1.MachineCrashLoopBackOff, exhausted },
+			"othercode":  func() { m.Status.LastOperation.ErrorCode = "Internal" },
+			"othertask":  func() { m.Status.LastOperation.Type = v1alpha1.MachineOperationHealthCheck },
+			"trying":     func() { m.Status.LastOperation.State = v1alpha1.MachineStateProcessing },
+			"badimage":   func() { status.Phase, m.Status.LastOperation = v1alpha1.MachineCrashLoopBackOff, noSuchImage },
+			"nodeless":   func() { delete(m.Labels, v1alpha1.NodeLabelKey) },
+			"unlooked":   func() { delete(s.in.Nodes, n.Name) },
+			"gone":       func() { s.in.Nodes[n.Name] = nil },
+			"ending":     func() { n.DeletionTimestamp = ptr.To(metav1.NewTime(rollNow)) },
+			"tainted":    func() { n.Spec.Taints = discouraged },
+			"held":       func() { n.Annotations[offKey], n.Annotations[ourKey] = "true", "true" },
+			"changed":    func() { n.Annotations[offKey], n.Annotations[ourKey] = "never", "true" },
+			"mine":       func() { n.Annotations[offKey] = "" },
+		}[w]
+		s.known(change != nil, w)
+		change()
 	}
 }
 
-func (s *scenario) decide() deployment.Decision { return deployment.Decide(s.in, s.policy, rollNow) }
+var (
+	inOneHour       = ptr.To(metav1.NewTime(rollNow.Add(time.Hour)))
+	updateSucceeded = []corev1.NodeCondition{{Type: v1alpha1.NodeInPlaceUpdate, Reason: v1alpha1.UpdateSuccessful}}
+	discouraged     = []corev1.Taint{{
+		Key: v1alpha1.PreferNoScheduleKey, Value: "True", Effect: corev1.TaintEffectPreferNoSchedule,
+	}}
+	noSuchImage = v1alpha1.LastOperation{State: v1alpha1.MachineStateFailed, Description: "no such image"}
+	exhausted   = v1alpha1.LastOperation{
+		Type: v1alpha1.MachineOperationCreate, State: v1alpha1.MachineStateFailed, ErrorCode: "ResourceExhausted",
+	}
+)
+
+// nodeOf returns the Node of a machine.
+func nodeOf(m *v1alpha1.Machine) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: m.Labels[v1alpha1.NodeLabelKey], UID: types.UID(m.Name), Labels: map[string]string{},
+		Annotations: map[string]string{v1alpha1.MachineUIDAnnotation: string(m.UID)},
+	}}
+}
+
+func (s *scenario) decide() deployment.Decision { return deployment.Decide(s.in, s.policy, s.now) }
 
 // of returns the machine of a name.
 func (s *scenario) of(name string) *v1alpha1.Machine {
@@ -556,34 +594,92 @@ func checkScenes(t *testing.T) {
 	require.Positive(t, scenes, "the test has no section")
 }
 
-// checkScene has the lines of a scene: its name, what is observed, what comes of it after "=", and
-// after "?" a text that is part of what is said, after "!" one that is not, after "@" how long a hold
-// lasts, and after "+" the Events of the actions. It returns them with what comes of it now.
+// checkScene has the lines of a scene: its name, and what is observed. After "=" is what comes of it, after "?" a
+// text that is part of what is said, after "!" one that is not, after "@" how long a hold lasts, after "+" the
+// Events of the actions, and after "%" all that is written and said, in lines. After ">" that is stored, and it
+// is decided again. It returns the lines as they come out now.
 func checkScene(t *testing.T, block string) string {
 	t.Helper()
 	lines := strings.Split(block, "\n\t")
+	out := lines[:1:1]
 	t.Run(lines[0], func(t *testing.T) {
-		s := newScenario(lines[1])
-		got, dec := s.result()
-		if *update {
-			lines[2] = "= " + got
-		}
-		require.Equal(t, lines[2], "= "+got, "%s\n%s", lines[1], dec)
-		for _, line := range lines[3:] {
-			if after, err := time.ParseDuration(line[2:]); line[0] == '@' {
-				require.NoError(t, err)
-				require.True(t, slices.ContainsFunc(dec.Holds, func(h machinist.Hold) bool { return h.Until.Equal(rollNow.Add(after)) }), "%v", dec.Holds)
-				continue
+		var s *scenario
+		var dec deployment.Decision
+		for i := 1; i < len(lines); {
+			if text, more := strings.CutPrefix(lines[i], "> "); more {
+				s.goOn(dec, text)
+			} else {
+				s = newScenario(lines[i])
 			}
-			if line[0] == '+' {
-				require.Equal(t, line[2:], strings.Join(reports(dec), ", "))
-				continue
+			out = append(out, lines[i])
+			end := i + 1
+			for end < len(lines) && lines[end][0] != '>' {
+				end++
 			}
-			require.Equal(t, line[0] == '?', strings.Contains(dec.String(), line[2:]), "%s\n%s", line, dec)
+			var now []string
+			dec, now = s.check(t, lines[i+1:end])
+			out, i = append(out, now...), end
 		}
-		slices.Reverse(s.in.Machines)
-		slices.Reverse(s.in.Sets)
-		require.Equal(t, dec, s.decide(), "the order does not matter")
 	})
-	return strings.Join(lines, "\n\t")
+	return strings.Join(out, "\n\t")
+}
+
+// check decides, and returns the lines after what is observed as they come out now.
+func (s *scenario) check(t *testing.T, lines []string) (deployment.Decision, []string) {
+	text, dec := s.result()
+	var want, others []string
+	for _, line := range lines {
+		switch what := line[min(2, len(line)):]; line[0] {
+		case '=', '%':
+			want = append(want, strings.TrimSpace(line))
+			continue
+		case '@':
+			after, err := time.ParseDuration(what)
+			require.NoError(t, err)
+			ends := func(h machinist.Hold) bool { return h.Until.Equal(s.now.Add(after)) }
+			require.True(t, slices.ContainsFunc(dec.Holds, ends), "%v", dec.Holds)
+		case '+':
+			require.Equal(t, what, strings.Join(reports(dec), ", "))
+		default:
+			require.Equal(t, line[0] == '?', strings.Contains(dec.String(), what), "%s\n%s", line, dec)
+		}
+		others = append(others, line)
+	}
+	got := []string{strings.TrimSpace("= " + text)}
+	if len(want) > 1 {
+		got = append(got, s.told(dec)...)
+	}
+	if !*update {
+		require.Equal(t, want, got, "%s\n%s", s.text, dec)
+	}
+	slices.Reverse(s.in.Machines)
+	slices.Reverse(s.in.Sets)
+	require.Equal(t, dec, s.decide(), "the order does not matter")
+	slices.Reverse(s.in.Machines)
+	slices.Reverse(s.in.Sets)
+	return dec, append(got, others...)
+}
+
+// told returns what a decision writes and says, and when it is made again.
+func (s *scenario) told(dec deployment.Decision) []string {
+	var out []string
+	for _, a := range dec.Actions {
+		out = append(out, "% "+a.String())
+	}
+	for _, e := range dec.Events {
+		out = append(out, "% "+e.String())
+	}
+	if n := dec.Status; dec.WriteStatus {
+		out = append(out, fmt.Sprintf("%% generation %d: %d machines, %d updated, %d ready, %d available, %d unavailable",
+			n.ObservedGeneration, n.Replicas, n.UpdatedReplicas, n.ReadyReplicas, n.AvailableReplicas, n.UnavailableReplicas))
+		for _, c := range n.Conditions {
+			since := s.now.Sub(c.LastTransitionTime.Time)
+			out = append(out, fmt.Sprintf("%% %s is %s for %s: %s: %s", c.Type, c.Status, since, c.Reason, c.Message))
+		}
+	}
+	next := "with the next change"
+	if !dec.NextCheck.IsZero() {
+		next = "in " + dec.NextCheck.Sub(s.now).String()
+	}
+	return append(out, fmt.Sprintf("%% %s; again %s", dec.Reason, next))
 }

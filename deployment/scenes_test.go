@@ -44,31 +44,17 @@ func TestScaling(t *testing.T)                  { checkScenes(t) }
 // priority are deleted before them.
 func TestRolling_MachinesNotSeen(t *testing.T) { checkScenes(t) }
 
-func TestRolling_NoCapacity(t *testing.T) {
-	checkScenes(t)
-	for name, change := range map[string]func(op *v1alpha1.LastOperation){
-		"NoCapacity":        func(*v1alpha1.LastOperation) {},
-		"another code":      func(op *v1alpha1.LastOperation) { op.ErrorCode = "Internal" },
-		"another operation": func(op *v1alpha1.LastOperation) { op.Type = v1alpha1.MachineOperationHealthCheck },
-		"another attempt":   func(op *v1alpha1.LastOperation) { op.State = v1alpha1.MachineStateProcessing },
-	} {
-		s := newScenario("rolling 3 +1; old 3/3/3; new 1/1/0: d.nocapacity")
-		change(&s.of("d").Status.LastOperation)
-		require.Equal(t, name == "NoCapacity", slices.Contains(reasons(s.decide()), machinist.Reason("NoCapacity")), name)
-	}
-}
+func TestRolling_NoCapacity(t *testing.T) { checkScenes(t) }
 
 // TestCreate_EveryStrategy_HasTheSurge asserts that a new set has the size that the bounds allow,
 // for every strategy.
 func TestCreate_EveryStrategy_HasTheSurge(t *testing.T) { checkScenes(t) }
 
 func TestCut_ManyMachines_LimitedNames(t *testing.T) {
-	d := rolling(1000, 0, 700)
-	old, newSet := rollSet(d, "c0", 1000, 1000, 1000), rollSet(d, "c1", 0, 0, 0)
-	in := deployment.Observation{Deployment: d, Sets: []*v1alpha1.MachineSet{old, newSet}, Complete: true, Proven: true}
-	for i := range 1000 {
-		in.Machines = append(in.Machines, rollMachine(old, fmt.Sprintf("m-%04d", i), v1alpha1.MachineRunning))
-	}
+	in := large(rolling(1000, 0, 700), 1)
+	in.Nodes, in.Sets = nil, append(in.Sets, rollSet(in.Deployment, "new", 0, 0, 0))
+	d, old := in.Deployment, in.Sets[0]
+	d.Spec.Template.Spec.Class.Name = "new"
 	cut := func() deployment.Target {
 		target, err := deployment.Decide(in, rollPolicy, rollNow).Target(old.UID)
 		require.NoError(t, err)
@@ -91,13 +77,7 @@ func TestCut_ManyMachines_LimitedNames(t *testing.T) {
 }
 
 // TestCut_NamesDoNotFit_SetKeepsSize has a set whose annotations are full.
-func TestCut_NamesDoNotFit_SetKeepsSize(t *testing.T) {
-	s := newScenario("rolling 3 +1 revision=2; old 2/4/4; new 2/2/2")
-	s.in.Sets[0].Annotations["large"] = strings.Repeat("x", 1<<18)
-	text, dec := s.result()
-	require.Contains(t, text, "old 2 ", "of the 3 machines that go none could be named")
-	require.Contains(t, dec.String(), "no more machines can be named for deletion")
-}
+func TestCut_NamesDoNotFit_SetKeepsSize(t *testing.T) { checkScenes(t) }
 
 func TestHolds_SetCannotCreate_ShortMessage(t *testing.T) {
 	s := newScenario("rolling 3 +1; old 0; new 3/0/0")
@@ -110,13 +90,7 @@ func TestHolds_SetCannotCreate_ShortMessage(t *testing.T) {
 
 // TestDecide_MinReadySecondsLeft_ChecksThen has a machine of the old set, so that
 // no hold has the time.
-func TestDecide_MinReadySecondsLeft_ChecksThen(t *testing.T) {
-	for ready, check := range map[string]time.Time{"90": rollNow.Add(30 * time.Second), "30": {}} {
-		dec := newScenario("rolling 3 +1 revision=2 ready=" + ready + "; old 3: a.young b c; new 1/1/0").decide()
-		require.Empty(t, dec.Actions, dec.String())
-		require.Equal(t, check, dec.NextCheck, dec.String())
-	}
-}
+func TestDecide_MinReadySecondsLeft_ChecksThen(t *testing.T) { checkScenes(t) }
 
 func TestGate_Refusals_AskedOnceAndCounted(t *testing.T) {
 	s := newScenario("rolling 50 +5 revision=2; old 50/50/50; new 5/5/5")
@@ -164,12 +138,7 @@ func TestScale_PriorityBeforeHealth_AsFromASetAlone(t *testing.T) {
 			alone := s.in.Sets[0].DeepCopy()
 			alone.Spec.Replicas, alone.OwnerReferences = 2, nil
 			in := machineset.Observation{Set: alone, Machines: s.in.Machines, Complete: true, Proven: true}
-			var deleted []string
-			for _, a := range machineset.Decide(in, machineset.Policy{}, rollNow).Actions {
-				if a, ok := a.(machinist.Delete); ok {
-					deleted = append(deleted, a.Object.GetName())
-				}
-			}
+			deleted := decided.Deletes(machineset.Decide(in, machineset.Policy{}, rollNow).Actions)
 			require.Equal(t, []string{c.want}, deleted)
 		})
 	}
@@ -351,45 +320,21 @@ func TestDecide_Actions_ShareNoMutableMemory(t *testing.T) {
 	require.Empty(t, cmp.Diff(before, s.in))
 }
 
-func TestDecide_Actions_MarksOfMachinesComeBeforeSetsShrink(t *testing.T) {
-	s := newScenario("rolling 2 +1 taint scaled named=old-0; old 2/2/2 sized=3; new 1/1/1 sized=3")
-	require.Equal(t, []string{"update machine", "update machineset", "update machineset"}, kindsOf(s.decide()))
-}
+func TestDecide_Actions_MarksOfMachinesComeBeforeSetsShrink(t *testing.T) { checkScenes(t) }
 
-func TestDecide_Actions_NodesAreWrittenLast(t *testing.T) {
-	dec := newScenario("rolling 4 +2 taint revision=2; old 3/3/3; new 1/1/1").decide()
-	require.Equal(t, []string{"update machineset", "update machineset", "update node", "update node", "update node"}, kindsOf(dec))
-}
+func TestDecide_Actions_NodesAreWrittenLast(t *testing.T) { checkScenes(t) }
 
 func TestDecide_SetDeleting_NotWritten(t *testing.T) { checkScenes(t) }
 
 // TestDecide_BurstOfLargeDeployment_IsATenth asserts that a decision about many machines writes more objects.
 func TestDecide_BurstOfLargeDeployment_IsATenth(t *testing.T) {
 	for machines, burst := range map[int32]int{500: 100, 3000: 300} {
-		d := rolling(machines, 1, 0)
-		old, newSet := rollSet(d, "c0", machines, machines, machines), rollSet(d, "c1", 0, 0, 0)
-		in := deployment.Observation{Deployment: d, Sets: []*v1alpha1.MachineSet{old, newSet}, Complete: true, Proven: true, Nodes: map[string]*corev1.Node{}}
-		for i := range machines {
-			m := rollMachine(old, fmt.Sprintf("m-%04d", i), v1alpha1.MachineRunning)
-			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + m.Name, Annotations: map[string]string{v1alpha1.MachineUIDAnnotation: string(m.UID)}}}
-			in.Machines, in.Nodes[node.Name] = append(in.Machines, m), node
-		}
+		in := large(rolling(machines, 1, 0), 1)
+		in.Sets = append(in.Sets, rollSet(in.Deployment, "new", 0, 0, 0))
+		in.Deployment.Spec.Template.Spec.Class.Name = "new"
 		dec := deployment.Decide(in, deployment.Policy{}, rollNow)
 		require.Len(t, decided.Writes[*corev1.Node](dec.Actions), burst)
 	}
 }
 
-func TestDecide_Burst_LimitsWritesAndHolds(t *testing.T) {
-	s := newScenario("rolling 9 +1 taint burst=4; old 9 discouraged: a b c d e f g h i; new 1/1/0")
-	for _, left := range []int{9, 5, 1} {
-		dec := s.decide()
-		nodes := decided.Writes[*corev1.Node](dec.Actions)
-		require.Len(t, nodes, min(4, left))
-		if left > 4 {
-			require.Contains(t, dec.String(), fmt.Sprintf("md: BurstLimit: 4 of %d machines and nodes are written in this pass", left))
-		}
-		for _, n := range nodes {
-			s.in.Nodes[n.Name] = n
-		}
-	}
-}
+func TestDecide_Burst_LimitsWritesAndHolds(t *testing.T) { checkScenes(t) }

@@ -5,6 +5,7 @@ package deployment_test
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -16,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
@@ -28,15 +28,11 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 // A sequence is a rollout that is played to its end and told line by line.
 type sequence struct {
-	replicas           int32
-	surge, unavailable string
-	strategy           v1alpha1.MachineDeploymentStrategyType
-	manual             bool
-	minReady           int32
-	model              deploymenttest.Model
-	events             []sequenceEvent
-	stops              bool // it does not end with all machines new
-	places             int  // of the provider; 0: it has room for all
+	text   string // of its deployment, as in a scenario
+	model  deploymenttest.Model
+	events []sequenceEvent
+	stops  bool // it does not end with all machines new
+	places int  // of the provider; 0: it has room for all
 }
 
 // A sequenceEvent happens some time after the new template was given.
@@ -49,22 +45,14 @@ type sequenceEvent struct {
 // sequenceRun is a sequence while it is played.
 type sequenceRun struct {
 	*rollout
-	s      sequence
-	text   strings.Builder
-	last   string
-	start  time.Time
-	spared int64 // machines that may be missing for other reasons
-	most   int64
-	floor  int64
+	s     sequence
+	text  strings.Builder
+	last  string
+	start time.Time
 }
 
 func (s sequence) deployment() *v1alpha1.MachineDeployment {
-	d := rollDeployment(s.replicas, s.strategy, intstr.Parse(s.surge), intstr.Parse(s.unavailable))
-	d.Spec.MinReadySeconds = s.minReady
-	if s.manual {
-		byHand(d)
-	}
-	return d
+	return newScenario(s.text + " want=c1").in.Deployment
 }
 
 // run plays the sequence and returns its text.
@@ -76,10 +64,8 @@ func (s sequence) run(t testing.TB) string {
 		m.Create = limit(&r, &places)
 	}
 	r = newRollout(t, s.deployment(), m)
-	p := &sequenceRun{rollout: r, s: s, floor: math.MaxInt32, start: r.Now()}
-	if places = s.places; m.Policy.FreeCapacity {
-		p.spared = 1
-	}
+	p := &sequenceRun{rollout: r, s: s, start: r.Now()}
+	places = s.places
 	p.linef("%s", s.title())
 	p.line("now machines of class c2 are wanted")
 	p.class("c2")
@@ -92,7 +78,7 @@ func (s sequence) run(t testing.TB) string {
 			events[0].do(p)
 			events = events[1:]
 		}
-		if s.manual {
+		if strings.HasPrefix(s.text, "manual") {
 			p.selectByHand()
 		}
 		f, ok := p.Step()
@@ -110,17 +96,15 @@ func (s sequence) run(t testing.TB) string {
 }
 
 func (s sequence) title() string {
-	what := string(s.strategy)
-	if s.strategy == kindInPlace {
-		what += " (Auto)"
+	d, words := s.deployment(), strings.Fields(s.text)
+	what := string(d.Spec.Strategy.Type)
+	if u := d.Spec.Strategy.InPlaceUpdate; u != nil {
+		what += fmt.Sprintf(" (%s)", u.OrchestrationType)
 	}
-	if s.manual {
-		what = string(s.strategy) + " (Manual)"
+	if len(words) > 2 {
+		what += fmt.Sprintf(", %s more and %s less", words[2][1:], words[3][1:])
 	}
-	if s.strategy == kindRecreate {
-		return fmt.Sprintf("# %d machines, %s", s.replicas, what)
-	}
-	return fmt.Sprintf("# %d machines, %s, %s more and %s less", s.replicas, what, s.surge, s.unavailable)
+	return fmt.Sprintf("# %d machines, %s", d.Spec.Replicas, what)
 }
 
 func (p *sequenceRun) line(text string) { p.text.WriteString(text + "\n") }
@@ -146,7 +130,6 @@ func (p *sequenceRun) frame(f deploymenttest.Frame) {
 	if f.Decided {
 		done = append(done, decisionWords(f.Decision)...)
 	}
-	p.check(f)
 	text := p.shortName(strings.Join(done, "; "))
 	if text == "" || text == p.last {
 		return
@@ -271,20 +254,6 @@ func (p *sequenceRun) shortName(text string) string {
 	return text
 }
 
-// check keeps the bounds: a step makes no more machines than there may be, and
-// takes none away that is needed.
-func (p *sequenceRun) check(f deploymenttest.Frame) {
-	var machines, available int64
-	for _, s := range f.Sizes {
-		machines += int64(s.Counts.Present)
-		available += int64(s.Counts.Available)
-	}
-	d := p.Deployment()
-	p.most, p.floor = max(p.most, boundsOf(d).Most()), min(p.floor, boundsOf(d).Least())
-	require.LessOrEqual(p.t, machines, p.most, "too many machines:\n%s%s", p.text.String(), p.sizes(f))
-	require.GreaterOrEqual(p.t, available, p.floor-p.spared, "too few machines:\n%s%s", p.text.String(), p.sizes(f))
-}
-
 // waits tells what is waited for, if that has not been told.
 func (p *sequenceRun) waits() {
 	d := p.Decision()
@@ -363,16 +332,12 @@ func removal() sequenceEvent {
 				youngest[m.Spec.Class.Name] = m.Name
 			}
 		}
-		at := p.Now().UTC().Format(time.RFC3339)
-		var entries []string
-		for _, name := range youngest {
-			entries = append(entries, name+"~"+at)
-		}
-		slices.Sort(entries)
+		at := "~" + p.Now().UTC().Format(time.RFC3339)
+		names := slices.Sorted(maps.Values(youngest))
 		p.edit(func(d *v1alpha1.MachineDeployment) {
-			d.Spec.Replicas -= int32(len(entries))
-			metav1.SetMetaDataAnnotation(&d.ObjectMeta, namesKey, strings.Join(entries, ","))
-			metav1.SetMetaDataAnnotation(&d.ObjectMeta, scaledKey, at)
+			d.Spec.Replicas -= int32(len(names))
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, namesKey, strings.Join(names, at+",")+at)
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, scaledKey, at[1:])
 		})
 	}}
 }
@@ -380,7 +345,6 @@ func removal() sequenceEvent {
 // fails has the oldest old machine fail.
 func fails() sequenceEvent {
 	return sequenceEvent{text: "an old machine is not healthy", do: func(p *sequenceRun) {
-		p.spared = 1
 		require.NoError(p.t, p.SetPhase(p.Machines()[0].Name, v1alpha1.MachineUnknown))
 	}}
 }
@@ -398,28 +362,21 @@ func newNeverJoin() deploymenttest.Model {
 }
 
 func TestSequences(t *testing.T) {
-	grid := []struct{ surge, unavailable string }{{"1", "0"}, {"0", "1"}, {"25%", "0"}, {"2", "1"}}
-	for _, n := range []int32{1, 3, 5, 10} {
+	for _, n := range []int{1, 3, 5, 10} {
 		var rolls, updates []sequence
-		for _, g := range grid {
-			rolls = append(rolls, sequence{replicas: n, surge: g.surge, unavailable: g.unavailable, strategy: kindRolling})
-			updates = append(updates, sequence{replicas: n, surge: g.surge, unavailable: g.unavailable, strategy: kindInPlace})
+		for _, bounds := range []string{"+1 -0", "+0 -1", "+25% -0", "+2 -1"} {
+			rolls = append(rolls, sequence{text: fmt.Sprintf("rolling %d %s", n, bounds)})
+			updates = append(updates, sequence{text: fmt.Sprintf("inplace %d %s", n, bounds)})
 		}
 		sequenceGolden(t, fmt.Sprintf("rolling-%d", n), rolls...)
 		sequenceGolden(t, fmt.Sprintf("in-place-%d", n), updates...)
 	}
-	sequenceGolden(t, "recreate",
-		sequence{replicas: 1, strategy: kindRecreate}, sequence{replicas: 3, strategy: kindRecreate}, sequence{replicas: 10, strategy: kindRecreate})
-	sequenceGolden(t, "in-place-manual",
-		sequence{replicas: 1, surge: "0", unavailable: "1", strategy: kindInPlace, manual: true},
-		sequence{replicas: 3, surge: "1", unavailable: "1", strategy: kindInPlace, manual: true})
+	recreations := []sequence{{text: "recreate 1"}, {text: "recreate 3"}, {text: "recreate 10"}}
+	sequenceGolden(t, "recreate", recreations...)
+	sequenceGolden(t, "in-place-manual", sequence{text: "manual 1 +0 -1"}, sequence{text: "manual 3 +1 -1"})
 
-	one := sequence{replicas: 5, surge: "1", unavailable: "0", strategy: kindRolling}
-	less := sequence{replicas: 5, surge: "0", unavailable: "2", strategy: kindRolling}
-	gap := sequence{replicas: 5, strategy: kindRecreate}
-	auto := sequence{replicas: 5, surge: "1", unavailable: "1", strategy: kindInPlace}
-	hand := sequence{replicas: 3, surge: "0", unavailable: "1", strategy: kindInPlace, manual: true}
-	all := []sequence{one, less, gap, auto, hand}
+	one, less := sequence{text: "rolling 5 +1 -0"}, sequence{text: "rolling 5 +0 -2"}
+	all := []sequence{one, less, {text: "recreate 5"}, {text: "inplace 5 +1 -1"}, {text: "manual 3 +0 -1"}}
 	with := func(events ...sequenceEvent) []sequence {
 		var out []sequence
 		for _, s := range all {
@@ -441,21 +398,17 @@ func TestSequences(t *testing.T) {
 	sequenceGolden(t, "an-old-machine-is-broken", with(fails().at(0))...)
 
 	bad := one
-	bad.model, bad.stops = newNeverJoin(), true
-	bad.events = []sequenceEvent{rollback().at(30 * time.Minute)}
-	bad.stops = false
+	bad.model, bad.events = newNeverJoin(), []sequenceEvent{rollback().at(30 * time.Minute)}
 	badLess := less
 	badLess.model, badLess.events = newNeverJoin(), bad.events
 	sequenceGolden(t, "new-machines-never-come-up", bad, badLess)
 
-	ready := one
-	ready.minReady = 90
-	sequenceGolden(t, "ready-for-a-while", ready)
+	sequenceGolden(t, "ready-for-a-while", sequence{text: "rolling 5 +1 -0 ready=90"})
 
 	var capacity []sequence
 	for _, free := range []bool{false, true} {
-		s := one
-		s.replicas, s.places, s.model.Policy.FreeCapacity, s.stops = 3, 3, free, !free
+		s := sequence{text: "rolling 3 +1 -0", places: 3, stops: !free}
+		s.model.Policy.FreeCapacity = free
 		capacity = append(capacity, s)
 	}
 	sequenceGolden(t, "no-capacity", capacity...)
@@ -465,10 +418,10 @@ func TestSequences(t *testing.T) {
 // rollout changes nothing else. No old set grows, unless it is the only one with a size. The new
 // set does not shrink while more machines are wanted, and no machine is created in vain.
 func TestScale_AtAnyStepOfARollout_ChangesOnlyTheTotal(t *testing.T) {
-	for _, bounds := range [][2]string{{"1", "0"}, {"0", "1"}, {"2", "1"}, {"50%", "50%"}} {
+	for _, bounds := range []string{"+1 -0", "+0 -1", "+2 -1", "+50% -50%"} {
 		for _, to := range []int32{0, 1, 3, 4, 6, 9} {
 			for step := range 40 {
-				if !scaleAtStep(t, sequence{replicas: 5, surge: bounds[0], unavailable: bounds[1], strategy: kindRolling}, step, to) {
+				if !scaleAtStep(t, sequence{text: "rolling 5 " + bounds}, step, to) {
 					break
 				}
 			}

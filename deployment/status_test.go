@@ -6,16 +6,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/internal/decided"
+	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset"
 )
@@ -69,137 +72,21 @@ func TestDecide_NameTaken_NextAttemptTakesAnother(t *testing.T) {
 
 // TestDecide_SetsNotAtRest_RolloutIsNotComplete has two deployments that are complete by the
 // counters of their status.
-func TestDecide_SetsNotAtRest_RolloutIsNotComplete(t *testing.T) {
-	s := newScenario("rolling 3 +1 revision=1; new 3/3/3")
-	s.in.Deployment.Status.Replicas, s.in.Deployment.Status.UpdatedReplicas = 4, 1 // as stored by the last pass
-	dec := s.decide()
-	require.Equal(t, deployment.ReasonComplete, dec.Reason)
-	require.Equal(t, int32(3), dec.Status.UpdatedReplicas)
-	for _, scene := range []string{"rolling 3 +1 revision=1; new 3/3/3 unreported", "rolling 3 +1 revision=1; new 2/3/3"} {
-		s := newScenario(scene)
-		dec := s.decide()
-		require.True(t, deployment.Complete(s.in.Deployment, dec.Status))
-		require.Equal(t, machinist.Reason("Progressing"), dec.Reason)
-		require.NotEqual(t, v1alpha1.NewMachineSetAvailable, progressing(dec.Status).Reason)
-		require.NotEmpty(t, dec.Holds)
-	}
-}
+func TestDecide_SetsNotAtRest_RolloutIsNotComplete(t *testing.T) { checkScenes(t) }
 
 // TestStatus_PassThatResizes_UnavailableReplicas asserts that a set that is created or grows counts
 // with the size that it had, as in MCM.
-func TestStatus_PassThatResizes_UnavailableReplicas(t *testing.T) {
-	for scene, unavailable := range map[string]int32{
-		"rolling 5 +3; old 5/5/5":            3,
-		"inplace 5 +3; old 5/5/5":            3,
-		"recreate 5; old 0":                  5,
-		"rolling 5 +3; old 5/5/5; new 1/1/1": 0,
-	} {
-		dec := newScenario(scene).decide()
-		require.Equal(t, unavailable, dec.Status.UnavailableReplicas, scene)
-		require.Equal(t, unavailable > 0, dec.Reason == machinist.Reason("CreatingSet"), scene)
-	}
-	const all = 2147483647
-	d := rolling(all, all, 0)
-	in := deployment.Observation{Deployment: d, Sets: []*v1alpha1.MachineSet{rollSet(d, "c0", all, all, all), rollSet(d, "c1", all, all, all)}, Complete: true, Proven: true}
-	require.Positive(t, deployment.Decide(in, rollPolicy, rollNow).Status.Replicas, "counters do not overflow")
-}
+func TestStatus_PassThatResizes_UnavailableReplicas(t *testing.T) { checkScenes(t) }
 
-func TestDecide_RevisionBehindItsSet_DeploymentAndStatusAreWritten(t *testing.T) {
-	s := newScenario("rolling 3 +1 revision=1; new 3/3/3")
-	s.in.Deployment.Status = s.decide().Status
-	require.False(t, s.decide().WriteStatus)
-	s.in.Deployment.Annotations[v1alpha1.RevisionAnnotation] = "0"
-	dec := s.decide()
-	require.Len(t, dec.Actions, 1)
-	s.in.Deployment = decided.Writes[*v1alpha1.MachineDeployment](dec.Actions)[0]
-	require.Equal(t, "1", s.in.Deployment.Annotations[v1alpha1.RevisionAnnotation])
-	require.True(t, dec.WriteStatus)
-	require.False(t, s.decide().WriteStatus, "once")
-}
+func TestDecide_RevisionBehindItsSet_DeploymentAndStatusAreWritten(t *testing.T) { checkScenes(t) }
 
-func TestProgress_Pause_IsWrittenDown(t *testing.T) {
-	s := newScenario("rolling 3 +1 paused; old 3/3/3")
-	d := s.in.Deployment
-	d.Status.Replicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas = 3, 3, 3
-	d.Status = s.decide().Status
-	require.Equal(t, "Unknown DeploymentPaused", fmt.Sprint(progressing(d.Status).Status, " ", progressing(d.Status).Reason))
-	d.Spec.Paused, d.Spec.Template.Spec.Class.Name = false, "old"
-	d.Spec.Replicas = 4 // scaled first, so that nothing else is written
-	d.Status = s.decide().Status
-	require.Equal(t, "Unknown DeploymentResumed", fmt.Sprint(progressing(d.Status).Status, " ", progressing(d.Status).Reason))
-}
+func TestProgress_Pause_IsWrittenDown(t *testing.T) { checkScenes(t) }
 
-func TestProgress_Deadline_IsWaitedForAndReported(t *testing.T) {
-	s := newScenario("rolling 3 +1 deadline=60; old 3/3/3; new 1/1/0")
-	s.in.Deployment.Status = s.decide().Status
-	s.in.Deployment.Annotations[v1alpha1.RevisionAnnotation] = "2"
-	dec := s.decide()
-	require.Equal(t, rollNow.Add(61*time.Second), dec.NextCheck)
-	require.Equal(t, machinist.Reason("Progressing"), dec.Reason)
-	const waits = ", waits for machine/new-0: NewMachinesUnavailable: Pending"
-	require.Equal(t, "1 of 3 machines updated, 3 available"+waits, dec.Message)
-	require.Equal(t, dec.Message, progressing(dec.Status).Message)
-	dec = deployment.Decide(s.in, s.policy, dec.NextCheck)
-	require.Equal(t, machinist.Reason("Stuck"), dec.Reason)
-	require.Equal(t, v1alpha1.ProgressDeadlineExceeded, progressing(dec.Status).Reason)
-	require.Contains(t, reasons(dec), machinist.Reason("ProgressDeadlineExceeded"))
-	require.True(t, dec.NextCheck.IsZero(), "only a change can help")
-	require.Equal(t, "no progress within 1m0s, seen at "+rollNow.Add(61*time.Second).UTC().Format(time.RFC3339)+waits, progressing(dec.Status).Message)
-	require.Len(t, dec.Events, 1)
-	require.Equal(t, "Warning ProgressDeadlineExceeded "+dec.Message, dec.Events[0].String())
+func TestProgress_Deadline_IsWaitedForAndReported(t *testing.T) { checkScenes(t) }
 
-	s.in.Deployment.Status = dec.Status
-	later := deployment.Decide(s.in, s.policy, rollNow.Add(time.Hour))
-	require.Empty(t, later.Events, "it is said once")
-	require.False(t, later.WriteStatus)
-	s.in.Machines[len(s.in.Machines)-1].Status.CurrentStatus.Phase = v1alpha1.MachineRunning
-	s.in.Sets[1].Status.AvailableReplicas, s.in.Sets[1].Status.ReadyReplicas = 1, 1
-	later = deployment.Decide(s.in, s.policy, rollNow.Add(time.Hour))
-	require.Equal(t, machinist.Reason("ProgressResumed"), later.Events[0].Reason)
-	require.Equal(t, v1alpha1.MachineSetUpdated, progressing(later.Status).Reason)
-}
+func TestProgress_OldSetIsNewAgain_DeadlineRestarts(t *testing.T) { checkScenes(t) }
 
-func TestProgress_OldSetIsNewAgain_DeadlineRestarts(t *testing.T) {
-	for _, reason := range []string{v1alpha1.NewMachineSetAvailable, v1alpha1.ProgressDeadlineExceeded} {
-		s := newScenario("rolling 3 +1 deadline=60 revision=1; old 3/3/3; new 0 frozen revision=3") // so that nothing comes of it
-		d := s.in.Deployment
-		d.Status.Replicas, d.Status.UpdatedReplicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas = 3, 3, 3, 3
-		d.Status.Conditions = recordedAt(v1alpha1.ConditionTrue, reason, rollNow.Add(-time.Hour))
-		for minute, want := range []string{v1alpha1.FoundNewMachineSet, v1alpha1.FoundNewMachineSet, v1alpha1.ProgressDeadlineExceeded, v1alpha1.ProgressDeadlineExceeded} {
-			dec := deployment.Decide(s.in, s.policy, rollNow.Add(time.Duration(minute)*time.Minute))
-			for _, next := range decided.Writes[*v1alpha1.MachineDeployment](dec.Actions) {
-				s.in.Deployment = next
-			}
-			s.in.Deployment.Status = dec.Status
-			require.Equal(t, want, progressing(dec.Status).Reason, "%s at %d", reason, minute)
-		}
-	}
-}
-
-func TestProgress_SetNotCreatedYet_EndOfTheLastRolloutIsReplaced(t *testing.T) {
-	for wait, edit := range map[string]func(*v1alpha1.MachineDeployment){
-		"machinedeployment/md: Frozen: label freeze=True: no set is created and none grows": func(d *v1alpha1.MachineDeployment) {
-			d.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
-		},
-		"": func(d *v1alpha1.MachineDeployment) { // the old machines go first
-			d.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{Type: v1alpha1.RecreateMachineDeploymentStrategyType}
-		},
-	} {
-		s := completed()
-		d := s.in.Deployment
-		require.Equal(t, v1alpha1.NewMachineSetAvailable, progressing(d.Status).Reason)
-		edit(d)
-		d.Spec.Template.Spec.Class.Name = "newer"
-		d.Generation++
-		for range 2 {
-			d.Status = s.decide().Status
-			require.Equal(t, v1alpha1.MachineSetUpdated, progressing(d.Status).Reason, wait)
-			require.Contains(t, progressing(d.Status).Message, "0 of 3 machines updated, 3 available")
-			require.Contains(t, progressing(d.Status).Message, wait)
-		}
-		require.False(t, s.decide().WriteStatus, "it is said once")
-	}
-}
+func TestProgress_SetNotCreatedYet_EndOfTheLastRolloutIsReplaced(t *testing.T) { checkScenes(t) }
 
 // recordedAt returns a Progressing condition, all its times recorded then.
 func recordedAt(status v1alpha1.ConditionStatus, reason string, at time.Time) []v1alpha1.MachineDeploymentCondition {
@@ -296,5 +183,193 @@ func TestDecision_JSON_NamesObjectsWithoutZeroTimes(t *testing.T) {
 	for _, a := range []machinist.Action{machinist.Update{}, machinist.Create{}, machinist.Delete{}, machinist.Refresh{}} {
 		_, err := json.Marshal(deployment.Decision{Actions: []machinist.Action{a}})
 		require.NoError(t, err)
+	}
+}
+
+// refusedSpecs are edits that make a spec invalid, with a part of what is said about it.
+var refusedSpecs = map[string]struct {
+	edit func(spec *v1alpha1.MachineDeploymentSpec)
+	says string
+}{
+	"nil selector": {func(s *v1alpha1.MachineDeploymentSpec) { s.Selector = nil }, "spec.selector: Required value: selector has to be given"},
+	"selector with an unknown operator": {func(s *v1alpha1.MachineDeploymentSpec) {
+		s.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: "near"}}
+	}, "spec.selector: Invalid value"},
+	"selector with two bad values": {func(s *v1alpha1.MachineDeploymentSpec) {
+		s.Selector.MatchLabels = map[string]string{"a": "*", "b": "*"}
+	}, `values[0][a]`},
+	"selector that does not match the template": {func(s *v1alpha1.MachineDeploymentSpec) {
+		s.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "other"}}
+	}, "spec.selector.matchLabels: Required value: is not matching with spec.template.metadata.labels"},
+	"selector whose expression does not match the template": {func(s *v1alpha1.MachineDeploymentSpec) {
+		s.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "absent", Operator: metav1.LabelSelectorOpExists}}
+	}, "does not select spec.template.metadata.labels"},
+	"no class":               {func(s *v1alpha1.MachineDeploymentSpec) { s.Template.Spec.Class.Name = "" }, "Name is required"},
+	"no strategy":            {func(s *v1alpha1.MachineDeploymentSpec) { s.Strategy = v1alpha1.MachineDeploymentStrategy{} }, "strategy type must be one of"},
+	"no bounds":              {func(s *v1alpha1.MachineDeploymentSpec) { s.Strategy.RollingUpdate = nil }, "RollingUpdate parameter cannot be nil"},
+	"no surge":               {func(s *v1alpha1.MachineDeploymentSpec) { s.Strategy.RollingUpdate.MaxSurge = nil }, "unable to convert maxSurge"},
+	"surge without a number": {bounds(intstr.FromString("many"), intstr.FromInt32(1)), "unable to convert maxSurge"},
+	"negative bounds":        {bounds(intstr.FromInt32(-5), intstr.FromInt32(-1)), `maxSurge: Invalid value: "-5": must not be negative`},
+	"negative replicas":      {func(s *v1alpha1.MachineDeploymentSpec) { s.Replicas = -1 }, "Replicas has to be a whole number"},
+	"empty selector":         {func(s *v1alpha1.MachineDeploymentSpec) { s.Selector = &metav1.LabelSelector{} }, "non-empty selector is required"},
+}
+
+func bounds(surge, unavailable intstr.IntOrString) func(s *v1alpha1.MachineDeploymentSpec) {
+	return func(s *v1alpha1.MachineDeploymentSpec) {
+		s.Strategy.RollingUpdate.MaxSurge, s.Strategy.RollingUpdate.MaxUnavailable = &surge, &unavailable
+	}
+}
+
+// completed is a scene of a rollout that has ended.
+func completed() *scenario {
+	s := newScenario("rolling 3 +1 revision=1; new 3/3/3")
+	s.in.Deployment.Status = s.decide().Status
+	return s
+}
+
+func TestRefusal_InvalidSpec_SaysSoInTheStatusAndInOneEvent(t *testing.T) {
+	for name, test := range refusedSpecs {
+		t.Run(name, func(t *testing.T) {
+			s := completed()
+			d := s.in.Deployment
+			valid := *d.Spec.DeepCopy()
+			test.edit(&d.Spec)
+			d.Generation++
+			reason := deployment.ReasonInvalid
+			if name == "empty selector" {
+				reason = deployment.ReasonSelectsNothing
+			}
+
+			dec := s.decide()
+			require.Empty(t, dec.Actions)
+			require.Empty(t, dec.Targets)
+			require.Equal(t, reason, dec.Reason)
+			require.Contains(t, reasons(dec), reason)
+			require.True(t, dec.WriteStatus)
+			require.Len(t, dec.Events, 1)
+			require.Contains(t, dec.Events[0].String(), "Warning")
+			require.Contains(t, dec.Events[0].Message, test.says)
+			cond := progressing(dec.Status)
+			require.Equal(t, []string{"False", string(reason)}, []string{string(cond.Status), cond.Reason})
+			require.Contains(t, cond.Message, test.says)
+			require.Equal(t, d.Generation, dec.Status.ObservedGeneration)
+			require.Equal(t, int32(3), dec.Status.AvailableReplicas)
+			require.NotContains(t, fmt.Sprint(dec.Status.Conditions), "successfully")
+			require.False(t, deployment.Complete(d, dec.Status))
+
+			d.Status = dec.Status
+			for range 20 { // a message that follows the order of a map differs sometimes
+				dec = deployment.Decide(s.in, s.policy, rollNow.Add(time.Hour))
+				require.False(t, dec.WriteStatus, "it is said once")
+				require.Empty(t, dec.Events)
+			}
+			d.Spec, d.Generation = valid, d.Generation+1
+			dec = s.decide()
+			require.Equal(t, deployment.ReasonComplete, dec.Reason)
+			require.Equal(t, v1alpha1.NewMachineSetAvailable, progressing(dec.Status).Reason)
+		})
+	}
+}
+
+func TestRefusal_OneInvalidSpecAfterAnother_HasAnEventForEach(t *testing.T) { checkScenes(t) }
+
+func TestRefusal_PausedDeploymentThatIsValidAgain_IsPaused(t *testing.T) { checkScenes(t) }
+
+func TestClaim_InvalidSpec_ReleasesAndAdoptsNothing(t *testing.T) {
+	for name, test := range refusedSpecs {
+		s := completed()
+		d, set := s.in.Deployment, s.in.Sets[0]
+		orphan := set.DeepCopy()
+		orphan.UID, orphan.OwnerReferences = "orphan", nil
+		sets := []*v1alpha1.MachineSet{set, orphan}
+		require.Len(t, deployment.Claim(d, sets).Adopt, 1)
+		test.edit(&d.Spec)
+		want := machineset.Claims[*v1alpha1.MachineSet]{Owned: sets[:1]}
+		require.Equal(t, want, deployment.Claim(d, sets), name)
+	}
+	require.Equal(t, machineset.Claims[*v1alpha1.MachineSet]{}, deployment.Claim(nil, nil))
+}
+
+func TestRefusal_Event_AsInMCMAndShort(t *testing.T) {
+	s := completed()
+	s.in.Deployment.Spec.Selector = &metav1.LabelSelector{}
+	require.Equal(t, []machinist.Event{{
+		Type: "Warning", Reason: "SelectingAll",
+		Message: "This deployment is selecting all machines. A non-empty selector is required.",
+	}}, s.decide().Events)
+	s.in.Deployment.Spec.Strategy.Type = v1alpha1.MachineDeploymentStrategyType(strings.Repeat("x", 5000))
+	require.Less(t, len(s.decide().Events[0].Message), 1024)
+}
+
+// TestBoundsOf_BothZero_OneMayBeUnavailable asserts that two bounds that are zero, or come out as
+// zero, would never let an update move: one machine may be unavailable then, whatever the strategy.
+func TestBoundsOf_BothZero_OneMayBeUnavailable(t *testing.T) {
+	zeros := []intstr.IntOrString{intstr.FromInt32(0), intstr.FromString("0%"), intstr.FromString("0")}
+	for _, surge := range zeros {
+		for _, unavailable := range append(zeros, intstr.FromString("9%")) { // of 10, rounded down
+			for _, kind := range []v1alpha1.MachineDeploymentStrategyType{kindRolling, kindInPlace} {
+				b, err := deployment.BoundsOf(rollDeployment(10, kind, surge, unavailable))
+				require.NoError(t, err)
+				require.Equal(t, deployment.Bounds{Desired: 10, Unavailable: 1}, b, "%s: %s, %s", kind, surge.String(), unavailable.String())
+			}
+		}
+	}
+	for _, kind := range []v1alpha1.MachineDeploymentStrategyType{kindRolling, kindRecreate, kindInPlace} {
+		b, err := deployment.BoundsOf(rollDeployment(-3, kind, intstr.FromString("50%"), intstr.FromInt32(0)))
+		require.NoError(t, err)
+		require.Zero(t, b, "%s: fewer than none are none", kind)
+	}
+	b, err := deployment.BoundsOf(rolling(3, -1, -2))
+	require.NoError(t, err)
+	require.Equal(t, deployment.Bounds{Desired: 3, Unavailable: 1}, b, "negative bounds count as 0")
+}
+
+// TestBoundsOf_StrategyWithoutParameters_IsAnError asserts that a strategy without its parameters,
+// or none, is an error and never a panic, and leaves no room.
+func TestBoundsOf_StrategyWithoutParameters_IsAnError(t *testing.T) {
+	for _, kind := range []v1alpha1.MachineDeploymentStrategyType{kindRolling, kindInPlace, "", "Other"} {
+		s := newScenario("rolling 3 +1 -1; old 3/3/3")
+		s.in.Deployment.Spec.Strategy = v1alpha1.MachineDeploymentStrategy{Type: kind}
+		b, err := deployment.BoundsOf(s.in.Deployment)
+		require.ErrorContains(t, err, "strategy without usable bounds", "%q", kind)
+		require.Equal(t, deployment.Bounds{Desired: 3}, b)
+		require.NotEmpty(t, deployment.Validate(s.in.Deployment))
+		dec := s.decide()
+		require.Empty(t, dec.Actions)
+		require.NotEmpty(t, dec.Holds)
+	}
+}
+
+func TestDelete_SetsFirst_ThenTheFinalizer(t *testing.T) {
+	checkScenes(t)
+	s := newScenario("rolling 3 +1 deleting finalizers=foreign," + v1alpha1.MCMFinalizerName)
+	next := decided.Writes[*v1alpha1.MachineDeployment](s.decide().Actions)[0]
+	require.Equal(t, []string{"foreign"}, next.Finalizers)
+}
+
+func TestDecide_FinalizerMissing_IsWrittenFirstAndOnceInAPass(t *testing.T) { checkScenes(t) }
+
+// TestValidate_ClassOfAnyForm_RefusedAsForAMachine asserts that a reference to a class that is refused
+// for a machine is refused for its set and its deployment, with the same message.
+func TestValidate_ClassOfAnyForm_RefusedAsForAMachine(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"", "MachineClass", "machineclass", "AWSMachineClass"} {
+		for _, name := range []string{"", "small"} {
+			d, m, set := rolling(1, 1, 0), &v1alpha1.Machine{}, &v1alpha1.MachineSet{}
+			d.Spec.Template.Spec.Class = v1alpha1.ClassSpec{Kind: kind, Name: name}
+			m.Spec.Class, set.Spec.Template, set.Spec.Selector = d.Spec.Template.Spec.Class, d.Spec.Template, d.Spec.Selector
+			want := machine.Validate(m)
+			require.Equal(t, kind == "MachineClass" && name != "", len(want) == 0, "%q %q", kind, name)
+			for i := range want {
+				want[i].Field = strings.Replace(want[i].Field, "spec.class", "spec.template.spec.class", 1)
+			}
+			set.Name, set.UID = "s", "uid-s"
+			refused := machineset.Decide(machineset.Observation{Set: set, Complete: true}, machineset.Policy{}, rollNow)
+			require.Equal(t, len(want) > 0, refused.Reason == machineset.ReasonInvalid, "%q %q", kind, name)
+			for _, err := range want {
+				require.Contains(t, refused.Holds[0].Message, err.Error(), "%q %q", kind, name)
+			}
+			require.Equal(t, want, deployment.Validate(d), "%q %q", kind, name)
+		}
 	}
 }

@@ -5,7 +5,6 @@ package deployment_test
 import (
 	"maps"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -13,11 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
-	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
-	"github.com/machinist-dev/machinist/deployment/deploymenttest"
 	"github.com/machinist-dev/machinist/internal/decided"
 	rules "github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -85,75 +81,7 @@ func TestEqualIgnoreHash_EachField_CountsUnlessListed(t *testing.T) {
 
 // TestConfiguration_Edited_ReachesEverySetWithMachines asserts which sets get the machine
 // configuration of a deployment, in every state of the deployment.
-func TestConfiguration_Edited_ReachesEverySetWithMachines(t *testing.T) {
-	want := &v1alpha1.MachineConfiguration{MachineDrainTimeout: &metav1.Duration{Duration: time.Minute}}
-	for name, c := range map[string]struct {
-		scene string
-		edit  func(*scenario)
-		sets  []string
-	}{
-		"rollout":                            {"rolling 3 +1; old 3/3/3; new 1/1/1", nil, []string{"old", "new"}},
-		"paused":                             {"rolling 3 +1 paused; old 3/3/3; new 1/1/1", nil, []string{"old", "new"}},
-		"recreation":                         {"recreate 3; old 3/3/3", nil, []string{"old"}},
-		"update in place":                    {"inplace 3 -1; old 2: b c; new 1: a", nil, []string{"old", "new"}},
-		"API server is away":                 {"rolling 3 +1; old 3/3/3; new 1/1/1", func(s *scenario) { s.in.Freeze.Frozen = true }, []string{"old", "new"}},
-		"old set with a terminating machine": {"rolling 1 +1; old 0: a.leaving; new 1/1/1", nil, []string{"old", "new"}},
-		"empty old set":                      {"rolling 1 +1; old 0; new 1/1/1", nil, []string{"new"}},
-		"set that is being deleted":          {"rolling 1 +1; old 1 deleting: a.leaving; new 1/1/1", nil, []string{"old", "new"}},
-		"new set that is being deleted":      {"rolling 1 +1; new 1 deleting: a.leaving", nil, []string{"new"}},
-		"deployment that is being deleted": {"rolling 3 +1; old 3/3/3 deleting; new 1/1/1 deleting", func(s *scenario) {
-			s.in.Deployment.DeletionTimestamp = ptr.To(metav1.NewTime(rollNow))
-		}, []string{"old", "new"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newScenario(c.scene)
-			if c.edit != nil {
-				c.edit(s)
-			}
-			s.in.Deployment.Spec.Template.Spec.MachineConfiguration = want
-			before := map[string]*v1alpha1.MachineSet{}
-			for _, set := range s.in.Sets {
-				before[set.Name] = set.DeepCopy()
-			}
-			var got []string
-			for _, next := range decided.Writes[*v1alpha1.MachineSet](s.decide().Actions) {
-				template := before[next.Name].Spec.Template.DeepCopy()
-				if next.Spec.Template.Spec.MachineConfiguration != nil {
-					got = append(got, next.Name)
-					template.Spec.MachineConfiguration = want
-				}
-				require.Empty(t, cmp.Diff(*template, next.Spec.Template), "what makes another VM stays")
-			}
-			require.Equal(t, c.sets, got)
-		})
-	}
-}
-
-// TestConfiguration_DrainTimeoutShortenedWhileDraining_ReachesTheMachine plays a rollout whose old
-// machine drains, and a deletion of the deployment.
-func TestConfiguration_DrainTimeoutShortenedWhileDraining_ReachesTheMachine(t *testing.T) {
-	for name, begin := range map[string]func(r *rollout){
-		"rollout":                    func(r *rollout) { r.class("c2") },
-		"scale-down":                 func(r *rollout) { r.scale(1) },
-		"deletion of the deployment": func(r *rollout) { require.NoError(t, r.Delete()) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			d := rolling(3, 1, 0)
-			d.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachineDrainTimeout: &metav1.Duration{Duration: 48 * time.Hour}}
-			r := newRollout(t, d, deploymenttest.Model{Leave: func(*v1alpha1.Machine) time.Duration { return 40 * time.Hour }})
-			begin(r)
-			r.Run(30 * time.Minute)
-			r.edit(func(d *v1alpha1.MachineDeployment) {
-				d.Spec.Template.Spec.MachineConfiguration.MachineDrainTimeout = &metav1.Duration{Duration: 10 * time.Minute}
-			})
-			r.Run(5 * time.Minute)
-			require.NotEmpty(t, r.left, "no machine is Terminating")
-			for _, m := range r.Machines() {
-				require.Equal(t, 10*time.Minute, m.Spec.MachineDrainTimeout.Duration, m.Name)
-			}
-		})
-	}
-}
+func TestConfiguration_Edited_ReachesEverySetWithMachines(t *testing.T) { checkScenes(t) }
 
 // TestInPlace_Move_ClassOfTheNewTemplateInTheSameWrite asserts that no moment exists in which a
 // machine of the new set refers to the old class.
@@ -198,15 +126,7 @@ func TestInPlace_Move_LabelsAndAnnotationsFollowTheTemplates(t *testing.T) {
 	}
 }
 
-func TestRollback_Revision_TemplateAndEvent(t *testing.T) {
-	checkScenes(t)
-	s := newScenario("rolling 3 +1 want=c rollback=1; a 3/3/3; b 0; c 0")
-	dec := s.decide()
-	require.Equal(t, machinist.Reason("RollingBack"), dec.Reason)
-	s.in.Deployment = decided.Writes[*v1alpha1.MachineDeployment](dec.Actions)[0]
-	require.Nil(t, s.in.Deployment.Spec.RollbackTo)
-	require.NotContains(t, strings.Join(reports(s.decide()), ""), "Rollback", "it is reported once")
-}
+func TestRollback_Revision_TemplateAndEvent(t *testing.T) { checkScenes(t) }
 
 // TestRollback_Annotations_AreThoseOfTheRevision asserts that what belongs to one object alone
 // stays, and so does the time of the last change of the replicas, which a roll-back does not
@@ -222,15 +142,6 @@ func TestRollback_Annotations_AreThoseOfTheRevision(t *testing.T) {
 	require.Equal(t, own, decided.Writes[*v1alpha1.MachineDeployment](s.decide().Actions)[0].Annotations)
 }
 
-func TestRollback_Requested_NotComplete(t *testing.T) {
-	s := newScenario("rolling 3 +1 want=c rollback=1; a 3/3/3; b 0; c 0")
-	d := s.in.Deployment
-	d.Generation, d.Status.ObservedGeneration = 8, 7
-	up := v1alpha1.MachineDeploymentStatus{ObservedGeneration: 8, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3}
-	require.False(t, deployment.Complete(d, up))
-	require.EqualValues(t, 7, s.decide().Status.ObservedGeneration, "should the deployment not be written, its status must not say that the request was taken in")
-	d.Spec.RollbackTo = nil
-	require.True(t, deployment.Complete(d, up))
-}
+func TestRollback_Requested_NotComplete(t *testing.T) { checkScenes(t) }
 
 func TestRollback_OldSetIsNewAgain_GrowsAndIsUnmarked(t *testing.T) { checkScenes(t) }

@@ -18,7 +18,7 @@ import (
 // with one entry, so that adoption removes them and a release keeps its own (DS-22).
 func TestClaim_AdoptAndRelease_KeepForeignOwners(t *testing.T) {
 	set := newSet(1)
-	self := *metav1.NewControllerRef(set, v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))
+	self := controlledBy(set)[0]
 	foreign := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "cm", UID: "uid-cm"}
 	uncontrolled := self
 	uncontrolled.Controller = new(bool)
@@ -91,13 +91,10 @@ func TestClaim_NoUIDOrOtherNamespace_IsIgnored(t *testing.T) {
 	}
 	require.Len(t, claims(newSet(1), func(*v1alpha1.Machine) {}).Adopt, 1)
 	for name, bend := range map[string]func(m *v1alpha1.Machine){
-		"another namespace": func(m *v1alpha1.Machine) { m.Namespace = "elsewhere" },
-		"no UID":            func(m *v1alpha1.Machine) { m.UID = "" },
-		"being deleted":     func(m *v1alpha1.Machine) { m.DeletionTimestamp = deletedNow() },
-		"another controller": func(m *v1alpha1.Machine) {
-			m.OwnerReferences = newMachine("x", "").OwnerReferences
-			m.OwnerReferences[0].UID = "y"
-		},
+		"another namespace":  func(m *v1alpha1.Machine) { m.Namespace = "elsewhere" },
+		"no UID":             func(m *v1alpha1.Machine) { m.UID = "" },
+		"being deleted":      func(m *v1alpha1.Machine) { m.DeletionTimestamp = deletedNow() },
+		"another controller": func(m *v1alpha1.Machine) { m.OwnerReferences = machineFrom("x.foreign").OwnerReferences },
 	} {
 		require.Equal(t, machineset.Claims[*v1alpha1.Machine]{Selector: newSet(1).Spec.Selector}, claims(newSet(1), bend), name)
 	}

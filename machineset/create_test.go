@@ -26,53 +26,7 @@ import (
 // TestDecide_ShortLivedMachines_BoundedCreations asserts that a set of ten machines has at most
 // twenty, including those that failed early.
 func TestDecide_ShortLivedMachines_BoundedCreations(t *testing.T) {
-	for name, c := range map[string]struct {
-		desired, present, asked, leaving int
-		lived                            time.Duration
-		created                          int
-	}{
-		"all may be replaced at once":                {5, 0, 0, 5, time.Second, 5},
-		"but not twice":                              {5, 0, 0, 10, time.Second, 0},
-		"in between, some of them":                   {5, 0, 0, 8, time.Second, 2},
-		"a set of one replaces three":                {1, 0, 0, 3, time.Second, 1},
-		"and no more":                                {1, 0, 0, 4, time.Second, 0},
-		"machines that lived for long enough":        {5, 0, 0, 50, shortLife, 5},
-		"a set that wants nothing":                   {0, 0, 0, 9, 0, 0},
-		"those that are there have their place":      {10, 7, 0, 12, time.Second, 1},
-		"those that are asked for have theirs":       {10, 0, 7, 12, time.Second, 1},
-		"both":                                       {10, 4, 3, 12, time.Second, 1},
-		"there is room for all":                      {10, 4, 3, 10, time.Second, 3},
-		"nothing is said of a set that has them all": {10, 10, 0, 30, time.Second, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			in := machineset.Observation{Set: newSet(int32(c.desired)), Complete: true, Proven: true} //nolint:gosec // small
-			for i := range c.present {
-				in.Machines = append(in.Machines, newMachine(fmt.Sprintf("a%02d", i), v1alpha1.MachineRunning))
-			}
-			for i := range c.asked {
-				in.Expectations = in.Expectations.Creating(v1alpha1.MachineKind, fmt.Sprintf("b%02d", i), now)
-			}
-			for i := range c.leaving {
-				m := newMachine(fmt.Sprintf("c%02d", i), v1alpha1.MachineTerminating)
-				m.DeletionTimestamp = deletedNow()
-				m.CreationTimestamp = metav1.NewTime(m.DeletionTimestamp.Add(-c.lived))
-				in.Machines = append(in.Machines, m)
-			}
-			d := machineset.Decide(in, machineset.Policy{}, now)
-			require.Equal(t, c.created, created(d), d.String())
-			missing := c.desired - c.present - c.asked
-			limited := machinist.Hold{
-				Subject: "machine/c00", Reason: machineset.ReasonLimited,
-				Message: fmt.Sprintf("%d of %d missing machines are not created: %d machines that were deleted within 10m0s of their creation still exist", missing-c.created, missing, c.leaving),
-			}
-			if c.created < missing {
-				require.True(t, d.NextCheck.After(now))
-				require.Contains(t, d.Holds, limited)
-			} else {
-				require.NotContains(t, d.String(), "Limited")
-			}
-		})
-	}
+	checkScenes(t, "testdata/scenes/short-lived.txt")
 }
 
 // failingSet plays a set of eight whose machines all fail before they join, and are gone
@@ -199,17 +153,14 @@ func TestDecide_LabelsRemovedAgainAndAgain_BoundedCreations(t *testing.T) {
 
 func TestDecide_ReleasedMachines_CountWhileUnowned(t *testing.T) {
 	released := func(name string) *v1alpha1.Machine {
-		m := newMachine(name, v1alpha1.MachineRunning)
-		m.Labels, m.OwnerReferences = nil, nil
-		m.Annotations[releasedAnnotation] = "uid-ms"
+		m := machineFrom(name + ".unowned")
+		m.Labels, m.Annotations[releasedAnnotation] = nil, "uid-ms"
 		return m
 	}
-	leaving, taken, elsewhere, others := released("leaving"), released("taken"), released("elsewhere"), released("others")
-	leaving.DeletionTimestamp = deletedNow()
-	taken.OwnerReferences = newMachine("m", "").OwnerReferences
-	taken.OwnerReferences[0].UID = "uid-another"
-	elsewhere.Namespace = "elsewhere"
-	others.Annotations[releasedAnnotation] = "uid-another"
+	leaving, taken := released("leaving.leaving"), released("taken")
+	elsewhere, others := released("elsewhere"), released("others")
+	taken.OwnerReferences = machineFrom("m.foreign").OwnerReferences
+	elsewhere.Namespace, others.Annotations[releasedAnnotation] = "elsewhere", "uid-another"
 	set := newSet(1)
 	all := []*v1alpha1.Machine{released("b"), leaving, taken, elsewhere, others, nil, released("a")}
 	claims := machineset.Claim(set, all)
@@ -233,64 +184,46 @@ func TestNewMachine_Template_IsCopied(t *testing.T) {
 	set.Spec.Template.Annotations = map[string]string{"a": "b"}
 	set.Spec.Template.Finalizers = []string{"f"}
 	set.Spec.Template.Spec.NodeTemplateSpec.Labels = map[string]string{"n": "1"}
+	before := set.DeepCopy()
 	m, err := madeFor(set, "abcde")
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(&v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "ms-abcde", Namespace: "ns", Labels: map[string]string{"app": "w"}, Annotations: map[string]string{"a": "b", v1alpha1.MachinePriority: "3"},
-			Finalizers: []string{"f", v1alpha1.MCMFinalizerName}, OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))},
+			Name: "ms-abcde", Namespace: "ns", Labels: map[string]string{"app": "w"},
+			Annotations: map[string]string{"a": "b", v1alpha1.MachinePriority: "3"}, OwnerReferences: controlledBy(set),
+			Finalizers: []string{"f", v1alpha1.MCMFinalizerName},
 		},
 		Spec: set.Spec.Template.Spec,
 	}, m))
-	require.True(t, *m.OwnerReferences[0].Controller)
-	require.True(t, *m.OwnerReferences[0].BlockOwnerDeletion)
-
-	before := set.DeepCopy()
-	m.Labels["x"], m.Annotations["x"], m.Spec.NodeTemplateSpec.Labels["x"] = "y", "y", "y"
-	m.Finalizers[0] = "x"
+	m.Labels["x"], m.Annotations["x"], m.Spec.NodeTemplateSpec.Labels["x"], m.Finalizers[0] = "y", "y", "y", "x"
 	require.Empty(t, cmp.Diff(before, set), "the machine shares something with its set")
-}
 
-func TestNewMachine_Any_HasFinalizerAndPriority(t *testing.T) {
-	for priority, given := range map[string]map[string]string{"3": nil, "1": {v1alpha1.MachinePriority: "1"}} {
-		set := newSet(1)
-		set.Spec.Template.Annotations = given
-		if given != nil {
-			set.Spec.Template.Finalizers = []string{v1alpha1.MCMFinalizerName} // once is enough
-		}
-		m, err := madeFor(set, "m")
-		require.NoError(t, err)
-		require.Equal(t, []string{v1alpha1.MCMFinalizerName}, m.Finalizers)
-		require.Equal(t, priority, m.Annotations[v1alpha1.MachinePriority])
-	}
-}
-
-func TestNewMachine_Rollout_HoldsItsNode(t *testing.T) {
-	set := newSet(1)
-	m, err := madeFor(set, "abcde")
+	set.Spec.Template.Annotations = map[string]string{v1alpha1.MachinePriority: "1"}
+	set.Spec.Template.Finalizers = []string{v1alpha1.MCMFinalizerName}
+	m, err = madeFor(set, "m")
 	require.NoError(t, err)
+	require.Equal(t, []string{v1alpha1.MCMFinalizerName}, m.Finalizers, "once is enough")
+	require.Equal(t, set.Spec.Template.Annotations, m.Annotations)
 	require.False(t, facts.JoinHeld(m))
-	metav1.SetMetaDataAnnotation(&set.ObjectMeta, facts.JoinHeldAnnotation, "true")
-	m, err = madeFor(set, "abcde")
-	require.NoError(t, err)
-	require.True(t, facts.JoinHeld(m))
 }
 
-func TestNewMachine_EffectiveCreationTimeout_IsKept(t *testing.T) {
+func TestNewMachine_AnnotationsOfTheSet_AreKept(t *testing.T) {
 	set := newSet(1)
-	set.Annotations = map[string]string{v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout: "42m"}
+	const timeoutKey = v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout
+	set.Annotations = map[string]string{timeoutKey: "42m", facts.JoinHeldAnnotation: "true"}
 	m, err := madeFor(set, "m")
 	require.NoError(t, err)
-	require.Equal(t, "42m", m.Annotations[v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout])
+	require.True(t, facts.JoinHeld(m), "a rollout holds its Node")
+	require.Equal(t, "42m", m.Annotations[timeoutKey])
 	require.Equal(t, 42*time.Minute, m.Spec.MachineCreationTimeout.Duration)
 	require.Nil(t, set.Spec.Template.Spec.MachineConfiguration)
 	_, changed := syncOf(set, m)
 	require.False(t, changed)
 
-	set.Annotations[v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout] = "soon"
+	set.Annotations[timeoutKey] = "soon"
 	m, err = madeFor(set, "m")
 	require.NoError(t, err)
-	require.Equal(t, "soon", m.Annotations[v1alpha1.AnnotationKeyMachineEffectiveCreationTimeout])
+	require.Equal(t, "soon", m.Annotations[timeoutKey])
 	require.Nil(t, m.Spec.MachineConfiguration)
 }
 

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
-	"github.com/machinist-dev/machinist/internal/decided"
 	"github.com/machinist-dev/machinist/internal/members"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -27,42 +26,8 @@ import (
 
 var update = flag.Bool("update", false, "write the scenes anew")
 
-// TestDecide_Set_Table decides about the scenes in testdata/scenes: each has a name, what is observed, the
-// actions after "=", the holds after "?", and after "@" the time to the next decision with the reason.
-func TestDecide_Set_Table(t *testing.T) {
-	const path = "testdata/scenes/decide.txt"
-	data, err := os.ReadFile(path)
-	require.NoError(t, err)
-	scenes := strings.Split(strings.TrimSpace(string(data)), "\n\n")
-	require.Greater(t, len(scenes), 40)
-	for i, text := range scenes {
-		lines := strings.Split(text, "\n\t")
-		t.Run(lines[0], func(t *testing.T) {
-			in, policy := scene(lines[1])
-			d := machineset.Decide(in, policy, now)
-			got := lines[:2:2]
-			for _, a := range d.Actions {
-				got = append(got, "= "+a.String())
-				require.Contains(t, d.String(), a.String())
-			}
-			for _, h := range d.Holds {
-				got = append(got, "? "+h.String())
-				require.Contains(t, d.String(), h.String())
-			}
-			if !d.NextCheck.IsZero() {
-				got = append(got, fmt.Sprint("@ ", d.NextCheck.Sub(now), " ", d.Reason))
-			}
-			if *update {
-				scenes[i] = strings.Join(got, "\n\t")
-				return
-			}
-			require.Equal(t, lines, got)
-		})
-	}
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(strings.Join(scenes, "\n\n")+"\n"), 0o644))
-	}
-}
+// TestDecide_Set_Table plays the scenes in testdata/scenes/decide.txt.
+func TestDecide_Set_Table(t *testing.T) { checkScenes(t, "testdata/scenes/decide.txt") }
 
 func TestBatches_Sizes_Double(t *testing.T) {
 	require.Equal(t, []int{1, 2, 4, 8, 5}, members.Batches(20))
@@ -85,99 +50,23 @@ func TestPredicates_Nil_False(t *testing.T) {
 	require.Empty(t, reason)
 }
 
-// failedWithNode returns a machine that failed an hour ago, and its Node, whose Ready has
-// had the status since then.
-func failedWithNode(status corev1.ConditionStatus, since time.Time) (*v1alpha1.Machine, machine.NodeView) {
-	m := newMachine("a", v1alpha1.MachineFailed)
-	m.Labels[v1alpha1.NodeLabelKey] = "n"
-	m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(epoch)
-	return m, machine.NodeView{Looked: true, Node: &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: "n"},
-		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
-			{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(since)},
-		}},
-	}}
-}
-
+// TestReplaceFailed_NodeReadyAgain_HoldsOnce has machines that failed an hour ago, and Nodes that are Ready.
 func TestReplaceFailed_NodeReadyAgain_HoldsOnce(t *testing.T) {
-	for name, tc := range map[string]struct {
-		status corev1.ConditionStatus
-		since  time.Time
-		stays  bool
-	}{
-		"Ready just now":                   {corev1.ConditionTrue, now, true},
-		"Ready for less than a minute":     {corev1.ConditionTrue, now.Add(-59 * time.Second), true},
-		"Ready for a minute":               {corev1.ConditionTrue, now.Add(-time.Minute), false},
-		"Ready since before it failed":     {corev1.ConditionTrue, epoch.Add(-time.Second), false},
-		"not Ready":                        {corev1.ConditionFalse, now, false},
-		"Ready by a clock a little ahead":  {corev1.ConditionTrue, now.Add(time.Minute), true},
-		"Ready by a clock that is useless": {corev1.ConditionTrue, now.Add(time.Hour), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			m, view := failedWithNode(tc.status, tc.since)
-			goes, reason := machineset.ReplaceFailed(m, view, time.Time{}, now)
-			require.Equal(t, !tc.stays, goes)
-			in := observed(1, m)
-			in.Nodes = map[string]machine.NodeView{"n": view}
-			d := machineset.Decide(in, machineset.Policy{}, now)
-			if !tc.stays {
-				require.Equal(t, machineset.ReasonFailed, reason)
-				require.Equal(t, []string{"a"}, decided.Deletes(d.Actions))
-				return
-			}
-			require.Equal(t, machineset.ReasonNodeReadyAgain, reason)
-			require.Empty(t, d.Actions)
-			until := tc.since.Add(time.Minute)
-			require.Equal(t, until, d.Holds[0].Until)
-			require.Equal(t, machineset.ReasonNodeReadyAgain, d.Reason)
-			require.Equal(t, until, d.NextCheck)
-			later := machineset.Decide(in, machineset.Policy{}, until)
-			require.Equal(t, []string{"a"}, decided.Deletes(later.Actions), "it stays no longer")
-		})
-	}
+	checkScenes(t, "testdata/scenes/node-ready-again.txt")
 }
 
 // TestReplaceFailed_ReadyAgainReadLater_OneMinuteFromRead has a Node that was Ready for long before
 // the set reads that, as after an outage.
 func TestReplaceFailed_ReadyAgainReadLater_OneMinuteFromRead(t *testing.T) {
-	m, view := failedWithNode(corev1.ConditionTrue, now.Add(-time.Minute))
+	in, _ := scene("1 nodeready=1m: a.failed.since=1h.node=n")
+	m := in.Machines[0]
 	for at, stays := range map[time.Duration]bool{0: true, 59 * time.Second: true, time.Minute: false} {
-		goes, reason := machineset.ReplaceFailed(m, view, now, now.Add(at))
+		goes, reason := machineset.ReplaceFailed(m, in.Nodes["n"], now, now.Add(at))
 		require.Equal(t, !stays, goes, at)
 		require.Equal(t, stays, reason == machineset.ReasonNodeReadyAgain, at)
 	}
-	m, view = failedWithNode(corev1.ConditionFalse, now)
-	goes, _ := machineset.ReplaceFailed(m, view, now, now)
+	goes, _ := machineset.ReplaceFailed(m, nodeWithReady(corev1.ConditionFalse, now), now, now)
 	require.True(t, goes, "it is not Ready any more")
-}
-
-func TestDecide_InvalidSet_OneEventPerProblem(t *testing.T) {
-	in := observed(1)
-	in.Set.Spec.Template.Spec.Class.Name = ""
-	in.Set.Generation = 3
-	d := machineset.Decide(in, machineset.Policy{}, now)
-	require.Len(t, d.Events, 1)
-	require.Equal(t, "Warning", d.Events[0].Type)
-	require.EqualValues(t, "InvalidSpec", d.Events[0].Reason)
-	require.Contains(t, d.Events[0].Message, "spec.template.spec.class.name: Required value")
-	require.Empty(t, d.Actions)
-
-	in.Set.Status, _ = machineset.Status(in, machineset.Failure{}, now)
-	require.EqualValues(t, 3, in.Set.Status.ObservedGeneration, "it was refused")
-	_, progressing, message := standard(t, in.Set.Status)
-	require.Equal(t, "False InvalidSpec", progressing)
-	require.Contains(t, message, "spec.template.spec.class.name: Required value")
-	require.Empty(t, machineset.Decide(in, machineset.Policy{}, now.Add(time.Hour)).Events)
-
-	in.Set.Spec.Replicas = -1
-	require.Len(t, machineset.Decide(in, machineset.Policy{}, now).Events, 1, "another problem")
-
-	in.Set.DeletionTimestamp = &metav1.Time{Time: now}
-	in.Set.Finalizers = []string{v1alpha1.MCMFinalizerName}
-	require.Empty(t, machineset.Decide(in, machineset.Policy{}, now).Events, "what is invalid is deleted")
-	s, _ := machineset.Status(in, machineset.Failure{}, now)
-	_, progressing, _ = standard(t, s)
-	require.Equal(t, "True Complete", progressing)
 }
 
 // TestPreserved_AllFunctions_Agree asserts that counting, ranking, choosing, replacing and
@@ -189,16 +78,6 @@ func TestPreserved_AllFunctions_Agree(t *testing.T) {
 	s, _ := machineset.Status(in, machineset.Failure{}, now)
 	require.EqualValues(t, 1, s.PreservedFailedReplicas)
 	require.Nil(t, s.FailedMachines, "it is no failure to be told of")
-	for text, deletes := range map[string][]string{
-		"2: kept.failed.keeps=3600 good":            nil,      // it is not replaced
-		"1: kept.failed.keeps=3600 good":            {"good"}, // it goes last
-		"1 names=kept: kept.failed.keeps=3600 good": {"kept"}, // unless it is named
-		"0: kept.failed.keeps=3600 good":            {"good", "kept"},
-		"1: over.failed.keeps=-1":                   {"over"}, // when its time is over, it is replaced
-	} {
-		in, _ := scene(text)
-		require.Equal(t, deletes, decided.Deletes(machineset.Decide(in, machineset.Policy{}, now).Actions), text)
-	}
 }
 
 func TestValidate_EachError_Table(t *testing.T) {

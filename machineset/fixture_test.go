@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -62,6 +65,10 @@ func newMachine(name string, phase v1alpha1.MachinePhase) *v1alpha1.Machine {
 	}
 }
 
+func controlledBy(set *v1alpha1.MachineSet) []metav1.OwnerReference {
+	return []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))}
+}
+
 // marked makes an autoscaler name a machine; set is to carry scaledNow.
 func marked(m *v1alpha1.Machine) *v1alpha1.Machine {
 	m.Annotations[v1alpha1.MachinePriority] = "1"
@@ -91,8 +98,7 @@ func sorted(names []string) []string {
 	return names
 }
 
-func namesOf(victims []machineset.Victim) []string {
-	names := []string{}
+func namesOf(victims []machineset.Victim) (names []string) {
 	for _, v := range victims {
 		names = append(names, v.Machine.Name)
 	}
@@ -104,6 +110,15 @@ func nodeSaying(value string) machine.NodeView {
 	node := &corev1.Node{}
 	if value != "" {
 		node.Annotations = map[string]string{v1alpha1.PreserveMachineAnnotationKey: value}
+	}
+	return machine.NodeView{Looked: true, Node: node}
+}
+
+// nodeWithReady is the view of a Node whose condition Ready has had a status since a time.
+func nodeWithReady(status corev1.ConditionStatus, since time.Time) machine.NodeView {
+	node := &corev1.Node{}
+	node.Status.Conditions = []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: status, LastTransitionTime: metav1.NewTime(since)},
 	}
 	return machine.NodeView{Looked: true, Node: node}
 }
@@ -156,43 +171,36 @@ var phases = []v1alpha1.MachinePhase{
 	"InPlaceUpdating", "InPlaceUpdateSuccessful", "InPlaceUpdateFailed", "Strange",
 }
 
+// sometimes makes a change once in n times.
+func sometimes(r *rand.Rand, n int, change func()) {
+	if r.IntN(n) == 0 {
+		change()
+	}
+}
+
 // randomMachine returns a machine on which anything may be the case.
 func randomMachine(r *rand.Rand, name string) *v1alpha1.Machine {
 	m := newMachine(name, pick(r, phases...))
 	m.CreationTimestamp = metav1.NewTime(epoch.Add(time.Duration(r.IntN(5)) * time.Minute))
-	if r.IntN(6) == 0 {
-		m.DeletionTimestamp = &metav1.Time{Time: epoch}
-	}
+	sometimes(r, 6, func() { m.DeletionTimestamp = &metav1.Time{Time: epoch} })
 	if r.IntN(4) == 0 {
 		m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now.Add(time.Duration(r.IntN(5)-2) * time.Hour)}
 	}
-	if r.IntN(2) == 0 {
-		m.Annotations[v1alpha1.MachinePriority] = pick(r, "1", "1", "1", "2", "-1", "x", "")
-	}
+	sometimes(r, 2, func() { m.Annotations[v1alpha1.MachinePriority] = pick(r, "1", "1", "1", "2", "-1", "x", "") })
 	if r.IntN(3) == 0 {
 		m.Annotations[v1alpha1.MarkedForDeletionTime] = pick(r, at(-time.Minute), at(-time.Hour), at(time.Minute), "x")
 	}
 	if r.IntN(4) == 0 {
 		m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = pick(r, "now", "when-failed", "auto-preserved", "false", "junk")
 	}
-	if r.IntN(8) == 0 {
-		m.Annotations[v1alpha1.LastAppliedNodePreserveValueAnnotationKey] = pick(r, "now", "false")
-	}
-	if r.IntN(2) == 0 {
-		m.Labels[v1alpha1.NodeLabelKey] = "node-" + name
-	}
-	if r.IntN(8) == 0 {
-		m.Labels[v1alpha1.LabelKeyNodeUpdateResult] = pick(r, "successful", "failed")
-	}
+	sometimes(r, 8, func() { m.Annotations[v1alpha1.LastAppliedNodePreserveValueAnnotationKey] = pick(r, "now", "false") })
+	sometimes(r, 2, func() { m.Labels[v1alpha1.NodeLabelKey] = "node-" + name })
+	sometimes(r, 8, func() { m.Labels[v1alpha1.LabelKeyNodeUpdateResult] = pick(r, "successful", "failed") })
 	if r.IntN(3) == 0 {
 		m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-time.Duration(r.IntN(120)) * time.Second))
 	}
-	if r.IntN(20) == 0 {
-		m.UID = ""
-	}
-	if r.IntN(20) == 0 {
-		m.OwnerReferences[0].UID = "uid-another"
-	}
+	sometimes(r, 20, func() { m.UID = "" })
+	sometimes(r, 20, func() { m.OwnerReferences[0].UID = "uid-another" })
 	if r.IntN(5) == 0 {
 		m.Spec.Class.Kind = "Old"
 		m.Spec.NodeTemplateSpec.Labels = map[string]string{"old": "yes"}
@@ -236,12 +244,8 @@ func randomObservation(r *rand.Rand) machineset.Observation {
 	for i := range r.IntN(3) {
 		in.Expectations = in.Expectations.Creating(v1alpha1.MachineKind, fmt.Sprintf("new%d", i), now.Add(-time.Duration(r.IntN(300))*time.Second))
 	}
-	if r.IntN(3) == 0 {
-		set.Spec.MinReadySeconds = int32(r.IntN(100)) //nolint:gosec // small
-	}
-	if r.IntN(3) == 0 {
-		members.NameVictims(set, []string{"m3", "absent", "m1", "m0"})
-	}
+	sometimes(r, 3, func() { set.Spec.MinReadySeconds = int32(r.IntN(100)) }) //nolint:gosec // small
+	sometimes(r, 3, func() { members.NameVictims(set, []string{"m3", "absent", "m1", "m0"}) })
 	for i := range max(0, r.IntN(8)-2) {
 		m := randomMachine(r, fmt.Sprintf("released%d", i))
 		m.OwnerReferences, m.Annotations[releasedAnnotation] = nil, "uid-ms"
@@ -252,13 +256,13 @@ func randomObservation(r *rand.Rand) machineset.Observation {
 
 func copyOf(in machineset.Observation) machineset.Observation {
 	out := in
-	out.Set = in.Set.DeepCopy()
-	out.Machines, out.Released = nil, nil
-	for _, m := range in.Released {
-		out.Released = append(out.Released, m.DeepCopy())
-	}
-	for _, m := range in.Machines {
-		out.Machines = append(out.Machines, m.DeepCopy())
+	out.Set, out.Machines, out.Released = in.Set.DeepCopy(), copies(in.Machines), copies(in.Released)
+	return out
+}
+
+func copies(machines []*v1alpha1.Machine) (out []*v1alpha1.Machine) {
+	for _, m := range machines {
+		out = append(out, m.DeepCopy())
 	}
 	return out
 }
@@ -312,65 +316,108 @@ func annotated(replicas int32, value string) *v1alpha1.MachineSet {
 
 var errAPI = errors.New("the API server did not answer")
 
-// scene returns what one decision observes, and its policy. It is written as text: the replicas and what is
-// special about the set, then its machines. The set has just been scaled by an autoscaler.
+// A scenario is what one decision observes, and its policy. It is written as text: the replicas and what is special
+// about the set, then its machines. The set has just been scaled by an autoscaler.
 //
-//	5 frozen creating=x: a.failed b.marked c
-func scene(text string) (in machineset.Observation, p machineset.Policy) {
-	words, machines, _ := strings.Cut(text, ":")
+//	5 frozen creating=x: a.failed b.marked 3*c
+type scenario struct {
+	text    string
+	in      machineset.Observation
+	policy  machineset.Policy
+	failure machineset.Failure // of its actions
+	now     time.Time
+}
+
+func newScenario(text string) *scenario {
 	set := newSet(0)
 	set.Annotations, set.Labels = scaledNow(), map[string]string{}
-	in = machineset.Observation{Set: set, Complete: true, Proven: true}
-	for i, w := range strings.Fields(words) {
+	s := &scenario{text: text, in: machineset.Observation{Set: set, Complete: true, Proven: true}, now: now}
+	s.words(text)
+	return s
+}
+
+// scene returns what is observed in a scenario, and its policy.
+func scene(text string) (in machineset.Observation, p machineset.Policy) {
+	s := newScenario(text)
+	return s.in, s.policy
+}
+
+// words changes the set, and all machines if there are others.
+func (s *scenario) words(text string) {
+	words, machines, _ := strings.Cut(text, ":")
+	in, set, p := &s.in, s.in.Set, &s.policy
+	for _, w := range strings.Fields(words) {
 		key, value, given := strings.Cut(w, "=")
-		number, _ := strconv.Atoi(cmp.Or(value, key))
-		switch key {
-		case "frozen":
-			set.Labels[v1alpha1.FreezeLabelKey] = cmp.Or(value, "True")
-		case "disabled":
-			set.Labels[v1alpha1.LabelKeyMachineSetScaleUpDisabled] = ""
-		case "deleted":
-			set.DeletionTimestamp = deletedNow()
-		case "unselected":
-			set.Spec.Selector = nil
-		case "finalizer":
-			set.Finalizers = []string{value}
-		case "class":
-			set.Spec.Template.Spec.Class.Kind = value
-		case "max":
-			set.Spec.AutoPreserveFailedMachineMax = int32(number) //nolint:gosec // small
-		case "ready":
-			set.Spec.MinReadySeconds = int32(number) //nolint:gosec // small
-		case "names":
-			members.NameVictims(set, []string{value})
-		case "incomplete":
-			in.Complete = false
-		case "creating":
-			name, after, _ := strings.Cut(value, "@")
-			recorded, _ := time.ParseDuration(cmp.Or(after, "0"))
-			in.Expectations = in.Expectations.Creating(v1alpha1.MachineKind, name, now.Add(recorded))
-		case "stuck":
-			in.Expectations = in.Expectations.Creating(v1alpha1.MachineKind, value, epoch)
-		case "deleting":
-			in.Expectations = in.Expectations.Deleting(v1alpha1.MachineKind, value, types.UID("uid-"+value), now)
-		case "node": // that machines name "n"; without a value it does not exist
-			in.Nodes = map[string]machine.NodeView{"n": {Looked: true}}
-			if given {
-				in.Nodes["n"] = nodeSaying(value)
+		number, err := strconv.ParseInt(cmp.Or(value, key), 10, 32)
+		name, offset, _ := strings.Cut(value, "@")
+		after, _ := time.ParseDuration(cmp.Or(offset, "0s"))
+		since, _ := time.ParseDuration(value)
+		creating := func(at time.Time) {
+			for _, m := range machinesFrom(name) {
+				in.Expectations = in.Expectations.Creating(v1alpha1.MachineKind, m.Name, at)
 			}
-		case "burst":
-			p.Burst = number
-		case "youngest":
-			p.Order = machineset.Order{{Name: "Youngest", Rank: func(m *v1alpha1.Machine) int64 { return -m.CreationTimestamp.Unix() }}}
-		default:
-			known(i == 0, text, w)
-			set.Spec.Replicas = int32(number) //nolint:gosec // small
 		}
+		change := map[string]func(){
+			"frozen":       func() { set.Labels[v1alpha1.FreezeLabelKey] = cmp.Or(value, "True") },
+			"disabled":     func() { set.Labels[v1alpha1.LabelKeyMachineSetScaleUpDisabled] = "" },
+			"deleted":      func() { set.DeletionTimestamp = deletedNow() },
+			"unselected":   func() { set.Spec.Selector = nil },
+			"finalizer":    func() { set.Finalizers = []string{value} },
+			"unnamed":      func() { set.Spec.Template.Spec.Class.Name = "" },
+			"class":        func() { set.Spec.Template.Spec.Class.Kind = value },
+			"max":          func() { set.Spec.AutoPreserveFailedMachineMax = int32(number) },
+			"ready":        func() { set.Spec.MinReadySeconds = int32(number) },
+			"generation":   func() { set.Generation = number },
+			"names":        func() { members.NameVictims(set, []string{value}) },
+			"incomplete":   func() { in.Complete = false },
+			"creating":     func() { creating(now.Add(after)) },
+			"stuck":        func() { creating(epoch) },
+			"deleting":     func() { in.Expectations = carryOut(in.Expectations, deleting(value), now) },
+			"burst":        func() { p.Burst = int(number) },
+			"youngest":     func() { p.Order = machineset.Order{{Name: "Youngest", Rank: youth}} },
+			"createfailed": func() { s.failure.Create = failing(value) },
+			"deletefailed": func() { s.failure.Delete = failing(value) },
+			"unfinished":   func() { s.failure.Unfinished = true },
+			"finished":     func() { s.failure = machineset.Failure{} },
+			"unfailed":     func() { set.Status.Conditions[0].Status = v1alpha1.ConditionFalse },
+			"earlier":      func() { set.Status.StandardConditions = nil }, // as an earlier version stored it
+			"nodeready":    func() { in.Nodes = map[string]machine.NodeView{"n": nodeWithReady("True", now.Add(-since))} },
+			"nodeunready":  func() { in.Nodes = map[string]machine.NodeView{"n": nodeWithReady("False", now.Add(-since))} },
+			"node": func() { // that machines name "n"; without a value it does not exist
+				in.Nodes = map[string]machine.NodeView{"n": {Looked: true}}
+				if given {
+					in.Nodes["n"] = nodeSaying(value)
+				}
+			},
+		}[key]
+		if change == nil {
+			known(err == nil && !given, s.text, w)
+			set.Spec.Replicas = int32(number)
+			continue
+		}
+		change()
+	}
+	if strings.Contains(text, ":") {
+		in.Machines = nil
 	}
 	for m := range strings.FieldsSeq(machines) {
-		in.Machines = append(in.Machines, machineFrom(m))
+		in.Machines = append(in.Machines, machinesFrom(m)...)
 	}
-	return in, p
+}
+
+func youth(m *v1alpha1.Machine) int64 { return -m.CreationTimestamp.Unix() }
+
+// failing returns an error with a text, in which "_" is a space; nil if it is empty.
+func failing(text string) error {
+	if text == "" {
+		return nil
+	}
+	return errors.New(strings.ReplaceAll(text, "_", " "))
+}
+
+// deleting is the decision to delete a machine.
+func deleting(name string) machineset.Decision {
+	return machineset.Decision{Actions: []machinist.Action{machinist.Delete{Object: machineFrom(name)}}}
 }
 
 func known(word bool, text, w string) {
@@ -381,52 +428,147 @@ func known(word bool, text, w string) {
 
 // phaseWords are those words of a machine that are its phase.
 var phaseWords = map[string]v1alpha1.MachinePhase{
-	"empty": "", "pending": v1alpha1.MachinePending, "available": v1alpha1.MachineAvailable, "unknown": v1alpha1.MachineUnknown, "failed": v1alpha1.MachineFailed,
-	"terminating": v1alpha1.MachineTerminating, "updating": v1alpha1.MachineInPlaceUpdating, "updated": v1alpha1.MachineInPlaceUpdateSuccessful,
+	"empty": "", "pending": v1alpha1.MachinePending, "available": v1alpha1.MachineAvailable,
+	"unknown": v1alpha1.MachineUnknown, "failed": v1alpha1.MachineFailed, "terminating": v1alpha1.MachineTerminating,
+	"updating": v1alpha1.MachineInPlaceUpdating, "updated": v1alpha1.MachineInPlaceUpdateSuccessful,
 }
+
+// machinesFrom returns a machine, or so many of them: 3*c are c00, c01 and c02.
+func machinesFrom(text string) (machines []*v1alpha1.Machine) {
+	times, one, many := strings.Cut(text, "*")
+	if !many {
+		return []*v1alpha1.Machine{machineFrom(text)}
+	}
+	number, err := strconv.Atoi(times)
+	known(err == nil, text, times)
+	name, words, _ := strings.Cut(one, ".")
+	for i := range number {
+		machines = append(machines, machineFrom(strings.TrimSuffix(fmt.Sprintf("%s%02d.%s", name, i, words), ".")))
+	}
+	return machines
+}
+
+// longAgo is a creation after which a machine that is deleted now may be replaced without a bound.
+var longAgo = metav1.NewTime(epoch.Add(-shortLife))
 
 // machineFrom returns a machine: its name, and what is special about it. Without a word for its phase it is Running.
 func machineFrom(text string) *v1alpha1.Machine {
 	words := strings.Split(text, ".")
 	m := newMachine(words[0], v1alpha1.MachineRunning)
+	status := &m.Status.CurrentStatus
 	for _, w := range words[1:] {
-		key, value, _ := strings.Cut(w, "=")
-		phase, isPhase := phaseWords[w]
-		switch key {
-		case "leaving":
-			m.DeletionTimestamp = deletedNow()
-		case "lived": // for long enough to be replaced without a bound
-			m.DeletionTimestamp, m.CreationTimestamp = deletedNow(), metav1.NewTime(epoch.Add(-shortLife))
-		case "young":
-			m.CreationTimestamp = metav1.NewTime(now)
-		case "fresh":
-			m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now)
-		case "moved":
-			m.Labels[v1alpha1.LabelKeyNodeUpdateResult] = v1alpha1.LabelValueNodeUpdateSuccessful
-		case "foreign":
-			m.OwnerReferences[0].UID = "uid-another"
-		case "old":
-			m.Spec.Class.Kind = "Old"
-		case "marked":
-			marked(m)
-		case "uid":
-			m.UID = types.UID(value)
-		case "priority":
-			m.Annotations[v1alpha1.MachinePriority] = value
-		case "named":
-			d, _ := time.ParseDuration(value)
-			m.Annotations[v1alpha1.MarkedForDeletionTime] = at(d)
-		case "preserve":
-			m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = value
-		case "keeps":
-			seconds, _ := strconv.Atoi(value)
-			m.Status.CurrentStatus.PreserveExpiryTime = expiry(seconds)
-		case "node":
-			m.Labels[v1alpha1.NodeLabelKey] = value
-		default:
-			known(isPhase, text, w)
-			m.Status.CurrentStatus.Phase = phase
+		if phase, isPhase := phaseWords[w]; isPhase {
+			status.Phase = phase
+			continue
 		}
+		key, value, _ := strings.Cut(w, "=")
+		seconds, _ := strconv.Atoi(value)
+		after, _ := time.ParseDuration(value)
+		change := map[string]func(){
+			"leaving":  func() { m.DeletionTimestamp = deletedNow() },
+			"lived":    func() { m.DeletionTimestamp, m.CreationTimestamp = deletedNow(), longAgo },
+			"young":    func() { m.CreationTimestamp = metav1.NewTime(now) },
+			"fresh":    func() { status.LastUpdateTime = metav1.NewTime(now) },
+			"since":    func() { status.LastUpdateTime = metav1.NewTime(now.Add(-after)) },
+			"moved":    func() { m.Labels[v1alpha1.LabelKeyNodeUpdateResult] = v1alpha1.LabelValueNodeUpdateSuccessful },
+			"foreign":  func() { m.OwnerReferences[0].UID = "uid-another" },
+			"unowned":  func() { m.OwnerReferences = nil },
+			"old":      func() { m.Spec.Class.Kind = "Old" },
+			"marked":   func() { marked(m) },
+			"uid":      func() { m.UID = types.UID(value) },
+			"priority": func() { m.Annotations[v1alpha1.MachinePriority] = value },
+			"named":    func() { m.Annotations[v1alpha1.MarkedForDeletionTime] = at(after) },
+			"preserve": func() { m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = value },
+			"keeps":    func() { status.PreserveExpiryTime = expiry(seconds) },
+			"node":     func() { m.Labels[v1alpha1.NodeLabelKey] = value },
+			"erred":    func() { m.Status.LastOperation.State = v1alpha1.MachineStateFailed },
+		}[key]
+		known(change != nil, text, w)
+		change()
 	}
 	return m
+}
+
+// goOn stores the status. Then time passes, and the set and its machines are changed:
+//
+//	1m 3 generation=2: a b.pending
+func (s *scenario) goOn(text string) {
+	passed, words, _ := strings.Cut(text, " ")
+	after, err := time.ParseDuration(passed)
+	known(err == nil, text, passed)
+	if status, changed := machineset.Status(s.in, s.failure, s.now); changed {
+		s.in.Set.Status = status
+	}
+	s.now = s.now.Add(after)
+	s.words(words)
+}
+
+// checkScenes decides about each scene of a file: its name, what is observed, the actions after "=", the holds after
+// "?", and after "@" the time to the next decision with the reason. If there is a line with "%", such lines are the
+// status if it is written, and Events. After ">" the status is stored, and it is decided again.
+func checkScenes(t *testing.T, path string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	scenes := strings.Split(strings.TrimSpace(string(data)), "\n\n")
+	for i, text := range scenes {
+		lines := strings.Split(text, "\n\t")
+		t.Run(lines[0], func(t *testing.T) {
+			s, got := newScenario(lines[1]), lines[:2:2]
+			told := strings.Contains(text, "\n\t%")
+			got = append(got, s.told(t, told)...)
+			for _, line := range lines[2:] {
+				if words, more := strings.CutPrefix(line, "> "); more {
+					s.goOn(words)
+					got = append(append(got, line), s.told(t, told)...)
+				}
+			}
+			if *update {
+				scenes[i] = strings.Join(got, "\n\t")
+				return
+			}
+			require.Equal(t, lines, got)
+		})
+	}
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(strings.Join(scenes, "\n\n")+"\n"), 0o644))
+	}
+}
+
+// told returns the lines of a decision, with the status or without.
+func (s *scenario) told(t *testing.T, status bool) (lines []string) {
+	d := machineset.Decide(s.in, s.policy, s.now)
+	for _, a := range d.Actions {
+		lines = append(lines, "= "+a.String())
+		require.Contains(t, d.String(), a.String())
+	}
+	for _, h := range d.Holds {
+		lines = append(lines, "? "+h.String())
+		require.Contains(t, d.String(), h.String())
+	}
+	if !d.NextCheck.IsZero() {
+		lines = append(lines, fmt.Sprint("@ ", d.NextCheck.Sub(s.now), " ", d.Reason))
+	}
+	next, changed := machineset.Status(s.in, s.failure, s.now)
+	if !status {
+		return lines
+	}
+	for _, e := range d.Events {
+		lines = append(lines, "% "+e.String())
+	}
+	if !changed {
+		return append(lines, "% the status stays")
+	}
+	lines = append(lines, fmt.Sprintf("%% generation %d: %d machines, %d ready, %d available",
+		next.ObservedGeneration, next.Replicas, next.ReadyReplicas, next.AvailableReplicas))
+	tell := func(kind, status any, at metav1.Time, reason, message string) {
+		lines = append(lines, fmt.Sprintf("%% %s is %s for %s: %s: %s", kind, status, s.now.Sub(at.Time), reason, message))
+	}
+	for _, c := range next.Conditions {
+		tell(c.Type, c.Status, c.LastTransitionTime, c.Reason, c.Message)
+	}
+	for _, c := range next.StandardConditions {
+		tell(c.Type, c.Status, c.LastTransitionTime, c.Reason, c.Message)
+	}
+	return lines
 }

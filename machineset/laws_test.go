@@ -60,6 +60,9 @@ func TestDecide_ZeroObservation_DoesNothing(t *testing.T) {
 	d := machineset.Decide(machineset.Observation{}, machineset.Policy{}, now)
 	require.Empty(t, d.Actions)
 	require.Equal(t, machineset.ReasonInvalid, d.Reason)
+	s, changed := machineset.Status(machineset.Observation{}, machineset.Failure{}, now)
+	require.Zero(t, s)
+	require.False(t, changed)
 	d = machineset.Decide(machineset.Observation{Set: &v1alpha1.MachineSet{}}, machineset.Policy{}, time.Time{})
 	require.Empty(t, d.Actions)
 	require.Equal(t, machineset.ReasonInvalid, d.Reason)
@@ -295,11 +298,9 @@ func TestDecide_FirstListIsOld_NothingIsCreated(t *testing.T) {
 	t.Parallel()
 	set := newSet(16)
 	set.Status = v1alpha1.MachineSetStatus{Replicas: 16, FullyLabeledReplicas: 16, ReadyReplicas: 16, AvailableReplicas: 16, ObservedGeneration: set.Generation}
-	var live []*v1alpha1.Machine
-	for i := range 16 {
-		m := newMachine(fmt.Sprintf("m-%02d", i), v1alpha1.MachineRunning)
+	live := machinesFrom("16*m")
+	for _, m := range live {
 		m.ResourceVersion = "100"
-		live = append(live, m)
 	}
 	in := machineset.Observation{Set: set, Machines: live[:10], Complete: true}
 	d := machineset.Decide(in, machineset.Policy{}, now)
@@ -308,7 +309,7 @@ func TestDecide_FirstListIsOld_NothingIsCreated(t *testing.T) {
 	in.Proven, in.Expectations = true, machine.Listed(nil, live, in.Machines, now)
 	d = machineset.Decide(in, machineset.Policy{}, now)
 	require.Empty(t, d.Actions, d)
-	require.Equal(t, "machine/m-10: NotSeen: not observed yet: creations 6, deletions 0", d.Holds[0].String())
+	require.Equal(t, "machine/m10: NotSeen: not observed yet: creations 6, deletions 0", d.Holds[0].String())
 	status, _ := machineset.Status(in, machineset.Failure{}, now)
 	require.EqualValues(t, 16, status.Replicas)
 
@@ -319,7 +320,8 @@ func TestDecide_FirstListIsOld_NothingIsCreated(t *testing.T) {
 // TestDecide_FirstListIsOld_NothingIsDeleted has a list of a time before two machines were deleted.
 func TestDecide_FirstListIsOld_NothingIsDeleted(t *testing.T) {
 	t.Parallel()
-	cached := []*v1alpha1.Machine{newMachine("a", v1alpha1.MachineRunning), newMachine("b", v1alpha1.MachineRunning), newMachine("c", v1alpha1.MachineRunning), newMachine("d", v1alpha1.MachineRunning)}
+	in, _ := scene("2: a b c d")
+	cached := in.Machines
 	for _, m := range cached {
 		m.ResourceVersion = "5"
 	}
@@ -328,7 +330,7 @@ func TestDecide_FirstListIsOld_NothingIsDeleted(t *testing.T) {
 	written := cached[2].DeepCopy()
 	written.ResourceVersion = "7"
 	live := []*v1alpha1.Machine{leaving, written, cached[3]}
-	in := machineset.Observation{Set: newSet(2), Machines: cached, Complete: true}
+	in.Proven = false
 	require.Equal(t, []machinist.Action{machinist.Refresh{Kind: "Machine"}}, machineset.Decide(in, machineset.Policy{}, now).Actions)
 
 	in.Proven, in.Expectations = true, machine.Listed(nil, live, cached, now)

@@ -3,6 +3,7 @@
 package machineset_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -224,31 +225,8 @@ func TestChoose_TwoMachinesOfOneName_SameOne(t *testing.T) {
 	require.Len(t, members.Choose(nil, []*v1alpha1.Machine{a, c}, -5, nil), 2)
 }
 
-// choose is what a set lets go, said another way: all that an autoscaler named;
-// then, until so many are left, the first that is named or else the first of all.
-func choose(set *v1alpha1.MachineSet, machines []*v1alpha1.Machine, keep int) []string {
-	left := slices.Clone(machines)
-	slices.SortFunc(left, func(a, b *v1alpha1.Machine) int { n, _ := members.DeletionOrder(now).Compare(a, b); return n })
-	names := []string{}
-	take := func(i int) { names, left = append(names, left[i].Name), slices.Delete(left, i, i+1) }
-	for i := 0; i < len(left); {
-		if members.NamedByAutoscaler(set, left[i]) {
-			take(i)
-		} else {
-			i++
-		}
-	}
-	for _, name := range members.Victims(set) {
-		if i := slices.IndexFunc(left, func(m *v1alpha1.Machine) bool { return m.Name == name }); i >= 0 && len(left) > keep {
-			take(i)
-		}
-	}
-	for len(left) > max(0, keep) {
-		take(0)
-	}
-	return names
-}
-
+// TestChoose_Random_AgreesWithModel asserts that those are chosen that an autoscaler named, then those that the
+// set names, in that order, then the first of the order of deletion.
 func TestChoose_Random_AgreesWithModel(t *testing.T) {
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 6))
@@ -267,7 +245,25 @@ func TestChoose_Random_AgreesWithModel(t *testing.T) {
 		members.NameVictims(set, append(names, "absent"))
 		keep := r.IntN(12) - 1
 		victims := members.Choose(set, machines, keep, members.DeletionOrder(now))
-		require.Equal(t, choose(set, machines, keep), namesOf(victims), "seed %d", seed)
+		place, demanded := map[string]int{}, 0 // place of all others is 0
+		for i, name := range names {
+			place[name] = i - len(names)
+		}
+		for _, m := range machines {
+			if members.NamedByAutoscaler(set, m) {
+				place[m.Name] = -len(names) - 1
+				demanded++
+			}
+		}
+		slices.SortFunc(machines, func(a, b *v1alpha1.Machine) int {
+			n, _ := members.DeletionOrder(now).Compare(a, b)
+			return cmp.Or(cmp.Compare(place[a.Name], place[b.Name]), n)
+		})
+		var want []string
+		for _, m := range machines[:max(demanded, len(machines)-max(0, keep))] {
+			want = append(want, m.Name)
+		}
+		require.Equal(t, want, namesOf(victims), "seed %d", seed)
 		for _, v := range victims {
 			named := slices.Contains(names, v.Machine.Name)
 			require.Equal(t, members.NamedByAutoscaler(set, v.Machine), v.By == members.ByDemand, "seed %d", seed)

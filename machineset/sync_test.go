@@ -95,11 +95,7 @@ func TestSync_EqualNodeTemplates_NoUpdate(t *testing.T) {
 		func(n *v1alpha1.NodeTemplateSpec) { n.Labels = map[string]string{} },
 		func(n *v1alpha1.NodeTemplateSpec) { n.Labels = map[string]string{"a": "1"} },
 		func(n *v1alpha1.NodeTemplateSpec) { n.Labels = map[string]string{"a": "2"} },
-		func(n *v1alpha1.NodeTemplateSpec) { n.Annotations = map[string]string{"a": "1"} },
-		func(n *v1alpha1.NodeTemplateSpec) { n.Name = "x" },
 		func(n *v1alpha1.NodeTemplateSpec) { n.Finalizers = []string{} },
-		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.Unschedulable = true },
-		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.PodCIDR = "10.0.0.0/8" },
 		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.Taints = []corev1.Taint{} },
 		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.Taints = []corev1.Taint{{Key: "k"}} },
 		func(n *v1alpha1.NodeTemplateSpec) { n.Spec.Taints = []corev1.Taint{{Key: "k", Value: "v"}} },
@@ -173,7 +169,7 @@ func something(t *testing.T, of reflect.Type) reflect.Value {
 // preservation and a recovery read them after the machine has failed or is being deleted.
 func TestSync_EveryConfigurationField_ReachesEveryPhase(t *testing.T) {
 	of := reflect.TypeFor[v1alpha1.MachineConfiguration]()
-	for _, phase := range []v1alpha1.MachinePhase{"", "Pending", "Available", "Running", "Unknown", "Failed", "CrashLoopBackOff", "Terminating", "InPlaceUpdating", "InPlaceUpdateSuccessful", "InPlaceUpdateFailed", "Bogus"} {
+	for _, phase := range phases {
 		for i := range of.NumField() {
 			set := newSet(1)
 			set.Spec.Template.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{}
@@ -190,30 +186,34 @@ func TestSync_EveryConfigurationField_ReachesEveryPhase(t *testing.T) {
 // TestSync_Class_OnlyAfterAnUpdateInPlace asserts by which evidence a machine gets the name of the
 // class of its set.
 func TestSync_Class_OnlyAfterAnUpdateInPlace(t *testing.T) {
-	updated := corev1.NodeCondition{Type: v1alpha1.NodeInPlaceUpdate, Status: corev1.ConditionTrue, Reason: v1alpha1.UpdateSuccessful}
-	underWay, ready := updated, updated
-	underWay.Reason, ready.Type = v1alpha1.ReadyForUpdate, corev1.NodeReady
-	deployment := metav1.OwnerReference{Kind: "MachineDeployment", Name: "d", UID: "d", Controller: ptr.To(true)}
-	other := deployment
-	other.Kind = "Pool"
+	condition := func(kind corev1.NodeConditionType, reason string) []corev1.NodeCondition {
+		return []corev1.NodeCondition{{Type: kind, Status: corev1.ConditionTrue, Reason: reason}}
+	}
+	updated := condition(v1alpha1.NodeInPlaceUpdate, v1alpha1.UpdateSuccessful)
+	underWay := condition(v1alpha1.NodeInPlaceUpdate, v1alpha1.ReadyForUpdate)
+	ready := condition(corev1.NodeReady, v1alpha1.UpdateSuccessful)
 	want := v1alpha1.ClassSpec{APIGroup: "machine.sapcloud.io", Kind: v1alpha1.MachineClassKind, Name: "new"}
+	old := v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "old"}
 	for name, c := range map[string]struct {
-		owners     []metav1.OwnerReference
+		owner      string // its kind
 		conditions []corev1.NodeCondition
 		class      v1alpha1.ClassSpec
 		want       *v1alpha1.ClassSpec
 	}{
-		"updated in place, old class":                 {[]metav1.OwnerReference{deployment}, []corev1.NodeCondition{ready, updated}, v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "old"}, &want},
-		"updated in place, new class":                 {[]metav1.OwnerReference{deployment}, []corev1.NodeCondition{updated}, want, nil},
-		"old class, and the next update is under way": {[]metav1.OwnerReference{deployment}, []corev1.NodeCondition{underWay}, v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "old"}, &want},
-		"never updated":                               {[]metav1.OwnerReference{deployment}, []corev1.NodeCondition{ready}, v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "old"}, nil},
-		"set alone, whose template a user edited":     {nil, []corev1.NodeCondition{updated}, v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "old"}, nil},
-		"set of another owner":                        {[]metav1.OwnerReference{other}, []corev1.NodeCondition{updated}, v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "old"}, nil},
-		"never updated, other kind: only the kind":    {[]metav1.OwnerReference{deployment}, nil, v1alpha1.ClassSpec{Kind: "Old", Name: "old"}, &v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "old"}},
+		"updated in place, old class":                 {"MachineDeployment", append(ready, updated...), old, &want},
+		"updated in place, new class":                 {"MachineDeployment", updated, want, nil},
+		"old class, and the next update is under way": {"MachineDeployment", underWay, old, &want},
+		"never updated":                               {"MachineDeployment", ready, old, nil},
+		"set alone, whose template a user edited":     {"", updated, old, nil},
+		"set of another owner":                        {"Pool", updated, old, nil},
+		"never updated, other kind: only the kind":    {"MachineDeployment", nil, v1alpha1.ClassSpec{Kind: "Old", Name: "old"}, &old},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set, m := newSet(1), newMachine("m", v1alpha1.MachineRunning)
-			set.OwnerReferences, set.Spec.Template.Spec.Class = c.owners, want
+			set.Spec.Template.Spec.Class = want
+			if c.owner != "" {
+				set.OwnerReferences = []metav1.OwnerReference{{Kind: c.owner, Name: "d", UID: "d", Controller: ptr.To(true)}}
+			}
 			m.Status.Conditions, m.Spec.Class = c.conditions, c.class
 			sync, changed := syncOf(set, m)
 			require.Equal(t, c.want != nil, changed)

@@ -20,19 +20,12 @@ func ofThree() *v1alpha1.MachineDeployment {
 	surge, unavailable := intstr.FromInt32(1), intstr.FromInt32(0)
 	labels := map[string]string{"pool": "a"}
 	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Name: "pool-a", Namespace: "garden"}}
-	d.Spec = v1alpha1.MachineDeploymentSpec{
-		Replicas: 3,
-		Selector: &metav1.LabelSelector{MatchLabels: labels},
-		Template: v1alpha1.MachineTemplateSpec{
-			ObjectMeta: metav1.ObjectMeta{Labels: labels},
-			Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: "MachineClass", Name: "small"}},
-		},
-		Strategy: v1alpha1.MachineDeploymentStrategy{
-			Type: v1alpha1.RollingUpdateMachineDeploymentStrategyType,
-			RollingUpdate: &v1alpha1.RollingUpdateMachineDeployment{
-				UpdateConfiguration: v1alpha1.UpdateConfiguration{MaxSurge: &surge, MaxUnavailable: &unavailable},
-			},
-		},
+	d.Spec.Replicas = 3
+	d.Spec.Selector, d.Spec.Template.Labels = &metav1.LabelSelector{MatchLabels: labels}, labels
+	d.Spec.Template.Spec.Class = v1alpha1.ClassSpec{Kind: "MachineClass", Name: "small"}
+	d.Spec.Strategy.Type = v1alpha1.RollingUpdateMachineDeploymentStrategyType
+	d.Spec.Strategy.RollingUpdate = &v1alpha1.RollingUpdateMachineDeployment{
+		UpdateConfiguration: v1alpha1.UpdateConfiguration{MaxSurge: &surge, MaxUnavailable: &unavailable},
 	}
 	return d
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/machinist-dev/machinist"
@@ -83,47 +84,39 @@ func TestNew_Deployment_IsCopiedOrRefused(t *testing.T) {
 
 func TestWorld_Writes_CheckedAsByAPIServer(t *testing.T) {
 	w := settled(t, ofThree(), deploymenttest.Model{})
-	m := w.Machines()[0]
-	t.Run("a stale resource version is a conflict", func(t *testing.T) {
-		require.True(t, apierrors.IsConflict(w.EditMachine(m.Name, func(m *v1alpha1.Machine) { m.ResourceVersion = "1" })))
-	})
-	t.Run("another UID is a conflict", func(t *testing.T) {
-		require.True(t, apierrors.IsConflict(w.EditMachine(m.Name, func(m *v1alpha1.Machine) { m.UID = "other" })))
-	})
-	t.Run("what is not there is not found", func(t *testing.T) {
-		require.True(t, apierrors.IsNotFound(w.DeleteMachine("none")))
-		require.True(t, apierrors.IsNotFound(w.SetPhase("none", v1alpha1.MachineFailed)))
-		require.True(t, apierrors.IsNotFound(w.Vanish("none")))
-		require.True(t, apierrors.IsNotFound(w.EditSet("none", func(*v1alpha1.MachineSet) {})))
-		require.True(t, apierrors.IsNotFound(w.EditNode("none", func(*corev1.Node) {})))
-	})
-	t.Run("a change of the spec raises the generation, one of labels does not", func(t *testing.T) {
-		generation := w.Deployment().Generation
-		require.NoError(t, w.Edit(func(d *v1alpha1.MachineDeployment) { d.Labels = map[string]string{"a": "b"} }))
-		require.Equal(t, generation, w.Deployment().Generation)
-		require.NoError(t, w.Edit(func(d *v1alpha1.MachineDeployment) { d.Spec.MinReadySeconds = 1 }))
-		require.Equal(t, generation+1, w.Deployment().Generation)
-	})
-	t.Run("an update that changes nothing is no write", func(t *testing.T) {
-		version := w.Deployment().ResourceVersion
-		require.NoError(t, w.Edit(func(*v1alpha1.MachineDeployment) {}))
-		require.Equal(t, version, w.Deployment().ResourceVersion)
-	})
-	t.Run("an update does not touch the status", func(t *testing.T) {
-		require.NoError(t, w.EditMachine(m.Name, func(m *v1alpha1.Machine) { m.Status.CurrentStatus.Phase = v1alpha1.MachineFailed }))
-		require.Equal(t, v1alpha1.MachineRunning, w.Machine(m.Name).Status.CurrentStatus.Phase)
-	})
-	t.Run("what is being deleted takes no new finalizer, and is there until the last one goes", func(t *testing.T) {
-		require.NoError(t, w.DeleteMachine(m.Name))
-		require.NotNil(t, w.Machine(m.Name).DeletionTimestamp)
-		require.True(t, apierrors.IsForbidden(w.EditMachine(m.Name, func(m *v1alpha1.Machine) { m.Finalizers = append(m.Finalizers, "another") })))
-		require.NoError(t, w.EditMachine(m.Name, func(m *v1alpha1.Machine) { m.Finalizers = nil }))
-		require.Nil(t, w.Machine(m.Name))
-	})
-	t.Run("what was deleted is made anew", func(t *testing.T) {
-		complete(t, w)
-		require.Len(t, w.Machines(), 3)
-	})
+	name := w.Machines()[0].Name
+	for what, write := range map[string]func(*v1alpha1.Machine){
+		"another version": func(m *v1alpha1.Machine) { m.ResourceVersion = "1" },
+		"another UID":     func(m *v1alpha1.Machine) { m.UID = "other" },
+	} {
+		require.True(t, apierrors.IsConflict(w.EditMachine(name, write)), what)
+	}
+	for what, err := range map[string]error{
+		"delete": w.DeleteMachine("none"), "phase": w.SetPhase("none", v1alpha1.MachineFailed), "vanish": w.Vanish("none"),
+		"delete set": w.DeleteSet("none"), "edit set": w.EditSet("none", func(*v1alpha1.MachineSet) {}),
+		"edit Node": w.EditNode("none", func(*corev1.Node) {}),
+	} {
+		require.True(t, apierrors.IsNotFound(err), what)
+	}
+	before := w.Deployment()
+	require.NoError(t, w.Edit(func(*v1alpha1.MachineDeployment) {}))
+	require.Equal(t, before.ResourceVersion, w.Deployment().ResourceVersion, "what changes nothing is no write")
+	require.NoError(t, w.Edit(func(d *v1alpha1.MachineDeployment) { d.Labels = map[string]string{"a": "b"} }))
+	require.Equal(t, before.Generation, w.Deployment().Generation)
+	require.NoError(t, w.Edit(func(d *v1alpha1.MachineDeployment) { d.Spec.MinReadySeconds = 1 }))
+	require.Equal(t, before.Generation+1, w.Deployment().Generation)
+	failed := func(m *v1alpha1.Machine) { m.Status.CurrentStatus.Phase = v1alpha1.MachineFailed }
+	require.NoError(t, w.EditMachine(name, failed))
+	require.Equal(t, v1alpha1.MachineRunning, w.Machine(name).Status.CurrentStatus.Phase, "an update leaves the status")
+
+	require.NoError(t, w.DeleteMachine(name))
+	require.NotNil(t, w.Machine(name).DeletionTimestamp)
+	another := func(m *v1alpha1.Machine) { m.Finalizers = append(m.Finalizers, "another") }
+	require.True(t, apierrors.IsForbidden(w.EditMachine(name, another)), "it is being deleted")
+	require.NoError(t, w.EditMachine(name, func(m *v1alpha1.Machine) { m.Finalizers = nil }))
+	require.Nil(t, w.Machine(name), "it is there until the last finalizer is removed")
+	complete(t, w)
+	require.Len(t, w.Machines(), 3)
 }
 
 func TestWorld_DeploymentDeleted_DeletesEverything(t *testing.T) {
@@ -156,14 +149,12 @@ func TestWorld_MachineFails_IsReplaced(t *testing.T) {
 		"deleted":  (*deploymenttest.World).DeleteMachine,
 		"vanished": (*deploymenttest.World).Vanish,
 	} {
-		t.Run(name, func(t *testing.T) {
-			w := settled(t, ofThree(), deploymenttest.Model{})
-			gone := w.Machines()[0].Name
-			require.NoError(t, harm(w, gone))
-			complete(t, w)
-			require.Nil(t, w.Machine(gone))
-			require.Len(t, w.Machines(), 3)
-		})
+		w := settled(t, ofThree(), deploymenttest.Model{})
+		first := w.Machines()[0].Name
+		require.NoError(t, harm(w, first))
+		complete(t, w)
+		require.Nil(t, w.Machine(first), name)
+		require.Len(t, w.Machines(), 3, name)
 	}
 }
 
@@ -184,8 +175,9 @@ func TestWorld_MachineDoesNotJoin_IsReplacedAfterTheTimeout(t *testing.T) {
 }
 
 func TestWorld_ProviderFails_Retried(t *testing.T) {
-	for code, refusal := range map[codes.Code]error{codes.ResourceExhausted: status.Error(codes.ResourceExhausted, "no capacity"), codes.Unknown: errors.New("no code")} {
-		answer := refusal
+	for code, answer := range map[codes.Code]error{
+		codes.ResourceExhausted: status.Error(codes.ResourceExhausted, "no capacity"), codes.Unknown: errors.New("no code"),
+	} {
 		w := settled(t, ofThree(), deploymenttest.Model{Create: func(*v1alpha1.Machine) error { return answer }})
 		for _, m := range w.Machines() {
 			require.Equal(t, v1alpha1.MachineCrashLoopBackOff, m.Status.CurrentStatus.Phase)
@@ -232,20 +224,20 @@ func TestWorld_OnWrite_CalledForEachWrite(t *testing.T) {
 	model := deploymenttest.Model{}
 	version := map[string]string{}
 	model.OnWrite = func(c deploymenttest.Change) {
-		key := c.Kind + "/" + c.Name
+		key, now := c.Kind+"/"+c.Name, ""
+		if c.After != nil {
+			now = c.After.GetResourceVersion()
+		}
+		before := ""
 		if c.Before != nil {
-			require.Equal(t, version[key], c.Before.GetResourceVersion(), "%s: a write is missing", key)
+			before = c.Before.GetResourceVersion()
 		}
+		require.Equal(t, version[key], before, "%s: a write is missing", key)
+		version[key] = now
 		switch {
-		case c.After == nil:
-			delete(version, key)
-		default:
-			version[key] = c.After.GetResourceVersion()
-		}
-		if c.Kind == v1alpha1.MachineKind && c.Before == nil {
+		case c.Kind == v1alpha1.MachineKind && before == "":
 			created++
-		}
-		if c.Kind == v1alpha1.MachineKind && c.After == nil {
+		case c.Kind == v1alpha1.MachineKind && now == "":
 			gone++
 		}
 	}
@@ -321,29 +313,27 @@ func TestWorld_SetDeleted_RecreatedAfterItsMachines(t *testing.T) {
 	for _, m := range machines {
 		require.Nil(t, w.Machine(m.Name))
 	}
-	require.True(t, apierrors.IsNotFound(w.DeleteSet("no-such-set")))
 }
 
 // TestWorld_TerminatingWithoutDeletion_RolloutEnds asserts that such a machine, as a restored backup
 // has it, does not take the place of the surge for ever.
 func TestWorld_TerminatingWithoutDeletion_RolloutEnds(t *testing.T) {
-	for name, harm := range map[string]func(w *deploymenttest.World){
-		"with a Node":                       func(*deploymenttest.World) {},
-		"without a Node":                    func(w *deploymenttest.World) { w.Wait(time.Second) },
-		"without a Node, after its timeout": func(w *deploymenttest.World) { w.Wait(time.Hour) },
+	for name, c := range map[string]struct {
+		joined bool
+		wait   time.Duration
+	}{
+		"with a Node": {true, 0}, "without a Node": {false, time.Second}, "after its timeout": {false, time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
-			joins := name == "with a Node"
-			w := settled(t, ofThree(), deploymenttest.Model{CreationTimeout: 20 * time.Minute, Join: func(*v1alpha1.Machine) (time.Duration, bool) { return time.Minute, true }})
-			ghost := w.Machines()[0].Name
-			if !joins { // a machine that is created now
+			w := settled(t, ofThree(), deploymenttest.Model{CreationTimeout: 20 * time.Minute, Join: slow})
+			if !c.joined { // a machine that is created now
 				require.NoError(t, w.Edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = 4 }))
 				w.Step()
 				w.Step()
-				ghost = w.Machines()[len(w.Machines())-1].Name
 			}
+			ghost := w.Machines()[len(w.Machines())-1].Name
 			require.NoError(t, w.SetPhase(ghost, v1alpha1.MachineTerminating))
-			harm(w)
+			w.Wait(c.wait)
 			roll(t, w)
 			require.Nil(t, w.Machine(ghost))
 		})
@@ -463,4 +453,79 @@ func counted(w *deploymenttest.World) []deploymenttest.Size {
 		})
 	}
 	return sizes
+}
+
+// observed is what a world shows.
+func observed(w *deploymenttest.World) deployment.Observation {
+	in := deployment.Observation{Deployment: w.Deployment(), Sets: w.Sets(), Machines: w.Machines(), Complete: true, Nodes: map[string]*corev1.Node{}}
+	for _, n := range w.Nodes() {
+		in.Nodes[n.Name] = n
+	}
+	return in
+}
+
+func TestRestore_EachMomentOfARollout_EndsAsTheWorldDoes(t *testing.T) {
+	for moment := time.Duration(0); moment < 9*time.Minute; moment += 20 * time.Second {
+		w := settled(t, size(3, "1"), deploymenttest.Model{})
+		require.NoError(t, w.Edit(class("large")))
+		w.Run(moment)
+		restored, err := deploymenttest.Restore(observed(w), deploymenttest.Model{Start: w.Now()})
+		require.NoError(t, err)
+		complete(t, w)
+		complete(t, restored)
+		require.WithinDuration(t, w.Now(), restored.Now(), time.Second, "restored after %s", moment)
+		require.Len(t, restored.Machines(), 3)
+		for _, m := range restored.Machines() {
+			require.Equal(t, "large", m.Spec.Class.Name)
+		}
+	}
+}
+
+func TestRestore_NamesAndTimesOfAnotherCluster_GoOn(t *testing.T) {
+	w := settled(t, size(3, "1"), deploymenttest.Model{})
+	in := observed(w)
+	for i, m := range in.Machines {
+		m = m.DeepCopy()
+		node := in.Nodes[m.Labels[v1alpha1.NodeLabelKey]]
+		m.ResourceVersion, m.Labels[v1alpha1.NodeLabelKey] = "4711", "ip-10-0-0-"+m.Name
+		in.Machines[i], in.Nodes[m.Labels[v1alpha1.NodeLabelKey]] = m, node
+	}
+	pending, unknown, leaving := in.Machines[0], in.Machines[1], in.Machines[2]
+	pending.Status.CurrentStatus.Phase = v1alpha1.MachinePending
+	pending.CreationTimestamp = metav1.NewTime(w.Now().Add(-time.Hour))
+	in.Nodes[pending.Labels[v1alpha1.NodeLabelKey]] = nil
+	unknown.Status.CurrentStatus = v1alpha1.CurrentStatus{Phase: v1alpha1.MachineUnknown, LastUpdateTime: metav1.NewTime(w.Now())}
+	leaving.DeletionTimestamp = &metav1.Time{Time: w.Now()}
+	restored, err := deploymenttest.Restore(in, deploymenttest.Model{Start: w.Now(), HealthTimeout: 10 * time.Minute, CreationTimeout: 2 * time.Hour})
+	require.NoError(t, err)
+	restored.Run(time.Minute)
+	require.Nil(t, restored.Machine(leaving.Name))
+	require.Equal(t, v1alpha1.MachineRunning, restored.Machine(pending.Name).Status.CurrentStatus.Phase)
+	restored.Run(10 * time.Minute)
+	require.Nil(t, restored.Machine(unknown.Name), "it failed and was replaced")
+	complete(t, restored)
+	require.Len(t, restored.Machines(), 3)
+}
+
+func TestRestore_NothingToRestore_Error(t *testing.T) {
+	w := settled(t, size(3, "1"), deploymenttest.Model{})
+	partial, deleted, invalid := observed(w), observed(w), observed(w)
+	partial.Complete = false
+	deleted.Deployment, invalid.Deployment = deleted.Deployment.DeepCopy(), deleted.Deployment.DeepCopy()
+	deleted.Deployment.DeletionTimestamp = &metav1.Time{Time: w.Now()}
+	invalid.Deployment.Spec.Replicas = -1
+	for _, in := range []deployment.Observation{{}, {Complete: true}, partial, deleted, invalid} {
+		_, err := deploymenttest.Restore(in, deploymenttest.Model{})
+		require.ErrorContains(t, err, "cannot be simulated")
+	}
+}
+
+func TestRestore_MachineDeletedDuringTheChange_IsReplaced(t *testing.T) {
+	w := settled(t, size(5, "2"), deploymenttest.Model{})
+	restored, err := deploymenttest.Restore(observed(w), deploymenttest.Model{Start: w.Now()})
+	require.NoError(t, err)
+	require.NoError(t, restored.Edit(class("large")))
+	require.NoError(t, restored.DeleteMachine(restored.Machines()[0].Name))
+	complete(t, restored)
+	require.Len(t, restored.Machines(), 5)
 }

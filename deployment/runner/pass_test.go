@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
@@ -41,11 +42,16 @@ func (r setsAlone) List(_ context.Context, _ machinist.Object, _, key string) (a
 	return all, nil
 }
 
+// workers returns a deployment.
+func workers() *v1alpha1.MachineDeployment {
+	return &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "d", UID: "u"}}
+}
+
 // TestPass_NewSetRelabeled_IsNotExpected relabels a set after its creation as another client. The set no
 // longer belongs to the deployment, and the expectation is fulfilled once the Reader shows it.
 func TestPass_NewSetRelabeled_IsNotExpected(t *testing.T) {
 	t.Parallel()
-	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "d", UID: "u"}}
+	d := workers()
 	set := func(version string) *v1alpha1.MachineSet {
 		return &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s", UID: "s", ResourceVersion: version}}
 	}
@@ -62,7 +68,7 @@ func TestPass_NewSetRelabeled_IsNotExpected(t *testing.T) {
 // many sets the deployment creates while another client removes labels.
 func TestObserve_SetReleased_IsInObservation(t *testing.T) {
 	t.Parallel()
-	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "d", UID: "u"}}
+	d := workers()
 	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "w"}}
 	s := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "n", Name: "s", UID: "s", Annotations: map[string]string{"machinist.dev/released-by": "u"},
@@ -89,7 +95,7 @@ func TestApply_Fails_LastIsTheFailedAction(t *testing.T) {
 	target.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes", Times: 1})
 	actions := append([]machinist.Action{machinist.Create{Object: &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s"}}}}, marks...)
 	p := &pass{Executor: &Executor{Requests: client.New(machines, target.Client()), Parallel: 1}, d: deployment.Decision{Actions: actions}}
-	p.in.Deployment = &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "d", UID: "u"}}
+	p.in.Deployment = workers()
 	marked := func() (names []string) {
 		nodes, err := target.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "a=b"})
 		require.NoError(t, err)
@@ -117,7 +123,7 @@ func TestDue_OnlyTheMessageOfProgressDiffers_WaitsTwoSeconds(t *testing.T) {
 	progressing := func(message string) v1alpha1.MachineDeploymentStatus {
 		return v1alpha1.MachineDeploymentStatus{Conditions: []v1alpha1.MachineDeploymentCondition{{Type: v1alpha1.MachineDeploymentProgressing, Message: message}}}
 	}
-	d, now := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "d", UID: "u"}}, time.Unix(1_700_000_000, 0)
+	d, now := workers(), time.Unix(1_700_000_000, 0)
 	d.Status = progressing("before")
 	p := &pass{Executor: &Executor{}}
 	p.in.Deployment, p.d = d, deployment.Decision{Status: progressing("after"), WriteStatus: true}
@@ -130,4 +136,14 @@ func TestDue_OnlyTheMessageOfProgressDiffers_WaitsTwoSeconds(t *testing.T) {
 	require.Equal(t, now.Add(4*time.Second), p.due(now.Add(2*time.Second)), "it was written with the Event")
 	p.d.Status.ObservedGeneration = 2
 	require.Zero(t, p.due(now.Add(2*time.Second)))
+}
+
+func TestExecutor_NothingSet_Error(t *testing.T) {
+	_, err := new(Executor).Reconcile(t.Context(), types.NamespacedName{})
+	require.ErrorContains(t, err, "no Reader")
+	_, err = Observe(t.Context(), nil, types.NamespacedName{})
+	require.ErrorContains(t, err, "no Reader")
+	_, err = NewInformers(nil, nil)
+	require.ErrorContains(t, err, "no factory")
+	require.Empty(t, Affected(t.Context(), nil, nil, nil))
 }

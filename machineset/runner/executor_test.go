@@ -80,7 +80,7 @@ func TestReconcile_CreateResponseUncertain_NoSurplusMachine(t *testing.T) {
 				})
 				executor := &runner.Executor{Reader: lateCache{set}, Requests: client.New(requests, nil)}
 				for range 5 {
-					_, _ = executor.Reconcile(t.Context(), types.NamespacedName{Namespace: "n", Name: "s"})
+					_, _ = executor.Reconcile(t.Context(), keyOf("s"))
 				}
 				list, err := requests.MachineV1alpha1().Machines("n").List(t.Context(), metav1.ListOptions{})
 				require.NoError(t, err)
@@ -99,20 +99,28 @@ func TestReconcile_DeletedSetIsInvalid_MachinesOfTheServerCount(t *testing.T) {
 	} {
 		set := workers(1)
 		set.Spec.Selector, set.DeletionTimestamp = selector, &metav1.Time{Time: time.Now()}
-		m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
-			Namespace: "n", Name: "m", UID: "uid-m", Labels: set.Spec.Template.Labels,
-			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))},
-		}}
+		m := worker(set)
+		m.Labels = set.Spec.Template.Labels
 		requests := fake.NewSimpleClientset(set, m)
 		executor := &runner.Executor{Reader: lateCache{set}, Requests: client.New(requests, nil)}
 		for range 5 {
-			_, err := executor.Reconcile(t.Context(), types.NamespacedName{Namespace: "n", Name: "s"})
+			_, err := executor.Reconcile(t.Context(), keyOf("s"))
 			require.NoError(t, err, name)
 		}
 		left, err := requests.MachineV1alpha1().MachineSets("n").Get(t.Context(), "s", metav1.GetOptions{})
 		require.NoError(t, err, name)
 		require.NotEmpty(t, left.Finalizers, name)
 	}
+}
+
+func keyOf(set string) types.NamespacedName { return types.NamespacedName{Namespace: "n", Name: set} }
+
+// worker returns a machine of a set.
+func worker(set *v1alpha1.MachineSet) *v1alpha1.Machine {
+	owner := metav1.NewControllerRef(set, v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "m", UID: "uid-m"}}
+	m.OwnerReferences = []metav1.OwnerReference{*owner}
+	return m
 }
 
 // workers returns a set.
@@ -150,19 +158,18 @@ func TestAffected_OnlyStatus_ChangesAreCollected(t *testing.T) {
 		"finalizers":  {same, with(func(s *v1alpha1.MachineSet) { s.Finalizers = nil }), 0},
 		"owners":      {same, with(func(s *v1alpha1.MachineSet) { s.OwnerReferences = []metav1.OwnerReference{{UID: "a"}} }), 0},
 	} {
-		key := types.NamespacedName{Namespace: "n", Name: "s"}
-		require.Equal(t, map[types.NamespacedName]time.Duration{key: tc.want}, runner.Affected(t.Context(), lateCache{same}, tc.before, tc.after), name)
+		require.Equal(t, map[types.NamespacedName]time.Duration{keyOf("s"): tc.want}, runner.Affected(t.Context(), lateCache{same}, tc.before, tc.after), name)
 	}
 }
 
 func TestAffected_Machine_ItsSetOrThoseThatMayAdoptIt(t *testing.T) {
 	sets := lateCache{workers(20), workers(300)}
 	sets[1].Name, sets[1].UID = "s2", "uid-s2"
-	first, second := types.NamespacedName{Namespace: "n", Name: "s"}, types.NamespacedName{Namespace: "n", Name: "s2"}
-	free := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "m"}}
+	first, second := keyOf("s"), keyOf("s2")
+	owned := worker(sets[0])
+	free := owned.DeepCopy()
+	free.OwnerReferences = nil
 	require.Equal(t, map[types.NamespacedName]time.Duration{first: 20 * time.Millisecond, second: 150 * time.Millisecond}, runner.Affected(t.Context(), sets, nil, free))
-	owned := free.DeepCopy()
-	owned.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(sets[0], v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))}
 	require.Equal(t, map[types.NamespacedName]time.Duration{first: 20 * time.Millisecond}, runner.Affected(t.Context(), sets, owned, nil))
 	require.Len(t, runner.Affected(t.Context(), sets, free, owned), 2)
 	heartbeat := owned.DeepCopy()
@@ -180,8 +187,7 @@ func TestReconcile_RetryOfASettledSet_ListsBeforeTheFirstCreation(t *testing.T) 
 	requests := fake.NewSimpleClientset(set)
 	cached := lateCache{set}
 	executor := &runner.Executor{Reader: cached, Requests: client.New(requests, nil)}
-	key := types.NamespacedName{Namespace: "n", Name: "s"}
-	_, err := executor.Reconcile(t.Context(), key)
+	_, err := executor.Reconcile(t.Context(), keyOf("s"))
 	require.NoError(t, err)
 	stored, err := requests.MachineV1alpha1().MachineSets("n").Get(t.Context(), "s", metav1.GetOptions{})
 	require.NoError(t, err)
@@ -192,7 +198,7 @@ func TestReconcile_RetryOfASettledSet_ListsBeforeTheFirstCreation(t *testing.T) 
 	require.NoError(t, requests.Tracker().Update(v1alpha1.SchemeGroupVersion.WithResource("machinesets"), grown, "n"))
 	cached[0] = grown
 	requests.ClearActions()
-	_, err = executor.Reconcile(t.Context(), key)
+	_, err = executor.Reconcile(t.Context(), keyOf("s"))
 	require.NoError(t, err)
 	require.True(t, slices.ContainsFunc(requests.Actions(), func(a clienttesting.Action) bool { return a.Matches("list", "machines") }))
 }
