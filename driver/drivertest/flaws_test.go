@@ -184,13 +184,20 @@ var flaws = map[string]struct {
 	"returns no node name": {"CreateReturnsIdentity", func(b *broken) {
 		b.create = succeeding(b.create, func(_ *createRequest, resp *createResponse) { resp.NodeName = "" })
 	}},
-	"returns an empty response": {"CreateReturnsIdentity", func(b *broken) {
-		b.create = replying(b.create, codes.OK, nil)
+	"returns no provider ID": {"CreateReturnsIdentity", func(b *broken) {
+		b.create = succeeding(b.create, func(_ *createRequest, resp *createResponse) { resp.ProviderID = "" })
 	}},
 	"makes a second VM and returns the first": {"CreateTwice", func(b *broken) {
 		b.create = succeeding(b.create, func(r *createRequest, _ *createResponse) {
 			if b.Calls(driver.OpCreateMachine, codes.OK) == 2 {
 				b.another(r.Machine)
+			}
+		})
+	}},
+	"returns another provider ID for the same VM": {"CreateTwice", func(b *broken) {
+		b.create = succeeding(b.create, func(_ *createRequest, resp *createResponse) {
+			if b.Calls(driver.OpCreateMachine, codes.OK) > 1 {
+				resp.ProviderID += "-again"
 			}
 		})
 	}},
@@ -313,8 +320,14 @@ var flaws = map[string]struct {
 			return b.Calls(driver.OpInitializeMachine, codes.OK) > 0
 		})
 	}},
-	"initializes nothing": {"InitializeCompletes InitializeWithoutVM", func(b *broken) {
+	"initializes nothing": {"InitializeWithoutVM", func(b *broken) {
 		b.initialize = replying(b.initialize, codes.OK, nil)
+	}},
+	"initializes under another identity": {"InitializeCompletes", func(b *broken) {
+		b.options.NeedsInitialization = true
+		b.initialize = succeeding(b.initialize, func(_ *initializeRequest, resp *initializeResponse) {
+			resp.ProviderID = "another"
+		})
 	}},
 	"is Uninitialized for ever": {"UninitializedHasIdentity", func(b *broken) {
 		b.options.NeedsInitialization = true
@@ -361,7 +374,7 @@ var flaws = map[string]struct {
 
 	// Contexts that have ended.
 	"ignores its context": {"EndedContext", func(b *broken) {
-		b.create = recoding(b.create, codes.Canceled, codes.OK)
+		b.get = recoding(b.get, codes.Canceled, codes.OK)
 	}},
 	"returns long after the end of its context": {"EndedContext CanceledCreate", func(b *broken) {
 		b.create = func(ctx context.Context, r *createRequest) (*createResponse, error) {

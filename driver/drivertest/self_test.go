@@ -155,25 +155,21 @@ func TestCheck_CleanupFails_NamesTheMachines(t *testing.T) {
 
 func TestRun_FundamentalPromiseBroken_OnlyItFailsAndDependentsAreSkipped(t *testing.T) {
 	for name, tc := range map[string]struct {
-		breakIt func(*broken)
 		checked string // some promises that do not need the broken one
+		breakIt func(*broken)
 	}{
-		"DeleteWithoutVM": {
-			func(b *broken) { b.remove = recoding(b.remove, codes.NotFound, codes.Internal) },
-			"VolumesInOrder VolumesOfOtherSystems",
-		},
-		"CreateReturnsIdentity": {
-			func(b *broken) { b.create = recoding(b.create, codes.OK, codes.Internal) },
-			"DeleteWithoutVM GetWithoutVM WrongProvider InvalidRequest VolumesInOrder",
-		},
-		"ListIsComplete": {
-			func(b *broken) { b.list = recoding(b.list, codes.OK, codes.Internal) },
-			"CreateReturnsIdentity GetFindsByName GetFindsByProviderID WrongProvider RequestsAreUnchanged",
-		},
-		"GetWithoutVM": {
-			func(b *broken) { b.get = recoding(b.get, codes.NotFound, codes.Internal) },
-			"CreateReturnsIdentity CreateTwice GetFindsByName ListAfterDelete",
-		},
+		"DeleteWithoutVM": {"VolumesInOrder VolumesOfOtherSystems", func(b *broken) {
+			b.remove = recoding(b.remove, codes.NotFound, codes.Internal)
+		}},
+		"CreateReturnsIdentity": {"DeleteWithoutVM GetWithoutVM WrongProvider InvalidRequest VolumesInOrder", func(b *broken) {
+			b.create = recoding(b.create, codes.OK, codes.Internal)
+		}},
+		"ListIsComplete": {"CreateReturnsIdentity GetFindsByName GetFindsByProviderID WrongProvider", func(b *broken) {
+			b.list = recoding(b.list, codes.OK, codes.Internal)
+		}},
+		"GetWithoutVM": {"CreateReturnsIdentity CreateTwice GetFindsByName ListAfterDelete", func(b *broken) {
+			b.get = recoding(b.get, codes.NotFound, codes.Internal)
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &report{}
