@@ -297,7 +297,7 @@ var flaws = map[string]struct {
 				q := &sideRequest{Resource: other, MachineClass: r.MachineClass, Secret: r.Secret}
 				_, _ = b.Cloud.DeleteSideResource(ctx, q)
 			}
-			return &sideResponse{}, nil
+			return b.Cloud.DeleteSideResource(ctx, r)
 		}
 	}},
 	"deletes no side resource": {"DeleteSideResourceRemovesOne DeleteSideResourceKeepsVMs", func(b *broken) {

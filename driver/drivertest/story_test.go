@@ -15,7 +15,7 @@ import (
 	"github.com/machinist-dev/machinist/driver"
 )
 
-// A story calls a VM of the scope shoot by the last two parts of its provider ID.
+// scope is the first part of the provider IDs of most VMs, which stories leave out.
 const scope = "simulated:///shoot/"
 
 func fullID(id string) string {
