@@ -201,16 +201,6 @@ func TestMachine_DeletedWithoutPods_EndsWithinASecond(t *testing.T) {
 	})
 }
 
-func TestMachine_NodeDeletedByUser_MachineAndVMAreDeleted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newHarness(t)
-		r.start()
-		r.running("m")
-		require.NoError(t, r.nodes.CoreV1().Nodes().Delete(t.Context(), "m", metav1.DeleteOptions{}))
-		r.eventually("gone", func() bool { return r.gone(t.Context(), "m") && r.cloud.Snapshot().Empty() })
-	})
-}
-
 func TestFinalizers_ClassAndSecretInUse_StayUntilTheMachineIsDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
@@ -244,20 +234,6 @@ func TestMachine_NameOfADeletedMachine_IsNotDeleted(t *testing.T) {
 		r.add("m")
 		r.eventually("running again", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
 		require.Len(t, r.cloud.Snapshot().VMs, 1)
-	})
-}
-
-func TestOrphans_VMWithoutMachine_OnlyItIsDeleted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newHarness(t)
-		r.orphans = safety.Policy{Grace: 50 * time.Millisecond, Period: 100 * time.Millisecond, MaxDeletions: 5, MaxPercent: 60}
-		r.start()
-		r.running("m")
-		own := r.cloud.Snapshot().VMs[0].ProviderID
-		r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: "unknown", Class: "class"})
-		require.Len(t, r.cloud.Snapshot().VMs, 2)
-		r.eventually("the orphan gone", func() bool { return len(r.cloud.Snapshot().VMs) == 1 })
-		require.Equal(t, own, r.cloud.Snapshot().VMs[0].ProviderID)
 	})
 }
 
