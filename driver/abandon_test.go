@@ -13,38 +13,38 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 )
 
-// deaf is a driver whose first call ignores its context, until its end is closed.
+// deaf is a driver whose first call ignores its context until its end is closed.
 type deaf struct {
+	script
 	end   chan struct{}
 	calls atomic.Int64
 }
 
-func newDeaf() *deaf { return &deaf{end: make(chan struct{})} }
-
-func (d *deaf) script() script {
-	return func(context.Context, driver.Operation) error {
+func newDeaf() *deaf {
+	d := &deaf{end: make(chan struct{})}
+	d.script = func(context.Context, driver.Operation) error {
 		if d.calls.Add(1) == 1 {
 			<-d.end
-			return errors.New("at last")
 		}
 		return nil
 	}
+	return d
 }
 
 func TestWithDeadline_CallIgnoresItsContext_IsAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := newDeaf()
-		d := driver.Observe(driver.WithDeadline(inner.script(), driver.Timeouts{Default: time.Minute}), nil, nil)
-		m, class := objects()
+		d := driver.Observe(driver.WithDeadline(inner, driver.Timeouts{Default: time.Minute}), nil, nil)
+		m, class, _ := objects()
+		req := &driver.CreateMachineRequest{Machine: m, MachineClass: class}
 		begin := time.Now()
-		resp, err := d.CreateMachine(t.Context(), &driver.CreateMachineRequest{Machine: m, MachineClass: class})
+		resp, err := d.CreateMachine(t.Context(), req)
 		require.Equal(t, 70*time.Second, time.Since(begin), "the deadline and ten seconds")
 		require.Nil(t, resp)
 		require.Equal(t, codes.DeadlineExceeded, codes.Of(err))
@@ -52,19 +52,19 @@ func TestWithDeadline_CallIgnoresItsContext_IsAbandoned(t *testing.T) {
 		var abandoned *driver.AbandonedError
 		require.ErrorAs(t, err, &abandoned)
 		want := driver.Call{Operation: driver.OpCreateMachine, Namespace: "shoot", Machine: "m-1", Class: "small", Start: begin}
-		require.Empty(t, cmp.Diff(want, abandoned.Call))
-		text := fmt.Sprintf(`CreateMachine of machine "shoot/m-1" has not ended since %s although its time is over; no other call is made until it ends`, begin.UTC().Format(time.RFC3339))
-		require.EqualError(t, abandoned, text)
-		require.ErrorContains(t, err, "message = ["+text+"]")
+		require.Equal(t, want, abandoned.Call)
+		require.EqualError(t, abandoned, `CreateMachine of machine "shoot/m-1" has not ended since `+
+			begin.UTC().Format(time.RFC3339)+` although its time is over; no other call is made until it ends`)
+		require.ErrorContains(t, err, "message = ["+abandoned.Error()+"]")
 
 		time.Sleep(time.Minute)
 		want.Duration, want.Code = 130*time.Second, codes.DeadlineExceeded
-		require.Empty(t, cmp.Diff([]driver.Call{want}, driver.Abandoned(d)))
+		require.Equal(t, []driver.Call{want}, driver.Abandoned(d))
 
 		close(inner.end)
 		synctest.Wait()
 		require.Empty(t, driver.Abandoned(d))
-		resp, err = d.CreateMachine(t.Context(), &driver.CreateMachineRequest{Machine: m, MachineClass: class})
+		resp, err = d.CreateMachine(t.Context(), req)
 		require.NoError(t, err, "the next call is made")
 		require.Equal(t, "kept", resp.LastKnownState)
 	})
@@ -77,58 +77,44 @@ func TestAbandonedCall_UntilItEnds_NoOtherCallForTheMachine(t *testing.T) {
 		return strings.Contains(string(op), "Machine") && op != driver.OpListMachines || op == driver.OpDeleteSideResource
 	}
 	all := append(driver.Operations(), driver.OpListSideResources, driver.OpDeleteSideResource)
+	check := func(t *testing.T, hung, other driver.Operation) {
+		inner := newDeaf()
+		defer close(inner.end)
+		d := driver.WithDeadline(inner, driver.Timeouts{Default: time.Minute})
+		m, class, _ := objects()
+		_, err := call(t.Context(), d, hung, m, class)
+		require.Equal(t, codes.DeadlineExceeded, codes.Of(err))
+		begin := time.Now()
+		_, err = call(t.Context(), d, other, m, class)
+		if hung == other || ofMachine(hung) && ofMachine(other) {
+			var abandoned *driver.AbandonedError
+			require.ErrorAs(t, err, &abandoned)
+			require.Equal(t, hung, abandoned.Call.Operation)
+			require.Equal(t, codes.DeadlineExceeded, codes.Of(err))
+			require.Zero(t, time.Since(begin), "at once")
+			require.EqualValues(t, 1, inner.calls.Load())
+		} else {
+			require.NoError(t, err)
+		}
+		if hung != driver.OpGetVolumeIDs { // it has neither
+			m.Name, class.Name = "m-2", "large"
+			_, err = call(t.Context(), d, other, m, class)
+			require.NoError(t, err, "other machines and classes are not affected")
+		}
+	}
 	for _, hung := range all {
 		for _, other := range all {
 			t.Run(fmt.Sprintf("%s, then %s", hung, other), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					inner := newDeaf()
-					d := driver.WithDeadline(deafSides{inner.script(), inner}, driver.Timeouts{Default: time.Minute})
-					m, class := objects()
-					_, err := call(t.Context(), d, hung, m, class)
-					require.Equal(t, codes.DeadlineExceeded, codes.Of(err))
-					begin := time.Now()
-					refused := hung == other || ofMachine(hung) && ofMachine(other)
-					_, err = call(t.Context(), d, other, m, class)
-					require.Equal(t, refused, err != nil, "%v", err)
-					if refused {
-						var abandoned *driver.AbandonedError
-						require.ErrorAs(t, err, &abandoned)
-						require.Equal(t, hung, abandoned.Call.Operation)
-						require.Equal(t, codes.DeadlineExceeded, codes.Of(err))
-						require.Zero(t, time.Since(begin), "at once")
-						require.EqualValues(t, 1, inner.calls.Load())
-					}
-					if hung != driver.OpGetVolumeIDs { // it has neither
-						another, larger := m.DeepCopy(), class.DeepCopy()
-						another.Name, larger.Name = "m-2", "large"
-						_, err = call(t.Context(), d, other, another, larger)
-						require.NoError(t, err, "other machines and classes are not affected")
-					}
-					close(inner.end)
-				})
+				synctest.Test(t, func(t *testing.T) { check(t, hung, other) })
 			})
 		}
 	}
 }
 
-// deafSides is a deaf driver with side resources.
-type deafSides struct {
-	script
-	*deaf
-}
-
-func (d deafSides) ListSideResources(ctx context.Context, _ *driver.ListSideResourcesRequest) (*driver.ListSideResourcesResponse, error) {
-	return nil, d.script(ctx, "")
-}
-
-func (d deafSides) DeleteSideResource(ctx context.Context, _ *driver.DeleteSideResourceRequest) (*driver.DeleteSideResourceResponse, error) {
-	return nil, d.script(ctx, "")
-}
-
 func TestWithDeadline_CanceledCallIgnoresIt_IsAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := newDeaf()
-		d := driver.WithDeadline(inner.script(), driver.Timeouts{})
+		d := driver.WithDeadline(inner, driver.Timeouts{})
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		begin := time.Now()
@@ -179,10 +165,4 @@ func TestWithDeadline_DriverEndsItsGoroutine_CallFails(t *testing.T) {
 	}), driver.Timeouts{})
 	_, err := d.ListMachines(t.Context(), nil)
 	require.Equal(t, codes.Internal, codes.Of(err))
-}
-
-func TestAbandoned_OtherDrivers_None(t *testing.T) {
-	require.Empty(t, driver.Abandoned(nil))
-	require.Empty(t, driver.Abandoned(script(nil)))
-	require.Empty(t, driver.Abandoned(driver.Observe(nil, nil, nil)))
 }

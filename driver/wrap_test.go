@@ -14,7 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/machinist-dev/machinist/codes"
@@ -23,7 +25,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// script is a driver that does the same in every call and always returns a response.
+// script is a driver with all optional interfaces that does the same in every call and always returns a response.
 type script func(ctx context.Context, op driver.Operation) error
 
 func (s script) CreateMachine(ctx context.Context, _ *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
@@ -50,6 +52,17 @@ func (s script) GetVolumeIDs(ctx context.Context, _ *driver.GetVolumeIDsRequest)
 	return &driver.GetVolumeIDsResponse{VolumeIDs: []string{"kept"}}, s(ctx, driver.OpGetVolumeIDs)
 }
 
+func (s script) ListSideResources(ctx context.Context, _ *driver.ListSideResourcesRequest) (*driver.ListSideResourcesResponse, error) {
+	return &driver.ListSideResourcesResponse{}, s(ctx, driver.OpListSideResources)
+}
+
+func (s script) DeleteSideResource(ctx context.Context, _ *driver.DeleteSideResourceRequest) (*driver.DeleteSideResourceResponse, error) {
+	return &driver.DeleteSideResourceResponse{}, s(ctx, driver.OpDeleteSideResource)
+}
+
+// idle is a driver whose calls succeed at once.
+var idle = script(func(context.Context, driver.Operation) error { return nil })
+
 // call makes the call of an operation, and returns its response as text. Without a machine the request is
 // nil.
 func call(ctx context.Context, d any, op driver.Operation, m *v1alpha1.Machine, class *v1alpha1.MachineClass) (string, error) {
@@ -61,7 +74,8 @@ func call(ctx context.Context, d any, op driver.Operation, m *v1alpha1.Machine, 
 	req := reflect.Zero(method.Type().In(1))
 	if m != nil {
 		req = reflect.New(method.Type().In(1).Elem())
-		for name, value := range map[string]any{"Machine": m, "MachineClass": class, "Resource": driver.SideResource{MachineName: m.Name}} {
+		side := driver.SideResource{MachineName: m.Name}
+		for name, value := range map[string]any{"Machine": m, "MachineClass": class, "Resource": side} {
 			if field := req.Elem().FieldByName(name); field.IsValid() {
 				field.Set(reflect.ValueOf(value))
 			}
@@ -81,9 +95,14 @@ func callAll(ctx context.Context, d driver.Driver, m *v1alpha1.Machine, class *v
 	return answers, errs
 }
 
-func objects() (*v1alpha1.Machine, *v1alpha1.MachineClass) {
-	return &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "m-1"}},
-		&v1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "small"}}
+// objects returns the objects of a request with secrets in every field.
+func objects() (*v1alpha1.Machine, *v1alpha1.MachineClass, *corev1.Secret) {
+	meta := metav1.ObjectMeta{Namespace: "shoot", Name: "small"}
+	m := &v1alpha1.Machine{Spec: v1alpha1.MachineSpec{ProviderID: "aws:///i-1"}}
+	m.Namespace, m.Name = "shoot", "m-1"
+	text, data := map[string]string{"password": confidential}, map[string][]byte{"userData": []byte(confidential)}
+	return m, &v1alpha1.MachineClass{ObjectMeta: meta, ProviderSpec: runtime.RawExtension{Raw: []byte(confidential)}},
+		&corev1.Secret{ObjectMeta: meta, Data: data, StringData: text}
 }
 
 func TestWithDeadline_EveryCall_HasADeadline(t *testing.T) {
@@ -94,7 +113,7 @@ func TestWithDeadline_EveryCall_HasADeadline(t *testing.T) {
 		})
 		limits := driver.Timeouts{Default: time.Hour, CreateMachine: time.Minute, ListMachines: 5 * time.Second}
 		d := driver.WithDeadline(hanging, limits)
-		m, class := objects()
+		m, class, _ := objects()
 		begin := time.Now()
 		answers, errs := callAll(t.Context(), d, m, class)
 		require.Equal(t, time.Minute+4*time.Hour+5*time.Second, time.Since(begin))
@@ -102,53 +121,38 @@ func TestWithDeadline_EveryCall_HasADeadline(t *testing.T) {
 			op := driver.Operations()[i]
 			require.Equal(t, codes.DeadlineExceeded, codes.Of(err), op)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.Contains(t, err.Error(), fmt.Sprintf("did not end within %s: request failed", limits.Of(op)))
+			require.ErrorContains(t, err, fmt.Sprintf("did not end within %s: request failed", limits.Of(op)))
 			require.Contains(t, answers[i], "kept", "the response next to the error is passed on")
 		}
-		require.EqualError(t, errs[0], `machine codes error: code = [DeadlineExceeded] message = [CreateMachine of machine "shoot/m-1" did not end within 1m0s: request failed]`)
-		require.Contains(t, errs[4].Error(), `ListMachines of class "shoot/small" did not`)
-		require.Contains(t, errs[5].Error(), `GetVolumeIDs did not`)
+		require.ErrorContains(t, errs[0], `CreateMachine of machine "shoot/m-1" did not end within 1m0s: request failed`)
 	})
 }
 
 func TestWithDeadline_Result_IsPassedOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		own := errors.New("own")
-		for name, tt := range map[string]struct {
-			do   script
-			ctx  func(context.Context) (context.Context, context.CancelFunc)
-			want codes.Code
-			text string
-		}{
-			"an error in time stays as it is": {
-				do:   func(context.Context, driver.Operation) error { return own },
-				want: codes.Unknown, text: "own",
-			},
-			"a success stays a success a little late": {
-				do:   func(context.Context, driver.Operation) error { time.Sleep(time.Minute + 9*time.Second); return nil },
-				want: codes.OK,
-			},
-			"the earlier deadline of the caller holds": {
-				do: func(ctx context.Context, _ driver.Operation) error { <-ctx.Done(); return own },
-				ctx: func(ctx context.Context) (context.Context, context.CancelFunc) {
-					return context.WithTimeout(ctx, time.Second)
-				},
-				want: codes.DeadlineExceeded, text: "did not end before the deadline of its caller: own",
-			},
-			"a canceled call says so": {
-				do: func(ctx context.Context, _ driver.Operation) error { <-ctx.Done(); return own },
-				ctx: func(ctx context.Context) (context.Context, context.CancelFunc) {
-					ctx, cancel := context.WithCancel(ctx)
-					time.AfterFunc(time.Second, cancel)
-					return ctx, cancel
-				},
-				want: codes.Canceled, text: "was canceled by its caller: own",
-			},
-		} {
-			ctx, cancel := t.Context(), context.CancelFunc(func() {})
-			if tt.ctx != nil {
-				ctx, cancel = tt.ctx(ctx)
-			}
+	own := errors.New("own")
+	fail := script(func(context.Context, driver.Operation) error { return own })
+	late := script(func(context.Context, driver.Operation) error {
+		time.Sleep(time.Minute + 9*time.Second)
+		return nil
+	})
+	wait := script(func(ctx context.Context, _ driver.Operation) error {
+		<-ctx.Done()
+		return own
+	})
+	for name, tt := range map[string]struct {
+		do                 script
+		deadline, canceled time.Duration // of the context of the caller
+		want               codes.Code
+		text               string
+	}{
+		"an error in time":                   {fail, time.Hour, time.Hour, codes.Unknown, "own"},
+		"a success that is a little late":    {late, time.Hour, time.Hour, codes.OK, ""},
+		"the earlier deadline of the caller": {wait, 1, time.Hour, codes.DeadlineExceeded, "before the deadline of its caller: own"},
+		"a canceled call":                    {wait, time.Hour, 1, codes.Canceled, "was canceled by its caller: own"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), tt.deadline)
+			defer time.AfterFunc(tt.canceled, cancel).Stop()
 			resp, err := driver.WithDeadline(tt.do, driver.Timeouts{Default: time.Minute}).CreateMachine(ctx, nil)
 			cancel()
 			require.Equal(t, tt.want, codes.Of(err), name)
@@ -157,21 +161,22 @@ func TestWithDeadline_Result_IsPassedOn(t *testing.T) {
 				require.ErrorIs(t, err, own, name)
 				require.ErrorContains(t, err, tt.text, name)
 			}
-		}
-	})
+		})
+	}
 }
 
 func TestTimeouts_Of_IsPositive(t *testing.T) {
-	for _, op := range append(driver.Operations(), "Unheard") {
-		require.Equal(t, driver.DefaultTimeout, driver.Timeouts{}.Of(op))
-		require.Equal(t, driver.DefaultTimeout, driver.Timeouts{
-			Default: -1, CreateMachine: -1, InitializeMachine: -1, DeleteMachine: -1, GetMachineStatus: -1, ListMachines: -1, GetVolumeIDs: -1,
-		}.Of(op))
-		require.Equal(t, time.Second, driver.Timeouts{Default: time.Second}.Of(op))
+	set := func(limits ...time.Duration) driver.Timeouts {
+		return driver.Timeouts{
+			CreateMachine: limits[0], InitializeMachine: limits[1], DeleteMachine: limits[2],
+			GetMachineStatus: limits[3], ListMachines: limits[4], GetVolumeIDs: limits[5], Default: limits[6],
+		}
 	}
-	all := driver.Timeouts{Default: 9, CreateMachine: 1, InitializeMachine: 2, DeleteMachine: 3, GetMachineStatus: 4, ListMachines: 5, GetVolumeIDs: 6}
-	for i, op := range driver.Operations() {
-		require.Equal(t, time.Duration(i+1), all.Of(op), op.String())
+	for i, op := range append(driver.Operations(), "Unheard") {
+		require.Equal(t, time.Duration(i+1), set(1, 2, 3, 4, 5, 6, 7).Of(op))
+		require.Equal(t, time.Duration(7), set(-1, -1, -1, -1, -1, -1, 7).Of(op))
+		require.Equal(t, driver.DefaultTimeout, set(-1, -1, -1, -1, -1, -1, -1).Of(op))
+		require.Equal(t, driver.DefaultTimeout, driver.Timeouts{}.Of(op))
 	}
 }
 
@@ -187,46 +192,32 @@ func TestObserve_EveryCall_IsReported(t *testing.T) {
 	})
 	var calls []driver.Call
 	d := driver.Observe(work, func(c driver.Call) { calls = append(calls, c) }, clk)
-	m, class := objects()
+	m, class, _ := objects()
 	begin := clk.Now()
 	answers, errs := callAll(t.Context(), d, m, class)
 	require.Same(t, failure, errs[0])
 	for _, a := range answers {
 		require.Contains(t, a, "kept")
 	}
-	want := make([]driver.Call, 0, 6)
+	want := make([]driver.Call, 6)
 	for i, op := range driver.Operations() {
-		want = append(want, driver.Call{Operation: op, Namespace: "shoot", Machine: "m-1", Class: "small",
-			Start: begin.Add(time.Duration(i) * time.Second), Duration: time.Second})
+		start := begin.Add(time.Duration(i) * time.Second)
+		want[i] = driver.Call{
+			Operation: op, Namespace: "shoot", Machine: "m-1", Class: "small", Start: start, Duration: time.Second,
+		}
 	}
 	want[0].Code, want[0].Err = codes.ResourceExhausted, failure
 	want[4].Machine = ""
 	want[5].Namespace, want[5].Machine, want[5].Class = "", "", ""
 	require.Empty(t, cmp.Diff(want, calls, cmpopts.EquateErrors()))
-	require.Equal(t, `CreateMachine of machine "shoot/m-1": ResourceExhausted after 1s`, calls[0].String())
-	require.Equal(t, `ListMachines of class "shoot/small": OK after 1s`, calls[4].String())
 	require.Equal(t, `GetVolumeIDs: OK after 1s`, calls[5].String())
-
-	calls = nil
-	callAll(t.Context(), d, nil, nil)
-	for i, c := range calls {
-		require.Equal(t, driver.Operations()[i], c.Operation)
-		require.Empty(t, c.Machine+c.Class+c.Namespace)
-	}
 }
 
 func TestWrap_NilDriver_FailsWithInternal(t *testing.T) {
-	idle := script(func(context.Context, driver.Operation) error { return nil })
-	for _, d := range []driver.Driver{
-		driver.Observe(idle, nil, nil),
-	} {
-		_, errs := callAll(t.Context(), d, nil, nil)
-		require.NoError(t, errors.Join(errs...))
-	}
 	for _, d := range []driver.Driver{
 		driver.WithDeadline(nil, driver.Timeouts{}),
 		driver.Observe(nil, nil, nil),
-		driver.Observe((*optional)(nil), nil, nil),
+		driver.Observe((*script)(nil), nil, nil),
 	} {
 		_, errs := callAll(t.Context(), d, nil, nil)
 		for _, err := range errs {
@@ -235,36 +226,16 @@ func TestWrap_NilDriver_FailsWithInternal(t *testing.T) {
 	}
 }
 
-func TestWrap_EveryCall_PassesThroughTheFunction(t *testing.T) {
-	var told []string
-	d := driver.Wrap(script(func(context.Context, driver.Operation) error { return nil }),
-		func(ctx context.Context, call string, run func(context.Context) error) error {
-			told = append(told, call)
-			return errors.Join(run(ctx), status.Error(codes.Aborted, "around"))
-		})
-	_, errs := callAll(t.Context(), d, nil, nil)
-	require.Len(t, told, len(errs))
-	for i, err := range errs {
-		require.Equal(t, codes.Aborted, codes.Of(err), told[i])
-	}
-	require.Contains(t, told, "CreateMachine")
-}
-
 func TestAnswer_ResponseAndError_NeitherIsAFailure(t *testing.T) {
 	type response = driver.DeleteMachineResponse
-	failed := errors.New("failed")
-	for name, c := range map[string]struct {
+	empty, failed := &response{}, errors.New("failed")
+	for _, c := range []struct {
 		response *response
 		err      error
 		code     codes.Code
-	}{
-		"empty response":         {&response{}, nil, codes.OK},
-		"response with an error": {&response{LastKnownState: "half-way"}, failed, codes.Unknown},
-		"error":                  {nil, failed, codes.Unknown},
-		"neither":                {nil, nil, codes.Internal},
-	} {
+	}{{empty, nil, codes.OK}, {empty, failed, codes.Unknown}, {nil, failed, codes.Unknown}, {nil, nil, codes.Internal}} {
 		got, err := driver.Answer(c.response, c.err)
-		require.Same(t, c.response, got, name)
-		require.Equal(t, c.code, codes.Of(err), name)
+		require.Same(t, c.response, got)
+		require.Equal(t, c.code, codes.Of(err))
 	}
 }

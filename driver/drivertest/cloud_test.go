@@ -4,6 +4,7 @@ package drivertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -11,10 +12,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/machinist-dev/machinist/codes"
@@ -31,44 +32,6 @@ type user struct {
 
 func use(c *Cloud) *user {
 	return &user{Cloud: c, class: c.MachineClass("shoot", "small"), secret: c.Secret("shoot", "small")}
-}
-
-func TestRestore_Snapshot_SameVMs(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	options := CloudOptions{Clock: clock, BootTime: time.Minute, ShutdownTime: time.Minute}
-	u := use(NewCloud(options))
-	u.Stop(u.AddVM(VM{Namespace: "shoot", Machine: "stopped", UID: "1", Class: "small"}).ProviderID)
-	u.AddVM(VM{Namespace: "shoot", Machine: "running", UID: "2", Class: "small"})
-	gone := u.AddVM(VM{Namespace: "shoot", Machine: "again"}).ProviderID
-	u.AddVM(VM{Namespace: "shoot", Machine: "again"})
-	u.Terminate(gone)
-	deleting := u.AddVM(VM{Namespace: "shoot", Machine: "deleting"}).ProviderID
-	clock.Step(time.Minute)
-	u.AddVM(VM{Namespace: "shoot", Machine: "pending"})
-	require.NoError(t, u.remove(t.Context(), "deleting", deleting))
-	before := u.Snapshot()
-
-	after := use(NewCloud(options))
-	for _, v := range before.VMs {
-		after.Restore(v)
-	}
-	withoutAddresses := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Addresses" }, cmp.Ignore())
-	require.Empty(t, cmp.Diff(before.VMs, after.Snapshot().VMs, withoutAddresses))
-	require.Len(t, before.VMs, 5)
-	require.Len(t, after.Snapshot().SideResources, 2*4, "disks and NICs of VMs that are not being deleted")
-
-	ids := map[string]bool{}
-	for _, v := range append(before.VMs, after.AddVM(VM{Namespace: "shoot", Machine: "again"}), after.AddVM(VM{Namespace: "shoot", Machine: "again"})) {
-		require.False(t, ids[v.ProviderID], "two VMs are %s", v.ProviderID)
-		ids[v.ProviderID] = true
-	}
-	resp, err := after.get(t.Context(), "stopped", "")
-	require.NoError(t, err)
-	require.Equal(t, "stopped", resp.NodeName)
-	clock.Step(time.Hour)
-	list, err := after.list(t.Context())
-	require.NoError(t, err)
-	require.Len(t, list, 5+2-1, "the deletion has ended")
 }
 
 func machineOf(name, providerID string) *v1alpha1.Machine {
@@ -123,22 +86,47 @@ func standing(o CloudOptions) (*user, *clocktesting.FakeClock) {
 	return use(NewCloud(o)), clk
 }
 
-func kindsOf(h History) (out []string) {
-	for _, e := range h {
-		out = append(out, fmt.Sprintf("%s %s", e.Time.Sub(start), e.Kind))
+func TestRestore_Snapshot_SameVMs(t *testing.T) {
+	options := CloudOptions{BootTime: time.Minute, ShutdownTime: time.Minute}
+	u, clk := standing(options)
+	u.Stop(u.AddVM(VM{Namespace: "shoot", Machine: "stopped", UID: "1", Class: "small"}).ProviderID)
+	u.AddVM(VM{Namespace: "shoot", Machine: "running", UID: "2", Class: "small"})
+	u.Terminate(u.AddVM(VM{Namespace: "shoot", Machine: "again"}).ProviderID)
+	u.AddVM(VM{Namespace: "shoot", Machine: "again"})
+	u.AddVM(VM{Namespace: "shoot", Machine: "deleting"})
+	clk.Step(time.Minute)
+	u.AddVM(VM{Namespace: "shoot", Machine: "pending"})
+	require.NoError(t, u.remove(t.Context(), "deleting", ""))
+	before := u.Snapshot()
+	require.Len(t, before.VMs, 5)
+
+	options.Clock = clk
+	after := use(NewCloud(options))
+	for _, v := range before.VMs {
+		after.Restore(v)
 	}
-	return out
+	require.Empty(t, cmp.Diff(before.VMs, after.Snapshot().VMs, cmpopts.IgnoreFields(VM{}, "Addresses")))
+	require.Len(t, after.Snapshot().SideResources, 2*4, "disks and NICs of VMs that are not being deleted")
+	after.AddVM(VM{Namespace: "shoot", Machine: "again"})
+	after.AddVM(VM{Namespace: "shoot", Machine: "again"})
+	list, err := after.list(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 5+2, "no ID twice")
+	resp, err := after.get(t.Context(), "stopped", "")
+	require.NoError(t, err)
+	require.Equal(t, "stopped", resp.NodeName)
+	clk.Step(time.Hour)
+	list, err = after.list(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 5+2-1, "the deletion has ended")
 }
 
 func TestCloud_Create_Response(t *testing.T) {
-	u, _ := standing(CloudOptions{BootTime: time.Minute})
-	resp := u.made(t, "m-1")
-	require.Len(t, resp.Addresses, 1)
-	resp.Addresses = nil
-	require.Equal(t, &driver.CreateMachineResponse{ProviderID: "simulated:///shoot/m-1/1", NodeName: "m-1", LastKnownState: "created at 2026-07-01T12:00:00Z"}, resp)
-	require.Equal(t, start.Add(time.Minute), u.Snapshot().VMs[0].ReadyAt)
-	require.True(t, u.Terminate(resp.ProviderID))
-	require.Equal(t, "nothing\n", u.Snapshot().String())
+	u, _ := standing(CloudOptions{})
+	require.Equal(t, &driver.CreateMachineResponse{
+		ProviderID: "simulated:///shoot/m-1/1", NodeName: "m-1", LastKnownState: "created at 2026-07-01T12:00:00Z",
+		Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "10.0.0.1"}},
+	}, u.made(t, "m-1"))
 }
 
 func TestCloud_Latency_DelaysCalls(t *testing.T) {
@@ -167,8 +155,6 @@ func TestCloud_CreateCanceled_VMExists(t *testing.T) {
 		require.Equal(t, codes.DeadlineExceeded, codes.Of(err))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Len(t, u.Snapshot().VMs, 1)
-		require.Equal(t, codes.DeadlineExceeded, codeOf(u.make(ctx, "m-2")))
-		require.Empty(t, u.Snapshot().Of("m-2").VMs, "the context had ended before")
 	})
 }
 
@@ -176,27 +162,9 @@ func TestCloud_SetCredential_TakesEffect(t *testing.T) {
 	u, _ := standing(CloudOptions{Credential: "old"})
 	require.Equal(t, codes.OK, codeOf(u.list(t.Context())))
 	u.SetCredential("new")
-	_, err := u.list(t.Context())
-	require.Equal(t, codes.Unauthenticated, codes.Of(err))
-	require.NotContains(t, err.Error(), "new")
+	require.Equal(t, codes.Unauthenticated, codeOf(u.list(t.Context())))
 	u.secret = u.Secret("shoot", "small")
 	require.Equal(t, codes.OK, codeOf(u.list(t.Context())))
-}
-
-func TestCloud_ProviderSpec_SetsScope(t *testing.T) {
-	u, _ := standing(CloudOptions{})
-	u.made(t, "m-1")
-	for raw, want := range map[string]int{``: 1, `{}`: 1, `{"scope":"shoot"}`: 1, `{"scope":"other","more":1}`: 0} {
-		u.class.ProviderSpec = runtime.RawExtension{Raw: []byte(raw)}
-		list, err := u.list(t.Context())
-		require.NoError(t, err)
-		require.Len(t, list, want, raw)
-	}
-	for _, raw := range []string{`{`, `[]`, `{"scope":1}`} {
-		u.class.ProviderSpec = runtime.RawExtension{Raw: []byte(raw)}
-		_, err := u.list(t.Context())
-		require.Equal(t, codes.InvalidArgument, codes.Of(err), raw)
-	}
 }
 
 func TestCloud_UserData_IsKept(t *testing.T) {
@@ -215,21 +183,16 @@ func TestCloud_UserData_IsKept(t *testing.T) {
 
 func TestCloud_Subscriber_MayCallTheCloud(t *testing.T) {
 	u, clk := standing(CloudOptions{BootTime: time.Minute})
-	var told []string
-	var ready []time.Time
+	var told []EventKind
 	cancel := u.Subscribe(func(e Event) {
-		told = append(told, e.Kind.String())
-		if e.Kind == VMCreated {
-			ready = append(ready, e.VM.ReadyAt)
-			_ = u.Snapshot() // would wait for ever under a lock
-		}
+		told = append(told, e.Kind)
+		_ = u.Snapshot() // would wait for ever under a lock
 	})
 	defer u.Subscribe(nil)()
 	u.made(t, "m-1")
-	require.Equal(t, []time.Time{start.Add(time.Minute)}, ready)
 	clk.Step(time.Minute)
 	u.NextChange() // any call notices
-	require.Equal(t, []string{"VMCreated", "VMReady"}, told)
+	require.Equal(t, []EventKind{VMCreated, VMReady}, told)
 	cancel()
 	require.NoError(t, u.remove(t.Context(), "m-1", ""))
 	require.Len(t, told, 2)
@@ -240,24 +203,20 @@ func TestCloud_Subscriber_MayCallTheCloud(t *testing.T) {
 
 func TestCloud_Results_AreCopies(t *testing.T) {
 	u, _ := standing(CloudOptions{})
+	addresses := func() (all [][]corev1.NodeAddress) {
+		resp, err := u.get(t.Context(), "m-1", "")
+		require.NoError(t, err)
+		return [][]corev1.NodeAddress{
+			u.made(t, "m-1").Addresses, resp.Addresses, u.Snapshot().VMs[0].Addresses, u.History()[0].VM.Addresses,
+		}
+	}
 	u.made(t, "m-1")
-	before := u.Snapshot()
-	u.Snapshot().VMs[0].Addresses[0].Address = "changed"
-	for _, e := range u.History() {
-		if len(e.VM.Addresses) > 0 {
-			e.VM.Addresses[0].Address = "changed"
-		}
+	for _, a := range addresses() {
+		a[0].Address = "changed"
 	}
-	got, err := u.get(t.Context(), "m-1", "")
-	require.NoError(t, err)
-	got.Addresses[0].Address = "changed"
-	require.Empty(t, cmp.Diff(before, u.Snapshot()))
-	for _, e := range u.History() {
-		for _, a := range e.VM.Addresses {
-			require.NotEqual(t, "changed", a.Address)
-		}
+	for _, a := range addresses() {
+		require.Equal(t, "10.0.0.1", a[0].Address)
 	}
-	require.Equal(t, 1, u.Calls(driver.OpGetMachineStatus, codes.OK))
 }
 
 func TestCloud_SameCalls_SameResult(t *testing.T) {
@@ -308,27 +267,14 @@ func TestCloud_ConcurrentUse_IsSafe(t *testing.T) {
 }
 
 func BenchmarkCloud(b *testing.B) {
-	for _, n := range []int{10, 100, 1000} {
-		b.Run(fmt.Sprintf("create, get and delete among %d VMs", n), func(b *testing.B) {
-			u, clk := standing(CloudOptions{BootTime: time.Minute, ShutdownTime: time.Minute})
-			for i := range n {
-				if _, err := u.make(b.Context(), fmt.Sprintf("m-%d", i)); err != nil {
-					b.Fatal(err)
-				}
-			}
-			for b.Loop() {
-				resp, err := u.make(b.Context(), "m")
-				if err == nil {
-					_, err = u.get(b.Context(), "m", resp.ProviderID)
-				}
-				if err == nil {
-					err = u.remove(b.Context(), "m", resp.ProviderID)
-				}
-				if err != nil {
-					b.Fatal(err)
-				}
-				clk.Step(time.Minute)
-			}
-		})
+	u, clk := standing(CloudOptions{BootTime: time.Minute, ShutdownTime: time.Minute})
+	for i := range 1000 {
+		u.made(b, fmt.Sprintf("m-%d", i))
+	}
+	for b.Loop() {
+		id := u.made(b, "m").ProviderID
+		_, err := u.get(b.Context(), "m", id)
+		require.NoError(b, errors.Join(err, u.remove(b.Context(), "m", id)))
+		clk.Step(time.Minute)
 	}
 }

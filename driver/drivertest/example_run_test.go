@@ -3,6 +3,7 @@
 package drivertest_test
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"testing"
@@ -29,9 +30,7 @@ func check(ctx context.Context, m *v1alpha1.Machine, class *v1alpha1.MachineClas
 }
 
 func (d *myDriver) CreateMachine(ctx context.Context, req *driver.CreateMachineRequest) (*driver.CreateMachineResponse, error) {
-	if req == nil {
-		req = &driver.CreateMachineRequest{}
-	}
+	req = cmp.Or(req, &driver.CreateMachineRequest{})
 	name, err := check(ctx, req.Machine, req.MachineClass)
 	if err != nil {
 		return nil, err
@@ -41,9 +40,7 @@ func (d *myDriver) CreateMachine(ctx context.Context, req *driver.CreateMachineR
 }
 
 func (d *myDriver) GetMachineStatus(ctx context.Context, req *driver.GetMachineStatusRequest) (*driver.GetMachineStatusResponse, error) {
-	if req == nil {
-		req = &driver.GetMachineStatusRequest{}
-	}
+	req = cmp.Or(req, &driver.GetMachineStatusRequest{})
 	name, err := check(ctx, req.Machine, req.MachineClass)
 	if err != nil {
 		return nil, err
@@ -55,9 +52,7 @@ func (d *myDriver) GetMachineStatus(ctx context.Context, req *driver.GetMachineS
 }
 
 func (d *myDriver) DeleteMachine(ctx context.Context, req *driver.DeleteMachineRequest) (*driver.DeleteMachineResponse, error) {
-	if req == nil {
-		req = &driver.DeleteMachineRequest{}
-	}
+	req = cmp.Or(req, &driver.DeleteMachineRequest{})
 	name, err := check(ctx, req.Machine, req.MachineClass)
 	if err != nil {
 		return nil, err
@@ -69,9 +64,7 @@ func (d *myDriver) DeleteMachine(ctx context.Context, req *driver.DeleteMachineR
 }
 
 func (d *myDriver) ListMachines(ctx context.Context, req *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
-	if req == nil {
-		req = &driver.ListMachinesRequest{}
-	}
+	req = cmp.Or(req, &driver.ListMachinesRequest{})
 	if _, err := check(ctx, &v1alpha1.Machine{}, req.MachineClass); err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ package drivertest
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -15,17 +14,6 @@ import (
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 )
-
-func TestFault_Zero_RefusesEveryCallWithUnavailable(t *testing.T) {
-	u, _ := standing(CloudOptions{Faults: []Fault{{}}})
-	_, err := u.make(t.Context(), "m-1")
-	require.EqualError(t, err, "machine codes error: code = [Unavailable] message = [simulated fault]")
-	require.Equal(t, codes.Unavailable, codeOf(u.list(t.Context())))
-	require.Equal(t, codes.Unavailable, codeOf(u.GetVolumeIDs(t.Context(), &driver.GetVolumeIDsRequest{})))
-	require.Equal(t, codes.Unavailable, codeOf(u.ListSideResources(t.Context(), &driver.ListSideResourcesRequest{MachineClass: u.class, Secret: u.secret})))
-	require.True(t, u.Snapshot().Empty())
-	require.Equal(t, 1, u.Calls(driver.OpListMachines, codes.Unavailable))
-}
 
 func TestFault_Several_FirstMatchActs(t *testing.T) {
 	u, _ := standing(CloudOptions{})
@@ -47,8 +35,9 @@ func TestFault_CodeAndMessage_AreReturned(t *testing.T) {
 	resp, err := u.make(t.Context(), "m-1")
 	require.EqualError(t, err, "machine codes error: code = [ResourceExhausted] message = [zone b is full]")
 	require.Equal(t, &driver.CreateMachineResponse{LastKnownState: "waiting"}, resp)
-	gone, err := u.DeleteMachine(t.Context(), &driver.DeleteMachineRequest{Machine: machineOf("m-1", ""), MachineClass: u.class, Secret: u.secret})
-	require.Error(t, err)
+	q := &deleteRequest{Machine: machineOf("m-1", ""), MachineClass: u.class, Secret: u.secret}
+	gone, err := u.DeleteMachine(t.Context(), q)
+	require.EqualError(t, err, "machine codes error: code = [Unavailable] message = [simulated fault]")
 	require.Equal(t, "stuck", gone.LastKnownState)
 }
 
@@ -66,31 +55,21 @@ func TestFault_Hang_EndsWithContext(t *testing.T) {
 }
 
 func TestFault_PartialCreate_IsCompletedOrDeleted(t *testing.T) {
-	for steps := range 5 {
-		half := Fault{Operation: driver.OpCreateMachine, Kind: Partial, Steps: steps, Times: 1, Code: codes.Internal}
-		wantSides := []int{2, 1, 2, 2, 2}[steps]
-		wantVMs := []int{0, 0, 0, 1, 1}[steps]
-		for _, then := range []string{"create", "delete"} {
-			t.Run(fmt.Sprintf("%d steps, then %s", steps, then), func(t *testing.T) {
-				u, _ := standing(CloudOptions{Faults: []Fault{half}})
-				require.Equal(t, codes.Internal, codeOf(u.make(t.Context(), "m-1")))
-				s := u.Snapshot()
-				require.Len(t, s.SideResources, wantSides)
-				require.Len(t, s.VMs, wantVMs)
-				if wantVMs == 0 {
-					require.Len(t, s.Leftovers(), wantSides)
-					require.Equal(t, codes.NotFound, codeOf(u.get(t.Context(), "m-1", "")))
-				}
-				if then == "create" {
-					u.made(t, "m-1")
-					s := u.Snapshot()
-					require.Len(t, s.VMs, 1)
-					require.Len(t, s.SideResources, 2)
-					require.Empty(t, s.Leftovers())
-				}
-				require.NoError(t, u.remove(t.Context(), "m-1", ""))
-				require.True(t, u.Snapshot().Empty(), u.Snapshot())
-			})
+	for steps, want := range []string{
+		"no VM with 2 sides, 2 left over", "no VM with 1 sides, 1 left over", "no VM with 2 sides, 2 left over",
+		"m-1/1 Running with 2 sides, 0 left over", "m-1/1 Running with 2 sides, 0 left over",
+	} {
+		for _, then := range []string{"make", "delete"} {
+			half := Fault{Operation: driver.OpCreateMachine, Kind: Partial, Steps: steps, Times: 1, Code: codes.Internal}
+			u, _ := standing(CloudOptions{Faults: []Fault{half}})
+			require.Equal(t, codes.Internal, codeOf(u.make(t.Context(), "m-1")))
+			require.Equal(t, want, u.all(), "%d steps", steps)
+			if then == "make" {
+				u.made(t, "m-1")
+				require.Equal(t, "m-1/1 Running with 2 sides, 0 left over", u.all())
+			}
+			require.NoError(t, u.remove(t.Context(), "m-1", ""))
+			require.Equal(t, "nothing", u.all())
 		}
 	}
 }

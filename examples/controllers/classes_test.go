@@ -22,6 +22,7 @@ func TestClass_NamedByATemplate_StaysUntilTheDeploymentIsDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		ctx, api := t.Context(), r.machines.MachineV1alpha1()
+		r.tick = time.Second
 		r.start()
 		r.create("m")
 		r.deploy(ctx, 0)
@@ -33,7 +34,7 @@ func TestClass_NamedByATemplate_StaysUntilTheDeploymentIsDeleted(t *testing.T) {
 			require.NoError(t, err)
 			return c
 		}
-		require.NoError(t, api.Machines(namespace).Delete(ctx, "m", metav1.DeleteOptions{}))
+		r.remove("m")
 		r.eventually("machine deleted", func() bool { return r.gone(ctx, "m") })
 		time.Sleep(time.Minute)
 		require.NoError(t, api.MachineClasses(namespace).Delete(ctx, "class", metav1.DeleteOptions{}))
@@ -52,33 +53,24 @@ func TestClass_OfAnEmptyOldSet_CanBeDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		ctx, api := t.Context(), r.machines.MachineV1alpha1()
+		r.tick = time.Second
 		r.start()
 		r.create("m")
-		next, err := api.MachineClasses(namespace).Create(ctx, &v1alpha1.MachineClass{
+		create(t, api.MachineClasses(namespace).Create, &v1alpha1.MachineClass{
 			ObjectMeta: metav1.ObjectMeta{Name: "next"}, Provider: "simulated", SecretRef: &corev1.SecretReference{Namespace: namespace, Name: "class"},
-		}, metav1.CreateOptions{})
-		require.NoError(t, err)
-		require.NoError(t, api.Machines(namespace).Delete(ctx, "m", metav1.DeleteOptions{}))
+		})
+		r.remove("m")
 		r.deploy(ctx, 1)
 		time.Sleep(time.Minute)
-		d, err := api.MachineDeployments(namespace).Get(ctx, "d", metav1.GetOptions{})
-		require.NoError(t, err)
-		d.Spec.Paused, d.Spec.Template.Spec.Class.Name = true, "next"
-		_, err = api.MachineDeployments(namespace).Update(ctx, d, metav1.UpdateOptions{})
-		require.NoError(t, err)
+		r.patchDeployment(`{"spec":{"paused":true,"template":{"spec":{"class":{"name":"next"}}}}}`)
 		r.eventually("the template alone has the finalizer of the new class", func() bool {
-			next, err = api.MachineClasses(namespace).Get(ctx, "next", metav1.GetOptions{})
+			next, err := api.MachineClasses(namespace).Get(ctx, "next", metav1.GetOptions{})
 			return err == nil && slices.Contains(next.Finalizers, v1alpha1.MCMFinalizerName)
 		})
 		time.Sleep(time.Minute) // the status is written
-		d, err = api.MachineDeployments(namespace).Get(ctx, "d", metav1.GetOptions{})
-		require.NoError(t, err)
-		d.Spec.Paused = false
-		_, err = api.MachineDeployments(namespace).Update(ctx, d, metav1.UpdateOptions{})
-		require.NoError(t, err)
+		r.patchDeployment(`{"spec":{"paused":false}}`)
 		time.Sleep(time.Minute)
-		sets, err := api.MachineSets(namespace).List(ctx, metav1.ListOptions{})
-		require.NoError(t, err)
+		sets := list(t, api.MachineSets(namespace).List, metav1.ListOptions{})
 		require.Len(t, sets.Items, 2, "the old set is kept for a rollback")
 		require.NoError(t, api.MachineClasses(namespace).Delete(ctx, "class", metav1.DeleteOptions{}))
 		r.eventually("old class deleted", func() bool {

@@ -11,8 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	clocktesting "k8s.io/utils/clock/testing"
-
-	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
 // wrongClock is a clock that is behind or ahead of the API servers.
@@ -95,9 +93,7 @@ func clockScenarios() []scenario {
 	}
 	early := all[1]
 	early.name, early.deleteAfter = "deleted before its VM is visible", 100*time.Millisecond
-	rolled := scenario{name: "rollout", joins: true, deployment: true, rollout: &rollout{
-		replicas: 8, surge: 2, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType, changes: []change{{time.Minute, renewed(1)}},
-	}}
+	rolled := scenario{name: "rollout", joins: true, deployment: true, rollout: rolling(8, 2, 0, change{time.Minute, renewed(1)})}
 	rolled.cloud.BootTime = 20 * time.Second
 	return append(all, early, rolled)
 }

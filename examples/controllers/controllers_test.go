@@ -23,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
@@ -124,7 +123,7 @@ func (r *harness) eventually(what string, f func() bool) {
 func (r *harness) deploy(ctx context.Context, replicas int32) {
 	r.t.Helper()
 	labels, one, none := map[string]string{"name": "d"}, intstr.FromInt32(1), intstr.FromInt32(0)
-	_, err := r.machines.MachineV1alpha1().MachineDeployments(namespace).Create(ctx, &v1alpha1.MachineDeployment{
+	create(r.t, r.machines.MachineV1alpha1().MachineDeployments(namespace).Create, &v1alpha1.MachineDeployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "d"},
 		Spec: v1alpha1.MachineDeploymentSpec{
 			Replicas: replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -134,34 +133,41 @@ func (r *harness) deploy(ctx context.Context, replicas int32) {
 					UpdateConfiguration: v1alpha1.UpdateConfiguration{MaxSurge: &one, MaxUnavailable: &none},
 				},
 			},
-			Template: v1alpha1.MachineTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "class"}},
-			},
+			Template: v1alpha1.MachineTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: ofClass("class")},
 		},
-	}, metav1.CreateOptions{})
-	require.NoError(r.t, err)
+	})
+}
+
+// deployment returns deployment d.
+func (r *harness) deployment() *v1alpha1.MachineDeployment {
+	r.t.Helper()
+	return get(r.t, r.machines.MachineV1alpha1().MachineDeployments(namespace).Get, "d")
+}
+
+// complete reports whether deployment d is complete.
+func (r *harness) complete() bool {
+	r.t.Helper()
+	d := r.deployment()
+	return deployment.Complete(d, d.Status)
+}
+
+func (r *harness) patchDeployment(data string) {
+	r.t.Helper()
+	merge(r.t, r.machines.MachineV1alpha1().MachineDeployments(namespace).Patch, "d", data)
 }
 
 // create creates a class with its Secret, and a machine.
 func (r *harness) create(name string) *v1alpha1.Machine {
 	r.t.Helper()
-	ctx, api := r.t.Context(), r.machines.MachineV1alpha1()
-	_, err := r.secrets.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{
+	api := r.machines.MachineV1alpha1()
+	create(r.t, r.secrets.CoreV1().Secrets(namespace).Create, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "class"}, Data: map[string][]byte{machine.UserDataKey: []byte("#!")},
-	}, metav1.CreateOptions{})
-	require.NoError(r.t, err)
-	_, err = api.MachineClasses(namespace).Create(ctx, &v1alpha1.MachineClass{
+	})
+	create(r.t, api.MachineClasses(namespace).Create, &v1alpha1.MachineClass{
 		ObjectMeta: metav1.ObjectMeta{Name: "class"}, Provider: "simulated", ProviderSpec: apiruntime.RawExtension{Raw: []byte("{}")},
 		SecretRef: &corev1.SecretReference{Namespace: namespace, Name: "class"},
-	}, metav1.CreateOptions{})
-	require.NoError(r.t, err)
-	m, err := api.Machines(namespace).Create(ctx, &v1alpha1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "class"}},
-	}, metav1.CreateOptions{})
-	require.NoError(r.t, err)
-	return m
+	})
+	return r.add(name)
 }
 
 func (r *harness) phase(name string) v1alpha1.MachinePhase {
@@ -181,30 +187,17 @@ func TestMachine_DeletedWithoutPods_EndsWithinASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		r.start()
-		r.create("m")
-		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+		r.running("m")
 
 		began := time.Now()
-		require.NoError(t, r.machines.MachineV1alpha1().Machines(namespace).Delete(t.Context(), "m", metav1.DeleteOptions{}))
+		r.remove("m")
 		r.eventually("gone", func() bool { return r.gone(t.Context(), "m") })
 		took := time.Since(began)
 		t.Logf("gone after %s, with a driver that takes no time", took)
 		require.Less(t, took, time.Second)
 		require.True(t, r.cloud.Snapshot().Empty(), r.cloud.Snapshot())
-		nodes, err := r.nodes.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-		require.NoError(t, err)
+		nodes := list(t, r.nodes.CoreV1().Nodes().List, metav1.ListOptions{})
 		require.Empty(t, nodes.Items)
-	})
-}
-
-func TestMachine_NodeDeletedByUser_MachineAndVMAreDeleted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newHarness(t)
-		r.start()
-		r.create("m")
-		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
-		require.NoError(t, r.nodes.CoreV1().Nodes().Delete(t.Context(), "m", metav1.DeleteOptions{}))
-		r.eventually("gone", func() bool { return r.gone(t.Context(), "m") && r.cloud.Snapshot().Empty() })
 	})
 }
 
@@ -212,8 +205,7 @@ func TestFinalizers_ClassAndSecretInUse_StayUntilTheMachineIsDeleted(t *testing.
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		r.start()
-		r.create("m")
-		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+		r.running("m")
 		ctx, api := t.Context(), r.machines.MachineV1alpha1()
 		require.NoError(t, r.secrets.CoreV1().Secrets(namespace).Delete(ctx, "class", metav1.DeleteOptions{}))
 		require.NoError(t, api.MachineClasses(namespace).Delete(ctx, "class", metav1.DeleteOptions{}))
@@ -221,7 +213,7 @@ func TestFinalizers_ClassAndSecretInUse_StayUntilTheMachineIsDeleted(t *testing.
 		require.NoError(t, err, "the finalizer of the class stays")
 		require.NotNil(t, class.DeletionTimestamp)
 
-		require.NoError(t, api.Machines(namespace).Delete(ctx, "m", metav1.DeleteOptions{}))
+		r.remove("m")
 		r.eventually("everything gone", func() bool {
 			_, classErr := api.MachineClasses(namespace).Get(ctx, "class", metav1.GetOptions{})
 			_, secretErr := r.secrets.CoreV1().Secrets(namespace).Get(ctx, "class", metav1.GetOptions{})
@@ -235,33 +227,13 @@ func TestMachine_NameOfADeletedMachine_IsNotDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		r.start()
-		r.create("m")
-		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+		r.running("m")
 		api := r.machines.MachineV1alpha1().Machines(namespace)
 		require.NoError(t, api.Delete(t.Context(), "m", metav1.DeleteOptions{}))
 		r.eventually("gone", func() bool { return r.gone(t.Context(), "m") })
-		_, err := api.Create(t.Context(), &v1alpha1.Machine{
-			ObjectMeta: metav1.ObjectMeta{Name: "m"},
-			Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "class"}},
-		}, metav1.CreateOptions{})
-		require.NoError(t, err)
+		r.add("m")
 		r.eventually("running again", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
 		require.Len(t, r.cloud.Snapshot().VMs, 1)
-	})
-}
-
-func TestOrphans_VMWithoutMachine_OnlyItIsDeleted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newHarness(t)
-		r.orphans = safety.Policy{Grace: 50 * time.Millisecond, Period: 100 * time.Millisecond, MaxDeletions: 5, MaxPercent: 60}
-		r.start()
-		r.create("m")
-		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
-		own := r.cloud.Snapshot().VMs[0].ProviderID
-		r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: "unknown", Class: "class"})
-		require.Len(t, r.cloud.Snapshot().VMs, 2)
-		r.eventually("the orphan gone", func() bool { return len(r.cloud.Snapshot().VMs) == 1 })
-		require.Equal(t, own, r.cloud.Snapshot().VMs[0].ProviderID)
 	})
 }
 
@@ -298,8 +270,7 @@ func TestDrain_PodMissingInCache_IsEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		r.start()
-		r.create("m")
-		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+		r.running("m")
 		ctx, nodes := t.Context(), r.target.Client().CoreV1().Nodes()
 		for _, patch := range []struct{ data, subresource string }{
 			{`{"spec":{"unschedulable":true}}`, ""}, {`{"status":{"conditions":[{"type":"Seen","status":"True"}]}}`, "status"},
@@ -317,7 +288,7 @@ func TestDrain_PodMissingInCache_IsEvicted(t *testing.T) {
 			Spec:       corev1.PodSpec{NodeName: "m", TerminationGracePeriodSeconds: ptr.To(int64(30))},
 			Status:     corev1.PodStatus{Phase: corev1.PodRunning},
 		}))
-		require.NoError(t, r.machines.MachineV1alpha1().Machines(namespace).Delete(ctx, "m", metav1.DeleteOptions{}))
+		r.remove("m")
 		r.eventually("evicted", func() bool {
 			pod, err := r.target.Client().CoreV1().Pods(namespace).Get(ctx, "slow", metav1.GetOptions{})
 			return err == nil && pod.DeletionTimestamp != nil
@@ -330,15 +301,14 @@ func TestDrain_LastPodDeleted_ContinuesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		r.start()
-		r.create("m")
-		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+		r.running("m")
 		grace := int64(30)
 		require.NoError(t, r.target.Add(&corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "slow", OwnerReferences: []metav1.OwnerReference{controller("ReplicaSet")}},
 			Spec:       corev1.PodSpec{NodeName: "m", TerminationGracePeriodSeconds: &grace}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
 		}))
 		began := time.Now()
-		require.NoError(t, r.machines.MachineV1alpha1().Machines(namespace).Delete(t.Context(), "m", metav1.DeleteOptions{}))
+		r.remove("m")
 		r.eventually("gone", func() bool { return r.gone(t.Context(), "m") })
 		require.Greater(t, time.Since(began), 500*time.Millisecond, "the pod was waited for")
 		require.Less(t, time.Since(began), 4*time.Second, "less than the pause between two rounds of a drain")
@@ -350,25 +320,20 @@ func TestMergedSecret_SameKey_CredentialsWin(t *testing.T) {
 		r := newHarness(t)
 		r.cloud.SetCredential("right")
 		r.start()
-		ctx := t.Context()
 		for name, credential := range map[string]string{"data": "wrong", "credentials": "right"} {
-			_, err := r.secrets.CoreV1().Secrets(namespace).Create(ctx, &corev1.Secret{
+			create(t, r.secrets.CoreV1().Secrets(namespace).Create, &corev1.Secret{
 				ObjectMeta: metav1.ObjectMeta{Name: name},
 				Data:       map[string][]byte{machine.UserDataKey: []byte("#!"), "credential": []byte(credential)},
-			}, metav1.CreateOptions{})
-			require.NoError(t, err)
+			})
 		}
-		_, err := r.machines.MachineV1alpha1().MachineClasses(namespace).Create(ctx, &v1alpha1.MachineClass{
+		create(t, r.machines.MachineV1alpha1().MachineClasses(namespace).Create, &v1alpha1.MachineClass{
 			ObjectMeta: metav1.ObjectMeta{Name: "both"}, Provider: "simulated", ProviderSpec: apiruntime.RawExtension{Raw: []byte("{}")},
 			SecretRef:            &corev1.SecretReference{Name: "data"},
 			CredentialsSecretRef: &corev1.SecretReference{Namespace: namespace, Name: "credentials"},
-		}, metav1.CreateOptions{})
-		require.NoError(t, err)
-		_, err = r.machines.MachineV1alpha1().Machines(namespace).Create(ctx, &v1alpha1.Machine{
-			ObjectMeta: metav1.ObjectMeta{Name: "m"},
-			Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "both"}},
-		}, metav1.CreateOptions{})
-		require.NoError(t, err)
+		})
+		create(t, r.machines.MachineV1alpha1().Machines(namespace).Create, &v1alpha1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: ofClass("both"),
+		})
 		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
 	})
 }
@@ -391,23 +356,10 @@ func TestControllers_WithoutFaults_NoPassFails(t *testing.T) {
 		}
 		r.start()
 		r.create("alone")
-		ctx, api := t.Context(), r.machines.MachineV1alpha1().MachineDeployments(namespace)
-		r.deploy(ctx, 3)
-		complete := func() bool {
-			d, err := api.Get(ctx, "d", metav1.GetOptions{})
-			return err == nil && deployment.Complete(d, d.Status)
-		}
-		r.eventually("complete", complete)
-		require.NoError(t, retry.RetryOnConflict(retry.DefaultRetry, func() error {
-			d, err := api.Get(ctx, "d", metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-			d.Spec.Template.Annotations = map[string]string{"generation": "two"}
-			_, err = api.Update(ctx, d, metav1.UpdateOptions{})
-			return err
-		}))
-		r.eventually("rolled", complete)
+		r.deploy(t.Context(), 3)
+		r.eventually("complete", r.complete)
+		r.patchDeployment(`{"spec":{"template":{"metadata":{"annotations":{"generation":"two"}}}}}`)
+		r.eventually("rolled", r.complete)
 		mu.Lock()
 		defer mu.Unlock()
 		require.Empty(t, failed)
@@ -429,8 +381,7 @@ func TestRun_Ends_LeavesNoGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		r.start()
-		r.create("m")
-		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+		r.running("m")
 	})
 }
 

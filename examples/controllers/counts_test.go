@@ -5,20 +5,17 @@ package controllers_test
 import (
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/controllers"
-	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
@@ -30,20 +27,12 @@ func TestOrphans_ManyClasses_OneListOfTheMachines(t *testing.T) {
 		const classes, period = 20, time.Minute
 		r := newHarness(t)
 		r.orphans, r.tick = safety.Policy{Period: period}, time.Second
-		var lists atomic.Int32
-		clients, ok := r.machines.(*fake.Clientset)
-		require.True(t, ok)
-		clients.PrependReactor("list", "machines", func(clienttesting.Action) (bool, apiruntime.Object, error) {
-			lists.Add(1)
-			return false, nil, nil
-		})
+		lists := r.requests("list", "machines", every)
 		r.create("m")
 		for i := range classes {
-			class, err := r.machines.MachineV1alpha1().MachineClasses(namespace).Get(t.Context(), "class", metav1.GetOptions{})
-			require.NoError(t, err)
+			class := get(t, r.machines.MachineV1alpha1().MachineClasses(namespace).Get, "class")
 			class.ObjectMeta = metav1.ObjectMeta{Name: fmt.Sprint("class-", i)}
-			_, err = r.machines.MachineV1alpha1().MachineClasses(namespace).Create(t.Context(), class, metav1.CreateOptions{})
-			require.NoError(t, err)
+			create(t, r.machines.MachineV1alpha1().MachineClasses(namespace).Create, class)
 		}
 		r.orphans.Grace, r.orphans.MaxPercent, r.orphans.MaxDeletions = 4*period, 100, 1
 		r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: "lost", Class: "class"})
@@ -65,14 +54,9 @@ func TestOrphans_ManyClasses_OneListOfTheMachines(t *testing.T) {
 func TestMachine_Created_IsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
-		var reads atomic.Int32
-		clients, ok := r.machines.(*fake.Clientset)
-		require.True(t, ok)
-		clients.PrependReactor("get", "machines", func(a clienttesting.Action) (bool, apiruntime.Object, error) {
-			if get, ok := a.(clienttesting.GetAction); ok && get.GetName() == "m" { // not the probe of the API server
-				reads.Add(1)
-			}
-			return false, nil, nil
+		reads := r.requests("get", "machines", func(a clienttesting.Action) bool {
+			get, ok := a.(clienttesting.GetAction)
+			return ok && get.GetName() == "m" // not the probe of the API server
 		})
 		r.tick = 100 * time.Millisecond
 		r.start()
@@ -91,20 +75,8 @@ func TestDeployment_OnlyCountersChange_StatusOnceASecond(t *testing.T) {
 		const size = 10
 		ctx := t.Context()
 		r := newHarness(t)
-		var writes atomic.Int32
-		clients, ok := r.machines.(*fake.Clientset)
-		require.True(t, ok)
-		clients.PrependReactor("update", "machinedeployments", func(a clienttesting.Action) (bool, apiruntime.Object, error) {
-			if a.GetSubresource() == "status" {
-				writes.Add(1)
-			}
-			return false, nil, nil
-		})
-		available := func() int32 {
-			d, err := r.machines.MachineV1alpha1().MachineDeployments(namespace).Get(ctx, "d", metav1.GetOptions{})
-			require.NoError(t, err)
-			return d.Status.AvailableReplicas
-		}
+		writes := r.requests("update", "machinedeployments", func(a clienttesting.Action) bool { return a.GetSubresource() == "status" })
+		available := func() int32 { return r.deployment().Status.AvailableReplicas }
 		r.tick = 100 * time.Millisecond
 		r.start()
 		r.create("class-user")
@@ -112,8 +84,7 @@ func TestDeployment_OnlyCountersChange_StatusOnceASecond(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.EqualValues(t, size, available())
 
-		nodes, err := r.nodes.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
-		require.NoError(t, err)
+		nodes := list(t, r.nodes.CoreV1().Nodes().List, metav1.ListOptions{})
 		before, began := writes.Load(), time.Now()
 		for _, n := range nodes.Items {
 			_, err := r.nodes.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType,
@@ -135,10 +106,8 @@ func TestPass_StatusWritten_NextPassWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const size = 40
 		ctx, r := t.Context(), newHarness(t)
-		var (
-			mu     sync.Mutex
-			passes []string
-		)
+		var mu sync.Mutex
+		var passes []string
 		r.observe = func(n controllers.Note) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -157,8 +126,7 @@ func TestPass_StatusWritten_NextPassWaits(t *testing.T) {
 		r.deploy(ctx, size)
 		time.Sleep(time.Minute)
 		api := r.machines.MachineV1alpha1()
-		sets, err := api.MachineSets(namespace).List(ctx, metav1.ListOptions{})
-		require.NoError(t, err)
+		sets := list(t, api.MachineSets(namespace).List, metav1.ListOptions{})
 		require.Len(t, sets.Items, 1)
 		require.EqualValues(t, size, sets.Items[0].Status.AvailableReplicas)
 

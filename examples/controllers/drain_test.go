@@ -15,7 +15,6 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes/fake"
 
@@ -68,13 +67,10 @@ func (r *harness) running(names ...string) {
 }
 
 // add creates another machine of the class.
-func (r *harness) add(name string) {
+func (r *harness) add(name string) *v1alpha1.Machine {
 	r.t.Helper()
-	_, err := r.machines.MachineV1alpha1().Machines(namespace).Create(r.t.Context(), &v1alpha1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "class"}},
-	}, metav1.CreateOptions{})
-	require.NoError(r.t, err)
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: ofClass("class")}
+	return create(r.t, r.machines.MachineV1alpha1().Machines(namespace).Create, m)
 }
 
 func (r *harness) remove(name string) {
@@ -84,8 +80,7 @@ func (r *harness) remove(name string) {
 
 func (r *harness) patch(name, patch string) {
 	r.t.Helper()
-	_, err := r.machines.MachineV1alpha1().Machines(namespace).Patch(r.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-	require.NoError(r.t, err)
+	merge(r.t, r.machines.MachineV1alpha1().Machines(namespace).Patch, name, patch)
 }
 
 // blocked creates a pod on a Node whose PodDisruptionBudget allows no disruption.
@@ -144,8 +139,7 @@ func TestDrain_BudgetRefuses_HoldNamesItAndNoRequest(t *testing.T) {
 		r.remove("m")
 		for i := range 50 { // each wakes the machine up
 			patch := fmt.Sprintf(`{"metadata":{"labels":{"beat":"%d"}}}`, i)
-			_, err := r.target.Client().CoreV1().Pods(namespace).Patch(t.Context(), "db-m", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
-			require.NoError(t, err)
+			merge(t, r.target.Client().CoreV1().Pods(namespace).Patch, "db-m", patch)
 		}
 		r.eventually("it says what it waits for", func() bool {
 			return waitsFor(said.last("m"), "pod/"+namespace+"/db-m: BudgetNeverAllows: ") || waitsFor(said.last("m"), "pod/"+namespace+"/db-m: DisruptionBudget: ")
@@ -242,8 +236,7 @@ func TestDrain_AfterAForcedDrain_StartsWithoutForce(t *testing.T) {
 		r.blocked("m")
 		r.patch("m", `{"metadata":{"labels":{"`+v1alpha1.LabelKeyForceDrain+`":"True"}}}`)
 		label := `{"metadata":{"labels":{"` + v1alpha1.LabelKeyNodeCandidateForUpdate + `":"true","` + v1alpha1.LabelKeyNodeSelectedForUpdate + `":"true"}}}`
-		_, err := r.target.Client().CoreV1().Nodes().Patch(t.Context(), "m", types.MergePatchType, []byte(label), metav1.PatchOptions{})
-		require.NoError(t, err)
+		merge(t, r.target.Client().CoreV1().Nodes().Patch, "m", label)
 		r.eventually("drained by force for its update", func() bool {
 			return r.phase("m") == v1alpha1.MachineInPlaceUpdating && !r.podThere("m")
 		})

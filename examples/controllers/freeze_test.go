@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
@@ -40,44 +39,34 @@ func TestFreeze_ProbesFail_DeletesButCreatesNothing(t *testing.T) {
 		r.start()
 		r.create("alone")
 		ctx, api := t.Context(), r.machines.MachineV1alpha1()
-		get := func() *v1alpha1.MachineDeployment {
-			d, err := api.MachineDeployments(namespace).Get(ctx, "d", metav1.GetOptions{})
-			require.NoError(t, err)
-			return d
-		}
 		frozen := func() bool {
-			return slices.ContainsFunc(get().Status.Conditions, func(c v1alpha1.MachineDeploymentCondition) bool {
+			return slices.ContainsFunc(r.deployment().Status.Conditions, func(c v1alpha1.MachineDeploymentCondition) bool {
 				return c.Type == v1alpha1.MachineDeploymentControllerFrozen && c.Status == v1alpha1.ConditionTrue
 			})
 		}
 		machines := func() []v1alpha1.Machine {
-			list, err := api.Machines(namespace).List(ctx, metav1.ListOptions{LabelSelector: "name=d"})
-			require.NoError(t, err)
-			return list.Items
+			return list(t, api.Machines(namespace).List, metav1.ListOptions{LabelSelector: "name=d"}).Items
 		}
-		complete := func() bool { d := get(); return deployment.Complete(d, d.Status) }
 		r.deploy(ctx, 2)
-		r.eventually("complete", complete)
+		r.eventually("complete", r.complete)
 		time.Sleep(5 * time.Minute)
 		require.False(t, frozen())
 
 		r.probeFails()
 		time.Sleep(2 * time.Minute) // a period, the timeout, and the time in which objects are woken
 		require.True(t, frozen(), "deployments are enqueued at the begin of a freeze")
-		require.NoError(t, api.Machines(namespace).Delete(ctx, machines()[0].Name, metav1.DeleteOptions{}))
+		r.remove(machines()[0].Name)
 		r.eventually("gone", func() bool { return len(machines()) == 1 })
 		time.Sleep(5 * time.Minute)
 		require.Len(t, machines(), 1, "a set replaces no machine that a user deleted")
-		_, err := api.MachineDeployments(namespace).Patch(ctx, "d", types.MergePatchType, []byte(`{"spec":{"replicas":4}}`), metav1.PatchOptions{})
-		require.NoError(t, err)
+		r.patchDeployment(`{"spec":{"replicas":4}}`)
 		time.Sleep(5 * time.Minute)
 		require.Len(t, machines(), 1)
-		sets, err := api.MachineSets(namespace).List(ctx, metav1.ListOptions{})
-		require.NoError(t, err)
+		sets := list(t, api.MachineSets(namespace).List, metav1.ListOptions{})
 		require.EqualValues(t, 2, sets.Items[0].Spec.Replicas, "a deployment grows no set")
 
 		r.target.ClearFaults()
-		r.eventually("complete", complete)
+		r.eventually("complete", r.complete)
 		require.Len(t, machines(), 4)
 		require.False(t, frozen())
 	})
@@ -116,8 +105,7 @@ func TestFreeze_ProbesFail_OrphansStay(t *testing.T) {
 		r.tick = time.Second
 		r.orphans = safety.Policy{Grace: time.Minute, Period: time.Minute, MaxDeletions: 5, MaxPercent: 60}
 		r.start()
-		r.create("m")
-		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+		r.running("m")
 		r.probeFails()
 		time.Sleep(2 * time.Minute)
 		r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: "lost", Class: "class"})
@@ -180,8 +168,7 @@ func TestFreeze_DeletionByTheNode_MachineAndVMAreDeleted(t *testing.T) {
 					}
 				}
 				r.start()
-				r.create("m")
-				r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+				r.running("m")
 				r.probeFails()
 				time.Sleep(3 * time.Minute)
 				require.NoError(t, request(t.Context(), r))

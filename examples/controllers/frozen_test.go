@@ -12,9 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
@@ -24,27 +22,19 @@ import (
 func TestFrozen_Deployment_CreatesNothingUntilItIsRepaired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
+		r.tick = time.Second
 		r.start()
 		r.create("alone")
-		ctx, api := t.Context(), r.machines.MachineV1alpha1()
+		ctx := t.Context()
 		r.deploy(ctx, 2)
-		complete := func() bool {
-			d, err := api.MachineDeployments(namespace).Get(ctx, "d", metav1.GetOptions{})
-			return err == nil && deployment.Complete(d, d.Status)
-		}
-		frozen := func() bool {
-			d, err := api.MachineDeployments(namespace).Get(ctx, "d", metav1.GetOptions{})
-			return err == nil && d.Labels[v1alpha1.FreezeLabelKey] == "True"
-		}
-		r.eventually("complete", complete)
+		frozen := func() bool { return r.deployment().Labels[v1alpha1.FreezeLabelKey] == "True" }
+		r.eventually("complete", r.complete)
 		time.Sleep(20 * time.Second) // in the time of the bubble, like all sleeps here
 
 		r.control.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "delete", Resource: "machines"})
 		r.addByHand(ctx, 3)
 		r.eventually("frozen", frozen)
-		_, err := api.MachineDeployments(namespace).Patch(ctx, "d", types.MergePatchType,
-			[]byte(`{"spec":{"template":{"metadata":{"annotations":{"generation":"two"}}}}}`), metav1.PatchOptions{})
-		require.NoError(t, err)
+		r.patchDeployment(`{"spec":{"template":{"metadata":{"annotations":{"generation":"two"}}}}}`)
 		before := r.count(ctx)
 		time.Sleep(90 * time.Second)
 		require.Equal(t, before, r.count(ctx), "sets and machines while it is frozen")
@@ -53,7 +43,7 @@ func TestFrozen_Deployment_CreatesNothingUntilItIsRepaired(t *testing.T) {
 		r.control.ClearFaults()
 		// A deletion that failed is repeated within a minute, and the sets are judged within the next.
 		require.Eventually(t, func() bool { return !frozen() }, 3*time.Minute, 100*time.Millisecond, "unfrozen")
-		r.eventually("rolled", complete)
+		r.eventually("rolled", r.complete)
 		require.NotEqual(t, before, r.count(ctx))
 	})
 }
@@ -61,28 +51,24 @@ func TestFrozen_Deployment_CreatesNothingUntilItIsRepaired(t *testing.T) {
 // addByHand adds machines to the only set as a user.
 func (r *harness) addByHand(ctx context.Context, n int) {
 	r.t.Helper()
-	sets, err := r.machines.MachineV1alpha1().MachineSets(namespace).List(ctx, metav1.ListOptions{})
-	require.NoError(r.t, err)
+	sets := list(r.t, r.machines.MachineV1alpha1().MachineSets(namespace).List, metav1.ListOptions{})
 	require.Len(r.t, sets.Items, 1)
 	set := &sets.Items[0]
 	for i := range n {
-		_, err := r.machines.MachineV1alpha1().Machines(namespace).Create(ctx, &v1alpha1.Machine{
+		create(r.t, r.machines.MachineV1alpha1().Machines(namespace).Create, &v1alpha1.Machine{
 			ObjectMeta: metav1.ObjectMeta{
 				Name: fmt.Sprint("byhand-", i), Labels: set.Spec.Template.Labels, CreationTimestamp: metav1.Now(),
 				OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))},
 			},
-			Spec: v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "class"}},
-		}, metav1.CreateOptions{})
-		require.NoError(r.t, err)
+			Spec: ofClass("class"),
+		})
 	}
 }
 
 // count returns the names of all sets and machines.
 func (r *harness) count(ctx context.Context) string {
-	sets, err := r.machines.MachineV1alpha1().MachineSets(namespace).List(ctx, metav1.ListOptions{})
-	require.NoError(r.t, err)
-	machines, err := r.machines.MachineV1alpha1().Machines(namespace).List(ctx, metav1.ListOptions{})
-	require.NoError(r.t, err)
+	sets := list(r.t, r.machines.MachineV1alpha1().MachineSets(namespace).List, metav1.ListOptions{})
+	machines := list(r.t, r.machines.MachineV1alpha1().Machines(namespace).List, metav1.ListOptions{})
 	var names []string
 	for _, s := range sets.Items {
 		names = append(names, s.Name)

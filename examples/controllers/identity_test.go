@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -33,19 +32,16 @@ func TestMachine_NodeNameOver63Characters_RunsAndIsDeleted(t *testing.T) {
 				r := newHarness(t)
 				r.cloud = drivertest.NewCloud(drivertest.CloudOptions{NodeName: func(string) string { return longName("n") }})
 				r.start()
-				r.create(machineName)
-				r.eventually("running", func() bool { return r.phase(machineName) == v1alpha1.MachineRunning })
+				r.running(machineName)
 
 				api := r.machines.MachineV1alpha1().Machines(namespace)
-				m, err := api.Get(t.Context(), machineName, metav1.GetOptions{})
-				require.NoError(t, err)
+				m := get(t, api.Get, machineName)
 				require.Equal(t, r.cloud.Snapshot().VMs[0].ProviderID, m.Spec.ProviderID)
 				require.NotContains(t, m.Labels, v1alpha1.NodeLabelKey)
 				valid := conditionOf(m, v1alpha1.MachineValid)
 				require.NotNil(t, valid, "the cause is on the object")
 				require.Contains(t, valid.Message, "metadata.labels[node]")
-				node, err := r.nodes.CoreV1().Nodes().Get(t.Context(), longName("n"), metav1.GetOptions{})
-				require.NoError(t, err)
+				node := get(t, r.nodes.CoreV1().Nodes().Get, longName("n"))
 				require.Contains(t, node.Finalizers, v1alpha1.NodeFinalizerName)
 
 				require.NoError(t, r.target.Add(&corev1.Pod{
@@ -65,8 +61,7 @@ func TestMachine_NodeNameOver63Characters_RunsAndIsDeleted(t *testing.T) {
 				r.eventually("gone", func() bool { return r.gone(t.Context(), machineName) })
 				require.Less(t, time.Since(began), 10*time.Second)
 				require.True(t, r.cloud.Snapshot().Empty(), r.cloud.Snapshot())
-				nodes, err := r.nodes.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-				require.NoError(t, err)
+				nodes := list(t, r.nodes.CoreV1().Nodes().List, metav1.ListOptions{})
 				require.Empty(t, nodes.Items)
 			})
 		})
@@ -81,14 +76,11 @@ func TestMachine_SharedProviderID_VMOfTheOtherStays(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newHarness(t)
 				r.start()
-				r.create("owner")
-				r.eventually("running", func() bool { return r.phase("owner") == v1alpha1.MachineRunning })
+				r.running("owner")
 				ctx, api := t.Context(), r.machines.MachineV1alpha1().Machines(namespace)
-				owner, err := api.Get(ctx, "owner", metav1.GetOptions{})
-				require.NoError(t, err)
+				owner := get(t, api.Get, "owner")
 				thief := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "thief", Namespace: namespace}, Spec: owner.Spec}
-				_, err = api.Create(ctx, thief, metav1.CreateOptions{})
-				require.NoError(t, err)
+				create(t, api.Create, thief)
 				both := func() bool {
 					for _, name := range []string{"owner", "thief"} {
 						m, err := api.Get(ctx, name, metav1.GetOptions{})
@@ -124,11 +116,10 @@ func TestMachine_FinalizerRemovedByUser_NodeIsDeletedWithItsVM(t *testing.T) {
 		r := newHarness(t)
 		r.orphans = safety.Policy{Grace: time.Second, Period: time.Second, MaxDeletions: 5, MaxPercent: 60}
 		r.start()
-		r.runTwo("kept", "lost")
+		r.running("kept", "lost")
 		ctx, api := t.Context(), r.machines.MachineV1alpha1().Machines(namespace)
 		require.NoError(t, r.target.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: corev1.NodeSpec{ProviderID: "other:///1"}}))
-		_, err := api.Patch(ctx, "lost", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
-		require.NoError(t, err)
+		merge(t, api.Patch, "lost", `{"metadata":{"finalizers":null}}`)
 		require.NoError(t, api.Delete(ctx, "lost", metav1.DeleteOptions{}))
 		r.eventually("VM and Node gone", func() bool { return slices.Equal(r.nodeNames(), []string{"kept", "other"}) })
 		require.Len(t, r.liveVMs(), 1)
@@ -142,10 +133,9 @@ func TestMachine_LabelNamesAnotherNode_OwnNodeIsDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		r.start()
-		r.runTwo("astray", "other")
+		r.running("astray", "other")
 		ctx, api := t.Context(), r.machines.MachineV1alpha1().Machines(namespace)
-		_, err := api.Patch(ctx, "astray", types.MergePatchType, []byte(`{"metadata":{"labels":{"node":"other"}}}`), metav1.PatchOptions{})
-		require.NoError(t, err)
+		merge(t, api.Patch, "astray", `{"metadata":{"labels":{"node":"other"}}}`)
 		require.NoError(t, api.Delete(ctx, "astray", metav1.DeleteOptions{}))
 		r.eventually("gone", func() bool { return r.gone(ctx, "astray") })
 		require.Equal(t, []string{"other"}, r.nodeNames())
@@ -154,23 +144,10 @@ func TestMachine_LabelNamesAnotherNode_OwnNodeIsDeleted(t *testing.T) {
 	})
 }
 
-// runTwo creates two machines and waits until both are Running.
-func (r *harness) runTwo(first, second string) {
-	r.t.Helper()
-	m := r.create(first)
-	other := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: second, Namespace: namespace}, Spec: v1alpha1.MachineSpec{Class: m.Spec.Class}}
-	_, err := r.machines.MachineV1alpha1().Machines(namespace).Create(r.t.Context(), other, metav1.CreateOptions{})
-	require.NoError(r.t, err)
-	r.eventually("running", func() bool {
-		return r.phase(first) == v1alpha1.MachineRunning && r.phase(second) == v1alpha1.MachineRunning
-	})
-}
-
 // nodeNames returns the sorted names of the Nodes.
 func (r *harness) nodeNames() (names []string) {
 	r.t.Helper()
-	nodes, err := r.nodes.CoreV1().Nodes().List(r.t.Context(), metav1.ListOptions{})
-	require.NoError(r.t, err)
+	nodes := list(r.t, r.nodes.CoreV1().Nodes().List, metav1.ListOptions{})
 	for i := range nodes.Items {
 		names = append(names, nodes.Items[i].Name)
 	}

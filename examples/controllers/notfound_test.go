@@ -12,18 +12,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
-	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
-	"github.com/machinist-dev/machinist/safety"
 )
 
 // TestEvents_WriteAnsweredNotFound_NoEvent answers NotFound to the creations and updates of sets for a
@@ -42,30 +36,26 @@ func TestEvents_WriteAnsweredNotFound_NoEvent(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newHarness(t)
 				r.tick = 10 * time.Second
-				recorder := record.NewFakeRecorder(1000)
-				r.events = recorder
+				recorder := r.record()
 				var refuse atomic.Bool
 				var answered atomic.Int64
-				clients, ok := r.machines.(*fake.Clientset)
-				require.True(t, ok)
-				clients.PrependReactor(tc.verb, tc.resource, func(a clienttesting.Action) (bool, apiruntime.Object, error) {
+				r.answer(tc.verb, tc.resource, func(a clienttesting.Action) error {
 					if a.GetSubresource() != "" || !refuse.Load() {
-						return false, nil, nil
+						return nil
 					}
 					answered.Add(1)
-					return true, nil, apierrors.NewNotFound(v1alpha1.Resource(tc.resource), "x")
+					return apierrors.NewNotFound(v1alpha1.Resource(tc.resource), "x")
 				})
 				r.create("alone")
 				r.deploy(t.Context(), 1)
 				r.start()
 				time.Sleep(time.Minute)
-				require.Contains(t, strings.Join(slicesOf(recorder), "\n"), "Scaled up machine set")
+				require.Contains(t, strings.Join(eventsOf(recorder), "\n"), "Scaled up machine set")
 				refuse.Store(true)
-				_, err := r.machines.MachineV1alpha1().MachineDeployments(namespace).Patch(t.Context(), "d", types.MergePatchType, []byte(tc.edit), metav1.PatchOptions{})
-				require.NoError(t, err)
+				r.patchDeployment(tc.edit)
 				time.Sleep(10 * time.Minute)
 				require.Positive(t, answered.Load())
-				for _, e := range slicesOf(recorder) {
+				for _, e := range eventsOf(recorder) {
 					if tc.resource == "machinesets" {
 						require.NotContains(t, e, "Scaled ", e)
 					}
@@ -77,22 +67,12 @@ func TestEvents_WriteAnsweredNotFound_NoEvent(t *testing.T) {
 	}
 }
 
-// slicesOf returns the recorded events.
-func slicesOf(recorder *record.FakeRecorder) (events []string) {
-	for e := range recorded(recorder) {
-		events = append(events, e)
-	}
-	return events
-}
-
 // TestOrphans_DriverAnswersNotFound_NoEvent deletes an orphan VM that the provider lists but no longer
 // has.
 func TestOrphans_DriverAnswersNotFound_NoEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newHarness(t)
-		r.tick = 10 * time.Second
-		recorder := record.NewFakeRecorder(1000)
-		r.events = recorder
+		r := orphanHarness(t)
+		recorder := r.record()
 		var mu sync.Mutex
 		var collected []error
 		r.collected = func(_ string, err error) {
@@ -100,10 +80,8 @@ func TestOrphans_DriverAnswersNotFound_NoEvent(t *testing.T) {
 			defer mu.Unlock()
 			collected = append(collected, err)
 		}
-		r.orphans = safety.Policy{Grace: time.Minute, Period: time.Minute, MaxDeletions: 5, MaxPercent: 20}
 		r.start()
-		r.create("m")
-		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+		r.running("m")
 		r.cloud.Inject(drivertest.Fault{Operation: driver.OpDeleteMachine, Machine: "lost", Code: codes.NotFound})
 		r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: "lost", Class: "class"})
 		time.Sleep(10 * time.Minute)

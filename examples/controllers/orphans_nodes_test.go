@@ -14,15 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/driver/drivertest"
 	"github.com/machinist-dev/machinist/examples/controllers"
-	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
@@ -44,11 +39,9 @@ func (d slowLister) ListMachines(ctx context.Context, r *driver.ListMachinesRequ
 func (r *harness) otherClass(labels map[string]string) {
 	r.t.Helper()
 	api := r.machines.MachineV1alpha1().MachineClasses(namespace)
-	class, err := api.Get(r.t.Context(), "class", metav1.GetOptions{})
-	require.NoError(r.t, err)
+	class := get(r.t, api.Get, "class")
 	class.ObjectMeta = metav1.ObjectMeta{Name: "other", Labels: labels}
-	_, err = api.Create(r.t.Context(), class, metav1.CreateOptions{})
-	require.NoError(r.t, err)
+	create(r.t, api.Create, class)
 }
 
 // strayNotes counts the decisions about orphans that report the Node "left".
@@ -83,13 +76,7 @@ func TestOrphans_OneClassListsLater_NodeIsReportedInEachRound(t *testing.T) {
 				r.orphans = safety.Policy{Grace: 2 * time.Minute, Period: 2 * time.Minute, MaxDeletions: 5, MaxPercent: 20}
 				r.driver = slowLister{r.cloud, tc.slower}
 				reported := r.strayNotes()
-				var lists atomic.Int64
-				clients, ok := r.machines.(*fake.Clientset)
-				require.True(t, ok)
-				clients.PrependReactor("list", "machines", func(clienttesting.Action) (bool, apiruntime.Object, error) {
-					lists.Add(1)
-					return false, nil, nil
-				})
+				lists := r.requests("list", "machines", every)
 				r.create("m")
 				if tc.later == 0 {
 					r.otherClass(nil)
@@ -108,7 +95,7 @@ func TestOrphans_OneClassListsLater_NodeIsReportedInEachRound(t *testing.T) {
 				rounds := int64(2*time.Hour/(2*time.Minute+tc.slower) - 4)
 				require.GreaterOrEqual(t, reported.Load()-before, rounds)
 				if tc.slower < time.Minute {
-					require.LessOrEqual(t, lists.Load()-listed, int64(61), "one list of all machines in each round")
+					require.LessOrEqual(t, lists.Load()-listed, int32(61), "one list of all machines in each round")
 				}
 			})
 		})
@@ -120,24 +107,14 @@ func TestOrphans_Shard_ReportsTheNodesItCanKnow(t *testing.T) {
 	for label, want := range map[string]bool{"": true, "blue": true, "green": false} {
 		t.Run("label "+label, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newHarness(t)
-				r.tick, r.shard = time.Second, "blue"
-				r.orphans = safety.Policy{Grace: time.Minute, Period: time.Minute, MaxDeletions: 5, MaxPercent: 20}
+				r := orphanHarness(t)
+				r.shard = "blue"
 				reported := r.strayNotes()
 				r.create("m")
 				r.otherClass(map[string]string{v1alpha1.ShardLabelKey: "green"})
-				for kind, patch := range map[string]func(data []byte) error{
-					"class": func(data []byte) error {
-						_, err := r.machines.MachineV1alpha1().MachineClasses(namespace).Patch(t.Context(), "class", types.MergePatchType, data, metav1.PatchOptions{})
-						return err
-					},
-					"machine": func(data []byte) error {
-						_, err := r.machines.MachineV1alpha1().Machines(namespace).Patch(t.Context(), "m", types.MergePatchType, data, metav1.PatchOptions{})
-						return err
-					},
-				} {
-					require.NoError(t, patch(fmt.Appendf(nil, `{"metadata":{"labels":{%q:"blue"}}}`, v1alpha1.ShardLabelKey)), kind)
-				}
+				blue := fmt.Sprintf(`{"metadata":{"labels":{%q:"blue"}}}`, v1alpha1.ShardLabelKey)
+				merge(t, r.machines.MachineV1alpha1().MachineClasses(namespace).Patch, "class", blue)
+				r.patch("m", blue)
 				r.start()
 				r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
 				labels := map[string]string{}
@@ -158,12 +135,10 @@ func TestOrphans_MoreUnownedVMs_NewEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		r.tick = 10 * time.Second
-		recorder := record.NewFakeRecorder(1000)
-		r.events = recorder
+		recorder := r.record()
 		r.orphans = safety.Policy{Grace: time.Minute, Period: 10 * time.Minute, MaxDeletions: 5, MaxPercent: 20}
 		r.start()
-		r.create("m")
-		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+		r.running("m")
 		lose := func(from, to int) {
 			for i := from; i < to; i++ {
 				r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: fmt.Sprint("lost-", i), Class: "class"})

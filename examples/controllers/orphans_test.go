@@ -27,17 +27,35 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
+// orphanHarness returns a harness that looks for orphans every minute.
+func orphanHarness(t *testing.T) *harness {
+	t.Helper()
+	r := newHarness(t)
+	r.tick = time.Second
+	r.orphans = safety.Policy{Grace: time.Minute, Period: time.Minute, MaxDeletions: 5, MaxPercent: 20}
+	return r
+}
+
+// orphanNotes records the decisions about orphans.
+func (r *harness) orphanNotes() (seen func() []string) {
+	var mu sync.Mutex
+	var notes []string
+	r.observe = func(n controllers.Note) {
+		mu.Lock()
+		defer mu.Unlock()
+		if n.Kind == "orphan" {
+			notes = append(notes, n.Text)
+		}
+	}
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(notes)
+	}
+}
+
 // lists returns the number of listings of VMs.
 func (r *harness) lists() int { return r.cloud.Calls(driver.OpListMachines, codes.OK) }
-
-// another creates another machine of the class.
-func (r *harness) another(name string) {
-	r.t.Helper()
-	_, err := r.machines.MachineV1alpha1().Machines(namespace).Create(r.t.Context(), &v1alpha1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "class"}},
-	}, metav1.CreateOptions{})
-	require.NoError(r.t, err)
-}
 
 // lose removes a machine without its deletion, so that its VM stays.
 func (r *harness) lose(name string) {
@@ -54,10 +72,12 @@ func (r *harness) lose(name string) {
 	}
 }
 
-// eventsOf returns the recorded events with a reason.
-func eventsOf(recorder *record.FakeRecorder, reason string) (out []string) {
-	for e := range recorded(recorder) {
-		if strings.Contains(e, " "+reason+" ") {
+// eventsOf returns the recorded events with one of these reasons. No reason means all.
+func eventsOf(recorder *record.FakeRecorder, reasons ...string) (out []string) {
+	for len(recorder.Events) > 0 {
+		e := <-recorder.Events
+		has := func(reason string) bool { return strings.Contains(e, " "+reason+" ") }
+		if len(reasons) == 0 || slices.ContainsFunc(reasons, has) {
 			out = append(out, e)
 		}
 	}
@@ -75,7 +95,7 @@ func TestOrphans_MachinesDeleted_ClassIsListedSoonAndOnce(t *testing.T) {
 		r.create("m")
 		const machines = 60
 		for i := range machines {
-			r.another(fmt.Sprint("m-", i))
+			r.add(fmt.Sprint("m-", i))
 		}
 		r.eventually("running", func() bool { return r.phase(fmt.Sprint("m-", machines-1)) == v1alpha1.MachineRunning })
 		time.Sleep(2 * time.Minute)
@@ -102,13 +122,12 @@ func TestOrphans_DriverFindsSeveralVMs_ClassIsListed(t *testing.T) {
 		r.tick = time.Second
 		r.orphans = safety.Policy{Period: 100 * time.Hour}
 		r.start()
-		r.create("m")
-		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+		r.running("m")
 		time.Sleep(2 * time.Minute)
 		before := r.lists()
 		for _, code := range []codes.Code{codes.Internal, codes.OutOfRange} {
 			stop := r.cloud.Inject(drivertest.Fault{Machine: "x" + strings.ToLower(code.String()), Code: code})
-			r.another("x" + strings.ToLower(code.String()))
+			r.add("x" + strings.ToLower(code.String()))
 			time.Sleep(10 * time.Second)
 			stop()
 			want := before
@@ -123,65 +142,34 @@ func TestOrphans_DriverFindsSeveralVMs_ClassIsListed(t *testing.T) {
 // TestOrphans_VMWithoutMachine_EventHasTheEvidence makes the first deletion fail.
 func TestOrphans_VMWithoutMachine_EventHasTheEvidence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newHarness(t)
-		r.tick = time.Second
-		recorder := record.NewFakeRecorder(1000)
-		r.events = recorder
-		r.orphans = safety.Policy{Grace: time.Minute, Period: time.Minute, MaxDeletions: 5, MaxPercent: 20}
+		r := orphanHarness(t)
+		recorder := r.record()
 		r.start()
-		r.create("m")
-		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+		r.running("m")
 		r.cloud.Inject(drivertest.Fault{Operation: driver.OpDeleteMachine, Machine: "lost", Times: 1, Code: codes.Unavailable})
 		lost := r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: "lost", Class: "class"})
 		time.Sleep(10 * time.Minute)
-		require.Len(t, r.cloud.Snapshot().VMs, 1)
-		var deleted, failed []string
-		for e := range recorded(recorder) {
-			switch {
-			case strings.Contains(e, " OrphanDeleted "):
-				deleted = append(deleted, e)
-			case strings.Contains(e, " OrphanDeletionFailed "):
-				failed = append(failed, e)
-			}
-		}
-		require.Len(t, deleted, 1)
-		require.Len(t, failed, 1)
-		require.Contains(t, failed[0], "Warning OrphanDeletionFailed VM "+lost.ProviderID+" of machine lost could not be deleted (NoMachine): ")
-		require.Contains(t, failed[0], "the deletion is repeated if the next listing contains it")
-		require.Contains(t, deleted[0], "Normal OrphanDeleted VM "+lost.ProviderID+" of machine lost is being deleted (NoMachine): without a machine in the listings from ")
-		require.Contains(t, deleted[0], "1 of 2 VMs have no machine, 1 of them deleted within 24h0m0s; machines read: 1; deletion 1 of at most 5 within 1m0s")
+		require.Equal(t, []string{"m"}, r.liveVMs())
+		events := eventsOf(recorder, "OrphanDeleted", "OrphanDeletionFailed")
+		require.Len(t, events, 2)
+		failed, deleted := events[0], events[1]
+		require.Contains(t, failed, "Warning OrphanDeletionFailed VM "+lost.ProviderID+" of machine lost could not be deleted (NoMachine): ")
+		require.Contains(t, failed, "the deletion is repeated if the next listing contains it")
+		require.Contains(t, deleted, "Normal OrphanDeleted VM "+lost.ProviderID+" of machine lost is being deleted (NoMachine): without a machine in the listings from ")
+		require.Contains(t, deleted, "1 of 2 VMs have no machine, 1 of them deleted within 24h0m0s; machines read: 1; deletion 1 of at most 5 within 1m0s")
 	})
-}
-
-// recorded returns the recorded events.
-func recorded(recorder *record.FakeRecorder) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for {
-			select {
-			case e := <-recorder.Events:
-				if !yield(e) {
-					return
-				}
-			default:
-				return
-			}
-		}
-	}
 }
 
 // TestOrphans_TooManyUnowned_OneEventAndNoDeletion adds half as many orphan VMs as there are
 // machines.
 func TestOrphans_TooManyUnowned_OneEventAndNoDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newHarness(t)
-		r.tick = time.Second
-		recorder := record.NewFakeRecorder(1000)
-		r.events = recorder
-		r.orphans = safety.Policy{Grace: time.Minute, Period: time.Minute, MaxDeletions: 5, MaxPercent: 20}
+		r := orphanHarness(t)
+		recorder := r.record()
 		r.start()
 		r.create("m")
 		for i := range 3 {
-			r.another(fmt.Sprint("m-", i))
+			r.add(fmt.Sprint("m-", i))
 		}
 		r.eventually("running", func() bool { return r.phase("m-2") == v1alpha1.MachineRunning })
 		for i := range 2 {
@@ -216,28 +204,15 @@ func TestOrphans_LeftoverOfAFailedCreation_IsDeletedOrReported(t *testing.T) {
 	for name, deletes := range map[string]bool{"the driver deletes side resources": true, "the driver only lists them": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newHarness(t)
-				r.tick = time.Second
-				var mu sync.Mutex
-				var last string
-				r.observe = func(n controllers.Note) {
-					mu.Lock()
-					defer mu.Unlock()
-					if n.Kind == "orphan" {
-						last = n.Text
-					}
-				}
+				r := orphanHarness(t)
+				notes, recorder := r.orphanNotes(), r.record()
 				if !deletes {
 					r.driver = halfDriver{r.cloud, r.cloud}
 				}
-				recorder := record.NewFakeRecorder(1000)
-				r.events = recorder
-				r.orphans = safety.Policy{Grace: time.Minute, Period: time.Minute, MaxDeletions: 5, MaxPercent: 20}
 				r.start()
-				r.create("m")
-				r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+				r.running("m")
 				r.cloud.Inject(drivertest.Fault{Operation: driver.OpCreateMachine, Machine: "lost", Kind: drivertest.Partial, Code: codes.Internal})
-				r.another("lost")
+				r.add("lost")
 				time.Sleep(30 * time.Second) // a step that found something in its way is repeated after 5
 				require.Len(t, r.cloud.Snapshot().Leftovers(), 2)
 				time.Sleep(10 * time.Minute)
@@ -247,14 +222,13 @@ func TestOrphans_LeftoverOfAFailedCreation_IsDeletedOrReported(t *testing.T) {
 				left := r.cloud.Snapshot()
 				require.Len(t, left.VMs, 1)
 				require.Len(t, left.Of("m").SideResources, 2)
-				mu.Lock()
-				defer mu.Unlock()
 				if deletes {
 					require.Empty(t, left.Leftovers())
 					require.Len(t, eventsOf(recorder, "OrphanDeleted"), 2)
 					return
 				}
 				require.Len(t, left.Leftovers(), 2)
+				last := notes()[len(notes())-1]
 				require.Contains(t, last, "ReportOnly: Leftover of machine lost; the driver cannot delete side resources")
 			})
 		})
@@ -264,29 +238,17 @@ func TestOrphans_LeftoverOfAFailedCreation_IsDeletedOrReported(t *testing.T) {
 // TestOrphans_NodeWithoutMachineAndVM_IsReported checks that such a Node is not deleted.
 func TestOrphans_NodeWithoutMachineAndVM_IsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newHarness(t)
-		r.tick = time.Second
-		var mu sync.Mutex
-		var last string
-		r.observe = func(n controllers.Note) {
-			mu.Lock()
-			defer mu.Unlock()
-			if n.Kind == "orphan" {
-				last = n.Text
-			}
-		}
-		r.orphans = safety.Policy{Grace: time.Minute, Period: time.Minute, MaxDeletions: 5, MaxPercent: 20}
+		r := orphanHarness(t)
+		notes := r.orphanNotes()
 		r.start()
-		r.create("m")
-		r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+		r.running("m")
 		require.NoError(t, r.target.Add(
 			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "left"}, Spec: corev1.NodeSpec{ProviderID: "simulated:///default/left/1"}},
 			&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "foreign"}, Spec: corev1.NodeSpec{ProviderID: "other:///1"}},
 		))
 		time.Sleep(5 * time.Minute)
 		require.ElementsMatch(t, []string{"foreign", "left", "m"}, r.nodeNames())
-		mu.Lock()
-		defer mu.Unlock()
+		last := notes()[len(notes())-1]
 		require.Contains(t, last, "node/left: NodeWithoutVM: provider ID simulated:///default/left/1 is in no machine and in none of 1 listings")
 		require.NotContains(t, last, "foreign")
 		require.NotContains(t, last, "node/m:")
@@ -300,34 +262,23 @@ func TestOrphans_OneClassIsListed_NodesOfOthersAreNotReported(t *testing.T) {
 		r := newHarness(t)
 		r.tick = time.Second
 		r.orphans = safety.Policy{Period: 10 * time.Hour}
-		var mu sync.Mutex
-		var notes []string
-		r.observe = func(n controllers.Note) {
-			mu.Lock()
-			defer mu.Unlock()
-			if n.Kind == "orphan" {
-				notes = append(notes, n.Text)
-			}
-		}
+		seen := r.orphanNotes()
 		r.create("m")
-		class, err := r.machines.MachineV1alpha1().MachineClasses(namespace).Get(t.Context(), "class", metav1.GetOptions{})
-		require.NoError(t, err)
+		class := get(t, r.machines.MachineV1alpha1().MachineClasses(namespace).Get, "class")
 		class.ObjectMeta, class.ProviderSpec.Raw = metav1.ObjectMeta{Name: "other"}, []byte(`{"scope":"elsewhere"}`)
-		_, err = r.machines.MachineV1alpha1().MachineClasses(namespace).Create(t.Context(), class, metav1.CreateOptions{})
-		require.NoError(t, err)
+		create(t, r.machines.MachineV1alpha1().MachineClasses(namespace).Create, class)
 		lost := r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: "lost", Class: "other", Scope: "elsewhere"})
 		require.NoError(t, r.target.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}, Spec: corev1.NodeSpec{ProviderID: lost.ProviderID}}))
 		time.Sleep(2 * time.Minute)
 		r.start()
-		r.another("m-2")
+		r.add("m-2")
 		r.eventually("running", func() bool {
 			return r.phase("m-2") == v1alpha1.MachineRunning && r.phase("m") == v1alpha1.MachineRunning
 		})
 		time.Sleep(2 * time.Minute)
 		r.lose("m-2")
 		time.Sleep(time.Minute)
-		mu.Lock()
-		defer mu.Unlock()
+		notes := seen()
 		require.Contains(t, notes[0], "lost", "both classes were listed")
 		last := notes[len(notes)-1]
 		require.True(t, strings.Contains(last, "m-2") && !strings.Contains(last, "lost"), last)
@@ -349,12 +300,9 @@ func TestOrphans_DeleteResponseLost_NodeIsDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				r := newHarness(t)
-				r.tick = time.Second
-				r.orphans = safety.Policy{Grace: time.Minute, Period: time.Minute, MaxDeletions: 5, MaxPercent: 20}
+				r := orphanHarness(t)
 				r.start()
-				r.create("m")
-				r.eventually("running", func() bool { return r.phase("m") == v1alpha1.MachineRunning })
+				r.running("m")
 				trouble(r)
 				lost := r.cloud.AddVM(drivertest.VM{Namespace: namespace, Machine: "lost", Class: "class"})
 				r.eventually("joined", func() bool { return slices.Contains(r.nodeNames(), "lost") })

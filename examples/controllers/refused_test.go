@@ -4,7 +4,6 @@ package controllers_test
 
 import (
 	"errors"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,25 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/record"
 
-	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
-
-// invalidEvents returns the Events about an invalid spec.
-func invalidEvents(events *record.FakeRecorder) (found []string) {
-	for len(events.Events) > 0 {
-		if e := <-events.Events; strings.Contains(e, "InvalidSpec") {
-			found = append(found, e)
-		}
-	}
-	return found
-}
 
 // TestRefused_InvalidSetAndDeployment_ConditionGenerationAndOneEvent stores objects without a
 // class, corrects them, and counts Events and writes.
@@ -38,54 +22,42 @@ func TestRefused_InvalidSetAndDeployment_ConditionGenerationAndOneEvent(t *testi
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		r.tick = time.Second
-		events := record.NewFakeRecorder(1000)
-		r.events = events
+		events := r.record()
 		r.create("alone") // this also creates the class
 		r.deploy(t.Context(), 1)
-		sets, deployments := r.machines.MachineV1alpha1().MachineSets(namespace), r.machines.MachineV1alpha1().MachineDeployments(namespace)
-		_, err := sets.Create(t.Context(), setOfOne(map[string]string{"name": "s"}), metav1.CreateOptions{})
-		require.NoError(t, err)
+		sets := r.machines.MachineV1alpha1().MachineSets(namespace)
+		create(t, sets.Create, setOfOne(map[string]string{"name": "s"}))
 		edit := func(class string) {
-			patch := []byte(`{"spec":{"template":{"spec":{"class":{"name":"` + class + `"}}}}}`)
-			_, err := sets.Patch(t.Context(), "s", types.MergePatchType, patch, metav1.PatchOptions{})
-			require.NoError(t, err)
-			_, err = deployments.Patch(t.Context(), "d", types.MergePatchType, patch, metav1.PatchOptions{})
-			require.NoError(t, err)
+			patch := `{"spec":{"template":{"spec":{"class":{"name":"` + class + `"}}}}}`
+			merge(t, sets.Patch, "s", patch)
+			r.patchDeployment(patch)
 		}
 		edit("")
-		var writes atomic.Int32
-		clients, ok := r.machines.(*fake.Clientset)
-		require.True(t, ok)
-		for _, resource := range []string{"machinesets", "machinedeployments"} {
-			clients.PrependReactor("update", resource, func(clienttesting.Action) (bool, apiruntime.Object, error) {
-				writes.Add(1)
-				return false, nil, nil
-			})
-		}
+		writes := r.requests("update", "*", func(a clienttesting.Action) bool {
+			resource := a.GetResource().Resource
+			return resource == "machinesets" || resource == "machinedeployments"
+		})
 		r.start()
 		time.Sleep(30 * time.Minute)
 		require.Equal(t, int32(2), writes.Load(), "one status for each")
-		told := invalidEvents(events)
+		told := eventsOf(events, "InvalidSpec")
 		require.Len(t, told, 2)
 		for _, e := range told {
 			require.Contains(t, e, "Warning InvalidSpec ")
 			require.Contains(t, e, "spec.template.spec.class.name: Required value")
 		}
-		set, err := sets.Get(t.Context(), "s", metav1.GetOptions{})
-		require.NoError(t, err)
+		set := get(t, sets.Get, "s")
 		require.Equal(t, set.Generation, set.Status.ObservedGeneration)
 		require.Equal(t, "False InvalidSpec", progressOf(set))
-		d, err := deployments.Get(t.Context(), "d", metav1.GetOptions{})
-		require.NoError(t, err)
+		d := r.deployment()
 		require.Equal(t, d.Generation, d.Status.ObservedGeneration)
 
 		edit("class")
 		time.Sleep(time.Minute)
-		set, err = sets.Get(t.Context(), "s", metav1.GetOptions{})
-		require.NoError(t, err)
+		set = get(t, sets.Get, "s")
 		require.Equal(t, set.Generation, set.Status.ObservedGeneration)
 		require.Equal(t, "True Complete", progressOf(set))
-		require.Empty(t, invalidEvents(events))
+		require.Empty(t, eventsOf(events, "InvalidSpec"))
 	})
 }
 
@@ -107,29 +79,25 @@ func TestObservedGeneration_WriteFails_StaysBehind(t *testing.T) {
 		r.tick = time.Second
 		r.create("alone")
 		r.deploy(t.Context(), 1)
-		sets, deployments := r.machines.MachineV1alpha1().MachineSets(namespace), r.machines.MachineV1alpha1().MachineDeployments(namespace)
-		_, err := sets.Create(t.Context(), setOfOne(map[string]string{"name": "s"}), metav1.CreateOptions{})
-		require.NoError(t, err)
+		sets := r.machines.MachineV1alpha1().MachineSets(namespace)
+		create(t, sets.Create, setOfOne(map[string]string{"name": "s"}))
 		var refuse atomic.Bool
-		clients, ok := r.machines.(*fake.Clientset)
-		require.True(t, ok)
 		for _, resource := range []string{"machines", "machinesets"} {
-			clients.PrependReactor("update", resource, func(a clienttesting.Action) (bool, apiruntime.Object, error) {
-				return refuse.Load() && a.GetSubresource() == "", nil, errors.New("a webhook says no")
+			r.answer("update", resource, func(a clienttesting.Action) error {
+				if refuse.Load() && a.GetSubresource() == "" {
+					return errors.New("a webhook says no")
+				}
+				return nil
 			})
 		}
 		r.start()
 		time.Sleep(time.Minute)
 		refuse.Store(true)
-		_, err = sets.Patch(t.Context(), "s", types.MergePatchType, []byte(`{"spec":{"template":{"spec":{"maxEvictRetries":7}}}}`), metav1.PatchOptions{})
-		require.NoError(t, err)
-		_, err = deployments.Patch(t.Context(), "d", types.MergePatchType, []byte(`{"spec":{"replicas":2}}`), metav1.PatchOptions{})
-		require.NoError(t, err)
+		merge(t, sets.Patch, "s", `{"spec":{"template":{"spec":{"maxEvictRetries":7}}}}`)
+		r.patchDeployment(`{"spec":{"replicas":2}}`)
 		behind := func() (set, deployment bool) {
-			s, err := sets.Get(t.Context(), "s", metav1.GetOptions{})
-			require.NoError(t, err)
-			d, err := deployments.Get(t.Context(), "d", metav1.GetOptions{})
-			require.NoError(t, err)
+			s := get(t, sets.Get, "s")
+			d := r.deployment()
 			return s.Status.ObservedGeneration < s.Generation, d.Status.ObservedGeneration < d.Generation
 		}
 		time.Sleep(10 * time.Minute)
@@ -152,25 +120,23 @@ func TestObservedGeneration_CreationsAndDeletionsFail_IsObserved(t *testing.T) {
 		r.tick = time.Second
 		r.create("alone")
 		sets := r.machines.MachineV1alpha1().MachineSets(namespace)
-		_, err := sets.Create(t.Context(), setOfOne(map[string]string{"name": "s"}), metav1.CreateOptions{})
-		require.NoError(t, err)
+		create(t, sets.Create, setOfOne(map[string]string{"name": "s"}))
 		var refuse atomic.Bool
-		clients, ok := r.machines.(*fake.Clientset)
-		require.True(t, ok)
 		for _, verb := range []string{"create", "delete"} {
-			clients.PrependReactor(verb, "machines", func(clienttesting.Action) (bool, apiruntime.Object, error) {
-				return refuse.Load(), nil, apierrors.NewForbidden(v1alpha1.Resource("machines"), "", errors.New("a webhook says no"))
+			r.answer(verb, "machines", func(clienttesting.Action) error {
+				if refuse.Load() {
+					return apierrors.NewForbidden(v1alpha1.Resource("machines"), "", errors.New("a webhook says no"))
+				}
+				return nil
 			})
 		}
 		r.start()
 		time.Sleep(time.Minute)
 		refuse.Store(true)
 		for _, c := range []struct{ replicas, reason string }{{"3", v1alpha1.FailedCreate}, {"0", v1alpha1.FailedDelete}} {
-			_, err = sets.Patch(t.Context(), "s", types.MergePatchType, []byte(`{"spec":{"replicas":`+c.replicas+`}}`), metav1.PatchOptions{})
-			require.NoError(t, err)
+			merge(t, sets.Patch, "s", `{"spec":{"replicas":`+c.replicas+`}}`)
 			time.Sleep(10 * time.Minute)
-			s, err := sets.Get(t.Context(), "s", metav1.GetOptions{})
-			require.NoError(t, err)
+			s := get(t, sets.Get, "s")
 			require.Equal(t, s.Generation, s.Status.ObservedGeneration)
 			require.EqualValues(t, 1, s.Status.Replicas)
 			require.Len(t, s.Status.Conditions, 1)

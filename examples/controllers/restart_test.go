@@ -60,8 +60,7 @@ func TestRestart_SettledFleet_ProviderIsNotAsked(t *testing.T) {
 		r.deploy(ctx, size)
 		time.Sleep(4 * time.Minute)
 		running := 0
-		machines, err := r.machines.MachineV1alpha1().Machines(namespace).List(ctx, metav1.ListOptions{})
-		require.NoError(t, err)
+		machines := list(t, r.machines.MachineV1alpha1().Machines(namespace).List, metav1.ListOptions{})
 		for _, m := range machines.Items {
 			if m.Status.CurrentStatus.Phase == v1alpha1.MachineRunning {
 				running++
@@ -91,7 +90,7 @@ func TestRestart_SettledFleet_ProviderIsNotAsked(t *testing.T) {
 		t.Logf("5 minutes after a restart without records: %d calls, at most %d for a machine", sum, most)
 		require.LessOrEqual(t, most, 1)
 		for _, m := range machines.Items[:20] {
-			require.NoError(t, r.machines.MachineV1alpha1().Machines(namespace).Delete(ctx, m.Name, metav1.DeleteOptions{}))
+			r.remove(m.Name)
 		}
 		time.Sleep(5 * time.Minute)
 		for _, m := range machines.Items[:20] {

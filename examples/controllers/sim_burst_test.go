@@ -19,9 +19,7 @@ import (
 // created or deleted since the first change. It returns the number of these creations or deletions.
 func resized(t *testing.T, verb string, from, change, to int32, n int) int {
 	t.Helper()
-	s := scenario{name: "replicas change", joins: true, deployment: true, rollout: &rollout{
-		replicas: from, surge: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType,
-	}}
+	s := scenario{name: "replicas change", joins: true, deployment: true, rollout: rolling(from, 1, 0)}
 	w := newWorld(s, nil, noFaults, false)
 	resize := func(size int32) {
 		patch := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, size)

@@ -37,9 +37,7 @@ var lifecycles = []scenario{
 	{name: "updated in place", machines: 1, joins: true, pods: 1, updates: true, updateAfter: 5 * time.Second, updateFails: true},
 	{name: "old lists", machines: 1, joins: true, oldLists: true, deleteRunning: 30 * time.Second, cloud: drivertest.CloudOptions{Lag: 20 * time.Second}},
 	{name: "two machines", machines: 2, joins: true, deleteRunning: time.Minute},
-	{name: "rollout", joins: true, deployment: true, rollout: &rollout{
-		replicas: 1, surge: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType, changes: []change{{time.Minute, renewed(1)}},
-	}},
+	{name: "rollout", joins: true, deployment: true, rollout: rolling(1, 1, 0, change{time.Minute, renewed(1)})},
 }
 
 // callsOf returns the calls of a scenario with the faults of a plan.

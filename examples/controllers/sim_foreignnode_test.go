@@ -19,9 +19,7 @@ import (
 // names the Node of another machine. The preserve annotation of that Node does not apply to it.
 func TestMachineSet_FailedMachineWithThePreservedNodeOfAnother_IsReplaced(t *testing.T) {
 	t.Parallel()
-	s := scenario{name: "label names another Node", joins: true, deployment: true, rollout: &rollout{
-		replicas: 2, surge: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType,
-	}}
+	s := scenario{name: "label names another Node", joins: true, deployment: true, rollout: rolling(2, 1, 0)}
 	w := newWorld(s, nil, noFaults, false)
 	w.run()
 	require.NoError(t, w.result())

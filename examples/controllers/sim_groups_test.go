@@ -25,15 +25,11 @@ func TestReplacementLimit_TemplateWithoutLabelName_OneAtATime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := scenario{
 					name: "all Nodes silent", joins: true, deployment: true, unlabeled: unlabeled,
-					rollout: &rollout{replicas: 6, unavailable: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType},
+					rollout: rolling(6, 0, 1),
 					cloud:   drivertest.CloudOptions{BootTime: 20 * time.Second},
 				}
-				w := newWorld(s, nil, func(simCall) fault { return fault{} }, true)
-				w.later(5*time.Minute, func() {
-					for _, node := range all[*corev1.Node](w.target, "nodes") {
-						w.report(node.Name, corev1.ConditionUnknown)
-					}
-				})
+				w := newWorld(s, nil, noFaults, true)
+				w.later(5*time.Minute, func() { w.reportAll(corev1.ConditionUnknown) })
 				most, failed := 0, map[string]bool{}
 				w.runUntil(w.clock.Now().Add(40*time.Minute), func() {
 					replaced := 0

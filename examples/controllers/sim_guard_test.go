@@ -63,7 +63,7 @@ type failure struct {
 func fallSilent(k silenceKind, rng *rand.Rand, at plan, guard safety.GuardPolicy, verbose bool) *world {
 	s := scenario{
 		name: k.name, joins: !k.never, deployment: true, guard: guard,
-		rollout: &rollout{replicas: k.machines, unavailable: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType},
+		rollout: rolling(k.machines, 0, 1),
 		cloud:   drivertest.CloudOptions{BootTime: 20 * time.Second},
 	}
 	var w *world
@@ -153,8 +153,6 @@ func (w *world) judgeSilence(k silenceKind, start time.Time, failures []failure)
 	}
 }
 
-func noTrouble(simCall) fault { return fault{} }
-
 // TestGuard_EachKindOfSilence_ReplacesWhatItAllows runs each pattern without other faults, with and
 // without the guard.
 func TestGuard_EachKindOfSilence_ReplacesWhatItAllows(t *testing.T) {
@@ -163,7 +161,7 @@ func TestGuard_EachKindOfSilence_ReplacesWhatItAllows(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := fallSilent(k, nil, noTrouble, safety.DefaultGuardPolicy(), true)
+				w := fallSilent(k, nil, noFaults, safety.DefaultGuardPolicy(), true)
 				require.Empty(t, w.violations, strings.Join(tail(w.trace, 80), "\n"))
 				told := func(reason string) int {
 					return len(slices.DeleteFunc(slices.Clone(w.events), func(e string) bool { return !strings.Contains(e, reason) }))
@@ -184,7 +182,7 @@ func TestGuard_EachKindOfSilence_ReplacesWhatItAllows(t *testing.T) {
 				if k.holds || k.lies > 0 || k.slow > 0 {
 					require.Equal(t, 1, told("ReplacementsResumed"), "%v", w.events)
 				}
-				if w = fallSilent(k, nil, noTrouble, safety.GuardPolicy{}, false); k.holds || k.lies > 0 || k.slow > 0 {
+				if w = fallSilent(k, nil, noFaults, safety.GuardPolicy{}, false); k.holds || k.lies > 0 || k.slow > 0 {
 					require.NotEmpty(t, w.violations, "more machines are replaced without the guard")
 				} else {
 					require.Empty(t, w.violations, "the guard changes nothing")
@@ -210,8 +208,8 @@ func TestGuard_NoneJoins_HeldAndThenReplaced(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(scenario{
 					name: name, deployment: true, guard: safety.DefaultGuardPolicy(), cloud: drivertest.CloudOptions{BootTime: 20 * time.Second},
-					rollout: &rollout{replicas: 6, unavailable: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType},
-				}, nil, noTrouble, true)
+					rollout: rolling(6, 0, 1),
+				}, nil, noFaults, true)
 				start, first := w.clock.Now(), time.Time{}
 				if tc.override > 0 {
 					until := start.Add(2 * time.Hour).UTC().Format(time.RFC3339)

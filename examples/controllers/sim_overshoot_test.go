@@ -18,7 +18,7 @@ import (
 
 // scalings is a deployment that its user scales at any time.
 func scalings(rng *rand.Rand) *rollout {
-	r := &rollout{replicas: rng.Int32N(6), surge: rng.Int32N(2), strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType}
+	r := rolling(rng.Int32N(6), rng.Int32N(2), 0)
 	span := []time.Duration{10 * time.Second, time.Minute, 10 * time.Minute}[rng.IntN(3)]
 	for range 6 {
 		r.changes = append(r.changes, change{time.Duration(rng.Int64N(int64(span))), fmt.Sprintf(`{"spec":{"replicas":%d}}`, rng.IntN(6))})
@@ -53,7 +53,7 @@ func TestOvershoot_ScaledAtAnyTime_IsNeverFrozen(t *testing.T) {
 func TestOvershoot_MachinesAddedByUser_SetIsFrozen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := scenario{name: "surplus machines", joins: true, deployment: true, rollout: &rollout{replicas: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType}}
+		s := scenario{name: "surplus machines", joins: true, deployment: true, rollout: rolling(1, 0, 0)}
 		w := newWorld(s, nil, noFaults, false)
 		w.later(5*time.Minute, func() {
 			set := all[*v1alpha1.MachineSet](w.control, "machinesets")[0]

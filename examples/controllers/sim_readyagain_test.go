@@ -52,21 +52,14 @@ func TestTargetCluster_FailedDuringOutage_RunAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(scenario{
 					name: name, joins: true, deployment: true,
-					rollout: &rollout{replicas: 4, unavailable: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType},
+					rollout: rolling(4, 0, 1),
 					cloud:   drivertest.CloudOptions{BootTime: 20 * time.Second},
-				}, nil, func(simCall) fault { return fault{} }, true)
+				}, nil, noFaults, true)
 				begin := w.clock.Now()
-				report := func(c corev1.ConditionStatus) func() {
-					return func() {
-						for _, node := range all[*corev1.Node](w.target, "nodes") {
-							w.report(node.Name, c)
-						}
-					}
-				}
-				w.later(silent, report(corev1.ConditionUnknown))
+				w.later(silent, func() { w.reportAll(corev1.ConditionUnknown) })
 				w.later(failed, func() { w.write(v1alpha1.MachineFailed) })
 				if tc.ready > 0 {
-					w.later(tc.ready, report(corev1.ConditionTrue))
+					w.later(tc.ready, func() { w.reportAll(corev1.ConditionTrue) })
 				}
 				deleted := map[string]bool{}
 				look := func() {
@@ -107,7 +100,7 @@ func TestMachineSet_MachineRunsAgainBeforeItsDeletion_IsNotDeleted(t *testing.T)
 		armed, calls := false, 0
 		w = newWorld(scenario{
 			name: "machine recovers", joins: true, deployment: true,
-			rollout: &rollout{replicas: 1, unavailable: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType},
+			rollout: rolling(1, 0, 1),
 			cloud:   drivertest.CloudOptions{BootTime: 20 * time.Second},
 		}, nil, func(a simCall) fault {
 			if armed && a.verb == "get" && a.resource == "nodes" {

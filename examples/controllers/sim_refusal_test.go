@@ -68,9 +68,7 @@ func TestMachineDeployment_InvalidSpec_OneEventAndNothingElseChanges(t *testing.
 					}
 					return bad
 				}
-				s := scenario{name: name, joins: true, deployment: true, rollout: &rollout{
-					replicas: 2, surge: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType,
-				}}
+				s := scenario{name: name, joins: true, deployment: true, rollout: rolling(2, 1, 0)}
 				w := newWorld(s, nil, once, false)
 				w.run()
 				require.NoError(t, w.result())

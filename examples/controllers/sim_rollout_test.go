@@ -44,9 +44,17 @@ func renewed(n int) string {
 	return fmt.Sprintf(`{"spec":{"template":{"metadata":{"annotations":{"example.com/generation":"%d"}}}}}`, n)
 }
 
+// rolling returns a deployment with rolling updates.
+func rolling(replicas, surge, unavailable int32, changes ...change) *rollout {
+	return &rollout{
+		replicas: replicas, surge: surge, unavailable: unavailable, changes: changes,
+		strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType,
+	}
+}
+
 // anyRollout returns a random deployment with random changes. At the end it is not paused.
 func anyRollout(rng *rand.Rand) *rollout {
-	r := &rollout{replicas: 1 + rng.Int32N(3), surge: rng.Int32N(3), unavailable: rng.Int32N(2), strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType}
+	r := rolling(1+rng.Int32N(3), rng.Int32N(3), rng.Int32N(2))
 	switch rng.IntN(6) {
 	case 0:
 		r.strategy = v1alpha1.RecreateMachineDeploymentStrategyType

@@ -38,16 +38,11 @@ func TestTargetCluster_Unreachable_NoMachineFails(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := scenario{name: name, machines: 4, joins: true, cloud: drivertest.CloudOptions{BootTime: tc.boot}}
-				w := newWorld(s, nil, func(simCall) fault { return fault{} }, true)
+				w := newWorld(s, nil, noFaults, true)
 				begin := w.clock.Now().Add(6 * time.Minute)
-				report := func(c corev1.ConditionStatus) {
-					for _, node := range all[*corev1.Node](w.target, "nodes") {
-						w.report(node.Name, c)
-					}
-				}
 				if tc.phase == v1alpha1.MachineUnknown {
-					w.later(5*time.Minute, func() { report(corev1.ConditionUnknown) })
-					w.later(8*time.Minute, func() { report(corev1.ConditionTrue) })
+					w.later(5*time.Minute, func() { w.reportAll(corev1.ConditionUnknown) })
+					w.later(8*time.Minute, func() { w.reportAll(corev1.ConditionTrue) })
 				}
 				failed := map[string]bool{}
 				look := func() {
@@ -79,6 +74,13 @@ func TestTargetCluster_Unreachable_NoMachineFails(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// reportAll reports a condition of all Nodes.
+func (w *world) reportAll(c corev1.ConditionStatus) {
+	for _, node := range all[*corev1.Node](w.target, "nodes") {
+		w.report(node.Name, c)
 	}
 }
 

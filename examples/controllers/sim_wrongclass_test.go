@@ -208,9 +208,10 @@ func TestSharedCause_24Hours_NoMachineTooManyAndAllDeletable(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := scenario{name: name, joins: true, deployment: true, wrong: c.wrong, rollout: &rollout{
-				replicas: 3, surge: 1, strategy: v1alpha1.RollingUpdateMachineDeploymentStrategyType, changes: []change{{2 * time.Hour, renewed(1)}},
-			}, cloud: drivertest.CloudOptions{Credential: "right"}}
+			s := scenario{
+				name: name, joins: true, deployment: true, wrong: c.wrong, cloud: drivertest.CloudOptions{Credential: "right"},
+				rollout: rolling(3, 1, 0, change{2 * time.Hour, renewed(1)}),
+			}
 			if c.patch != "" {
 				s.rollout.changes = append(s.rollout.changes, change{0, c.patch})
 			}

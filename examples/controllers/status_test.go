@@ -11,13 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/machinist-dev/machinist/examples/controllers"
-	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -45,16 +42,14 @@ func (w *statusWrites) seen() ([]time.Time, []string) {
 // failStatus returns the status writes of a resource, all of which fail.
 func failStatus(r *harness, resource string, err error) *statusWrites {
 	w := &statusWrites{err: err}
-	clients, ok := r.machines.(*fake.Clientset)
-	require.True(r.t, ok)
-	clients.PrependReactor("update", resource, func(a clienttesting.Action) (bool, apiruntime.Object, error) {
+	r.answer("update", resource, func(a clienttesting.Action) error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if a.GetSubresource() != "status" {
-			return false, nil, nil
+			return nil
 		}
 		w.times = append(w.times, time.Now())
-		return w.err != nil, nil, w.err
+		return w.err
 	})
 	r.observe = func(n controllers.Note) {
 		w.mu.Lock()
@@ -74,8 +69,7 @@ func emptySetOrDeployment(r *harness, resource string) {
 	}
 	set := setOfOne(map[string]string{"name": "s"})
 	set.Spec.Replicas = 0
-	_, err := r.machines.MachineV1alpha1().MachineSets(namespace).Create(r.t.Context(), set, metav1.CreateOptions{})
-	require.NoError(r.t, err)
+	create(r.t, r.machines.MachineV1alpha1().MachineSets(namespace).Create, set)
 }
 
 // TestStatus_WritesFailForHours_OneInAPassWithGrowingPauses checks that a write that fails is repeated by the
@@ -103,8 +97,7 @@ func TestStatus_WritesFailForHours_OneInAPassWithGrowingPauses(t *testing.T) {
 				after, _ := w.seen()
 				require.Greater(t, len(after), len(times))
 				if resource == "machinesets" {
-					set, err := r.machines.MachineV1alpha1().MachineSets(namespace).Get(t.Context(), "s", metav1.GetOptions{})
-					require.NoError(t, err)
+					set := get(t, r.machines.MachineV1alpha1().MachineSets(namespace).Get, "s")
 					require.Equal(t, set.Generation, set.Status.ObservedGeneration)
 				}
 			})

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/machinist-dev/machinist/driver/drivertest"
@@ -19,13 +18,8 @@ import (
 )
 
 // waitEvents returns the Events of holds.
-func waitEvents(events *record.FakeRecorder) (found []string) {
-	for len(events.Events) > 0 {
-		if e := <-events.Events; strings.Contains(e, " Waits for ") {
-			found = append(found, e)
-		}
-	}
-	return found
+func waitEvents(events *record.FakeRecorder) []string {
+	return slices.DeleteFunc(eventsOf(events), func(e string) bool { return !strings.Contains(e, " Waits for ") })
 }
 
 // TestStuck_NodeDoesNotJoin_OneEventAfterFiveMinutes has a VM that boots for 15 minutes.
@@ -34,8 +28,7 @@ func TestStuck_NodeDoesNotJoin_OneEventAfterFiveMinutes(t *testing.T) {
 		r := newHarness(t)
 		r.tick = time.Second
 		r.cloud = drivertest.NewCloud(drivertest.CloudOptions{BootTime: 15 * time.Minute})
-		events := record.NewFakeRecorder(1000)
-		r.events = events
+		events := r.record()
 		r.create("m")
 		r.start()
 		time.Sleep(5*time.Minute - 10*time.Second)
@@ -55,8 +48,7 @@ func TestStuck_NormalLifecycle_NoEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		r.tick = time.Second
-		events := record.NewFakeRecorder(1000)
-		r.events = events
+		events := r.record()
 		r.create("m")
 		r.start()
 		time.Sleep(time.Hour)
@@ -75,8 +67,7 @@ func TestStuck_NewMachineDoesNotJoin_OneEventOfTheDeployment(t *testing.T) {
 		r := newHarness(t)
 		r.tick = time.Second
 		r.cloud = drivertest.NewCloud(drivertest.CloudOptions{BootTime: 15 * time.Minute})
-		events := record.NewFakeRecorder(1000)
-		r.events = events
+		events := r.record()
 		r.create("alone") // this also creates the class
 		r.remove("alone")
 		r.deploy(t.Context(), 1)
@@ -98,25 +89,17 @@ func TestStuck_LongRollout_NoEventWhileMachinesComeAndGo(t *testing.T) {
 		r := newHarness(t)
 		r.tick = time.Second
 		r.cloud = drivertest.NewCloud(drivertest.CloudOptions{BootTime: 2 * time.Minute})
-		events := record.NewFakeRecorder(1000)
-		r.events = events
+		events := r.record()
 		r.create("alone")
 		r.remove("alone")
 		r.deploy(t.Context(), 5)
 		r.start()
 		time.Sleep(10 * time.Minute)
-		deployments := r.machines.MachineV1alpha1().MachineDeployments(namespace)
-		_, err := deployments.Patch(t.Context(), "d", types.MergePatchType, []byte(`{"spec":{"template":{"metadata":{"annotations":{"v":"2"}}}}}`), metav1.PatchOptions{})
-		require.NoError(t, err)
-		updated := func() int32 {
-			d, err := deployments.Get(t.Context(), "d", metav1.GetOptions{})
-			require.NoError(t, err)
-			return d.Status.UpdatedReplicas
-		}
+		r.patchDeployment(`{"spec":{"template":{"metadata":{"annotations":{"v":"2"}}}}}`)
 		time.Sleep(6 * time.Minute)
-		require.Less(t, updated(), int32(5), "it takes longer than a hold may last")
+		require.Less(t, r.deployment().Status.UpdatedReplicas, int32(5), "it takes longer than a hold may last")
 		time.Sleep(time.Hour)
-		require.Equal(t, int32(5), updated())
+		require.EqualValues(t, 5, r.deployment().Status.UpdatedReplicas)
 		require.Empty(t, waitEvents(events))
 	})
 }
@@ -127,18 +110,15 @@ func TestStuck_DeletedSetWaitsForADrain_OneEventOfTheSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		r.tick = time.Second
-		events := record.NewFakeRecorder(1000)
-		r.events = events
+		events := r.record()
 		r.create("alone")
 		r.remove("alone")
 		labels := map[string]string{"name": "s"}
 		sets, machines := r.machines.MachineV1alpha1().MachineSets(namespace), r.machines.MachineV1alpha1().Machines(namespace)
-		_, err := sets.Create(t.Context(), setOfOne(labels), metav1.CreateOptions{})
-		require.NoError(t, err)
+		create(t, sets.Create, setOfOne(labels))
 		r.start()
 		time.Sleep(time.Minute)
-		all, err := machines.List(t.Context(), metav1.ListOptions{LabelSelector: "name=s"})
-		require.NoError(t, err)
+		all := list(t, machines.List, metav1.ListOptions{LabelSelector: "name=s"})
 		require.Len(t, all.Items, 1)
 		r.blocked(all.Items[0].Labels[v1alpha1.NodeLabelKey])
 		require.NoError(t, sets.Delete(t.Context(), "s", metav1.DeleteOptions{}))
@@ -156,10 +136,7 @@ func setOfOne(labels map[string]string) *v1alpha1.MachineSet {
 		ObjectMeta: metav1.ObjectMeta{Name: "s"},
 		Spec: v1alpha1.MachineSetSpec{
 			Replicas: 1, Selector: &metav1.LabelSelector{MatchLabels: labels},
-			Template: v1alpha1.MachineTemplateSpec{
-				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "class"}},
-			},
+			Template: v1alpha1.MachineTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: ofClass("class")},
 		},
 	}
 }

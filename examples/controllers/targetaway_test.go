@@ -10,9 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -35,16 +33,8 @@ func TestRun_TargetClusterAwayFromTheBeginning_DeletionsEnd(t *testing.T) {
 		r.tick = 10 * time.Second
 		end := r.begin()
 		r.create("class-user")
-		machines := r.machines.MachineV1alpha1().Machines(namespace)
-		create := func(name string) {
-			_, err := machines.Create(ctx, &v1alpha1.Machine{
-				ObjectMeta: metav1.ObjectMeta{Name: name},
-				Spec:       v1alpha1.MachineSpec{Class: v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "class"}},
-			}, metav1.CreateOptions{})
-			require.NoError(t, err)
-		}
-		create("forced")
-		create("patient")
+		r.add("forced")
+		r.add("patient")
 		time.Sleep(time.Minute)
 		require.Equal(t, v1alpha1.MachineRunning, r.phase("forced"))
 		require.Equal(t, v1alpha1.MachineRunning, r.phase("patient"))
@@ -52,11 +42,9 @@ func TestRun_TargetClusterAwayFromTheBeginning_DeletionsEnd(t *testing.T) {
 
 		away.Store(true)
 		t.Cleanup(r.begin())
-		_, err := machines.Patch(ctx, "forced", types.MergePatchType, []byte(`{"metadata":{"labels":{"force-deletion":"true"}}}`), metav1.PatchOptions{})
-		require.NoError(t, err)
-		for _, name := range []string{"forced", "patient"} {
-			require.NoError(t, machines.Delete(ctx, name, metav1.DeleteOptions{}))
-		}
+		r.patch("forced", `{"metadata":{"labels":{"force-deletion":"true"}}}`)
+		r.remove("forced")
+		r.remove("patient")
 		time.Sleep(5 * time.Minute)
 		require.True(t, r.gone(ctx, "forced"))
 		require.False(t, r.gone(ctx, "patient"), "its pods may be drained when the cluster answers")
@@ -65,7 +53,7 @@ func TestRun_TargetClusterAwayFromTheBeginning_DeletionsEnd(t *testing.T) {
 		require.Equal(t, []drivertest.VM{r.cloud.Snapshot().Of("class-user").VMs[0]}, r.cloud.Snapshot().VMs, "the VM of the remaining machine")
 
 		away.Store(false)
-		create("later")
+		r.add("later")
 		time.Sleep(5 * time.Minute)
 		require.Equal(t, v1alpha1.MachineRunning, r.phase("later"))
 	})

@@ -3,14 +3,12 @@
 package controllers_test
 
 import (
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/record"
 
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
@@ -21,8 +19,7 @@ import (
 // machine returns a machine.
 func (r *harness) machine(name string) *v1alpha1.Machine {
 	r.t.Helper()
-	m, err := r.machines.MachineV1alpha1().Machines(namespace).Get(r.t.Context(), name, metav1.GetOptions{})
-	require.NoError(r.t, err)
+	m := get(r.t, r.machines.MachineV1alpha1().Machines(namespace).Get, name)
 	return m
 }
 
@@ -43,8 +40,7 @@ func TestWaiting_BlockedDrain_IsInTheStatusWithinFourSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newHarness(t)
 		r.tick = time.Second
-		events := record.NewFakeRecorder(1000)
-		r.events = events
+		events := r.record()
 		r.create("m")
 		r.start()
 		time.Sleep(time.Minute)
@@ -59,13 +55,7 @@ func TestWaiting_BlockedDrain_IsInTheStatusWithinFourSeconds(t *testing.T) {
 		version := r.machine("m").ResourceVersion
 		time.Sleep(time.Hour)
 		require.Equal(t, version, r.machine("m").ResourceVersion, "it is written once")
-		told := 0
-		for len(events.Events) > 0 {
-			if e := <-events.Events; strings.Contains(e, "BudgetNeverAllows") {
-				told++
-			}
-		}
-		require.Equal(t, 1, told)
+		require.Len(t, eventsOf(events, "BudgetNeverAllows"), 1)
 		r.free(node)
 		time.Sleep(2 * time.Second) // a step of the pods is one second
 		require.False(t, r.podThere(node), "the change of the budget wakes the machine")
@@ -80,10 +70,9 @@ func TestWaiting_Correction_IsTriedWithinASecond(t *testing.T) {
 	for name, correct := range map[string]func(r *harness){
 		"Secret": func(r *harness) {
 			secrets := r.secrets.CoreV1().Secrets(namespace)
-			secret, err := secrets.Get(r.t.Context(), "class", metav1.GetOptions{})
-			require.NoError(r.t, err)
+			secret := get(r.t, secrets.Get, "class")
 			secret.Data["token"] = []byte(time.Now().String())
-			_, err = secrets.Update(r.t.Context(), secret, metav1.UpdateOptions{})
+			_, err := secrets.Update(r.t.Context(), secret, metav1.UpdateOptions{})
 			require.NoError(r.t, err)
 		},
 		"retry-now": func(r *harness) {
