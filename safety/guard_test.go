@@ -18,8 +18,6 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-var guardNow = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-
 // guardPool returns n available machines.
 func guardPool(name, zone string, n int) []safety.GuardMember {
 	members := make([]safety.GuardMember, n)
@@ -44,7 +42,7 @@ func TestGuard_FailuresOverHours_AllReplaced(t *testing.T) {
 	const k = 10
 	members := guardPool("p", "z", 2*k)
 	for i := range k { // none is replaced meanwhile
-		at := guardNow.Add(time.Duration(i) * 20 * time.Minute)
+		at := start.Add(time.Duration(i) * 20 * time.Minute)
 		fail(&members[i], at)
 		a := assess(members, i, at.Add(10*time.Minute))
 		require.Equal(t, safety.Decision[machinist.Action]{}, a, "failure %d", i)
@@ -53,9 +51,9 @@ func TestGuard_FailuresOverHours_AllReplaced(t *testing.T) {
 
 func TestGuard_SameFailuresWithinAMinute_HeldUntilHalfRecovered(t *testing.T) {
 	const k = 10
-	members, now := guardPool("p", "z", 2*k), guardNow.Add(10*time.Minute)
+	members, now := guardPool("p", "z", 2*k), start.Add(10*time.Minute)
 	for i := range k {
-		fail(&members[i], guardNow.Add(time.Duration(i)*6*time.Second))
+		fail(&members[i], start.Add(time.Duration(i)*6*time.Second))
 	}
 	for i := range k {
 		a := assess(members, i, now)
@@ -77,9 +75,9 @@ func TestGuard_SameFailuresWithinAMinute_HeldUntilHalfRecovered(t *testing.T) {
 // TestGuard_RecoveringOneAfterTheOther_LastIsNotReplaced lets the machines of an event recover within
 // minutes. The last of them has long reached its timeout when most others are healthy.
 func TestGuard_RecoveringOneAfterTheOther_LastIsNotReplaced(t *testing.T) {
-	members, now := guardPool("p", "z", 6), guardNow.Add(30*time.Minute)
+	members, now := guardPool("p", "z", 6), start.Add(30*time.Minute)
 	for i := range members {
-		fail(&members[i], guardNow)
+		fail(&members[i], start)
 	}
 	for i := range 5 {
 		members[i].Available, members[i].FailingSince, members[i].RecoveredAt = true, time.Time{}, now
@@ -104,10 +102,10 @@ func TestGuard_NumberOfFailures_SetsTheAction(t *testing.T) {
 		for failed, want := range want {
 			members := guardPool("p", "z", of)
 			for i := range failed {
-				fail(&members[i], guardNow)
+				fail(&members[i], start)
 			}
 			members = append(members, safety.GuardMember{ID: "new", Pool: "p", Zone: "z"}, safety.GuardMember{ID: "newer", Pool: "p", Zone: "z"})
-			require.Equal(t, want, assess(members, 0, guardNow.Add(time.Minute)).Reason, "%d of %d; new machines do not count", failed, of)
+			require.Equal(t, want, assess(members, 0, start.Add(time.Minute)).Reason, "%d of %d; new machines do not count", failed, of)
 		}
 	}
 }
@@ -115,39 +113,39 @@ func TestGuard_NumberOfFailures_SetsTheAction(t *testing.T) {
 func TestGuard_FailedZone_OtherZonesAreRepaired(t *testing.T) {
 	members := slices.Concat(guardPool("p", "a", 10), guardPool("p", "b", 10), guardPool("p", "c", 10), guardPool("q", "c", 10))
 	for i := range 10 {
-		fail(&members[i], guardNow)
+		fail(&members[i], start)
 	}
-	now := guardNow.Add(10 * time.Minute)
+	now := start.Add(10 * time.Minute)
 	require.Equal(t, "zone/a", assess(members, 0, now).Holds[0].Subject)
 	for _, i := range []int{15, 25, 35} {
-		fail(&members[i], guardNow.Add(-time.Hour))
+		fail(&members[i], start.Add(-time.Hour))
 		require.True(t, allowed(assess(members, i, now)), "%+v", assess(members, i, now))
 	}
 	for i := range 20 {
-		fail(&members[i], guardNow)
+		fail(&members[i], start)
 	}
-	fail(&members[36], guardNow)
+	fail(&members[36], start)
 	require.Equal(t, "cluster", assess(members, 36, now).Holds[0].Subject, "21 of 40")
 }
 
 func TestGuard_WithoutGuardOrVM_NotHeld(t *testing.T) {
 	members := guardPool("p", "z", 10)
 	for i := range members {
-		fail(&members[i], guardNow)
+		fail(&members[i], start)
 	}
 	in := safety.GuardObservation{Machine: members[0], Members: members, Complete: true}
-	require.Equal(t, safety.Decision[machinist.Action]{}, safety.DecideGuard(in, safety.GuardPolicy{}, guardNow))
-	require.Equal(t, safety.Decision[machinist.Action]{}, safety.DecideGuard(safety.GuardObservation{}, safety.GuardPolicy{}, guardNow))
+	require.Equal(t, safety.Decision[machinist.Action]{}, safety.DecideGuard(in, safety.GuardPolicy{}, start))
+	require.Equal(t, safety.Decision[machinist.Action]{}, safety.DecideGuard(safety.GuardObservation{}, safety.GuardPolicy{}, start))
 
 	in.Complete = false
-	a := safety.DecideGuard(in, safety.DefaultGuardPolicy(), guardNow)
+	a := safety.DecideGuard(in, safety.DefaultGuardPolicy(), start)
 	require.Equal(t, safety.ReplacementsHeld, a.Holds[0].Reason, "a list that may not be whole proves nothing")
-	require.Equal(t, guardNow.Add(10*time.Second), a.Holds[0].Until)
+	require.Equal(t, start.Add(10*time.Second), a.Holds[0].Until)
 
 	in.Machine.VMGone = true
-	require.False(t, allowed(safety.DecideGuard(in, safety.DefaultGuardPolicy(), guardNow)), "it is not known whether others are gone, too")
+	require.False(t, allowed(safety.DecideGuard(in, safety.DefaultGuardPolicy(), start)), "it is not known whether others are gone, too")
 	in.Complete = true
-	require.True(t, allowed(safety.DecideGuard(in, safety.DefaultGuardPolicy(), guardNow)), "nothing is destroyed")
+	require.True(t, allowed(safety.DecideGuard(in, safety.DefaultGuardPolicy(), start)), "nothing is destroyed")
 }
 
 // TestGuard_VMsNotFound_FewBelievedManyHeld asserts that the provider is believed about few VMs, also
@@ -158,39 +156,39 @@ func TestGuard_VMsNotFound_FewBelievedManyHeld(t *testing.T) {
 	for gone := 1; gone <= 20; gone++ {
 		members := guardPool("p", "z", 20)
 		for i := range members {
-			fail(&members[i], guardNow)
+			fail(&members[i], start)
 			members[i].VMGone = i < gone
 		}
 		in := safety.GuardObservation{Machine: members[0], Members: members, Complete: true}
-		require.Equal(t, gone <= p.AlwaysFew, allowed(safety.DecideGuard(in, p, guardNow)), "%d VMs are not found", gone)
+		require.Equal(t, gone <= p.AlwaysFew, allowed(safety.DecideGuard(in, p, start)), "%d VMs are not found", gone)
 
 		if gone > 10 {
 			continue // too few others fail
 		}
 		for i := range gone - 1 { // replaced a moment ago
-			members[i+1].FailingSince, members[i+1].ReplacedAt = time.Time{}, guardNow.Add(-time.Minute)
+			members[i+1].FailingSince, members[i+1].ReplacedAt = time.Time{}, start.Add(-time.Minute)
 		}
-		held := !allowed(safety.DecideGuard(in, p, guardNow))
+		held := !allowed(safety.DecideGuard(in, p, start))
 		require.Equal(t, gone > p.AlwaysFew, held, "%d VMs are not found, and were replaced one after the other", gone)
 
 		for i := range gone - 1 { // an hour ago
-			members[i+1].ReplacedAt = guardNow.Add(-time.Hour)
+			members[i+1].ReplacedAt = start.Add(-time.Hour)
 		}
-		require.True(t, allowed(safety.DecideGuard(in, p, guardNow)), "others were gone before")
+		require.True(t, allowed(safety.DecideGuard(in, p, start)), "others were gone before")
 
 		for i := range members { // all other machines are healthy
 			members[i].FailingSince, members[i].ReplacedAt = time.Time{}, time.Time{}
 		}
-		require.True(t, allowed(safety.DecideGuard(in, p, guardNow)), "one fails")
+		require.True(t, allowed(safety.DecideGuard(in, p, start)), "one fails")
 	}
 }
 
 func TestGuard_Annotation_AllowsReplacement(t *testing.T) {
 	members := guardPool("p", "z", 10)
 	for i := range members {
-		fail(&members[i], guardNow)
+		fail(&members[i], start)
 	}
-	now := guardNow.Add(10 * time.Minute)
+	now := start.Add(10 * time.Minute)
 	at := func(d time.Duration) string { return now.Add(d).Format(time.RFC3339) }
 	for name, tc := range map[string]struct {
 		value   string
@@ -249,16 +247,16 @@ func TestGuard_PermanentOutage_ReplacedAtThePace(t *testing.T) {
 	for _, silent := range []int{8, 10, 20} { // of 20
 		var firstHours []int
 		for _, interval := range []time.Duration{5 * time.Second, time.Minute} {
-			w := &guardWorld{members: guardPool("p", "z", 20), now: guardNow, failed: map[string]time.Time{}}
+			w := &guardWorld{members: guardPool("p", "z", 20), now: start, failed: map[string]time.Time{}}
 			for i := range silent {
-				fail(&w.members[i], guardNow)
+				fail(&w.members[i], start)
 			}
 			r := rand.New(rand.NewPCG(uint64(silent), uint64(interval)))
-			begin := guardNow.Add(10 * time.Minute)
+			begin := start.Add(10 * time.Minute)
 			if silent >= 10 {
-				begin = guardNow.Add(time.Hour)
+				begin = start.Add(time.Hour)
 			}
-			for w.now.Before(guardNow.Add(6 * time.Hour)) {
+			for w.now.Before(start.Add(6 * time.Hour)) {
 				w.tick(r)
 				if w.now.Before(begin) {
 					require.Empty(t, w.replaced, "held for its time")
@@ -320,23 +318,23 @@ func TestGuard_AnySchedule_EveryHoldEnds(t *testing.T) {
 	seen := map[machinist.Reason]int{}
 	for seed := range uint64(20000) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		p, members := anyGuardPolicy(r), anyMembers(r, guardNow)
+		p, members := anyGuardPolicy(r), anyMembers(r, start)
 		in := safety.GuardObservation{Machine: members[r.IntN(len(members))], Members: members, Complete: true}
-		a := safety.DecideGuard(in, p, guardNow)
+		a := safety.DecideGuard(in, p, start)
 		seen[a.Reason]++
 		for _, h := range a.Holds {
 			require.Equal(t, h.Until, a.NextCheck)
-			require.True(t, h.Until.After(guardNow), "seed %d: %+v", seed, h)
+			require.True(t, h.Until.After(start), "seed %d: %+v", seed, h)
 			require.NotEmpty(t, h.Subject)
 			require.Contains(t, h.Message, h.Subject, "seed %d", seed)
 		}
 		shuffled := slices.Clone(members)
 		r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
 		in.Members = shuffled
-		require.Equal(t, a, safety.DecideGuard(in, p, guardNow), "seed %d: the order matters", seed)
+		require.Equal(t, a, safety.DecideGuard(in, p, start), "seed %d: the order matters", seed)
 
-		for in.Machine.FailingSince.IsZero() || in.Machine.FailingSince.After(guardNow) {
-			in.Machine.FailingSince = guardNow
+		for in.Machine.FailingSince.IsZero() || in.Machine.FailingSince.After(start) {
+			in.Machine.FailingSince = start
 		}
 		for i := 0; len(a.Holds) > 0 && i < 3; i++ { // held, then slowed by what was replaced before
 			a = safety.DecideGuard(in, p, a.Holds[0].Until)
@@ -355,22 +353,22 @@ func TestGuard_Burst_IsTheMaximumWithinTheWindow(t *testing.T) {
 	seen := map[machinist.Reason]int{}
 	for seed := range uint64(5000) {
 		r := rand.New(rand.NewPCG(seed, 6))
-		members := anyMembers(r, guardNow)
+		members := anyMembers(r, start)
 		for i := range members {
 			members[i].Pool, members[i].Zone = "", ""
 		}
-		fail(&members[0], guardNow.Add(-time.Hour))
+		fail(&members[0], start.Add(-time.Hour))
 		counted := slices.Clone(members)
 		for i, m := range counted {
-			if m.Available && m.FailingSince.IsZero() && !m.RecoveredAt.IsZero() && guardNow.Sub(m.RecoveredAt).Abs() < p.Window {
+			if m.Available && m.FailingSince.IsZero() && !m.RecoveredAt.IsZero() && start.Sub(m.RecoveredAt).Abs() < p.Window {
 				counted[i].FailingSince = members[0].FailingSince
 			}
 		}
 		most, of := 0, 0
 		for _, m := range counted {
 			since := m.FailingSince
-			if since.After(guardNow) {
-				since = guardNow
+			if since.After(start) {
+				since = start
 			}
 			if m.Available || !since.IsZero() {
 				of++
@@ -378,8 +376,8 @@ func TestGuard_Burst_IsTheMaximumWithinTheWindow(t *testing.T) {
 			n := 0
 			for _, o := range counted {
 				other := o.FailingSince
-				if other.After(guardNow) {
-					other = guardNow
+				if other.After(start) {
+					other = start
 				}
 				if d := other.Sub(since); !since.IsZero() && !other.IsZero() && d >= 0 && d <= p.Window {
 					n++
@@ -391,7 +389,7 @@ func TestGuard_Burst_IsTheMaximumWithinTheWindow(t *testing.T) {
 		if most > p.AlwaysFew && most*100 >= of*p.HoldPercent {
 			want = safety.ReplacementsHeld
 		}
-		a := safety.DecideGuard(safety.GuardObservation{Machine: members[0], Members: members, Complete: true}, p, guardNow)
+		a := safety.DecideGuard(safety.GuardObservation{Machine: members[0], Members: members, Complete: true}, p, start)
 		require.Equal(t, want, a.Reason, "seed %d: %d of %d: %s", seed, most, of, a.Message)
 		seen[want]++
 	}
@@ -404,7 +402,7 @@ func largeGuard() safety.GuardObservation {
 	members := make([]safety.GuardMember, 10000)
 	for i := range members {
 		members[i] = safety.GuardMember{ID: fmt.Sprint("uid-", i), Pool: fmt.Sprint("shoot/pool-", i%50), Zone: fmt.Sprint("zone-", i%3)}
-		fail(&members[i], guardNow.Add(time.Duration(i*7919%600)*time.Second))
+		fail(&members[i], start.Add(time.Duration(i*7919%600)*time.Second))
 	}
 	return safety.GuardObservation{Machine: members[17], Members: members, Complete: true}
 }
@@ -412,7 +410,7 @@ func largeGuard() safety.GuardObservation {
 // TestGuard_Large_AllocatesForTheFailuresOnce limits the allocations of a decision about 10,000
 // machines.
 func TestGuard_Large_AllocatesForTheFailuresOnce(t *testing.T) {
-	in, p, now := largeGuard(), safety.DefaultGuardPolicy(), guardNow.Add(15*time.Minute)
+	in, p, now := largeGuard(), safety.DefaultGuardPolicy(), start.Add(15*time.Minute)
 	require.Equal(t, safety.ReplacementsHeld, safety.DecideGuard(in, p, now).Reason)
 	require.LessOrEqual(t, testing.AllocsPerRun(5, func() { safety.DecideGuard(in, p, now) }), 60.0)
 }

@@ -22,8 +22,6 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-
 // owned returns metadata of an object with a controller of this UID.
 func owned(name, controller string) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{Namespace: "shoot", Name: name, UID: types.UID("uid-" + name)}
@@ -51,7 +49,7 @@ func overMachines(set string, n int) []*v1alpha1.Machine {
 	var out []*v1alpha1.Machine
 	for i := range n {
 		m := &v1alpha1.Machine{ObjectMeta: owned(fmt.Sprint(set, "-", i), set)}
-		m.CreationTimestamp = metav1.NewTime(noon.Add(-time.Minute))
+		m.CreationTimestamp = metav1.NewTime(start.Add(-time.Minute))
 		out = append(out, m)
 	}
 	return out
@@ -61,7 +59,7 @@ func overMachines(set string, n int) []*v1alpha1.Machine {
 func frozenSet(set *v1alpha1.MachineSet) *v1alpha1.MachineSet {
 	set.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
 	set.Status.Conditions = append(set.Status.Conditions, v1alpha1.MachineSetCondition{
-		Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionTrue, Reason: string(safety.Overshooting), LastTransitionTime: metav1.NewTime(noon),
+		Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionTrue, Reason: string(safety.Overshooting), LastTransitionTime: metav1.NewTime(start),
 	})
 	return set
 }
@@ -77,8 +75,8 @@ func frozenDeployment(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment
 func created(in safety.OvershootObservation, p safety.OvershootPolicy) safety.Decision[machinist.Update] {
 	before := in
 	before.Machines = nil
-	state, _ := safety.StepOvershoot(safety.OvershootState{}, before, p, noon.Add(-time.Hour))
-	_, d := safety.StepOvershoot(state, in, p, noon)
+	state, _ := safety.StepOvershoot(safety.OvershootState{}, before, p, start.Add(-time.Hour))
+	_, d := safety.StepOvershoot(state, in, p, start)
 	return d
 }
 
@@ -114,7 +112,7 @@ func TestOvershoot_AllSets_CountControlledMachinesOnly(t *testing.T) {
 	leaving := overMachines("b", 9)
 	for i, m := range leaving {
 		if i%2 == 0 {
-			m.DeletionTimestamp = &metav1.Time{Time: noon}
+			m.DeletionTimestamp = &metav1.Time{Time: start}
 		} else {
 			m.Status.CurrentStatus.Phase = v1alpha1.MachineTerminating
 		}
@@ -170,7 +168,7 @@ func TestOvershoot_UnfreezeAnnotation_UnfreezesAllSetsThenTheDeployment(t *testi
 		Sets:        []*v1alpha1.MachineSet{alone, frozenSet(overSet("a", "md", 1)), frozenSet(overSet("b", "md", 1))},
 		Machines:    slices.Concat(overMachines("alone", 50), overMachines("a", 50), overMachines("b", 50)), Complete: true,
 	}
-	state, decision := safety.StepOvershoot(safety.OvershootState{}, in, safety.DefaultOvershootPolicy(), noon)
+	state, decision := safety.StepOvershoot(safety.OvershootState{}, in, safety.DefaultOvershootPolicy(), start)
 	require.Equal(t, "update status of machineset a: unfrozen in namespace shoot; annotation safety.machine.sapcloud.io/unfreeze is set; update machineset a: unfrozen; "+
 		"update status of machineset alone: unfrozen in namespace shoot; annotation safety.machine.sapcloud.io/unfreeze is set; update machineset alone: unfrozen; "+
 		"update status of machineset b: unfrozen in namespace shoot; annotation safety.machine.sapcloud.io/unfreeze is set; update machineset b: unfrozen; "+
@@ -182,7 +180,7 @@ func TestOvershoot_UnfreezeAnnotation_UnfreezesAllSetsThenTheDeployment(t *testi
 		require.Empty(t, w.Set.Status.Conditions)
 	}
 	in.Sets = []*v1alpha1.MachineSet{writes[0].Set, writes[1].Set, writes[2].Set}
-	_, decision = safety.StepOvershoot(state, in, safety.DefaultOvershootPolicy(), noon.Add(time.Second))
+	_, decision = safety.StepOvershoot(state, in, safety.DefaultOvershootPolicy(), start.Add(time.Second))
 	require.Equal(t, "update status of machinedeployment md: unfrozen in namespace shoot; none of its sets is frozen; update machinedeployment md: unfrozen; "+
 		"waits for machineset/shoot/alone: OverShootingReplicaCount: it has 50 machines, at least 4; it is frozen if it creates another machine", decision.String())
 	freed := writesOf(decision)[0].Deployment
@@ -200,7 +198,7 @@ func TestOvershoot_IncompleteLists_DecideNothing(t *testing.T) {
 	require.Empty(t, d.Actions)
 	require.Len(t, d.Holds, 1)
 	require.Equal(t, safety.MachinesUnusable, d.Holds[0].Reason)
-	require.Equal(t, noon.Add(time.Minute), d.NextCheck)
+	require.Equal(t, start.Add(time.Minute), d.NextCheck)
 
 	zero := created(safety.OvershootObservation{}, safety.OvershootPolicy{})
 	require.Empty(t, zero.Actions)
@@ -208,10 +206,10 @@ func TestOvershoot_IncompleteLists_DecideNothing(t *testing.T) {
 
 func TestOvershoot_DeletedOrWithoutUID_IsSkipped(t *testing.T) {
 	deleted, nameless := overSet("a", "", 1), overSet("b", "", 1)
-	deleted.DeletionTimestamp = &metav1.Time{Time: noon}
+	deleted.DeletionTimestamp = &metav1.Time{Time: start}
 	nameless.UID = ""
 	d := frozenDeployment(overDeployment("md", 1, 0))
-	d.DeletionTimestamp = &metav1.Time{Time: noon}
+	d.DeletionTimestamp = &metav1.Time{Time: start}
 	orphan := overMachines("b", 9)
 	for _, m := range orphan {
 		m.OwnerReferences = nil
@@ -333,7 +331,7 @@ type overWorld struct {
 
 func newOverWorld(t *testing.T, seed uint64) *overWorld {
 	t.Helper()
-	w := &overWorld{t: t, r: rand.New(rand.NewPCG(seed, 7)), now: noon, unfrozen: map[string]bool{}, counts: map[string]int{}}
+	w := &overWorld{t: t, r: rand.New(rand.NewPCG(seed, 7)), now: start, unfrozen: map[string]bool{}, counts: map[string]int{}}
 	w.in = safety.OvershootObservation{Complete: true, Deployments: []*v1alpha1.MachineDeployment{overDeployment("d", 2, 1), overDeployment("e", 1, 0)}}
 	for i, parent := range []string{"d", "d", "e", "e", ""} {
 		w.in.Sets = append(w.in.Sets, overSet(fmt.Sprint("s", i), parent, 1))
@@ -562,24 +560,24 @@ func TestOvershoot_HalfWrittenSet_IsCompleted(t *testing.T) {
 	labeled := overSet("a", "", 1)
 	labeled.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
 	in := safety.OvershootObservation{Sets: []*v1alpha1.MachineSet{labeled}, Machines: overMachines("a", 9), Complete: true}
-	_, d := safety.StepOvershoot(safety.OvershootState{}, in, p, noon)
+	_, d := safety.StepOvershoot(safety.OvershootState{}, in, p, start)
 	require.Equal(t, "update machineset a: frozen in namespace shoot; MachineSet a has 9 machines and stays frozen until it has 3; update status of machineset a: frozen", d.String())
 	require.Len(t, writesOf(d)[0].Set.Status.Conditions, 1)
 
 	unlabeled := frozenSet(overSet("a", "", 1))
 	unlabeled.Labels = nil
 	in.Sets[0] = unlabeled
-	state, d := safety.StepOvershoot(safety.OvershootState{}, in, p, noon)
+	state, d := safety.StepOvershoot(safety.OvershootState{}, in, p, start)
 	require.Equal(t, "update status of machineset a: unfrozen in namespace shoot; label freeze was removed; update machineset a: unfrozen", d.String())
 
 	in.Sets[0] = writesOf(d)[0].Set
-	_, d = safety.StepOvershoot(state, in, p, noon.Add(time.Hour))
+	_, d = safety.StepOvershoot(state, in, p, start.Add(time.Hour))
 	require.Empty(t, d.Actions, "a label taken off by hand was set again")
 
 	other := overSet("a", "", 1) // another value than True says nothing
 	other.Status.Conditions = []v1alpha1.MachineSetCondition{{Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionFalse}}
 	in.Sets[0] = other
-	_, d = safety.StepOvershoot(safety.OvershootState{}, in, p, noon)
+	_, d = safety.StepOvershoot(safety.OvershootState{}, in, p, start)
 	require.Empty(t, d.Actions)
 }
 
@@ -588,16 +586,16 @@ func TestOvershoot_HalfWrittenSet_IsCompleted(t *testing.T) {
 func TestOvershoot_FirstStep_WaitsForAnotherCreation(t *testing.T) {
 	p, in := safety.DefaultOvershootPolicy(), safety.OvershootObservation{Sets: []*v1alpha1.MachineSet{overSet("a", "", 1)}, Machines: overMachines("a", 9), Complete: true}
 	ahead := in.Machines[0] // by the clock of the API server, which is ahead
-	ahead.CreationTimestamp = metav1.NewTime(noon.Add(time.Minute))
-	state, d := safety.StepOvershoot(safety.OvershootState{}, in, p, noon)
+	ahead.CreationTimestamp = metav1.NewTime(start.Add(time.Minute))
+	state, d := safety.StepOvershoot(safety.OvershootState{}, in, p, start)
 	require.Equal(t, "nothing; waits for machineset/shoot/a: OverShootingReplicaCount: it has 9 machines, at least 4; it is frozen if it creates another machine", d.String())
-	same, d := safety.StepOvershoot(state, in, p, noon.Add(time.Hour))
+	same, d := safety.StepOvershoot(state, in, p, start.Add(time.Hour))
 	require.Empty(t, d.Actions)
 	require.Equal(t, state, same)
 
 	in.Machines = slices.Concat(in.Machines, overMachines("a", 10)[9:])
-	in.Machines[9].CreationTimestamp = metav1.NewTime(noon.Add(time.Hour))
-	_, d = safety.StepOvershoot(state, in, p, noon.Add(time.Hour))
+	in.Machines[9].CreationTimestamp = metav1.NewTime(start.Add(time.Hour))
+	_, d = safety.StepOvershoot(state, in, p, start.Add(time.Hour))
 	require.Len(t, writesOf(d), 1)
 	require.True(t, writesOf(d)[0].Frozen)
 }
@@ -622,10 +620,10 @@ func TestOvershoot_LimitChanged_WaitsForAnotherCreation(t *testing.T) {
 				set.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
 			}
 			in := safety.OvershootObservation{Deployments: []*v1alpha1.MachineDeployment{d}, Sets: []*v1alpha1.MachineSet{set}, Complete: true}
-			state, _ := safety.StepOvershoot(safety.OvershootState{}, in, p, noon.Add(-time.Hour))
+			state, _ := safety.StepOvershoot(safety.OvershootState{}, in, p, start.Add(-time.Hour))
 			in.Machines = overMachines("a", 9)
 			if change == nil {
-				_, decision := safety.StepOvershoot(state, in, p, noon)
+				_, decision := safety.StepOvershoot(state, in, p, start)
 				require.True(t, writesOf(decision)[0].Frozen)
 				return
 			}
@@ -633,15 +631,15 @@ func TestOvershoot_LimitChanged_WaitsForAnotherCreation(t *testing.T) {
 			if d.UID == "another" {
 				set.OwnerReferences[0].UID = d.UID
 			}
-			state, _ = safety.StepOvershoot(state, in, p, noon)
+			state, _ = safety.StepOvershoot(state, in, p, start)
 			set.Annotations, d.Annotations = nil, nil
-			require.Empty(t, freezes(state, in, noon.Add(time.Hour)))
+			require.Empty(t, freezes(state, in, start.Add(time.Hour)))
 			one := overMachines("a", 10)[9:]
 			in.Machines = slices.Concat(in.Machines, one)
-			one[0].CreationTimestamp = metav1.NewTime(noon.Add(9 * time.Second))
-			require.Empty(t, freezes(state, in, noon.Add(time.Hour)), "a request that was under way")
-			one[0].CreationTimestamp = metav1.NewTime(noon.Add(11 * time.Second))
-			require.Len(t, freezes(state, in, noon.Add(time.Hour)), 2)
+			one[0].CreationTimestamp = metav1.NewTime(start.Add(9 * time.Second))
+			require.Empty(t, freezes(state, in, start.Add(time.Hour)), "a request that was under way")
+			one[0].CreationTimestamp = metav1.NewTime(start.Add(11 * time.Second))
+			require.Len(t, freezes(state, in, start.Add(time.Hour)), 2)
 		})
 	}
 }

@@ -17,17 +17,6 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-// pool returns a world of n machines of the class with their VMs.
-func pool(n int) (w world) {
-	for i := range n {
-		name := fmt.Sprintf("m%03d", i)
-		m := machine("shoot", name, id(name))
-		m.Spec.Class.Name = small.Name
-		w.machines, w.vms = append(w.machines, m), append(w.vms, vm(name))
-	}
-	return w
-}
-
 // collector runs the loop around Step and deletes the proposed VMs.
 type collector struct {
 	state   safety.State

@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -23,21 +22,11 @@ var joinTime = safety.UnmanagedPolicy{Timeout: 20 * time.Minute}
 
 // joined returns a Node that is an hour old.
 func joined(name, providerID string) *corev1.Node {
-	return &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(noon.Add(-time.Hour))},
-		Spec:       corev1.NodeSpec{ProviderID: providerID},
-	}
+	return newNode(name, providerID, start.Add(-time.Hour))
 }
 
 func marked(n *corev1.Node) *corev1.Node {
 	metav1.SetMetaDataAnnotation(&n.ObjectMeta, v1alpha1.NotManagedByMCM, "1")
-	return n
-}
-
-// recorded returns a Node with the name of machine m.
-func recorded(name, providerID string) *corev1.Node {
-	n := joined(name, providerID)
-	n.Labels = map[string]string{v1alpha1.MachineNameLabelKey: "m"}
 	return n
 }
 
@@ -58,8 +47,8 @@ func of(name, node, providerID string) *v1alpha1.Machine {
 
 func TestUnmanaged_NodesAndMachines_WritesAndHolds(t *testing.T) {
 	young, deleted := joined("n", "sim:///n"), of("m", "n", "")
-	young.CreationTimestamp = metav1.NewTime(noon.Add(-20*time.Minute + time.Second))
-	deleted.DeletionTimestamp = &metav1.Time{Time: noon}
+	young.CreationTimestamp = metav1.NewTime(start.Add(-20*time.Minute + time.Second))
+	deleted.DeletionTimestamp = &metav1.Time{Time: start}
 	named := joined("n", "sim:///n")
 	named.Labels = map[string]string{v1alpha1.MachineNameLabelKey: "m"}
 	slow := of("slow", "", "")
@@ -74,8 +63,8 @@ func TestUnmanaged_NodesAndMachines_WritesAndHolds(t *testing.T) {
 		{"none, young", young, nil, "nothing; waits for node/n: NodeTooYoung: it has no machine and is marked at the age of 20m0s"},
 		{"none, marked", marked(joined("n", "")), nil, "nothing"},
 		{"one by name", joined("n", ""), []*v1alpha1.Machine{of("m", "n", "")}, "nothing"},
-		{"one by name, marked", marked(recorded("n", "")), []*v1alpha1.Machine{of("m", "n", "")}, "update node n: mark removed; it belongs to machine m"},
-		{"one by provider ID, marked", marked(recorded("n", "sim:///n")), []*v1alpha1.Machine{of("m", "", "sim:///n")}, "update node n: mark removed; it belongs to machine m"},
+		{"one by name, marked", marked(labeled(joined("n", ""), "m")), []*v1alpha1.Machine{of("m", "n", "")}, "update node n: mark removed; it belongs to machine m"},
+		{"one by provider ID, marked", marked(labeled(joined("n", "sim:///n"), "m")), []*v1alpha1.Machine{of("m", "", "sim:///n")}, "update node n: mark removed; it belongs to machine m"},
 		{"one that a user made to name the Node", marked(joined("n", "")), []*v1alpha1.Machine{of("m", "n", "")}, "nothing"},
 		{"one that a user gave the ID of the Node", marked(joined("n", "sim:///n")), []*v1alpha1.Machine{of("m", "", "sim:///n")}, "nothing"},
 		{"one by provider ID", joined("n", "sim:///n"), []*v1alpha1.Machine{of("m", "", "sim:///n")}, "nothing"},
@@ -88,23 +77,23 @@ func TestUnmanaged_NodesAndMachines_WritesAndHolds(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := safety.UnmanagedObservation{Nodes: []*corev1.Node{nil, c.node}, Machines: c.machines, Complete: true}
-			_, d := safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, noon)
+			_, d := safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, start)
 			require.Equal(t, c.want, d.String())
 			if strings.Contains(c.want, "NodeTooYoung") {
-				require.True(t, d.NextCheck.After(noon))
+				require.True(t, d.NextCheck.After(start))
 				_, d = safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, d.NextCheck)
 				require.Equal(t, "marked", d.Actions[0].Changes[0], "it is looked at when that is due")
 			}
 			in.Complete = false
-			_, d = safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, noon)
+			_, d = safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, start)
 			require.Empty(t, d.Actions, "half a view")
 			in.Complete, in.Frozen = true, true
-			_, d = safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, noon.Add(24*time.Hour))
+			_, d = safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, start.Add(24*time.Hour))
 			for _, w := range d.Actions {
 				require.Equal(t, "mark removed", w.Changes[0], "while an API server was away")
 			}
 			in.Frozen = false
-			_, d = safety.StepUnmanaged(safety.UnmanagedState{}, in, safety.UnmanagedPolicy{}, noon)
+			_, d = safety.StepUnmanaged(safety.UnmanagedState{}, in, safety.UnmanagedPolicy{}, start)
 			for _, w := range d.Actions {
 				require.Equal(t, "mark removed", w.Changes[0], "the zero policy marks nothing")
 			}
@@ -114,19 +103,19 @@ func TestUnmanaged_NodesAndMachines_WritesAndHolds(t *testing.T) {
 
 func TestUnmanaged_Marked_LosesTheFinalizerFiveMinutesLater(t *testing.T) {
 	in := safety.UnmanagedObservation{Nodes: []*corev1.Node{guarded(marked(joined("n", "")))}, Machines: []*v1alpha1.Machine{of("m", "other", "")}, Complete: true}
-	state, d := safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, noon)
-	require.Equal(t, noon.Add(5*time.Minute), d.NextCheck)
-	state, d = safety.StepUnmanaged(state, in, joinTime, noon.Add(5*time.Minute-time.Second))
+	state, d := safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, start)
+	require.Equal(t, start.Add(5*time.Minute), d.NextCheck)
+	state, d = safety.StepUnmanaged(state, in, joinTime, start.Add(5*time.Minute-time.Second))
 	require.Empty(t, d.Actions)
 	frozen := in
 	frozen.Frozen = true
-	_, d = safety.StepUnmanaged(state, frozen, joinTime, noon.Add(5*time.Minute))
+	_, d = safety.StepUnmanaged(state, frozen, joinTime, start.Add(5*time.Minute))
 	require.Empty(t, d.Actions, "an API server was away")
 	empty := in
 	empty.Machines = nil
-	_, d = safety.StepUnmanaged(state, empty, joinTime, noon.Add(5*time.Minute))
+	_, d = safety.StepUnmanaged(state, empty, joinTime, start.Add(5*time.Minute))
 	require.Equal(t, "nothing; waits for node/n: NodeMarked: its finalizer stays because no machine exists; the list may be wrong", d.String())
-	_, d = safety.StepUnmanaged(state, in, joinTime, noon.Add(5*time.Minute))
+	_, d = safety.StepUnmanaged(state, in, joinTime, start.Add(5*time.Minute))
 	require.Equal(t, "update node n: finalizer removed; it has no machine", d.String())
 	require.False(t, d.Actions[0].Unchanged)
 	next := in.Nodes[0].DeepCopy()
@@ -136,18 +125,18 @@ func TestUnmanaged_Marked_LosesTheFinalizerFiveMinutesLater(t *testing.T) {
 
 func TestUnmanaged_MarkRemovedByAnother_IsNotSetAgain(t *testing.T) {
 	in := safety.UnmanagedObservation{Nodes: []*corev1.Node{marked(joined("n", ""))}, Complete: true}
-	state, _ := safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, noon)
+	state, _ := safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, start)
 	in.Nodes = []*corev1.Node{joined("n", "")}
 	for i := range 3 {
 		var d safety.Decision[machinist.Update]
-		state, d = safety.StepUnmanaged(state, in, joinTime, noon.Add(time.Duration(i)*time.Hour))
+		state, d = safety.StepUnmanaged(state, in, joinTime, start.Add(time.Duration(i)*time.Hour))
 		require.Equal(t, "nothing; waits for node/n: MarkRemoved: it has no machine, but another client removed the annotation "+v1alpha1.NotManagedByMCM+"; it is not marked again", d.String())
 	}
 	in.Machines = []*v1alpha1.Machine{of("m", "n", "")} // it came and went: the Node is judged anew
-	state, d := safety.StepUnmanaged(state, in, joinTime, noon)
+	state, d := safety.StepUnmanaged(state, in, joinTime, start)
 	require.Equal(t, "nothing", d.String())
 	in.Machines = nil
-	_, d = safety.StepUnmanaged(state, in, joinTime, noon)
+	_, d = safety.StepUnmanaged(state, in, joinTime, start)
 	require.Equal(t, "update node n: marked; it has had no machine for 20m0s", d.String())
 }
 
@@ -160,7 +149,7 @@ func TestUnmanaged_Update_TouchesOneKey(t *testing.T) {
 		"marked":       {Nodes: []*corev1.Node{old}, Complete: true},
 		"mark removed": {Nodes: []*corev1.Node{labeled}, Machines: []*v1alpha1.Machine{m}, Complete: true},
 	} {
-		_, d := safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, noon.Add(24*time.Hour))
+		_, d := safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, start.Add(24*time.Hour))
 		require.Len(t, d.Actions, 1, d)
 		u, before := d.Actions[0], in.Nodes[0].DeepCopy()
 		require.Equal(t, change, u.Changes[0])
@@ -182,11 +171,11 @@ func TestUnmanaged_AnyHistory_ComesToRest(t *testing.T) {
 	counts := map[string]int{}
 	for seed := range uint64(500) {
 		r := rand.New(rand.NewPCG(seed, 16))
-		state, now := safety.UnmanagedState{}, noon
+		state, now := safety.UnmanagedState{}, start
 		in := safety.UnmanagedObservation{Complete: true}
 		for i := range 1 + r.IntN(6) {
 			n := joined(fmt.Sprint("n", i), fmt.Sprint("sim:///", r.IntN(6)))
-			n.CreationTimestamp = metav1.NewTime(noon.Add(-time.Duration(r.IntN(3600)) * time.Second))
+			n.CreationTimestamp = metav1.NewTime(start.Add(-time.Duration(r.IntN(3600)) * time.Second))
 			if r.IntN(2) == 0 {
 				n = guarded(n)
 			}
@@ -257,7 +246,7 @@ func many(n int) (in safety.UnmanagedObservation) {
 func TestUnmanaged_ManyNodes_TimeIsProportional(t *testing.T) {
 	allocations := func(n int) float64 {
 		in := many(n)
-		return testing.AllocsPerRun(2, func() { _, _ = safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, noon) })
+		return testing.AllocsPerRun(2, func() { _, _ = safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, start) })
 	}
 	require.Less(t, allocations(4000), 5*allocations(1000))
 }
