@@ -464,9 +464,7 @@ func TestOvershoot_Unfrozen_StaysSoUntilAnotherCreation(t *testing.T) {
 			require.NotContains(t, s.Annotations, v1alpha1.UnfreezeAnnotation)
 			require.Equal(t, members.Frozen(s), len(s.Status.Conditions) == 2, "seed %d: label and condition differ", seed)
 		}
-		for what, n := range w.counts {
-			total[what] += n
-		}
+		addAll(total, w.counts)
 	}
 	for _, what := range []string{"frozen", "unfrozen", "lost", "refused"} {
 		require.Greater(t, total[what], 400, "%s in %v", what, total)
