@@ -203,16 +203,6 @@ func TestUncordon_LastOwner_RemovesTheTaint(t *testing.T) {
 	})
 }
 
-func TestUncordon_MarkChangedByOthers_Stays(t *testing.T) {
-	node := cordoned(t, crowdedNode(), nodeops.Cordon{Owner: "a", ExcludeFromLoadBalancers: true, OutOfService: true})
-	node.Labels[excluded] = "by-hand"
-	node.Spec.Taints, _ = nodeops.SetTaint(node.Spec.Taints, taint("node.kubernetes.io/out-of-service", "by-hand", noExecute))
-	want := crowdedNode()
-	want.Labels[excluded] = "by-hand"
-	want.Spec.Taints = append(want.Spec.Taints, taint("node.kubernetes.io/out-of-service", "by-hand", noExecute))
-	require.Empty(t, cmp.Diff(want, uncordoned(t, node, "a")))
-}
-
 // TestCordon_InstanceRunsAgain_RemovesOutOfService asserts that the out-of-service taint does not
 // stay, which would remove the pods of a running instance.
 func TestCordon_InstanceRunsAgain_RemovesOutOfService(t *testing.T) {
