@@ -524,11 +524,7 @@ func TestNewGuardMember_EachMachine_AvailableOrReplaced(t *testing.T) {
 
 // machineOf returns a machine in a phase that it has had since 5 minutes after start.
 func machineOf(phase v1alpha1.MachinePhase, created metav1.Time) *v1alpha1.Machine {
-	m := machineAt("m", created)
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "m", UID: "m", CreationTimestamp: created}}
 	m.Status.CurrentStatus = v1alpha1.CurrentStatus{Phase: phase, LastUpdateTime: metav1.NewTime(start.Add(5 * time.Minute))}
 	return m
-}
-
-func machineAt(name string, created metav1.Time) *v1alpha1.Machine {
-	return &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: name, UID: "m", CreationTimestamp: created}}
 }

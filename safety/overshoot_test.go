@@ -47,7 +47,7 @@ func overDeployment(name string, replicas, surge int32) *v1alpha1.MachineDeploym
 	return d
 }
 
-// overMachines returns machines of a set that were created at a time.
+// overMachines returns n machines of a set, created a minute before the start.
 func overMachines(set string, n int) (out []*v1alpha1.Machine) {
 	for i := range n {
 		m := &v1alpha1.Machine{ObjectMeta: owned(fmt.Sprint(set, "-", i), set)}
@@ -516,7 +516,8 @@ func TestOvershoot_CreationsWithinTheReplicas_NeverFreeze(t *testing.T) {
 // TestOvershoot_HalfWrittenSet_IsCompleted loses one of the two requests of a freeze
 // and of its end.
 func TestOvershoot_HalfWrittenSet_IsCompleted(t *testing.T) {
-	p, labeled, unlabeled, other := safety.DefaultOvershootPolicy(), overSet("a", "", 1), frozenSet(overSet("a", "", 1)), overSet("a", "", 1)
+	p, labeled, other := safety.DefaultOvershootPolicy(), overSet("a", "", 1), overSet("a", "", 1)
+	unlabeled := frozenSet(overSet("a", "", 1))
 	labeled.Labels = unlabeled.Labels
 	_, d := safety.StepOvershoot(safety.OvershootState{}, seen(labeled, overMachines("a", 9)), p, start)
 	require.Equal(t, "update machineset a: frozen in namespace shoot; MachineSet a has 9 machines and stays frozen until it has 3; update status of machineset a: frozen", d.String())

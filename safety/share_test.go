@@ -71,7 +71,10 @@ type cut func(hours float64) []*v1alpha1.Machine
 var cuts = map[string]func(r *rand.Rand, all []*v1alpha1.Machine) cut{
 	"one machine less at every scan": func(_ *rand.Rand, all []*v1alpha1.Machine) cut {
 		scans := 0
-		return func(float64) []*v1alpha1.Machine { scans++; return all[min(scans, len(all)):] }
+		return func(float64) []*v1alpha1.Machine {
+			scans++
+			return all[min(scans, len(all)):]
+		}
 	},
 	"one machine less at some time": func(r *rand.Rand, all []*v1alpha1.Machine) cut {
 		perHour := r.Float64() * 4

@@ -73,20 +73,25 @@ func TestStep_SideResource_IsProtectedByMachineOrVM(t *testing.T) {
 		held   machinist.Reason
 	}{
 		"a machine of its name": {func(o observed) { add(o, "lost", "") }, ""},
-		"a machine of another name with its VM, which is not listed": {func(o observed) { add(o, "x", id("y")); o.left.ProviderID = id("y") }, ""},
-		"a listed VM of its name":                                    {func(o observed) { o.listing.VMs.Items = append(o.listing.VMs.Items, vm("lost")) }, safety.WaitingForGrace},
-		"no name":                                                    {func(o observed) { o.left.MachineName = "" }, safety.Unidentified},
-		"no ID":                                                      {func(o observed) { o.left.ID = "" }, safety.Unidentified},
-		"no kind":                                                    {func(o observed) { o.left.Kind = "" }, safety.Unidentified},
-		"another one of its key":                                     {func(o observed) { o.left.ID = "disk-of-m0" }, safety.Unidentified},
-		"an incomplete listing":                                      {func(o observed) { o.listing.SideResources.Complete = false }, safety.ListingUnusable},
-		"an old listing":                                             {func(o observed) { o.listing.SideResources.AsOf = late.Add(-6 * time.Minute) }, safety.ListingUnusable},
-		"a listing of no time":                                       {func(o observed) { o.listing.SideResources.AsOf = time.Time{} }, ""},
-		"machines read before":                                       {func(o observed) { o.listing.SideResources.AsOf = late.Add(1) }, safety.MachinesUnusable},
-		"a listing of VMs that failed":                               {func(o observed) { o.listing.VMs.Complete = false }, safety.ListingUnusable},
-		"a driver that cannot":                                       {func(o observed) { o.listing.DeletesSideResources = false }, safety.ReportOnly},
-		"half of the machines":                                       {func(o observed) { o.in.Machines.Items = o.in.Machines.Items[:5] }, safety.Suspicious},
-		"no machine at all":                                          {func(o observed) { o.in.Machines.Items = nil }, safety.Suspicious},
+		"a listed VM of its name": {func(o observed) {
+			o.listing.VMs.Items = append(o.listing.VMs.Items, vm("lost"))
+		}, safety.WaitingForGrace},
+		"no name":                      {func(o observed) { o.left.MachineName = "" }, safety.Unidentified},
+		"no ID":                        {func(o observed) { o.left.ID = "" }, safety.Unidentified},
+		"no kind":                      {func(o observed) { o.left.Kind = "" }, safety.Unidentified},
+		"another one of its key":       {func(o observed) { o.left.ID = "disk-of-m0" }, safety.Unidentified},
+		"an incomplete listing":        {func(o observed) { o.listing.SideResources.Complete = false }, safety.ListingUnusable},
+		"an old listing":               {func(o observed) { o.listing.SideResources.AsOf = late.Add(-6 * time.Minute) }, safety.ListingUnusable},
+		"a listing of no time":         {func(o observed) { o.listing.SideResources.AsOf = time.Time{} }, ""},
+		"machines read before":         {func(o observed) { o.listing.SideResources.AsOf = late.Add(1) }, safety.MachinesUnusable},
+		"a listing of VMs that failed": {func(o observed) { o.listing.VMs.Complete = false }, safety.ListingUnusable},
+		"a driver that cannot":         {func(o observed) { o.listing.DeletesSideResources = false }, safety.ReportOnly},
+		"half of the machines":         {func(o observed) { o.in.Machines.Items = o.in.Machines.Items[:5] }, safety.Suspicious},
+		"no machine at all":            {func(o observed) { o.in.Machines.Items = nil }, safety.Suspicious},
+		"a machine with its VM, which is not listed": {func(o observed) {
+			add(o, "x", id("y"))
+			o.left.ProviderID = id("y")
+		}, ""},
 		"a listed VM with its ID": {func(o observed) {
 			o.listing.VMs.Items = append(o.listing.VMs.Items, vm("other"))
 			o.left.ProviderID = "CLOUD:////zone/other"
