@@ -181,6 +181,7 @@ func TestOvershoot_UnfreezeAnnotation_UnfreezesAllSetsThenTheDeployment(t *testi
 	_, decision = safety.StepOvershoot(state, in, safety.DefaultOvershootPolicy(), start.Add(time.Second))
 	require.Equal(t, "update status of machinedeployment md: unfrozen in namespace shoot; none of its sets is frozen; update machinedeployment md: unfrozen; "+
 		"waits for machineset/shoot/alone: OverShootingReplicaCount: it has 50 machines, at least 4; it is frozen if it creates another machine", decision.String())
+	require.Empty(t, writesOf(decision)[0].Deployment.Status.Conditions)
 }
 
 func TestOvershoot_IncompleteLists_DecideNothing(t *testing.T) {

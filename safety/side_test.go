@@ -3,6 +3,7 @@
 package safety_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -79,7 +80,6 @@ func TestStep_SideResource_IsProtectedByMachineOrVM(t *testing.T) {
 		"no name":                      {func(o observed) { o.left.MachineName = "" }, safety.Unidentified},
 		"no ID":                        {func(o observed) { o.left.ID = "" }, safety.Unidentified},
 		"no kind":                      {func(o observed) { o.left.Kind = "" }, safety.Unidentified},
-		"another one of its key":       {func(o observed) { o.left.ID = "disk-of-m0" }, safety.Unidentified},
 		"an incomplete listing":        {func(o observed) { o.listing.SideResources.Complete = false }, safety.ListingUnusable},
 		"an old listing":               {func(o observed) { o.listing.SideResources.AsOf = late.Add(-6 * time.Minute) }, safety.ListingUnusable},
 		"a listing of no time":         {func(o observed) { o.listing.SideResources.AsOf = time.Time{} }, ""},
@@ -92,6 +92,16 @@ func TestStep_SideResource_IsProtectedByMachineOrVM(t *testing.T) {
 			add(o, "x", id("y"))
 			o.left.ProviderID = id("y")
 		}, ""},
+		"another one of its key": {func(o observed) {
+			other := driver.SideResource{Kind: "disk", ID: o.left.ID, MachineName: "x"}
+			o.listing.SideResources.Items = append(o.listing.SideResources.Items, other)
+		}, safety.Unidentified},
+		"too many others": {func(o observed) {
+			for i := range 5 {
+				o.listing.SideResources.Items[i].MachineName = fmt.Sprint("also-lost-", i)
+				o.listing.SideResources.Items[i].ProviderID = ""
+			}
+		}, safety.Suspicious},
 		"a listed VM with its ID": {func(o observed) {
 			o.listing.VMs.Items = append(o.listing.VMs.Items, vm("other"))
 			o.left.ProviderID = "CLOUD:////zone/other"
