@@ -238,6 +238,21 @@ func TestSyncTemplate_AnyRecord_IsRenewedIfItMeansAnotherTemplate(t *testing.T) 
 	}
 }
 
+func TestSyncTemplate_EqualRecord_IsNotRewritten(t *testing.T) {
+	taints := []corev1.Taint{taint("a", "", noSchedule), taint("b", "", noSchedule)}
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Labels: map[string]string{"l": "1"},
+			Annotations: map[string]string{
+				templateKey: `{ "metadata":{"creationTimestamp":null,"labels":{"l":"1"}}, "spec":{"taints":[{"key":"b","effect":"NoSchedule"},{"key":"a","effect":"NoSchedule"}]}}`,
+			},
+		},
+		Spec: corev1.NodeSpec{Taints: taints},
+	}
+	_, change := synced(t, node, nodeops.Template{Labels: map[string]string{"l": "1"}, Taints: taints})
+	require.Nil(t, change.Node, change.Text)
+}
+
 // TestSync_TaintRemovedWhileCapacityChanges_BothAreStored asserts that a write of the status may drop
 // changes of the spec: template and capacity are two writes.
 func TestSync_TaintRemovedWhileCapacityChanges_BothAreStored(t *testing.T) {
