@@ -18,53 +18,37 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-// resources returns a list from pairs of name and quantity.
-func resources(pairs ...string) corev1.ResourceList {
+// resources returns a list from a text of names and quantities.
+func resources(text string) corev1.ResourceList {
 	out := corev1.ResourceList{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		out[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+	for _, entry := range strings.Fields(text) {
+		name, quantity, _ := strings.Cut(entry, "=")
+		out[corev1.ResourceName(name)] = resource.MustParse(quantity)
 	}
 	return out
 }
 
 func TestSyncCapacity_Table_Change(t *testing.T) {
-	node := func(base string, capacity corev1.ResourceList) *corev1.Node {
-		n := &corev1.Node{Status: corev1.NodeStatus{Capacity: capacity}}
-		if base != "" {
-			n.Annotations = map[string]string{capacityKey: base}
-		}
-		return n
-	}
-	for name, tc := range map[string]struct {
-		node     *corev1.Node
-		desired  corev1.ResourceList
-		capacity corev1.ResourceList
-		base     string
-		change   string
-	}{
-		"what was ours is removed": {
-			node(`{"a":"1","b":"1"}`, resources("cpu", "4", "a", "1", "b", "1")), resources("a", "1"), resources("cpu", "4", "a", "1"), `{"a":"1"}`, "remove b; record what was applied",
-		},
-		"what matched from the start is recorded": {
-			node("", resources("a", "1")), resources("a", "1"), resources("a", "1"), `{"a":"1"}`, "record what was applied",
-		},
-		"nothing wanted removes record and resources": {
-			node(`{"a":"1"}`, resources("cpu", "4", "a", "1")), nil, resources("cpu", "4"), "", "remove a; forget what was applied",
-		},
-		"the same amount in another unit is no change": {
-			node(`{"m":"1024Mi"}`, resources("m", "1Gi")), resources("m", "1073741824"), resources("m", "1Gi"), `{"m":"1024Mi"}`, "",
-		},
-		"a resource without a name is passed over": {node("", resources("cpu", "4")), resources("", "1"), resources("cpu", "4"), "", ""},
+	for name, tc := range map[string]struct{ record, have, desired, want, recorded, change string }{
+		"what was ours is removed":   {`{"a":"1","b":"1"}`, "cpu=4 a=1 b=1", "a=1", "cpu=4 a=1", `{"a":"1"}`, "remove b; record what was applied"},
+		"a first match is recorded":  {"", "a=1", "a=1", "a=1", `{"a":"1"}`, "record what was applied"},
+		"nothing is wanted":          {`{"a":"1"}`, "cpu=4 a=1", "", "cpu=4", "", "remove a; forget what was applied"},
+		"the amount in another unit": {`{"m":"1024Mi"}`, "m=1Gi", "m=1073741824", "m=1Gi", `{"m":"1024Mi"}`, ""},
+		"a resource without a name":  {"", "cpu=4", "=1", "cpu=4", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			before, desired := tc.node.DeepCopy(), tc.desired.DeepCopy()
-			got, change := applied(t, tc.node)(nodeops.SyncCapacity(tc.node, tc.desired))
+			node, desired := &corev1.Node{}, resources(tc.desired)
+			if node.Status.Capacity = resources(tc.have); tc.record != "" {
+				node.Annotations = map[string]string{capacityKey: tc.record}
+			}
+			before := node.DeepCopy()
+			got, change := applied(t, node)(nodeops.SyncCapacity(node, desired))
 			require.Equal(t, tc.change, change.Text)
-			require.Empty(t, cmp.Diff(tc.capacity, got.Status.Capacity))
-			require.Equal(t, tc.base, got.Annotations[capacityKey])
-			require.Empty(t, cmp.Diff(before, tc.node))
-			require.Empty(t, cmp.Diff(desired, tc.desired))
-			_, change = applied(t, got)(nodeops.SyncCapacity(got, tc.desired))
+			require.Empty(t, cmp.Diff(resources(tc.want), got.Status.Capacity))
+			require.Equal(t, tc.recorded, got.Annotations[capacityKey])
+			require.Empty(t, cmp.Diff(before, node))
+			require.Empty(t, cmp.Diff(resources(tc.desired), desired))
+			_, change = applied(t, got)(nodeops.SyncCapacity(got, desired))
 			require.Nil(t, change.Node, "the second time nothing changes: %s", change.Text)
 		})
 	}
@@ -82,7 +66,7 @@ func TestSyncCapacity_CostlyQuantityInTheRecord_IsAnError(t *testing.T) {
 		require.ErrorContains(t, err, "too many digits", quantity)
 	}
 	node := withCapacityRecord(`{"a":"1E","b":1e3,"c":"1e-3","d":"12345678901234567890","e":null,"f":"123456"}`)
-	node.Status.Capacity = resources("a", "1E", "b", "1k", "c", "1m", "d", "12345678901234567890", "e", "0", "f", "123456")
+	node.Status.Capacity = resources("a=1E b=1k c=1m d=12345678901234567890 e=0 f=123456")
 	_, change := applied(t, node)(nodeops.SyncCapacity(node, node.Status.Capacity))
 	require.Nil(t, change.Node, change.Text)
 }
@@ -91,11 +75,11 @@ func TestSyncCapacity_CostlyQuantityInTheRecord_IsAnError(t *testing.T) {
 // inside. Add changes the value behind it.
 func TestSyncCapacity_Result_SharesNoQuantity(t *testing.T) {
 	const large = "99999999999999999999"
-	desired := resources("a", large)
+	desired := resources("a=" + large)
 	out, _ := applied(t, nil)(nodeops.SyncCapacity(&corev1.Node{}, desired))
 	quantity := out.Status.Capacity["a"]
 	quantity.Add(resource.MustParse("1"))
-	require.Empty(t, cmp.Diff(resources("a", large), desired))
+	require.Empty(t, cmp.Diff(resources("a="+large), desired))
 }
 
 func TestSyncCapacity_AnyRecord_IsRenewedIfItMeansAnotherCapacity(t *testing.T) {
@@ -176,12 +160,12 @@ func FuzzCapacityBase(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		change, err := nodeops.SyncCapacity(withCapacityRecord(text), resources("a", "2"))
+		change, err := nodeops.SyncCapacity(withCapacityRecord(text), resources("a=2"))
 		if err != nil {
 			return
 		}
 		node, _ := applied(t, withCapacityRecord(text))(change, err)
-		_, again := applied(t, node)(nodeops.SyncCapacity(node, resources("a", "2")))
+		_, again := applied(t, node)(nodeops.SyncCapacity(node, resources("a=2")))
 		require.Nil(t, again.Node, again.Text)
 	})
 }

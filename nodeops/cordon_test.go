@@ -174,16 +174,6 @@ func TestUncordon_EarlierMarks_Stay(t *testing.T) {
 	require.Empty(t, cmp.Diff(before, uncordoned(t, node, "a")))
 }
 
-func TestUncordon_NoOwner_RemovesUnschedulableWithTheLastClaim(t *testing.T) {
-	node := cordoned(t, crowdedNode(), nodeops.Cordon{})
-	require.Empty(t, cmp.Diff(crowdedNode(), uncordoned(t, node, "")))
-	claimed := cordoned(t, node, owned)
-	left := uncordoned(t, claimed, "")
-	require.True(t, left.Spec.Unschedulable, "a holds it")
-	require.True(t, uncordoned(t, claimed, "a").Spec.Unschedulable, "another writer has set it")
-	require.Empty(t, cmp.Diff(crowdedNode(), uncordoned(t, left, "a")), "the other writer has left")
-}
-
 func TestUncordon_AdoptedMarks_AreRemoved(t *testing.T) {
 	before := cordoned(t, crowdedNode(), everything(""))
 	before.Spec.Unschedulable = true
@@ -211,16 +201,6 @@ func TestUncordon_LastOwner_RemovesTheTaint(t *testing.T) {
 		delete(node.Annotations, marksKey)
 		require.Empty(t, cmp.Diff(crowdedNode(), uncordoned(t, node, "a")))
 	})
-}
-
-func TestUncordon_MarkChangedByOthers_Stays(t *testing.T) {
-	node := cordoned(t, crowdedNode(), nodeops.Cordon{Owner: "a", ExcludeFromLoadBalancers: true, OutOfService: true})
-	node.Labels[excluded] = "by-hand"
-	node.Spec.Taints, _ = nodeops.SetTaint(node.Spec.Taints, taint("node.kubernetes.io/out-of-service", "by-hand", noExecute))
-	want := crowdedNode()
-	want.Labels[excluded] = "by-hand"
-	want.Spec.Taints = append(want.Spec.Taints, taint("node.kubernetes.io/out-of-service", "by-hand", noExecute))
-	require.Empty(t, cmp.Diff(want, uncordoned(t, node, "a")))
 }
 
 // TestCordon_InstanceRunsAgain_RemovesOutOfService asserts that the out-of-service taint does not
@@ -275,16 +255,6 @@ func TestCordon_MalformedAnnotations_KeepMarks(t *testing.T) {
 			cmpopts.IgnoreMapEntries(func(k, _ string) bool { return k == marksKey })))
 		require.Equal(t, "later-mark", uncordoned(t, node, "a").Annotations[marksKey], "a later version knows")
 	})
-}
-
-func TestUncordon_MarksWithoutClaim_AreRemoved(t *testing.T) {
-	node := cordoned(t, crowdedNode(), nodeops.Cordon{Owner: "a", ExcludeFromLoadBalancers: true})
-	node = cordoned(t, node, nodeops.Cordon{Owner: "b"})
-	delete(node.Annotations, claimPrefix+"a") // by hand
-	node = uncordoned(t, node, "")
-	require.NotContains(t, node.Labels, excluded)
-	require.True(t, node.Spec.Unschedulable)
-	require.Empty(t, cmp.Diff(crowdedNode(), uncordoned(t, node, "b")))
 }
 
 // TestUncordon_TwoOwnersAndAUserInAnyOrder_LastOwnerOpens plays every order of two owners and a

@@ -5,13 +5,11 @@ package permits_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"sort"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/machinist-dev/machinist/permits"
@@ -127,34 +125,28 @@ func runLedger(t *testing.T, limit int, ttl time.Duration, forward bool, program
 		default:
 			want, wantNo := model.acquire(limit, key, holder, now, false)
 			got, no := l.Acquire(key, holder, now)
-			if want != got || !reflect.DeepEqual(wantNo, no) {
-				t.Fatalf("acquire %s %s at %v (-naive +ledger):\n%s%s", key, holder, now, cmp.Diff(want, got), cmp.Diff(wantNo, no))
-			}
+			require.Equal(t, want, got, "%s %s at %v", key, holder, now)
+			require.Equal(t, wantNo, no, "%s %s at %v", key, holder, now)
 			if no == nil {
 				given[[2]string{key, holder}] = got
-			} else if !no.RetryAt.IsZero() && !no.RetryAt.After(now) {
-				t.Fatalf("refused at %v with RetryAt %v", now, no.RetryAt)
+			} else {
+				require.True(t, no.RetryAt.IsZero() || no.RetryAt.After(now), "refused at %v: %v", now, no)
 			}
 		}
 		if adopted {
 			continue
 		}
 		for _, shift := range []time.Duration{-100, -10, 0, 10, 100} {
-			if n := len(l.Held(key, now.Add(shift*time.Second))); n > max(limit, 0) {
-				t.Fatalf("%d held at %v%+ds, limit %d", n, now, shift, limit)
+			held := l.Held(key, now.Add(shift*time.Second))
+			require.LessOrEqual(t, len(held), max(limit, 0), "held at %v%+ds", now, shift)
+		}
+		live := 0
+		for _, lease := range given {
+			if lease.Key == key && lease.Live(now) {
+				live++
 			}
 		}
-		if forward {
-			live := 0
-			for _, lease := range given {
-				if lease.Key == key && lease.Live(now) {
-					live++
-				}
-			}
-			if live > max(limit, 0) {
-				t.Fatalf("callers have %d live leases at %v, limit %d", live, now, limit)
-			}
-		}
+		require.True(t, !forward || live <= max(limit, 0), "callers have %d live leases at %v, limit %d", live, now, limit)
 	}
 }
 

@@ -17,10 +17,7 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-var (
-	freezeStart = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	errDown     = errors.New("connection refused")
-)
+var errDown = errors.New("connection refused")
 
 // probes returns the probes of both servers.
 func probes(control, target bool) []safety.Probe {
@@ -72,8 +69,8 @@ func (p *probing) until(end time.Time, control, target bool) (frozen time.Time) 
 
 func TestStepFreeze_OutageOfEachServer_FreezesAfterTimeout(t *testing.T) {
 	for name, up := range map[string][2]bool{"control": {false, true}, "target": {true, false}, "both": {}} {
-		p := probing{now: freezeStart}
-		require.Zero(t, p.until(freezeStart.Add(10*time.Minute), true, true), name)
+		p := probing{now: start}
+		require.Zero(t, p.until(start.Add(10*time.Minute), true, true), name)
 		began := p.now
 		frozen := p.until(began.Add(3*time.Minute), up[0], up[1])
 		require.False(t, frozen.IsZero(), name)
@@ -87,21 +84,44 @@ func TestStepFreeze_OutageOfEachServer_FreezesAfterTimeout(t *testing.T) {
 	}
 }
 
-// TestStepFreeze_NextCheck_FiveProbesInTheTimeoutOfAFailure checks the time of the next probe.
-func TestStepFreeze_NextCheck_FiveProbesInTheTimeoutOfAFailure(t *testing.T) {
-	p := probing{now: freezeStart}
-	require.Equal(t, p.now.Add(6*time.Second), p.probe(true, false).NextCheck, "nothing is known")
-	require.Equal(t, p.now.Add(time.Minute), p.probe(true, true).NextCheck, "all answer")
-	p.now = p.now.Add(time.Minute)
-	require.Equal(t, p.now.Add(6*time.Second), p.probe(true, false).NextCheck, "one fails")
-	p.now = p.now.Add(30 * time.Second)
-	d := p.probe(true, false)
-	require.True(t, d.Freeze.Frozen)
-	require.Equal(t, p.now.Add(6*time.Second), d.NextCheck, "frozen")
+// TestStepFreeze_EachHistory_FreezeAndNextProbe plays probes of the target API server.
+func TestStepFreeze_EachHistory_FreezeAndNextProbe(t *testing.T) {
+	const soon, minute, up, down = 6 * time.Second, time.Minute, true, false
+	type step struct {
+		after, next time.Duration // since the step before, and until the next one
+		up, frozen  bool
+		clocks      time.Duration // when timeouts begin, since the first step
+	}
+	for name, steps := range map[string][]step{
+		"frozen until an answer": {{0, soon, down, true, 0}, {time.Hour, soon, down, true, 0}, {0, minute, up, false, time.Hour}},
+		"five probes in a timeout": {
+			{0, minute, up, false, 0}, {minute, soon, down, false, 0}, {minute / 2, soon, down, true, 0},
+		},
+		"no gap": {{0, minute, up, false, 0}, {150 * time.Second, minute, up, false, 0}},
+		"a gap":  {{0, minute, up, false, 0}, {151 * time.Second, minute, up, false, 151 * time.Second}},
+		"the clock is set back in an outage": {
+			{0, minute, up, false, 0}, {0, soon, down, false, 0}, {-time.Hour, soon, down, false, -time.Hour}, {minute / 2, soon, down, true, 0},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := probing{now: start}
+			for i, s := range steps {
+				p.now = p.now.Add(s.after)
+				d := p.probe(true, s.up)
+				require.Equal(t, s.frozen, d.Freeze.Frozen, "step %d", i)
+				require.Equal(t, p.now.Add(s.next), d.NextCheck, "step %d", i)
+				if !s.frozen {
+					require.Equal(t, start.Add(s.clocks), d.Freeze.ClocksFrom, "step %d", i)
+				}
+			}
+		})
+	}
+	_, d := safety.StepFreeze(safety.FreezeState{}, nil, safety.FreezePolicy{}, start)
+	require.True(t, d.Freeze.Frozen && d.Began, "nothing was probed")
 }
 
 func TestStepFreeze_RecoveryBeforeTimeout_CountBeginsAnew(t *testing.T) {
-	p := probing{now: freezeStart}
+	p := probing{now: start}
 	p.probe(true, true)
 	for range 20 { // every failure is followed by an answer
 		p.now = p.now.Add(25 * time.Second)
@@ -109,40 +129,7 @@ func TestStepFreeze_RecoveryBeforeTimeout_CountBeginsAnew(t *testing.T) {
 		p.now = p.now.Add(25 * time.Second)
 		require.False(t, p.probe(true, true).Freeze.Frozen)
 	}
-	require.Equal(t, freezeStart, p.last.Freeze.ClocksFrom)
-}
-
-func TestStepFreeze_ZeroState_FrozenUntilAllAnswered(t *testing.T) {
-	p := probing{now: freezeStart}
-	_, d := safety.StepFreeze(safety.FreezeState{}, nil, safety.FreezePolicy{}, p.now)
-	require.True(t, d.Freeze.Frozen, "nothing was probed")
-	require.True(t, p.probe(true, false).Freeze.Frozen)
-	require.True(t, p.last.Began)
-	p.now = p.now.Add(time.Hour)
-	require.True(t, p.probe(false, true).Freeze.Frozen)
-	d = p.probe(true, true)
-	require.False(t, d.Freeze.Frozen)
-	require.Equal(t, p.now, d.Freeze.ClocksFrom)
-}
-
-func TestStepFreeze_GapBetweenSteps_ClocksBeginAnew(t *testing.T) {
-	p := probing{now: freezeStart}
-	p.probe(true, true)
-	p.now = p.now.Add(150 * time.Second)
-	require.Equal(t, freezeStart, p.probe(true, true).Freeze.ClocksFrom, "as long as two periods and a timeout")
-	p.now = p.now.Add(151 * time.Second)
-	require.Equal(t, p.now, p.probe(true, true).Freeze.ClocksFrom)
-}
-
-func TestStepFreeze_ClockSetBackDuringOutage_FreezesAfterTimeout(t *testing.T) {
-	p := probing{now: freezeStart}
-	p.probe(true, true)
-	p.now = p.now.Add(time.Minute)
-	p.probe(true, false)
-	p.now = p.now.Add(-time.Hour)
-	frozen := p.until(p.now.Add(10*time.Minute), true, false)
-	require.Equal(t, freezeStart.Add(time.Minute-time.Hour+30*time.Second), frozen)
-	require.False(t, p.probe(true, true).Freeze.Frozen)
+	require.Equal(t, start, p.last.Freeze.ClocksFrom)
 }
 
 // TestStepFreeze_AnySchedule_Laws steps through random outages, pauses and changes of the
@@ -156,7 +143,7 @@ func TestStepFreeze_AnySchedule_Laws(t *testing.T) {
 	frozen := 0
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 7))
-		p := probing{now: freezeStart}
+		p := probing{now: start}
 		since := map[int]time.Time{}
 		var lastFrozen, lastStep time.Time
 		control, target := true, true
@@ -215,28 +202,4 @@ func TestStepFreeze_AnySchedule_Laws(t *testing.T) {
 		require.False(t, p.probe(true, true).Freeze.Frozen, "seed %d", seed)
 	}
 	require.Greater(t, frozen, 10000)
-}
-
-// TestStepFreeze_MoreProbes_SameFreeze probes more often than NextCheck. The
-// freeze begins and ends at the same times.
-func TestStepFreeze_MoreProbes_SameFreeze(t *testing.T) {
-	for _, every := range []time.Duration{time.Second, 3 * time.Second, 6 * time.Second} {
-		var state safety.FreezeState
-		var began, ended time.Time
-		for at := freezeStart; at.Before(freezeStart.Add(10 * time.Minute)); at = at.Add(every) {
-			up := at.Sub(freezeStart) < time.Minute || at.Sub(freezeStart) >= 4*time.Minute
-			var d safety.FreezeDecision
-			state, d = safety.StepFreeze(state, probes(true, up), safety.FreezePolicy{}, at)
-			if d.Began {
-				require.True(t, began.IsZero())
-				began = at
-			}
-			if d.Ended {
-				require.True(t, ended.IsZero())
-				ended = at
-			}
-		}
-		require.Equal(t, freezeStart.Add(time.Minute+30*time.Second), began, every)
-		require.Equal(t, freezeStart.Add(4*time.Minute), ended, every)
-	}
 }

@@ -12,54 +12,37 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
-	"github.com/machinist-dev/machinist/drain"
-	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
 
 func TestDeleteVM_OwnsNode(t *testing.T) {
 	t.Parallel()
 	action := safety.DeleteVM{ProviderID: "cloud:///zone/vm-1", MachineName: "m"}
-	node := func(providerID, machineName string) *corev1.Node {
-		return &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.MachineNameLabelKey: machineName}},
-			Spec:       corev1.NodeSpec{ProviderID: providerID},
-		}
-	}
 	for name, tc := range map[string]struct {
 		node *corev1.Node
 		want bool
 	}{
 		"no Node":                      {nil, false},
-		"its Node":                     {node("cloud:///zone/vm-1", "m"), true},
-		"its Node, never labeled":      {node("cloud:///zone/vm-1", ""), true},
-		"the Node of another machine":  {node("cloud:///zone/vm-1", "n"), false},
-		"the Node of another VM":       {node("cloud:///zone/vm-2", "m"), false},
-		"a VM of that name elsewhere":  {node("cloud:///region/vm-1", "m"), false},
-		"a Node without a provider ID": {node("", "m"), false},
+		"its Node":                     {labeled(joined("n", "cloud:///zone/vm-1"), "m"), true},
+		"its Node, never labeled":      {joined("n", "cloud:///zone/vm-1"), true},
+		"the Node of another machine":  {labeled(joined("n", "cloud:///zone/vm-1"), "n"), false},
+		"the Node of another VM":       {labeled(joined("n", "cloud:///zone/vm-2"), "m"), false},
+		"a VM of that name elsewhere":  {labeled(joined("n", "cloud:///region/vm-1"), "m"), false},
+		"a Node without a provider ID": {labeled(joined("n", ""), "m"), false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			require.Equal(t, tc.want, action.OwnsNode(tc.node))
-		})
+		require.Equal(t, tc.want, action.OwnsNode(tc.node), name)
 	}
-	require.False(t, safety.DeleteVM{}.OwnsNode(node("", "")))
+	require.False(t, safety.DeleteVM{}.OwnsNode(joined("n", "")))
 }
 
 var large = types.NamespacedName{Namespace: "shoot", Name: "large"}
 
-// leftNode returns the Node of a lost VM.
-func leftNode(created time.Time) *corev1.Node {
-	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "left", CreationTimestamp: metav1.NewTime(created)}, Spec: corev1.NodeSpec{ProviderID: id("left")}}
-}
-
 // listedBy returns an observation with the Node and with the listings of the classes alone.
 func listedBy(at time.Time, node *corev1.Node, classes ...types.NamespacedName) safety.Observation {
-	in := newWorld().at(at)
+	in := seeNodes(newWorld().at(at), node)
 	listing := in.Listings[0]
 	in.Listings = nil
 	for _, class := range classes {
@@ -67,7 +50,6 @@ func listedBy(at time.Time, node *corev1.Node, classes ...types.NamespacedName) 
 		in.Listings = append(in.Listings, listing)
 	}
 	in.Classes = []types.NamespacedName{small, large}
-	in.Nodes = drain.List[*corev1.Node]{Items: []*corev1.Node{node}, AsOf: at, Complete: true}
 	return in
 }
 
@@ -79,8 +61,8 @@ func TestStep_ListingsAtAnyTime_NodeIsReportedOnceAllLackIt(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 31))
 		p, now := safety.DefaultPolicy(), start
-		node, present, owned := leftNode(start.Add(-time.Hour)), map[types.NamespacedName]bool{}, false
-		created, known := node.CreationTimestamp.Time, node.CreationTimestamp.Time // known is when a machine or a VM last existed
+		created, known := start.Add(-time.Hour), start.Add(-time.Hour) // known is when a machine or a VM last existed
+		present, owned := map[types.NamespacedName]bool{}, false
 		last := map[types.NamespacedName]time.Time{}
 		var s safety.State
 		for round := range 80 {
@@ -91,7 +73,6 @@ func TestStep_ListingsAtAnyTime_NodeIsReportedOnceAllLackIt(t *testing.T) {
 			}
 			if r.IntN(10) == 0 {
 				created = now.Add(-time.Second)
-				node = leftNode(created)
 			}
 			if r.IntN(12) == 0 {
 				present[classes[0]] = !present[classes[0]]
@@ -99,7 +80,7 @@ func TestStep_ListingsAtAnyTime_NodeIsReportedOnceAllLackIt(t *testing.T) {
 			if r.IntN(12) == 0 {
 				owned = !owned
 			}
-			in := listedBy(now, node, classes...)
+			in := listedBy(now, newNode("left", id("left"), created), classes...)
 			if owned {
 				in.Machines.Items = append(in.Machines.Items, machine("shoot", "left", id("left")))
 			}

@@ -22,20 +22,20 @@ import (
 	"github.com/machinist-dev/machinist/safety"
 )
 
-var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-
-// owned returns metadata of an object with a controller of this UID.
+// owned returns metadata of an object with a controller of this name.
 func owned(name, controller string) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{Namespace: "shoot", Name: name, UID: types.UID("uid-" + name)}
 	if controller != "" {
-		yes := true
-		meta.OwnerReferences = []metav1.OwnerReference{{Name: controller, UID: types.UID("uid-" + controller), Controller: &yes}}
+		meta.OwnerReferences = []metav1.OwnerReference{{Name: controller, UID: types.UID("uid-" + controller), Controller: ptr.To(true)}}
 	}
 	return meta
 }
 
+// overSet returns a set with a condition of another controller.
 func overSet(name, deployment string, replicas int32) *v1alpha1.MachineSet {
-	return &v1alpha1.MachineSet{ObjectMeta: owned(name, deployment), Spec: v1alpha1.MachineSetSpec{Replicas: replicas}}
+	s := &v1alpha1.MachineSet{ObjectMeta: owned(name, deployment), Spec: v1alpha1.MachineSetSpec{Replicas: replicas}}
+	s.Status.Conditions = []v1alpha1.MachineSetCondition{{Type: v1alpha1.MachineSetReplicaFailure}}
+	return s
 }
 
 func overDeployment(name string, replicas, surge int32) *v1alpha1.MachineDeployment {
@@ -47,21 +47,37 @@ func overDeployment(name string, replicas, surge int32) *v1alpha1.MachineDeploym
 	return d
 }
 
-func overMachines(set string, n int) []*v1alpha1.Machine {
-	var out []*v1alpha1.Machine
+// overMachines returns n machines of a set, created a minute before the start.
+func overMachines(set string, n int) (out []*v1alpha1.Machine) {
 	for i := range n {
 		m := &v1alpha1.Machine{ObjectMeta: owned(fmt.Sprint(set, "-", i), set)}
-		m.CreationTimestamp = metav1.NewTime(noon.Add(-time.Minute))
+		m.CreationTimestamp = metav1.NewTime(start.Add(-time.Minute))
 		out = append(out, m)
 	}
 	return out
+}
+
+// seen returns a complete observation of sets, deployments and lists of machines.
+func seen(objects ...any) (in safety.OvershootObservation) {
+	in.Complete = true
+	for _, o := range objects {
+		switch o := o.(type) {
+		case *v1alpha1.MachineSet:
+			in.Sets = append(in.Sets, o)
+		case *v1alpha1.MachineDeployment:
+			in.Deployments = append(in.Deployments, o)
+		case []*v1alpha1.Machine:
+			in.Machines = append(in.Machines, o...)
+		}
+	}
+	return in
 }
 
 // frozenSet freezes a set like a decision.
 func frozenSet(set *v1alpha1.MachineSet) *v1alpha1.MachineSet {
 	set.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
 	set.Status.Conditions = append(set.Status.Conditions, v1alpha1.MachineSetCondition{
-		Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionTrue, Reason: string(safety.Overshooting), LastTransitionTime: metav1.NewTime(noon),
+		Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionTrue, Reason: string(safety.Overshooting), LastTransitionTime: metav1.NewTime(start),
 	})
 	return set
 }
@@ -77,14 +93,13 @@ func frozenDeployment(d *v1alpha1.MachineDeployment) *v1alpha1.MachineDeployment
 func created(in safety.OvershootObservation, p safety.OvershootPolicy) safety.Decision[machinist.Update] {
 	before := in
 	before.Machines = nil
-	state, _ := safety.StepOvershoot(safety.OvershootState{}, before, p, noon.Add(-time.Hour))
-	_, d := safety.StepOvershoot(state, in, p, noon)
+	state, _ := safety.StepOvershoot(safety.OvershootState{}, before, p, start.Add(-time.Hour))
+	_, d := safety.StepOvershoot(state, in, p, start)
 	return d
 }
 
 // overshoot returns the decision as text, a line for each write and hold.
-func overshoot(in safety.OvershootObservation) []string {
-	var lines []string
+func overshoot(in safety.OvershootObservation) (lines []string) {
 	d := created(in, safety.DefaultOvershootPolicy())
 	for _, w := range d.Actions {
 		lines = append(lines, w.String())
@@ -103,18 +118,17 @@ func TestOvershoot_NoSurge_IsChecked(t *testing.T) {
 		"update machineset b: frozen in namespace shoot; The number of machines backing MachineSet: b is 9 >= 5 which is the Max-ScaleUp-Limit", "update status of machineset b: frozen",
 		"update machinedeployment recreate: frozen in namespace shoot; The number of machines backing MachineSet: a is 6 >= 5 which is the Max-ScaleUp-Limit", "update status of machinedeployment recreate: frozen",
 		"update machinedeployment rolling: frozen in namespace shoot; The number of machines backing MachineSet: b is 9 >= 5 which is the Max-ScaleUp-Limit", "update status of machinedeployment rolling: frozen",
-	}, overshoot(safety.OvershootObservation{
-		Deployments: []*v1alpha1.MachineDeployment{overDeployment("rolling", 2, 1), recreate},
-		Sets:        []*v1alpha1.MachineSet{overSet("b", "rolling", 2), overSet("a", "recreate", 3)},
-		Machines:    append(overMachines("a", 6), overMachines("b", 9)...), Complete: true,
-	}))
+	}, overshoot(seen(
+		overDeployment("rolling", 2, 1), overSet("b", "rolling", 2), overMachines("b", 9),
+		recreate, overSet("a", "recreate", 3), overMachines("a", 6),
+	)))
 }
 
 func TestOvershoot_AllSets_CountControlledMachinesOnly(t *testing.T) {
 	leaving := overMachines("b", 9)
 	for i, m := range leaving {
 		if i%2 == 0 {
-			m.DeletionTimestamp = &metav1.Time{Time: noon}
+			m.DeletionTimestamp = &metav1.Time{Time: start}
 		} else {
 			m.Status.CurrentStatus.Phase = v1alpha1.MachineTerminating
 		}
@@ -130,27 +144,22 @@ func TestOvershoot_AllSets_CountControlledMachinesOnly(t *testing.T) {
 	require.Equal(t, []string{
 		"update machineset a: frozen in namespace shoot; The number of machines backing MachineSet: a is 4 >= 4 which is the Max-ScaleUp-Limit", "update status of machineset a: frozen",
 		"update machineset d: frozen in namespace shoot; The number of machines backing MachineSet: d is 5 >= 4 which is the Max-ScaleUp-Limit", "update status of machineset d: frozen",
-	}, overshoot(safety.OvershootObservation{
-		Deployments: []*v1alpha1.MachineDeployment{other},
-		Sets:        []*v1alpha1.MachineSet{selected, overSet("c", "", 1), overSet("b", "", 1), overSet("a", "", 1)},
-		Machines:    slices.Concat(overMachines("a", 4), leaving, namesake, overMachines("d", 5)), Complete: true,
-	}))
+	}, overshoot(seen(
+		other, selected, overMachines("d", 5), overSet("c", "", 1), namesake,
+		overSet("b", "", 1), leaving, overSet("a", "", 1), overMachines("a", 4),
+	)))
 }
 
 func TestOvershoot_Deployment_FollowsItsSets(t *testing.T) {
 	d := overDeployment("md", 3, 1)
-	in := safety.OvershootObservation{
-		Deployments: []*v1alpha1.MachineDeployment{d},
-		Sets:        []*v1alpha1.MachineSet{frozenSet(overSet("a", "md", 3)), overSet("b", "md", 0)},
-		Machines:    overMachines("a", 6), Complete: true,
-	}
+	in := seen(d, frozenSet(overSet("a", "md", 3)), overSet("b", "md", 0), overMachines("a", 6))
+	waits := "nothing; waits for machineset/shoot/a: OverShootingReplicaCount: it has 6 machines and is unfrozen at 5"
 	require.Equal(t, []string{
-		"update machinedeployment md: frozen in namespace shoot; MachineSet a is frozen", "update status of machinedeployment md: frozen",
-		"nothing; waits for machineset/shoot/a: OverShootingReplicaCount: it has 6 machines and is unfrozen at 5",
+		"update machinedeployment md: frozen in namespace shoot; MachineSet a is frozen", "update status of machinedeployment md: frozen", waits,
 	}, overshoot(in))
 
 	in.Deployments[0] = frozenDeployment(d)
-	require.Equal(t, []string{"nothing; waits for machineset/shoot/a: OverShootingReplicaCount: it has 6 machines and is unfrozen at 5"}, overshoot(in))
+	require.Equal(t, []string{waits}, overshoot(in))
 
 	in.Machines = in.Machines[:5]
 	require.Equal(t, []string{
@@ -160,93 +169,43 @@ func TestOvershoot_Deployment_FollowsItsSets(t *testing.T) {
 }
 
 func TestOvershoot_UnfreezeAnnotation_UnfreezesAllSetsThenTheDeployment(t *testing.T) {
-	ask := map[string]string{v1alpha1.UnfreezeAnnotation: "yes"}
-	alone := frozenSet(overSet("alone", "", 1))
-	alone.Annotations = ask
-	d := frozenDeployment(overDeployment("md", 1, 0))
-	d.Annotations = ask
-	in := safety.OvershootObservation{
-		Deployments: []*v1alpha1.MachineDeployment{d},
-		Sets:        []*v1alpha1.MachineSet{alone, frozenSet(overSet("a", "md", 1)), frozenSet(overSet("b", "md", 1))},
-		Machines:    slices.Concat(overMachines("alone", 50), overMachines("a", 50), overMachines("b", 50)), Complete: true,
-	}
-	state, decision := safety.StepOvershoot(safety.OvershootState{}, in, safety.DefaultOvershootPolicy(), noon)
+	alone, d := frozenSet(overSet("alone", "", 1)), frozenDeployment(overDeployment("md", 1, 0))
+	alone.Annotations = map[string]string{v1alpha1.UnfreezeAnnotation: "yes"}
+	d.Annotations = alone.Annotations
+	in := seen(d, alone, frozenSet(overSet("a", "md", 1)), overMachines("alone", 50), overMachines("a", 50))
+	state, decision := safety.StepOvershoot(safety.OvershootState{}, in, safety.DefaultOvershootPolicy(), start)
 	require.Equal(t, "update status of machineset a: unfrozen in namespace shoot; annotation safety.machine.sapcloud.io/unfreeze is set; update machineset a: unfrozen; "+
 		"update status of machineset alone: unfrozen in namespace shoot; annotation safety.machine.sapcloud.io/unfreeze is set; update machineset alone: unfrozen; "+
-		"update status of machineset b: unfrozen in namespace shoot; annotation safety.machine.sapcloud.io/unfreeze is set; update machineset b: unfrozen; "+
-		"waits for machinedeployment/shoot/md: MachineDeploymentStateSync: MachineSet b is not unfrozen yet; the deployment is unfrozen after it", decision.String())
-	writes := writesOf(decision)
-	for _, w := range writes {
-		require.False(t, members.Frozen(w.Set))
-		require.Empty(t, w.Set.Annotations)
-		require.Empty(t, w.Set.Status.Conditions)
-	}
-	in.Sets = []*v1alpha1.MachineSet{writes[0].Set, writes[1].Set, writes[2].Set}
-	_, decision = safety.StepOvershoot(state, in, safety.DefaultOvershootPolicy(), noon.Add(time.Second))
+		"waits for machinedeployment/shoot/md: MachineDeploymentStateSync: MachineSet a is not unfrozen yet; the deployment is unfrozen after it", decision.String())
+	in.Sets = []*v1alpha1.MachineSet{writesOf(decision)[0].Set, writesOf(decision)[1].Set}
+	_, decision = safety.StepOvershoot(state, in, safety.DefaultOvershootPolicy(), start.Add(time.Second))
 	require.Equal(t, "update status of machinedeployment md: unfrozen in namespace shoot; none of its sets is frozen; update machinedeployment md: unfrozen; "+
 		"waits for machineset/shoot/alone: OverShootingReplicaCount: it has 50 machines, at least 4; it is frozen if it creates another machine", decision.String())
-	freed := writesOf(decision)[0].Deployment
-	require.Empty(t, freed.Annotations)
-	require.Empty(t, freed.Labels)
-	require.Empty(t, freed.Status.Conditions)
+	require.Empty(t, writesOf(decision)[0].Deployment.Status.Conditions)
 }
 
 func TestOvershoot_IncompleteLists_DecideNothing(t *testing.T) {
-	in := safety.OvershootObservation{
-		Sets:     []*v1alpha1.MachineSet{overSet("a", "", 1), frozenSet(overSet("b", "", 1))},
-		Machines: overMachines("a", 9),
-	}
+	in := seen(overSet("a", "", 1), frozenSet(overSet("b", "", 1)), overMachines("a", 9))
+	in.Complete = false
 	d := created(in, safety.OvershootPolicy{})
 	require.Empty(t, d.Actions)
 	require.Len(t, d.Holds, 1)
 	require.Equal(t, safety.MachinesUnusable, d.Holds[0].Reason)
-	require.Equal(t, noon.Add(time.Minute), d.NextCheck)
-
-	zero := created(safety.OvershootObservation{}, safety.OvershootPolicy{})
-	require.Empty(t, zero.Actions)
+	require.Equal(t, start.Add(time.Minute), d.NextCheck)
 }
 
 func TestOvershoot_DeletedOrWithoutUID_IsSkipped(t *testing.T) {
 	deleted, nameless := overSet("a", "", 1), overSet("b", "", 1)
-	deleted.DeletionTimestamp = &metav1.Time{Time: noon}
 	nameless.UID = ""
 	d := frozenDeployment(overDeployment("md", 1, 0))
-	d.DeletionTimestamp = &metav1.Time{Time: noon}
-	orphan := overMachines("b", 9)
-	for _, m := range orphan {
+	deleted.DeletionTimestamp, d.DeletionTimestamp = &metav1.Time{Time: start}, &metav1.Time{Time: start}
+	orphans := overMachines("b", 9)
+	for _, m := range orphans {
 		m.OwnerReferences = nil
 	}
-	require.Empty(t, overshoot(safety.OvershootObservation{
-		Deployments: []*v1alpha1.MachineDeployment{nil, d, {}},
-		Sets:        []*v1alpha1.MachineSet{nil, deleted, nameless},
-		Machines:    slices.Concat(overMachines("a", 9), orphan, []*v1alpha1.Machine{nil}), Complete: true,
-	}))
-}
-
-func TestOvershoot_FreezeAndUnfreeze_RestoreTheObject(t *testing.T) {
-	set, d := overSet("a", "md", 1), overDeployment("md", 1, 0)
-	set.Status.Conditions = []v1alpha1.MachineSetCondition{{Type: v1alpha1.MachineSetReplicaFailure}}
-	in := safety.OvershootObservation{
-		Deployments: []*v1alpha1.MachineDeployment{d}, Sets: []*v1alpha1.MachineSet{set}, Machines: overMachines("a", 9), Complete: true,
-	}
-	writes := writesOf(created(in, safety.DefaultOvershootPolicy()))
-	require.Len(t, writes, 2)
-	frozen, held := writes[0], writes[1]
-	require.True(t, frozen.Frozen && held.Frozen)
-	require.True(t, members.Frozen(frozen.Set))
-	require.Equal(t, "Normal FrozeMachineSet SafetyController: Froze MachineSet a due to replica overshooting", frozen.Event.String())
-	require.Equal(t, "True", held.Deployment.Labels[v1alpha1.FreezeLabelKey])
-	require.Len(t, held.Deployment.Status.Conditions, 1)
-	require.Nil(t, set.Labels, "the set was changed")
-
-	in.Sets[0], in.Deployments[0], in.Machines = frozen.Set, held.Deployment, nil
-	writes = writesOf(created(in, safety.DefaultOvershootPolicy()))
-	require.Len(t, writes, 2)
-	back, free := writes[0], writes[1]
-	require.Equal(t, "Normal UnfrozeMachineSet SafetyController: Unfroze MachineSet a", back.Event.String())
-	require.Empty(t, back.Set.Labels)
-	require.Equal(t, set.Status, back.Set.Status)
-	require.Empty(t, free.Deployment.Status.Conditions)
+	in := seen(d, &v1alpha1.MachineDeployment{}, deleted, nameless, overMachines("a", 9), orphans)
+	in.Deployments, in.Sets, in.Machines = append(in.Deployments, nil), append(in.Sets, nil), append(in.Machines, nil)
+	require.Empty(t, overshoot(in))
 }
 
 // TestOvershoot_AfterWrites_ComesToRest writes a decision and decides again: there are no more
@@ -282,6 +241,9 @@ func TestOvershoot_AfterWrites_ComesToRest(t *testing.T) {
 			}
 		}
 		require.Empty(t, created(in, p).Actions, "seed %d", seed)
+		for _, s := range in.Sets {
+			require.Equal(t, v1alpha1.MachineSetReplicaFailure, s.Status.Conditions[0].Type, "seed %d", seed)
+		}
 		for _, d := range in.Deployments {
 			anyFrozen := slices.ContainsFunc(in.Sets, func(s *v1alpha1.MachineSet) bool {
 				return metav1.IsControlledBy(s, d) && members.Frozen(s)
@@ -333,7 +295,7 @@ type overWorld struct {
 
 func newOverWorld(t *testing.T, seed uint64) *overWorld {
 	t.Helper()
-	w := &overWorld{t: t, r: rand.New(rand.NewPCG(seed, 7)), now: noon, unfrozen: map[string]bool{}, counts: map[string]int{}}
+	w := &overWorld{t: t, r: rand.New(rand.NewPCG(seed, 7)), now: start, unfrozen: map[string]bool{}, counts: map[string]int{}}
 	w.in = safety.OvershootObservation{Complete: true, Deployments: []*v1alpha1.MachineDeployment{overDeployment("d", 2, 1), overDeployment("e", 1, 0)}}
 	for i, parent := range []string{"d", "d", "e", "e", ""} {
 		w.in.Sets = append(w.in.Sets, overSet(fmt.Sprint("s", i), parent, 1))
@@ -365,14 +327,19 @@ func (w *overWorld) remove(set string, n int) {
 // ask annotates a set or a deployment like a user.
 func (w *overWorld) ask(i int) {
 	if i < len(w.in.Sets) {
-		s := w.in.Sets[i].DeepCopy()
-		s.Annotations = map[string]string{v1alpha1.UnfreezeAnnotation: "true"}
-		w.in.Sets = put(w.in.Sets, s)
-		return
+		w.in.Sets = asked(w.in.Sets, i)
+	} else {
+		w.in.Deployments = asked(w.in.Deployments, i-len(w.in.Sets))
 	}
-	d := w.in.Deployments[i-len(w.in.Sets)].DeepCopy()
-	d.Annotations = map[string]string{v1alpha1.UnfreezeAnnotation: "true"}
-	w.in.Deployments = put(w.in.Deployments, d)
+}
+
+func asked[T interface {
+	metav1.Object
+	DeepCopy() T
+}](list []T, i int) []T {
+	o := list[i].DeepCopy()
+	o.SetAnnotations(map[string]string{v1alpha1.UnfreezeAnnotation: "true"})
+	return put(list, o)
 }
 
 // put returns a new list with an object, so that earlier views do not change.
@@ -387,21 +354,15 @@ func put[T metav1.Object](list []T, o T) []T {
 func (w *overWorld) pass(troubles bool) safety.Decision[machinist.Update] {
 	view := w.in
 	if troubles && len(w.before) > 0 && w.r.IntN(4) == 0 {
-		view.Sets, view.Deployments = w.before[w.r.IntN(len(w.before))].Sets, w.before[w.r.IntN(len(w.before))].Deployments
+		view.Sets, view.Deployments = oneOf(w.r, w.before...).Sets, oneOf(w.r, w.before...).Deployments
 	}
 	w.before = append(w.before, w.in)
 	if troubles && w.r.IntN(10) == 0 {
 		w.state = safety.OvershootState{}
 	}
 	shuffled := view
-	shuffled.Sets, shuffled.Machines, shuffled.Deployments = slices.Clone(view.Sets), slices.Clone(view.Machines), slices.Clone(view.Deployments)
-	w.r.Shuffle(len(shuffled.Sets), func(i, j int) {
-		shuffled.Sets[i], shuffled.Sets[j] = shuffled.Sets[j], shuffled.Sets[i]
-	})
-	w.r.Shuffle(len(shuffled.Machines), func(i, j int) {
-		shuffled.Machines[i], shuffled.Machines[j] = shuffled.Machines[j], shuffled.Machines[i]
-	})
-	slices.Reverse(shuffled.Deployments)
+	shuffled.Sets, shuffled.Machines = mixed(w.r, view.Sets), mixed(w.r, view.Machines)
+	shuffled.Deployments = mixed(w.r, view.Deployments)
 	next, d := safety.StepOvershoot(w.state, view, safety.DefaultOvershootPolicy(), w.now)
 	sameState, same := safety.StepOvershoot(w.state, shuffled, safety.DefaultOvershootPolicy(), w.now)
 	require.Equal(w.t, d, same, "the order of a list matters")
@@ -502,11 +463,9 @@ func TestOvershoot_Unfrozen_StaysSoUntilAnotherCreation(t *testing.T) {
 		}
 		for _, s := range w.in.Sets {
 			require.NotContains(t, s.Annotations, v1alpha1.UnfreezeAnnotation)
-			require.Equal(t, members.Frozen(s), len(s.Status.Conditions) == 1, "seed %d: label and condition differ", seed)
+			require.Equal(t, members.Frozen(s), len(s.Status.Conditions) == 2, "seed %d: label and condition differ", seed)
 		}
-		for what, n := range w.counts {
-			total[what] += n
-		}
+		addAll(total, w.counts)
 	}
 	for _, what := range []string{"frozen", "unfrozen", "lost", "refused"} {
 		require.Greater(t, total[what], 400, "%s in %v", what, total)
@@ -558,48 +517,37 @@ func TestOvershoot_CreationsWithinTheReplicas_NeverFreeze(t *testing.T) {
 // TestOvershoot_HalfWrittenSet_IsCompleted loses one of the two requests of a freeze
 // and of its end.
 func TestOvershoot_HalfWrittenSet_IsCompleted(t *testing.T) {
-	p := safety.DefaultOvershootPolicy()
-	labeled := overSet("a", "", 1)
-	labeled.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
-	in := safety.OvershootObservation{Sets: []*v1alpha1.MachineSet{labeled}, Machines: overMachines("a", 9), Complete: true}
-	_, d := safety.StepOvershoot(safety.OvershootState{}, in, p, noon)
-	require.Equal(t, "update machineset a: frozen in namespace shoot; MachineSet a has 9 machines and stays frozen until it has 3; update status of machineset a: frozen", d.String())
-	require.Len(t, writesOf(d)[0].Set.Status.Conditions, 1)
-
+	p, labeled, other := safety.DefaultOvershootPolicy(), overSet("a", "", 1), overSet("a", "", 1)
 	unlabeled := frozenSet(overSet("a", "", 1))
-	unlabeled.Labels = nil
-	in.Sets[0] = unlabeled
-	state, d := safety.StepOvershoot(safety.OvershootState{}, in, p, noon)
-	require.Equal(t, "update status of machineset a: unfrozen in namespace shoot; label freeze was removed; update machineset a: unfrozen", d.String())
+	labeled.Labels = unlabeled.Labels
+	_, d := safety.StepOvershoot(safety.OvershootState{}, seen(labeled, overMachines("a", 9)), p, start)
+	require.Equal(t, "update machineset a: frozen in namespace shoot; MachineSet a has 9 machines and stays frozen until it has 3; update status of machineset a: frozen", d.String())
 
-	in.Sets[0] = writesOf(d)[0].Set
-	_, d = safety.StepOvershoot(state, in, p, noon.Add(time.Hour))
+	unlabeled.Labels = nil
+	state, d := safety.StepOvershoot(safety.OvershootState{}, seen(unlabeled, overMachines("a", 9)), p, start)
+	require.Equal(t, "update status of machineset a: unfrozen in namespace shoot; label freeze was removed; update machineset a: unfrozen", d.String())
+	_, d = safety.StepOvershoot(state, seen(writesOf(d)[0].Set, overMachines("a", 9)), p, start.Add(time.Hour))
 	require.Empty(t, d.Actions, "a label taken off by hand was set again")
 
-	other := overSet("a", "", 1) // another value than True says nothing
 	other.Status.Conditions = []v1alpha1.MachineSetCondition{{Type: v1alpha1.MachineSetFrozen, Status: v1alpha1.ConditionFalse}}
-	in.Sets[0] = other
-	_, d = safety.StepOvershoot(safety.OvershootState{}, in, p, noon)
-	require.Empty(t, d.Actions)
+	_, d = safety.StepOvershoot(safety.OvershootState{}, seen(other, overMachines("a", 9)), p, start)
+	require.Empty(t, d.Actions, "another value than True says nothing")
 }
 
 // TestOvershoot_FirstStep_WaitsForAnotherCreation starts with a set that has too many
 // machines, as after a restart.
 func TestOvershoot_FirstStep_WaitsForAnotherCreation(t *testing.T) {
-	p, in := safety.DefaultOvershootPolicy(), safety.OvershootObservation{Sets: []*v1alpha1.MachineSet{overSet("a", "", 1)}, Machines: overMachines("a", 9), Complete: true}
-	ahead := in.Machines[0] // by the clock of the API server, which is ahead
-	ahead.CreationTimestamp = metav1.NewTime(noon.Add(time.Minute))
-	state, d := safety.StepOvershoot(safety.OvershootState{}, in, p, noon)
+	in := seen(overSet("a", "", 1), overMachines("a", 9))
+	in.Machines[0].CreationTimestamp = metav1.NewTime(start.Add(time.Minute)) // the clock of the API server is ahead
+	state, d := safety.StepOvershoot(safety.OvershootState{}, in, safety.DefaultOvershootPolicy(), start)
 	require.Equal(t, "nothing; waits for machineset/shoot/a: OverShootingReplicaCount: it has 9 machines, at least 4; it is frozen if it creates another machine", d.String())
-	same, d := safety.StepOvershoot(state, in, p, noon.Add(time.Hour))
+	same, d := safety.StepOvershoot(state, in, safety.DefaultOvershootPolicy(), start.Add(time.Hour))
 	require.Empty(t, d.Actions)
 	require.Equal(t, state, same)
 
-	in.Machines = slices.Concat(in.Machines, overMachines("a", 10)[9:])
-	in.Machines[9].CreationTimestamp = metav1.NewTime(noon.Add(time.Hour))
-	_, d = safety.StepOvershoot(state, in, p, noon.Add(time.Hour))
-	require.Len(t, writesOf(d), 1)
-	require.True(t, writesOf(d)[0].Frozen)
+	in.Machines = overMachines("a", 10)
+	in.Machines[9].CreationTimestamp = metav1.NewTime(start.Add(time.Hour))
+	require.Len(t, freezes(state, in, start.Add(time.Hour)), 1)
 }
 
 // TestOvershoot_LimitChanged_WaitsForAnotherCreation changes the limit of a set that has too
@@ -607,41 +555,34 @@ func TestOvershoot_FirstStep_WaitsForAnotherCreation(t *testing.T) {
 func TestOvershoot_LimitChanged_WaitsForAnotherCreation(t *testing.T) {
 	ask := map[string]string{v1alpha1.UnfreezeAnnotation: ""}
 	for name, change := range map[string]func(s *v1alpha1.MachineSet, d *v1alpha1.MachineDeployment){
-		"the set changes":                func(s *v1alpha1.MachineSet, _ *v1alpha1.MachineDeployment) { s.Generation++ },
-		"the deployment changes":         func(_ *v1alpha1.MachineSet, d *v1alpha1.MachineDeployment) { d.Generation++ },
-		"another deployment":             func(_ *v1alpha1.MachineSet, d *v1alpha1.MachineDeployment) { d.UID = "another" },
-		"the limit falls":                func(_ *v1alpha1.MachineSet, d *v1alpha1.MachineDeployment) { d.Spec.Replicas-- },
-		"the set is to be unfrozen":      func(s *v1alpha1.MachineSet, _ *v1alpha1.MachineDeployment) { s.Annotations = ask },
-		"all sets are to be unfrozen":    func(_ *v1alpha1.MachineSet, d *v1alpha1.MachineDeployment) { d.Annotations = ask },
-		"the label was taken off a set":  func(s *v1alpha1.MachineSet, _ *v1alpha1.MachineDeployment) { s.Labels = nil },
-		"nothing changes, so it freezes": nil,
+		"the set changes":        func(s *v1alpha1.MachineSet, _ *v1alpha1.MachineDeployment) { s.Generation++ },
+		"the deployment changes": func(_ *v1alpha1.MachineSet, d *v1alpha1.MachineDeployment) { d.Generation++ },
+		"another deployment": func(s *v1alpha1.MachineSet, d *v1alpha1.MachineDeployment) {
+			d.UID, s.OwnerReferences[0].UID = "another", "another"
+		},
+		"the limit falls":               func(_ *v1alpha1.MachineSet, d *v1alpha1.MachineDeployment) { d.Spec.Replicas-- },
+		"the set is to be unfrozen":     func(s *v1alpha1.MachineSet, _ *v1alpha1.MachineDeployment) { s.Annotations = ask },
+		"all sets are to be unfrozen":   func(_ *v1alpha1.MachineSet, d *v1alpha1.MachineDeployment) { d.Annotations = ask },
+		"the label was taken off a set": func(s *v1alpha1.MachineSet, _ *v1alpha1.MachineDeployment) { s.Labels = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, set, d := safety.DefaultOvershootPolicy(), overSet("a", "md", 1), overDeployment("md", 2, 0)
 			if name == "the label was taken off a set" {
 				set.Labels = map[string]string{v1alpha1.FreezeLabelKey: "True"}
 			}
-			in := safety.OvershootObservation{Deployments: []*v1alpha1.MachineDeployment{d}, Sets: []*v1alpha1.MachineSet{set}, Complete: true}
-			state, _ := safety.StepOvershoot(safety.OvershootState{}, in, p, noon.Add(-time.Hour))
+			in := seen(d, set)
+			state, _ := safety.StepOvershoot(safety.OvershootState{}, in, p, start.Add(-time.Hour))
 			in.Machines = overMachines("a", 9)
-			if change == nil {
-				_, decision := safety.StepOvershoot(state, in, p, noon)
-				require.True(t, writesOf(decision)[0].Frozen)
-				return
-			}
+			require.Len(t, freezes(state, in, start), 2, "nothing has changed")
 			change(set, d)
-			if d.UID == "another" {
-				set.OwnerReferences[0].UID = d.UID
-			}
-			state, _ = safety.StepOvershoot(state, in, p, noon)
+			state, _ = safety.StepOvershoot(state, in, p, start)
 			set.Annotations, d.Annotations = nil, nil
-			require.Empty(t, freezes(state, in, noon.Add(time.Hour)))
-			one := overMachines("a", 10)[9:]
-			in.Machines = slices.Concat(in.Machines, one)
-			one[0].CreationTimestamp = metav1.NewTime(noon.Add(9 * time.Second))
-			require.Empty(t, freezes(state, in, noon.Add(time.Hour)), "a request that was under way")
-			one[0].CreationTimestamp = metav1.NewTime(noon.Add(11 * time.Second))
-			require.Len(t, freezes(state, in, noon.Add(time.Hour)), 2)
+			require.Empty(t, freezes(state, in, start.Add(time.Hour)))
+			in.Machines = overMachines("a", 10)
+			for seconds, want := range map[int]int{9: 0, 11: 2} { // a request that was under way, and a later one
+				in.Machines[9].CreationTimestamp = metav1.NewTime(start.Add(time.Duration(seconds) * time.Second))
+				require.Len(t, freezes(state, in, start.Add(time.Hour)), want, "after %d s", seconds)
+			}
 		})
 	}
 }
@@ -657,23 +598,21 @@ type write struct {
 	Set        *v1alpha1.MachineSet
 	Deployment *v1alpha1.MachineDeployment
 	Frozen     bool
-	Event      *machinist.Event
 }
 
 // writesOf returns the writes of a decision. It panics if an update differs in more than it says.
 func writesOf(d safety.Decision[machinist.Update]) (out []write) {
 	for i := 0; i < len(d.Actions); i += 2 {
 		first, second := d.Actions[i], d.Actions[i+1]
-		w := write{Frozen: first.Subresource == "", Event: second.Report}
+		w := write{Frozen: first.Subresource == ""}
 		w.Set, _ = second.Object.(*v1alpha1.MachineSet)
 		w.Deployment, _ = second.Object.(*v1alpha1.MachineDeployment)
-		if first.Subresource == second.Subresource || first.Object != second.Before || !first.Unchanged || !second.Unchanged || first.Report != nil || second.Report == nil {
+		ordered := first.Subresource != second.Subresource && first.Object == second.Before && first.Unchanged && second.Unchanged
+		if !ordered || first.Report != nil || second.Report == nil {
 			panic(d.String())
 		}
 		for _, u := range []machinist.Update{first, second} {
-			before, beforeStatus := partsOf(u.Before)
-			after, afterStatus := partsOf(u.Object)
-			if u.Subresource == "" && !equality.Semantic.DeepEqual(beforeStatus, afterStatus) || u.Subresource != "" && !equality.Semantic.DeepEqual(before, after) {
+			if !equality.Semantic.DeepEqual(unwritten(u.Before, u.Subresource), unwritten(u.Object, u.Subresource)) {
 				panic(u.String())
 			}
 		}
@@ -682,11 +621,14 @@ func writesOf(d safety.Decision[machinist.Update]) (out []write) {
 	return out
 }
 
-// partsOf returns the metadata and the status of a set or deployment.
-func partsOf(o machinist.Object) (metadata metav1.ObjectMeta, status any) {
-	if set, ok := o.(*v1alpha1.MachineSet); ok {
-		return set.ObjectMeta, set.Status
+// unwritten returns the part of a set or deployment that an update does not write.
+func unwritten(o machinist.Object, subresource string) any {
+	if subresource != "" {
+		meta := o.(metav1.Object)
+		return [2]any{meta.GetLabels(), meta.GetAnnotations()}
 	}
-	d := o.(*v1alpha1.MachineDeployment)
-	return d.ObjectMeta, d.Status
+	if set, ok := o.(*v1alpha1.MachineSet); ok {
+		return set.Status
+	}
+	return o.(*v1alpha1.MachineDeployment).Status
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
@@ -27,7 +26,6 @@ import (
 
 // randomObservation returns an observation with few names, so that names collide.
 func randomObservation(r *rand.Rand, now time.Time) safety.Observation {
-	namespaces := []string{"a", "b"}
 	ids := []string{"c:///z/1", "c:///z/2", "c:///z/3", "c:///y/1", "C:////z/4/", "c:///z/4", "c:///z/5", "c:///z/6", ""}
 	vmNames := []string{"m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", ""}
 	when := func() time.Time {
@@ -38,24 +36,24 @@ func randomObservation(r *rand.Rand, now time.Time) safety.Observation {
 	}
 	in := safety.Observation{Namespace: safety.AllNamespaces}
 	if r.IntN(20) == 0 {
-		in.Namespace = []string{"a", "b", ""}[r.IntN(3)]
+		in.Namespace = oneOf(r, "a", "b", "")
 	}
 	in.Machines = drain.List[*v1alpha1.Machine]{AsOf: when(), Complete: r.IntN(20) > 0}
 	for range r.IntN(5) {
-		in.Machines.Items = append(in.Machines.Items, machine(namespaces[r.IntN(2)], vmNames[r.IntN(3)], ids[r.IntN(len(ids))]))
+		in.Machines.Items = append(in.Machines.Items, machine(oneOf(r, "a", "b"), oneOf(r, vmNames[:3]...), oneOf(r, ids...)))
 	}
 	if r.IntN(30) == 0 {
 		in.Machines.Items = append(in.Machines.Items, nil)
 	}
 	for range r.IntN(4) {
-		class := types.NamespacedName{Namespace: namespaces[r.IntN(2)], Name: []string{"x", "y"}[r.IntN(2)]}
+		class := types.NamespacedName{Namespace: oneOf(r, "a", "b"), Name: oneOf(r, "x", "y")}
 		l := safety.Listing{Class: class, Unsupported: r.IntN(40) == 0, VMs: drain.List[safety.VM]{AsOf: when(), Complete: r.IntN(10) > 0}}
 		for i := range ids {
 			switch {
 			case r.IntN(20) == 0:
-				l.VMs.Items = append(l.VMs.Items, safety.VM{ProviderID: ids[r.IntN(len(ids))], MachineName: vmNames[r.IntN(len(vmNames))]})
+				l.VMs.Items = append(l.VMs.Items, safety.VM{ProviderID: oneOf(r, ids...), MachineName: oneOf(r, vmNames...)})
 			case r.IntN(20) > 0 && i < 8:
-				l.VMs.Items = append(l.VMs.Items, safety.VM{ProviderID: ids[i], MachineName: vmNames[i%len(vmNames)]})
+				l.VMs.Items = append(l.VMs.Items, safety.VM{ProviderID: ids[i], MachineName: vmNames[i]})
 			}
 		}
 		if r.IntN(3) > 0 {
@@ -66,8 +64,8 @@ func randomObservation(r *rand.Rand, now time.Time) safety.Observation {
 			}
 			for range max(0, r.IntN(5)-2) {
 				l.SideResources.Items = append(l.SideResources.Items, driver.SideResource{
-					Kind: []string{"disk", "nic", "nic", ""}[r.IntN(4)], ID: []string{"1", "2", "2", "c:///z/1"}[r.IntN(4)],
-					MachineName: []string{"s1", "s1", "s2", "m1", ""}[r.IntN(5)], ProviderID: []string{"", "", "", "c:///q/1", "c:///z/1"}[r.IntN(5)],
+					Kind: oneOf(r, "disk", "nic", "nic", ""), ID: oneOf(r, "1", "2", "2", "c:///z/1"),
+					MachineName: oneOf(r, "s1", "s1", "s2", "m1", ""), ProviderID: oneOf(r, "", "", "", "c:///q/1", "c:///z/1"),
 				})
 			}
 		}
@@ -78,7 +76,7 @@ func randomObservation(r *rand.Rand, now time.Time) safety.Observation {
 	}
 	in.Nodes = drain.List[*corev1.Node]{AsOf: when(), Complete: r.IntN(4) > 0}
 	for i := range r.IntN(4) {
-		in.Nodes.Items = append(in.Nodes.Items, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i)}, Spec: corev1.NodeSpec{ProviderID: ids[r.IntN(len(ids))]}})
+		in.Nodes.Items = append(in.Nodes.Items, newNode(fmt.Sprint("n", i), oneOf(r, ids...), time.Time{}))
 	}
 	return in
 }
@@ -90,14 +88,23 @@ func randomPolicy(r *rand.Rand) safety.Policy {
 	}
 }
 
+// oneOf returns one of the values.
+func oneOf[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
+
+// listingOf returns the listing of a class.
+func listingOf(t testing.TB, in safety.Observation, namespace, class string) safety.Listing {
+	t.Helper()
+	i := slices.IndexFunc(in.Listings, func(l safety.Listing) bool {
+		return l.Class == types.NamespacedName{Namespace: namespace, Name: class}
+	})
+	require.GreaterOrEqual(t, i, 0)
+	return in.Listings[i]
+}
+
 // checkAction asserts the conditions of the package comment independently.
 func checkAction(t testing.TB, before safety.State, in safety.Observation, a safety.DeleteVM, p safety.Policy, now time.Time) {
 	t.Helper()
-	i := slices.IndexFunc(in.Listings, func(l safety.Listing) bool {
-		return l.Class == types.NamespacedName{Namespace: a.Namespace, Name: a.Class}
-	})
-	require.GreaterOrEqual(t, i, 0)
-	l := in.Listings[i]
+	l := listingOf(t, in, a.Namespace, a.Class)
 	require.True(t, l.VMs.Complete && in.Machines.Complete && !l.Unsupported)
 	require.True(t, in.Namespace == safety.AllNamespaces || in.Namespace == a.Namespace)
 	for _, at := range []time.Time{l.VMs.AsOf, in.Machines.AsOf} {
@@ -136,46 +143,36 @@ func checkAction(t testing.TB, before safety.State, in safety.Observation, a saf
 // checkSideAction asserts the conditions for side resources independently.
 func checkSideAction(t testing.TB, before safety.State, in safety.Observation, a safety.DeleteSideResource, p safety.Policy, now time.Time) {
 	t.Helper()
-	i := slices.IndexFunc(in.Listings, func(l safety.Listing) bool {
-		return l.Class == types.NamespacedName{Namespace: a.Namespace, Name: a.Class}
-	})
-	require.GreaterOrEqual(t, i, 0)
-	l := in.Listings[i]
+	l, r := listingOf(t, in, a.Namespace, a.Class), a.Resource
 	require.True(t, l.VMs.Complete && l.SideResources.Complete && l.DeletesSideResources && in.Machines.Complete)
-	require.False(t, in.Machines.AsOf.Before(l.SideResources.AsOf) || l.SideResources.AsOf.After(now) || now.Sub(l.SideResources.AsOf) > 5*time.Minute)
-	require.Contains(t, l.SideResources.Items, a.Resource)
-	require.True(t, a.Resource.Kind != "" && a.Resource.ID != "" && a.Resource.MachineName != "")
-	id := nodeops.NormalizeProviderID(a.Resource.ProviderID)
+	at := l.SideResources.AsOf
+	require.False(t, in.Machines.AsOf.Before(at) || at.After(now) || now.Sub(at) > 5*time.Minute)
+	require.Contains(t, l.SideResources.Items, r)
+	require.True(t, r.Kind != "" && r.ID != "" && r.MachineName != "")
+	id := nodeops.NormalizeProviderID(r.ProviderID)
+	of := func(name, providerID string) bool {
+		return name == r.MachineName || id != "" && nodeops.NormalizeProviderID(providerID) == id
+	}
 	for _, m := range in.Machines.Items {
-		require.False(t, m.Name == a.Resource.MachineName || id != "" && nodeops.NormalizeProviderID(m.Spec.ProviderID) == id, "owned")
+		require.False(t, of(m.Name, m.Spec.ProviderID), "owned")
 	}
 	for _, l := range in.Listings {
 		for _, v := range l.VMs.Items {
-			require.False(t, v.MachineName == a.Resource.MachineName || id != "" && nodeops.NormalizeProviderID(v.ProviderID) == id, "it has a VM")
+			require.False(t, of(v.MachineName, v.ProviderID), "it has a VM")
 		}
 	}
-	known, ok := before.Seen[a.Resource.Kind+" "+a.Resource.ID]
+	known, ok := before.Seen[r.Kind+" "+r.ID]
 	require.True(t, ok, "the machines were read once")
 	require.Positive(t, now.Sub(known.First))
 	require.Positive(t, p.MaxDeletions)
 }
 
 func shuffled(r *rand.Rand, in safety.Observation) safety.Observation {
-	mix := func(n int, swap func(i, j int)) { r.Shuffle(n, swap) }
-	in.Machines.Items = slices.Clone(in.Machines.Items)
-	mix(len(in.Machines.Items), func(i, j int) { m := in.Machines.Items; m[i], m[j] = m[j], m[i] })
-	in.Nodes.Items = slices.Clone(in.Nodes.Items)
-	mix(len(in.Nodes.Items), func(i, j int) { n := in.Nodes.Items; n[i], n[j] = n[j], n[i] })
-	in.Listings = slices.Clone(in.Listings)
-	for k := range in.Listings {
-		items := slices.Clone(in.Listings[k].VMs.Items)
-		mix(len(items), func(i, j int) { items[i], items[j] = items[j], items[i] })
-		in.Listings[k].VMs.Items = items
-		sides := slices.Clone(in.Listings[k].SideResources.Items)
-		mix(len(sides), func(i, j int) { sides[i], sides[j] = sides[j], sides[i] })
-		in.Listings[k].SideResources.Items = sides
+	in.Machines.Items, in.Nodes.Items, in.Listings = mixed(r, in.Machines.Items), mixed(r, in.Nodes.Items), mixed(r, in.Listings)
+	for i := range in.Listings {
+		l := &in.Listings[i]
+		l.VMs.Items, l.SideResources.Items = mixed(r, l.VMs.Items), mixed(r, l.SideResources.Items)
 	}
-	mix(len(in.Listings), func(i, j int) { in.Listings[i], in.Listings[j] = in.Listings[j], in.Listings[i] })
 	return in
 }
 
@@ -241,9 +238,10 @@ func TestStep_AnyHistory_Laws(t *testing.T) {
 // its class.
 func checkHolds(t testing.TB, in safety.Observation, d safety.Decision[machinist.Action], now time.Time) {
 	t.Helper()
-	about := map[string]bool{}
+	about := map[string]bool{} // classes, and normalized provider IDs
 	for _, h := range d.Holds {
-		about[h.Subject] = true
+		id, _ := strings.CutPrefix(h.Subject, "vm/")
+		about[h.Subject], about[nodeops.NormalizeProviderID(id)] = true, true
 		require.NotEmpty(t, h.Reason)
 		require.NotEmpty(t, h.Subject)
 		if h.Reason != safety.Unsupported {
@@ -253,15 +251,8 @@ func checkHolds(t testing.TB, in safety.Observation, d safety.Decision[machinist
 	}
 	for _, a := range d.Actions {
 		require.True(t, d.NextCheck.After(now))
-		a, ok := a.(safety.DeleteVM)
-		if !ok {
-			continue
-		}
-		about["vm/"+nodeops.NormalizeProviderID(a.ProviderID)] = true
-	}
-	for subject := range about {
-		if id, ok := cutVM(subject); ok {
-			about["vm/"+nodeops.NormalizeProviderID(id)] = true
+		if a, ok := a.(safety.DeleteVM); ok {
+			about[nodeops.NormalizeProviderID(a.ProviderID)] = true
 		}
 	}
 	for _, l := range in.Listings { // a VM in one listing counts for all listings
@@ -271,19 +262,15 @@ func checkHolds(t testing.TB, in safety.Observation, d safety.Decision[machinist
 			if held || id == "" || slices.ContainsFunc(in.Machines.Items, func(m *v1alpha1.Machine) bool {
 				return nodeops.NormalizeProviderID(m.Spec.ProviderID) == id || m.Name == vm.MachineName && m.Spec.ProviderID == ""
 			}) {
-				about["vm/"+id] = true
+				about[id] = true
 			}
 		}
 	}
 	for _, l := range in.Listings {
 		for _, vm := range l.VMs.Items {
-			require.True(t, about["vm/"+nodeops.NormalizeProviderID(vm.ProviderID)], "no action and no hold is about %v", vm)
+			require.True(t, about[nodeops.NormalizeProviderID(vm.ProviderID)], "no action and no hold is about %v", vm)
 		}
 	}
-}
-
-func cutVM(subject string) (string, bool) {
-	return strings.CutPrefix(subject, "vm/")
 }
 
 func toJSON(t testing.TB, v any) string {
@@ -357,26 +344,4 @@ func FuzzStep(f *testing.F) {
 		_, d = safety.Step(state, in, p, now)
 		require.Empty(t, d.Actions)
 	})
-}
-
-// BenchmarkStep compares 100,000 listed VMs, three of them orphans, with 100,000 machines.
-func BenchmarkStep(b *testing.B) {
-	w := world{}
-	for i := range 100_000 {
-		name := fmt.Sprintf("machine-%06d", i)
-		w.vms = append(w.vms, vm(name))
-		w.machines = append(w.machines, machine("shoot", name, id(name)))
-	}
-	for i := range 3 {
-		w.vms[i*30_000] = vm(fmt.Sprint("lost-", i))
-	}
-	in := w.at(start)
-	p := safety.DefaultPolicy()
-	b.ReportAllocs()
-	for b.Loop() {
-		_, d := safety.Step(old, in, p, start)
-		if len(d.Holds) != 3 {
-			b.Fatal(d)
-		}
-	}
 }

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
-	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/nodeops"
@@ -59,14 +58,13 @@ type schedule struct {
 	hidden   map[string]bool // machines that the list does not show
 	blind    bool            // the API server does not show them by name either
 	calm     bool
-	stale    bool        // the last listing was the one before
 	before   []safety.VM // of the last listing
 	made     int
 
 	state   safety.State
 	policy  safety.Policy
 	count   map[trouble]int
-	deleted map[string]int
+	deleted map[machinist.Reason]int
 	wrong   []time.Time // deletions of VMs that have an owner
 }
 
@@ -74,13 +72,13 @@ func newSchedule(t testing.TB, seed uint64) *schedule {
 	r := rand.New(rand.NewPCG(seed, 5))
 	s := &schedule{
 		t: t, r: r, now: start, machines: map[string]*v1alpha1.Machine{}, vms: map[string]safety.VM{}, disks: map[string]driver.SideResource{}, hidden: map[string]bool{},
-		policy: safety.DefaultPolicy(), count: map[trouble]int{}, deleted: map[string]int{}, blind: seed%4 == 0,
+		policy: safety.DefaultPolicy(), count: map[trouble]int{}, deleted: map[machinist.Reason]int{}, blind: seed%4 == 0,
 	}
 	for range 3 + r.IntN(12) {
 		s.order()
 	}
-	for _, m := range s.sorted() {
-		s.create(m)
+	for _, m := range sortedByKey(s.machines) {
+		s.adopt(m)
 	}
 	return s
 }
@@ -97,50 +95,43 @@ func (s *schedule) order() *v1alpha1.Machine {
 	return m
 }
 
-func (s *schedule) sorted() (out []*v1alpha1.Machine) {
-	for _, name := range slices.Sorted(maps.Keys(s.machines)) {
-		out = append(out, s.machines[name])
+// sortedByKey returns the values of a map in the order of their keys.
+func sortedByKey[V any](all map[string]V) (out []V) {
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, all[key])
 	}
 	return out
 }
 
-// create makes a VM and records it.
-func (s *schedule) create(m *v1alpha1.Machine) { m.Spec.ProviderID = s.vm(m.Name) }
-
 func (s *schedule) vm(name string) string {
 	s.made++
-	v := safety.VM{ProviderID: fmt.Sprintf("cloud:///zone/%s-%d", name, s.made), MachineName: name}
-	s.vms[v.ProviderID] = v
-	s.disks[v.ProviderID] = disk(v.ProviderID, v.ProviderID)
-	d := s.disks[v.ProviderID]
-	d.MachineName = name
-	s.disks[v.ProviderID] = d
-	return v.ProviderID
+	id := fmt.Sprintf("cloud:///zone/%s-%d", name, s.made)
+	s.vms[id] = safety.VM{ProviderID: id, MachineName: name}
+	s.disks[id] = driver.SideResource{Kind: "disk", ID: id, MachineName: name, ProviderID: id}
+	return id
 }
 
 // happen makes one random failure.
 func (s *schedule) happen() {
-	all := s.sorted()
-	m := all[s.r.IntN(len(all))]
-	switch what := troubles[s.r.IntN(len(troubles))]; what {
+	all := sortedByKey(s.machines)
+	m := oneOf(s.r, all...)
+	what := troubles[s.r.IntN(len(troubles))]
+	switch what {
 	case lostMachine:
-		if len(all) > 3 && s.r.IntN(3) == 0 {
-			delete(s.machines, m.Name)
-			s.count[what]++
+		if len(all) <= 3 || s.r.IntN(3) > 0 {
+			return
 		}
+		delete(s.machines, m.Name)
 	case lostAnswer: // the machine controller finds it later
 		s.vm(s.order().Name)
-		s.count[what]++
 	case secondVM:
 		s.vm(m.Name)
-		s.count[what]++
 	case leftover:
 		s.made++
-		s.disks[fmt.Sprint("left-", s.made)] = disk(fmt.Sprint("left-", s.made), "")
-		s.count[what]++
+		left := fmt.Sprint("left-", s.made)
+		s.disks[left] = disk(left, "")
 	case decay:
 		s.hidden[m.Name] = true
-		s.count[what]++
 	default:
 		for _, m := range all {
 			if m.Spec.ProviderID == "" && s.r.IntN(2) == 0 {
@@ -150,71 +141,62 @@ func (s *schedule) happen() {
 		if len(s.hidden) > 0 && s.r.IntN(4) == 0 {
 			clear(s.hidden)
 		}
+		return
 	}
+	s.count[what]++
 }
 
 // adopt records the VM of a machine, or makes one.
 func (s *schedule) adopt(m *v1alpha1.Machine) {
-	for _, id := range slices.Sorted(maps.Keys(s.vms)) {
-		if s.vms[id].MachineName == m.Name {
-			m.Spec.ProviderID = id
+	for _, v := range sortedByKey(s.vms) {
+		if v.MachineName == m.Name {
+			m.Spec.ProviderID = v.ProviderID
 			return
 		}
 	}
-	s.create(m)
+	m.Spec.ProviderID = s.vm(m.Name)
 }
 
 // look returns the observation of a scan with its failures.
 func (s *schedule) look() safety.Observation {
-	in := world{}.at(s.now)
+	in := withSides(world{}.at(s.now), sortedByKey(s.disks)...)
 	l := &in.Listings[0]
-	for _, id := range slices.Sorted(maps.Keys(s.vms)) {
-		l.VMs.Items = append(l.VMs.Items, s.vms[id])
-	}
+	l.VMs.Items = sortedByKey(s.vms)
 	before := s.before
 	s.before = slices.Clone(l.VMs.Items)
-	l.SideResources = drain.List[driver.SideResource]{AsOf: s.now, Complete: true}
-	l.DeletesSideResources = true
-	for _, id := range slices.Sorted(maps.Keys(s.disks)) {
-		l.SideResources.Items = append(l.SideResources.Items, s.disks[id])
-	}
-	in.Machines.Items = slices.DeleteFunc(s.sorted(), func(m *v1alpha1.Machine) bool { return s.hidden[m.Name] })
+	in.Machines.Items = slices.DeleteFunc(sortedByKey(s.machines), func(m *v1alpha1.Machine) bool { return s.hidden[m.Name] })
 	if s.calm {
 		return in
 	}
-	switch what := troubles[s.r.IntN(len(troubles))]; what {
+	what := troubles[s.r.IntN(len(troubles))]
+	switch what {
 	case emptyListing:
 		l.VMs.Items = nil
 	case halfListing:
-		l.VMs.Items = slices.DeleteFunc(l.VMs.Items, func(safety.VM) bool { return s.r.IntN(2) == 0 })
+		l.VMs.Items = without(s.r, l.VMs.Items, 0.5)
 	case foreignList:
 		l.VMs.Items, l.SideResources.Items = foreign(1+s.r.IntN(4)), nil
 	case failedList:
 		l.VMs.Complete = false
 	case staleList:
-		l.VMs.Items, s.stale = before, true
-		s.count[what]++
+		l.VMs.Items = before
 	case halfMachines:
-		in.Machines.Items = slices.DeleteFunc(in.Machines.Items, func(*v1alpha1.Machine) bool { return s.r.IntN(2) == 0 })
+		in.Machines.Items = without(s.r, in.Machines.Items, 0.5)
 	case noMachines:
 		in.Machines.Items = nil
 	default:
 		return in
 	}
+	s.count[what]++
 	return in
 }
 
 // scan runs one pass of the controller.
 func (s *schedule) scan() {
-	in, before := s.look(), s.state
-	if !s.calm && !s.stale {
-		s.noteTrouble(in)
-	}
-	s.stale = false
+	in, before, at := s.look(), s.state, s.now
 	var d safety.Decision[machinist.Action]
 	s.state, d = safety.Step(s.state, in, s.policy, s.now)
 	s.restartOrStore()
-	at := s.now
 	s.now = d.NextCheck
 	for _, action := range d.Actions {
 		if !s.calm && s.r.IntN(8) == 0 {
@@ -228,24 +210,6 @@ func (s *schedule) scan() {
 		case safety.DeleteSideResource:
 			s.deleteSide(in, a)
 		}
-	}
-}
-
-func (s *schedule) noteTrouble(in safety.Observation) {
-	l := in.Listings[0]
-	switch {
-	case !l.VMs.Complete:
-		s.count[failedList]++
-	case len(l.VMs.Items) == 0 && len(s.vms) > 0:
-		s.count[emptyListing]++
-	case len(l.VMs.Items) > 0 && s.vms[l.VMs.Items[0].ProviderID] != l.VMs.Items[0]:
-		s.count[foreignList]++
-	case len(l.VMs.Items) < len(s.vms):
-		s.count[halfListing]++
-	case len(in.Machines.Items) == 0:
-		s.count[noMachines]++
-	case len(in.Machines.Items) < len(s.machines)-len(s.hidden):
-		s.count[halfMachines]++
 	}
 }
 
@@ -283,7 +247,7 @@ func (s *schedule) deleteVM(a safety.DeleteVM) {
 		s.wrong = append(s.wrong, s.now)
 	}
 	require.NotContains(s.t, a.ProviderID, "foreign", "%s is of another account", a)
-	s.deleted[string(a.Reason)]++
+	s.deleted[a.Reason]++
 	delete(s.vms, a.ProviderID)
 	delete(s.disks, a.ProviderID)
 }
@@ -299,7 +263,7 @@ func (s *schedule) deleteSide(in safety.Observation, a safety.DeleteSideResource
 	for _, v := range in.Listings[0].VMs.Items {
 		require.NotEqual(s.t, a.Resource.ProviderID, v.ProviderID, "%s has a VM", a)
 	}
-	s.deleted[string(a.Reason)]++
+	s.deleted[a.Reason]++
 	maps.DeleteFunc(s.disks, func(_ string, r driver.SideResource) bool { return r == a.Resource })
 }
 
@@ -307,7 +271,7 @@ func (s *schedule) deleteSide(in safety.Observation, a safety.DeleteSideResource
 func (s *schedule) settle() {
 	s.calm, s.policy.MaxPercent = true, 100 // so many VMs may be left that all are held until a user decides
 	clear(s.hidden)
-	for _, m := range s.sorted() {
+	for _, m := range sortedByKey(s.machines) {
 		if m.Spec.ProviderID == "" {
 			s.adopt(m)
 		}
@@ -341,7 +305,7 @@ var scheduleCount = flag.Int("safety.schedules", 2000, "number of schedules with
 func TestStep_Schedules_DeleteEveryOrphanAndNoOwnedVM(t *testing.T) {
 	t.Parallel()
 	schedules := *scheduleCount
-	total, deleted, wrong := map[trouble]int{}, map[string]int{}, 0
+	total, deleted, wrong := map[trouble]int{}, map[machinist.Reason]int{}, 0
 	for seed := range uint64(schedules) {
 		s := newSchedule(t, seed)
 		most := len(s.vms)
@@ -355,12 +319,8 @@ func TestStep_Schedules_DeleteEveryOrphanAndNoOwnedVM(t *testing.T) {
 		s.settle()
 		c := collector{deleted: s.wrong}
 		require.LessOrEqual(t, c.mostInADay(), max(1, most*s.policy.MaxPercent/100), "seed %d", seed)
-		for what, n := range s.count {
-			total[what] += n
-		}
-		for reason, n := range s.deleted {
-			deleted[reason] += n
-		}
+		addAll(total, s.count)
+		addAll(deleted, s.deleted)
 		wrong += len(s.wrong)
 	}
 	t.Logf("%d schedules; deleted: %v, of these %d of machines that the API server had lost", schedules, deleted, wrong)
@@ -368,8 +328,15 @@ func TestStep_Schedules_DeleteEveryOrphanAndNoOwnedVM(t *testing.T) {
 		t.Logf("%6d times %s", total[what], what)
 		require.Greater(t, total[what], schedules/20, what)
 	}
-	for _, reason := range []string{string(safety.NoMachine), string(safety.SecondVM), string(safety.Leftover)} {
+	for _, reason := range []machinist.Reason{safety.NoMachine, safety.SecondVM, safety.Leftover} {
 		require.Greater(t, deleted[reason], schedules/100, reason)
+	}
+}
+
+// addAll adds counts to a total.
+func addAll[K comparable](total, counts map[K]int) {
+	for key, n := range counts {
+		total[key] += n
 	}
 }
 
@@ -385,10 +352,11 @@ type creation struct {
 // creationSteps are the possible next steps.
 var creationSteps = []string{"create a", "create b", "crash a", "crash b", "retry a", "retry b", "collect"}
 
+// creator returns the name of a machine.
+func creator(i int) string { return string(rune('a' + i)) }
+
 func (c *creation) vm(i int) string {
-	name := string(rune('a' + i))
-	v := vm(fmt.Sprintf("%s-%d", name, len(c.vms)))
-	v.MachineName = name
+	v := safety.VM{ProviderID: id(fmt.Sprintf("%s-%d", creator(i), len(c.vms))), MachineName: creator(i)}
 	c.vms = append(slices.Clone(c.vms), v)
 	return v.ProviderID
 }
@@ -410,7 +378,7 @@ func (c *creation) do(t testing.TB, step string) bool {
 	case "crash": // after the VM was made
 		c.vm(i)
 	case "retry": // finds what was made
-		k := slices.IndexFunc(c.vms, func(v safety.VM) bool { return v.MachineName == string(rune('a'+i)) })
+		k := slices.IndexFunc(c.vms, func(v safety.VM) bool { return v.MachineName == creator(i) })
 		if k < 0 {
 			return false
 		}
@@ -422,14 +390,14 @@ func (c *creation) do(t testing.TB, step string) bool {
 func (c *creation) collect(t testing.TB) {
 	t.Helper()
 	c.now = c.now.Add(11 * time.Minute)
-	machines := []*v1alpha1.Machine{machine("shoot", "other", "cloud:///zone/other")}
+	w := world{vms: c.vms}.with(machine("shoot", "other", "cloud:///zone/other"))
 	for i, id := range c.recorded {
-		machines = append(machines, machine("shoot", string(rune('a'+i)), id))
+		w = w.with(machine("shoot", creator(i), id))
 	}
 	policy := safety.DefaultPolicy()
 	policy.MaxPercent = 100 // nothing but the owner protects
 	var d safety.Decision[machinist.Action]
-	c.state, d = safety.Step(c.state, world{vms: c.vms, machines: machines}.at(c.now), policy, c.now)
+	c.state, d = safety.Step(c.state, w.at(c.now), policy, c.now)
 	for _, action := range d.Actions {
 		a, ok := action.(safety.DeleteVM)
 		require.True(t, ok)

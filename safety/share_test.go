@@ -11,22 +11,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
-
-// pool returns a world of n machines of the class with their VMs.
-func pool(n int) (w world) {
-	for i := range n {
-		name := fmt.Sprintf("m%03d", i)
-		m := machine("shoot", name, id(name))
-		m.Spec.Class.Name = small.Name
-		w.machines, w.vms = append(w.machines, m), append(w.vms, vm(name))
-	}
-	return w
-}
 
 // collector runs the loop around Step and deletes the proposed VMs.
 type collector struct {
@@ -37,20 +27,24 @@ type collector struct {
 	deleted []time.Time // of VMs
 }
 
-// scan runs one pass, deletes VMs whose machine does not exist by live, and returns the VMs
-// that are left.
-func (c *collector) scan(t testing.TB, vms []safety.VM, machines []*v1alpha1.Machine, live func(name string) *v1alpha1.Machine) []safety.VM {
+func newCollector(state safety.State) *collector {
+	return &collector{policy: safety.DefaultPolicy(), now: start, state: state}
+}
+
+// scan runs one pass, deletes VMs whose machine is not live, and returns the VMs that are left.
+func (c *collector) scan(t testing.TB, vms []safety.VM, machines, live []*v1alpha1.Machine) []safety.VM {
 	t.Helper()
-	before := c.state
-	in := world{vms: vms, machines: machines}.at(c.now)
-	c.state, c.last = safety.Step(c.state, in, c.policy, c.now)
+	before, now := c.state, c.now
+	in := world{vms: vms, machines: machines}.at(now)
+	c.state, c.last = safety.Step(c.state, in, c.policy, now)
+	c.now = c.last.NextCheck
 	for _, action := range c.last.Actions {
 		a, ok := action.(safety.DeleteVM)
 		require.True(t, ok)
-		checkAction(t, before, in, a, c.policy, c.now)
-		if a.StillValid(live(a.MachineName)) {
+		checkAction(t, before, in, a, c.policy, now)
+		if a.StillValid(named(live, a.MachineName)) {
 			vms = slices.DeleteFunc(slices.Clone(vms), func(v safety.VM) bool { return v.ProviderID == a.ProviderID })
-			c.deleted = append(c.deleted, c.now)
+			c.deleted = append(c.deleted, now)
 		}
 	}
 	return vms
@@ -70,35 +64,50 @@ func (c *collector) mostInADay() (most int) {
 	return most
 }
 
-// cuts are the ways in which a list lacks machines. Each returns the machines that a scan still
-// has.
-var cuts = map[string]func(r *rand.Rand, all []*v1alpha1.Machine) func(hours float64) []*v1alpha1.Machine{
-	"one machine less at every scan": func(_ *rand.Rand, all []*v1alpha1.Machine) func(float64) []*v1alpha1.Machine {
+// cut returns the machines that a scan still has after some hours.
+type cut func(hours float64) []*v1alpha1.Machine
+
+// cuts are the ways in which a list lacks machines.
+var cuts = map[string]func(r *rand.Rand, all []*v1alpha1.Machine) cut{
+	"one machine less at every scan": func(_ *rand.Rand, all []*v1alpha1.Machine) cut {
 		scans := 0
-		return func(float64) []*v1alpha1.Machine { scans++; return all[min(scans, len(all)):] }
+		return func(float64) []*v1alpha1.Machine {
+			scans++
+			return all[min(scans, len(all)):]
+		}
 	},
-	"one machine less at some time": func(r *rand.Rand, all []*v1alpha1.Machine) func(float64) []*v1alpha1.Machine {
+	"one machine less at some time": func(r *rand.Rand, all []*v1alpha1.Machine) cut {
 		perHour := r.Float64() * 4
 		return func(hours float64) []*v1alpha1.Machine { return all[min(int(hours*perHour), len(all)):] }
 	},
-	"a page": func(r *rand.Rand, all []*v1alpha1.Machine) func(float64) []*v1alpha1.Machine {
-		page := all[:r.IntN(len(all))]
-		return func(float64) []*v1alpha1.Machine { return page }
+	"a page": func(r *rand.Rand, all []*v1alpha1.Machine) cut {
+		return always(all[:r.IntN(len(all))])
 	},
-	"other ones at every scan": func(r *rand.Rand, all []*v1alpha1.Machine) func(float64) []*v1alpha1.Machine {
+	"other ones at every scan": func(r *rand.Rand, all []*v1alpha1.Machine) cut {
 		share := r.Float64()
-		return func(float64) []*v1alpha1.Machine {
-			return slices.DeleteFunc(slices.Clone(all), func(*v1alpha1.Machine) bool { return r.Float64() < share })
+		return func(float64) []*v1alpha1.Machine { return without(r, all, share) }
+	},
+	"some for good": func(r *rand.Rand, all []*v1alpha1.Machine) cut { return always(without(r, all, r.Float64()*0.4)) },
+	"none at all":   func(*rand.Rand, []*v1alpha1.Machine) cut { return always(nil) },
+}
+
+func always(machines []*v1alpha1.Machine) cut {
+	return func(float64) []*v1alpha1.Machine { return machines }
+}
+
+// without returns a list that lacks a share of the elements.
+func without[T any](r *rand.Rand, all []T, share float64) []T {
+	return slices.DeleteFunc(slices.Clone(all), func(T) bool { return r.Float64() < share })
+}
+
+// named returns the machine with a name, or nil.
+func named(machines []*v1alpha1.Machine, name string) *v1alpha1.Machine {
+	for _, m := range machines {
+		if m.Name == name {
+			return m
 		}
-	},
-	"some for good": func(r *rand.Rand, all []*v1alpha1.Machine) func(float64) []*v1alpha1.Machine {
-		share := r.Float64() * 0.4
-		left := slices.DeleteFunc(slices.Clone(all), func(*v1alpha1.Machine) bool { return r.Float64() < share })
-		return func(float64) []*v1alpha1.Machine { return left }
-	},
-	"none at all": func(*rand.Rand, []*v1alpha1.Machine) func(float64) []*v1alpha1.Machine {
-		return func(float64) []*v1alpha1.Machine { return nil }
-	},
+	}
+	return nil
 }
 
 // TestStep_MachineListIsCut_DeletesAtMostTheShareOfADay cuts the list of machines in every
@@ -112,29 +121,20 @@ func TestStep_MachineListIsCut_DeletesAtMostTheShareOfADay(t *testing.T) {
 			total, spared := 0, 0
 			for seed := range uint64(24) {
 				r := rand.New(rand.NewPCG(seed, 3))
-				w := pool(1 + r.IntN(80))
+				w, c := pool(1+r.IntN(80)), newCollector(safety.State{})
 				lostForGood := seed%2 == 0
-				c := &collector{policy: safety.DefaultPolicy(), now: start}
 				if seed%4 < 2 {
 					c.state = old
 				}
 				bound := max(1, len(w.vms)*c.policy.MaxPercent/100)
 				shown, vms, always := cut(r, w.machines), w.vms, true
 				for c.now.Before(start.Add(72 * time.Hour)) {
-					machines := shown(c.now.Sub(start).Hours())
+					machines, live := shown(c.now.Sub(start).Hours()), w.machines
 					always = always && len(w.machines)-len(machines) > bound
-					vms = c.scan(t, vms, machines, func(name string) *v1alpha1.Machine {
-						all := w.machines
-						if lostForGood {
-							all = machines
-						}
-						i := slices.IndexFunc(all, func(m *v1alpha1.Machine) bool { return m.Name == name })
-						if i < 0 {
-							return nil
-						}
-						return all[i]
-					})
-					c.now = c.last.NextCheck
+					if lostForGood {
+						live = machines
+					}
+					vms = c.scan(t, vms, machines, live)
 				}
 				require.LessOrEqual(t, c.mostInADay(), bound, "seed %d: %d machines", seed, len(w.machines))
 				if !lostForGood || always || name == "none at all" {
@@ -152,13 +152,9 @@ func TestStep_MachineListIsCut_DeletesAtMostTheShareOfADay(t *testing.T) {
 // TestStep_MachineListDecays_TheShareOfADayIsReached shows that the share stops the deletions.
 func TestStep_MachineListDecays_TheShareOfADayIsReached(t *testing.T) {
 	t.Parallel()
-	w := pool(20)
-	c := &collector{policy: safety.DefaultPolicy(), now: start, state: old}
-	vms := w.vms
+	w, c := pool(20), newCollector(old)
 	for c.now.Before(start.Add(20 * time.Hour)) {
-		lost := int(c.now.Sub(start).Hours())
-		vms = c.scan(t, vms, w.machines[lost:], func(string) *v1alpha1.Machine { return nil })
-		c.now = c.last.NextCheck
+		w.vms = c.scan(t, w.vms, w.machines[int(c.now.Sub(start).Hours()):], nil)
 	}
 	require.Len(t, c.deleted, 4)
 	require.Equal(t, []machinist.Reason{safety.Suspicious}, reasons(c.last))
@@ -168,14 +164,12 @@ func TestStep_MachineListDecays_TheShareOfADayIsReached(t *testing.T) {
 // TestStep_YoungState_AllowsPartOfTheShare loses the state.
 func TestStep_YoungState_AllowsPartOfTheShare(t *testing.T) {
 	t.Parallel()
-	w := pool(18)
-	w.vms = append(w.vms, vm("lost-0"), vm("lost-1"))
 	for hours, want := range map[int]int{1: 0, 11: 0, 13: 2, 30: 2} {
-		now := start.Add(time.Duration(hours) * time.Hour)
-		c := &collector{policy: safety.DefaultPolicy(), now: start}
-		c.scan(t, pool(18).vms, w.machines, nil)
+		w, c, now := pool(18), newCollector(safety.State{}), start.Add(time.Duration(hours)*time.Hour)
+		c.scan(t, w.vms, w.machines, nil)
+		w.vms = append(w.vms, vm("lost-0"), vm("lost-1"))
 		for _, c.now = range []time.Time{now, now.Add(11 * time.Minute)} {
-			c.scan(t, w.vms, w.machines, func(string) *v1alpha1.Machine { return nil })
+			c.scan(t, w.vms, w.machines, nil)
 		}
 		require.Len(t, c.deleted, want, "after %d hours", hours)
 		if want == 0 {
@@ -184,31 +178,20 @@ func TestStep_YoungState_AllowsPartOfTheShare(t *testing.T) {
 	}
 }
 
-// TestStep_SecondVMs_DoNotCountAsDeleted deletes second VMs of half of the machines.
+// TestStep_SecondVMs_DoNotCountAsDeleted deletes second VMs of half of the machines, and then a lost VM.
 func TestStep_SecondVMs_DoNotCountAsDeleted(t *testing.T) {
 	t.Parallel()
-	w := pool(10)
+	w, c := pool(10), newCollector(old)
 	for i := range 5 {
 		w.vms = append(w.vms, safety.VM{ProviderID: id(fmt.Sprint("second-", i)), MachineName: w.machines[i].Name})
 	}
-	c := &collector{policy: safety.DefaultPolicy(), now: start, state: old}
-	owner := func(name string) *v1alpha1.Machine {
-		if i := slices.IndexFunc(w.machines, func(m *v1alpha1.Machine) bool { return m.Name == name }); i >= 0 {
-			return w.machines[i]
+	for _, want := range []int{5, 6} {
+		for range 4 {
+			w.vms = c.scan(t, w.vms, w.machines, w.machines)
 		}
-		return nil
+		require.Len(t, c.deleted, want)
+		w.vms = append(w.vms, vm("lost"))
 	}
-	for range 4 {
-		w.vms = c.scan(t, w.vms, w.machines, owner)
-		c.now = c.last.NextCheck
-	}
-	require.Len(t, c.deleted, 5)
-	w.vms = append(w.vms, vm("lost"))
-	for range 4 {
-		w.vms = c.scan(t, w.vms, w.machines, owner)
-		c.now = c.last.NextCheck
-	}
-	require.Len(t, c.deleted, 6)
 }
 
 // listings are wrong listings without an error.
@@ -240,25 +223,20 @@ func TestStep_WrongListingTenTimes_DeletesNothing(t *testing.T) {
 	t.Parallel()
 	for name, wrong := range listings {
 		for _, n := range []int{1, 2, 10, 50} {
-			w := pool(n)
-			c := &collector{policy: safety.DefaultPolicy(), now: start, state: old}
+			w, c := pool(n), newCollector(old)
 			for range 10 {
-				c.scan(t, wrong(w), w.machines, func(string) *v1alpha1.Machine { return nil })
+				c.scan(t, wrong(w), w.machines, nil)
 				require.Empty(t, c.last.Actions, "%s, of %d machines", name, n)
-				c.now = c.last.NextCheck
 			}
 		}
 	}
 }
 
-// TestStep_ListingLacksAllVMs_IsSuspicious uses a policy without a limit
-// of the share.
+// TestStep_ListingLacksAllVMs_IsSuspicious uses a policy without a limit of the share.
 func TestStep_ListingLacksAllVMs_IsSuspicious(t *testing.T) {
 	t.Parallel()
-	w := pool(10)
-	w.vms = foreign(10)
-	p := safety.DefaultPolicy()
-	p.MaxPercent = 100
+	w, p := pool(10), safety.DefaultPolicy()
+	w.vms, p.MaxPercent = foreign(10), 100
 	d := twice(w.at(start), w.at(late), p)
 	require.Empty(t, d.Actions)
 	require.Equal(t, "the VMs of 10 of the 10 machines of the class are not listed", d.Holds[0].Message)
@@ -273,49 +251,44 @@ func TestStep_MachinesWithoutListedVM_CountIfTheyHaveAProviderID(t *testing.T) {
 		"they have no provider ID":   func(m *v1alpha1.Machine) { m.Spec.ProviderID = "" },
 		"they are of another class":  func(m *v1alpha1.Machine) { m.Spec.Class.Name = "large" },
 		"they are in another place":  func(m *v1alpha1.Machine) { m.Namespace = "b" },
-		"they should have their VMs": nil,
+		"they should have their VMs": func(*v1alpha1.Machine) {},
 	} {
 		w := pool(10)
-		w.vms = append(slices.Clone(w.vms[:7]), vm("lost"))
-		if change != nil {
-			for _, m := range w.machines[7:] {
-				change(m)
-			}
+		w.vms = append(w.vms[:7], vm("lost"))
+		for _, m := range w.machines[7:] {
+			change(m)
 		}
 		d := twice(w.at(start), w.at(late), safety.DefaultPolicy())
-		if change != nil {
+		if name == "they should have their VMs" {
+			require.Contains(t, d.String(), "Suspicious: the VMs of 3 of the 10 machines of the class are not listed")
+		} else {
 			require.Equal(t, []string{"lost"}, names(d), "%s: %s", name, d)
-			continue
 		}
-		require.Equal(t, []machinist.Reason{safety.Suspicious}, reasons(d), name)
-		require.Equal(t, "the VMs of 3 of the 10 machines of the class are not listed", d.Holds[0].Message)
 	}
 }
 
 // TestStep_DeletionsInNamespace_CountForEveryClass deletes VMs of two namespaces.
 func TestStep_DeletionsInNamespace_CountForEveryClass(t *testing.T) {
 	t.Parallel()
-	w := pool(20)
+	w, c := pool(20), newCollector(old)
 	w.vms = append(w.vms, vm("lost-0"), vm("lost-1"), vm("lost-2"), vm("lost-3"))
-	c := &collector{policy: safety.DefaultPolicy(), now: start, state: old}
 	for range 3 {
-		w.vms = c.scan(t, w.vms, w.machines, func(string) *v1alpha1.Machine { return nil })
-		c.now = c.last.NextCheck
+		w.vms = c.scan(t, w.vms, w.machines, nil)
 	}
 	require.Len(t, c.deleted, 4)
 	for namespace, want := range map[string]int{"shoot": 0, "b": 2} {
-		other := pool(10)
-		other.vms = append(other.vms, vm("other-0"), vm("other-1"))
+		other := newWorld(vm("other-0"), vm("other-1"))
 		for _, m := range other.machines {
 			m.Namespace, m.Spec.Class.Name = namespace, "large"
 		}
-		at := func(now time.Time) safety.Observation {
+		state, deleted := c.state, 0
+		for _, now := range []time.Time{c.now, c.now.Add(11 * time.Minute)} {
 			in := other.at(now)
-			in.Listings[0].Class.Namespace, in.Listings[0].Class.Name = namespace, "large"
-			return in
+			in.Listings[0].Class = types.NamespacedName{Namespace: namespace, Name: "large"}
+			var d safety.Decision[machinist.Action]
+			state, d = safety.Step(state, in, c.policy, now)
+			deleted += len(d.Actions)
 		}
-		s, _ := safety.Step(c.state, at(c.now), c.policy, c.now)
-		_, d := safety.Step(s, at(c.now.Add(11*time.Minute)), c.policy, c.now.Add(11*time.Minute))
-		require.Len(t, d.Actions, want, "namespace %s: %s", namespace, d)
+		require.Equal(t, want, deleted, "namespace %s", namespace)
 	}
 }

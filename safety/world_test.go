@@ -4,9 +4,11 @@ package safety_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -30,24 +32,57 @@ func machine(namespace, name, providerID string) *v1alpha1.Machine {
 	}
 }
 
+// newNode returns a Node of a VM, created at a time.
+func newNode(name, providerID string, created time.Time) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(created)},
+		Spec:       corev1.NodeSpec{ProviderID: providerID},
+	}
+}
+
+// labeled returns the Node with the label of a machine.
+func labeled(n *corev1.Node, machine string) *corev1.Node {
+	n.Labels = map[string]string{v1alpha1.MachineNameLabelKey: machine}
+	return n
+}
+
+// seeNodes returns the observation with all Nodes, read when the machines were.
+func seeNodes(in safety.Observation, nodes ...*corev1.Node) safety.Observation {
+	in.Nodes = drain.List[*corev1.Node]{Items: nodes, AsOf: in.Machines.AsOf, Complete: true}
+	return in
+}
+
 func id(name string) string { return "cloud:///zone/" + name }
 
 func vm(name string) safety.VM { return safety.VM{ProviderID: id(name), MachineName: name} }
 
-// world has ten machines with their VMs and further objects.
+// world has machines with their VMs and further objects.
 type world struct {
 	vms      []safety.VM
 	machines []*v1alpha1.Machine
 }
 
+// newWorld has ten machines of the class with their VMs, and further VMs.
 func newWorld(more ...safety.VM) world {
-	var w world
-	for i := range 10 {
-		name := fmt.Sprintf("m%d", i)
-		w.vms = append(w.vms, vm(name))
-		w.machines = append(w.machines, machine("shoot", name, id(name)))
-	}
+	w := pool(10)
 	w.vms = append(w.vms, more...)
+	return w
+}
+
+// pool returns a world of n machines of the class with their VMs.
+func pool(n int) (w world) {
+	for i := range n {
+		name := fmt.Sprint("m", i)
+		m := machine("shoot", name, id(name))
+		m.Spec.Class.Name = small.Name
+		w.machines, w.vms = append(w.machines, m), append(w.vms, vm(name))
+	}
+	return w
+}
+
+// with returns the world with another machine.
+func (w world) with(m *v1alpha1.Machine) world {
+	w.machines = append(slices.Clone(w.machines), m)
 	return w
 }
 
@@ -96,6 +131,13 @@ func plain(d safety.Decision[machinist.Action]) (out []machinist.Action) {
 		}
 	}
 	return out
+}
+
+// mixed returns a copy of a list in another order.
+func mixed[T any](r *rand.Rand, list []T) []T {
+	list = slices.Clone(list)
+	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list
 }
 
 // old is a state that is older than a day.

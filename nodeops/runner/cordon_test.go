@@ -32,22 +32,22 @@ func cordonErr(_ *corev1.Node, err error) error { return err }
 var asBefore = cmp.Options{cmpopts.IgnoreFields(metav1.ObjectMeta{}, "ResourceVersion", "ManagedFields"), cmpopts.EquateEmpty()}
 
 func TestCordonNode_SetAndUncordon_OneWriteEach(t *testing.T) {
-	p := newPlace(t)
-	before := p.node()
-	for range 2 {
-		require.NoError(t, cordonErr(runner.CordonNode(t.Context(), p.CoreV1().Nodes(), "n1", before.UID, everything("a"), t0)))
+	for _, f := range []nodeops.Cordon{everything("a"), {}} {
+		p := newPlace(t)
+		before := p.node()
+		for range 2 {
+			require.NoError(t, p.cordon(before.UID, f))
+		}
+		require.True(t, f.Stands(p.node()))
+		require.Len(t, p.HistorySince(before.ResourceVersion), 1)
+		for _, want := range []bool{true, false} {
+			changed, err := runner.UncordonNode(t.Context(), p.CoreV1().Nodes(), "n1", before.UID, f.Owner)
+			require.NoError(t, err)
+			require.Equal(t, want, changed)
+		}
+		require.Len(t, p.HistorySince(before.ResourceVersion), 2)
+		require.Empty(t, cmp.Diff(before, p.node(), asBefore))
 	}
-	require.True(t, everything("a").Stands(p.node()))
-	require.Len(t, p.HistorySince(before.ResourceVersion), 1)
-
-	changed, err := runner.UncordonNode(t.Context(), p.CoreV1().Nodes(), "n1", before.UID, "a")
-	require.NoError(t, err)
-	require.True(t, changed)
-	changed, err = runner.UncordonNode(t.Context(), p.CoreV1().Nodes(), "n1", before.UID, "a")
-	require.NoError(t, err)
-	require.False(t, changed)
-	require.Len(t, p.HistorySince(before.ResourceVersion), 2)
-	require.Empty(t, cmp.Diff(before, p.node(), asBefore))
 }
 
 func TestCordonNode_NoOwner_IsOnePatch(t *testing.T) {
@@ -60,33 +60,19 @@ func TestCordonNode_NoOwner_IsOnePatch(t *testing.T) {
 	require.Equal(t, crowdedNode().Annotations, node.Annotations)
 }
 
-func TestUncordonNode_NoOwner_UndoesTheZeroCordon(t *testing.T) {
-	p := newPlace(t)
-	require.NoError(t, cordonErr(runner.CordonNode(t.Context(), p.CoreV1().Nodes(), "n1", "", nodeops.Cordon{}, t0)))
-	for _, want := range []bool{true, false} {
-		changed, err := runner.UncordonNode(t.Context(), p.CoreV1().Nodes(), "n1", "", "")
-		require.NoError(t, err)
-		require.Equal(t, want, changed)
-		require.False(t, p.node().Spec.Unschedulable)
-	}
-}
-
 func TestCordonNode_OtherNodeRefusedOrInvalid_Error(t *testing.T) {
 	p := newPlace(t)
 	before := p.node()
 	for _, f := range []nodeops.Cordon{{}, owned, everything("")} {
-		require.ErrorContains(t, cordonErr(runner.CordonNode(t.Context(), p.CoreV1().Nodes(), "n1", "another", f, t0)), replaced)
+		require.ErrorContains(t, p.cordon("another", f), replaced)
 	}
 	_, err := runner.UncordonNode(t.Context(), p.CoreV1().Nodes(), "n1", "another", "a")
-	require.ErrorContains(t, err, replaced)
-	require.Contains(t, err.Error(), `"n1"`)
-
-	err = cordonErr(runner.CordonNode(t.Context(), p.CoreV1().Nodes(), "n1", "", nodeops.Cordon{Owner: "a/b"}, t0))
-	require.ErrorContains(t, err, `cordon: owner "a/b": `)
+	require.ErrorContains(t, err, `"n1": `+replaced)
+	require.ErrorContains(t, p.cordon("", nodeops.Cordon{Owner: "a/b"}), `cordon: owner "a/b": `)
 
 	p.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: "nodes", Verb: "patch"})
 	for _, f := range []nodeops.Cordon{{}, owned} {
-		err := cordonErr(runner.CordonNode(t.Context(), p.CoreV1().Nodes(), "n1", "u1", f, t0))
+		err := p.cordon("u1", f)
 		require.True(t, apierrors.IsForbidden(err), "%v", err)
 		require.NotContains(t, err.Error(), replaced)
 	}

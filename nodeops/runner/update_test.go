@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -54,6 +56,9 @@ func taint(key, value string, effect corev1.TaintEffect) corev1.Taint {
 	return corev1.Taint{Key: key, Value: value, Effect: effect}
 }
 
+// ours is the taint that the tests set.
+var ours = taint("ours", "", noSchedule)
+
 // place is a cluster with one Node, and a client whose updates are counted.
 type place struct {
 	*draintest.Cluster
@@ -87,6 +92,11 @@ func (p *place) node() *corev1.Node {
 	return node
 }
 
+// cordon cordons the Node if it has the UID.
+func (p *place) cordon(uid types.UID, f nodeops.Cordon) error {
+	return cordonErr(runner.CordonNode(p.t.Context(), p.CoreV1().Nodes(), "n1", uid, f, t0))
+}
+
 // addTaint is a meddler that adds a taint of its own before each of the first n writes.
 func addTaint(n int) func(int, *corev1.Node) bool {
 	return func(write int, node *corev1.Node) bool {
@@ -117,7 +127,7 @@ func TestUpdateNode_OtherWriters_LoseNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlace(t)
 		p.meddle = addTaint(4)
-		require.NoError(t, setTaintOnNode(t.Context(), p, taint("ours", "", noSchedule)))
+		require.NoError(t, setTaintOnNode(t.Context(), p, ours))
 		require.Equal(t, 5, p.writes)
 		for _, key := range []string{"t", "other1", "other2", "other3", "other4", "ours"} {
 			require.True(t, hasKey(p.node(), key), key)
@@ -128,9 +138,7 @@ func TestUpdateNode_OtherWriters_LoseNothing(t *testing.T) {
 			var group sync.WaitGroup
 			for _, name := range []string{"a", "b"} {
 				group.Go(func() {
-					if err := setTaintOnNode(t.Context(), p, taint(name+strconv.Itoa(round), "", noSchedule)); err != nil {
-						t.Error(err)
-					}
+					assert.NoError(t, setTaintOnNode(t.Context(), p, taint(name+strconv.Itoa(round), "", noSchedule)))
 				})
 			}
 			group.Wait()
@@ -144,7 +152,7 @@ func TestUpdateNode_Conflicts_FiveAttemptsWithPauses(t *testing.T) {
 		p := newPlace(t)
 		p.meddle = addTaint(100)
 		start := time.Now()
-		err := setTaintOnNode(t.Context(), p, taint("ours", "", noSchedule))
+		err := setTaintOnNode(t.Context(), p, ours)
 		require.True(t, apierrors.IsConflict(err), "%v", err)
 		require.Equal(t, 5, p.writes)
 		require.GreaterOrEqual(t, time.Since(start), 400*time.Millisecond)
@@ -175,7 +183,7 @@ func TestUpdateNode_OtherErrors_MatchedNotRetried(t *testing.T) {
 		require.ErrorContains(t, err, `"other"`)
 	}
 	p.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "patch"})
-	err := setTaintOnNode(t.Context(), p, taint("ours", "", noSchedule))
+	err := setTaintOnNode(t.Context(), p, ours)
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 	require.Equal(t, 2, p.writes, "the patch of the cordon without an owner, and one attempt")
 }
@@ -210,7 +218,7 @@ func TestExecutors_NoChange_NoWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlace(t)
 		for range 3 {
-			require.NoError(t, setTaintOnNode(t.Context(), p, taint("ours", "", noSchedule)))
+			require.NoError(t, setTaintOnNode(t.Context(), p, ours))
 			require.NoError(t, cordonErr(runner.CordonNode(t.Context(), p.CoreV1().Nodes(), "n1", "", owned, time.Now())))
 			time.Sleep(time.Minute) // time of the bubble, to tell apart the times that are stored
 		}
@@ -219,21 +227,20 @@ func TestExecutors_NoChange_NoWrite(t *testing.T) {
 }
 
 func TestUpdateNode_Edit_ReturnsTheStoredNodeOrTheError(t *testing.T) {
-	p := newPlace(t)
+	p, mine := newPlace(t), errors.New("mine")
 	before := p.node()
-	node, changed, err := runner.UpdateNode(t.Context(), p.CoreV1().Nodes(), "n1", func(node *corev1.Node) (bool, error) {
-		node.Labels["x"] = "y"
-		return true, nil
-	})
-	require.NoError(t, err)
-	require.True(t, changed)
-	require.NotEqual(t, before.ResourceVersion, node.ResourceVersion)
-	require.Empty(t, cmp.Diff(p.node(), node))
-
-	mine := errors.New("mine")
-	_, changed, err = runner.UpdateNode(t.Context(), p.CoreV1().Nodes(), "n1", func(*corev1.Node) (bool, error) { return true, mine })
-	require.ErrorIs(t, err, mine)
-	require.False(t, changed)
+	for _, fails := range []error{nil, mine} {
+		node, changed, err := runner.UpdateNode(t.Context(), p.CoreV1().Nodes(), "n1", func(node *corev1.Node) (bool, error) {
+			node.Labels["x"] = "y"
+			return true, fails
+		})
+		require.ErrorIs(t, err, fails)
+		require.Equal(t, fails == nil, changed)
+		if changed {
+			require.NotEqual(t, before.ResourceVersion, node.ResourceVersion)
+			require.Empty(t, cmp.Diff(p.node(), node))
+		}
+	}
 	require.Equal(t, 1, p.writes)
 }
 
@@ -246,7 +253,7 @@ func TestUpdateNode_NodeReplaced_IsNotChanged(t *testing.T) {
 			node.UID = "u2"
 			return true
 		}
-		require.ErrorContains(t, setTaintOnNode(t.Context(), p, taint("ours", "", noSchedule)), replaced)
+		require.ErrorContains(t, setTaintOnNode(t.Context(), p, ours), replaced)
 		require.Equal(t, 1, p.writes)
 		require.False(t, hasKey(p.node(), "ours"))
 	})

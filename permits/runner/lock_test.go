@@ -45,8 +45,7 @@ func inPlace(t *testing.T, test func(t *testing.T, p *place)) {
 		p.client = p.Clientset()
 		p.leases = p.client.CoordinationV1().Leases("kube-system")
 		first := p.lock("first")
-		_, err := first.Acquire(t.Context())
-		require.NoError(t, err)
+		p.gets(first)
 		require.NoError(t, first.Release(t.Context()))
 		p.client.ClearActions()
 		test(t, p)
@@ -65,12 +64,27 @@ func (p *place) within(d time.Duration) context.Context {
 	return ctx
 }
 
+// gets waits until a process has a permit.
+func (p *place) gets(l *runner.Lock) permits.Lease {
+	p.t.Helper()
+	lease, err := l.Acquire(p.t.Context())
+	require.NoError(p.t, err)
+	return lease
+}
+
+// misses returns the error of a process that gets no permit for some time.
+func (p *place) misses(l *runner.Lock, d time.Duration) error {
+	p.t.Helper()
+	_, err := l.Acquire(p.within(d))
+	require.ErrorIs(p.t, err, context.DeadlineExceeded)
+	return err
+}
+
 // holds makes a process acquire a permit at once, and crash.
 func (p *place) holds(holder string) permits.Lease {
 	p.t.Helper()
 	start := time.Now()
-	lease, err := p.lock(holder).Acquire(p.t.Context())
-	require.NoError(p.t, err)
+	lease := p.gets(p.lock(holder))
 	require.Zero(p.t, time.Since(start))
 	return lease
 }
@@ -79,6 +93,23 @@ func (p *place) object() *coordinationv1.Lease {
 	o, err := p.leases.Get(p.t.Context(), "reboot", metav1.GetOptions{})
 	require.NoError(p.t, err)
 	return o
+}
+
+// edit changes the object like another client.
+func (p *place) edit(change func(o *coordinationv1.Lease)) {
+	o := p.object()
+	change(o)
+	_, err := p.leases.Update(p.t.Context(), o, metav1.UpdateOptions{})
+	require.NoError(p.t, err)
+}
+
+// refusalOf returns the refusal in an error.
+func refusalOf(err error) *permits.Refusal {
+	var refusal runner.RefusedError
+	if !errors.As(err, &refusal) {
+		return &permits.Refusal{}
+	}
+	return refusal.Refusal
 }
 
 func TestAcquire_NewObject_WaitsForTTLAndSkew(t *testing.T) {
@@ -96,57 +127,20 @@ func TestAcquire_NewObject_WaitsForTTLAndSkew(t *testing.T) {
 // last request failed.
 func TestAcquire_ContextEnds_ErrorHasHolders(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *place) {
-		lease := p.holds("node-1")
+		lease, lock := p.holds("node-1"), p.lock("node-2")
 		var told []string
-		lock := p.lock("node-2")
 		lock.Waiting = func(err error) { told = append(told, err.Error()) }
 		for _, fails := range []bool{false, true} {
 			if fails {
 				p.Inject(draintest.Fault{Kind: draintest.Unavailable, Skip: 1})
 			}
-			_, err := lock.Acquire(p.within(3 * time.Minute))
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			var refusal runner.RefusedError
-			is := errors.As(err, &refusal)
-			require.True(t, is, "%v", err)
-			require.Equal(t, []permits.Lease{lease}, refusal.Holders)
+			err := p.misses(lock, 3*time.Minute)
+			require.Equal(t, []permits.Lease{lease}, refusalOf(err).Holders)
 			require.Equal(t, fails, apierrors.IsServiceUnavailable(err), "%v", err)
 		}
-		text := `no permit for "node-2" under "reboot": 1 held, limit 1 ("node-1" until ` + lease.Expires.Format(time.RFC3339) + `); ask again at ` + lease.Expires.Format(time.RFC3339)
+		end := lease.Expires.Format(time.RFC3339)
+		text := `no permit for "node-2" under "reboot": 1 held, limit 1 ("node-1" until ` + end + `); ask again at ` + end
 		require.Equal(t, []string{text, text, text + ": the server is currently unable to handle the request (injected)"}, told)
-	})
-}
-
-func TestAcquire_AfterCrash_GetsOwnPermitBackAtOnce(t *testing.T) {
-	inPlace(t, func(t *testing.T, p *place) {
-		lease := p.holds("node-1")
-		time.Sleep(9 * time.Minute) // of the bubble
-		again := p.holds("node-1")
-		require.Equal(t, lease.Since, again.Since)
-		require.Equal(t, lease.Expires.Add(9*time.Minute), again.Expires)
-	})
-}
-
-func TestAcquire_DeadHolder_PermitIsFreeAtItsEnd(t *testing.T) {
-	inPlace(t, func(t *testing.T, p *place) {
-		dead := p.holds("node-1")
-		lease, err := p.lock("node-2").Acquire(t.Context())
-		require.NoError(t, err)
-		require.False(t, lease.Since.Before(dead.Expires), "not before")
-		require.Less(t, time.Since(dead.Expires), 10*time.Second)
-	})
-}
-
-func TestAcquire_Limit_ThatManyHolders(t *testing.T) {
-	inPlace(t, func(t *testing.T, p *place) {
-		for i := range 3 {
-			lock := p.lock(fmt.Sprint("node-", i))
-			lock.Policy.Limit = 2
-			_, err := lock.Acquire(p.within(time.Second))
-			require.Equal(t, i == 2, errors.Is(err, context.DeadlineExceeded), "%v", err)
-		}
-		end := time.Now().Add(9*time.Minute + 59*time.Second).UTC().Format(time.RFC3339)
-		require.Equal(t, `"node-0" until `+end+` "node-1" until `+end, *p.object().Spec.HolderIdentity)
 	})
 }
 
@@ -155,51 +149,40 @@ func TestAcquire_OutsideWindow_WaitsWithoutPolling(t *testing.T) {
 		lock := p.lock("node-1")
 		lock.Policy.Window = permits.Window{Start: 22 * time.Hour, Length: time.Hour}
 		opens := lock.Policy.Window.Opens(time.Now())
-		lease, err := lock.Acquire(t.Context())
-		require.NoError(t, err)
-		require.False(t, lease.Since.Before(opens))
+		require.False(t, p.gets(lock).Since.Before(opens))
 		require.Less(t, time.Since(opens), 6*time.Second)
 		require.Len(t, p.client.Actions(), 3, "get, and get and update when it opens")
 	})
 }
 
 func TestAcquire_WaitingIsOfNoUse_ErrorAtOnce(t *testing.T) {
-	type changed = func(p *place, l *runner.Lock)
 	for name, c := range map[string]struct {
-		change changed
+		change func(p *place, l *runner.Lock)
 		is     func(error) bool
 	}{
-		"no client": {func(_ *place, l *runner.Lock) { l.Leases = nil }, nil},
-		"no name":   {func(_ *place, l *runner.Lock) { l.Name = "" }, nil},
-		"no holder": {func(_ *place, l *runner.Lock) { l.Holder = "" }, nil},
-		"no policy": {func(_ *place, l *runner.Lock) { l.Policy = permits.Policy{} }, nil},
-		"limit zero": {func(_ *place, l *runner.Lock) { l.Policy.Limit = 0 }, func(err error) bool {
-			var refusal runner.RefusedError
-			is := errors.As(err, &refusal)
-			return is && refusal.Reason == "NothingAllowed"
-		}},
+		"no client":    {func(_ *place, l *runner.Lock) { l.Leases = nil }, nil},
+		"no name":      {func(_ *place, l *runner.Lock) { l.Name = "" }, nil},
+		"no holder":    {func(_ *place, l *runner.Lock) { l.Holder = "" }, nil},
+		"no policy":    {func(_ *place, l *runner.Lock) { l.Policy = permits.Policy{} }, nil},
+		"limit zero":   {func(_ *place, l *runner.Lock) { l.Policy.Limit = 0 }, func(err error) bool { return refusalOf(err).Reason == "NothingAllowed" }},
 		"no rights":    {func(p *place, _ *runner.Lock) { p.Inject(draintest.Fault{Kind: draintest.Forbidden}) }, apierrors.IsForbidden},
 		"invalid name": {func(_ *place, l *runner.Lock) { l.Name = "a b" }, apierrors.IsInvalid},
 		"edited": {func(p *place, _ *runner.Lock) {
-			o := p.object()
-			o.Spec.HolderIdentity = ptr.To("me")
-			_, err := p.leases.Update(p.t.Context(), o, metav1.UpdateOptions{})
-			require.NoError(p.t, err)
+			p.edit(func(o *coordinationv1.Lease) { o.Spec.HolderIdentity = ptr.To("me") })
 		}, func(err error) bool { return errors.Is(err, permits.ErrUnreadable) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inPlace(t, func(t *testing.T, p *place) {
-				lock := p.lock("node-1")
+				lock, start := p.lock("node-1"), time.Now()
 				c.change(p, lock)
-				start, version := time.Now(), p.object
 				_, err := lock.Acquire(p.within(time.Hour))
 				require.Error(t, err)
 				require.True(t, c.is == nil || c.is(err), "%v", err)
 				require.Zero(t, time.Since(start))
 				if name != "no rights" {
-					before := version()
+					before := p.object()
 					require.Error(t, lock.Run(p.within(time.Hour), func(context.Context) error { panic("no permit, no work") }))
-					require.Equal(t, before, version(), "nothing is overwritten")
+					require.Equal(t, before, p.object(), "nothing is overwritten")
 				}
 			})
 		})
@@ -218,10 +201,9 @@ func TestAcquire_NoResponse_IsTriedAgain(t *testing.T) {
 			told++
 		}
 		m.deaf.Store(true)
-		_, err := lock.Acquire(p.within(10 * time.Second))
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		p.misses(lock, 10*time.Second)
 		require.Zero(t, told, "it does not wait any longer")
-		_, err = lock.Acquire(p.within(40 * time.Second))
+		_, err := lock.Acquire(p.within(40 * time.Second))
 		require.NoError(t, err)
 		require.Equal(t, 1, told)
 	})
@@ -231,34 +213,17 @@ func TestAcquire_NoResponse_IsTriedAgain(t *testing.T) {
 // returned.
 func TestAcquire_SlowRequests_NoPermitPastItsDeadline(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *place) {
-		lock := p.lock("node-1")
-		lock.Policy.TTL = 30 * time.Second
-		slow := 25 * time.Second
-		lock.Leases = slowWrites{p.leases, &slow}
-		told := 0
+		lock, m, told := p.lock("node-1"), &machine{Leases: p.leases, slow: 25 * time.Second}, 0
+		lock.Policy.TTL, lock.Leases = 30*time.Second, m
 		lock.Waiting = func(err error) {
 			require.ErrorContains(t, err, "longer than the permit lasts")
-			slow = 0
+			m.slow = 0
 			told++
 		}
-		lease, err := lock.Acquire(t.Context())
-		require.NoError(t, err)
+		lease := p.gets(lock)
 		require.Equal(t, 1, told)
 		require.True(t, time.Now().Before(lock.Policy.Deadline(lease)))
 	})
-}
-
-// slowWrites is a client whose updates take some time.
-type slowWrites struct {
-	runner.Leases
-
-	time *time.Duration
-}
-
-func (s slowWrites) Update(ctx context.Context, o *coordinationv1.Lease, opts metav1.UpdateOptions) (*coordinationv1.Lease, error) {
-	o, err := s.Leases.Update(ctx, o, opts)
-	time.Sleep(*s.time) // of the bubble
-	return o, err
 }
 
 // TestAcquire_RestoredBackup_OldHolderWaits asserts that a Lock notices an object that is older than what it
@@ -266,27 +231,15 @@ func (s slowWrites) Update(ctx context.Context, o *coordinationv1.Lease, opts me
 func TestAcquire_RestoredBackup_OldHolderWaits(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *place) {
 		old, holder := p.lock("node-1"), p.lock("node-2")
-		_, err := old.Acquire(t.Context())
-		require.NoError(t, err)
+		p.gets(old)
 		backup := p.object()
 		require.NoError(t, old.Release(t.Context()))
-		lease, err := holder.Acquire(t.Context())
-		require.NoError(t, err)
-		_, err = old.Acquire(p.within(time.Second))
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		lease := p.gets(holder)
+		p.misses(old, time.Second)
 
-		backup.ResourceVersion = ""
-		now := p.object()
-		backup.ResourceVersion = now.ResourceVersion
-		_, err = p.leases.Update(t.Context(), backup, metav1.UpdateOptions{})
-		require.NoError(t, err)
-		_, err = old.Acquire(p.within(time.Second))
-		var refusal runner.RefusedError
-		errors.As(err, &refusal)
-		require.EqualValues(t, "HoldersUnknown", refusal.Reason)
-		again, err := holder.Acquire(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, lease.Since, again.Since)
+		p.edit(func(o *coordinationv1.Lease) { o.Annotations, o.Spec = backup.Annotations, backup.Spec })
+		require.EqualValues(t, "HoldersUnknown", refusalOf(p.misses(old, time.Second)).Reason)
+		require.Equal(t, lease.Since, p.gets(holder).Since)
 	})
 }
 
@@ -294,15 +247,11 @@ func TestRun_LongWork_RenewsAndDoesNotRelease(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *place) {
 		mine := errors.New("mine")
 		require.ErrorIs(t, p.lock("node-1").Run(t.Context(), func(ctx context.Context) error {
-			short, cancel := context.WithTimeout(ctx, 5*time.Hour)
-			defer cancel()
-			_, err := p.lock("node-2").Acquire(short)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
+			p.misses(p.lock("node-2"), 5*time.Hour)
 			require.NoError(t, ctx.Err())
 			return mine
 		}), mine)
-		_, err := p.lock("node-2").Acquire(p.within(5 * time.Minute))
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		p.misses(p.lock("node-2"), 5*time.Minute)
 	})
 }
 
@@ -313,10 +262,7 @@ func TestRun_NoRenewal_WorkEndsAtDeadline(t *testing.T) {
 	for name, breaks := range map[string]func(p *place, m *machine){
 		"unavailable": func(p *place, _ *machine) { p.Inject(draintest.Fault{}) },
 		"edited": func(p *place, _ *machine) {
-			o := p.object()
-			o.Annotations = nil
-			_, err := p.leases.Update(p.t.Context(), o, metav1.UpdateOptions{})
-			require.NoError(p.t, err)
+			p.edit(func(o *coordinationv1.Lease) { o.Annotations = nil })
 		},
 		"no response":                   func(_ *place, m *machine) { m.deaf.Store(true) },
 		"clock set back":                func(_ *place, m *machine) { m.step.Store(back) },
@@ -346,13 +292,14 @@ func TestRun_NoRenewal_WorkEndsAtDeadline(t *testing.T) {
 	}
 }
 
-// machine has a clock that can be set, also during the next write, and a network that may break.
+// machine has a clock that can be set, also during the next write, and a network that may break or be slow.
 type machine struct {
 	runner.Leases
 	clock.RealClock
 
 	deaf       atomic.Bool
 	step, next atomic.Int64
+	slow       time.Duration // of writes
 }
 
 func (m *machine) Now() time.Time { return time.Now().Add(time.Duration(m.step.Load())) }
@@ -367,7 +314,9 @@ func (m *machine) Get(ctx context.Context, name string, opts metav1.GetOptions) 
 
 func (m *machine) Update(ctx context.Context, o *coordinationv1.Lease, opts metav1.UpdateOptions) (*coordinationv1.Lease, error) {
 	m.step.Store(m.next.Load())
-	return m.Leases.Update(ctx, o, opts)
+	o, err := m.Leases.Update(ctx, o, opts)
+	time.Sleep(m.slow) // of the bubble
+	return o, err
 }
 
 // TestRun_Released_WorkEndsAtNextRenewal asserts that Run does not acquire a lease again that was released by
@@ -385,8 +334,7 @@ func TestRun_Released_WorkEndsAtNextRenewal(t *testing.T) {
 						time.Sleep(time.Minute) // of the bubble
 						require.NoError(t, by.Release(ctx))
 						if taken {
-							_, err := p.lock("node-2").Acquire(ctx)
-							require.NoError(t, err)
+							p.gets(p.lock("node-2"))
 						}
 						<-ctx.Done()
 						return nil
@@ -420,8 +368,7 @@ func TestRelease_ConflictOrLostResponse_IsRetried(t *testing.T) {
 		t.Run(fault.String(), func(t *testing.T) {
 			inPlace(t, func(t *testing.T, p *place) {
 				lock := p.lock("node-1")
-				_, err := lock.Acquire(t.Context())
-				require.NoError(t, err)
+				p.gets(lock)
 				lock.Waiting = func(err error) { require.False(t, apierrors.IsConflict(err), "no news") }
 				p.Inject(draintest.Fault{Kind: fault, Verb: "update", Times: 1})
 				require.NoError(t, lock.Release(t.Context()))
@@ -439,15 +386,13 @@ func TestRelease_ConflictOrLostResponse_IsRetried(t *testing.T) {
 func TestRelease_LostResponse_LeaseIsNotKept(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *place) {
 		lock := p.lock("node-1")
-		_, err := lock.Acquire(t.Context())
-		require.NoError(t, err)
+		p.gets(lock)
 		remove := p.Inject(draintest.Fault{Kind: draintest.TimeoutAfterEffect, Verb: "update"}, draintest.Fault{Verb: "get", Skip: 1})
 		require.ErrorIs(t, lock.Release(p.within(time.Second)), context.DeadlineExceeded)
 		remove()
 		p.holds("node-2")
 		require.NoError(t, p.leases.Delete(t.Context(), "reboot", metav1.DeleteOptions{}))
-		_, err = lock.Acquire(p.within(time.Minute))
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		p.misses(lock, time.Minute)
 	})
 }
 
@@ -490,11 +435,10 @@ func TestLock_Requests_GetCreateUpdateOfOneObject(t *testing.T) {
 
 func TestLock_Object_KeepsWhatOthersWrote(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *place) {
-		o := p.object()
-		o.Labels = map[string]string{"team": "a"}
-		o.Annotations["note"] = "b"
-		_, err := p.leases.Update(t.Context(), o, metav1.UpdateOptions{})
-		require.NoError(t, err)
+		p.edit(func(o *coordinationv1.Lease) {
+			o.Labels = map[string]string{"team": "a"}
+			o.Annotations["note"] = "b"
+		})
 		p.holds("node-1")
 		require.Equal(t, "a", p.object().Labels["team"])
 		require.Equal(t, "b", p.object().Annotations["note"])

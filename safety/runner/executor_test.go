@@ -32,44 +32,38 @@ func TestExecutor_NothingSet_Error(t *testing.T) {
 
 func TestChanged_EachKind_WakesItsConcerns(t *testing.T) {
 	t.Parallel()
-	class := &v1alpha1.MachineClass{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "c"}}
-	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "m"}}
-	joined := m.DeepCopy()
-	joined.Labels = map[string]string{v1alpha1.NodeLabelKey: "node"}
-	set := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s"}}
-	counted, frozen, asked := set.DeepCopy(), set.DeepCopy(), set.DeepCopy()
-	counted.Status.Replicas, frozen.Labels, asked.Annotations = 3, map[string]string{v1alpha1.FreezeLabelKey: "True"}, map[string]string{v1alpha1.UnfreezeAnnotation: ""}
-	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "d"}}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
+	meta := metav1.ObjectMeta{Namespace: "n", Name: "o"}
+	class, m, d := &v1alpha1.MachineClass{ObjectMeta: meta}, &v1alpha1.Machine{ObjectMeta: meta}, &v1alpha1.MachineDeployment{ObjectMeta: meta}
+	set, node := &v1alpha1.MachineSet{ObjectMeta: meta}, &corev1.Node{ObjectMeta: meta}
+	joined, counted, frozen, asked := m.DeepCopy(), set.DeepCopy(), set.DeepCopy(), set.DeepCopy()
+	joined.Labels, frozen.Labels = map[string]string{v1alpha1.NodeLabelKey: "node"}, map[string]string{v1alpha1.FreezeLabelKey: "True"}
+	counted.Status.Replicas, asked.Annotations = 3, map[string]string{v1alpha1.UnfreezeAnnotation: ""}
 	beats, marked, recorded := node.DeepCopy(), node.DeepCopy(), node.DeepCopy()
 	beats.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady}}
 	marked.Annotations, recorded.Annotations = map[string]string{v1alpha1.NotManagedByMCM: "1"}, map[string]string{v1alpha1.MachineUIDAnnotation: "u"}
-	orphans, sets, nodes := time.Duration(0), overshootDelay, unmanagedDelay
+	type wakes = map[Concern]time.Duration
 	for name, c := range map[string]struct {
 		before, after metav1.Object
-		wakes         map[Concern]time.Duration
+		want          wakes
 	}{
-		"class created":           {nil, class, map[Concern]time.Duration{Orphans: orphans}},
-		"machine created":         {nil, m, map[Concern]time.Duration{Overshoot: sets, Unmanaged: nodes}},
-		"machine joined":          {m, joined, map[Concern]time.Duration{Unmanaged: nodes}},
-		"machine changed":         {m, m.DeepCopy(), map[Concern]time.Duration{}},
-		"machine deleted":         {m, nil, map[Concern]time.Duration{Orphans: orphans, Unmanaged: nodes}},
-		"set created":             {nil, set, map[Concern]time.Duration{Overshoot: sets}},
-		"set counted":             {set, counted, map[Concern]time.Duration{}},
-		"set unfrozen by hand":    {frozen, set, map[Concern]time.Duration{Overshoot: sets}},
-		"set to unfreeze":         {set, asked, map[Concern]time.Duration{Overshoot: sets}},
-		"set deleted":             {set, nil, map[Concern]time.Duration{}},
-		"deployment created":      {nil, d, map[Concern]time.Duration{Overshoot: sets}},
-		"Node joined":             {nil, node, map[Concern]time.Duration{Unmanaged: nodes}},
-		"Node beats":              {node, beats, map[Concern]time.Duration{}},
-		"Node unmarked by others": {marked, node, map[Concern]time.Duration{Unmanaged: nodes}},
-		"Node has a record":       {node, recorded, map[Concern]time.Duration{Unmanaged: nodes}},
-		"Node deleted":            {node, nil, map[Concern]time.Duration{}},
-		"nothing":                 {nil, nil, map[Concern]time.Duration{}},
+		"class created":           {nil, class, wakes{Orphans: 0}},
+		"machine created":         {nil, m, wakes{Overshoot: overshootDelay, Unmanaged: unmanagedDelay}},
+		"machine joined":          {m, joined, wakes{Unmanaged: unmanagedDelay}},
+		"machine changed":         {m, m.DeepCopy(), wakes{}},
+		"machine deleted":         {m, nil, wakes{Orphans: 0, Unmanaged: unmanagedDelay}},
+		"set created":             {nil, set, wakes{Overshoot: overshootDelay}},
+		"set counted":             {set, counted, wakes{}},
+		"set unfrozen by hand":    {frozen, set, wakes{Overshoot: overshootDelay}},
+		"set to unfreeze":         {set, asked, wakes{Overshoot: overshootDelay}},
+		"set deleted":             {set, nil, wakes{}},
+		"deployment created":      {nil, d, wakes{Overshoot: overshootDelay}},
+		"Node joined":             {nil, node, wakes{Unmanaged: unmanagedDelay}},
+		"Node beats":              {node, beats, wakes{}},
+		"Node unmarked by others": {marked, node, wakes{Unmanaged: unmanagedDelay}},
+		"Node has a record":       {node, recorded, wakes{Unmanaged: unmanagedDelay}},
+		"Node deleted":            {node, nil, wakes{}},
+		"nothing":                 {nil, nil, wakes{}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			require.Equal(t, c.wakes, new(Executor).Changed(c.before, c.after))
-		})
+		require.Equal(t, c.want, new(Executor).Changed(c.before, c.after), name)
 	}
 }

@@ -41,11 +41,19 @@ func newGuard(node *corev1.Node, now time.Time) (*Guard, *clocktesting.FakeClock
 	}, clock
 }
 
+var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// machineIn returns a machine that has been in a phase since a time.
+func machineIn(phase v1alpha1.MachinePhase, at time.Time) *v1alpha1.Machine {
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "m", CreationTimestamp: metav1.NewTime(at)}}
+	m.Status.CurrentStatus = v1alpha1.CurrentStatus{Phase: phase, LastUpdateTime: metav1.NewTime(at)}
+	return m
+}
+
 func TestGuard_Zone_FromNodeElseTemplate(t *testing.T) {
 	t.Parallel()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{corev1.LabelTopologyZone: "a"}}}
-	g, _ := newGuard(node, time.Unix(1_700_000_000, 0))
-	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "m"}}
+	g, _ := newGuard(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", Labels: map[string]string{corev1.LabelTopologyZone: "a"}}}, began)
+	m := machineIn(v1alpha1.MachineRunning, began)
 	require.Empty(t, g.member(t.Context(), m, false, g.now()).Zone)
 	m.Spec.NodeTemplateSpec.Labels = map[string]string{corev1.LabelTopologyZone: "b"}
 	require.Equal(t, "b", g.member(t.Context(), m, false, g.now()).Zone, "its Node has not joined")
@@ -57,12 +65,9 @@ func TestGuard_Zone_FromNodeElseTemplate(t *testing.T) {
 // deletes two minutes later.
 func TestGuard_FailedBeforeRestart_CountsWhenItsSetDeletesItLate(t *testing.T) {
 	t.Parallel()
-	g, clock := newGuard(nil, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	failedAt := clock.Now().Add(-5 * time.Minute)
-	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "m"}}
-	m.Status.CurrentStatus = v1alpha1.CurrentStatus{Phase: v1alpha1.MachineFailed, LastUpdateTime: metav1.NewTime(failedAt)}
-
-	g.Settle(t.Context(), m, false)
+	g, clock := newGuard(nil, began)
+	failedAt := began.Add(-5 * time.Minute)
+	g.Settle(t.Context(), machineIn(v1alpha1.MachineFailed, failedAt), false)
 	clock.Step(2 * time.Minute)
 	members := g.look(t.Context(), "ns", clock.Now())
 	require.Len(t, members, 1)
@@ -75,8 +80,7 @@ func TestGuard_FailedBeforeRestart_CountsWhenItsSetDeletesItLate(t *testing.T) {
 // TestGuard_FieldMissing_Holds asserts that a Guard that cannot read lets no machine fail.
 func TestGuard_FieldMissing_Holds(t *testing.T) {
 	t.Parallel()
-	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "m"}}
-	g := &Guard{}
+	m, g := machineIn(v1alpha1.MachineUnknown, began), &Guard{}
 	require.Equal(t, machine.ReasonNotObserved, g.Ask(t.Context(), m, true, nil).Reason)
 	g.Settle(t.Context(), m, true)
 	g.Revoke(m)
@@ -87,12 +91,10 @@ func TestGuard_FieldMissing_Holds(t *testing.T) {
 // end of its first pass over a machine. They replace none.
 func TestGuard_Began_CountsMachinesOfTheFirstPass(t *testing.T) {
 	t.Parallel()
-	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "m", CreationTimestamp: metav1.NewTime(start.Add(time.Second))}}
-	m.Status.CurrentStatus.Phase = v1alpha1.MachineRunning
-	g, _ := newGuard(nil, start.Add(2*time.Second))
+	m := machineIn(v1alpha1.MachineRunning, began.Add(time.Second))
+	g, _ := newGuard(nil, began.Add(2*time.Second))
 	require.False(t, g.member(t.Context(), m, false, g.now()).ReplacedAt.IsZero(), "an earlier process may have made it")
-	g, _ = newGuard(nil, start.Add(2*time.Second))
-	g.Began = start
+	g, _ = newGuard(nil, began.Add(2*time.Second))
+	g.Began = began
 	require.Zero(t, g.member(t.Context(), m, false, g.now()).ReplacedAt)
 }
