@@ -198,8 +198,8 @@ func (c *pass) passRetryOn() {
 	c.editDeployment("retry now")
 }
 
-// configurationDiffers is the change of a set that gets only the machine configuration.
-const configurationDiffers = "machine configuration differs from the deployment"
+// unlikeDeployment begins the change of a set that gets what the deployment has. The names of the fields follow.
+const unlikeDeployment = "differs from the deployment: "
 
 // followDeployment copies fields of the deployment to the new set, and the machine configuration to
 // the others. Once the new set has them, the deployment gets its revision. A Progressing condition of
@@ -209,7 +209,7 @@ func (c *pass) followDeployment() (statusToo bool) {
 	for _, a := range c.ledger.accounts {
 		if next := reconfigured(c.d, a.next); next != nil && (!a.isNew || a.deleting) {
 			a.next = next
-			a.changes = append(a.changes, configurationDiffers)
+			a.changes = append(a.changes, unlikeDeployment+configuration)
 		}
 	}
 	a := c.ledger.of(c.newSet)
@@ -217,9 +217,9 @@ func (c *pass) followDeployment() (statusToo bool) {
 		return false
 	}
 	if !a.deleting {
-		if edited, differs := propagated(c.d, a.next, c.old); edited != nil {
+		if edited, fields := propagated(c.d, a.next, c.old); edited != nil {
 			a.next = edited
-			a.changes = append(a.changes, strings.Join(differs, ", ")+" differ from the deployment")
+			a.changes = append(a.changes, unlikeDeployment+strings.Join(fields, ", "))
 		}
 	}
 	if len(a.changes) > 0 {
@@ -380,7 +380,7 @@ func (c *pass) delete() {
 			}
 			c.hold("machineset/"+s.Name, reasonSetDeleting, plural(int64(s.Status.Replicas), "%d machine is left", "%d machines are left"))
 			if next := reconfigured(c.d, s); next != nil {
-				c.add(updateSet(s, next, []string{configurationDiffers}))
+				c.add(updateSet(s, next, []string{unlikeDeployment + configuration}))
 			}
 		}
 	}

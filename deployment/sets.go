@@ -79,6 +79,9 @@ func withHash(labels map[string]string, hash string) map[string]string {
 	return k8slabels.Merge(labels, k8slabels.Set{v1alpha1.DefaultMachineDeploymentUniqueLabelKey: hash})
 }
 
+// configuration is the name of the fields that all sets of a deployment get from it.
+const configuration = "machine configuration"
+
 // propagated returns a copy of the new set with the fields that change without a rollout, and the
 // names of those that differ. They are the annotations and the revision (see [rollout.NewSetAnnotations]),
 // node template, machine configuration, class kind, minReadySeconds and
@@ -97,7 +100,7 @@ func propagated(d *v1alpha1.MachineDeployment, newSet *v1alpha1.MachineSet, old 
 	}{
 		{"annotations", !changed},
 		{"node template", apiequality.Semantic.DeepEqual(have.NodeTemplateSpec, want.NodeTemplateSpec)},
-		{"machine configuration", apiequality.Semantic.DeepEqual(have.MachineConfiguration, want.MachineConfiguration)},
+		{configuration, apiequality.Semantic.DeepEqual(have.MachineConfiguration, want.MachineConfiguration)},
 		{"class kind", have.Class.Kind == want.Class.Kind},
 		{"minReadySeconds", s.Spec.MinReadySeconds == from.MinReadySeconds},
 		{"autoPreserveFailedMachineMax", s.Spec.AutoPreserveFailedMachineMax == from.AutoPreserveFailedMachineMax},

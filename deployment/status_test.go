@@ -163,7 +163,7 @@ func TestDecision_JSON_NamesObjectsWithoutZeroTimes(t *testing.T) {
 			machinist.Update{Object: machine, Changes: []string{"counted by its new set"}},
 			machinist.Create{Object: set, Message: "2 replicas (3 machines, 4 allowed)"},
 			machinist.Update{Before: larger, Object: set, Changes: []string{"from 3 to 2 replicas", "3 machines available, minimum 3"}},
-			machinist.Update{Before: set, Object: set, Changes: []string{"annotations differ from the deployment"}},
+			machinist.Update{Before: set, Object: set, Changes: []string{"differs from the deployment: annotations"}},
 			machinist.Delete{Object: old, Message: "the deployment is being deleted"},
 			machinist.Update{Object: node, Changes: []string{"taint removed"}},
 			machinist.Refresh{Kind: "MachineSet", Name: "small"},
