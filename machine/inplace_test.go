@@ -75,6 +75,7 @@ func TestInPlaceUpdate_Steps_InOrder(t *testing.T) {
 	of := func(p v1alpha1.MachinePhase, labels, step string, more ...change) machine.Observation {
 		return living(p, append([]change{healthy, looked, labeled(labels), updates(step)}, more...)...)
 	}
+	done := func(in *machine.Observation) { in.Drain = machine.DrainView{Round: now, Done: true} }
 	waits := func(in *machine.Observation) {
 		in.Drain = machine.DrainView{Round: now, NextCheck: now.Add(time.Hour), Holds: []machinist.Hold{{Subject: "pod/a/b", Reason: "Budget"}}}
 	}
@@ -89,6 +90,7 @@ func TestInPlaceUpdate_Steps_InOrder(t *testing.T) {
 		"candidate: waits to be selected":                     {of(running, "candidate", v1alpha1.CandidateForUpdate), "nothing (InPlaceUpdate: it waits to be selected for its in-place update); waits for node/n: InPlaceUpdate: it waits to be selected for its in-place update"},
 		"draining for less than 30s: waits":                   {of(running, selected, v1alpha1.SelectedForUpdate, waits, onNode(func(n *corev1.Node) { n.Status.Conditions[1].LastTransitionTime = metav1.NewTime(now) })), "nothing (Draining); waits for pod/a/b: Budget"},
 		"drain of another start: drained again":               {of(running, selected, v1alpha1.SelectedForUpdate, func(in *machine.Observation) { in.Drain = machine.DrainView{Started: now, Round: now, Done: true} }), drain},
+		"drained: phase InPlaceUpdating":                      {of(running, selected, v1alpha1.SelectedForUpdate, done), `update status of machine m: phase "InPlaceUpdating", InPlaceUpdate Processing (Drained: Machine m is undergoing an in-place update)`},
 		"ReadyForUpdate, preserve annotation: preserved":      {of(updating, selected, v1alpha1.ReadyForUpdate, asks("now", "-", "-")), `update status of machine m: phase "InPlaceUpdating",   (Preserved: until 2026-03-05T12:00:00Z)`},
 		"successful after a failure: InPlaceUpdateSuccessful": {of(failed, "candidate selected successful", v1alpha1.UpdateSuccessful), `update status of machine m: phase "InPlaceUpdateSuccessful", InPlaceUpdate Successful (UpdateSucceeded: Machine m successfully updated dependencies)`},
 		"failed and recorded: waits":                          {of(failed, "candidate selected failed", v1alpha1.UpdateFailed), "nothing (UpdateFailed: the in-place update has failed); waits for node/n: UpdateFailed: the in-place update has failed"},

@@ -141,6 +141,10 @@ func TestPreservation_MarksRemoved_ArePutBack(t *testing.T) {
 			require.True(t, tc.want(r), r.log())
 		})
 	}
+	r := newWorld(living(running, healthy, copied, asks("false", "now", "now")))
+	r.mustRest(t)
+	require.Equal(t, map[string]string{appliedKey: "now"}, r.in.Machine.Annotations, "the request of the machine besides its Node is removed")
+	require.NotNil(t, r.end())
 }
 
 // TestPreservation_EndLost_MarksAreRemoved has a preservation whose recorded end was lost: its

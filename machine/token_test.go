@@ -127,6 +127,8 @@ func TestNewBootstrapToken_MissingArgument_Error(t *testing.T) {
 		_, err := machine.NewBootstrapToken(m, now, []string{"system:bootstrappers:0-:b", bad}, random)
 		require.EqualError(t, err, fmt.Sprintf("bootstrap token of machine shoot/m: %q is not a valid group", bad))
 	}
+	_, err := machine.NewBootstrapToken(m, now, []string{"admins"}, random)
+	require.Error(t, err, "the first group")
 }
 
 func data(key, value string) func(*corev1.Secret) {

@@ -69,6 +69,7 @@ func TestWatch_EachState_Decision(t *testing.T) {
 		"a Node without Ready is not ready (DM-30)":                  {living(pending, node()), "nothing (WaitingForNode: the node is not ready: [no Ready condition]); waits for node/n: WaitingForNode: the node is not ready: [no Ready condition]"},
 		"changed conditions do not put off a timeout (DM-34)":        {living(pending, old, sick), toFailed},
 		"without a time when it began, it begins now":                {living(unknown, sick, copied, spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.Time{} })), `update status of machine m: phase "Unknown",   (NodeUnhealthy)`},
+		"one that had no cluster before is judged by its Node":       {living(v1alpha1.MachineAvailable, old, sick, copied), `update status of machine m: phase "Unknown", HealthCheck Processing (NodeUnhealthy: Machine m is unhealthy - changing MachinePhase to Unknown. Node conditions: [Ready=Unknown (Kubelet)])`},
 		"an annotated Node deletes the machine":                      {living(running, healthy, onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.TriggerDeletionByMCM] = "true" })), "delete machine m (Deleting)"},
 		"a Node that others delete without us is watched until then": {living(running, healthy, copied, onNode(func(n *corev1.Node) { n.DeletionTimestamp, n.Finalizers = &metav1.Time{Time: now}, []string{"other"} })), "nothing (NodeReady)"},
 	})
@@ -114,6 +115,7 @@ func TestNode_OutOfSync_IsWritten(t *testing.T) {
 		"a Node that joins in a rollout is held":  {living(v1alpha1.MachinePending, healthy, copied, joins, rolling), "update node n: finalizer, scale-down by the cluster autoscaler is disabled (NodeOutOfSync)"},
 		"not against a user":                      {living(v1alpha1.MachinePending, healthy, copied, joins, rolling, ofUser), "update node n: finalizer (NodeOutOfSync)"},
 		"a finalizer that is missing is added":    {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { n.Finalizers = nil })), "update node n: finalizer (NodeOutOfSync)"},
+		"before the machine runs":                 {living(v1alpha1.MachinePending, healthy, copied, onNode(func(n *corev1.Node) { n.Finalizers = nil })), "update node n: finalizer (NodeOutOfSync)"},
 		"not to a Node that is deleted":           {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { n.Finalizers, n.DeletionTimestamp = nil, &metav1.Time{Time: now} })), "nothing (NodeReady)"},
 		"what was applied is recorded (DM-23)":    {living(v1alpha1.MachineRunning, healthy, copied, onNode(func(n *corev1.Node) { delete(n.Annotations, v1alpha1.LastAppliedALTAnnotation) })), "update node n: record what was applied (NodeOutOfSync)"},
 		"a record that cannot be read stops it":   {living(v1alpha1.MachineRunning, healthy, copied, bad), "nothing (NodeOutOfSync: annotation node.machine.sapcloud.io/last-applied-anno-labels-taints cannot be read: unexpected end of JSON input); waits for node/n: NodeOutOfSync: annotation node.machine.sapcloud.io/last-applied-anno-labels-taints cannot be read: unexpected end of JSON input"},
