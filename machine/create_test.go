@@ -3,6 +3,7 @@
 package machine_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -55,48 +56,34 @@ func TestCreation_EachStep_Decision(t *testing.T) {
 		"Failed: no second creation (DM-02)":                             {after(intended, phase(v1alpha1.MachineFailed), absent), "nothing (Failed: waits until its MachineSet replaces it); waits for machine/m: Failed: waits until its MachineSet replaces it"},
 		"creation timeout: Failed":                                       {after(intended, old), `update status of machine m: phase "Failed", Create Failed (CreationTimeout: ` + timedOut + ")"},
 		"creation timeout, class never existed: not Failed":              {after(old, noClass), `update status of machine m: phase "", Create Failed (ClassMissing: machine class "small" does not exist)`},
-		"response without provider ID: a failure":                        {after(intended, vm(machine.VMView{Presence: machine.Present, NodeName: "n", SeenAt: now})), `update status of machine m: phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + incomplete + ")"},
 		"response without node name: a failure after the ID is recorded": {after(intended, withID, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Presence: machine.Present, ProviderID: "simulated:///1", SeenAt: now})), `update status of machine m: phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - ` + unnamed + ")"},
 		"no target cluster: no node name is needed":                      {after(intended, withID, noTarget, spec(func(m *v1alpha1.Machine) { m.Labels = nil }), vm(machine.VMView{Presence: machine.Present, ProviderID: "simulated:///1", Initialized: true})), `update status of machine m: phase "Available", Create Successful (VMCreated: Created machine on cloud provider)`},
 		"class not read: waits":                                          {after(func(in *machine.Observation) { in.Class = machine.ClassView{} }), "nothing (ClassMissing: the class was not read); waits for machineclass/small: ClassMissing: the class was not read"},
 		"class without finalizer, creation timeout: waits":               {after(withID, old, func(in *machine.Observation) { in.Class.Class.Finalizers = nil }), `update status of machine m: phase "CrashLoopBackOff", Create Failed (ClassUnusable: machine class "small" has no finalizer)`},
 		"class missing: is recorded (DM-47)":                             {after(noClass), `update status of machine m: phase "", Create Failed (ClassMissing: machine class "small" does not exist)`},
-		"class missing: the intent is kept (M-1)":                        {after(intended, noClass), `update status of machine m: phase "CrashLoopBackOff", Create Failed (ClassMissing: machine class "small" does not exist)`},
 		"class without zone: is recorded":                                {after(noZone), `update status of machine m: phase "", Create Failed (ClassUnusable: nodeTemplate.zone: Required value: is required in a node template)`},
 		"class without zone, Running: nothing":                           {living(v1alpha1.MachineRunning, healthy, copied, noZone), "nothing (NodeReady)"},
 		"class missing and recorded: waits":                              {after(noClass, requested(corev1.ConditionFalse, "ClassMissing"), operation(v1alpha1.MachineOperationCreate, v1alpha1.MachineStateFailed, `machine class "small" does not exist`, "")), `nothing (ClassMissing: machine class "small" does not exist); waits for machineclass/small: ClassMissing: machine class "small" does not exist`},
-		"class missing, creation timeout: waits":                         {after(noClass, old, withID), `update status of machine m: phase "CrashLoopBackOff", Create Failed (ClassMissing: machine class "small" does not exist)`},
 		"never requested, no VM: the intent is recorded":                 {after(absent), `update status of machine m: phase "", Create Processing (NoVM: Creating machine on cloud provider)`},
 	})
 }
 
 func TestLastKnownState_EachCall_IsStored(t *testing.T) {
 	state := func(in *machine.Observation) { in.VM.LastKnownState = "step 2" }
-	same := failure(driver.OpCreateMachine, codes.ResourceExhausted, time.Minute, machine.NotLooked)
-	deletion := operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed,
+	told := operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateFailed,
 		"VM deletion failed due to - no quota. However, will re-try in the next resync. Initiate VM deletion", "")
 	for name, in := range map[string]machine.Observation{
-		"with a recorded failure (DM-33)": after(append(crashed, same, state)...),
-		"with a failed initialization":    after(intended, withID, failure(driver.OpInitializeMachine, codes.Internal, time.Minute, machine.Uninitialized), state),
+		"with a recorded failure (DM-33)": after(append(crashed, failure(driver.OpCreateMachine, codes.ResourceExhausted, time.Minute, machine.NotLooked), state)...),
 		"with the complete VM (DM-33)":    after(intended, withID, seen(machine.Present), state),
 		"with a deletion":                 after(intended, withID, leaving, seen(machine.Present), noTarget, state),
-		"with a failed deletion": after(withID, leaving, phase(v1alpha1.MachineTerminating), deletion,
-			failure(driver.OpDeleteMachine, codes.Internal, time.Second, machine.NotLooked), state),
+		"with a failed deletion":          terminating(told, failure(driver.OpDeleteMachine, codes.Internal, time.Second, machine.NotLooked), state),
 	} {
 		m := statusOf(lawful(t, in, machine.DefaultPolicy()).Action)
 		require.NotNil(t, m, name)
 		require.Equal(t, "step 2", m.Status.LastKnownState, name)
-		in.Machine = m
-		m = statusOf(machine.Decide(in, machine.DefaultPolicy(), now).Action)
-		require.False(t, m != nil && m.Status.LastKnownState == "", "%s: it is kept", name)
 	}
 	call := lawful(t, after(intended, withID, seen(machine.Uninitialized), state), machine.DefaultPolicy()).Action
 	require.Equal(t, machine.CallDriver{Operation: driver.OpInitializeMachine, LastKnownState: "step 2"}, call, "the next request has it")
-
-	in := after(append(crashed, same)...)
-	in.Machine.Status.LastKnownState = "step 1"
-	in.VM.Failure.Message = "another"
-	require.Equal(t, "step 1", written(lawful(t, in, machine.DefaultPolicy()).Action).Status.LastKnownState, "an empty text keeps the old one")
 }
 
 // TestCreation_ExistingVM_IsAdopted asserts that a VM whose creation had no response is found,
@@ -118,15 +105,11 @@ func TestCreation_ExistingVM_IsAdopted(t *testing.T) {
 
 func TestDecide_NoTargetCluster_NoNodeActions(t *testing.T) {
 	labeled := spec(func(m *v1alpha1.Machine) { m.Labels = map[string]string{v1alpha1.NodeLabelKey: "n"} })
-	nameless := vm(machine.VMView{Presence: machine.Uninitialized, ProviderID: "simulated:///1"})
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"bootstrap token: none, the placeholder stays": {after(intended, needsToken, noTarget, absent), "create the VM (NoVM)"},
-		"node name: may be empty":                      {after(intended, noTarget, nameless), "update machine m: provider ID simulated:///1 (VMKnown)"},
 		"provider ID: required":                        {after(intended, noTarget, vm(machine.VMView{Presence: machine.Present, SeenAt: now})), `update status of machine m: phase "CrashLoopBackOff", Create Failed (ProviderFailed: Cloud provider message - the response is incomplete: provider ID "", node name "")`},
-		"creation timeout: none in phase Available":    {living(v1alpha1.MachineAvailable, noTarget, old), "nothing (Available)"},
 		"label node: ignored (DM-46)":                  {living(v1alpha1.MachineAvailable, noTarget, labeled), "nothing (Available)"},
 		"observed Node: ignored":                       {living(v1alpha1.MachineAvailable, sick, func(in *machine.Observation) { in.Node.NoTarget = true }, labeled), "nothing (Available)"},
-		"deletion: VM without a drain":                 {living(v1alpha1.MachineTerminating, noTarget, leaving), "delete the VM (Drained)"},
 	})
 }
 
@@ -134,23 +117,21 @@ func TestStatus_NoTargetCluster_AddressesAndReadyRecorded(t *testing.T) {
 	address := func(ip string) []corev1.NodeAddress {
 		return []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: ip}}
 	}
+	two := append(address("10.0.0.2"), address("10.0.0.1")...)
 	in := after(intended, withID, noTarget)
 	in.Machine.Status.Addresses = address("10.0.0.9")
 	in.VM = in.VM.After(machine.CallResult{Operation: driver.OpCreateMachine, ProviderID: "simulated:///1", NodeName: "n", Addresses: address("10.0.0.2")}, now, 0)
-	in.VM = in.VM.After(machine.CallResult{Operation: driver.OpInitializeMachine, Addresses: append(address("10.0.0.2"), address("10.0.0.1")...)}, now, 0)
+	in.VM = in.VM.After(machine.CallResult{Operation: driver.OpInitializeMachine, Addresses: two}, now, 0)
 	want := slices.Concat([]corev1.NodeAddress{{Type: corev1.NodeHostName, Address: "n"}}, address("10.0.0.1"), address("10.0.0.2"), address("10.0.0.9"))
-	alone := written(lawful(t, in, machine.DefaultPolicy()).Action)
-	require.Equal(t, want, alone.Status.Addresses)
-	require.Len(t, alone.Status.Conditions, 1, "Ready, for kubectl wait")
-	require.Equal(t, corev1.NodeReady, alone.Status.Conditions[0].Type)
-	require.Equal(t, corev1.ConditionTrue, alone.Status.Conditions[0].Status)
-	require.Equal(t, "VMCreated", alone.Status.Conditions[0].Reason)
-	in.Node = machine.NodeView{Looked: true, AsOf: now}
-	in.Machine.Labels = map[string]string{v1alpha1.NodeLabelKey: "n"}
-	m := written(lawful(t, in, machine.DefaultPolicy()).Action)
-	require.Equal(t, address("10.0.0.9"), m.Status.Addresses, "with a target cluster: the addresses of the Node")
-	require.Len(t, m.Status.Conditions, 1, "with a target cluster: the conditions of the Node")
-	require.Equal(t, "WaitingForNode node/n", m.Status.Conditions[0].Message)
+	s := written(lawful(t, in, machine.DefaultPolicy()).Action).Status
+	require.Equal(t, want, s.Addresses)
+	require.Len(t, s.Conditions, 1, "Ready, for kubectl wait")
+	c := s.Conditions[0]
+	require.Equal(t, "Ready True VMCreated", fmt.Sprint(c.Type, " ", c.Status, " ", c.Reason))
+	in.Node, in.Machine.Labels = machine.NodeView{Looked: true, AsOf: now}, map[string]string{v1alpha1.NodeLabelKey: "n"}
+	s = written(lawful(t, in, machine.DefaultPolicy()).Action).Status
+	require.Equal(t, address("10.0.0.9"), s.Addresses, "with a target cluster: the addresses of the Node")
+	require.Equal(t, "WaitingForNode node/n", s.Conditions[0].Message)
 }
 
 func TestProviderID_Lost_IsFoundAgain(t *testing.T) {
@@ -160,11 +141,9 @@ func TestProviderID_Lost_IsFoundAgain(t *testing.T) {
 	}
 	waits := "nothing (NotObserved: its provider ID is not known); waits for machine/m: NotObserved: its provider ID is not known"
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
-		"looks for the VM":                               {runs(), "look for the VM (LookFirst)"},
-		"VM found: records the ID again":                 {runs(seen(machine.Present)), "update machine m: provider ID simulated:///1 (VMKnown)"},
-		"VM not found: none is created":                  {runs(vm(machine.VMView{Presence: machine.Absent, SeenAt: now})), waits},
-		"VM not found, intent recorded: none is created": {runs(intended, vm(machine.VMView{Presence: machine.Absent, SeenAt: now})), waits},
-		"provider fails: the machine does not fail":      {runs(failure(driver.OpGetMachineStatus, codes.Internal, 0, machine.NotLooked)), waits},
+		"looks for the VM":               {runs(), "look for the VM (LookFirst)"},
+		"VM found: records the ID again": {runs(seen(machine.Present)), "update machine m: provider ID simulated:///1 (VMKnown)"},
+		"VM not found: none is created":  {runs(vm(machine.VMView{Presence: machine.Absent, SeenAt: now})), waits},
 		"Node gone: Unknown": {
 			after(withID, lost, old, phase(v1alpha1.MachineRunning), vm(machine.VMView{Presence: machine.Absent, SeenAt: now})),
 			`update status of machine m: phase "Unknown", HealthCheck Processing (NodeGone: Node object went missing. Machine m is unhealthy - changing MachinePhase to Unknown)`,
@@ -174,30 +153,26 @@ func TestProviderID_Lost_IsFoundAgain(t *testing.T) {
 }
 
 func TestNodeToDelete_ByProviderID(t *testing.T) {
-	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: v1alpha1.MachineSpec{ProviderID: "cloud:///m"}}
-	node := func(name, machineName string) *corev1.Node {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.MachineNameLabelKey: machineName}}}
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}
+	node := func(name string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{v1alpha1.MachineNameLabelKey: name}}}
 	}
-	own, other, sameID := node("own", "m"), node("other", "n"), node("same-id", "m")
+	own, other, sameID := node("m"), node("n"), node("m")
 	for name, tc := range map[string]struct{ named, sameID, want *corev1.Node }{
-		"neither exists":                            {nil, nil, nil},
 		"the named Node is the machine's":           {own, sameID, own},
 		"the named Node is another machine's":       {other, sameID, sameID},
 		"the named Node does not exist":             {nil, sameID, sameID},
 		"no Node has the provider ID":               {other, nil, other},
 		"the Node with the ID is another machine's": {own, other, own},
-		"both Nodes are another machine's":          {other, node("third", "n"), other},
+		"both Nodes are another machine's":          {other, node("n"), other},
 		"only the Node of another machine exists":   {nil, other, nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			require.Same(t, tc.want, machine.VMView{}.NodeToDelete(m, tc.named, tc.sameID, now))
-		})
+		require.Same(t, tc.want, machine.VMView{}.NodeToDelete(m, tc.named, tc.sameID, now), name)
 	}
 	require.Nil(t, machine.VMView{}.NodeToDelete(nil, nil, nil, now))
 }
 
 func TestDecide_FinalizerMissing_LooksAgainAtTheCreationTimeout(t *testing.T) {
-	t.Parallel()
 	in := after(func(in *machine.Observation) { in.Class.Class.Finalizers = nil })
 	in.Machine.CreationTimestamp = metav1.NewTime(now.Add(2*time.Second - 20*time.Minute))
 	d := lawful(t, in, machine.DefaultPolicy())
@@ -244,28 +219,26 @@ func ofCall(code codes.Code, errs func(w *world) *[]error, asked bool) sharedCau
 
 // sharedCauses are the causes for which no machine may fail.
 func sharedCauses() map[string]sharedCause {
-	class := func() *v1alpha1.MachineClass { return after().Class.Class }
+	usable := func(in *machine.Observation) { in.Class.Class, in.Class.Problem = class(), "" }
 	all := map[string]sharedCause{
-		"class missing": ofView(`machine class "small" does not exist`, noClass, func(in *machine.Observation) { in.Class.Class = class() }),
+		"class missing": ofView(`machine class "small" does not exist`, noClass, usable),
 		"class without finalizer": ofView(`machine class "small" has no finalizer`, func(in *machine.Observation) {
-			in.Class.Class = class()
 			in.Class.Class.Finalizers, in.Class.Class.DeletionTimestamp = nil, &metav1.Time{Time: now}
-		}, func(in *machine.Observation) { in.Class.Class = class() }),
-		"Secret missing": ofView("secret shop/small does not exist", func(in *machine.Observation) { in.Class.Problem = "secret shop/small does not exist" },
-			func(in *machine.Observation) { in.Class.Problem = "" }),
+		}, usable),
+		"Secret missing": ofView("secret shoot/small does not exist", noSecret, usable),
 		"class of another kind": ofView("spec.class.kind", func(in *machine.Observation) { in.Machine.Spec.Class.Kind = "AWSMachineClass" },
 			func(in *machine.Observation) { in.Machine.Spec.Class.Kind = v1alpha1.MachineClassKind }),
 		"node template incomplete": ofView("nodeTemplate.zone", func(in *machine.Observation) {
 			in.Class.Class.NodeTemplate = &v1alpha1.NodeTemplate{InstanceType: "m5", Region: "r"}
-		}, func(in *machine.Observation) { in.Class.Class.NodeTemplate = nil }),
+		}, usable),
 	}
-	for _, code := range []codes.Code{codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated} {
+	for _, code := range []codes.Code{codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.NotFound, codes.Unimplemented} {
+		all[code.String()+" of CreateMachine"] = ofCall(code, func(w *world) *[]error { return &w.create }, true)
+		if code == codes.NotFound || code == codes.Unimplemented {
+			continue // another call means something else by it
+		}
 		all[code.String()+" of GetMachineStatus"] = ofCall(code, func(w *world) *[]error { return &w.look }, false)
-		all[code.String()+" of CreateMachine"] = ofCall(code, func(w *world) *[]error { return &w.create }, true)
 		all[code.String()+" of InitializeMachine"] = ofCall(code, func(w *world) *[]error { return &w.initialize }, true)
-	}
-	for _, code := range []codes.Code{codes.NotFound, codes.Unimplemented} {
-		all[code.String()+" of CreateMachine"] = ofCall(code, func(w *world) *[]error { return &w.create }, true)
 	}
 	return all
 }
@@ -379,19 +352,17 @@ func TestSharedCause_Deleted_NoVMWasRequested_GoneAtOnce(t *testing.T) {
 // has the creation timeout, which counts from its begin.
 func TestSharedCause_AnotherFailureFollows_TimeoutBegins(t *testing.T) {
 	t.Parallel()
-	for _, asked := range []bool{false, true} {
+	for name, errs := range map[string]func(w *world) *[]error{
+		"no VM was requested": func(w *world) *[]error { return &w.look },
+		"a VM was requested":  func(w *world) *[]error { return &w.create },
+	} {
 		w := newMachineWorld()
-		errs := &w.look
-		if asked {
-			errs = &w.create
-		}
-		*errs = slices.Repeat([]error{status.Error(codes.Unauthenticated, "no")}, 3000)
+		ofCall(codes.Unauthenticated, errs, true).begin(w)
 		w.lasts(t, 5*time.Hour, func() {})
-		*errs = slices.Repeat([]error{status.Error(codes.Unavailable, "away")}, 3000)
-		begin := w.now
-		w.lasts(t, 19*time.Minute, func() { require.NotEqual(t, v1alpha1.MachineFailed, w.phase()) })
+		ofCall(codes.Unavailable, errs, true).begin(w)
+		w.lasts(t, 19*time.Minute, func() { require.NotEqual(t, v1alpha1.MachineFailed, w.phase(), name) })
 		w.lasts(t, 20*time.Minute, func() {})
-		require.Equal(t, v1alpha1.MachineFailed, w.phase(), "%s later: %s", w.now.Sub(begin), w.log())
+		require.Equal(t, v1alpha1.MachineFailed, w.phase(), "%s: %s", name, w.log())
 	}
 }
 
@@ -415,11 +386,10 @@ func TestRequest_FailuresOfTheMachine_NoNewTimeout(t *testing.T) {
 // TestRequest_NodeJoins_ConditionIsRemoved asserts that the condition stays while the machine is
 // Pending, also with the conditions of its Node, and not longer.
 func TestRequest_NodeJoins_ConditionIsRemoved(t *testing.T) {
-	t.Parallel()
 	in := living(v1alpha1.MachinePending, sick, requested(corev1.ConditionTrue, "NoVM"))
 	write(t, &in)
 	require.NotNil(t, requestOf(in.Machine), "the conditions of the Node were copied")
-	in = living(v1alpha1.MachinePending, healthy, requested(corev1.ConditionTrue, "NoVM"))
+	healthy(&in)
 	write(t, &in)
 	require.Equal(t, v1alpha1.MachineRunning, in.Machine.Status.CurrentStatus.Phase)
 	require.Nil(t, requestOf(in.Machine))

@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"math/rand/v2"
 	"reflect"
@@ -19,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
@@ -757,119 +755,54 @@ func TestFreeze_DeletionByTheNode_IsCarriedOut(t *testing.T) {
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"annotation":                {living(v1alpha1.MachineRunning, healthy, annotated, frozen), deletes},
 		"kubectl delete node":       {living(v1alpha1.MachineRunning, healthy, deleted, frozen), deletes},
-		"unhealthy":                 {living(v1alpha1.MachineUnknown, sick, deleted, frozen), deletes},
 		"another value":             {living(v1alpha1.MachineRunning, healthy, onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.TriggerDeletionByMCM] = "false" }), frozen), waits},
 		"Node that others delete":   {living(v1alpha1.MachineRunning, healthy, deleted, onNode(func(n *corev1.Node) { n.Finalizers = []string{"other"} }), frozen), waits},
 		"Node of another machine":   {living(v1alpha1.MachineRunning, healthy, annotated, ofAnother, frozen), waits},
 		"Node that was not read":    {living(v1alpha1.MachineRunning, healthy, annotated, func(in *machine.Observation) { in.Node.Looked = false }, frozen), waits},
 		"machine without finalizer": {living(v1alpha1.MachineRunning, healthy, annotated, spec(func(m *v1alpha1.Machine) { m.Finalizers = nil }), frozen), waits},
-		"neither":                   {living(v1alpha1.MachineRunning, healthy, frozen), waits},
 	})
 }
 
 // TestFreeze_AfterOutage_TimeoutsBeginAnew has machines whose phase began an hour ago. Each fails
 // only after its whole timeout since the API servers answer.
 func TestFreeze_AfterOutage_TimeoutsBeginAnew(t *testing.T) {
-	t.Parallel()
-	silent := node(ready(corev1.ConditionUnknown))
-	selected := onNode(func(n *corev1.Node) { n.Labels[v1alpha1.LabelKeyNodeSelectedForUpdate] = "true" })
 	p := machine.DefaultPolicy()
-	p.MaxReplacements = 100
-	long := spec(func(m *v1alpha1.Machine) {
+	long := func(in *machine.Observation) {
+		m := in.Machine
 		m.CreationTimestamp = metav1.NewTime(now.Add(-time.Hour))
 		m.Status.CurrentStatus.LastUpdateTime, m.Status.LastOperation.LastUpdateTime = m.CreationTimestamp, m.CreationTimestamp
-	})
+		in.Siblings.Complete = true
+		held(0)(in)
+	}
 	for name, tc := range map[string]struct {
 		in      machine.Observation
 		timeout time.Duration
 	}{
-		"Unknown":         {after(withID, phase(v1alpha1.MachineUnknown), silent, copied, long), p.HealthTimeout},
-		"Pending":         {after(withID, phase(v1alpha1.MachinePending), silent, copied, long), p.CreationTimeout},
-		"InPlaceUpdating": {after(withID, phase(v1alpha1.MachineInPlaceUpdating), silent, selected, copied, long), p.InPlaceTimeout},
+		"Unknown":         {living(unknown, sick, copied, long), p.HealthTimeout},
+		"Pending":         {living(pending, sick, copied, long), p.CreationTimeout},
+		"InPlaceUpdating": {living(updating, sick, labeled("selected"), copied, long), p.InPlaceTimeout},
 		"no VM yet":       {after(intended, seen(machine.Absent), long), p.CreationTimeout},
 	} {
+		ahead := machine.Decide(tc.in, p, now).Reason
 		for _, answering := range []time.Duration{0, time.Second, tc.timeout - time.Second, tc.timeout, 24 * time.Hour} {
-			in := tc.in
-			in.Siblings.Complete = true
-			in.Freeze.ClocksFrom = now.Add(-answering)
-			held(0)(&in)
-			d := machine.Decide(in, p, now)
+			tc.in.Freeze.ClocksFrom = now.Add(-answering)
+			d := machine.Decide(tc.in, p, now)
 			fails := d.Reason == "HealthTimeout" || d.Reason == "CreationTimeout" || d.Reason == "UpdateTimeout"
 			require.Equal(t, answering >= tc.timeout, fails, "%s, answering for %s: %s", name, answering, d)
 		}
-		in := tc.in
-		in.Siblings.Complete = true
-		in.Freeze.ClocksFrom = now.Add(time.Hour) // of a clock that is ahead
-		require.Equal(t, machine.Decide(tc.in, p, now).Reason, machine.Decide(in, p, now).Reason, name)
+		tc.in.Freeze.ClocksFrom = now.Add(time.Hour)
+		require.Equal(t, ahead, machine.Decide(tc.in, p, now).Reason, "%s: a clock that is ahead does not count", name)
 	}
 }
 
 var sink machine.Decision
 
-// BenchmarkDecideHealth measures the most frequent decision: nothing has changed for a Running
-// machine of a worker pool.
+// BenchmarkDecideHealth measures the most frequent decision: nothing has changed for a Running machine.
 func BenchmarkDecideHealth(b *testing.B) {
-	in, p := realisticMachine(), machine.DefaultPolicy()
-	if d := machine.Decide(in, p, now); d.Reason != "NodeReady" || d.Action != nil {
-		b.Fatal(d)
-	}
+	in, p := living(v1alpha1.MachineRunning, healthy, copied, inPool), machine.DefaultPolicy()
+	require.Equal(b, "nothing (NodeReady)", machine.Decide(in, p, now).String())
 	b.ReportAllocs()
 	for b.Loop() {
 		sink = machine.Decide(in, p, now)
-	}
-}
-
-// realisticMachine returns a settled machine with a template and a class as in a production
-// cluster.
-func realisticMachine() machine.Observation {
-	conditions := []corev1.NodeCondition{ready(corev1.ConditionTrue)}
-	for i := range 9 {
-		conditions = append(conditions, condition(fmt.Sprint("Condition", i), corev1.ConditionFalse))
-	}
-	in := living(v1alpha1.MachineRunning, node(conditions...), copied)
-	in.Machine.Labels[v1alpha1.LabelKeyMachineDeploymentName] = "pool"
-	in.Machine.Annotations = map[string]string{v1alpha1.MachinePriority: "3"}
-	in.Machine.Spec.NodeTemplateSpec = v1alpha1.NodeTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{
-			Labels: map[string]string{
-				"node.kubernetes.io/role": "node", "worker.gardener.cloud/pool": "a", "worker.gardener.cloud/cri-name": "containerd",
-				"worker.gardener.cloud/system-components": "true", "networking.gardener.cloud/node-local-dns-enabled": "false",
-			},
-			Annotations: map[string]string{"worker.gardener.cloud/config": "a8f2"},
-		},
-		Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "dedicated", Value: "a", Effect: corev1.TaintEffectNoSchedule}}},
-	}
-	in.Class.Class.NodeTemplate = &v1alpha1.NodeTemplate{
-		InstanceType: "m5.large", Region: "r", Zone: "z",
-		Capacity:        corev1.ResourceList{"cpu": resource.MustParse("2"), "gpu": resource.MustParse("0"), "memory": resource.MustParse("8Gi")},
-		VirtualCapacity: corev1.ResourceList{"subdomain.domain.com/resource": resource.MustParse("1")},
-	}
-	conditions = in.Node.Node.Status.Conditions
-	for machine.Decide(in, machine.Policy{}, now).Action != nil {
-		if !carriedOut(&in, machine.Decide(in, machine.Policy{}, now).Action) {
-			break
-		}
-	}
-	in.Node.Node.Status.Conditions = conditions
-	for i := range 5 {
-		in.Node.Node.Labels[fmt.Sprint("kubernetes.io/label-", i)] = "value"
-	}
-	return in
-}
-
-func BenchmarkRouting(b *testing.B) {
-	in := realisticMachine()
-	m, n := in.Machine.DeepCopy(), in.Node.Node.DeepCopy()
-	for name, route := range map[string]func(){
-		"machine": func() { facts.Changed(in.Machine, m) },
-		"node":    func() { facts.Changed(in.Node.Node, n) },
-		"pod":     func() { facts.Drains(in.Machine, in.Node.Node) },
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				route()
-			}
-		})
 	}
 }

@@ -89,22 +89,13 @@ func TestInPlaceUpdate_Steps_InOrder(t *testing.T) {
 	check(t, machine.DefaultPolicy(), map[string]decisionCase{
 		"candidate: waits to be selected":                     {of(running, "candidate", v1alpha1.CandidateForUpdate), "nothing (InPlaceUpdate: it waits to be selected for its in-place update); waits for node/n: InPlaceUpdate: it waits to be selected for its in-place update"},
 		"draining for less than 30s: waits":                   {of(running, selected, v1alpha1.SelectedForUpdate, waits, onNode(func(n *corev1.Node) { n.Status.Conditions[1].LastTransitionTime = metav1.NewTime(now) })), "nothing (Draining); waits for pod/a/b: Budget"},
-		"draining for 30s: holds are recorded":                {of(running, selected, v1alpha1.SelectedForUpdate, waits), `update status of machine m: phase "Running", DrainNode Processing (Draining: ` + news + ")"},
 		"drain of another start: drained again":               {of(running, selected, v1alpha1.SelectedForUpdate, func(in *machine.Observation) { in.Drain = machine.DrainView{Started: now, Round: now, Done: true} }), drain},
 		"drained: phase InPlaceUpdating":                      {of(running, selected, v1alpha1.SelectedForUpdate, done), `update status of machine m: phase "InPlaceUpdating", InPlaceUpdate Processing (Drained: Machine m is undergoing an in-place update)`},
-		"drained, InPlaceUpdating: condition DrainSuccessful": {of(updating, selected, v1alpha1.SelectedForUpdate, done), "update status of node n: condition InPlaceUpdate=True (DrainSuccessful) (InPlaceUpdate)"},
-		"InPlaceUpdating, drain state lost: drained again":    {of(updating, selected, v1alpha1.SelectedForUpdate), drain},
-		"DrainSuccessful: condition ReadyForUpdate":           {of(updating, selected, v1alpha1.DrainSuccessful), "update status of node n: condition InPlaceUpdate=True (ReadyForUpdate) (InPlaceUpdate)"},
-		"ReadyForUpdate: waits for the agent":                 {of(updating, selected, v1alpha1.ReadyForUpdate), ready},
-		"UpdateFailed without labels: waits":                  {of(updating, "", v1alpha1.UpdateFailed), open},
 		"ReadyForUpdate, preserve annotation: preserved":      {of(updating, selected, v1alpha1.ReadyForUpdate, asks("now", "-", "-")), `update status of machine m: phase "InPlaceUpdating",   (Preserved: until 2026-03-05T12:00:00Z)`},
 		"successful after a failure: InPlaceUpdateSuccessful": {of(failed, "candidate selected successful", v1alpha1.UpdateSuccessful), `update status of machine m: phase "InPlaceUpdateSuccessful", InPlaceUpdate Successful (UpdateSucceeded: Machine m successfully updated dependencies)`},
-		"successful: condition before phase":                  {of(updating, "candidate selected successful", v1alpha1.ReadyForUpdate), "update status of node n: condition InPlaceUpdate=True (UpdateSuccessful) (InPlaceUpdate)"},
 		"failed and recorded: waits":                          {of(failed, "candidate selected failed", v1alpha1.UpdateFailed), "nothing (UpdateFailed: the in-place update has failed); waits for node/n: UpdateFailed: the in-place update has failed"},
 		"timeout: InPlaceUpdateFailed":                        {of(updating, selected, v1alpha1.ReadyForUpdate, entered(20*time.Minute)), `update status of machine m: phase "InPlaceUpdateFailed", InPlaceUpdate Failed (UpdateTimeout: Machine m failed to in-place update in 20m0s.)`},
-		"timeout without labels: InPlaceUpdateFailed":         {of(updating, "", v1alpha1.UpdateFailed, entered(time.Hour)), `update status of machine m: phase "InPlaceUpdateFailed", InPlaceUpdate Failed (UpdateTimeout: Machine m failed to in-place update in 20m0s.)`},
 		"phase without time: begins now":                      {of(updating, "", v1alpha1.UpdateFailed, spec(func(m *v1alpha1.Machine) { m.Status.CurrentStatus.LastUpdateTime = metav1.Time{} })), `update status of machine m: phase "InPlaceUpdating",   (InPlaceUpdate)`},
-		"Node of another machine: Unknown":                    {of(v1alpha1.MachineRunning, selected, v1alpha1.SelectedForUpdate, ofAnother), `update status of machine m: phase "Unknown", HealthCheck Processing (NodeGone: Node object went missing. Machine m is unhealthy - changing MachinePhase to Unknown)`},
 	})
 	in := of(updating, selected, v1alpha1.ReadyForUpdate)
 	require.Equal(t, now.Add(19*time.Minute), lawful(t, in, machine.DefaultPolicy()).NextCheck)
@@ -143,8 +134,7 @@ func update(t *testing.T, r *world, result string) string {
 	})
 }
 
-// TestInPlaceUpdate_EachStep_Decision simulates both orchestrations. The deployment controller
-// (Auto) or a user (Manual) selects the Node.
+// TestInPlaceUpdate_EachStep_Decision simulates an update that succeeds, and one that succeeds after a failure.
 func TestInPlaceUpdate_EachStep_Decision(t *testing.T) {
 	for _, result := range []string{"successful", "failed"} {
 		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied))
@@ -155,15 +145,10 @@ func TestInPlaceUpdate_EachStep_Decision(t *testing.T) {
 		r.pass(24 * time.Hour)
 		require.Zero(t, r.mustRest(t))
 	}
-	t.Run("Manual: a candidate waits for a user, healthy or not", func(t *testing.T) {
-		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, labeled("candidate")))
-		r.mustRest(t)
-		r.pass(24 * time.Hour)
-		r.in.Node.Node.Status.Conditions[0].Status = corev1.ConditionFalse
-		r.mustRest(t)
-		require.Equal(t, v1alpha1.MachineUnknown, r.in.Machine.Status.CurrentStatus.Phase, "a candidate can be Unknown")
-		r.in.Node.Node.Labels[selectedLabel] = "true"
-		r.mustRest(t)
-		require.Equal(t, v1alpha1.MachineInPlaceUpdating, r.in.Machine.Status.CurrentStatus.Phase)
-	})
+}
+
+func TestInPlaceUpdate_SickCandidate_IsUpdated(t *testing.T) {
+	r := newWorld(living(v1alpha1.MachineUnknown, sick, copied, looked, labeled("candidate selected")))
+	r.mustRest(t)
+	require.Equal(t, v1alpha1.MachineInPlaceUpdating, r.in.Machine.Status.CurrentStatus.Phase)
 }

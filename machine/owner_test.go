@@ -135,44 +135,35 @@ func TestProof_NodeOfOthers_IsNeverWritten(t *testing.T) {
 	}
 }
 
-// TestProof_OwnNode_OneCallInTheLifeOfAProcess takes over machines whose Nodes are proven by the
-// provider or by a record, and deletes them.
 func TestProof_OwnNode_OneCallInTheLifeOfAProcess(t *testing.T) {
-	whole := []string{stepMark, stepBegin, stepDrain, stepVM, stepNode, stepRelease}
-	unmarkedNode := onNode(func(n *corev1.Node) { unmark(n) })
 	withNodeID := func(id string) change { return onNode(func(n *corev1.Node) { n.Spec.ProviderID = id }) }
-	forget := func(in *machine.Observation) { in.VM = machine.VMView{} }
+	whole := []string{stepMark, stepBegin, stepDrain, stepVM, stepNode, stepRelease}
+	asks := []string{stepLook, stepMark, stepBegin, "update node n: UID of the machine", stepDrain, stepVM, stepNode, stepRelease}
+	byName := []string{stepLook, stepMark, stepBegin, stepDrain, "delete the VM that has the name of the machine", stepNode, stepRelease}
 	for name, tc := range map[string]struct {
-		changes []change
-		steps   []string
+		change change
+		id     string // of the Node
+		steps  []string
 	}{
-		"a record and the same ID":             {[]change{withNodeID("simulated:///1")}, whole},
-		"another form of the ID":               {[]change{withNodeID("simulated:///zone/1")}, whole},
-		"no record":                            {[]change{unmarkedNode, withNodeID("simulated:///1")}, append([]string{stepLook}, stepMark, stepBegin, "update node n: UID of the machine", stepDrain, stepVM, stepNode, stepRelease)},
-		"no record and no ID":                  {[]change{unmarkedNode}, append([]string{stepLook}, stepMark, stepBegin, "update node n: UID of the machine", stepDrain, stepVM, stepNode, stepRelease)},
-		"a record of before a restored backup": {[]change{onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.MachineUIDAnnotation] = "uid-before" }), withNodeID("simulated:///1")}, append([]string{stepLook}, stepMark, stepBegin, "update node n: UID of the machine", stepDrain, stepVM, stepNode, stepRelease)},
-		"a user changed the provider ID":       {[]change{withNodeID("simulated:///1"), spec(func(m *v1alpha1.Machine) { m.Spec.ProviderID = "simulated:///9" })}, append([]string{stepLook}, stepMark, stepBegin, stepDrain, "delete the VM that has the name of the machine", stepNode, stepRelease)},
+		"another form of the ID":               {healthy, "simulated:///zone/1", whole},
+		"no record":                            {unproven, "simulated:///1", asks},
+		"no record and no ID":                  {unproven, "", asks},
+		"a record of before a restored backup": {onNode(func(n *corev1.Node) { n.Annotations[v1alpha1.MachineUIDAnnotation] = "uid-before" }), "simulated:///1", asks},
+		"a user changed the provider ID":       {spec(func(m *v1alpha1.Machine) { m.Spec.ProviderID = "simulated:///9" }), "simulated:///1", byName},
 	} {
-		in := after(append([]change{withID, leaving, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), attached(), forget}, tc.changes...)...)
-		w := newWorld(in).run(t)
-		require.Equal(t, tc.steps, w.did, name)
+		in := living(running, leaving, healthy, attached(), tc.change, withNodeID(tc.id))
+		in.VM = machine.VMView{}
+		require.Equal(t, tc.steps, newWorld(in).run(t).did, name)
 	}
-}
-
-func TestProof_SettledFleet_AsksNothing(t *testing.T) {
-	for name, c := range map[string]change{"a record": func(*machine.Observation) {}, "no record": onNode(func(n *corev1.Node) { unmark(n) })} {
-		in := after(withID, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), copied, c)
-		require.Equal(t, "nothing (NodeReady)", lawful(t, in, machine.DefaultPolicy()).String(), name)
-	}
+	require.Equal(t, "nothing (NodeReady)", lawful(t, living(running, healthy, copied, unproven), machine.DefaultPolicy()).String(), "a settled machine")
 }
 
 // TestProof_CrashAfterTheDeletionOfTheVM_NodeIsDeleted loses the memory after each step of a
 // deletion. The provider names no deleted VM, and the record on the Node proves it.
 func TestProof_CrashAfterTheDeletionOfTheVM_NodeIsDeleted(t *testing.T) {
 	for crash := range 9 {
-		in := after(withID, leaving, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), attached(), onNode(func(n *corev1.Node) { unmark(n) }))
-		in.VM = machine.VMView{}
-		w := newWorld(in)
+		w := newWorld(living(running, leaving, healthy, attached(), unproven))
+		w.in.VM = machine.VMView{}
 		for i := 0; i < 40 && w.next(t); i++ {
 			if i == crash {
 				w.in.VM = machine.VMView{}
@@ -186,25 +177,21 @@ func TestProof_CrashAfterTheDeletionOfTheVM_NodeIsDeleted(t *testing.T) {
 	}
 }
 
-// TestProof_TakenOverAfterTheVM_NodeIsDeleted continues deletions of MCM whose VM is deleted.
+// TestProof_TakenOverAfterTheVM_NodeIsDeleted continues a deletion of MCM whose VM is deleted.
 func TestProof_TakenOverAfterTheVM_NodeIsDeleted(t *testing.T) {
-	for _, description := range []string{"VM deletion was successful. " + v1alpha1.InitiateNodeDeletion, "VM not found. Continuing deletion flow. " + v1alpha1.InitiateNodeDeletion} {
-		in := after(withID, leaving, phase(v1alpha1.MachineTerminating), node(ready(corev1.ConditionTrue)), attached(), onNode(func(n *corev1.Node) { unmark(n) }),
-			operation(v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, description, ""))
-		in.VM = machine.VMView{}
-		w := newWorld(in)
-		w.lookErr = status.Error(codes.NotFound, "deleted")
-		w.run(t)
-		require.True(t, w.released)
-		require.Nil(t, w.in.Node.Node, "%q", w.did)
-	}
+	w := newWorld(terminating(healthy, attached(), unproven, handed("VM deletion was successful. "+v1alpha1.InitiateNodeDeletion)))
+	w.in.VM = machine.VMView{}
+	w.lookErr = status.Error(codes.NotFound, "deleted")
+	w.run(t)
+	require.True(t, w.released)
+	require.Nil(t, w.in.Node.Node, "%q", w.did)
 }
 
 // TestProof_ProviderFails_DeletionWaits holds a deletion while the provider does not answer, at most
 // until a minute after the drain is forced. The Node is then not touched.
 func TestProof_ProviderFails_DeletionWaits(t *testing.T) {
 	down := func(w *world) { w.lookErr = status.Error(codes.Internal, "down") }
-	for _, w := range endsWhenForced(t, 2, down, withID, phase(v1alpha1.MachineRunning), healthy, attached(), onNode(func(n *corev1.Node) { unmark(n) })) {
+	for _, w := range endsWhenForced(t, 2, down, withID, phase(running), healthy, attached(), unproven) {
 		require.NotNil(t, w.in.Node.Node)
 	}
 }
@@ -280,17 +267,13 @@ func TestCall_LookForVM_AsksByName(t *testing.T) {
 // TestCreation_VMOfTheOlderMachineWithItsName_IsNotAdopted finds the VM of the older machine of
 // another namespace under the name of a new machine. Nothing is recorded, initialized or deleted.
 func TestCreation_VMOfTheOlderMachineWithItsName_IsNotAdopted(t *testing.T) {
-	in := after(intended, rival("simulated:///1"))
-	w := newWorld(in).run(t)
+	w := newWorld(after(intended, rival("simulated:///1"))).run(t)
 	require.Empty(t, w.in.Machine.Spec.ProviderID, "%q", w.did)
 	require.Contains(t, strings.Join(w.told, "\n"), "belongs to machine victim/m")
 	require.NotContains(t, w.did, "initialize the VM")
-	w.in.Machine = w.in.Machine.DeepCopy()
 	w.in.Machine.DeletionTimestamp = &metav1.Time{Time: w.now}
-	w.run(t)
-	require.True(t, w.released)
-	require.NotContains(t, w.did, stepVM, "%q", w.did)
-	require.NotContains(t, w.did, "delete the VM that has the name of the machine", "%q", w.did)
+	require.True(t, w.run(t).released)
+	require.NotContains(t, strings.Join(w.did, "\n"), "delete the VM", "%q", w.did)
 }
 
 // sharer is another machine with the same provider ID, spelled in another way.
@@ -317,6 +300,9 @@ func shared(nodeNames, vmOfName string, changes ...change) machine.Observation {
 	return in
 }
 
+// unproven removes the record of the proof from the Node.
+var unproven = onNode(func(n *corev1.Node) { unmark(n) })
+
 // unmark removes the record of the proof from a Node, and returns the Node.
 func unmark(n *corev1.Node) *corev1.Node {
 	n.Annotations = maps.Clone(n.Annotations)
@@ -339,40 +325,37 @@ func outcome(t *testing.T, in machine.Observation) (machine.Decision, machine.Ob
 }
 
 func TestSharedProviderID_Deletion_OnlyByOwner(t *testing.T) {
-	const byID, byName, waits = "delete the VM", "delete the VM that has the name of the machine", "waits"
+	const byID, byName = "delete the VM", "delete the VM that has the name of the machine"
 	blind := func(in *machine.Observation) { in.VM.Blind = true }
 	mark := onNode(func(n *corev1.Node) { n.Annotations = map[string]string{v1alpha1.MachineUIDAnnotation: "uid-m"} })
 	for name, tc := range map[string]struct {
 		in   machine.Observation
-		want string
+		want string // Empty if it waits.
 	}{
 		"the VM of its name":                            {shared("", "simulated:///1"), byID},
 		"the VM of its name, and another's on the Node": {shared("b", "simulated:///1"), byID},
 		"another VM has its name":                       {shared("m", "simulated:///3"), byName},
 		"no VM has its name":                            {shared("m", ""), byName},
 		"a mark on the Node":                            {shared("b", "", mark), byID},
-		"the provider cannot say":                       {shared("m", "", blind), waits},
+		"the provider cannot say":                       {shared("m", "", blind), ""},
 		"the provider cannot say, and force":            {shared("m", "", blind, byForce), byName},
 		"the node of another VM proves none":            {shared("m", "", mark, otherNode), byName},
+		"the provider IDs were not compared":            {shared("m", "simulated:///1", func(in *machine.Observation) { in.ProviderID = machine.ProviderIDView{} }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, _ := outcome(t, tc.in)
-			if tc.want == waits {
-				require.Nil(t, d.Action, d.String())
-				require.EqualValues(t, "ProviderIDShared", d.Reason)
-				require.Equal(t, "machine/b", d.Holds[0].Subject)
-				require.NotZero(t, d.NextCheck)
+			if tc.want != "" {
+				require.NotNil(t, d.Action, d.String())
+				require.Equal(t, tc.want, d.Action.String())
 				return
 			}
-			require.NotNil(t, d.Action, d.String())
-			require.Equal(t, tc.want, d.Action.String())
+			require.Nil(t, d.Action, d.String())
+			require.EqualValues(t, "ProviderIDShared", d.Reason)
+			require.NotZero(t, d.NextCheck)
 		})
 	}
-	in := shared("m", "simulated:///1")
-	in.ProviderID = machine.ProviderIDView{}
-	d, _ := outcome(t, in)
-	require.Nil(t, d.Action, "the provider IDs were not compared: %s", d)
-	require.EqualValues(t, "ProviderIDShared", d.Reason)
+	d, _ := outcome(t, shared("m", "", blind))
+	require.Equal(t, "machine/b", d.Holds[0].Subject)
 }
 
 // otherNode gives the Node the provider ID of another VM.
@@ -385,17 +368,14 @@ var otherNode change = func(in *machine.Observation) {
 }
 
 func TestSharedProviderID_BothMachines_ConditionAndEvent(t *testing.T) {
-	in := after(withID, phase(v1alpha1.MachineRunning), node(ready(corev1.ConditionTrue)), copied)
+	in := living(running, healthy, copied)
 	in.ProviderID.Others = []*v1alpha1.Machine{sharer("b"), sharer("a")}
-	d := lawful(t, in, machine.DefaultPolicy())
-	require.EqualValues(t, "ProviderIDShared", d.Reason)
-	m := statusOf(d.Action)
-	require.NotNil(t, m)
-	events := machine.Events(in.Machine, m)
+	before := in.Machine
+	require.EqualValues(t, "ProviderIDShared", write(t, &in).Reason)
+	events := machine.Events(before, in.Machine)
 	require.Len(t, events, 1)
 	require.EqualValues(t, "ProviderIDShared", events[0].Reason)
 	require.Contains(t, events[0].Message, "it is also the provider ID of machine a, b")
-	in.Machine = m
 	require.EqualValues(t, "NodeReady", lawful(t, in, machine.DefaultPolicy()).Reason, "else it lives as before")
 	in.ProviderID.Others = nil
 	require.EqualValues(t, "ConditionsChanged", lawful(t, in, machine.DefaultPolicy()).Reason, "it is over")

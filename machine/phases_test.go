@@ -100,36 +100,13 @@ func nextPhase(t *testing.T, seed uint64, in machine.Observation, p machine.Poli
 	return phaseChange{}, machine.Decision{}, nil
 }
 
-// TestTransitions_EachRow_HasAReason leads a machine along each row, alone.
-func TestTransitions_EachRow_HasAReason(t *testing.T) {
-	situations := map[machinist.Reason][]change{}
-	for _, s := range consolidated() {
-		if s.trigger != "" {
-			situations[s.trigger] = append(situations[s.trigger], func(in *machine.Observation) { *in = s.in })
-		}
-	}
-	for _, row := range machine.Transitions() {
-		reached := false
-		for _, situation := range situations[row.Why] {
-			in := after(situation)
-			if row.From != nil && !slices.Contains(row.From, in.Machine.Status.CurrentStatus.Phase) {
-				continue
-			}
-			c, d, _ := nextPhase(t, 0, in, machine.DefaultPolicy())
-			reached = reached || c.to == row.To && (d.Reason == row.Why || row.Why == "Invalid")
-		}
-		require.True(t, reached, "%v", row)
-	}
-}
-
 // situation is a row of the consolidated table of phase transitions: what is
 // observed, and what the next change of status says, as phase, type and state of
 // the operation, and timeoutActive.
 type situation struct {
-	name    string
-	in      machine.Observation
-	trigger machinist.Reason // the row of our table
-	want    string
+	name string
+	in   machine.Observation
+	want string
 	// deviates says why this is not what MCM does.
 	deviates string
 }
@@ -159,62 +136,50 @@ var (
 // consolidated are the rows, in the order of the specification of the reference
 // system.
 func consolidated() []situation {
-	const healthTimeout = "HealthTimeout"
 	return []situation{
-		{"a VM that was made is written down first", after(intended, seen(machine.Uninitialized)), "", stays, ""},
-		{"a new machine with its VM has to join", after(intended, withID, seen(machine.Present)), "VMCreated", "Pending Create Processing true", ""},
-		{"so has one that had trouble", living(clbf, seen(machine.Present)), "VMCreated", "Pending Create Processing true", ""},
-		{"without a cluster it is available", after(intended, withID, noTarget, seen(machine.Present)), "VMCreated", "Available Create Successful false", ""},
-		{"also after trouble", living(clbf, noTarget, seen(machine.Present)), "VMCreated", "Available Create Successful false", ""},
-		{"a driver that fails in time is asked again", after(intended, callFailed(codes.Internal)), "ProviderFailed", "CrashLoopBackOff Create Failed false", ""},
-		{"a machine for which a VM was asked for is in trouble without its class", after(intended, noClass), "Invalid", "CrashLoopBackOff Create Failed false", "told in the status (DM-47)"},
-		{"a driver that fails too late fails the machine", after(intended, old, callFailed(codes.Internal)), "CreationTimeout", "Failed Create Failed false", ""},
-		{"also after trouble", after(phase(clbf), old, callFailed(codes.Internal)), "CreationTimeout", "Failed Create Failed false", ""},
-		{"the Node of another fails a machine that is to join", living(pending, intended, healthy, ofAnother), "StaleNode", "Failed Create Failed false", ""},
-		{"a healthy Node runs", living(pending, intended, healthy), "NodeReady", "Running Create Successful false", ""},
-		{"not before its critical components", living(pending, intended, healthy, copied, taint, looked), "", stays, ""},
-		{"who does not join in time fails", living(pending, old, operation("Update", "Processing", "", "")), "CreationTimeout", "Failed Update Failed false", ""},
-		{"one in trouble is made before it runs", living(clbf, healthy, seen(machine.Present)), "VMCreated", "Pending Create Processing true", "it was not made yet (DM-31)"},
-		{"one that was available joins", living(available, healthy, taint), "NodeReady", "Running HealthCheck Successful false", ""},
-		{"one that failed does not", living(failed, healthy, copied), "", stays, "its owner replaces it already (DM-31)"},
-		{"unless its Node became Ready afterwards", living(failed, readyAt(time.Second)), "NodeReady", "Running HealthCheck Successful false", ""},
-		{"unless it is preserved", living(failed, healthy, keptNow), "NodeReady", "Running HealthCheck Successful false", ""},
-		{"one that was doubted recovers", living(unknown, healthy, taint), "NodeReady", "Running HealthCheck Successful false", ""},
-		{"its creation may be unfinished", living(unknown, intended, healthy), "NodeReady", "Running Create Successful false", ""},
-		{"one that was updated runs", living(updated, healthy), "NodeReady", "Running HealthCheck Successful false", ""},
-		{"one that is not being deleted is judged by its Node", living(leavesNow, healthy), "StatusInvalid", "Unknown HealthCheck Processing false", "there it runs at once, and stays Terminating for ever without a Node"},
-		{"or is created again", after(intended, phase(leavesNow)), "StatusInvalid", "CrashLoopBackOff HealthCheck Processing false", "there it stays"},
-		{"without a cluster it is available again", living(leavesNow, noTarget), "StatusInvalid", "Available HealthCheck Processing false", "there it stays"},
-		{"so is one whose cluster was taken away", living(unknown, noTarget), "StatusInvalid", "Available HealthCheck Processing false", "there it stays"},
-		{"one whose cluster came later is judged by its Node", living(available, sick), "NodeUnhealthy", "Unknown HealthCheck Processing false", "there it stays"},
-		{"so is one without a Node", living(available), "NodeGone", "Unknown HealthCheck Processing false", "there it stays"},
-		{"a running machine with a sick Node is doubted", living(running, sick), "NodeUnhealthy", "Unknown HealthCheck Processing false", ""},
-		{"so is one whose Node is gone", living(running, conditionsKnown), "NodeGone", "Unknown HealthCheck Processing false", ""},
-		{"also if its Node was never seen", living(running), "NodeGone", "Unknown HealthCheck Processing false", "there it stays Running, for ever"},
-		{"one that does not recover fails, of no deployment", living(unknown, longUnknown, sick, healthLast), healthTimeout, "Failed HealthCheck Failed false", ""},
-		{"with its permit, of a deployment", living(unknown, longUnknown, sick, healthLast, inPool, siblings(true), held(1)), healthTimeout, "Failed HealthCheck Failed false", ""},
-		{"one that is refused stays", living(unknown, longUnknown, sick, copied, inPool, siblings(true, pending)), "", stays, ""},
-		{"one that may take its time stays", living(unknown, longUnknown, sick, copied, looked, patient), "", stays, ""},
-		{"a frozen controller leaves it alone", living(unknown, longUnknown, sick, frozen), "", stays, "there the end of the freeze makes it Running"},
-		{"a Node drained for its update is updated", living(running, healthy, atStep(v1alpha1.SelectedForUpdate), updateDrained), "Drained", "InPlaceUpdating InPlaceUpdate Processing false", ""},
-		{"an update that succeeds is one", living(updating, healthy, atStep(v1alpha1.ReadyForUpdate), labeled("successful")), "UpdateSucceeded", "InPlaceUpdateSuccessful InPlaceUpdate Successful false", ""},
-		{"one that fails is none", living(updating, healthy, atStep(v1alpha1.ReadyForUpdate), labeled("failed")), "UpdateFailed", "InPlaceUpdateFailed InPlaceUpdate Failed false", ""},
-		{"one that takes too long is none", living(updating, longUpdating, healthy, atStep(v1alpha1.ReadyForUpdate)), "UpdateTimeout", "InPlaceUpdateFailed InPlaceUpdate Failed false", ""},
-		{"also if its Node is gone", living(updating, longUpdating), "UpdateTimeout", "InPlaceUpdateFailed InPlaceUpdate Failed false", ""},
-		{"which may take for ever", living(updating, longUpdating, config(&v1alpha1.MachineConfiguration{MachineInPlaceUpdateTimeout: &metav1.Duration{}})), "", stays, ""},
-		{"one that failed may succeed", living(unupdated, healthy, atStep(v1alpha1.ReadyForUpdate), labeled("successful")), "UpdateSucceeded", "InPlaceUpdateSuccessful InPlaceUpdate Successful false", ""},
-		{"one that failed for too long fails", living(unupdated, longUnknown, healthy, atStep(v1alpha1.UpdateFailed), healthLast), healthTimeout, "Failed HealthCheck Failed false", ""},
-		{"also of a deployment (DM-08)", living(unupdated, longUnknown, healthy, atStep(v1alpha1.UpdateFailed), healthLast, inPool, siblings(true, running), held(1)), healthTimeout, "Failed HealthCheck Failed false", "there it counts itself (DM-08)"},
-		{"also if its Node is gone", living(unupdated, longUnknown, healthLast), healthTimeout, "Failed HealthCheck Failed false", ""},
-		{"unless it may take its time", living(unupdated, longUnknown, healthy, atStep(v1alpha1.UpdateFailed), copied, patient), "", stays, ""},
-		{"an update of which the Node knows nothing is none", living(updating, healthy), "StatusInvalid", "Unknown HealthCheck Processing false", "there it times out, and a healthy machine is replaced"},
-		{"one whose VM was never initialized is created to the end", living(unknown, seen(machine.Uninitialized)), "StatusInvalid", "CrashLoopBackOff HealthCheck Processing false", "there it fails"},
-		{"also a pending one", living(pending, intended, seen(machine.Uninitialized)), "StatusInvalid", "CrashLoopBackOff HealthCheck Processing false", "there it waits for its timeout"},
-		{"a failed one of which the Node knows nothing is none", living(unupdated, healthy), "StatusInvalid", "Unknown HealthCheck Processing false", "there a healthy machine is replaced"},
-		{"a phase that does not exist is corrected", living("Bogus", healthy), "StatusInvalid", "Unknown HealthCheck Processing false", "there it stays"},
-		{"also before there is a VM", after(phase("Bogus")), "StatusInvalid", "CrashLoopBackOff HealthCheck Processing false", "there it stays"},
-		{"a deletion ends every phase", living(running, leaving), "Deleting", "Terminating Delete Processing false", ""},
-		{"also that of a failed machine", living(failed, leaving), "Deleting", "Terminating Delete Processing false", ""},
+		{"a VM that was made is written down first", after(intended, seen(machine.Uninitialized)), stays, ""},
+		{"a new machine with its VM has to join", after(intended, withID, seen(machine.Present)), "Pending Create Processing true", ""},
+		{"so has one that had trouble", living(clbf, seen(machine.Present)), "Pending Create Processing true", ""},
+		{"without a cluster it is available", after(intended, withID, noTarget, seen(machine.Present)), "Available Create Successful false", ""},
+		{"also after trouble", living(clbf, noTarget, seen(machine.Present)), "Available Create Successful false", ""},
+		{"a driver that fails in time is asked again", after(intended, callFailed(codes.Internal)), "CrashLoopBackOff Create Failed false", ""},
+		{"a machine for which a VM was asked for is in trouble without its class", after(intended, noClass), "CrashLoopBackOff Create Failed false", "told in the status (DM-47)"},
+		{"a driver that fails too late fails the machine", after(intended, old, callFailed(codes.Internal)), "Failed Create Failed false", ""},
+		{"also after trouble", after(phase(clbf), old, callFailed(codes.Internal)), "Failed Create Failed false", ""},
+		{"the Node of another fails a machine that is to join", living(pending, intended, healthy, ofAnother), "Failed Create Failed false", ""},
+		{"a healthy Node runs", living(pending, intended, healthy), "Running Create Successful false", ""},
+		{"not before its critical components", living(pending, intended, healthy, copied, taint, looked), stays, ""},
+		{"who does not join in time fails", living(pending, old, operation("Update", "Processing", "", "")), "Failed Update Failed false", ""},
+		{"one in trouble is made before it runs", living(clbf, healthy, seen(machine.Present)), "Pending Create Processing true", "it was not made yet (DM-31)"},
+		{"one that failed runs if its Node became Ready afterwards", living(failed, readyAt(time.Second)), "Running HealthCheck Successful false", ""},
+		{"also if it is preserved", living(failed, healthy, keptNow), "Running HealthCheck Successful false", ""},
+		{"its creation may be unfinished", living(unknown, intended, healthy), "Running Create Successful false", ""},
+		{"one that is not being deleted is created again", after(intended, phase(leavesNow)), "CrashLoopBackOff HealthCheck Processing false", "there it stays"},
+		{"without a cluster it is available again", living(leavesNow, noTarget), "Available HealthCheck Processing false", "there it stays"},
+		{"so is one whose cluster was taken away", living(unknown, noTarget), "Available HealthCheck Processing false", "there it stays"},
+		{"one without a Node that was never seen is doubted", living(running), "Unknown HealthCheck Processing false", "there it stays Running, for ever"},
+		{"one that does not recover fails, of no deployment", living(unknown, longUnknown, sick, healthLast), "Failed HealthCheck Failed false", ""},
+		{"with its permit, of a deployment", living(unknown, longUnknown, sick, healthLast, inPool, siblings(true), held(1)), "Failed HealthCheck Failed false", ""},
+		{"one that is refused stays", living(unknown, longUnknown, sick, copied, inPool, siblings(true, pending)), stays, ""},
+		{"one that may take its time stays", living(unknown, longUnknown, sick, copied, looked, patient), stays, ""},
+		{"a frozen controller leaves it alone", living(unknown, longUnknown, sick, frozen), stays, "there the end of the freeze makes it Running"},
+		{"a Node drained for its update is updated", living(running, healthy, atStep(v1alpha1.SelectedForUpdate), updateDrained), "InPlaceUpdating InPlaceUpdate Processing false", ""},
+		{"an update that succeeds is one", living(updating, healthy, atStep(v1alpha1.ReadyForUpdate), labeled("successful")), "InPlaceUpdateSuccessful InPlaceUpdate Successful false", ""},
+		{"one that fails is none", living(updating, healthy, atStep(v1alpha1.ReadyForUpdate), labeled("failed")), "InPlaceUpdateFailed InPlaceUpdate Failed false", ""},
+		{"one that takes too long is none", living(updating, longUpdating, healthy, atStep(v1alpha1.ReadyForUpdate)), "InPlaceUpdateFailed InPlaceUpdate Failed false", ""},
+		{"also if its Node is gone", living(updating, longUpdating), "InPlaceUpdateFailed InPlaceUpdate Failed false", ""},
+		{"which may take for ever", living(updating, longUpdating, config(&v1alpha1.MachineConfiguration{MachineInPlaceUpdateTimeout: &metav1.Duration{}})), stays, ""},
+		{"one that failed may succeed", living(unupdated, healthy, atStep(v1alpha1.ReadyForUpdate), labeled("successful")), "InPlaceUpdateSuccessful InPlaceUpdate Successful false", ""},
+		{"one that failed for too long fails", living(unupdated, longUnknown, healthy, atStep(v1alpha1.UpdateFailed), healthLast), "Failed HealthCheck Failed false", ""},
+		{"also of a deployment (DM-08)", living(unupdated, longUnknown, healthy, atStep(v1alpha1.UpdateFailed), healthLast, inPool, siblings(true, running), held(1)), "Failed HealthCheck Failed false", "there it counts itself (DM-08)"},
+		{"also if its Node is gone", living(unupdated, longUnknown, healthLast), "Failed HealthCheck Failed false", ""},
+		{"unless it may take its time", living(unupdated, longUnknown, healthy, atStep(v1alpha1.UpdateFailed), copied, patient), stays, ""},
+		{"one whose VM was never initialized is created to the end", living(unknown, seen(machine.Uninitialized)), "CrashLoopBackOff HealthCheck Processing false", "there it fails"},
+		{"also a pending one", living(pending, intended, seen(machine.Uninitialized)), "CrashLoopBackOff HealthCheck Processing false", "there it waits for its timeout"},
+		{"a phase that does not exist is corrected", living("Bogus", healthy), "Unknown HealthCheck Processing false", "there it stays"},
+		{"also before there is a VM", after(phase("Bogus")), "CrashLoopBackOff HealthCheck Processing false", "there it stays"},
+		{"a deletion ends every phase", living(running, leaving), "Terminating Delete Processing false", ""},
+		{"also that of a failed machine", living(failed, leaving), "Terminating Delete Processing false", ""},
 	}
 }
 

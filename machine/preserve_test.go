@@ -49,17 +49,15 @@ func ending(in time.Duration) change {
 }
 
 func TestPreservation_NoTimeout_HasNoEnd(t *testing.T) {
-	for _, lasts := range []time.Duration{0, -1} {
-		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, asks("now", "-", "-")))
-		r.policy = machine.Policy{PreserveTimeout: lasts}
-		r.mustRest(t)
-		require.Equal(t, "9999-12-31T23:59:59Z", r.end().Format(time.RFC3339))
-		require.Zero(t, r.last.NextCheck)
-		require.Contains(t, r.last.String(), "waits for machine/m: Preserved: without end")
-		r.in.Machine.Spec.MachineConfiguration = &v1alpha1.MachineConfiguration{MachinePreserveTimeout: &metav1.Duration{Duration: time.Hour}}
-		r.mustRest(t)
-		require.Equal(t, 9999, r.end().Year(), "what has begun is not moved")
-	}
+	r := newWorld(living(running, healthy, copied, asks("now", "-", "-")))
+	r.policy = machine.Policy{}
+	r.mustRest(t)
+	require.Equal(t, "9999-12-31T23:59:59Z", r.end().Format(time.RFC3339))
+	require.Zero(t, r.last.NextCheck)
+	require.Contains(t, r.last.String(), "waits for machine/m: Preserved: without end")
+	config(&v1alpha1.MachineConfiguration{MachinePreserveTimeout: &metav1.Duration{Duration: time.Hour}})(&r.in)
+	r.mustRest(t)
+	require.Equal(t, 9999, r.end().Year(), "what has begun is not moved")
 }
 
 // TestPreservation_FailsAndRecovers plays the life of a preserved machine, with every action.
@@ -82,13 +80,13 @@ func TestPreservation_FailsAndRecovers(t *testing.T) {
 }
 
 func TestPreservation_FailedMachine_NodeIsDrained(t *testing.T) {
-	r := newWorld(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
+	r, rounds := newWorld(living(failed, sick, copied, asks("now", "-", "-"))), 0
 	r.in.Node.Node.Status.Conditions[0].LastTransitionTime = metav1.NewTime(now)
-	var forced []time.Time
 	r.drained = func(a machine.DrainNode) machine.DrainView {
 		require.True(t, r.tainted(), "the taint comes first")
 		require.False(t, r.in.Node.Node.Spec.Unschedulable)
-		forced = append(forced, a.Policy.EscalateFrom.UTC())
+		require.True(t, a.Policy.EscalateFrom.Equal(now.Add(2*time.Hour)))
+		rounds++
 		return machine.DrainView{Holds: []machinist.Hold{{Subject: "pod/a/b", Reason: "Budget"}}}
 	}
 	for _, next := range []time.Duration{
@@ -101,41 +99,41 @@ func TestPreservation_FailedMachine_NodeIsDrained(t *testing.T) {
 		r.now = now.Add(next)
 	}
 	r.mustRest(t)
-	require.Equal(t, slices.Repeat([]time.Time{now.Add(2 * time.Hour)}, 4), forced, "one round in each pass")
+	require.Equal(t, 4, rounds, "one round in each pass")
 	require.Contains(t, r.condition(v1alpha1.NodePreserved).Message, "could not be drained")
 }
 
 // TestPreservation_MarksRemoved_ArePutBack asserts that marks of a preservation that a client
 // removed are put back. Changes are written, and settled marks are not.
 func TestPreservation_MarksRemoved_ArePutBack(t *testing.T) {
-	kept := func(changes ...change) *world {
-		r := newWorld(living(v1alpha1.MachineFailed, append([]change{sick, copied, asks("auto-preserved", "-", "-")}, changes...)...))
-		r.mustRest(t)
-		require.Zero(t, r.mustRest(t))
-		return r
-	}
-	says := func(value string) func(*world) {
-		return func(r *world) { r.in.Machine.Annotations[preserveKey] = value }
-	}
+	ends := func(r *world) { r.in.Machine.Annotations[preserveKey] = "false" }
 	disabled := func(r *world) bool { return r.in.Node.Node.Annotations[disabledKey] == "true" }
+	reason := func(want string) func(*world) bool {
+		return func(r *world) bool {
+			c := r.condition(v1alpha1.NodePreserved)
+			return c.Reason == want && c.LastTransitionTime.Time.Equal(now.Add(time.Hour))
+		}
+	}
 	for name, tc := range map[string]struct {
-		begin []change
+		begin func(*corev1.Node)
 		then  func(*world)
 		want  func(*world) bool
 	}{
-		"the annotation for the autoscaler is put back": {nil, func(r *world) { delete(r.in.Node.Node.Annotations, disabledKey) }, disabled},
-		"one that a user has set stays":                 {[]change{onNode(func(n *corev1.Node) { n.Annotations[disabledKey] = "true" })}, says("false"), disabled},
-		"the taint is put back":                         {nil, func(r *world) { r.in.Node.Node.Spec.Taints = nil }, (*world).tainted},
-		"the cordon of a user stays": {[]change{onNode(func(n *corev1.Node) { n.Spec.Unschedulable = true })}, says("false"), func(r *world) bool {
-			return r.in.Node.Node.Spec.Unschedulable
-		}},
-		"a new reason is written": {nil, says("now"), func(r *world) bool { return r.condition(v1alpha1.NodePreserved).Reason == "Preserved by user." }},
-		"a flip is a transition": {nil, says("false"), func(r *world) bool {
-			return r.condition(v1alpha1.NodePreserved).LastTransitionTime.Time.Equal(now.Add(time.Hour))
-		}},
+		"the annotation is put back":      {nil, func(r *world) { delete(r.in.Node.Node.Annotations, disabledKey) }, disabled},
+		"the annotation of a user stays":  {func(n *corev1.Node) { n.Annotations[disabledKey] = "true" }, ends, disabled},
+		"the taint is put back":           {nil, func(r *world) { r.in.Node.Node.Spec.Taints = nil }, (*world).tainted},
+		"the cordon of a user stays":      {func(n *corev1.Node) { n.Spec.Unschedulable = true }, ends, func(r *world) bool { return r.in.Node.Node.Spec.Unschedulable }},
+		"a new reason is written":         {nil, func(r *world) { r.in.Machine.Annotations[preserveKey] = "now" }, reason("Preserved by user.")},
+		"the end is written, with a time": {nil, ends, reason("Preservation stopped.")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := kept(tc.begin...)
+			in := living(failed, sick, copied, asks("auto-preserved", "-", "-"))
+			if tc.begin != nil {
+				tc.begin(in.Node.Node)
+			}
+			r := newWorld(in)
+			r.mustRest(t)
+			require.Zero(t, r.mustRest(t))
 			require.Equal(t, "Preserved by MCM.", r.condition(v1alpha1.NodePreserved).Reason)
 			r.pass(time.Hour)
 			tc.then(r)
@@ -143,28 +141,24 @@ func TestPreservation_MarksRemoved_ArePutBack(t *testing.T) {
 			require.True(t, tc.want(r), r.log())
 		})
 	}
-	t.Run("what the machine says besides its Node is removed", func(t *testing.T) {
-		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied, asks("false", "now", "now")))
-		r.mustRest(t)
-		require.Equal(t, map[string]string{appliedKey: "now"}, r.in.Machine.Annotations)
-		require.NotNil(t, r.end())
-	})
+	r := newWorld(living(running, healthy, copied, asks("false", "now", "now")))
+	r.mustRest(t)
+	require.Equal(t, map[string]string{appliedKey: "now"}, r.in.Machine.Annotations, "the request of the machine besides its Node is removed")
+	require.NotNil(t, r.end())
 }
 
 // TestPreservation_EndLost_MarksAreRemoved has a preservation whose recorded end was lost: its
 // marks on the Node are removed.
 func TestPreservation_EndLost_MarksAreRemoved(t *testing.T) {
 	for _, value := range []string{"-", "false", "when-failed", "auto-preserved"} {
-		r := newWorld(living(v1alpha1.MachineFailed, sick, copied, asks("now", "-", "-")))
+		r := newWorld(living(failed, sick, copied, asks("now", "-", "-")))
 		r.mustRest(t)
-		r.in.Machine.Status.CurrentStatus.Phase = v1alpha1.MachineUnknown
+		r.in.Machine.Status.CurrentStatus.Phase = unknown
 		r.in.Machine.Status.CurrentStatus.PreserveExpiryTime = nil
 		asks(value, "-", "-")(&r.in)
 		r.mustRest(t)
-		n := r.in.Node.Node
-		require.False(t, r.tainted(), value)
-		require.NotContains(t, n.Annotations, disabledKey, value)
-		require.NotContains(t, n.Annotations, oursKey, value)
+		require.NoError(t, r.atRest(), value)
+		require.NotContains(t, r.in.Node.Node.Annotations, disabledKey, value)
 		require.Equal(t, "Preservation stopped.", r.condition(v1alpha1.NodePreserved).Reason, value)
 	}
 }
@@ -209,6 +203,9 @@ func TestPreservation_NodeTemplate_NoConflict(t *testing.T) {
 			in.Machine.Spec.NodeTemplateSpec.Annotations = annotate(in.Machine.Spec.NodeTemplateSpec.Annotations, key, value)
 		}
 	}
+	taint := spec(func(m *v1alpha1.Machine) {
+		m.Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNodePreserved, Effect: corev1.TaintEffectNoSchedule}}
+	})
 	for name, changes := range map[string][]change{
 		"scale-down is allowed":   {templated(disabledKey, "false"), asks("now", "-", "-")},
 		"the mark is not ours":    {templated(oursKey, "false"), asks("now", "-", "-")},
@@ -216,18 +213,10 @@ func TestPreservation_NodeTemplate_NoConflict(t *testing.T) {
 		"all Nodes are preserved": {templated(preserveKey, "now")},
 		"for ever anew":           {templated(preserveKey, "now"), asks("-", "now", "now"), ending(0)},
 		"none is":                 {templated(preserveKey, "auto-preserved")},
-		"the taint stays": {asks("false", "-", "-"), ending(time.Hour), spec(func(m *v1alpha1.Machine) {
-			m.Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNodePreserved, Effect: corev1.TaintEffectNoSchedule}}
-		})},
-		"the taint is that of all": {asks("now", "-", "-"), spec(func(m *v1alpha1.Machine) {
-			m.Spec.NodeTemplateSpec.Spec.Taints = []corev1.Taint{{Key: v1alpha1.TaintNodePreserved, Effect: corev1.TaintEffectNoSchedule}}
-		})},
+		"the taint stays":         {taint, asks("false", "-", "-"), ending(time.Hour)},
+		"the taint is of all":     {taint, asks("now", "-", "-")},
 	} {
-		for _, p := range []v1alpha1.MachinePhase{v1alpha1.MachineRunning, v1alpha1.MachineFailed} {
-			state := healthy
-			if p == v1alpha1.MachineFailed {
-				state = sick
-			}
+		for p, state := range map[v1alpha1.MachinePhase]change{running: healthy, failed: sick} {
 			r := newWorld(living(p, append([]change{state, copied}, changes...)...))
 			r.mustRest(t)
 			require.Zero(t, r.mustRest(t), "%s: %s", name, r.log())
@@ -305,25 +294,21 @@ func TestPreservation_InPlaceUpdate_BothEnd(t *testing.T) {
 // TestPreservation_AnnotationsOfARollout_Stay asserts that the annotations against the autoscaler
 // stay on the Node of a machine that is not preserved: a rollout may have set them.
 func TestPreservation_AnnotationsOfARollout_Stay(t *testing.T) {
-	for name, before := range map[string][]corev1.NodeCondition{
-		"never preserved":     nil,
-		"not preserved since": {{Type: v1alpha1.NodePreserved, Status: corev1.ConditionFalse, Reason: v1alpha1.PreservationStopped}},
-	} {
-		r := newWorld(living(v1alpha1.MachineRunning, healthy, copied))
+	stopped := corev1.NodeCondition{Type: v1alpha1.NodePreserved, Status: corev1.ConditionFalse, Reason: v1alpha1.PreservationStopped}
+	for name, state := range map[string]change{"never preserved": healthy, "not preserved since": node(ready(corev1.ConditionTrue), stopped)} {
+		r := newWorld(living(running, state, copied))
 		n := r.in.Node.Node
-		n.Status.Conditions = append(n.Status.Conditions, before...)
-		n.Annotations = annotate(annotate(n.Annotations, disabledKey, "true"), oursKey, "true")
+		n.Annotations[disabledKey], n.Annotations[oursKey] = "true", "true"
 		r.mustRest(t)
 		n = r.in.Node.Node
-		require.Equal(t, "true", n.Annotations[disabledKey], "%s: %s", name, r.log())
-		require.Equal(t, "true", n.Annotations[oursKey], "%s: %s", name, r.log())
+		require.Equal(t, "true true", n.Annotations[disabledKey]+" "+n.Annotations[oursKey], "%s: %s", name, r.log())
 	}
 }
 
 // atRest returns what is not as it should be when nothing is to be done.
 func (w *world) atRest() error {
 	m, n := w.in.Machine, w.in.Node.Node
-	value, known := preserveValue(m, w.in.Node)
+	value, known := facts.PreserveValue(m, n, w.in.Node.Looked, w.in.Node.NoTarget)
 	phase, kept := m.Status.CurrentStatus.Phase, w.end() != nil
 	if !known {
 		return nil
@@ -349,17 +334,12 @@ func (w *world) atRest() error {
 		promise(kept || stopped, "a Node that tells that it is preserved"))
 }
 
-func preserveValue(m *v1alpha1.Machine, node machine.NodeView) (string, bool) {
-	return facts.PreserveValue(m, node.Node, node.Looked, node.NoTarget)
-}
-
 // TestPreserveValue_SetAndMachine_Agree asserts that set and machine decide about a Failed machine
 // by the same rules. A machine that the set keeps for its preservation is preserved, and one that
 // the set deletes is not. An expired one may be either.
 func TestPreserveValue_SetAndMachine_Agree(t *testing.T) {
 	t.Parallel()
-	values := []string{"-", "", "now", "when-failed", "auto-preserved", "false"}
-	values = append(values, "nwo") // means nothing
+	values := []string{"-", "", "now", "when-failed", "auto-preserved", "false", "nwo"} // The last means nothing.
 	for _, own := range values {
 		for _, nodes := range values {
 			for _, applied := range []string{"-", "now", "false"} {
@@ -398,7 +378,7 @@ func agree(t *testing.T, in machine.Observation, name string) {
 	kept := func() bool { return members.Preserved(r.in.Machine, r.now) } // what has expired keeps no machine
 	goes, why := set(in)
 	require.False(t, goes && kept(), "the set lets it go (%s), the machine keeps it: %s", why, name)
-	if _, known := preserveValue(r.in.Machine, r.in.Node); known && goes {
+	if _, known := facts.PreserveValue(r.in.Machine, r.in.Node.Node, r.in.Node.Looked, r.in.Node.NoTarget); known && goes {
 		require.Nil(t, r.end(), "the set lets it go (%s), the machine has an end recorded: %s", why, name)
 	}
 	goes, why = set(r.in)
@@ -486,6 +466,7 @@ func TestPreservation_ValuePhaseAndEnd_Matrix(t *testing.T) {
 			entered := r.in.Machine.Status.CurrentStatus.LastUpdateTime
 			r.mustRest(t)
 			require.Equal(t, c.wanted(), c.seen(r), r.log())
+			require.NoError(t, r.atRest(), r.log())
 			require.Equal(t, c.phase, r.in.Machine.Status.CurrentStatus.Phase)
 			require.Equal(t, entered, r.in.Machine.Status.CurrentStatus.LastUpdateTime, "the health clock is reset (DM-41)")
 			r.crash()
@@ -512,45 +493,28 @@ func (c preserveCell) observation() machine.Observation {
 	return in
 }
 
-// seen says how a machine and its Node are in the end.
+// seen says how a machine and its Node are in the end. Its marks are checked by atRest.
 func (c preserveCell) seen(r *world) string {
-	own, nodes := r.in.Machine.Annotations, r.in.Node.Node.Annotations
 	text := func(m map[string]string, key string) string {
 		if value, found := m[key]; found {
 			return value
 		}
 		return "-"
 	}
-	says := "none"
-	if have := r.condition(v1alpha1.NodePreserved); have != nil {
-		says = fmt.Sprintf("%s %s %s", have.Status, have.Reason, have.Message)
-	}
-	return fmt.Sprintf("end %v, autoscaler %s/%s, tainted %t, says %s, asks %s %s, applied %s", r.end(), text(nodes, disabledKey), text(nodes, oursKey),
-		r.tainted(), says, text(own, preserveKey), text(nodes, preserveKey), text(own, appliedKey))
+	own, nodes := r.in.Machine.Annotations, r.in.Node.Node.Annotations
+	return fmt.Sprintf("end %v, asks %s %s, applied %s", r.end(), text(own, preserveKey), text(nodes, preserveKey), text(own, appliedKey))
 }
 
 // wanted says how they should be.
 func (c preserveCell) wanted() string {
 	var end *time.Time
-	autoscaler, says, own, nodes, applied := "-/-", "none", c.value, "-", "-"
 	switch c.want {
-	case "S", "K":
-		autoscaler, end = "true/true", ptr.To(now.Add(96*time.Hour))
-		if c.want == "K" {
-			end = ptr.To(now.Add(time.Hour)) // it is not moved
-		}
-		says = fmt.Sprintf("Machine preserved until %s.", end)
-		if c.phase == v1alpha1.MachineFailed {
-			says = "Preserved node drained successfully. " + says
-		}
-		reason := "Preserved by user. "
-		if c.value == v1alpha1.PreserveMachineAnnotationValuePreservedByMCM {
-			reason = "Preserved by MCM. "
-		}
-		says = "True " + reason + says
-	case "X", "XR":
-		says = "False Preservation stopped. "
+	case "S":
+		end = ptr.To(now.Add(96 * time.Hour))
+	case "K":
+		end = ptr.To(now.Add(time.Hour)) // it is not moved
 	}
+	own, nodes, applied := c.value, "-", "-"
 	if c.where == "node" {
 		own, nodes = "-", c.value
 		if slices.Contains([]string{"now", "when-failed", "auto-preserved", "false"}, c.value) {
@@ -562,8 +526,7 @@ func (c preserveCell) wanted() string {
 	if c.want == "XR" || c.want == "R" {
 		own, nodes, applied = "-", "-", "-"
 	}
-	tainted := end != nil && c.phase == v1alpha1.MachineFailed
-	return fmt.Sprintf("end %v, autoscaler %s, tainted %t, says %s, asks %s %s, applied %s", end, autoscaler, tainted, says, own, nodes, applied)
+	return fmt.Sprintf("end %v, asks %s %s, applied %s", end, own, nodes, applied)
 }
 
 // FuzzPreservation asserts that whatever any client writes into the annotations, a

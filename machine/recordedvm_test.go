@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine"
@@ -32,13 +31,9 @@ func TestRecordedVM_AfterTheWrites_SameTextAsWithTheAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := machine.Decide(in, machine.DefaultPolicy(), now)
-			for range 5 {
-				if u, writes := d.Action.(machinist.Update); writes {
-					m, _ := u.Object.(*v1alpha1.Machine)
-					require.NotNil(t, m)
-					in.Machine = m
-					d = machine.Decide(in, machine.DefaultPolicy(), now)
-				}
+			for i := 0; i < 5 && d.Action != nil; i++ {
+				in.Machine = written(d.Action)
+				d = machine.Decide(in, machine.DefaultPolicy(), now)
 			}
 			require.Nil(t, d.Action, d)
 			in.VM = machine.RecordedVM(in.Machine, in.Class, now)
@@ -48,6 +43,6 @@ func TestRecordedVM_AfterTheWrites_SameTextAsWithTheAnswers(t *testing.T) {
 }
 
 func TestRecordedVM_NoRecord_Zero(t *testing.T) {
-	require.Equal(t, machine.VMView{}, machine.RecordedVM(nil, machine.ClassView{}, now))
-	require.Equal(t, machine.VMView{}, machine.RecordedVM(after(intended).Machine, machine.ClassView{}, now))
+	require.Zero(t, machine.RecordedVM(nil, machine.ClassView{}, now))
+	require.Zero(t, machine.RecordedVM(after(intended).Machine, machine.ClassView{}, now))
 }

@@ -5,6 +5,7 @@ package machine_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,42 +49,30 @@ func TestReplacementLimit_Permit_IsTaken(t *testing.T) {
 	sickText := "the node is unhealthy: [Ready=Unknown (Kubelet)]"
 	check(t, limited(2), map[string]decisionCase{
 		"one that may be replaced takes a permit within what is left": {tooLong(siblings(true, running, failed)), "take one of 1 permits of shoot/pool (Permit)"},
-		"one that is being made counts":                               {tooLong(siblings(true, v1alpha1.MachinePending, running)), "take one of 1 permits of shoot/pool (Permit)"},
-		"those that are only doubted do not":                          {tooLong(siblings(true, unknown, unknown, unknown)), "take one of 2 permits of shoot/pool (Permit)"},
-		"with it, it fails":                                           {tooLong(siblings(true, running, failed), held(1)), fails},
-		"a permit within less does as well":                           {tooLong(siblings(true, running), held(1)), fails},
-		"not if others began meanwhile":                               {tooLong(siblings(true, failed), held(2)), giveBack("more machines are being replaced since the permit was taken")},
-		"who has given it back waits":                                 {tooLong(siblings(true, failed), permit(machine.PermitView{Asked: true, Within: 2})), waits("no permit is free")},
-		"a permit that is not given is waited for":                    {tooLong(siblings(true), refused(time.Second)), waits("no permit is free")},
-		"one without room gives its permit back":                      {tooLong(siblings(true, failed, failed), held(1)), giveBack("machines being replaced: 2, limit: 2")},
-		"so does one whose siblings are not known":                    {tooLong(siblings(false), held(1)), giveBack("the other machines of the group were not read")},
-		"one that is gone and has no successor yet leaves no room":    {tooLong(siblings(true, failed), missing(1)), waits("machines being replaced: 2, limit: 2")},
-		"nor to one that holds a permit":                              {tooLong(siblings(true, failed), missing(1), held(1)), giveBack("machines being replaced: 2, limit: 2")},
-		"one too many leaves no more room than there is":              {tooLong(siblings(true, failed), missing(-1)), "take one of 1 permits of shoot/pool (Permit)"},
-		"a permit of an earlier pass is asked for again":              {tooLong(siblings(true), keeps), "take one of 2 permits of shoot/pool (Permit)"},
-		"one that has recovered gives it back":                        {living(running, healthy, copied, inPool, keeps), giveBack("")[:len("return the permit of shoot/pool (Permit")] + ")"},
-		"so does one that has time again":                             {living(unknown, sick, copied, looked, inPool, keeps), giveBack(sickText)},
-		"and one that may take its time":                              {tooLong(looked, patient, keeps), giveBack(sickText)},
-		"one that has failed keeps it until that shows to others":     {living(failed, sick, copied, inPool, keeps), "nothing (Failed: waits until its MachineSet replaces it); waits for machine/m: Failed: waits until its MachineSet replaces it"},
-		"a machine of no deployment needs none (DM-52)":               {living(unknown, longUnknown, sick, siblings(false)), fails},
-		"changed conditions put off no permit (DM-34)":                {living(unknown, longUnknown, sick, inPool, siblings(true)), "take one of 2 permits of shoot/pool (Permit)"},
-	})
-	check(t, limited(0), map[string]decisionCase{
-		"no limit is none":     {tooLong(siblings(true)), waits("machines being replaced: 0, limit: 0")},
-		"a permit or not":      {tooLong(siblings(true), permit(machine.PermitView{Asked: true})), waits("machines being replaced: 0, limit: 0")},
-		"that is no more left": {tooLong(siblings(true), held(1)), giveBack("machines being replaced: 0, limit: 0")},
+		"with it, it fails":                                        {tooLong(siblings(true, running, failed), held(1)), fails},
+		"not if others began meanwhile":                            {tooLong(siblings(true, failed), held(2)), giveBack("more machines are being replaced since the permit was taken")},
+		"who has given it back waits":                              {tooLong(siblings(true, failed), permit(machine.PermitView{Asked: true, Within: 2})), waits("no permit is free")},
+		"a permit that is not given is waited for":                 {tooLong(siblings(true), refused(time.Second)), waits("no permit is free")},
+		"one whose siblings are not known gives its permit back":   {tooLong(siblings(false), held(1)), giveBack("the other machines of the group were not read")},
+		"one that is gone and has no successor yet leaves no room": {tooLong(siblings(true, failed), missing(1)), waits("machines being replaced: 2, limit: 2")},
+		"nor to one that holds a permit":                           {tooLong(siblings(true, failed), missing(1), held(1)), giveBack("machines being replaced: 2, limit: 2")},
+		"one too many leaves no more room than there is":           {tooLong(siblings(true, failed), missing(-1)), "take one of 1 permits of shoot/pool (Permit)"},
+		"one that has time again gives its permit back":            {living(unknown, sick, copied, looked, inPool, keeps), giveBack(sickText)},
+		"a machine of no deployment needs none (DM-52)":            {living(unknown, longUnknown, sick, siblings(false)), fails},
+		"changed conditions put off no permit (DM-34)":             {living(unknown, longUnknown, sick, inPool, siblings(true)), "take one of 2 permits of shoot/pool (Permit)"},
 	})
 }
 
 func TestReplacementLimit_RefusedPermit_IsAskedForAgain(t *testing.T) {
-	next := func(until time.Time) time.Duration {
-		in := living(v1alpha1.MachineUnknown, longUnknown, sick, copied, inPool, siblings(true), permit(machine.PermitView{Asked: true, Refused: machinist.Hold{Until: until}}))
-		return lawful(t, in, limited(1)).NextCheck.Sub(now)
+	for until, want := range map[time.Time]time.Duration{
+		{}:                        2 * time.Second, // the status has to say it
+		now.Add(time.Second):      time.Second,
+		now.Add(time.Hour):        2 * time.Second, // a permit may be given back before
+		now.Add(-time.Nanosecond): 2 * time.Second,
+	} {
+		in := living(unknown, longUnknown, sick, copied, inPool, siblings(true), refuse(machinist.Hold{Until: until}))
+		require.Equal(t, now.Add(want), lawful(t, in, limited(1)).NextCheck, until)
 	}
-	require.Equal(t, 2*time.Second, next(time.Time{}), "when it is not known: the status has to say it")
-	require.Equal(t, time.Second, next(now.Add(time.Second)))
-	require.Equal(t, 2*time.Second, next(now.Add(time.Hour)), "a permit may be given back before")
-	require.Equal(t, 2*time.Second, next(now.Add(-time.Second)))
 }
 
 // permitOver reports whether the permit of a machine in the cache can be returned.
@@ -95,16 +84,9 @@ func permitOver(m *v1alpha1.Machine) bool {
 func TestPermitOver_ByPhase(t *testing.T) {
 	require.True(t, permitOver(nil), "the cache has lost it")
 	for _, p := range allPhases {
-		m := newMachine("m")
+		m := newMachine("other")
 		m.Status.CurrentStatus.Phase = p
-		want := p != v1alpha1.MachineRunning && p != v1alpha1.MachineUnknown && p != v1alpha1.MachineInPlaceUpdateFailed
-		require.Equal(t, want, permitOver(m), p)
-		if permitOver(m) {
-			in := living(v1alpha1.MachineUnknown, longUnknown, sick, copied, inPool)
-			in.Siblings = machine.Siblings{Complete: true, Machines: []*v1alpha1.Machine{nil, m}}
-			m.UID = "other"
-			require.EqualValues(t, "ReplacementLimit", lawful(t, in, limited(1)).Reason, "what ends a permit counts: %s", p)
-		}
+		require.Equal(t, !slices.Contains([]v1alpha1.MachinePhase{running, unknown, unupdated}, p), permitOver(m), p)
 	}
 }
 
@@ -229,11 +211,8 @@ func TestGroupOf_OwnersBeforeLabel(t *testing.T) {
 		return []metav1.OwnerReference{{Kind: kind, Name: name, UID: machineUID(uid), Controller: ptr.To(true)}}
 	}
 	build := func(label string, owners []metav1.OwnerReference) *v1alpha1.Machine {
-		m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "m", OwnerReferences: owners}}
-		if label != "" {
-			m.Labels = map[string]string{v1alpha1.LabelKeyMachineDeploymentName: label}
-		}
-		return m
+		labels := map[string]string{v1alpha1.LabelKeyMachineDeploymentName: label}
+		return &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Labels: labels, OwnerReferences: owners}}
 	}
 	set := func(uid string, owners []metav1.OwnerReference) *v1alpha1.MachineSet {
 		return &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shoot", Name: "s", UID: machineUID(uid), OwnerReferences: owners}}
@@ -244,17 +223,14 @@ func TestGroupOf_OwnersBeforeLabel(t *testing.T) {
 		set  *v1alpha1.MachineSet
 		want string
 	}{
-		"the deployment of its set":          {build("", bySet), set("1", byDeployment), "shoot/d"},
-		"whatever the label says":            {build("other", bySet), set("1", byDeployment), "shoot/d"},
+		"the deployment of its set":          {build("other", bySet), set("1", byDeployment), "shoot/d"},
 		"the label if the set has no owner":  {build("other", bySet), set("1", nil), "shoot/other"},
 		"or another kind of owner":           {build("other", bySet), set("1", own("Pool", "d", "2")), "shoot/other"},
 		"or is not known":                    {build("other", bySet), nil, "shoot/other"},
 		"or is another one of its name":      {build("other", bySet), set("3", byDeployment), "shoot/other"},
 		"the set if there is no label":       {build("", bySet), set("1", nil), "shoot/machineset/s"},
 		"also if the set is not known":       {build("", bySet), nil, "shoot/machineset/s"},
-		"the label of a machine by itself":   {build("other", nil), nil, "shoot/other"},
-		"none for a machine with neither":    {build("", nil), nil, ""},
-		"nor for one of another kind's":      {build("", own("Pool", "s", "1")), set("1", byDeployment), ""},
+		"none for one of another kind's":     {build("", own("Pool", "s", "1")), set("1", byDeployment), ""},
 		"nor for one that is not controlled": {build("", []metav1.OwnerReference{{Kind: "MachineSet", Name: "s", UID: "1"}}), set("1", byDeployment), ""},
 		"nor for none":                       {nil, nil, ""},
 	} {
@@ -266,14 +242,16 @@ func TestGroupOf_OwnersBeforeLabel(t *testing.T) {
 // only by its reference is limited too. It is held until the other machines of its set are
 // observed.
 func TestReplacementLimit_OwnerWithoutLabel_NeedsSiblings(t *testing.T) {
-	in := living(v1alpha1.MachineUnknown, longUnknown, sick, copied)
+	in := living(unknown, longUnknown, sick, copied)
 	in.Machine.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", Name: "s", UID: "1", Controller: ptr.To(true)}}
 	d := lawful(t, in, limited(1))
 	require.Nil(t, d.Action)
 	require.Equal(t, "machineset/s", d.Holds[0].Subject)
 	require.EqualValues(t, "ReplacementLimit", d.Reason)
 
-	in.Siblings = machine.Siblings{Complete: true, Set: &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{UID: "1", OwnerReferences: []metav1.OwnerReference{{Kind: "MachineDeployment", Name: "d", Controller: ptr.To(true)}}}}}
+	set := &v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{UID: "1"}}
+	set.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineDeployment", Name: "d", Controller: ptr.To(true)}}
+	in.Siblings = machine.Siblings{Complete: true, Set: set}
 	require.Equal(t, "take one of 1 permits of shoot/d", lawful(t, in, limited(1)).Action.String())
 }
 
@@ -367,14 +345,12 @@ func TestTakePermit_RefusedBeforeVM_VMIsCreated(t *testing.T) {
 // TestTakePermit_VMNotFound_HasVMGone asserts that the question reports whether anything would
 // be destroyed, and that this is looked for also while the machine is held.
 func TestTakePermit_VMNotFound_HasVMGone(t *testing.T) {
-	for _, phase := range []v1alpha1.MachinePhase{v1alpha1.MachineUnknown, v1alpha1.MachinePending} {
-		in := living(phase, old, longUnknown, notFound(time.Second))
-		asks, ok := lawfulOnce(t, in, machine.DefaultPolicy()).Action.(machine.TakePermit)
-		require.True(t, ok)
-		require.True(t, asks.VMGone, phase)
+	for _, p := range []v1alpha1.MachinePhase{unknown, pending} {
+		asks, _ := lawfulOnce(t, living(p, old, longUnknown, notFound(time.Second)), machine.DefaultPolicy()).Action.(machine.TakePermit)
+		require.True(t, asks.VMGone, p)
 	}
-	in := living(v1alpha1.MachineUnknown, longUnknown, sick, copied, refuse(refusedForLong))
-	require.Equal(t, machine.CallDriver{Operation: driver.OpGetMachineStatus}, lawfulOnce(t, in, machine.DefaultPolicy()).Action)
+	in := living(unknown, longUnknown, sick, copied, refuse(refusedForLong))
+	require.Equal(t, driver.OpGetMachineStatus, operationOf(lawfulOnce(t, in, machine.DefaultPolicy()).Action))
 }
 
 func TestFailingSince_ByPhase(t *testing.T) {
@@ -397,20 +373,14 @@ func TestFailingSince_ByPhase(t *testing.T) {
 		"running":                           {v1alpha1.MachineRunning, []change{sinceSilent}, none},
 		"unknown, since the Node is silent": {v1alpha1.MachineUnknown, []change{sinceSilent}, silent},
 		"unknown, Node is Ready":            {v1alpha1.MachineUnknown, []change{ready(corev1.ConditionTrue, silent)}, entered},
-		"unknown, silent later":             {v1alpha1.MachineUnknown, []change{ready(corev1.ConditionFalse, now)}, entered},
 		"unknown, no condition":             {v1alpha1.MachineUnknown, nil, entered},
-		"update in place failed":            {v1alpha1.MachineInPlaceUpdateFailed, []change{sinceSilent}, silent},
 		"failed":                            {v1alpha1.MachineFailed, []change{sinceSilent}, silent},
-		"failed, never joined":              {v1alpha1.MachineFailed, nil, entered},
-		"updating in place":                 {v1alpha1.MachineInPlaceUpdating, []change{sinceSilent}, none},
 		"available":                         {v1alpha1.MachineAvailable, nil, none},
 		"pending in time":                   {v1alpha1.MachinePending, nil, none},
 		"pending too long":                  {v1alpha1.MachinePending, []change{old}, after(old).Machine.CreationTimestamp.Add(20 * time.Minute)},
 		"no VM for too long":                {v1alpha1.MachineCrashLoopBackOff, []change{old}, after(old).Machine.CreationTimestamp.Add(20 * time.Minute)},
-		"new":                               {"", nil, none},
 		"deleted while it was silent":       {v1alpha1.MachineTerminating, []change{sinceSilent, deleted(entered)}, silent},
 		"deleted while it ran":              {v1alpha1.MachineTerminating, []change{ready(corev1.ConditionUnknown, now), deleted(entered)}, none},
-		"deleted before it joined":          {v1alpha1.MachineTerminating, []change{deleted(entered)}, none},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := living(tc.phase, tc.changes...)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -99,46 +100,35 @@ func TestNewBootstrapToken_ManyTokens_AreRandom(t *testing.T) {
 	}
 }
 
-// failing is a source of randomness that ends.
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
-
 func TestNewBootstrapToken_MissingArgument_Error(t *testing.T) {
 	m, random, boom := newMachine("m"), even(1), errors.New("boom")
-	of := func(uid string) *v1alpha1.Machine {
-		m := newMachine("m")
-		m.UID = types.UID(uid)
-		return m
-	}
-	for name, tc := range map[string]struct {
+	nameless, invalid := newMachine("m"), newMachine("m")
+	nameless.UID, invalid.UID = "", "a b"
+	for want, tc := range map[string]struct {
 		m       *v1alpha1.Machine
 		expires time.Time
-		groups  []string
 		random  io.Reader
-		want    string
 	}{
-		"nil machine":   {nil, now, nil, random, "bootstrap token: the machine is nil"},
-		"no UID":        {of(""), now, nil, random, "bootstrap token: metadata.uid of machine shoot/m is empty: an API server sets it, a fake clientset does not"},
-		"bad UID":       {of("a b"), now, nil, random, `bootstrap token: metadata.uid "a b" of machine shoot/m is not a valid label value`},
-		"no expiry":     {m, time.Time{}, nil, random, "bootstrap token: the time of expiry is zero"},
-		"no randomness": {m, now, nil, nil, "bootstrap token: the random source is nil"},
-		"failing":       {m, now, nil, failing{boom}, "bootstrap token of machine shoot/m: random source: boom"},
-		"other group":   {m, now, []string{"admins"}, random, `bootstrap token of machine shoot/m: "admins" is not a valid group`},
+		"bootstrap token: the machine is nil": {nil, now, random},
+		"bootstrap token: metadata.uid of machine shoot/m is empty: an API server sets it, a fake clientset does not": {nameless, now, random},
+		`bootstrap token: metadata.uid "a b" of machine shoot/m is not a valid label value`:                           {invalid, now, random},
+		"bootstrap token: the time of expiry is zero":                                                                 {m, time.Time{}, random},
+		"bootstrap token: the random source is nil":                                                                   {m, now, nil},
+		"bootstrap token of machine shoot/m: random source: boom":                                                     {m, now, iotest.ErrReader(boom)},
 	} {
-		s, err := machine.NewBootstrapToken(tc.m, tc.expires, tc.groups, tc.random)
-		require.EqualError(t, err, tc.want, name)
-		require.Nil(t, s, name)
+		s, err := machine.NewBootstrapToken(tc.m, tc.expires, nil, tc.random)
+		require.EqualError(t, err, want)
+		require.Nil(t, s)
 	}
-	_, err := machine.NewBootstrapToken(m, now, nil, failing{boom})
-	require.ErrorIs(t, err, boom)
 	for _, bad := range []string{
 		"", "system:masters", "system:bootstrappers", "system:bootstrappers:", "system:bootstrappers:A", "system:bootstrappers:a-",
 		"system:bootstrappers:a,system:masters", " system:bootstrappers:a", "system:bootstrappers:a\n", "system:bootstrappers:" + strings.Repeat("a", 257),
 	} {
-		_, err = machine.NewBootstrapToken(m, now, []string{"system:bootstrappers:0-:b", bad}, random)
-		require.Error(t, err, bad)
+		_, err := machine.NewBootstrapToken(m, now, []string{"system:bootstrappers:0-:b", bad}, random)
+		require.EqualError(t, err, fmt.Sprintf("bootstrap token of machine shoot/m: %q is not a valid group", bad))
 	}
+	_, err := machine.NewBootstrapToken(m, now, []string{"admins"}, random)
+	require.Error(t, err, "the first group")
 }
 
 func data(key, value string) func(*corev1.Secret) {
@@ -209,12 +199,11 @@ func TestBootstrapToken_Creation_BeforeTheVM(t *testing.T) {
 	unread := "nothing (BootstrapToken: the bootstrap tokens were not read); waits for secrets/kube-system: BootstrapToken: the bootstrap tokens were not read"
 	blocked := requested(corev1.ConditionUnknown, "Unauthenticated") // the timeout has not begun
 	table := map[string]decisionCase{
-		"without one, it is made":                                             {creating(tokens()), made},
-		"one of ours is taken":                                                {creating(tokens(good)), create},
-		"the tokens were not read":                                            {creating(), unread},
-		"a class without a place for one needs none":                          {after(intended, absent), create},
-		"not for one that exists (DM-40)":                                     {creating(tokens(), seen(machine.Uninitialized)), "update machine m: provider ID simulated:///1 (VMKnown)"},
-		"one that has expired goes":                                           {creating(tokens(newToken(1, now))), drop(newToken(1, now))},
+		"without one, it is made":         {creating(tokens()), made},
+		"one of ours is taken":            {creating(tokens(good)), create},
+		"the tokens were not read":        {creating(), unread},
+		"not for one that exists (DM-40)": {creating(tokens(), seen(machine.Uninitialized)), "update machine m: provider ID simulated:///1 (VMKnown)"},
+		"one that has expired goes":       {creating(tokens(newToken(1, now))), drop(newToken(1, now))},
 		"one that ends before the machine has to join is kept, and not taken": {creating(tokens(newToken(1, now.Add(15*time.Minute-time.Second)))), made},
 		"that of another machine is not ours (DM-27)":                         {creating(tokens(newToken(1, now.Add(time.Hour), owned("uid-other")))), made},
 		"one without an owner does not count":                                 {creating(tokens(nil, newToken(1, now.Add(time.Hour), owned("")))), made},
@@ -222,8 +211,7 @@ func TestBootstrapToken_Creation_BeforeTheVM(t *testing.T) {
 		"one that is being deleted is none any more":                          {creating(tokens(newToken(1, now.Add(time.Hour), func(s *corev1.Secret) { s.DeletionTimestamp = &metav1.Time{Time: now} }))), made},
 		"a good one is taken, whatever is beside it":                          {creating(tokens(newToken(2, now), good)), create},
 		"a machine that may take for ever has a day":                          {creating(tokens(), mayTake("0s")), "create a bootstrap token until 2026-03-02T12:00:01Z (BootstrapToken)"},
-		"one for half of the timeout is taken if that begins with the VM":     {creating(tokens(newToken(1, now.Add(10*time.Minute))), blocked), create},
-		"not one for less":                                                    {creating(tokens(newToken(1, now.Add(10*time.Minute-time.Second))), blocked), made},
+		"not one for less": {creating(tokens(newToken(1, now.Add(10*time.Minute-time.Second))), blocked), made},
 		"a clock that is behind makes no token too short": {creating(tokens(), spec(func(m *v1alpha1.Machine) {
 			m.CreationTimestamp = metav1.NewTime(now.Add(time.Minute))
 		})), "create a bootstrap token until 2026-03-01T12:21:01Z (BootstrapToken)"},
@@ -247,20 +235,13 @@ func owned(uid string) func(*corev1.Secret) {
 func TestBootstrapToken_NotNeeded_IsDeleted(t *testing.T) {
 	mine := tokens(newToken(1, now.Add(time.Hour)))
 	gone := "delete secret bootstrap-token-nlthqp (BootstrapToken: the machine does not need it)"
-	table := map[string]decisionCase{
-		"a Pending machine has to join with it":       {living(v1alpha1.MachinePending, mine), "nothing (WaitingForNode: the node has not joined yet); waits for node/n: WaitingForNode: the node has not joined yet"},
+	check(t, machine.DefaultPolicy(), map[string]decisionCase{
+		"a Pending machine has to join with it":       {living(pending, mine), "nothing (WaitingForNode: the node has not joined yet); waits for node/n: WaitingForNode: the node has not joined yet"},
 		"one that crashed needs it again":             {after(append(crashed, mine, failure(driver.OpCreateMachine, codes.ResourceExhausted, 0, machine.NotLooked))...), "nothing (ProviderFailed: no quota); waits for provider: ProviderFailed: no quota"},
-		"one that failed before it had a VM does not": {after(intended, mine, phase(v1alpha1.MachineFailed)), gone},
-		"a secret of another owner stays":             {living(v1alpha1.MachineAvailable, noTarget, tokens(newToken(1, now, owned("x")))), "nothing (Available)"},
-		"without a cluster there are none":            {living(v1alpha1.MachineAvailable, noTarget, mine), "nothing (Available)"},
-	}
-	for _, p := range []v1alpha1.MachinePhase{
-		v1alpha1.MachineRunning, v1alpha1.MachineUnknown, v1alpha1.MachineFailed,
-		v1alpha1.MachineInPlaceUpdating, v1alpha1.MachineInPlaceUpdateSuccessful, v1alpha1.MachineInPlaceUpdateFailed,
-	} {
-		table["in phase "+string(p)] = decisionCase{living(p, healthy, copied, mine), gone}
-	}
-	check(t, machine.DefaultPolicy(), table)
+		"one that failed before it had a VM does not": {after(intended, mine, phase(failed)), gone},
+		"nor does one that runs":                      {living(running, healthy, copied, mine), gone},
+		"without a cluster there are none":            {living(available, noTarget, mine), "nothing (Available)"},
+	})
 }
 
 // TestBootstrapToken_RandomTokens_EndInAValidOne plays creations over tokens of all kinds:

@@ -3,7 +3,6 @@
 package machine_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -71,32 +70,13 @@ func TestWaiting_TwoSeconds_IsInTheStatusUntilItEnds(t *testing.T) {
 	require.NotContains(t, m.Status.LastOperation.Description, "waits for")
 }
 
-func TestWaiting_EndedWithoutAnotherWrite_IsRemoved(t *testing.T) {
-	in := living(v1alpha1.MachineRunning, healthy, copied)
-	in.Machine.Status.LastOperation = v1alpha1.LastOperation{Type: v1alpha1.MachineOperationCreate, State: v1alpha1.MachineStateSuccessful, Description: "Joined; waits for permit/a: Full (since x)"}
-	in.Machine.Status.Conditions = append(in.Machine.Status.Conditions, corev1.NodeCondition{Type: v1alpha1.MachineWaiting, Status: corev1.ConditionTrue, Reason: "Full", Message: "Full permit/a"})
-	m := written(lawful(t, in, machine.DefaultPolicy()).Action)
-	require.NotNil(t, m)
-	require.Nil(t, waitingOf(m))
-	require.Equal(t, "Joined", m.Status.LastOperation.Description)
-	in.Machine = m
-	require.Nil(t, lawful(t, in, machine.DefaultPolicy()).Action)
-}
-
 // TestWaiting_Quota_HasTheNextAttempt asserts that the text of a failed call has the time of the next
 // attempt at once, and that a text of a provider which looks like that of a wait causes no loop.
 func TestWaiting_Quota_HasTheNextAttempt(t *testing.T) {
 	for _, said := range []string{"no quota", "no quota; waits for more", "x; waits for provider (since 2026)"} {
-		in := after(intended, seen(machine.Absent))
+		in := after(intended)
 		in.VM = in.VM.After(machine.CallResult{Operation: driver.OpCreateMachine, Err: status.New(codes.ResourceExhausted, said)}, now, 0)
-		for range 3 {
-			d := lawful(t, in, machine.DefaultPolicy())
-			if d.Action == nil {
-				break
-			}
-			require.NotNil(t, statusOf(d.Action), d)
-			in.Machine = written(d.Action)
-		}
+		write(t, &in)
 		d := lawful(t, in, machine.DefaultPolicy())
 		require.Nil(t, d.Action, "%q is written once", said)
 		text := in.Machine.Status.LastOperation.Description
@@ -106,68 +86,54 @@ func TestWaiting_Quota_HasTheNextAttempt(t *testing.T) {
 	}
 }
 
-// TestWaiting_EachStepOfDeletion_MCMGoesOn reads texts as MCM does, which looks for a phrase anywhere in the
-// text, and as this module does.
+// TestWaiting_EachStepOfDeletion_MCMGoesOn asserts that the text of a wait hides no step of a deletion, and adds
+// none, for MCM, which looks for a phrase anywhere in the text, and for this module.
 func TestWaiting_EachStepOfDeletion_MCMGoesOn(t *testing.T) {
 	steps := []string{
 		v1alpha1.GetVMStatus, v1alpha1.InitiateDrain, v1alpha1.DelVolumesAttachments, v1alpha1.InitiateVMDeletion, v1alpha1.InitiateNodeDeletion, v1alpha1.InitiateFinalizerRemoval,
 	}
-	mcm := func(text string) (found []string) {
-		for _, step := range steps {
-			if strings.Contains(text, step) {
-				found = append(found, step)
-			}
-		}
-		return found
-	}
 	for _, step := range steps {
-		in := living(v1alpha1.MachineTerminating, healthy, copied)
-		in.Machine.Status.LastOperation = v1alpha1.LastOperation{Type: v1alpha1.MachineOperationDelete, State: v1alpha1.MachineStateProcessing, Description: step, LastUpdateTime: metav1.NewTime(now)}
+		in := living(leavesNow, healthy, copied, operationAgo(0, v1alpha1.MachineOperationDelete, v1alpha1.MachineStateProcessing, step))
 		plain := facts.TakeOver(in.Machine, in.Node.Node, now)
-		for _, hold := range []machinist.Hold{
-			{Subject: "provider", Reason: "ProviderFailed", Message: errors.New("no").Error()},
-			{Subject: "machineclass/small", Reason: "ClassMissing", Message: "the VM cannot be deleted without it", Since: now},
-		} {
-			text := step + facts.WaitsMark + hold.String() + " (since x)"
-			require.Equal(t, []string{step}, mcm(text))
-			in.Machine.Status.LastOperation.Description = text
-			require.Equal(t, plain, facts.TakeOver(in.Machine, in.Node.Node, now), text)
+		hold := machinist.Hold{Subject: "machineclass/small", Reason: "ClassMissing", Message: "the VM cannot be deleted without it", Since: now}
+		text := step + facts.WaitsMark + hold.String() + " (since x)"
+		for _, other := range steps {
+			require.Equal(t, other == step, strings.Contains(text, other), text)
 		}
+		in.Machine.Status.LastOperation.Description = text
+		require.Equal(t, plain, facts.TakeOver(in.Machine, in.Node.Node, now), text)
 	}
 }
 
 func TestRetryNow_FailedCall_IsRepeatedOnce(t *testing.T) {
-	in := after(intended, seen(machine.Absent))
-	in.VM = in.VM.After(machine.CallResult{Operation: driver.OpCreateMachine, Err: status.New(codes.ResourceExhausted, "no quota")}, now, 0)
-	in.Machine = written(lawful(t, in, machine.DefaultPolicy()).Action)
+	in := after(intended, failure(driver.OpCreateMachine, codes.ResourceExhausted, time.Second, machine.NotLooked))
+	write(t, &in)
 	require.Nil(t, lawful(t, in, machine.DefaultPolicy()).Action)
 
 	metav1.SetMetaDataAnnotation(&in.Machine.ObjectMeta, v1alpha1.RetryNowAnnotation, "")
+	frozen(&in)
+	require.Nil(t, lawful(t, in, machine.DefaultPolicy()).Action, "nothing can be tried")
+	in.Freeze.Frozen = false
 	d := lawful(t, in, machine.DefaultPolicy())
 	require.Equal(t, "update machine m: no annotation machine.sapcloud.io/retry-now (RetryNow)", d.String())
 	in.Machine, in.VM = written(d.Action), in.VM.RetryNow()
 	require.Equal(t, driver.OpGetMachineStatus, operationOf(lawful(t, in, machine.DefaultPolicy()).Action), "the VM is looked up first")
 }
 
-func TestWaiting_DrainEnded_IsRemovedBeforeTheVMIsDeleted(t *testing.T) {
-	in := after(withID, leaving, phase(v1alpha1.MachineTerminating), noTarget)
-	call := lawful(t, in, machine.DefaultPolicy()).Action
-	require.IsType(t, machine.CallDriver{}, call)
-	in.Machine.Status.LastOperation = v1alpha1.LastOperation{
-		Type: v1alpha1.MachineOperationDelete, State: v1alpha1.MachineStateProcessing, Description: v1alpha1.InitiateDrain + "; waits for pod/a/b: DisruptionBudget (since x)",
+// TestWaiting_Ended_IsRemoved asserts that a wait is removed from the status if nothing else is written,
+// also before a call, which may take long.
+func TestWaiting_Ended_IsRemoved(t *testing.T) {
+	for description, in := range map[string]machine.Observation{
+		"Joined":               living(running, healthy, copied),
+		v1alpha1.InitiateDrain: terminating(noTarget),
+	} {
+		next := lawful(t, in, machine.DefaultPolicy())
+		operation("x", "y", description+"; waits for pod/a/b: DisruptionBudget (since x)", "")(&in)
+		in.Machine.Status.Conditions = append(in.Machine.Status.Conditions,
+			corev1.NodeCondition{Type: v1alpha1.MachineWaiting, Status: corev1.ConditionTrue, Reason: "DisruptionBudget", Message: "DisruptionBudget pod/a/b"})
+		write(t, &in)
+		require.Nil(t, waitingOf(in.Machine))
+		require.Equal(t, description, in.Machine.Status.LastOperation.Description)
+		require.Equal(t, next.Action, lawful(t, in, machine.DefaultPolicy()).Action)
 	}
-	in.Machine.Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.MachineWaiting, Status: corev1.ConditionTrue, Reason: "DisruptionBudget", Message: "DisruptionBudget pod/a/b"}}
-	m := written(lawful(t, in, machine.DefaultPolicy()).Action)
-	require.NotNil(t, m, "the call may take long")
-	require.Nil(t, waitingOf(m))
-	require.Equal(t, v1alpha1.InitiateDrain, m.Status.LastOperation.Description)
-	in.Machine = m
-	require.Equal(t, call, lawful(t, in, machine.DefaultPolicy()).Action)
-}
-
-func TestRetryNow_Freeze_KeepsTheAnnotation(t *testing.T) {
-	in := after(intended, seen(machine.Absent))
-	metav1.SetMetaDataAnnotation(&in.Machine.ObjectMeta, v1alpha1.RetryNowAnnotation, "")
-	in.Freeze = machine.Freeze{Frozen: true, Since: now}
-	require.Nil(t, lawful(t, in, machine.DefaultPolicy()).Action, "nothing can be tried")
 }

@@ -41,45 +41,49 @@ func staleNode(t *testing.T) *pass {
 	return p
 }
 
+// write applies a change of the observed Node, and returns the Node as the pass knows it then.
+func write(t *testing.T, p *pass, do machinist.Update, change func(*corev1.Node)) *corev1.Node {
+	t.Helper()
+	do.Before = p.in.Node.Node
+	after := p.in.Node.Node.DeepCopy()
+	change(after)
+	do.Object = after
+	require.NoError(t, p.apply(t.Context(), do))
+	return p.in.Node.Node
+}
+
 func TestPatchNode_NodeChangedByOthers_TheirChangesStay(t *testing.T) {
 	p := staleNode(t)
-	after := p.in.Node.Node.DeepCopy()
-	after.Labels["ours"] = "1"
-	require.NoError(t, p.apply(t.Context(), machinist.Update{Before: p.in.Node.Node, Object: after}))
-	require.Equal(t, map[string]string{"first": "1", "theirs": "1", "ours": "1"}, p.in.Node.Node.Labels)
-	require.Equal(t, "theirs", p.in.Node.Node.Spec.Taints[0].Key)
+	node := write(t, p, machinist.Update{}, func(n *corev1.Node) { n.Labels["ours"] = "1" })
+	require.Equal(t, map[string]string{"first": "1", "theirs": "1", "ours": "1"}, node.Labels)
+	require.Equal(t, "theirs", node.Spec.Taints[0].Key)
 
-	after = p.in.Node.Node.DeepCopy()
-	after.Status.Images, p.in.Node.Node.Status.Images = nil, nil // as in the cache
-	after.Status.Capacity = corev1.ResourceList{"example.com/gpu": *after.Status.Capacity.Cpu()}
-	require.NoError(t, p.apply(t.Context(), machinist.Update{Before: p.in.Node.Node, Object: after, Subresource: "status"}))
-	require.Contains(t, p.in.Node.Node.Status.Capacity, corev1.ResourceName("example.com/gpu"))
-	require.Len(t, p.in.Node.Node.Status.Images, 1)
+	node.Status.Images = nil // as in the cache
+	node = write(t, p, machinist.Update{Subresource: "status"}, func(n *corev1.Node) {
+		n.Status.Capacity = corev1.ResourceList{"example.com/gpu": *n.Status.Capacity.Cpu()}
+	})
+	require.Contains(t, node.Status.Capacity, corev1.ResourceName("example.com/gpu"))
+	require.Len(t, node.Status.Images, 1)
 }
 
 func TestPatchNode_TaintsOfAChangedNode_AreNotReplaced(t *testing.T) {
 	p := staleNode(t)
-	after := p.in.Node.Node.DeepCopy()
-	after.Spec.Taints = append(after.Spec.Taints, corev1.Taint{Key: "ours", Effect: corev1.TaintEffectNoSchedule})
-	require.NoError(t, p.apply(t.Context(), machinist.Update{Before: p.in.Node.Node, Object: after, Unchanged: true}))
-	require.Len(t, p.in.Node.Node.Spec.Taints, 1)
-	require.Equal(t, "theirs", p.in.Node.Node.Spec.Taints[0].Key, "the next decision uses the newer Node")
-
-	after = p.in.Node.Node.DeepCopy()
-	after.Spec.Taints = append(after.Spec.Taints, corev1.Taint{Key: "ours", Effect: corev1.TaintEffectNoSchedule})
-	require.NoError(t, p.apply(t.Context(), machinist.Update{Before: p.in.Node.Node, Object: after, Unchanged: true}))
-	require.Len(t, p.in.Node.Node.Spec.Taints, 2)
+	for _, want := range []int{1, 2} { // the second decision uses the newer Node
+		node := write(t, p, machinist.Update{Unchanged: true}, func(n *corev1.Node) {
+			n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "ours", Effect: corev1.TaintEffectNoSchedule})
+		})
+		require.Len(t, node.Spec.Taints, want)
+		require.Equal(t, "theirs", node.Spec.Taints[0].Key)
+	}
 }
 
 func TestPatchNode_ConditionOfAChangedNode_WrittenUnlessItHasToBeUnchanged(t *testing.T) {
-	for _, unchanged := range []bool{false, true} {
-		p := staleNode(t)
-		after := p.in.Node.Node.DeepCopy()
-		after.Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.NodeTerminationCondition, Status: corev1.ConditionTrue}}
-		do := machinist.Update{Before: p.in.Node.Node, Object: after, Subresource: "status", Unchanged: unchanged}
-		require.NoError(t, p.apply(t.Context(), do))
-		require.Len(t, p.in.Node.Node.Status.Conditions, map[bool]int{false: 1}[unchanged])
-		require.Contains(t, p.in.Node.Node.Labels, "theirs")
+	for unchanged, want := range map[bool]int{false: 1, true: 0} {
+		node := write(t, staleNode(t), machinist.Update{Subresource: "status", Unchanged: unchanged}, func(n *corev1.Node) {
+			n.Status.Conditions = []corev1.NodeCondition{{Type: v1alpha1.NodeTerminationCondition, Status: corev1.ConditionTrue}}
+		})
+		require.Len(t, node.Status.Conditions, want)
+		require.Contains(t, node.Labels, "theirs")
 	}
 }
 

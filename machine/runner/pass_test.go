@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,6 +31,7 @@ import (
 type stub struct {
 	machine *v1alpha1.Machine
 	target  bool
+	classes error // that reading a class returns
 }
 
 func (s *stub) Get(_ context.Context, o machinist.Object) (machinist.Object, error) {
@@ -40,6 +40,8 @@ func (s *stub) Get(_ context.Context, o machinist.Object) (machinist.Object, err
 		if s.machine != nil {
 			return s.machine, nil
 		}
+	case *v1alpha1.MachineClass:
+		return nil, s.classes
 	case *corev1.Node:
 		if !s.target {
 			return nil, machine.ErrNoTarget
@@ -49,11 +51,10 @@ func (s *stub) Get(_ context.Context, o machinist.Object) (machinist.Object, err
 }
 
 func (s *stub) List(_ context.Context, o machinist.Object, _, _ string) ([]machinist.Object, error) {
-	switch o.(type) {
-	case *corev1.Secret, *storagev1.VolumeAttachment:
-		return nil, machine.ErrNoTarget
+	if _, machines := o.(*v1alpha1.Machine); machines {
+		return nil, nil
 	}
-	return nil, nil
+	return nil, machine.ErrNoTarget
 }
 
 func newMachine() *v1alpha1.Machine {
@@ -63,18 +64,28 @@ func newMachine() *v1alpha1.Machine {
 	}
 }
 
+// key is the key of newMachine.
+var key = types.NamespacedName{Namespace: "n", Name: "m"}
+
+// newExecutor returns an Executor that reads one machine, and the clientset to which it writes. The
+// clientset has the machine.
+func newExecutor(m *v1alpha1.Machine) (*Executor, *fake.Clientset) {
+	clients := fake.NewClientset(m)
+	return &Executor{Reader: &stub{machine: m}, Requests: client.New(clients, nil), Driver: drivertest.NewCloud(drivertest.CloudOptions{})}, clients
+}
+
 // TestReconcile_WriteWithoutEffect_EndsWithAnError has an API server that accepts the finalizer of a
 // machine and does not store it, so that every decision has the same action.
 func TestReconcile_WriteWithoutEffect_EndsWithAnError(t *testing.T) {
-	stored, clients, writes := newMachine(), fake.NewClientset(), 0
+	stored, writes := newMachine(), 0
+	executor, clients := newExecutor(stored)
 	clients.PrependReactor("*", "machines", func(a clienttesting.Action) (bool, apiruntime.Object, error) {
 		if a.GetVerb() == "update" || a.GetVerb() == "patch" {
 			writes++
 		}
 		return true, stored.DeepCopy(), nil
 	})
-	executor := &Executor{Reader: &stub{machine: stored}, Requests: client.New(clients, nil), Driver: drivertest.NewCloud(drivertest.CloudOptions{})}
-	_, err := executor.Reconcile(t.Context(), types.NamespacedName{Namespace: "n", Name: "m"})
+	_, err := executor.Reconcile(t.Context(), key)
 	require.ErrorIs(t, err, errNotSettled)
 	require.Equal(t, maxSteps, writes)
 }
@@ -96,9 +107,10 @@ func TestCall_ContextEndsInTheDeletionOfTheVM_FinalizerStays(t *testing.T) {
 	m := newMachine()
 	m.Spec.ProviderID, m.Finalizers, m.DeletionTimestamp = "cloud:///1", []string{v1alpha1.MCMFinalizerName}, &metav1.Time{Time: time.Now()}
 	m.Status.CurrentStatus.Phase, m.CreationTimestamp = v1alpha1.MachineTerminating, metav1.NewTime(time.Now().Add(-time.Hour))
-	clients := fake.NewClientset(m)
 	ctx, end := context.WithCancel(t.Context())
-	p := &pass{Executor: &Executor{Reader: &stub{machine: m}, Requests: client.New(clients, nil), Driver: endingDriver{end: end}}}
+	executor, clients := newExecutor(m)
+	executor.Driver = endingDriver{end: end}
+	p := &pass{Executor: executor}
 	p.observe(ctx, m)
 	p.in.Class = machine.ClassView{Looked: true, Class: &v1alpha1.MachineClass{}}
 	require.Error(t, p.call(ctx, machine.CallDriver{Operation: driver.OpDeleteMachine}))
@@ -131,15 +143,15 @@ func (f *forgotten) Forget(node string) { *f = append(*f, node) }
 // TestReconcile_OtherMachineOfTheName_DrainAndPermitEnd has a machine that was deleted and created again
 // without a pass in between.
 func TestReconcile_OtherMachineOfTheName_DrainAndPermitEnd(t *testing.T) {
-	before, m, drains := newMachine(), newMachine(), &forgotten{}
-	before.UID = "before"
-	executor := &Executor{Reader: &stub{machine: m}, Requests: client.New(fake.NewClientset(m), nil), Driver: drivertest.NewCloud(drivertest.CloudOptions{}), Drains: drains}
+	executor, _ := newExecutor(newMachine())
+	before, drains := newMachine(), &forgotten{}
+	before.UID, executor.Drains = "before", drains
 	_, refused := executor.permits().AcquireWithin(1, "group", "before", time.Now())
 	require.Nil(t, refused)
 	executor.memory.Change(before, func(kept *memory) {
 		kept.permit, kept.drain = "group", &drainMemory{reported: drain.Decision{Node: "node"}}
 	})
-	_, err := executor.Reconcile(t.Context(), types.NamespacedName{Namespace: "n", Name: "m"})
+	_, err := executor.Reconcile(t.Context(), key)
 	require.NoError(t, err)
 	require.Equal(t, forgotten{"node"}, *drains)
 	_, refused = executor.permits().AcquireWithin(1, "group", "another", time.Now())
@@ -150,30 +162,24 @@ func TestReconcile_OtherMachineOfTheName_DrainAndPermitEnd(t *testing.T) {
 // is most of the memory of a machine.
 func TestReconcile_NoDrain_NothingIsKeptOfIt(t *testing.T) {
 	m := newMachine()
-	executor := &Executor{Reader: &stub{machine: m}, Requests: client.New(fake.NewClientset(m), nil), Driver: drivertest.NewCloud(drivertest.CloudOptions{})}
-	_, err := executor.Reconcile(t.Context(), types.NamespacedName{Namespace: "n", Name: "m"})
-	require.NoError(t, err)
-	kept := executor.memory.Get(m)
-	require.NotZero(t, kept.first)
-	require.Nil(t, kept.drain)
-
-	asked := time.Unix(1, 0)
-	executor.memory.Change(m, func(kept *memory) { kept.drain = &drainMemory{asked: asked} })
-	_, err = executor.Reconcile(t.Context(), types.NamespacedName{Namespace: "n", Name: "m"})
-	require.NoError(t, err)
-	require.Equal(t, &drainMemory{asked: asked}, executor.memory.Get(m).drain, "the next pass knows what there is")
+	executor, _ := newExecutor(m)
+	for _, drain := range []*drainMemory{nil, {asked: time.Unix(1, 0)}} {
+		executor.memory.Change(m, func(kept *memory) { kept.drain = drain })
+		_, err := executor.Reconcile(t.Context(), key)
+		require.NoError(t, err)
+		require.NotZero(t, executor.memory.Get(m).first)
+		require.Equal(t, drain, executor.memory.Get(m).drain)
+	}
 }
 
 // TestReconcile_Panics_MemoryIsDropped checks that what may have caused a panic is not used again. A lost
 // drain state is found again.
 func TestReconcile_Panics_MemoryIsDropped(t *testing.T) {
 	m := newMachine()
-	executor := &Executor{
-		Reader: &stub{machine: m}, Requests: client.New(fake.NewClientset(), nil), Driver: drivertest.NewCloud(drivertest.CloudOptions{}),
-		Decided: func(types.NamespacedName, *v1alpha1.Machine, machine.Decision, error) { panic("bad") },
-	}
+	executor, _ := newExecutor(m)
+	executor.Decided = func(types.NamespacedName, *v1alpha1.Machine, machine.Decision, error) { panic("bad") }
 	executor.memory.Change(m, func(kept *memory) { kept.drain = &drainMemory{asked: time.Unix(1, 0)} })
-	require.Panics(t, func() { _, _ = executor.Reconcile(t.Context(), types.NamespacedName{Namespace: "n", Name: "m"}) })
+	require.Panics(t, func() { _, _ = executor.Reconcile(t.Context(), key) })
 	require.Zero(t, executor.memory.Get(m).drain)
 }
 
@@ -212,38 +218,39 @@ func TestDrain_NewDrain_StartsWithEmptyState(t *testing.T) {
 }
 
 func TestExecutor_NothingSet_Error(t *testing.T) {
-	_, err := new(Executor).Reconcile(t.Context(), types.NamespacedName{})
+	_, err := new(Executor).Reconcile(t.Context(), key)
 	require.ErrorContains(t, err, "no Driver")
-	_, err = new(Finalizers).ReconcileClass(t.Context(), types.NamespacedName{})
+	_, err = new(Finalizers).ReconcileClass(t.Context(), key)
 	require.ErrorContains(t, err, "no Reader")
-	_, err = new(Finalizers).ReconcileSecret(t.Context(), types.NamespacedName{})
+	_, err = new(Finalizers).ReconcileSecret(t.Context(), key)
 	require.ErrorContains(t, err, "no Reader")
-	_, err = Observe(t.Context(), nil, types.NamespacedName{})
+	_, err = Observe(t.Context(), nil, key)
 	require.ErrorContains(t, err, "no Reader")
 	_, err = NewInformers(Factories{})
 	require.ErrorContains(t, err, "no Control")
 	require.Empty(t, Affected(t.Context(), nil, nil, nil))
 	require.Empty(t, AffectedClasses(t.Context(), nil, nil, nil))
 	require.Empty(t, AffectedSecrets(t.Context(), nil, nil, nil))
-	require.Equal(t, machine.Siblings{}, new(Executor).SiblingsOf(t.Context(), nil))
+	require.Zero(t, new(Executor).SiblingsOf(t.Context(), nil))
 }
 
 // TestNodes_DeletedForAMachine_TheNextOfItsNameKnows has a Reader that still has the Node of a deleted machine
 // when a machine of its name is created. That Node is not the one of another VM.
 func TestNodes_DeletedForAMachine_TheNextOfItsNameKnows(t *testing.T) {
+	node := func(name string, uid types.UID, version string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid, ResourceVersion: version}}
+	}
 	executor := &Executor{Reader: &stub{target: true}}
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "1", ResourceVersion: "1"}}
 	first, next := &pass{Executor: executor}, &pass{Executor: executor}
-	first.in.Node.Node = node
+	first.in.Node.Node = node("m", "1", "1")
 	first.nodeGone()
-	require.Nil(t, next.newest(node))
-	joined := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "2", ResourceVersion: "3"}}
-	require.Equal(t, joined, next.newest(joined), "the Node of its own VM")
+	require.Nil(t, next.newest(node("m", "1", "1")))
+	require.NotNil(t, next.newest(node("m", "2", "3")), "the Node of its own VM")
 
-	first.wroteNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "3", ResourceVersion: "7"}})
-	late := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "3", ResourceVersion: "6"}}
+	first.wroteNode(node("n", "3", "7"))
+	late := node("n", "3", "6")
 	require.Equal(t, "7", next.newest(late).ResourceVersion)
-	executor.forget(t.Context(), types.NamespacedName{Namespace: "ns", Name: "m"}) // the Reader has no Node
+	executor.forget(t.Context(), key) // the Reader has no Node
 	require.Equal(t, late, next.newest(late), "nothing is kept of a Node that does not exist")
 }
 
@@ -258,34 +265,25 @@ func (s *settled) Settle(context.Context, *v1alpha1.Machine, bool) { s.passes++ 
 // TestReconcile_OtherShard_OnlyTheGuardKnows asserts that a machine of another shard counts for the guard, and
 // costs no request.
 func TestReconcile_OtherShard_OnlyTheGuardKnows(t *testing.T) {
-	m, clients, guard := newMachine(), fake.NewClientset(), &settled{}
+	m, guard := newMachine(), &settled{}
 	m.Labels = map[string]string{v1alpha1.ShardLabelKey: "green"}
-	executor := &Executor{Reader: &stub{machine: m}, Requests: client.New(clients, nil), Driver: drivertest.NewCloud(drivertest.CloudOptions{}), Guard: guard, Shard: "blue"}
-	_, err := executor.Reconcile(t.Context(), types.NamespacedName{Namespace: "n", Name: "m"})
+	executor, clients := newExecutor(m)
+	executor.Guard, executor.Shard = guard, "blue"
+	_, err := executor.Reconcile(t.Context(), key)
 	require.NoError(t, err)
 	require.Equal(t, 1, guard.passes)
 	require.Empty(t, clients.Actions())
 }
 
-// noClass is a [stub] that cannot read classes.
-type noClass struct{ *stub }
-
-func (r noClass) Get(ctx context.Context, o machinist.Object) (machinist.Object, error) {
-	if _, ok := o.(*v1alpha1.MachineClass); ok {
-		return nil, errIncomplete
-	}
-	return r.stub.Get(ctx, o)
-}
-
 // TestReconcile_HoldLastsTwoSeconds_IsInTheStatus has a hold that no decision records by itself. The Executor
 // remembers since when it lasts.
 func TestReconcile_HoldLastsTwoSeconds_IsInTheStatus(t *testing.T) {
-	m := newMachine()
+	m, clock := newMachine(), clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	m.Finalizers, m.Status.LastOperation.Type = []string{v1alpha1.MCMFinalizerName}, v1alpha1.MachineOperationCreate
-	clients, clock := fake.NewClientset(m), clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	executor := &Executor{Reader: noClass{&stub{machine: m}}, Requests: client.New(clients, nil), Driver: drivertest.NewCloud(drivertest.CloudOptions{}), Clock: clock}
+	executor, clients := newExecutor(m)
+	executor.Reader, executor.Clock = &stub{machine: m, classes: errIncomplete}, clock
 	for _, want := range []int{0, 1} {
-		_, err := executor.Reconcile(t.Context(), types.NamespacedName{Namespace: "n", Name: "m"})
+		_, err := executor.Reconcile(t.Context(), key)
 		require.NoError(t, err)
 		stored, err := clients.MachineV1alpha1().Machines("n").Get(t.Context(), "m", metav1.GetOptions{})
 		require.NoError(t, err)

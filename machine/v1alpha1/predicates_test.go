@@ -37,13 +37,12 @@ func TestPredicates_Nil_False(t *testing.T) {
 }
 
 func TestPredicates_PriorityAndExpiry_Compared(t *testing.T) {
-	now := time.Unix(1000, 0)
-	m := &v1alpha1.Machine{}
+	now, m := time.Unix(1000, 0), &v1alpha1.Machine{}
 	require.False(t, v1alpha1.IsMachineTriggeredForDeletion(m))
 	require.False(t, v1alpha1.IsMachinePreservationExpired(m, now))
 	m.Annotations = map[string]string{v1alpha1.MachinePriority: "1"}
-	require.True(t, v1alpha1.IsMachineTriggeredForDeletion(m))
 	m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now}
+	require.True(t, v1alpha1.IsMachineTriggeredForDeletion(m))
 	require.True(t, v1alpha1.IsMachinePreservationExpired(m, now))
 	require.False(t, v1alpha1.IsMachinePreservationExpired(m, now.Add(-time.Second)))
 }
