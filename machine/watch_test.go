@@ -327,10 +327,6 @@ var unlabeled change = func(in *machine.Observation) {
 	in.Node.Node = (*corev1.Node)(nil)
 }
 
-func condition(kind string, status corev1.ConditionStatus) corev1.NodeCondition {
-	return corev1.NodeCondition{Type: corev1.NodeConditionType(kind), Status: status}
-}
-
 // TestReplacementLimit_Siblings_CountOfReplaced asserts the number of machines being replaced in
 // the message of a policy with the limit 0.
 func TestReplacementLimit_Siblings_CountOfReplaced(t *testing.T) {

@@ -346,7 +346,7 @@ func scene(text string) (in machineset.Observation, p machineset.Policy) {
 func (s *scenario) words(text string) {
 	words, machines, _ := strings.Cut(text, ":")
 	in, set, p := &s.in, s.in.Set, &s.policy
-	for _, w := range strings.Fields(words) {
+	for w := range strings.FieldsSeq(words) {
 		key, value, given := strings.Cut(w, "=")
 		number, err := strconv.ParseInt(cmp.Or(value, key), 10, 32)
 		name, offset, _ := strings.Cut(value, "@")

@@ -21,7 +21,7 @@ import (
 // resources returns a list from a text of names and quantities.
 func resources(text string) corev1.ResourceList {
 	out := corev1.ResourceList{}
-	for _, entry := range strings.Fields(text) {
+	for entry := range strings.FieldsSeq(text) {
 		name, quantity, _ := strings.Cut(entry, "=")
 		out[corev1.ResourceName(name)] = resource.MustParse(quantity)
 	}

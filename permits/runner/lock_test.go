@@ -72,12 +72,11 @@ func (p *place) gets(l *runner.Lock) permits.Lease {
 	return lease
 }
 
-// misses returns the error of a process that gets no permit for some time.
-func (p *place) misses(l *runner.Lock, d time.Duration) error {
+// misses asserts that a process gets no permit for some time.
+func (p *place) misses(l *runner.Lock, d time.Duration) {
 	p.t.Helper()
 	_, err := l.Acquire(p.within(d))
 	require.ErrorIs(p.t, err, context.DeadlineExceeded)
-	return err
 }
 
 // holds makes a process acquire a permit at once, and crash.
@@ -134,7 +133,8 @@ func TestAcquire_ContextEnds_ErrorHasHolders(t *testing.T) {
 			if fails {
 				p.Inject(draintest.Fault{Kind: draintest.Unavailable, Skip: 1})
 			}
-			err := p.misses(lock, 3*time.Minute)
+			_, err := lock.Acquire(p.within(3 * time.Minute))
+			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.Equal(t, []permits.Lease{lease}, refusalOf(err).Holders)
 			require.Equal(t, fails, apierrors.IsServiceUnavailable(err), "%v", err)
 		}
@@ -238,7 +238,8 @@ func TestAcquire_RestoredBackup_OldHolderWaits(t *testing.T) {
 		p.misses(old, time.Second)
 
 		p.edit(func(o *coordinationv1.Lease) { o.Annotations, o.Spec = backup.Annotations, backup.Spec })
-		require.EqualValues(t, "HoldersUnknown", refusalOf(p.misses(old, time.Second)).Reason)
+		_, err := old.Acquire(p.within(time.Second))
+		require.EqualValues(t, "HoldersUnknown", refusalOf(err).Reason)
 		require.Equal(t, lease.Since, p.gets(holder).Since)
 	})
 }
@@ -247,7 +248,7 @@ func TestRun_LongWork_RenewsAndDoesNotRelease(t *testing.T) {
 	inPlace(t, func(t *testing.T, p *place) {
 		mine := errors.New("mine")
 		require.ErrorIs(t, p.lock("node-1").Run(t.Context(), func(ctx context.Context) error {
-			p.misses(p.lock("node-2"), 5*time.Hour)
+			p.misses(p.lock("node-2"), 5*time.Hour) //nolint:contextcheck // another process
 			require.NoError(t, ctx.Err())
 			return mine
 		}), mine)
@@ -334,7 +335,7 @@ func TestRun_Released_WorkEndsAtNextRenewal(t *testing.T) {
 						time.Sleep(time.Minute) // of the bubble
 						require.NoError(t, by.Release(ctx))
 						if taken {
-							p.gets(p.lock("node-2"))
+							p.gets(p.lock("node-2")) //nolint:contextcheck // another process
 						}
 						<-ctx.Done()
 						return nil
