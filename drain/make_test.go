@@ -88,14 +88,6 @@ func terminating(end time.Duration, grace int64) func(*corev1.Pod) {
 	}
 }
 
-// both returns one edit of two.
-func both(a, b func(*corev1.Pod)) func(*corev1.Pod) {
-	return func(p *corev1.Pod) {
-		a(p)
-		b(p)
-	}
-}
-
 func withFinalizer(p *corev1.Pod) { p.Finalizers = []string{"example.com/job-tracking"} }
 
 // observed returns an observation of a cordoned Node and its pods only.

@@ -184,16 +184,13 @@ func (d *dice) volume() string { return pick(d, "pv-0", "pv-1", "pv-2", "pv-3", 
 
 func (d *dice) results() []drain.Result {
 	var results []drain.Result
+	resource := schema.GroupResource{}
 	for range d.roll(5) {
-		results = append(results, drain.Result{
-			Row: drain.Row{
-				Namespace: "shop", Name: pick(d, "a", "b"), UID: types.UID("uid-" + pick(d, "a", "b", "c", "zz")),
-				Action: pick(d, drain.Evict, drain.Delete, drain.ForceDelete, drain.Wait, ""),
-			},
-			Err: pick[error](d, nil, errors.New("boom"), apierrors.NewTooManyRequests("slow down", 7), apierrors.NewNotFound(schema.GroupResource{}, "a"), apierrors.NewForbidden(schema.GroupResource{}, "a", nil),
-				apierrors.NewInvalid(schema.GroupKind{}, "a", nil)),
-			At: d.when(),
-		})
+		row := drain.Row{Namespace: "shop", Name: pick(d, "a", "b"), UID: types.UID("uid-" + pick(d, "a", "b", "c", "zz"))}
+		row.Action = pick(d, drain.Evict, drain.Delete, drain.ForceDelete, drain.Wait, "")
+		err := pick[error](d, nil, errors.New("boom"), apierrors.NewTooManyRequests("slow down", 7), apierrors.NewNotFound(resource, "a"),
+			apierrors.NewForbidden(resource, "a", nil), apierrors.NewInvalid(schema.GroupKind{}, "a", nil))
+		results = append(results, drain.Result{Row: row, Err: err, At: d.when()})
 	}
 	return results
 }
