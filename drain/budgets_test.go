@@ -213,6 +213,9 @@ func TestDecide_HeldPods_NamesTheirBudgets(t *testing.T) {
 	require.Equal(t, "a wait BudgetNeverAllows, b evict Evictable", rows(d), "a budget holds only its own pods")
 	require.Regexp(t, "budget shop/web never allows.*maybe", d.Rows[0].Message, "it keeps its message")
 	require.Nil(t, d.Rows[0].Grace)
+	in.Budgets.Items = append(in.Budgets.Items, exhausted("web", func(b *budgetType) { b.Namespace = "shop-2" }))
+	in.Pods.Items = append(in.Pods.Items, newPod("c", func(p *corev1.Pod) { p.Namespace = "shop-2" }))
+	require.Contains(t, rows(drain.Decide(in, drain.Policy{}, now)), "c wait DisruptionBudget", "budgets of one name in two namespaces")
 	for i := range 1000 {
 		in.Budgets.Items = append(in.Budgets.Items, newBudget(fmt.Sprintf("b%03d", i), 1))
 	}

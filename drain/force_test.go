@@ -449,7 +449,6 @@ func TestFeasible_BeforeTheFirstWrite_NamesTheObstacles(t *testing.T) {
 		ladder    drain.Ladder
 		obstacles int
 	}{
-		{"a pod that may be evicted", newPod("a"), nil, nil, 0},
 		{"a budget that allows nothing now", newPod("a"), []*budgetType{exhausted("web")}, nil, 0},
 		{"a budget that never allows a disruption", newPod("a"), never, nil, 1},
 		{"unless the ladder ignores budgets", newPod("a"), never, after(drain.IgnoreBudgets), 0},
@@ -458,8 +457,6 @@ func TestFeasible_BeforeTheFirstWrite_NamesTheObstacles(t *testing.T) {
 		{"budgets that overlap", newPod("a"), several, nil, 1},
 		{"an unmanaged pod", newPod("a", unmanaged), nil, after(drain.IgnoreBudgets), 1},
 		{"an unmanaged pod and a ladder that proceeds", newPod("a", unmanaged), nil, after(drain.Proceed), 0},
-		{"a pod that is ignored", newPod("a", mirror), nil, nil, 0},
-		{"an overdue pod", newPod("a", terminating(-time.Hour, 30)), nil, nil, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := observed(tt.pod, newPod("free", goldenLabeled("db")))

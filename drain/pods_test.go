@@ -88,6 +88,7 @@ func TestDecide_OnePod_ActionAndReason(t *testing.T) {
 		{name: "a deleted pod that has ended, before its kubelet deletes the object", pod: newPod("web", inPhase(corev1.PodSucceeded), terminating(time.Minute, 30)), want: "wait Terminating"},
 		{name: "a deleted pod that has ended, after its kubelet deleted it", pod: newPod("web", inPhase(corev1.PodSucceeded), withFinalizer, terminating(time.Minute, 0)), want: gone},
 		{name: "a pod of a DaemonSet that was deleted and has ended", pod: newPod("web", agent, inPhase(corev1.PodSucceeded), terminating(time.Minute, 30)), sets: here, want: stays},
+		{name: "a pod of another Node", pod: newPod("web", func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }), policy: force, want: gone},
 		{name: "a pod without UID, as of a fake API server", pod: newPod("web", func(p *corev1.Pod) { p.UID = "" }), want: evicted},
 		{name: "the strongest rung is the reason", policy: anchored(drain.Ladder{{Action: drain.ForceDeletePods}, {Action: drain.IgnoreBudgets}}), want: "force-delete ForceDeletePods"},
 		{name: "a pod without priority is one of priority 0", pod: newPod("web", func(p *corev1.Pod) { p.Spec.Priority = nil }), want: evicted},
@@ -174,7 +175,6 @@ func TestDecide_SkipTerminatingAfter_LeavesThePodBehind(t *testing.T) {
 	}{
 		{"the time is over", newPod("a", terminating(-m, 30)), drain.Policy{}, m, "a ignore Abandoned", 0},
 		{"a nanosecond before", newPod("a", terminating(-m+1, 30)), drain.Policy{}, m, "a wait Overdue", 1},
-		{"a pod within its grace period", newPod("a", terminating(1, 30)), drain.Policy{}, m, "a wait Terminating", 1},
 		{"less than zero", newPod("a", terminating(-m, 30)), drain.Policy{}, -1, "a wait Overdue", m},
 		{"a pod is force-deleted first", newPod("a", terminating(-m, 30)), force, m, "a force-delete ForceDeletePods", 5 * time.Second},
 		{"a force-deleted pod", newPod("a", withFinalizer, terminating(-m, 0)), force, m, "a ignore Abandoned", 0},

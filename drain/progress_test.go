@@ -3,6 +3,7 @@
 package drain_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -105,4 +106,6 @@ func TestCompare_TwoDecisions_ReturnsTheProgress(t *testing.T) {
 			require.Empty(t, drain.Compare(after, after, nil, now.Add(time.Hour)), "the same decision has no progress")
 		})
 	}
+	require.Empty(t, drain.Progress{}.String())
+	require.Equal(t, "Cordoned node/n: no", drain.Progress{Type: drain.ProgressCordoned, Subject: "node/n", Err: errors.New("no")}.String())
 }

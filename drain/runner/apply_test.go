@@ -34,24 +34,6 @@ import (
 	"github.com/machinist-dev/machinist/nodeops"
 )
 
-func TestApply_OpenNode_IsCordonedBeforeItsPodsAreEvicted(t *testing.T) {
-	node := newNode("node-1")
-	node.Spec.Taints = []corev1.Taint{{Key: "of-another", Effect: corev1.TaintEffectNoSchedule}}
-	w := stillWorld(t, node, newPod("a"), newPod("b"))
-	results, err := w.executor().Apply(t.Context(), drain.Decide(w.observe(t), drain.Policy{}, now))
-	require.NoError(t, err)
-	require.Len(t, results, 2)
-	require.Equal(t, now, results[0].At)
-	require.Equal(t, "nodes", w.client.Actions()[0].GetResource().Resource)
-	require.Equal(t, map[string]int{"patch nodes": 1, "create pods/eviction": 2}, w.requested())
-	in := w.observe(t)
-	require.True(t, in.Node.Spec.Unschedulable)
-	require.Equal(t, node.Spec.Taints, in.Node.Spec.Taints)
-	for _, pod := range in.Pods.Items {
-		require.Equal(t, now.Add(30*time.Second), pod.DeletionTimestamp.UTC(), "a pod keeps its own grace period")
-	}
-}
-
 func TestApply_DryRun_ChecksRequestsAndChangesNothing(t *testing.T) {
 	for _, cordon := range []nodeops.Cordon{{}, {Owner: "kured"}} {
 		w := stillWorld(t, newNode("node-1"), newPod("a"), newPod("b"))
@@ -106,28 +88,22 @@ func TestApply_SuccessorOfTheNode_IsNotCordoned(t *testing.T) {
 	require.False(t, w.observe(t).Node.Spec.Unschedulable)
 }
 
-func TestApply_NodeIsGone_NeedsNoCordon(t *testing.T) {
-	w := stillWorld(t, newPod("a"))
-	d := requests(drain.Evict, "a")
-	d.Cordon = &drain.SetCordon{Node: "node-1"}
-	results, err := w.executor().Apply(t.Context(), d)
-	require.NoError(t, err)
-	require.Len(t, results, 1)
-	require.NoError(t, results[0].Err)
-}
-
 // TestApply_CordonIsRefused_DeletesAndDoesNotEvict has a Node that cannot be cordoned: an evicted
-// pod might return to it. Forced deletions do not wait for the cordon.
+// pod might return to it. Forced deletions do not wait for the cordon, and a missing Node needs none.
 func TestApply_CordonIsRefused_DeletesAndDoesNotEvict(t *testing.T) {
 	for action, want := range map[drain.Action]int{drain.Evict: 0, drain.Delete: 2, drain.ForceDelete: 2} {
 		w := stillWorld(t, newNode("node-1"), newPod("a"), newPod("b"))
-		w.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "patch", Resource: "nodes"})
+		w.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "patch", Resource: "nodes", Times: 1})
 		d := requests(action, "a", "b")
 		d.Cordon = &drain.SetCordon{Node: "node-1"}
 		results, err := w.executor().Apply(t.Context(), d)
 		require.True(t, apierrors.IsForbidden(err), err)
 		require.ErrorContains(t, err, "cordon node node-1: ")
 		require.Len(t, results, want, action)
+		d.Cordon.Node = "node-2"
+		results, err = w.executor().Apply(t.Context(), d)
+		require.NoError(t, err)
+		require.Len(t, results, 2)
 	}
 }
 
@@ -224,19 +200,6 @@ func TestApply_RequestHangs_GivenUpAfterItsTimeout(t *testing.T) {
 		require.NoError(t, second(runner.Executor{Client: runner.NewClient(client)}.Apply(t.Context(), requests(drain.Delete, "hangs"))))
 		require.Equal(t, 30*time.Second, time.Since(start))
 	})
-}
-
-func TestApply_NothingToDo_SendsNoRequest(t *testing.T) {
-	w := stillWorld(t)
-	for _, d := range []drain.Decision{{}, drain.Decide(drain.Observation{}, drain.Policy{}, now)} {
-		results, err := w.executor().Apply(t.Context(), d)
-		require.NoError(t, err)
-		require.Empty(t, results)
-	}
-	require.Empty(t, w.client.Actions())
-	results, err := runner.Executor{}.Apply(t.Context(), requests(drain.Evict, "a"))
-	require.ErrorContains(t, err, "drain: unusable: no client")
-	require.Empty(t, results)
 }
 
 // transport responds to the requests of a client.

@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
 
@@ -33,12 +32,11 @@ import (
 
 // changeWorld collects the Nodes of OnChange.
 type changeWorld struct {
-	*draintest.Cluster
+	*world
 
-	client *fake.Clientset
-	found  *draininformers.Informers
-	mu     sync.Mutex
-	nodes  []string
+	found *draininformers.Informers
+	mu    sync.Mutex
+	nodes []string
 }
 
 func (h *changeWorld) changed(node string) {
@@ -64,7 +62,7 @@ func withChangeWorld(t *testing.T, run func(t *testing.T, h *changeWorld), objec
 	synctest.Test(t, func(t *testing.T) {
 		cluster := draintest.New(draintest.Options{ManualBudgets: true})
 		require.NoError(t, cluster.Add(objects...))
-		h := &changeWorld{Cluster: cluster, client: cluster.Clientset()}
+		h := &changeWorld{world: &world{Cluster: cluster, client: cluster.Clientset()}}
 		h.found = newInformers(t, h.client, h.changed, allSources...)
 		run(t, h)
 	})
