@@ -223,6 +223,14 @@ func TestDecide_HeldPods_NamesTheirBudgets(t *testing.T) {
 	require.Contains(t, drain.Decide(in, drain.Policy{}, now).Rows[0].Message, named)
 }
 
+func TestDecide_WaitOfARule_UsesNoBudget(t *testing.T) {
+	waits := map[string]drain.Rule{"a": {Action: drain.Wait, Until: now.Add(time.Hour)}}
+	in := observed(newPod("a"), newPod("b"))
+	in.Budgets = drain.All(newBudget("web", 1))
+	d := drain.Decide(in, drain.Policy{Rules: func(pod *corev1.Pod) drain.Rule { return waits[pod.Name] }}, now)
+	require.Equal(t, "a wait Rule, b evict Evictable", rows(d))
+}
+
 func TestStep_RefusingBudgetChanges_EvictsAtOnce(t *testing.T) {
 	type budgets = drain.List[*budgetType]
 	web, changed := drain.All(newBudget("web", 1)), drain.All(newBudget("web", 1, ofVersion("8")))

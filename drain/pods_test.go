@@ -108,6 +108,7 @@ func TestDecide_OnePod_ActionAndReason(t *testing.T) {
 		{name: "the label skip", pod: newPod("web", labeled(label, "SKIP")), policy: applies, want: "ignore Rule: label cluster.x-k8s.io/drain=SKIP"},
 		{name: "the label skip, terminating", pod: newPod("web", labeled(label, "skip"), terminating(time.Second, 1)), policy: applies, want: "ignore Rule"},
 		{name: "the label wait-completed", pod: newPod("web", labeled(label, "wait-completed")), policy: applies, want: "wait WaitCompleted"},
+		{name: "the label WaitCompleted", pod: newPod("web", labeled(label, "WaitCompleted")), policy: applies, want: "wait WaitCompleted"},
 		{name: "the label wait-completed, completed", pod: newPod("web", labeled(label, "wait-completed"), inPhase(corev1.PodSucceeded)), policy: applies, want: gone},
 		{name: "the label wait-completed, terminating", pod: newPod("web", labeled(label, "wait-completed"), terminating(time.Second, 1)), policy: applies, want: "wait Terminating"},
 		{name: "a label that is not known", pod: newPod("web", labeled(label, "never")), policy: applies, want: evicted + ": label cluster.x-k8s.io/drain=never is not known and ignored"},

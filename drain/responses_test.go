@@ -140,3 +140,22 @@ func TestStep_RefusedAgain_WaitsLonger(t *testing.T) {
 		require.LessOrEqual(t, len(times), int(10*time.Minute/(4*every))+3)
 	}
 }
+
+func TestStep_OtherRequest_RestartsTheBackOff(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		before drain.Response
+		tries  int
+	}{
+		{"another request", drain.Response{Request: drain.Delete, Tries: 7}, 1},
+		{"the same request continues it", drain.Response{Request: drain.Evict, Tries: 7}, 8},
+		{"with a negative number of tries", drain.Response{Request: drain.Evict, Tries: -7}, 1},
+	} {
+		in := observed(newPod("a"))
+		evict := drain.Row{UID: "uid-a", Action: drain.Evict}
+		in.Results = []drain.Result{{Row: evict, Err: errors.New("no"), At: now.Add(30 * time.Second)}}
+		s, _ := drain.Step(drain.State{Responses: map[types.UID]drain.Response{"uid-a": tt.before}}, in, drain.Policy{}, now)
+		require.Equal(t, tt.tries, s.Responses["uid-a"].Tries, tt.name)
+		require.WithinDuration(t, now, s.Responses["uid-a"].Until, 25*time.Second, "a result in the future counts from now")
+	}
+}

@@ -239,6 +239,25 @@ func TestStep_DetachTimeout_CountsFromTheLastUser(t *testing.T) {
 	restarts(3 * time.Hour) // after the clock was set back
 }
 
+func TestStep_NoDetachTimeout_WaitsAnyTime(t *testing.T) {
+	s := &volumeStory{t: t, policy: drain.Policy{Volumes: drain.VolumePolicy{Wait: true}}}
+	in := volumesSeen(nil, nil, volumeAttached("pv", "node-1"))
+	s.at(0, in)
+	plan := s.rows(1000*time.Hour, in, drain.Draining, "pv@node-1 wait Detaching")
+	require.Zero(t, plan.Volumes[0].Until)
+}
+
+func TestStep_UnreachableNodeAnswersAgain_WaitsForVolumes(t *testing.T) {
+	db, data := pods{newPod("db-0", volumesOf("data"))}, claims{volumeClaim("data", "pv")}
+	s := &volumeStory{t: t, policy: volumesWaited}
+	s.policy.Volumes.ReattachTimeout = time.Hour
+	s.at(0, volumesSeen(db, data, volumeAttached("pv", "node-1")))
+	silent := volumesSeen(nil, nil, volumeAttached("pv", "node-1"))
+	silent.Reachability.Unreachable = true
+	s.rows(time.Second, silent, drain.Proceeded, "pv@node-1 ignore Abandoned")
+	s.rows(2*time.Second, volumesSeen(nil, data), drain.Draining, "pv wait Reattaching")
+}
+
 func TestStep_ReattachTimeout_WaitsUntilTheVolumeIsElsewhere(t *testing.T) {
 	const reattaching, second = "pv wait Reattaching", time.Second
 	policy := volumesWaited
@@ -326,6 +345,16 @@ func TestStep_ReattachTimeout_WaitsUntilTheVolumeIsElsewhere(t *testing.T) {
 			require.Equal(t, drain.Drained, s.at(10*second, volumesSeen(nil, nil)).Outcome, name)
 		}
 	})
+}
+
+func TestStep_SomeClaimsAreUnknown_VolumesAreNotEvaluated(t *testing.T) {
+	s := &volumeStory{t: t, policy: volumesWaited}
+	agent := newPod("agent", ownedBy("DaemonSet"), volumesOf("cache", "other"))
+	in := volumesSeen(pods{agent}, claims{volumeClaim("cache", "pv")}, volumeAttached("pv-x", "node-1"))
+	in.Claims.Complete = false
+	for i := range 2 {
+		s.rows(time.Duration(i)*time.Second, in, drain.Draining, "pv-x@node-1 wait NotEvaluated")
+	}
 }
 
 // TestDecide_TwoVolumesOfOneDisk_AreOne has an attached volume, and a pod that stays and uses another volume.
