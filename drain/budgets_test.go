@@ -187,8 +187,9 @@ func TestStep_Budget_IsSpentOnce(t *testing.T) {
 	const accepted = "a wait DisruptionBudget, b wait Terminating, c wait DisruptionBudget, d wait Terminating, e wait Terminating"
 	require.Equal(t, accepted, rows(plan), "an accepted eviction is counted once")
 	in.Results = nil
+	dying := terminating(time.Minute, 60)
 	s.Responses["uid-e"] = withBudgets(s.Responses["uid-e"], "web@7") // its eviction uses no budget
-	in.Pods = drain.All(newPod("b", terminating(time.Minute, 60)), newPod("c"), newPod("e", notReady, terminating(time.Minute, 60)))
+	in.Pods = drain.All(newPod("b", dying), newPod("c"), newPod("e", notReady, dying))
 	for allowed, want := range map[int32]string{2: "c evict Evictable", 1: "c wait DisruptionBudget"} {
 		in.Budgets = drain.All(newBudget("web", allowed))
 		s.Responses["uid-b"] = withBudgets(s.Responses["uid-b"], "web@7")
@@ -215,7 +216,8 @@ func TestDecide_HeldPods_NamesTheirBudgets(t *testing.T) {
 	require.Nil(t, d.Rows[0].Grace)
 	in.Budgets.Items = append(in.Budgets.Items, exhausted("web", func(b *budgetType) { b.Namespace = "shop-2" }))
 	in.Pods.Items = append(in.Pods.Items, newPod("c", func(p *corev1.Pod) { p.Namespace = "shop-2" }))
-	require.Contains(t, rows(drain.Decide(in, drain.Policy{}, now)), "c wait DisruptionBudget", "budgets of one name in two namespaces")
+	d = drain.Decide(in, drain.Policy{}, now)
+	require.Contains(t, rows(d), "c wait DisruptionBudget", "budgets of one name in two namespaces")
 	for i := range 1000 {
 		in.Budgets.Items = append(in.Budgets.Items, newBudget(fmt.Sprintf("b%03d", i), 1))
 	}

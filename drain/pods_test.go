@@ -157,7 +157,8 @@ func TestDecide_TaintOfTheCordon_TolerationsDecide(t *testing.T) {
 	} {
 		for _, toleration := range all {
 			in := observed(newPod("web", tolerating(corev1.Toleration{Key: "example.com/other"}, toleration)))
-			require.Equal(t, want, rows(drain.Decide(in, drain.Policy{Cordon: nodeops.Cordon{Taint: key}}, now)), "%v", toleration)
+			tainted := drain.Policy{Cordon: nodeops.Cordon{Taint: key}}
+			require.Equal(t, want, rows(drain.Decide(in, tainted, now)), "%v", toleration)
 			require.Equal(t, "web evict Evictable", rows(drain.Decide(in, drain.Policy{}, now)), "a cordon alone is not tolerated")
 		}
 	}
@@ -206,8 +207,8 @@ func TestDecide_CriticalPods_EvictedLast(t *testing.T) {
 	} {
 		require.Equal(t, want, rows(drain.Decide(observed(dns, web), p, now)))
 	}
-	finished := newPod("web", inPhase(corev1.PodSucceeded))
-	require.Equal(t, "dns evict Evictable, web ignore Gone", rows(drain.Decide(observed(dns, finished), drain.Policy{}, now)))
+	in := observed(dns, newPod("web", inPhase(corev1.PodSucceeded)))
+	require.Equal(t, "dns evict Evictable, web ignore Gone", rows(drain.Decide(in, drain.Policy{}, now)))
 }
 
 func TestStep_EvictionIsAccepted_WaitsUntilThePodIsGone(t *testing.T) {

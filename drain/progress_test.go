@@ -106,8 +106,10 @@ func TestCompare_TwoDecisions_ReturnsTheProgress(t *testing.T) {
 			require.Empty(t, drain.Compare(after, after, nil, now.Add(time.Hour)), "the same decision has no progress")
 		})
 	}
-	failed := drain.Compare(progressOf(""), progressOf(""), []drain.Result{{Err: errBudgetRefusal, At: now.Add(time.Second)}}, now)[0]
+	results := []drain.Result{{Err: errBudgetRefusal, At: now.Add(time.Second)}}
+	failed := drain.Compare(progressOf(""), progressOf(""), results, now)[0]
 	require.Equal(t, []any{now.Add(time.Second), errBudgetRefusal}, []any{failed.Time, failed.Err})
 	require.Empty(t, drain.Progress{}.String())
-	require.Equal(t, "Cordoned node/n: no", drain.Progress{Type: drain.ProgressCordoned, Subject: "node/n", Err: errors.New("no")}.String())
+	uncordoned := drain.Progress{Type: drain.ProgressCordoned, Subject: "node/n", Err: errors.New("no")}
+	require.Equal(t, "Cordoned node/n: no", uncordoned.String())
 }

@@ -38,7 +38,7 @@ func budgetRefusal(message string, retryAfter int) error {
 
 func TestStep_ErrorsOfTheAPIServer_HaveReasons(t *testing.T) {
 	full := errors.New("the pod is full")
-	dying := caused(apierrors.NewForbidden(podsResource, "a", full), corev1.NamespaceTerminatingCause, "namespace shop is being terminated")
+	dying := caused(apierrors.NewForbidden(podsResource, "a", full), corev1.NamespaceTerminatingCause, "shop is being terminated")
 	budgets := policyv1.Resource("poddisruptionbudget")
 	unknown := &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden, Message: "no"}}
 	const every = 5 * time.Second

@@ -79,7 +79,8 @@ func (w *world) remove(name string, grace ...int64) {
 // evict evicts a pod with these preconditions, and returns the error.
 func (w *world) evict(name string, preconditions *metav1.Preconditions) error {
 	return w.pods().EvictV1(w.t.Context(), &policyv1.Eviction{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns"}, DeleteOptions: &metav1.DeleteOptions{Preconditions: preconditions},
+		ObjectMeta:    metav1.ObjectMeta{Name: name, Namespace: "ns"},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: preconditions},
 	})
 }
 
@@ -170,7 +171,8 @@ func TestAdd_Objects_AreUnchanged(t *testing.T) {
 	require.Len(t, w.HistorySince(w.History()[0].ResourceVersion), 1)
 	w.ForgetHistory()
 	require.Empty(t, w.History())
-	for _, object := range []runtime.Object{nil, &corev1.Node{}, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "x"}}} {
+	unknown := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "x"}}
+	for _, object := range []runtime.Object{nil, &corev1.Node{}, unknown} {
 		require.Error(t, w.Add(object))
 	}
 }

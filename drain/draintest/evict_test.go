@@ -50,7 +50,8 @@ func newReplicaSet(name string, replicas int32) *appsv1.ReplicaSet {
 }
 
 func TestEvict_PreconditionFails_BudgetIsCharged(t *testing.T) {
-	w := newWorld(t, draintest.Options{}, runningPod("a", "n1", web), runningPod("b", "n1", web), minAvailable(intstr.FromInt32(1)))
+	a, b := runningPod("a", "n1", web), runningPod("b", "n1", web)
+	w := newWorld(t, draintest.Options{}, a, b, minAvailable(intstr.FromInt32(1)))
 	require.True(t, apierrors.IsConflict(w.evict("a", &metav1.Preconditions{UID: ptr.To(types.UID("other"))})))
 	older := &metav1.Preconditions{ResourceVersion: ptr.To("1")}
 	require.NotEmpty(t, budgetCause(w.evict("a", older)), "the first refusal used the budget up")
@@ -126,7 +127,8 @@ func TestBudget_ReplicaSet_UsesDeploymentScale(t *testing.T) {
 func TestBudget_Manual_StatusIsNotComputed(t *testing.T) {
 	budget := minAvailable(intstr.FromInt32(1))
 	budget.Status = policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1, ObservedGeneration: 1}
-	w := newWorld(t, draintest.Options{ManualBudgets: true}, budget, runningPod("a", "n1", web), runningPod("b", "n1", web))
+	a, b := runningPod("a", "n1", web), runningPod("b", "n1", web)
+	w := newWorld(t, draintest.Options{ManualBudgets: true}, budget, a, b)
 	require.NoError(t, w.evict("a", nil))
 	require.Contains(t, budgetCause(w.evict("b", nil)), "The disruption budget b needs")
 	w.patchBudget(`{"minAvailable":2}`)

@@ -120,7 +120,8 @@ func TestFault_Watches_DroppedAndRefused(t *testing.T) {
 	require.NoError(t, w.listNodes())
 	require.Equal(t, "closed", next(t, nodes))
 	require.Equal(t, 1, w.Watching("pods"))
-	require.True(t, apierrors.IsServiceUnavailable(second(w.client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{}))))
+	err := second(w.client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{}))
+	require.True(t, apierrors.IsServiceUnavailable(err), "%v", err)
 }
 
 func TestLatency_ParallelRequests_Overlap(t *testing.T) {
@@ -160,7 +161,8 @@ func FuzzPatch(f *testing.F) {
 		node.UID = "u"
 		nodes := newWorld(t, draintest.Options{}, node).client.CoreV1().Nodes()
 		err := second(nodes.Patch(t.Context(), "n", types.PatchType(kind), patch, metav1.PatchOptions{}, subresource))
-		require.True(t, err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown, "not an API error: %v", err)
+		known := err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown
+		require.True(t, known, "not an API error: %v", err)
 		node, err = nodes.Get(t.Context(), "n", metav1.GetOptions{})
 		require.NoError(t, err)
 		require.Equal(t, []string{"n", "u"}, []string{node.Name, string(node.UID)})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
@@ -24,7 +25,7 @@ func TestPod_Deleted_StaysForItsGracePeriod(t *testing.T) {
 	w.remove("p", 60)
 	require.Equal(t, pod.ResourceVersion, w.ResourceVersion(), "a longer grace period is no change")
 	w.remove("p", 10)
-	require.WithinDuration(t, start.Add(10*time.Second), w.pod("p").DeletionTimestamp.Time, 0, "shorter counts from the first deletion")
+	require.WithinDuration(t, start.Add(10*time.Second), w.pod("p").DeletionTimestamp.Time, 0, "from the first deletion")
 	w.after(9 * time.Second)
 	require.True(t, w.exists("p"))
 	require.Zero(t, w.after(time.Second))
@@ -36,8 +37,10 @@ func TestPod_Finalizer_OutlastsGracePeriod(t *testing.T) {
 	pod.Finalizers = []string{"a/b"}
 	w := newWorld(t, draintest.Options{}, pod)
 	w.remove("p")
+	older := w.pod("p")
 	require.Zero(t, w.after(time.Minute))
 	require.Zero(t, w.Tick(), "nothing is due")
+	require.True(t, apierrors.IsConflict(second(w.pods().Update(t.Context(), older, metav1.UpdateOptions{}))))
 	pod = w.pod("p")
 	require.Zero(t, *pod.DeletionGracePeriodSeconds)
 	pod.Finalizers = nil
@@ -59,7 +62,8 @@ func TestNode_Silent_PodsStay(t *testing.T) {
 
 func TestPod_StopTime_AtMostGracePeriod(t *testing.T) {
 	var stop time.Duration
-	w := newWorld(t, draintest.Options{StopTime: func(*corev1.Pod) time.Duration { return stop }}, runningPod("p", "n1", nil))
+	options := draintest.Options{StopTime: func(*corev1.Pod) time.Duration { return stop }}
+	w := newWorld(t, options, runningPod("p", "n1", nil))
 	stop = 12 * time.Second
 	w.remove("p")
 	require.WithinDuration(t, start.Add(12*time.Second), w.Tick(), 0)

@@ -53,7 +53,7 @@ func csiVolume(name string, modes ...corev1.PersistentVolumeAccessMode) *corev1.
 // timed are options of a cluster that needs a second to detach or attach a volume.
 var timed = draintest.Options{DetachTime: time.Second, AttachTime: time.Second}
 
-// attached returns the nodes of the attachments, sorted, as VOLUME@NODE. Those that are not attached yet have a question mark.
+// attached returns the attachments as VOLUME@NODE, sorted. Those that are not attached yet have a question mark.
 func (w *world) attached() []string {
 	w.t.Helper()
 	var all []string
@@ -74,8 +74,8 @@ func TestVolume_Shared_AttachedToSeveralNodes(t *testing.T) {
 		"as the volume says": {volumeClaim("data", "pv", corev1.ReadWriteMany), csiVolume("pv", corev1.ReadOnlyMany)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, timed, volumeOn("n1", "pv"), volumePod("a", "n1", "data"), volumePod("b", "n1", "data"), volumePod("c", "n2", "data"))
-			require.NoError(t, w.Add(volume...))
+			w := newWorld(t, timed, volumeOn("n1", "pv"), volumePod("a", "n1", "data"), volumePod("b", "n1", "data"))
+			require.NoError(t, w.Add(append(volume, volumePod("c", "n2", "data"))...))
 			w.Tick()
 			for pod, want := range [][]string{{"pv@n1", "pv@n2"}, {"pv@n1", "pv@n2"}, {"pv@n2"}} {
 				if pod > 0 {
@@ -99,7 +99,8 @@ func TestVolume_EphemeralClaim_DeletedWithPod(t *testing.T) {
 	w.after(time.Second)
 	require.Equal(t, []string{"pv@n1"}, w.attached())
 	w.remove("p", 0)
-	require.Error(t, second(w.client.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), "p-scratch", metav1.GetOptions{})))
+	claims := w.client.CoreV1().PersistentVolumeClaims("ns")
+	require.Error(t, second(claims.Get(t.Context(), "p-scratch", metav1.GetOptions{})))
 	require.Zero(t, w.after(time.Second))
 	require.Empty(t, w.attached(), "although its claim is deleted")
 }

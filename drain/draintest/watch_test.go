@@ -47,7 +47,8 @@ func TestWatch_OldResourceVersion_Gone(t *testing.T) {
 	defer latest.Stop()
 	require.NoError(t, w.Add(newNode("new")))
 	require.Equal(t, "ADDED new@"+w.ResourceVersion(), next(t, latest))
-	require.True(t, apierrors.IsBadRequest(second(w.pods().Watch(t.Context(), metav1.ListOptions{FieldSelector: "spec.color=red"}))))
+	err := second(w.pods().Watch(t.Context(), metav1.ListOptions{FieldSelector: "spec.color=red"}))
+	require.True(t, apierrors.IsBadRequest(err), "%v", err)
 }
 
 func TestWatch_SlowReader_OthersContinue(t *testing.T) {

@@ -48,7 +48,8 @@ func TestRun_BurstOfEvents_IsFewPasses(t *testing.T) {
 			for i := range 1000 {
 				patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"n":"%d"}}}`, i)
 				pods := c.CoreV1().Pods("shop")
-				err = errors.Join(err, second(pods.Patch(t.Context(), fmt.Sprintf("web-%02d", i%50), types.MergePatchType, patch, metav1.PatchOptions{})))
+				name := fmt.Sprintf("web-%02d", i%50)
+				err = errors.Join(err, second(pods.Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})))
 			}
 			return err
 		})

@@ -244,7 +244,8 @@ func TestRun_FakeClientset_WatchOpensLate_EvictsOnce(t *testing.T) {
 		client, evicted := evictingClientset(t, newPod("web-1"))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		require.NoError(t, second(runner.Executor{Client: runner.NewClient(lateWatch{Interface: client})}.Run(ctx, "node-1", drain.Policy{})))
+		executor := runner.Executor{Client: runner.NewClient(lateWatch{Interface: client})}
+		require.NoError(t, second(executor.Run(ctx, "node-1", drain.Policy{})))
 		require.Equal(t, 1, *evicted)
 	})
 }
