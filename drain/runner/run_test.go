@@ -100,7 +100,8 @@ func TestRun_InvalidInput_RefusedWithoutACall(t *testing.T) {
 	run := func(ctx context.Context, e runner.Executor, node string, p drain.Policy) error {
 		d, err := e.Run(ctx, node, p)
 		require.ErrorAs(t, err, new(*runner.UnfinishedError))
-		require.False(t, d.Over())
+		require.Equal(t, []any{node, false}, []any{d.Node, d.Over()})
+		require.ErrorContains(t, err, node)
 		return err
 	}
 	pass := func(ctx context.Context, e runner.Executor) error {
