@@ -9,24 +9,22 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist/drain"
 )
 
-// benchCases returns the most expensive steps of a full Node.
-func benchCases() map[string]struct {
+type benchCase struct {
 	in drain.Observation
 	p  drain.Policy
-} {
-	type pass = struct {
-		in drain.Observation
-		p  drain.Policy
-	}
-	plain, budgets, blocked, volumes := observed(), observed(), observed(), observed()
+}
+
+// benchCases returns the most expensive steps of a full Node.
+func benchCases() map[string]benchCase {
+	plain, budgets, blocked, volumes := observed(), observed(), observed(), volumesSeen(nil, nil)
 	budgets.Budgets.Complete, blocked.Budgets.Complete = true, true
-	volumes.Claims.Complete, volumes.Attachments.Complete = true, true
 	for i := range 110 {
 		name := fmt.Sprintf("web-%03d", (i*37)%110)
 		plain.Pods.Items = append(plain.Pods.Items, newPod(name, goldenLabeled(fmt.Sprint("app-", i%20))))
@@ -37,15 +35,16 @@ func benchCases() map[string]struct {
 	plain.DaemonSets = daemonSets("uid-DaemonSet")
 	budgets.Pods, blocked.Pods = plain.Pods, plain.Pods
 	for i := range 20 {
-		budgets.Budgets.Items = append(budgets.Budgets.Items, newBudget(fmt.Sprint(i), 2, goldenCovering(fmt.Sprint("app-", i))))
-		blocked.Budgets.Items = append(blocked.Budgets.Items, exhausted(fmt.Sprint(i), goldenCovering(fmt.Sprint("app-", i))))
+		app := goldenCovering(fmt.Sprint("app-", i))
+		budgets.Budgets.Items = append(budgets.Budgets.Items, newBudget(fmt.Sprint(i), 2, app))
+		blocked.Budgets.Items = append(blocked.Budgets.Items, exhausted(fmt.Sprint(i), app))
 	}
-	return map[string]pass{
+	ladder := drain.Ladder{{After: time.Hour, Action: drain.IgnoreBudgets, Grace: time.Minute}}
+	return map[string]benchCase{
 		"pods":                   {plain, drain.Policy{}},
 		"pods with rules":        {plain, drain.Policy{ClusterAPILabels: true, DoNotDisrupt: true, PodSelector: "app"}},
 		"budgets":                {budgets, drain.Policy{}},
-		"budgets that refuse":    {blocked, drain.Policy{Ladder: drain.Ladder{{After: time.Hour, Action: drain.IgnoreBudgets, Grace: time.Minute}}}},
-		"volumes":                {volumes, volumesWaited},
+		"budgets that refuse":    {blocked, drain.Policy{Ladder: ladder}},
 		"volumes not waited for": {volumes, drain.Policy{}},
 	}
 }
@@ -62,13 +61,9 @@ func TestStep_FullNode_AllocatesThreeTimesForEachPodAtMost(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			allocs := testing.AllocsPerRun(runs, func() { drain.Step(state, c.in, c.p, now.Add(time.Second)) })
 			runtime.ReadMemStats(&after)
-			if most := 3.0 * pods; allocs > most && name != "volumes" {
-				t.Errorf("%s: %.0f allocations, at most %.0f", name, allocs, most)
-			}
+			require.LessOrEqual(t, allocs, 3.0*pods, name)
 			bytes := float64(after.TotalAlloc-before.TotalAlloc) / (runs + 1) / pods
-			if name != "volumes" && bytes > one {
-				t.Errorf("%s: %.0f bytes for each pod, a copy of one has %.0f", name, bytes, one)
-			}
+			require.LessOrEqual(t, bytes, one, "%s: more bytes for each pod than a copy of one", name)
 		}
 	}
 }
@@ -101,9 +96,7 @@ func BenchmarkStepBySize(b *testing.B) {
 			in := benchApps(n, n/2, true)
 			b.ReportAllocs()
 			for b.Loop() {
-				if len(drain.Decide(in, drain.Policy{}, now).Rows) != n {
-					b.Fatal("rows are missing")
-				}
+				require.Len(b, drain.Decide(in, drain.Policy{}, now).Rows, n)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/pod")
 		})
@@ -118,8 +111,6 @@ func TestStep_TenTimesThePodsAndBudgets_AllocatesFifteenTimesAtMost(t *testing.T
 			in := benchApps(n, n/2, own)
 			return testing.AllocsPerRun(2, func() { drain.Decide(in, drain.Policy{}, now) })
 		}
-		if few, many := allocs(200), allocs(2000); many > 15*few {
-			t.Errorf("own labels %t: %.0f allocations instead of %.0f", own, many, few)
-		}
+		require.LessOrEqual(t, allocs(2000), 15*allocs(200), "own labels: %t", own)
 	}
 }

@@ -3,13 +3,17 @@
 package drain_test
 
 import (
-	"fmt"
+	"errors"
 	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -55,8 +59,11 @@ func (c *drainer) action(after time.Duration) string {
 
 func TestStep_RungsAreReached_RequestForThePod(t *testing.T) {
 	const s, m = time.Second, time.Minute
+	never, forced := drain.ForMachine(time.Time{}), forcedSince(5*s)
 	silent := drain.NodeReachability{Unreachable: true, Since: now.Add(-time.Hour)}
-	never := drain.ForMachine(time.Time{})
+	refused := func(request drain.Action, until time.Duration) drain.Response {
+		return drain.Response{Request: request, Reason: "Unavailable", Until: now.Add(until)}
+	}
 	for _, tt := range []struct {
 		name   string
 		pod    *corev1.Pod
@@ -64,24 +71,15 @@ func TestStep_RungsAreReached_RequestForThePod(t *testing.T) {
 		reach  drain.NodeReachability
 		last   drain.Response
 		want   string
-		until  time.Duration // zero for none
+		until  time.Duration
 	}{
-		{"at the time of the rung", newPod("a"), forcedSince(0), drain.NodeReachability{}, drain.Response{}, "a delete IgnoreBudgets", 5 * s},
-		{"a nanosecond before the rung", newPod("a"), forcedSince(-1), drain.NodeReachability{}, drain.Response{}, "a evict Evictable", 5 * s},
-		{"a deletion after a refused eviction", newPod("a"), forcedSince(5 * s), drain.NodeReachability{}, drain.Response{Request: drain.Evict, Until: now.Add(s)}, "a delete IgnoreBudgets", 5 * s},
-		{"a deletion after a refused deletion", newPod("a"), forcedSince(5 * s), drain.NodeReachability{}, drain.Response{Request: drain.Delete, Reason: "Unavailable", Until: now.Add(s)}, "a wait Unavailable", s},
-		{"a terminating pod with a long grace period", newPod("a", terminating(time.Hour, 3600)), forcedSince(0), drain.NodeReachability{}, drain.Response{}, "a delete IgnoreBudgets", 5 * s},
-		{"a terminating pod with the same grace period", newPod("a", terminating(s, 1)), forcedSince(5 * s), drain.NodeReachability{}, drain.Response{}, "a wait Terminating", s},
-		{"a terminating pod after its grace period", newPod("a", terminating(-58*s, 1)), forcedSince(5 * s), drain.NodeReachability{}, drain.Response{}, "a wait Overdue", m},
-		{"a pod on an unreachable Node", newPod("a"), never, silent, drain.Response{}, "a force-delete ForceDeletePods", 5 * s},
-		{"a terminating pod on an unreachable Node", newPod("a", terminating(-time.Hour, 1)), never, silent, drain.Response{}, "a force-delete ForceDeletePods", 5 * s},
-		{"a force-deletion after a refused deletion", newPod("a"), never, silent, drain.Response{Request: drain.Delete, Until: now.Add(s)}, "a force-delete ForceDeletePods", 5 * s},
+		{"a deletion after a refused eviction", newPod("a"), forced, drain.NodeReachability{}, refused(drain.Evict, s), "a delete IgnoreBudgets", 5 * s},
+		{"a deletion after a refused deletion", newPod("a"), forced, drain.NodeReachability{}, refused(drain.Delete, s), "a wait Unavailable", s},
+		{"a force-deletion after a refused deletion", newPod("a"), never, silent, refused(drain.Delete, s), "a force-delete ForceDeletePods", 5 * s},
+		{"a response of another clock", newPod("a"), drain.Policy{}, drain.NodeReachability{}, refused(drain.Evict, 24*time.Hour), "a evict Evictable", 5 * s},
+		{"a terminating pod with the same grace period", newPod("a", terminating(s, 1)), forced, drain.NodeReachability{}, drain.Response{}, "a wait Terminating", s},
 		{"a force-deleted pod with a finalizer", newPod("a", withFinalizer, terminating(-m, 0)), never, silent, drain.Response{}, "a wait Overdue", m},
 		{"an unreachable Node without ladder", newPod("a"), drain.Policy{}, silent, drain.Response{}, "a evict Evictable", 5 * s},
-		{"a Node that is unreachable for less than five minutes", newPod("a"), never, drain.NodeReachability{Unreachable: true, Since: now.Add(-5*m + 1)}, drain.Response{}, "a evict Evictable", 5 * s},
-		{"an unmanaged pod on an unreachable Node", newPod("a", unmanaged), drain.Policy{UnreachableLadder: drain.Ladder{{Action: drain.ForceDeletePods}}}, silent, drain.Response{}, "a block Unmanaged", 0},
-		{"an unmanaged pod with local data on a machine", newPod("a", unmanaged, emptyDir), never, drain.NodeReachability{}, drain.Response{}, "a evict Evictable", 5 * s},
-		{"a response of another clock", newPod("a"), drain.Policy{}, drain.NodeReachability{}, drain.Response{Request: drain.Evict, Reason: "Unavailable", Until: now.Add(24 * time.Hour)}, "a evict Evictable", 5 * s},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := observed(tt.pod)
@@ -89,8 +87,9 @@ func TestStep_RungsAreReached_RequestForThePod(t *testing.T) {
 			state, _ := drain.Step(drain.State{}, in, tt.policy, now.Add(-time.Nanosecond)) // so that no rung is new
 			state.Responses = map[types.UID]drain.Response{"uid-a": tt.last}
 			_, d := drain.Step(state, in, tt.policy, now)
-			require.Equal(t, []any{tt.want, tt.until}, []any{rows(d), max(0, d.Rows[0].Until.Sub(now))})
-			require.True(t, d.Rows[0].Reason != drain.ReasonOverdue || !tt.reach.Unreachable || d.Rows[0].Message[len(d.Rows[0].Message)-len("does not answer"):] == "does not answer")
+			require.Equal(t, []any{tt.want, tt.until}, []any{rows(d), d.Rows[0].Until.Sub(now)})
+			overdue := d.Rows[0].Reason == drain.ReasonOverdue
+			require.Equal(t, overdue && tt.reach.Unreachable, strings.HasSuffix(d.Rows[0].Message, "does not answer"))
 		})
 	}
 }
@@ -123,11 +122,8 @@ func TestDecide_Grace_OfEachRequest(t *testing.T) {
 		policy drain.Policy
 		want   int64 // negative for the pod's own
 	}{
-		{"an eviction", newPod("a"), evict, -1},
-		{"a deletion, at a deadline that is over", newPod("a"), del, -1},
 		{"an eviction of a pod with zero", newPod("a", withGrace(0)), evict, -1},
 		{"a deletion of a pod with zero", newPod("a", withGrace(0)), del, 1},
-		{"a deletion of a pod with a negative one", newPod("a", withGrace(-7)), del, 1},
 		{"that of the policy", newPod("a"), with(evict, 10*s), 10},
 		{"that of the policy, which is longer", newPod("a"), with(evict, time.Hour), 3600},
 		{"that of the policy, which is the default", newPod("a", withoutGrace), with(evict, 30*s), -1},
@@ -135,15 +131,12 @@ func TestDecide_Grace_OfEachRequest(t *testing.T) {
 		{"zero", newPod("a"), with(evict, 0), 0},
 		{"zero, a deletion", newPod("a"), with(del, 0), 0},
 		{"zero, a terminating pod", newPod("a", terminating(20*s, 30)), with(capped, 0), 0},
-		{"a limit of a rung", newPod("a"), capped, 5},
 		{"the policy has the shorter one", newPod("a"), with(capped, 3*s), 3},
 		{"the rung has the shorter one", newPod("a"), with(capped, 8*s), 5},
-		{"a terminating pod", newPod("a", terminating(20*s, 30)), capped, 5},
 		{"a terminating pod that was deleted with more than its own", newPod("a", withGrace(3), terminating(20*s, 30)), capped, 3},
 		{"the first ladder has the shorter limit", newPod("a"), drain.Policy{Ladder: drain.Ladder{{Action: drain.IgnoreBudgets, Grace: 2 * s}}, UnreachableLadder: capped.Ladder}, 2},
 		{"the second ladder has the shorter limit", newPod("a"), drain.Policy{Ladder: capped.Ladder, UnreachableLadder: drain.Ladder{{Action: drain.IgnoreBudgets, Grace: 2 * s}}}, 2},
 		{"a later milder rung", newPod("a"), drain.Policy{Ladder: drain.Ladder{{Action: drain.ForceDeletePods}}, UnreachableLadder: capped.Ladder}, 0},
-		{"a machine", newPod("a", terminating(time.Hour, 3600)), forcedSince(0), 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := observed(tt.pod)
@@ -181,19 +174,13 @@ func TestDecide_LadderEnds_NamesWhatIsLeft(t *testing.T) {
 	} {
 		s := drain.State{Responses: map[types.UID]drain.Response{"uid-a": budget}}
 		_, d := drain.Step(s, observed(pods...), anchored(drain.Ladder{{Action: end}}), now)
-		require.Equal(t, want, rows(d))
+		require.Equal(t, []any{want, escalationLaws[end].ends}, []any{rows(d), d.Outcome})
 		require.True(t, d.NextCheck.IsZero() && d.Cordon == nil && d.Next == "")
 		for _, row := range d.Rows {
 			require.True(t, row.Next == "" && row.NextAt.IsZero() && row.Until.IsZero(), row)
 		}
-		if end == drain.GiveUp {
-			require.Equal(t, []any{drain.GaveUp, "web needs 2"}, []any{d.Outcome, d.Rows[0].Message})
-			continue
-		}
-		require.Equal(t, drain.Proceeded, d.Outcome)
-		require.Equal(t, "DisruptionBudget: web needs 2", d.Rows[0].Message)
-		require.Equal(t, "Abandoned: the drain ended before the pod was deleted", d.Rows[4].Message)
-		require.Empty(t, d.Holds())
+		require.Contains(t, d.Rows[0].Message, "web needs 2")
+		require.Contains(t, d.Rows[4].Message, "the drain ended before the pod was deleted")
 	}
 	proceed, giveUp := drain.Ladder{{Action: drain.Proceed}}, drain.Ladder{{Action: drain.GiveUp}}
 	silent := observed(newPod("a"))
@@ -258,51 +245,163 @@ func TestForMachine_BudgetBlocksAPod_EvictsCriticalPodsAtOnce(t *testing.T) {
 // TestStep_RandomLadders_ReachRungsAtTheirDeadlines has the other rules of rungs.
 func TestStep_Deadlines_AreAbsolute(t *testing.T) {
 	const m = time.Minute
+	budgets, force := drain.IgnoreBudgets, drain.ForceDeletePods
 	for _, entered := range []time.Duration{0, 30 * m, 59 * m} {
 		c := drainer{p: forcedSince(-time.Hour)}
 		require.Equal(t, now.Add(time.Hour), c.at(entered).NextAt)
 		c.p = drain.ForMachine(now)
 		require.Equal(t, "delete", c.action(entered), "a label counts in the next step")
 	}
-	t.Run("no timeout is too short", func(t *testing.T) {
-		for _, timeout := range []time.Duration{0, 1, time.Second, 19 * time.Second} {
-			c := drainer{p: anchored(drain.Ladder{{After: timeout, Action: drain.IgnoreBudgets, Grace: time.Second}})}
-			require.Equal(t, "delete", c.action(timeout))
-		}
-	})
+	for _, timeout := range []time.Duration{0, 1, time.Second, 19 * time.Second} {
+		c := drainer{p: anchored(drain.Ladder{{After: timeout, Action: budgets, Grace: time.Second}})}
+		require.Equal(t, "delete", c.action(timeout), "no timeout is too short")
+	}
 	t.Run("without anchor a drain that began in the future begins now", func(t *testing.T) {
-		c := drainer{p: drain.Policy{Ladder: drain.Ladder{{After: 10 * m, Action: drain.IgnoreBudgets}, {After: 20 * m, Action: drain.Proceed}}}}
+		c := drainer{p: drain.Policy{Ladder: drain.Ladder{{After: 10 * m, Action: budgets}, {After: 20 * m, Action: drain.Proceed}}}}
 		c.at(time.Hour)
-		for at, want := range map[time.Duration]string{0: "evict", 10*m - 1: "evict"} {
-			require.Equal(t, want, c.action(at))
-		}
-		require.Equal(t, "delete", c.action(10*m), "the future start is ignored")
+		require.Equal(t, []string{"evict", "evict", "delete"}, []string{c.action(0), c.action(10*m - 1), c.action(10 * m)})
 		d := c.at(10 * m)
 		require.Equal(t, []any{drain.Proceed, drain.Proceed, now.Add(20 * m), now.Add(20 * m)}, []any{d.Next, d.Rows[0].Next, d.NextAt, d.Rows[0].NextAt})
 	})
 	t.Run("a policy that is changed counts at once", func(t *testing.T) {
-		c := drainer{p: anchored(drain.Ladder{{After: 10 * m, Action: drain.IgnoreBudgets}})}
+		c := drainer{p: anchored(drain.Ladder{{After: 10 * m, Action: budgets}})}
 		require.Equal(t, "delete", c.action(12*m))
-		c.p.Ladder = drain.Ladder{{After: 5 * m, Action: drain.IgnoreBudgets}, {After: 15 * m, Action: drain.Proceed}}
+		c.p.Ladder = drain.Ladder{{After: 5 * m, Action: budgets}, {After: 15 * m, Action: drain.Proceed}}
 		require.Equal(t, now.Add(22*m), c.at(13*m).NextAt, "the ladder counts from the first rung, which was reached after 12 minutes")
 		c.p.Ladder = nil
 		require.Equal(t, "evict", c.action(30*m))
 	})
 	t.Run("an unreachable Node is counted from its condition", func(t *testing.T) {
-		c := drainer{p: drain.Policy{UnreachableLadder: drain.Ladder{{After: 5 * m, Action: drain.ForceDeletePods}}}, reach: drain.NodeReachability{Unreachable: true, Since: now.Add(-4 * m)}}
+		c := drainer{p: drain.Policy{UnreachableLadder: drain.Ladder{{After: 5 * m, Action: force}}}}
+		c.reach = drain.NodeReachability{Unreachable: true, Since: now.Add(-4 * m)}
 		require.Equal(t, now.Add(m), c.at(0).NextAt)
 		require.Equal(t, "force-delete", c.action(m))
-		c.reach = drain.NodeReachability{}
+		c.reach.Unreachable = false
 		require.Equal(t, "evict", c.action(2*m))
 		require.Empty(t, c.state.UnreachableReached)
 		c.reach = drain.NodeReachability{Unreachable: true, Since: now.Add(time.Hour)}
 		require.Equal(t, "evict", c.action(3*m))
 		require.Equal(t, "force-delete", c.action(8*m), "a time in the future is ignored")
 	})
-	t.Run("of two rungs at one time that of the first ladder is next", func(t *testing.T) {
-		c := drainer{p: drain.Policy{Ladder: drain.Ladder{{After: m, Action: drain.IgnoreBudgets}}, UnreachableLadder: drain.Ladder{{After: m, Action: drain.ForceDeletePods}}}, reach: drain.NodeReachability{Unreachable: true}}
-		require.Equal(t, drain.IgnoreBudgets, c.at(0).Next)
-	})
+	c := drainer{p: drain.Policy{Ladder: drain.Ladder{{After: m, Action: budgets}}}}
+	c.p.UnreachableLadder = drain.Ladder{{After: m, Action: force}}
+	c.reach.Unreachable = true
+	require.Equal(t, budgets, c.at(0).Next, "of two rungs at one time that of the first ladder is next")
+}
+
+// reference is the obvious way to reach rungs.
+type reference struct{ at map[int]time.Time }
+
+// reached returns how many rungs are reached at a time, how many are for the first time, and
+// when the next one is due.
+func (w *reference) reached(l drain.Ladder, start, now time.Time) (n, fresh int, next time.Time) {
+	for i, rung := range l {
+		at := start.Add(rung.After)
+		if final := rung.Action == drain.ForceDeletePods || rung.Action == drain.Proceed || rung.Action == drain.GiveUp; final && i > 0 {
+			pause := rung.After - l[i-1].After
+			if rung.Action != drain.ForceDeletePods {
+				pause = max(pause, time.Second)
+			}
+			if late := w.at[i-1].Add(pause); late.After(at) {
+				at = late
+			}
+		}
+		if now.Before(at) {
+			for j := i; j < len(l); j++ {
+				delete(w.at, j)
+			}
+			return i, fresh, at
+		}
+		if before, known := w.at[i]; !known || before.After(now) {
+			w.at[i] = now
+			fresh++
+		}
+	}
+	return len(l), fresh, time.Time{}
+}
+
+// TestStep_RandomLadders_ReachRungsAtTheirDeadlines asserts that a rung is applied in the first
+// step at or after its deadline, and that this step is requested no later than the deadline.
+// Latencies, responses, crashes with and without the state, writes of others and jumps of the clock
+// are random.
+func TestStep_RandomLadders_ReachRungsAtTheirDeadlines(t *testing.T) {
+	acted := map[drain.Escalation]int{}
+	for seed := range uint64(1500) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		var l drain.Ladder
+		for _, rung := range randomLadder(r) {
+			twice := func(below drain.Rung) bool { return below.Action == rung.Action && below.Grace == rung.Grace }
+			if !slices.ContainsFunc(l, twice) {
+				l = append(l, rung)
+			}
+		}
+		p := anchored(l)
+		var state drain.State
+		var results []drain.Result
+		w := reference{at: map[int]time.Time{}}
+		at := now
+		for range 60 {
+			in := observed(newPod("a"), newPod("b", func(p *corev1.Pod) { p.Labels["written"] = "often" }))
+			in.Results, results = results, nil
+			next, plan := drain.Step(state, in, p, at)
+			n, fresh, due := w.reached(l, now, at)
+			require.Len(t, plan.Rungs, n, "seed %d: %v at %s: %v", seed, l, at.Sub(now), plan.Rungs)
+			for _, rung := range l[n-fresh : n] {
+				acted[rung.Action]++
+			}
+			if plan.Over() {
+				require.NotEmpty(t, escalationLaws[l[n-1].Action].ends)
+				break
+			}
+			require.False(t, !due.IsZero() && plan.NextCheck.After(due), "seed %d: the next check is not after a deadline", seed)
+			row := plan.Rows[0]
+			if fresh > 0 {
+				require.Equal(t, strongest(l[:n]), row.Action, "seed %d: %v at %s: a reached rung is applied in the same step", seed, l, at.Sub(now))
+			}
+			require.LessOrEqual(t, strengthOf(row.Action), strengthOf(strongest(l[:n])), "a rung is not applied early")
+			for i := range plan.Rows {
+				if row := plan.Rows[i]; strengthOf(row.Action) > 0 && r.IntN(3) > 0 {
+					err := []error{nil, apierrors.NewTooManyRequests("slow down", r.IntN(90)), apierrors.NewInternalError(errors.New("boom")), apierrors.NewTimeoutError("late", 3)}[r.IntN(4)]
+					results = append(results, drain.Result{Row: row, Err: err, At: at})
+				}
+			}
+			state = next
+			step := plan.NextCheck.Sub(at) + time.Duration(r.IntN(3))*time.Duration(r.IntN(2000))*time.Millisecond
+			switch r.IntN(14) {
+			case 0: // a crash that loses the state
+				state, results = drain.State{}, nil
+				w.at = map[int]time.Time{}
+			case 1: // a crash that keeps the state, and a pause
+				step += time.Duration(r.IntN(90)) * time.Second
+				results = nil
+			case 2: // another client writes something
+				step = time.Duration(1+r.IntN(500)) * time.Millisecond
+			case 3: // the clock is set
+				step = time.Duration(r.IntN(120)-60) * time.Second
+			}
+			at = at.Add(step)
+		}
+	}
+	for e := range escalationLaws {
+		require.Greater(t, acted[e], 20, "random ladders do not reach %s: %v", e, acted)
+	}
+}
+
+func strengthOf(v drain.Action) int {
+	return map[drain.Action]int{drain.Evict: 1, drain.Delete: 2, drain.ForceDelete: 3}[v]
+}
+
+func strongest(l drain.Ladder) drain.Action {
+	v := drain.Evict
+	for _, rung := range l {
+		switch rung.Action {
+		case drain.ForceDeletePods:
+			return drain.ForceDelete
+		case drain.IgnoreBudgets:
+			v = drain.Delete
+		}
+	}
+	return v
 }
 
 func TestReachabilityOf_ReadyCondition_UnknownIsUnreachable(t *testing.T) {
@@ -317,35 +416,35 @@ func TestReachabilityOf_ReadyCondition_UnknownIsUnreachable(t *testing.T) {
 }
 
 func TestLadder_Validate_NamesTheRung(t *testing.T) {
+	budgets, force, proceed := drain.IgnoreBudgets, drain.ForceDeletePods, drain.Proceed
+	const s, m = time.Second, time.Minute
 	for _, tt := range []struct {
 		ladder  drain.Ladder
-		rung    int
 		problem string // empty if there is none
 	}{
-		{nil, 0, ""},
-		{drain.Ladder{{Action: drain.IgnoreBudgets}, {Action: drain.ForceDeletePods, Grace: time.Second}, {Action: drain.Proceed}}, 0, ""},
-		{drain.Ladder{{After: -1, Action: drain.IgnoreBudgets}}, 0, "negative"},
-		{drain.Ladder{{After: 2, Action: drain.IgnoreBudgets}, {After: 1, Action: drain.Proceed}}, 1, "earlier than the previous rung"},
-		{drain.Ladder{{Action: drain.Proceed}, {Action: drain.IgnoreBudgets}}, 1, "after the end"},
-		{drain.Ladder{{Action: drain.GiveUp}, {Action: drain.Proceed}}, 1, "after the end"},
-		{drain.Ladder{{Action: drain.IgnoreBudgets, Grace: 1}}, 0, "less than a second"},
-		{drain.Ladder{{Action: drain.IgnoreBudgets, Grace: time.Second}, {Action: drain.IgnoreBudgets}, {Action: drain.ForceDeletePods, Grace: time.Minute}}, 2, "longer than that of an earlier rung"},
-		{drain.Ladder{{Action: drain.IgnoreBudgets, Grace: time.Minute}, {Action: drain.IgnoreBudgets, Grace: time.Second}}, 0, ""},
-		{drain.Ladder{{}}, 0, `the action ""`},
+		{nil, ""},
+		{drain.Ladder{{Action: budgets, Grace: m}, {Action: force, Grace: s}, {Action: proceed}}, ""},
+		{drain.Ladder{{After: -1, Action: budgets}}, "0: its time is negative"},
+		{drain.Ladder{{After: 2, Action: budgets}, {After: 1, Action: proceed}}, "1: it is earlier than the previous rung"},
+		{drain.Ladder{{Action: proceed}, {Action: budgets}}, "1: it comes after the end of the drain"},
+		{drain.Ladder{{Action: budgets, Grace: 1}}, "0: its grace period is less than a second"},
+		{
+			drain.Ladder{{Action: budgets, Grace: s}, {Action: budgets}, {Action: force, Grace: m}},
+			"2: its grace period is longer than that of an earlier rung",
+		},
+		{drain.Ladder{{}}, `0: the action "" is not known`},
 	} {
 		err := tt.ladder.Validate()
-		if tt.problem == "" {
-			require.NoError(t, err)
-			continue
+		require.Equal(t, tt.problem == "", err == nil)
+		if err != nil {
+			require.EqualError(t, err, "drain: rung "+tt.problem)
 		}
-		require.ErrorContains(t, err, fmt.Sprintf("drain: rung %d: ", tt.rung))
-		require.ErrorContains(t, err, tt.problem)
 	}
-	require.Equal(t, "after 1m0s ForceDeletePods (grace 2s)", drain.Rung{After: time.Minute, Action: drain.ForceDeletePods, Grace: 2 * time.Second}.String())
 }
 
 func TestFeasible_BeforeTheFirstWrite_NamesTheObstacles(t *testing.T) {
-	never, hour := newBudget("web", 0), time.Hour
+	after := func(e drain.Escalation) drain.Ladder { return drain.Ladder{{After: time.Hour, Action: e}} }
+	never, several := []*budgetType{newBudget("web", 0)}, []*budgetType{newBudget("web", 1), newBudget("all", 1)}
 	for _, tt := range []struct {
 		name      string
 		pod       *corev1.Pod
@@ -353,17 +452,14 @@ func TestFeasible_BeforeTheFirstWrite_NamesTheObstacles(t *testing.T) {
 		ladder    drain.Ladder
 		obstacles int
 	}{
-		{"a pod that may be evicted", newPod("a"), nil, nil, 0},
 		{"a budget that allows nothing now", newPod("a"), []*budgetType{exhausted("web")}, nil, 0},
-		{"a budget that never allows a disruption", newPod("a"), []*budgetType{never}, nil, 1},
-		{"unless the ladder ignores budgets", newPod("a"), []*budgetType{never}, drain.Ladder{{After: hour, Action: drain.IgnoreBudgets}}, 0},
-		{"unless the ladder force-deletes pods", newPod("a"), []*budgetType{never}, drain.Ladder{{After: hour, Action: drain.ForceDeletePods}}, 0},
-		{"a ladder that gives up", newPod("a"), []*budgetType{never}, drain.Ladder{{After: hour, Action: drain.GiveUp}}, 1},
-		{"budgets that overlap", newPod("a"), []*budgetType{newBudget("web", 1), newBudget("all", 1)}, nil, 1},
-		{"an unmanaged pod", newPod("a", unmanaged), nil, drain.Ladder{{After: hour, Action: drain.IgnoreBudgets}}, 1},
-		{"an unmanaged pod and a ladder that proceeds", newPod("a", unmanaged), nil, drain.Ladder{{After: hour, Action: drain.Proceed}}, 0},
-		{"a pod that is ignored", newPod("a", mirror), nil, nil, 0},
-		{"an overdue pod", newPod("a", terminating(-hour, 30)), nil, nil, 0},
+		{"a budget that never allows a disruption", newPod("a"), never, nil, 1},
+		{"unless the ladder ignores budgets", newPod("a"), never, after(drain.IgnoreBudgets), 0},
+		{"unless the ladder force-deletes pods", newPod("a"), never, after(drain.ForceDeletePods), 0},
+		{"a ladder that gives up", newPod("a"), never, after(drain.GiveUp), 1},
+		{"budgets that overlap", newPod("a"), several, nil, 1},
+		{"an unmanaged pod", newPod("a", unmanaged), nil, after(drain.IgnoreBudgets), 1},
+		{"an unmanaged pod and a ladder that proceeds", newPod("a", unmanaged), nil, after(drain.Proceed), 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			in := observed(tt.pod, newPod("free", goldenLabeled("db")))
@@ -376,20 +472,21 @@ func TestFeasible_BeforeTheFirstWrite_NamesTheObstacles(t *testing.T) {
 		})
 	}
 	forbidden := []drain.Row{{Action: drain.Wait, Reason: "Forbidden"}}
+	protected := []drain.Row{{Action: drain.Block, Reason: drain.ReasonDoNotDisrupt, Until: now}}
 	for name, tt := range map[string]struct {
-		d    drain.Decision
-		want bool
+		d         drain.Decision
+		feasible  bool
+		obstacles int
 	}{
-		"nothing was observed":          {drain.Decide(drain.Observation{}, drain.Policy{}, now), false},
-		"a policy that is not valid":    {drain.Decide(observed(newPod("a")), anchored(drain.Ladder{{After: -1, Action: drain.GiveUp}}), now), false},
-		"a Node that was uncordoned":    {drain.Decision{Gates: []machinist.Hold{{Reason: drain.ReasonUncordoned}}}, false},
-		"another gate":                  {drain.Decision{Gates: []machinist.Hold{{Reason: "Other"}}}, true},
-		"an obstacle that expires":      {drain.Decision{Rows: []drain.Row{{Action: drain.Block, Reason: drain.ReasonDoNotDisrupt, Until: now}}}, true},
-		"a drain that was given up":     {drain.Decision{Outcome: drain.GaveUp, Rows: []drain.Row{{Action: drain.Wait, Reason: drain.ReasonOverdue}}}, false},
-		"a missing permission":          {drain.Decision{Rows: forbidden, Ladder: drain.Ladder{{Action: drain.IgnoreBudgets}}}, false},
-		"a missing permission, Proceed": {drain.Decision{Rows: forbidden, Ladder: drain.Ladder{{Action: drain.Proceed}}}, true},
+		"nothing was observed":          {drain.Decide(drain.Observation{}, drain.Policy{}, now), false, 0},
+		"a policy that is not valid":    {drain.Decide(observed(), anchored(drain.Ladder{{After: -1}}), now), false, 0},
+		"a Node that was uncordoned":    {drain.Decision{Gates: []machinist.Hold{{Reason: drain.ReasonUncordoned}}}, false, 0},
+		"another gate":                  {drain.Decision{Gates: []machinist.Hold{{Reason: "Other"}}}, true, 0},
+		"an obstacle that expires":      {drain.Decision{Rows: protected}, true, 0},
+		"a drain that was given up":     {drain.Decision{Outcome: drain.GaveUp, Rows: []drain.Row{{Action: drain.Wait}}}, false, 1},
+		"a missing permission":          {drain.Decision{Rows: forbidden, Ladder: after(drain.IgnoreBudgets)}, false, 1},
+		"a missing permission, Proceed": {drain.Decision{Rows: forbidden, Ladder: after(drain.Proceed)}, true, 0},
 	} {
-		require.Equal(t, tt.want, tt.d.Feasible(), name)
-		require.Equal(t, tt.d.Outcome == drain.GaveUp || name == "a missing permission", len(tt.d.Obstacles()) > 0, name)
+		require.Equal(t, []any{tt.feasible, tt.obstacles}, []any{tt.d.Feasible(), len(tt.d.Obstacles())}, name)
 	}
 }

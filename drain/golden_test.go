@@ -3,6 +3,7 @@
 package drain_test
 
 import (
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -50,12 +51,8 @@ func (g *goldenStory) at(after time.Duration, title string, in drain.Observation
 	g.s, plan = drain.Step(g.s, in, g.p, at)
 	fmt.Fprintf(&g.text, "# %s %s\n%s", at.Format(time.TimeOnly), title, goldenText(plan))
 	if g.progress {
-		for _, h := range plan.Holds() {
-			fmt.Fprintln(&g.text, "hold:", h)
-		}
-		for _, e := range drain.Compare(g.last, plan, in.Results, at) {
-			fmt.Fprintln(&g.text, "progress:", e)
-		}
+		goldenLines(&g.text, "hold: ", plan.Holds())
+		goldenLines(&g.text, "progress: ", drain.Compare(g.last, plan, in.Results, at))
 	}
 	g.last = plan
 	fmt.Fprintln(&g.text)
@@ -73,21 +70,11 @@ func goldenText(d drain.Decision) string {
 	if d.Cordon != nil {
 		fmt.Fprintln(&b, d.Cordon)
 	}
-	for _, g := range d.Gates {
-		fmt.Fprintln(&b, g)
-	}
-	for _, r := range d.Rows {
-		fmt.Fprintln(&b, r)
-	}
-	for _, v := range d.Volumes {
-		fmt.Fprintln(&b, v)
-	}
-	for _, source := range d.NotEvaluated {
-		fmt.Fprintln(&b, "not evaluated:", source)
-	}
-	for _, r := range d.Rungs {
-		fmt.Fprintln(&b, "reached:", r)
-	}
+	goldenLines(&b, "", d.Gates)
+	goldenLines(&b, "", d.Rows)
+	goldenLines(&b, "", d.Volumes)
+	goldenLines(&b, "not evaluated: ", d.NotEvaluated)
+	goldenLines(&b, "reached: ", d.Rungs)
 	if d.Next != "" {
 		fmt.Fprintln(&b, "next:", d.Next, "at", d.NextAt.Format(time.RFC3339))
 	}
@@ -97,6 +84,13 @@ func goldenText(d drain.Decision) string {
 		fmt.Fprintln(&b, "until something changes, or", d.NextCheck.Format(time.RFC3339))
 	}
 	return b.String()
+}
+
+// goldenLines adds a line for each value.
+func goldenLines[T any](b *strings.Builder, prefix string, values []T) {
+	for _, value := range values {
+		fmt.Fprintf(b, "%s%v\n", prefix, value)
+	}
 }
 
 // check compares the story with the file of its name.
@@ -175,13 +169,13 @@ func TestStep_Budgets_ReadAsText(t *testing.T) {
 	in := observed(pods...)
 	in.Budgets = drain.All(
 		newBudget("web", 1, goldenCovering("web")),
-		exhausted("api", goldenCovering("api"), withStatus(func(s *policyv1.PodDisruptionBudgetStatus) { s.CurrentHealthy = 1 })),
+		exhausted("api", goldenCovering("api"), healthy(1, 2)),
 		newBudget("db", 0, goldenCovering("db"), maxUnavailable(intstr.FromInt32(0))),
 		newBudget("jobs", 1, goldenCovering("job")), newBudget("batch", 1, selecting(&metav1.LabelSelector{
 			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpIn, Values: []string{"job"}}},
 		})),
 		exhausted("cron", goldenCovering("cron"), syncFailed),
-		newBudget("mail", 1, goldenCovering("mail"), func(b *policyv1.PodDisruptionBudget) { b.Generation++ }),
+		newBudget("mail", 1, goldenCovering("mail"), outdated),
 	)
 	g := &goldenStory{p: drain.Policy{Ladder: drain.Ladder{{After: 2 * time.Hour, Action: drain.IgnoreBudgets}}}}
 	plan := g.at(0, "budgets of all kinds", in)
@@ -189,7 +183,7 @@ func TestStep_Budgets_ReadAsText(t *testing.T) {
 	g.at(time.Second, "the requests were accepted", in)
 	in.Results = nil
 	in.Pods.Items = pods[1:8]
-	in.Budgets.Items[0] = newBudget("web", 1, goldenCovering("web"), func(b *policyv1.PodDisruptionBudget) { b.ResourceVersion = "9" })
+	in.Budgets.Items[0] = newBudget("web", 1, goldenCovering("web"), ofVersion("9"))
 	g.at(time.Minute, "web-1 has been replaced elsewhere", in)
 	g.at(2*time.Hour, "budgets are ignored", in)
 	in.Pods.Items = nil
@@ -331,4 +325,26 @@ func TestStep_Ends_ReadAsText(t *testing.T) {
 	g.at(30*time.Second, "38 of 40 pods are gone", in)
 	g.at(time.Hour+10*time.Second, "the drain ends with two pods left", in)
 	g.check(t, "ends")
+}
+
+func TestDecision_JSON_NoZeroTimesAndNoInternals(t *testing.T) {
+	in := observed(newPod("web"))
+	in.Budgets = drain.All(exhausted("web"))
+	policy := drain.Policy{Ladder: drain.Ladder{{After: time.Hour, Action: drain.IgnoreBudgets}}}
+	data, err := json.Marshal(drain.Decide(in, policy, now))
+	require.NoError(t, err)
+	require.JSONEq(t, `{
+		"node": "node-1", "feasible": true, "cordonedAt": "2026-03-01T12:00:00Z", "started": "2026-03-01T12:00:00Z",
+		"notEvaluated": ["daemonsets"],
+		"pods": [{
+			"namespace": "shop", "name": "web", "uid": "uid-web", "action": "wait", "reason": "DisruptionBudget", "message": "budget shop/web allows 0 disruptions: 2 of 3 healthy, 2 desired",
+			"budgets": [{"namespace": "shop", "name": "web", "allowed": 0, "healthy": 2, "desired": 2, "expected": 3}],
+			"since": "2026-03-01T12:00:00Z", "until": "2026-03-01T12:01:00Z", "next": "IgnoreBudgets", "nextAt": "2026-03-01T13:00:00Z"
+		}],
+		"ladder": ["after 1h0m0s IgnoreBudgets"], "next": "IgnoreBudgets", "nextAt": "2026-03-01T13:00:00Z", "nextCheck": "2026-03-01T12:01:00Z"
+	}`, string(data))
+
+	data, err = json.Marshal(drain.Decision{})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"node": "", "pods": [], "feasible": true}`, string(data))
 }

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
@@ -268,38 +269,26 @@ func checkNoAlias(t *testing.T, s drain.State, in drain.Observation, p drain.Pol
 		if pod == nil {
 			continue
 		}
-		pod.Name, pod.Labels["app"], pod.Finalizers = "spoilt", "spoilt", nil
-		if g := pod.Spec.TerminationGracePeriodSeconds; g != nil {
-			*g = 999
+		clear(pod.Labels)
+		for _, grace := range []*int64{pod.Spec.TerminationGracePeriodSeconds, pod.DeletionGracePeriodSeconds} {
+			if grace != nil {
+				*grace = 999
+			}
 		}
-		if g := pod.DeletionGracePeriodSeconds; g != nil {
-			*g = 999
-		}
+		*pod = corev1.Pod{}
 	}
 	for _, b := range in.Budgets.Items {
 		if b != nil {
-			b.Name, b.Status.DisruptionsAllowed = "spoilt", 999
+			*b = budgetType{}
 		}
 	}
-	for _, l := range [][]drain.Rung{p.Ladder, p.UnreachableLadder} {
-		for i := range l {
-			l[i] = drain.Rung{Action: "spoilt"}
-		}
-	}
-	for _, l := range [][]drain.ReachedRung{s.Reached, s.UnreachableReached} {
-		for i := range l {
-			l[i] = drain.ReachedRung{}
-		}
-	}
-	for uid := range s.Pods {
-		s.Pods[uid] = drain.PodState{Reason: "spoilt"}
-	}
-	for uid := range s.Responses {
-		s.Responses[uid] = drain.Response{Reason: "spoilt"}
-	}
-	for name := range s.Volumes {
-		s.Volumes[name] = drain.VolumeState{Reason: "spoilt"}
-	}
+	clear(p.Ladder)
+	clear(p.UnreachableLadder)
+	clear(s.Reached)
+	clear(s.UnreachableReached)
+	clear(s.Pods)
+	clear(s.Responses)
+	clear(s.Volumes)
 	require.Equal(t, before, asJSON(t, next, plan), "the results share no memory with the arguments")
 }
 
@@ -335,6 +324,25 @@ func TestStep_RandomInput_KeepsTheLaws(t *testing.T) {
 		require.Nil(t, blind.Cordon)
 	}
 	requireMet(t, met)
+}
+
+// TestStep_AnyRecordedTime_NextCheckIsLater has a step whose clock differs from the clocks of
+// the state and of the observation.
+func TestStep_AnyRecordedTime_NextCheckIsLater(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(3000) {
+		d := &dice{bytes: randomBytes(seed, 400)}
+		s, p := d.state(), d.policy()
+		in := d.observation()
+		const far = 173 * 365 * 24 * time.Hour
+		for _, after := range []time.Duration{-24 * time.Hour, -30 * time.Minute, -3 * time.Second, 3 * time.Second, 30 * time.Minute, far} {
+			clock := now.Add(after)
+			next, plan := drain.Step(s, in, p, clock)
+			require.True(t, plan.Over() || plan.NextCheck.After(clock), "seed %d at %s: %s", seed, clock, plan)
+			_, again := drain.Step(next, in, p, clock.Add(time.Millisecond))
+			require.True(t, again.Over() || again.NextCheck.After(clock.Add(time.Millisecond)), "seed %d at %s: %s", seed, clock, again)
+		}
+	}
 }
 
 func FuzzStep(f *testing.F) {

@@ -3,6 +3,7 @@
 package drain_test
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -71,78 +72,58 @@ func TestDecide_OnePod_ActionAndReason(t *testing.T) {
 	applies := drain.Policy{ClusterAPILabels: true, DoNotDisrupt: true}
 	for _, tt := range []struct {
 		name   string
-		edit   func(*corev1.Pod)
+		pod    *corev1.Pod // or a managed one
 		policy drain.Policy
 		sets   drain.List[*appsv1.DaemonSet]
 		state  drain.State
 		want   string // a beginning
 	}{
-		{name: "a managed pod", want: evicted},
-		{name: "an unmanaged pod blocks", edit: unmanaged, policy: drain.Policy{EvictLocalStorage: true}, want: lonely},
-		{name: "an unmanaged pod that the policy evicts", edit: unmanaged, policy: drain.Policy{EvictUnmanaged: true}, want: evicted},
-		{name: "a pod with local data blocks", edit: emptyDir, policy: drain.Policy{EvictUnmanaged: true}, want: data},
-		{name: "a pod with local data that the policy evicts", edit: emptyDir, policy: drain.Policy{EvictLocalStorage: true}, want: evicted},
-		{name: "a pod with both obstacles", edit: both(unmanaged, emptyDir), want: lonely + ", and its emptyDir volumes would be lost"},
-		{name: "ignored budgets do not evict local data", edit: emptyDir, policy: anchored(drain.Ladder{{Action: drain.IgnoreBudgets}}), want: data},
-		{name: "a terminating unmanaged pod", edit: both(unmanaged, terminating(20*time.Second, 30)), want: "wait Terminating"},
-		{name: "a pod after its grace period", edit: both(withFinalizer, terminating(-time.Minute, 30)), want: "wait Overdue: it should have stopped by 2026-03-01T11:59:00Z and has the finalizers example.com/job-tracking"},
-		{name: "a mirror pod is ignored", edit: mirror, policy: force, want: stays},
-		{name: "a pod of the Node itself is ignored", edit: ownedBy("Node"), policy: force, want: stays},
-		{name: "a pod that succeeded is ignored", edit: both(inPhase(corev1.PodSucceeded), unmanaged), want: gone},
-		{name: "a pod that failed is ignored", edit: both(inPhase(corev1.PodFailed), both(withFinalizer, terminating(-time.Hour, 0))), want: gone},
-		{name: "a deleted pod that has ended, before its kubelet deletes the object", edit: both(inPhase(corev1.PodSucceeded), terminating(time.Minute, 30)), want: "wait Terminating"},
-		{name: "a deleted pod that has ended, after its kubelet deleted it", edit: both(inPhase(corev1.PodSucceeded), both(withFinalizer, terminating(time.Minute, 0))), want: gone},
-		{name: "a pod of a DaemonSet that was deleted and has ended", edit: both(agent, both(inPhase(corev1.PodSucceeded), terminating(time.Minute, 30))), sets: here, want: stays},
-		{name: "a pod of another Node", edit: func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }, policy: force, want: gone},
-		{name: "a pod without UID, as of a fake API server", edit: func(p *corev1.Pod) { p.UID = "" }, want: evicted},
+		{name: "an unmanaged pod blocks", pod: newPod("web", unmanaged), policy: drain.Policy{EvictLocalStorage: true}, want: lonely},
+		{name: "a pod with local data blocks", pod: newPod("web", emptyDir), policy: drain.Policy{EvictUnmanaged: true}, want: data},
+		{name: "a pod with both obstacles", pod: newPod("web", unmanaged, emptyDir), want: lonely + ", and its emptyDir volumes would be lost"},
+		{name: "a terminating unmanaged pod", pod: newPod("web", unmanaged, terminating(20*time.Second, 30)), want: "wait Terminating"},
+		{name: "a mirror pod is ignored", pod: newPod("web", mirror), policy: force, want: stays},
+		{name: "a pod of the Node itself is ignored", pod: newPod("web", ownedBy("Node")), policy: force, want: stays},
+		{name: "a pod that succeeded is ignored", pod: newPod("web", inPhase(corev1.PodSucceeded), unmanaged), want: gone},
+		{name: "a deleted pod that has ended, before its kubelet deletes the object", pod: newPod("web", inPhase(corev1.PodSucceeded), terminating(time.Minute, 30)), want: "wait Terminating"},
+		{name: "a deleted pod that has ended, after its kubelet deleted it", pod: newPod("web", inPhase(corev1.PodSucceeded), withFinalizer, terminating(time.Minute, 0)), want: gone},
+		{name: "a pod of a DaemonSet that was deleted and has ended", pod: newPod("web", agent, inPhase(corev1.PodSucceeded), terminating(time.Minute, 30)), sets: here, want: stays},
+		{name: "a pod of another Node", pod: newPod("web", func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }), policy: force, want: gone},
+		{name: "a pod without UID, as of a fake API server", pod: newPod("web", func(p *corev1.Pod) { p.UID = "" }), want: evicted},
 		{name: "the strongest rung is the reason", policy: anchored(drain.Ladder{{Action: drain.ForceDeletePods}, {Action: drain.IgnoreBudgets}}), want: "force-delete ForceDeletePods"},
-		{name: "a pod without name", edit: func(p *corev1.Pod) { p.Name = "" }, policy: force, want: "block NotEvaluated: metadata.name is empty"},
-		{name: "a pod without priority is one of priority 0", edit: func(p *corev1.Pod) { p.Spec.Priority = nil }, want: evicted},
+		{name: "a pod without priority is one of priority 0", pod: newPod("web", func(p *corev1.Pod) { p.Spec.Priority = nil }), want: evicted},
 
-		{name: "a pod of a DaemonSet", edit: agent, sets: here, want: stays},
-		{name: "a pod of a DaemonSet, if DaemonSets are unknown", edit: agent, want: stays},
-		{name: "a pod of a DaemonSet, force-deleted", edit: both(agent, emptyDir), sets: here, policy: force, want: stays},
-		{name: "its DaemonSet is gone", edit: agent, sets: none, want: lonely},
-		{name: "its DaemonSet is gone, and pods without controller go", edit: agent, sets: none, policy: drain.Policy{EvictUnmanaged: true}, want: evicted},
-		{name: "its DaemonSet was replaced", edit: agent, sets: daemonSets("uid-new"), want: lonely},
-		{name: "its DaemonSet is in another namespace", edit: both(agent, func(p *corev1.Pod) { p.Namespace = "bar" }), sets: here, want: lonely},
-		{name: "its DaemonSet is gone, and it has local data", edit: both(agent, emptyDir), sets: none, want: lonely + ", and its emptyDir volumes would be lost"},
-		{name: "its DaemonSet is gone, it tolerates the cordon", edit: both(agent, everything), sets: none, policy: drain.Policy{Cordon: nodeops.Cordon{Taint: "example.com/drained"}}, want: lonely},
-		{name: "a DaemonSet of another project", edit: both(agent, owner(func(o *metav1.OwnerReference) { o.APIVersion = "apps.kruise.io/v1alpha1" })), sets: none, want: stays},
-		{name: "a DaemonSet without UID", edit: both(agent, owner(func(o *metav1.OwnerReference) { o.UID = "" })), sets: none, want: stays},
-		{name: "a finished pod of a DaemonSet", edit: both(agent, inPhase(corev1.PodFailed)), sets: none, want: gone},
+		{name: "its DaemonSet is gone", pod: newPod("web", agent), sets: none, want: lonely},
+		{name: "its DaemonSet is in another namespace", pod: newPod("web", agent, func(p *corev1.Pod) { p.Namespace = "bar" }), sets: here, want: lonely},
+		{name: "its DaemonSet is gone, it tolerates the cordon", pod: newPod("web", agent, everything), sets: none, policy: drain.Policy{Cordon: nodeops.Cordon{Taint: "example.com/drained"}}, want: lonely},
+		{name: "a DaemonSet of another project", pod: newPod("web", agent, owner(func(o *metav1.OwnerReference) { o.APIVersion = "apps.kruise.io/v1alpha1" })), sets: none, want: stays},
+		{name: "a DaemonSet without UID", pod: newPod("web", agent, owner(func(o *metav1.OwnerReference) { o.UID = "" })), sets: none, want: stays},
 
-		{name: "created after the cordon, which it tolerates", edit: both(cordon, created(now.Add(-time.Second))), state: cordoned, want: stays},
-		{name: "and terminating", edit: both(cordon, both(created(now.Add(-time.Second)), terminating(time.Minute, 60))), state: cordoned, want: stays},
-		{name: "created when the cordon was observed", edit: both(cordon, created(now.Add(-time.Minute))), state: cordoned, want: evicted},
-		{name: "created after the cordon, which it does not tolerate", edit: created(now.Add(-time.Second)), state: cordoned, want: evicted},
-		{name: "created after a cordon that was not observed", edit: both(cordon, created(now.Add(-time.Second))), want: evicted},
-		{name: "created after the cordon, without a controller", edit: both(unmanaged, both(cordon, created(now.Add(-time.Second)))), state: cordoned, want: lonely},
+		{name: "created after the cordon, which it tolerates", pod: newPod("web", cordon, created(now.Add(-time.Second))), state: cordoned, want: stays},
+		{name: "created when the cordon was observed", pod: newPod("web", cordon, created(now.Add(-time.Minute))), state: cordoned, want: evicted},
+		{name: "created after the cordon, which it does not tolerate", pod: newPod("web", created(now.Add(-time.Second))), state: cordoned, want: evicted},
+		{name: "created after a cordon that was not observed", pod: newPod("web", cordon, created(now.Add(-time.Second))), want: evicted},
+		{name: "created after the cordon, without a controller", pod: newPod("web", unmanaged, cordon, created(now.Add(-time.Second))), state: cordoned, want: lonely},
 
-		{name: "the label skip", edit: labeled(label, "SKIP"), policy: applies, want: "ignore Rule: label cluster.x-k8s.io/drain=SKIP"},
-		{name: "the label skip, terminating", edit: both(labeled(label, "skip"), terminating(time.Second, 1)), policy: applies, want: "ignore Rule"},
-		{name: "the label wait-completed", edit: labeled(label, "wait-completed"), policy: applies, want: "wait WaitCompleted"},
-		{name: "the label WaitCompleted", edit: labeled(label, "WaitCompleted"), policy: applies, want: "wait WaitCompleted"},
-		{name: "the label wait-completed, completed", edit: both(labeled(label, "wait-completed"), inPhase(corev1.PodSucceeded)), policy: applies, want: gone},
-		{name: "the label wait-completed, terminating", edit: both(labeled(label, "wait-completed"), terminating(time.Second, 1)), policy: applies, want: "wait Terminating"},
-		{name: "a label that is not known", edit: labeled(label, "never"), policy: applies, want: evicted + ": label cluster.x-k8s.io/drain=never is not known and ignored"},
-		{name: "a label that the policy does not apply", edit: labeled(label, "skip"), want: evicted},
-		{name: "do not disrupt", edit: doNotDisrupt("true"), policy: applies, want: "block DoNotDisrupt: annotation karpenter.sh/do-not-disrupt=true"},
-		{name: "the annotation false", edit: doNotDisrupt("false"), policy: applies, want: evicted},
-		{name: "do not disrupt for 30 minutes", edit: both(doNotDisrupt("30m"), both(created(now.Add(-time.Hour)), startedAt(now.Add(-29*time.Minute)))), policy: applies, want: "block DoNotDisrupt"},
-		{name: "do not disrupt for 30 minutes, which are over", edit: both(doNotDisrupt("30m"), startedAt(now.Add(-30*time.Minute))), policy: applies, want: evicted},
-		{name: "an invalid annotation", edit: doNotDisrupt("ture"), policy: applies, want: evicted + `: annotation karpenter.sh/do-not-disrupt="ture" is neither true nor a duration`},
-		{name: "a negative duration", edit: doNotDisrupt("-1h"), policy: applies, want: evicted + `: annotation karpenter.sh/do-not-disrupt="-1h" is neither`},
-		{name: "an annotation that the policy does not apply", edit: doNotDisrupt("true"), want: evicted},
+		{name: "the label skip", pod: newPod("web", labeled(label, "SKIP")), policy: applies, want: "ignore Rule: label cluster.x-k8s.io/drain=SKIP"},
+		{name: "the label skip, terminating", pod: newPod("web", labeled(label, "skip"), terminating(time.Second, 1)), policy: applies, want: "ignore Rule"},
+		{name: "the label wait-completed", pod: newPod("web", labeled(label, "wait-completed")), policy: applies, want: "wait WaitCompleted"},
+		{name: "the label WaitCompleted", pod: newPod("web", labeled(label, "WaitCompleted")), policy: applies, want: "wait WaitCompleted"},
+		{name: "the label wait-completed, completed", pod: newPod("web", labeled(label, "wait-completed"), inPhase(corev1.PodSucceeded)), policy: applies, want: gone},
+		{name: "the label wait-completed, terminating", pod: newPod("web", labeled(label, "wait-completed"), terminating(time.Second, 1)), policy: applies, want: "wait Terminating"},
+		{name: "a label that is not known", pod: newPod("web", labeled(label, "never")), policy: applies, want: evicted + ": label cluster.x-k8s.io/drain=never is not known and ignored"},
+		{name: "a label that the policy does not apply", pod: newPod("web", labeled(label, "skip")), want: evicted},
+		{name: "do not disrupt", pod: newPod("web", doNotDisrupt("true")), policy: applies, want: "block DoNotDisrupt: annotation karpenter.sh/do-not-disrupt=true"},
+		{name: "the annotation false", pod: newPod("web", doNotDisrupt("false")), policy: applies, want: evicted},
+		{name: "do not disrupt for 30 minutes", pod: newPod("web", doNotDisrupt("30m"), created(now.Add(-time.Hour)), startedAt(now.Add(-29*time.Minute))), policy: applies, want: "block DoNotDisrupt"},
+		{name: "do not disrupt for 30 minutes, which are over", pod: newPod("web", doNotDisrupt("30m"), startedAt(now.Add(-30*time.Minute))), policy: applies, want: evicted},
+		{name: "a negative duration", pod: newPod("web", doNotDisrupt("-1h")), policy: applies, want: evicted + `: annotation karpenter.sh/do-not-disrupt="-1h" is neither`},
+		{name: "an annotation that the policy does not apply", pod: newPod("web", doNotDisrupt("true")), want: evicted},
 		{name: "a pod that is not selected", policy: drain.Policy{PodSelector: "app!=web"}, want: "ignore Rule: the pod selector does not select it"},
-		{name: "a pod that is selected", policy: drain.Policy{PodSelector: "app in (web,db)"}, want: evicted},
-		{name: "a selected pod is protected like others", edit: unmanaged, policy: drain.Policy{PodSelector: "app=web"}, want: lonely},
+		{name: "a selected pod is protected like others", pod: newPod("web", unmanaged), policy: drain.Policy{PodSelector: "app=web"}, want: lonely},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			pod := newPod("web")
-			if tt.edit != nil {
-				tt.edit(pod)
-			}
+			pod := cmp.Or(tt.pod, newPod("web"))
 			in := observed(pod)
 			in.Node.Spec.Taints = []corev1.Taint{{Key: "example.com/drained", Effect: corev1.TaintEffectNoSchedule}}
 			in.DaemonSets = tt.sets
@@ -162,54 +143,48 @@ func TestDecide_OnePod_ActionAndReason(t *testing.T) {
 // TestDecide_TaintOfTheCordon_TolerationsDecide asserts the rules of the scheduler for a taint
 // without value and effect NoSchedule.
 func TestDecide_TaintOfTheCordon_TolerationsDecide(t *testing.T) {
-	const key = "example.com/drained"
-	for _, tt := range []struct {
-		toleration corev1.Toleration
-		want       string
-	}{
-		{corev1.Toleration{Operator: corev1.TolerationOpExists}, "ignore Stays"},
-		{corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}, "ignore Stays"},
-		{corev1.Toleration{Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute}, "evict Evictable"},
-		{corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, TolerationSeconds: ptr.To(int64(5))}, "ignore Stays"},
-		{corev1.Toleration{Key: key + "x", Operator: corev1.TolerationOpExists}, "evict Evictable"},
-		{corev1.Toleration{Key: key, Operator: corev1.TolerationOpEqual}, "ignore Stays"},
-		{corev1.Toleration{Key: key}, "ignore Stays"},
-		{corev1.Toleration{Key: key, Value: "x"}, "evict Evictable"},
-		{corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectPreferNoSchedule}, "evict Evictable"},
-		{corev1.Toleration{Key: key, Operator: corev1.TolerationOpGt, Value: "0"}, "evict Evictable"},
-		{corev1.Toleration{Key: key, Operator: "Like"}, "evict Evictable"},
+	const key, exists = "example.com/drained", corev1.TolerationOpExists
+	for want, all := range map[string][]corev1.Toleration{
+		"web ignore Stays": {
+			{Operator: exists}, {Operator: exists, Effect: corev1.TaintEffectNoSchedule}, {Key: key},
+			{Key: key, Operator: exists, TolerationSeconds: ptr.To(int64(5))}, {Key: key, Operator: corev1.TolerationOpEqual},
+		},
+		"web evict Evictable": {
+			{Operator: exists, Effect: corev1.TaintEffectNoExecute}, {Key: key + "x", Operator: exists}, {Key: key, Value: "x"},
+			{Key: key, Operator: exists, Effect: corev1.TaintEffectPreferNoSchedule},
+			{Key: key, Operator: corev1.TolerationOpGt, Value: "0"}, {Key: key, Operator: "Like"},
+		},
 	} {
-		in := observed(newPod("web", tolerating(corev1.Toleration{Key: "example.com/other"}, tt.toleration)))
-		require.Equal(t, "web "+tt.want, rows(drain.Decide(in, drain.Policy{Cordon: nodeops.Cordon{Taint: key}}, now)), "%v", tt.toleration)
-		require.Equal(t, "web evict Evictable", rows(drain.Decide(in, drain.Policy{}, now)), "a cordon alone is not tolerated")
+		for _, toleration := range all {
+			in := observed(newPod("web", tolerating(corev1.Toleration{Key: "example.com/other"}, toleration)))
+			tainted := drain.Policy{Cordon: nodeops.Cordon{Taint: key}}
+			require.Equal(t, want, rows(drain.Decide(in, tainted, now)), "%v", toleration)
+			require.Equal(t, "web evict Evictable", rows(drain.Decide(in, drain.Policy{}, now)), "a cordon alone is not tolerated")
+		}
 	}
 }
 
 func TestDecide_SkipTerminatingAfter_LeavesThePodBehind(t *testing.T) {
-	skip := drain.Policy{SkipTerminatingAfter: time.Minute}
+	const m = time.Minute
 	force := anchored(drain.Ladder{{Action: drain.ForceDeletePods}})
-	force.SkipTerminatingAfter = time.Minute
 	for _, tt := range []struct {
 		name   string
 		pod    *corev1.Pod
 		policy drain.Policy
+		skip   time.Duration
 		want   string
 		until  time.Duration
 	}{
-		{"the time is over", newPod("a", terminating(-time.Minute, 30)), skip, "a ignore Abandoned", 0},
-		{"a nanosecond before", newPod("a", terminating(-time.Minute+1, 30)), skip, "a wait Overdue", 1},
-		{"a pod within its grace period", newPod("a", terminating(time.Second, 30)), skip, "a wait Terminating", time.Second},
-		{"without the limit", newPod("a", terminating(-time.Hour, 30)), drain.Policy{}, "a wait Overdue", time.Minute},
-		{"less than zero", newPod("a", terminating(-time.Hour, 30)), drain.Policy{SkipTerminatingAfter: -1}, "a wait Overdue", time.Minute},
-		{"a pod is force-deleted first", newPod("a", terminating(-time.Hour, 30)), force, "a force-delete ForceDeletePods", 5 * time.Second},
-		{"a force-deleted pod with a finalizer", newPod("a", withFinalizer, terminating(-time.Hour, 0)), force, "a ignore Abandoned", 0},
+		{"the time is over", newPod("a", terminating(-m, 30)), drain.Policy{}, m, "a ignore Abandoned", 0},
+		{"a nanosecond before", newPod("a", terminating(-m+1, 30)), drain.Policy{}, m, "a wait Overdue", 1},
+		{"less than zero", newPod("a", terminating(-m, 30)), drain.Policy{}, -1, "a wait Overdue", m},
+		{"a pod is force-deleted first", newPod("a", terminating(-m, 30)), force, m, "a force-delete ForceDeletePods", 5 * time.Second},
+		{"a force-deleted pod", newPod("a", withFinalizer, terminating(-m, 0)), force, m, "a ignore Abandoned", 0},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			d := drain.Decide(observed(tt.pod), tt.policy, now)
-			require.Equal(t, tt.want, rows(d))
-			require.Equal(t, tt.until == 0, d.Outcome == drain.Proceeded, "a Node with pods left is not Drained")
-			require.Equal(t, tt.until, max(0, d.Rows[0].Until.Sub(now)))
-		})
+		tt.policy.SkipTerminatingAfter = tt.skip
+		d := drain.Decide(observed(tt.pod), tt.policy, now)
+		require.Equal(t, []any{tt.want, tt.until}, []any{rows(d), max(0, d.Rows[0].Until.Sub(now))}, tt.name)
+		require.Equal(t, tt.until == 0, d.Outcome == drain.Proceeded, "a Node with pods left is not Drained")
 	}
 }
 
@@ -223,25 +198,17 @@ func TestDecide_CopiesOfAPod_NewestCountsAndRowsAreSorted(t *testing.T) {
 	require.Len(t, d.Holds(), 3)
 }
 
-// TestDecide_CriticalPods_EvictedLast asserts that critical pods wait until all others are gone, unless
-// the policy says all at once.
+// TestDecide_CriticalPods_EvictedLast has the rows that waves.golden has not.
 func TestDecide_CriticalPods_EvictedLast(t *testing.T) {
 	dns, web := newPod("dns", withPriority(2000000000)), newPod("web")
-	for _, tt := range []struct {
-		policy drain.Policy
-		web    *corev1.Pod
-		want   string
-	}{
-		{drain.Policy{}, web, "dns wait Wave, web evict Evictable"},
-		{drain.Policy{AllAtOnce: true}, web, "dns evict Evictable, web evict Evictable"},
-		{drain.Policy{}, newPod("web", terminating(time.Second, 1)), "dns wait Wave, web wait Terminating"},
-		{drain.Policy{}, newPod("web", inPhase(corev1.PodSucceeded)), "dns evict Evictable, web ignore Gone"},
-		{drain.Policy{}, nil, "dns evict Evictable"},
-		{anchored(drain.Ladder{{Action: drain.IgnoreBudgets}}), web, "dns delete IgnoreBudgets, web delete IgnoreBudgets"},
+	for want, p := range map[string]drain.Policy{
+		"dns evict Evictable, web evict Evictable":           {AllAtOnce: true},
+		"dns delete IgnoreBudgets, web delete IgnoreBudgets": anchored(drain.Ladder{{Action: drain.IgnoreBudgets}}),
 	} {
-		require.Equal(t, tt.want, rows(drain.Decide(observed(dns, tt.web), tt.policy, now)))
+		require.Equal(t, want, rows(drain.Decide(observed(dns, web), p, now)))
 	}
-	require.Equal(t, "wave 0 has 2 pods left", drain.Decide(observed(dns, web, newPod("web-2")), drain.Policy{}, now).Rows[0].Message)
+	in := observed(dns, newPod("web", inPhase(corev1.PodSucceeded)))
+	require.Equal(t, "dns evict Evictable, web ignore Gone", rows(drain.Decide(in, drain.Policy{}, now)))
 }
 
 func TestStep_EvictionIsAccepted_WaitsUntilThePodIsGone(t *testing.T) {

@@ -4,6 +4,7 @@ package drain_test
 
 import (
 	"cmp"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,7 +46,7 @@ func volumeClaim(name, volume string) *corev1.PersistentVolumeClaim {
 // volumeAttached attaches a volume to a node.
 func volumeAttached(volume, node string) *storagev1.VolumeAttachment {
 	return &storagev1.VolumeAttachment{
-		ObjectMeta: metav1.ObjectMeta{Name: "va-" + volume + "-" + node},
+		ObjectMeta: metav1.ObjectMeta{Name: volume + "@" + node},
 		Spec: storagev1.VolumeAttachmentSpec{
 			Attacher: "csi.example.com", NodeName: node, Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &volume},
 		},
@@ -79,145 +80,106 @@ func volumesReported(in drain.Observation, names ...corev1.UniqueVolumeName) dra
 }
 
 type (
-	pods   = []*corev1.Pod
-	claims = []*corev1.PersistentVolumeClaim
+	pods        = []*corev1.Pod
+	claims      = []*corev1.PersistentVolumeClaim
+	attachments = []*storagev1.VolumeAttachment
 )
 
 // volumeTexts returns the rows of volumes: attachment or volume, action and reason.
-func volumeTexts(d drain.Decision) []string {
+func volumeTexts(d drain.Decision) string {
 	var s []string
 	for _, v := range d.Volumes {
 		s = append(s, cmp.Or(v.Attachment, v.Volume)+" "+string(v.Action)+" "+string(v.Reason))
 	}
-	return s
+	return strings.Join(s, ", ")
 }
 
 func TestDecide_OneNode_WhichVolumesAreWaitedFor(t *testing.T) {
-	db := newPod("db-0", volumesOf("data"))
-	data := claims{volumeClaim("data", "pv-data")}
-	here := volumeAttached("pv-data", "node-1")
-	agent := newPod("agent", ownedBy("DaemonSet"), volumesOf("cache"))
-	handle := func(in drain.Observation, volumes ...*corev1.PersistentVolume) drain.Observation {
-		in.Volumes = drain.All(volumes...)
-		return in
+	const (
+		csi                           = corev1.UniqueVolumeName("kubernetes.io/csi/csi.example.com^")
+		inUse, detaching, staysOnNode = "pv@node-1 wait InUse", "pv@node-1 wait Detaching", "pv@node-1 ignore Stays"
+	)
+	mounting := func(name string, edits ...func(*corev1.Pod)) *corev1.Pod {
+		return newPod(name, append(edits, volumesOf("data"))...)
 	}
-	without := func(in drain.Observation, source drain.Source) drain.Observation {
-		switch source {
-		case drain.SourceAttachments:
-			in.Attachments = drain.List[*storagev1.VolumeAttachment]{}
-		case drain.SourceClaims:
-			in.Claims = drain.List[*corev1.PersistentVolumeClaim]{}
-		default:
-			t.Fatal(source)
-		}
-		return in
-	}
-	unreachable := func(in drain.Observation) drain.Observation {
+	db, agent := mounting("db-0"), mounting("agent", ownedBy("DaemonSet"))
+	elsewhere := mounting("db-0", func(p *corev1.Pod) { p.Spec.NodeName = "node-2" })
+	foreign := mounting("agent", ownedBy("DaemonSet"), func(p *corev1.Pod) { p.Namespace = "other" })
+	data, here := claims{volumeClaim("data", "pv")}, attachments{volumeAttached("pv", "node-1")}
+	inline := claims{volumeClaim("ci-inline", "pv")}
+	noVolume := volumeAttached("", "node-1")
+	noVolume.Spec.Source.PersistentVolumeName = nil
+	none := func(*drain.Observation) {}
+	withoutClaims := func(in *drain.Observation) { in.Claims.Complete = false }
+	silent := func(in *drain.Observation) {
 		in.Reachability = drain.NodeReachability{Unreachable: true, Since: now.Add(-time.Hour)}
-		return in
 	}
-	for name, test := range map[string]struct {
-		in   drain.Observation
-		want []string
+	reports := func(handles ...corev1.UniqueVolumeName) func(*drain.Observation) {
+		return func(in *drain.Observation) {
+			in.Attachments.Complete = len(in.Attachments.Items) > 0
+			*in = volumesReported(*in, handles...)
+		}
+	}
+	handles := func(in *drain.Observation) {
+		reports(csi+"vol-a(b", csi+"disk+1", csi+"diskk1")(in)
+		in.Volumes = drain.All(volumeCSI("pv", "vol-a(b"), volumeCSI("pv-2", "disk+1"))
+	}
+	known := func(in *drain.Observation) {
+		reports(csi+"h-data", csi+"h-other")(in)
+		in.Volumes = drain.All(volumeCSI("pv", "h-data"), volumeCSI("pv-other", "h-other"))
+	}
+	for _, tt := range []struct {
+		name        string
+		pods        pods
+		claims      claims
+		attachments attachments
+		edit        func(*drain.Observation)
+		want        string
 	}{
-		"no volume is attached":            {in: volumesSeen(pods{db}, data)},
-		"the volume of an evicted pod":     {in: volumesSeen(pods{db}, data, here), want: []string{"va-pv-data-node-1 wait InUse"}},
-		"the volume of a pod that is gone": {in: volumesSeen(nil, data, here), want: []string{"va-pv-data-node-1 wait Detaching"}},
-		"the volume of a pod that was gone before the first step, without its claim": {in: volumesSeen(nil, nil, here), want: []string{"va-pv-data-node-1 wait Detaching"}},
-		"the volume of a finished pod":                            {in: volumesSeen(pods{newPod("job", inPhase(corev1.PodSucceeded), volumesOf("data"))}, data, here), want: []string{"va-pv-data-node-1 wait Detaching"}},
-		"a volume of another Node":                                {in: volumesSeen(pods{db}, data, volumeAttached("pv-data", "node-2"))},
-		"the volume of a DaemonSet stays":                         {in: volumesSeen(pods{agent}, claims{volumeClaim("cache", "pv-cache")}, volumeAttached("pv-cache", "node-1")), want: []string{"va-pv-cache-node-1 ignore Stays"}},
-		"a volume that an evicted pod and a pod that stays share": {in: volumesSeen(pods{db, newPod("mirror", mirror, volumesOf("data"))}, data, here), want: []string{"va-pv-data-node-1 ignore Stays"}},
-		"a pod on another Node does not keep its volume": {
-			in:   volumesSeen(pods{newPod("db-0", func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }, volumesOf("data"))}, data, here),
-			want: []string{"va-pv-data-node-1 wait Detaching"},
+		{"the volume of a pod that was gone before the first step, without its claim", nil, nil, here, none, detaching},
+		{"the volume of a finished pod", pods{mounting("job", inPhase(corev1.PodSucceeded))}, data, here, none, detaching},
+		{"a volume of another Node", pods{db}, data, attachments{volumeAttached("pv", "node-2")}, none, ""},
+		{"a volume that an evicted pod and a pod that stays share", pods{db, mounting("static", mirror)}, data, here, none, staysOnNode},
+		{"a pod on another Node does not keep its volume", pods{elsewhere}, data, here, none, detaching},
+		{"a claim of the same name in another namespace is another", pods{foreign}, data, here, none, detaching},
+		{"a volume that a pod mounts twice is waited for", pods{newPod("db-0", volumesOf("data", "data"))}, data, here, none, inUse},
+		{"a volume that two pods share is waited for once", pods{db, mounting("db-1")}, data, here, none, inUse},
+		{"the claim of a generic ephemeral volume is named after pod and volume", pods{newPod("ci", volumesEphemeral)}, inline, here, none, inUse},
+		{
+			"one name within another is another volume", pods{agent}, data, append(here, volumeAttached("pv0", "node-1")), none,
+			"pv@node-1 ignore Stays, pv0@node-1 wait Detaching",
 		},
-		"a claim of the same name in another namespace is another": {
-			in:   volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), func(p *corev1.Pod) { p.Namespace = "other" }, volumesOf("data"))}, data, here),
-			want: []string{"va-pv-data-node-1 wait Detaching"},
+		{
+			"names are not regular expressions", pods{agent}, data, nil, handles,
+			"kubernetes.io/csi/csi.example.com^diskk1 wait Detaching, pv ignore Stays, pv-2 wait Detaching",
 		},
-		"a volume that a pod mounts twice is waited for":  {in: volumesSeen(pods{newPod("db-0", volumesOf("data", "data"))}, data, here), want: []string{"va-pv-data-node-1 wait InUse"}},
-		"a volume that two pods share is waited for once": {in: volumesSeen(pods{db, newPod("db-1", volumesOf("data"))}, data, here), want: []string{"va-pv-data-node-1 wait InUse"}},
-		"the claim of a generic ephemeral volume is named after pod and volume": {
-			in: volumesSeen(pods{newPod("ci", volumesEphemeral)},
-				claims{volumeClaim("ci-inline", "pv-ci")}, volumeAttached("pv-ci", "node-1")),
-			want: []string{"va-pv-ci-node-1 wait InUse"},
+		{
+			"a volume without attachment in the status of the Node", pods{db}, data, attachments{volumeAttached("pv-other", "node-1")}, known,
+			"pv wait InUse, pv-other@node-1 wait Detaching",
 		},
-		"the generic ephemeral volume of a DaemonSet stays": {
-			in: volumesSeen(pods{newPod("ci", ownedBy("DaemonSet"), volumesEphemeral)},
-				claims{volumeClaim("ci-inline", "pv-ci")}, volumeAttached("pv-ci", "node-1")),
-			want: []string{"va-pv-ci-node-1 ignore Stays"},
+		{"without volumes a list of attachments counts", pods{db}, data, attachments{nil}, reports(csi + "h"), ""},
+		{
+			"without volumes and attachments the status of the Node counts", pods{db}, data, nil, reports(csi + "h"),
+			"kubernetes.io/csi/csi.example.com^h wait Detaching",
 		},
-		"one name within another is another volume": {
-			in: volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesOf("one"))},
-				claims{volumeClaim("one", "vol-1")}, volumeAttached("vol-1", "node-1"), volumeAttached("vol-10", "node-1")),
-			want: []string{"va-vol-1-node-1 ignore Stays", "va-vol-10-node-1 wait Detaching"},
-		},
-		"names are not regular expressions": {
-			in: handle(volumesReported(without(volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesOf("one"))},
-				claims{volumeClaim("one", "pv-1")}), drain.SourceAttachments),
-				"kubernetes.io/csi/csi.example.com^vol-a(b", "kubernetes.io/csi/csi.example.com^disk+1", "kubernetes.io/csi/csi.example.com^diskk1"),
-				volumeCSI("pv-1", "vol-a(b"), volumeCSI("pv-2", "disk+1")),
-			want: []string{"kubernetes.io/csi/csi.example.com^diskk1 wait Detaching", "pv-1 ignore Stays", "pv-2 wait Detaching"},
-		},
-		"a volume without attachment in the status of the Node": {
-			in: handle(volumesReported(volumesSeen(pods{db}, data, volumeAttached("pv-other", "node-1")),
-				"kubernetes.io/csi/csi.example.com^h-data", "kubernetes.io/csi/csi.example.com^h-other"),
-				volumeCSI("pv-data", "h-data"), volumeCSI("pv-other", "h-other")),
-			want: []string{"pv-data wait InUse", "va-pv-other-node-1 wait Detaching"},
-		},
-		"without volumes a complete list of attachments counts": {in: volumesReported(volumesSeen(pods{db}, data), "kubernetes.io/csi/csi.example.com^h-data")},
-		"without volumes and attachments the status of the Node counts": {
-			in:   volumesReported(without(volumesSeen(pods{db}, data), drain.SourceAttachments), "kubernetes.io/csi/csi.example.com^h-data"),
-			want: []string{"kubernetes.io/csi/csi.example.com^h-data wait Detaching"},
-		},
-		"an in-tree volume that only the status of the Node shows": {in: volumesReported(volumesSeen(nil, nil), "kubernetes.io/gce-pd/disk-1")},
-		"an attachment that names no volume does not count": {
-			in: volumesSeen(pods{db}, data, &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "va"}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "node-1"}}),
-		},
-		"NFS, host paths, configuration and inline CSI volumes have no attachment": {
-			in: volumesSeen(pods{newPod("web", func(p *corev1.Pod) {
-				p.Spec.Volumes = []corev1.Volume{
-					{VolumeSource: corev1.VolumeSource{NFS: &corev1.NFSVolumeSource{}}},
-					{VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{}}},
-					{VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{}}},
-					{VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "csi.example.com"}}}, {},
-				}
-			})}, nil),
-		},
-		"without claims, an evicted pod may use each volume":               {in: without(volumesSeen(pods{db}, nil, here), drain.SourceClaims), want: []string{"va-pv-data-node-1 wait InUse"}},
-		"without claims, waits for a volume that a pod that stays may use": {in: without(volumesSeen(pods{agent}, nil, here), drain.SourceClaims), want: []string{"va-pv-data-node-1 wait NotEvaluated"}},
-		"an incomplete list of claims has the claim of a pod that stays": {
-			in: func() drain.Observation {
-				in := volumesSeen(pods{agent}, claims{volumeClaim("cache", "pv-data")}, here)
-				in.Claims.Complete = false
-				return in
-			}(),
-			want: []string{"va-pv-data-node-1 ignore Stays"},
-		},
-		"the volumes of an unreachable Node are abandoned": {in: unreachable(volumesSeen(nil, nil, here)), want: []string{"va-pv-data-node-1 ignore Abandoned"}},
-		"without any list the volumes are NotEvaluated":    {in: without(volumesSeen(pods{db}, data), drain.SourceAttachments), want: []string{" ignore NotEvaluated"}},
+		{"an in-tree volume that only the status of the Node shows", nil, nil, attachments{nil}, reports("kubernetes.io/gce-pd/disk-1"), ""},
+		{"an attachment that names no volume does not count", pods{db}, data, attachments{noVolume}, none, ""},
+		{"without claims, an evicted pod may use each volume", pods{db}, nil, here, withoutClaims, inUse},
+		{"without claims, waits for a volume that a pod that stays may use", pods{agent}, nil, here, withoutClaims, "pv@node-1 wait NotEvaluated"},
+		{"an incomplete list of claims has the claim of a pod that stays", pods{agent}, data, here, withoutClaims, staysOnNode},
+		{"the volumes of an unreachable Node are abandoned", nil, nil, here, silent, "pv@node-1 ignore Abandoned"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			plan := drain.Decide(test.in, volumesWaited, now)
-			require.Equal(t, test.want, volumeTexts(plan))
-			waits := false
+		t.Run(tt.name, func(t *testing.T) {
+			in := volumesSeen(tt.pods, tt.claims, tt.attachments...)
+			tt.edit(&in)
+			plan := drain.Decide(in, volumesWaited, now)
+			require.Equal(t, tt.want, volumeTexts(plan))
 			for _, v := range plan.Volumes {
-				waits = waits || v.Action == drain.Wait
-				if v.Action == drain.Wait && v.Reason == "InUse" {
-					require.Zero(t, v.Until, "a change of the pod ends the wait")
-					require.NotEmpty(t, v.Message)
-				} else if v.Action == drain.Wait {
-					require.Equal(t, now.Add(time.Minute), v.Until)
-				}
+				timed := v.Action == drain.Wait && v.Reason != "InUse" // a change of the pod ends the other wait
+				require.Equal(t, timed, v.Until.Equal(now.Add(time.Minute)))
 			}
-			require.False(t, waits && plan.Over())
-			if waits {
-				require.False(t, plan.NextCheck.IsZero())
-			}
-			none := volumesWaited
-			none.Volumes.Wait = false
-			require.Empty(t, drain.Decide(test.in, none, now).Volumes, "the zero policy waits for nothing")
+			require.False(t, strings.Contains(tt.want, "wait") && plan.Over())
+			require.Empty(t, drain.Decide(in, drain.Policy{}, now).Volumes, "the zero policy waits for nothing")
 		})
 	}
 }
@@ -236,243 +198,256 @@ func (s *volumeStory) at(after time.Duration, in drain.Observation) drain.Decisi
 	return plan
 }
 
-// rows requires the rows of a plan.
-func (s *volumeStory) rows(plan drain.Decision, outcome drain.Outcome, want ...string) {
+// rows requires the rows and the outcome of a step.
+func (s *volumeStory) rows(after time.Duration, in drain.Observation, outcome drain.Outcome, want string) drain.Decision {
 	s.t.Helper()
-	require.Equal(s.t, want, volumeTexts(plan))
-	require.Equal(s.t, outcome, plan.Outcome)
+	plan := s.at(after, in)
+	require.Equal(s.t, []any{want, outcome}, []any{volumeTexts(plan), plan.Outcome})
+	return plan
 }
 
 func TestStep_DetachTimeout_CountsFromTheLastUser(t *testing.T) {
 	s := &volumeStory{t: t, policy: volumesWaited}
-	data := claims{volumeClaim("data", "pv")}
 	a, b := newPod("a", volumesOf("data")), newPod("b", volumesOf("data"))
 	va := volumeAttached("pv", "node-1")
-	inUse := "va-pv-node-1 wait InUse"
-	detaching := "va-pv-node-1 wait Detaching"
-
-	s.rows(s.at(0, volumesSeen(pods{a, b}, data, va)), drain.Draining, inUse)
-	plan := s.at(time.Hour, volumesSeen(pods{b}, data, va))
-	s.rows(plan, drain.Draining, inUse)
-	require.Equal(t, now, plan.Volumes[0].Since)
-	require.Equal(t, "pod shop/b uses it", plan.Volumes[0].Message)
-	plan = s.at(2*time.Hour, volumesSeen(nil, data, va))
-	s.rows(plan, drain.Draining, detaching)
+	va.Status.DetachError = &storagev1.VolumeError{Message: "the disk is busy"}
+	seen := func(pods ...*corev1.Pod) drain.Observation {
+		return volumesSeen(pods, claims{volumeClaim("data", "pv")}, va)
+	}
+	const inUse, detaching, second = "pv@node-1 wait InUse", "pv@node-1 wait Detaching", time.Second
+	s.rows(0, seen(a, b), drain.Draining, inUse)
+	plan := s.rows(time.Hour, seen(b), drain.Draining, inUse)
+	require.Equal(t, []any{now, "pod shop/b uses it"}, []any{plan.Volumes[0].Since, plan.Volumes[0].Message})
+	plan = s.rows(2*time.Hour, seen(), drain.Draining, detaching)
 	require.Equal(t, now.Add(2*time.Hour), plan.Volumes[0].Since)
+	require.Equal(t, "the disk is busy", plan.Volumes[0].Message)
 	require.Equal(t, now.Add(2*time.Hour+time.Minute), plan.NextCheck)
-	require.Equal(t, "volumeattachment/va-pv-node-1", plan.Holds()[0].Subject)
+	require.Equal(t, "volumeattachment/pv@node-1", plan.Holds()[0].Subject)
 
 	late := s.state // the deadline is the same in all steps
-	s.rows(s.at(2*time.Hour+59*time.Second, volumesSeen(nil, data, va)), drain.Draining, detaching)
-	s.rows(s.at(2*time.Hour+time.Minute, volumesSeen(nil, data, va)), drain.Proceeded, "va-pv-node-1 ignore Abandoned")
-	s.rows(s.at(3*time.Hour, volumesSeen(nil, data)), drain.Drained)
-
-	s.state = late // a new pod restarts the timeout
-	s.rows(s.at(2*time.Hour+time.Minute, volumesSeen(pods{a}, data, va)), drain.Draining, inUse)
-	plan = s.at(3*time.Hour, volumesSeen(nil, data, va))
-	s.rows(plan, drain.Draining, detaching)
-	require.Equal(t, now.Add(3*time.Hour+time.Minute), plan.Volumes[0].Until)
-
-	s.state = drain.State{} // a lost state restarts the timeout
-	plan = s.at(4*time.Hour, volumesSeen(nil, data, va))
-	s.rows(plan, drain.Draining, detaching)
-	require.Equal(t, now.Add(4*time.Hour+time.Minute), plan.Volumes[0].Until)
-	plan = s.at(3*time.Hour, volumesSeen(nil, data, va)) // a clock that is set back restarts the timeout
-	require.Equal(t, now.Add(3*time.Hour+time.Minute), plan.Volumes[0].Until)
+	s.rows(2*time.Hour+59*second, seen(), drain.Draining, detaching)
+	s.rows(2*time.Hour+60*second, seen(), drain.Proceeded, "pv@node-1 ignore Abandoned")
+	s.rows(3*time.Hour, volumesSeen(nil, nil), drain.Drained, "")
+	s.state = late
+	s.rows(2*time.Hour+60*second, seen(a), drain.Draining, inUse)
+	restarts := func(after time.Duration) {
+		plan := s.rows(after, seen(), drain.Draining, detaching)
+		require.Equal(t, now.Add(after+time.Minute), plan.Volumes[0].Until)
+	}
+	restarts(3 * time.Hour) // after a new pod
+	s.state = drain.State{}
+	restarts(4 * time.Hour) // without the state
+	restarts(3 * time.Hour) // after the clock was set back
 }
 
 func TestStep_NoDetachTimeout_WaitsAnyTime(t *testing.T) {
 	s := &volumeStory{t: t, policy: drain.Policy{Volumes: drain.VolumePolicy{Wait: true}}}
 	in := volumesSeen(nil, nil, volumeAttached("pv", "node-1"))
-	in.Attachments.Items[0].Status.DetachError = &storagev1.VolumeError{Message: "the disk is busy"}
 	s.at(0, in)
-	plan := s.at(1000*time.Hour, in)
-	s.rows(plan, drain.Draining, "va-pv-node-1 wait Detaching")
-	require.Equal(t, "the disk is busy", plan.Volumes[0].Message)
+	plan := s.rows(1000*time.Hour, in, drain.Draining, "pv@node-1 wait Detaching")
 	require.Zero(t, plan.Volumes[0].Until)
-	require.False(t, plan.NextCheck.IsZero())
-}
-
-func TestStep_LadderEnds_LeavesVolumes(t *testing.T) {
-	policy := volumesWaited
-	policy.Volumes.DetachTimeout = time.Hour
-	policy.Ladder = drain.Ladder{{After: time.Minute, Action: drain.Proceed}}
-	data := claims{volumeClaim("data", "pv")}
-	va := volumeAttached("pv", "node-1")
-	abandoned := "va-pv-node-1 ignore Abandoned"
-
-	s := &volumeStory{t: t, policy: policy}
-	s.at(0, volumesSeen(pods{newPod("a", volumesOf("data"))}, data, va))
-	s.rows(s.at(time.Minute, volumesSeen(pods{newPod("a", volumesOf("data"))}, data, va)), drain.Proceeded, abandoned)
-
-	s = &volumeStory{t: t, policy: policy}
-	s.at(0, volumesSeen(nil, data, va))
-	s.rows(s.at(59*time.Second, volumesSeen(nil, data, va)), drain.Draining, "va-pv-node-1 wait Detaching")
-	s.rows(s.at(time.Minute, volumesSeen(nil, data, va)), drain.Proceeded, abandoned)
-
-	policy.Ladder[0].Action = drain.GiveUp
-	s = &volumeStory{t: t, policy: policy}
-	s.at(0, volumesSeen(nil, data, va))
-	require.Equal(t, drain.Draining, s.at(59*time.Second, volumesSeen(nil, data, va)).Outcome)
-	require.Equal(t, drain.GaveUp, s.at(time.Minute, volumesSeen(nil, data, va)).Outcome)
 }
 
 func TestStep_UnreachableNodeAnswersAgain_WaitsForVolumes(t *testing.T) {
+	db, data := pods{newPod("db-0", volumesOf("data"))}, claims{volumeClaim("data", "pv")}
 	s := &volumeStory{t: t, policy: volumesWaited}
-	in := volumesSeen(nil, nil, volumeAttached("pv", "node-1"))
-	silent := in
-	silent.Reachability.Unreachable = true
-	s.rows(s.at(0, silent), drain.Proceeded, "va-pv-node-1 ignore Abandoned")
-	plan := s.at(time.Hour, in)
-	s.rows(plan, drain.Draining, "va-pv-node-1 wait Detaching")
-	require.Equal(t, now.Add(time.Hour+time.Minute), plan.Volumes[0].Until)
-
-	s = &volumeStory{t: t, policy: volumesWaited} // the state of a volume survives an unreachable Node
 	s.policy.Volumes.ReattachTimeout = time.Hour
-	data := claims{volumeClaim("data", "pv")}
-	s.at(0, volumesSeen(pods{newPod("db-0", volumesOf("data"))}, data, volumeAttached("pv", "node-1")))
-	s.at(time.Second, silent)
-	s.rows(s.at(2*time.Second, volumesSeen(nil, data)), drain.Draining, "pv wait Reattaching")
+	s.at(0, volumesSeen(db, data, volumeAttached("pv", "node-1")))
+	silent := volumesSeen(nil, nil, volumeAttached("pv", "node-1"))
+	silent.Reachability.Unreachable = true
+	s.rows(time.Second, silent, drain.Proceeded, "pv@node-1 ignore Abandoned")
+	s.rows(2*time.Second, volumesSeen(nil, data), drain.Draining, "pv wait Reattaching")
 }
 
 func TestStep_ReattachTimeout_WaitsUntilTheVolumeIsElsewhere(t *testing.T) {
+	const reattaching, second = "pv wait Reattaching", time.Second
 	policy := volumesWaited
-	policy.Volumes.ReattachTimeout = 90 * time.Second
+	policy.Volumes.ReattachTimeout = 90 * second
 	data := claims{volumeClaim("data", "pv")}
-	db, va := newPod("db-0", volumesOf("data")), volumeAttached("pv", "node-1")
-	reattaching := "pv wait Reattaching"
+	db, here, there := newPod("db-0", volumesOf("data")), volumeAttached("pv", "node-1"), volumeAttached("pv", "node-2")
+	coming, deleted := there.DeepCopy(), there.DeepCopy()
+	coming.Status.Attached = false
+	deleted.DeletionTimestamp = &metav1.Time{Time: now}
 	begun := func(t *testing.T) *volumeStory { // the volume was detached after 20 seconds
 		s := &volumeStory{t: t, policy: policy}
-		s.at(0, volumesSeen(pods{db}, data, va))
-		s.at(10*time.Second, volumesSeen(nil, data, va))
-		plan := s.at(20*time.Second, volumesSeen(nil, data))
-		s.rows(plan, drain.Draining, reattaching)
-		require.Equal(t, now.Add(25*time.Second), plan.NextCheck, "the Node has no event of it")
+		s.at(0, volumesSeen(pods{db}, data, here))
+		s.at(10*second, volumesSeen(nil, data, here))
+		plan := s.rows(20*second, volumesSeen(nil, data), drain.Draining, reattaching)
+		require.Equal(t, now.Add(25*second), plan.NextCheck, "the Node has no event of it")
 		require.Equal(t, "volume/pv", plan.Holds()[0].Subject)
 		return s
 	}
-
+	withVolume := func(volumes ...*corev1.PersistentVolume) drain.Observation {
+		in := volumesSeen(nil, nil)
+		in.Volumes = drain.All(volumes...)
+		return in
+	}
+	inPhase := func(phase corev1.PersistentVolumePhase) drain.Observation {
+		pv := volumeCSI("pv", "h")
+		pv.Status.Phase = phase
+		return withVolume(pv)
+	}
+	unknown := volumesSeen(nil, data)
+	unknown.Attachments.Complete = false
+	for _, tt := range []struct {
+		name    string
+		at      time.Duration
+		in      drain.Observation
+		outcome drain.Outcome
+		want    string
+	}{
+		{"an attachment that is not attached yet", 21 * second, volumesSeen(nil, data, coming), drain.Draining, reattaching},
+		{"an attachment that is deleted", 30 * second, volumesSeen(nil, data, deleted), drain.Draining, reattaching},
+		{"before its timeout", 109 * second, volumesSeen(nil, data), drain.Draining, reattaching},
+		{"not after its timeout, and the Node is Drained", 110 * second, volumesSeen(nil, data), drain.Drained, "pv ignore Reattaching"},
+		{"not without attachments", 30 * second, unknown, drain.Drained, "pv ignore NotEvaluated"},
+		{"not if the volume was released", 30 * second, inPhase(corev1.VolumeReleased), drain.Drained, ""},
+		{"not if the volume is gone", 30 * second, withVolume(), drain.Drained, ""},
+		{"a volume that is bound", 30 * second, inPhase(corev1.VolumeBound), drain.Draining, reattaching},
+		{"not if a pod that stays uses it", 30 * second, volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesOf("data"))}, data), drain.Drained, ""},
+		{"not if a pod on the Node uses it", 30 * second, volumesSeen(pods{db}, data), drain.Draining, ""},
+		{"not if it is attached to the Node again", 30 * second, volumesSeen(pods{db}, data, here), drain.Draining, "pv@node-1 wait InUse"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			begun(t).rows(tt.at, tt.in, tt.outcome, tt.want)
+		})
+	}
 	t.Run("it is checked again without an event", func(t *testing.T) {
 		s := begun(t)
-		coming := volumeAttached("pv", "node-2")
-		coming.Status.Attached = false
-		s.rows(s.at(21*time.Second, volumesSeen(nil, data, coming)), drain.Draining, reattaching)
-		s.rows(s.at(22*time.Second, volumesSeen(nil, data, volumeAttached("pv", "node-2"))), drain.Drained)
-		s.rows(s.at(23*time.Second, volumesSeen(nil, data)), drain.Drained)
+		s.rows(22*second, volumesSeen(nil, data, there), drain.Drained, "")
+		s.rows(23*second, volumesSeen(nil, data), drain.Drained, "")
 	})
-	t.Run("an attachment that is deleted does not count", func(t *testing.T) {
+	t.Run("not after the end of the ladder", func(t *testing.T) {
 		s := begun(t)
-		deleted := volumeAttached("pv", "node-2")
-		deleted.DeletionTimestamp = &metav1.Time{Time: now}
-		s.rows(s.at(30*time.Second, volumesSeen(nil, data, deleted)), drain.Draining, reattaching)
+		s.policy.Ladder = drain.Ladder{{After: 25 * second, Action: drain.Proceed}}
+		s.rows(30*second, volumesSeen(nil, data), drain.Proceeded, "pv ignore Abandoned")
 	})
-	t.Run("not after its timeout, and the Node is Drained", func(t *testing.T) {
-		s := begun(t)
-		s.rows(s.at(109*time.Second, volumesSeen(nil, data)), drain.Draining, reattaching)
-		s.rows(s.at(110*time.Second, volumesSeen(nil, data)), drain.Drained, "pv ignore Reattaching")
-		s.rows(s.at(111*time.Second, volumesSeen(nil, data)), drain.Drained, "pv ignore Reattaching")
-	})
-	t.Run("not without attachments", func(t *testing.T) {
-		s := begun(t)
-		in := volumesSeen(nil, data)
-		in.Attachments.Complete = false
-		s.rows(s.at(30*time.Second, in), drain.Drained, "pv ignore NotEvaluated")
-	})
-	t.Run("not if the volume was released or is gone", func(t *testing.T) {
-		s := begun(t)
-		in := volumesSeen(nil, nil)
-		released := volumeCSI("pv", "h")
-		released.Status.Phase = corev1.VolumeReleased
-		in.Volumes = drain.All(released)
-		s.rows(s.at(30*time.Second, in), drain.Drained)
-		s = begun(t)
-		in.Volumes = drain.All[*corev1.PersistentVolume]()
-		s.rows(s.at(30*time.Second, in), drain.Drained)
-		s = begun(t)
-		released.Status.Phase = corev1.VolumeBound
-		in.Volumes = drain.All(released)
-		s.rows(s.at(30*time.Second, in), drain.Draining, reattaching)
-	})
-	t.Run("not if a pod that stays uses it", func(t *testing.T) {
-		s := begun(t)
-		s.rows(s.at(30*time.Second, volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesOf("data"))}, data)), drain.Drained)
+	t.Run("not after its DetachTimeout", func(t *testing.T) {
+		s := &volumeStory{t: t, policy: policy}
+		s.at(0, volumesSeen(pods{db}, data, here))
+		s.at(10*second, volumesSeen(nil, data, here))
+		s.rows(70*second, volumesSeen(nil, data, here), drain.Proceeded, "pv@node-1 ignore Abandoned")
+		s.rows(80*second, volumesSeen(nil, data), drain.Drained, "")
 	})
 	t.Run("deletions are not one at a time", func(t *testing.T) {
-		in := volumesSeen(pods{db, newPod("db-1", volumesOf("more"))}, claims{data[0], volumeClaim("more", "pv-more")}, va, volumeAttached("pv-more", "node-1"))
-		require.Equal(t, "db-0 evict Evictable, db-1 wait Wave", rows(drain.Decide(in, policy, now)))
+		more := claims{data[0], volumeClaim("more", "pv-more")}
+		in := volumesSeen(pods{db, newPod("db-1", volumesOf("more"))}, more, here, volumeAttached("pv-more", "node-1"))
 		forced := policy
 		forced.Ladder = drain.Ladder{{Action: drain.IgnoreBudgets}}
 		require.Equal(t, "db-0 delete IgnoreBudgets, db-1 delete IgnoreBudgets", rows(drain.Decide(in, forced, now)))
 	})
-	t.Run("not after the end of the ladder", func(t *testing.T) {
-		s := begun(t)
-		s.policy.Ladder = drain.Ladder{{After: 25 * time.Second, Action: drain.Proceed}}
-		s.rows(s.at(30*time.Second, volumesSeen(nil, data)), drain.Proceeded, "pv ignore Abandoned")
-	})
-	t.Run("not if it is attached to the Node again", func(t *testing.T) {
-		s := begun(t)
-		s.rows(s.at(30*time.Second, volumesSeen(pods{db}, data)), drain.Draining)
-		s.rows(s.at(31*time.Second, volumesSeen(pods{db}, data, va)), drain.Draining, "va-pv-node-1 wait InUse")
-	})
-	t.Run("not after its DetachTimeout", func(t *testing.T) {
-		s := &volumeStory{t: t, policy: policy}
-		s.at(0, volumesSeen(pods{db}, data, va))
-		s.at(10*time.Second, volumesSeen(nil, data, va))
-		s.rows(s.at(70*time.Second, volumesSeen(nil, data, va)), drain.Proceeded, "va-pv-node-1 ignore Abandoned")
-		s.rows(s.at(80*time.Second, volumesSeen(nil, data)), drain.Drained)
-	})
 	t.Run("only for pods that a controller recreates with the same claim", func(t *testing.T) {
-		scratch := newPod("ci", volumesEphemeral)
 		for name, pod := range map[string]*corev1.Pod{
-			"unmanaged": newPod("db-0", unmanaged, volumesOf("data")), "ephemeral": scratch,
-			"finished": newPod("job", inPhase(corev1.PodFailed), volumesOf("data")),
+			"unmanaged": newPod("db-0", unmanaged, volumesOf("data")), "ephemeral": newPod("ci", volumesEphemeral),
+			"finished": newPod("job", func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, volumesOf("data")),
 		} {
 			s := &volumeStory{t: t, policy: policy}
-			s.at(0, volumesSeen(pods{pod}, append(data, volumeClaim("ci-inline", "pv")), va))
-			plan := s.at(10*time.Second, volumesSeen(nil, nil))
-			require.Equal(t, drain.Drained, plan.Outcome, name)
+			s.at(0, volumesSeen(pods{pod}, append(data, volumeClaim("ci-inline", "pv")), here))
+			require.Equal(t, drain.Drained, s.at(10*second, volumesSeen(nil, nil)).Outcome, name)
 		}
 	})
 }
 
 func TestStep_SomeClaimsAreUnknown_VolumesAreNotEvaluated(t *testing.T) {
 	s := &volumeStory{t: t, policy: volumesWaited}
-	in := volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesOf("cache", "other"))}, claims{volumeClaim("cache", "pv")}, volumeAttached("pv-x", "node-1"))
+	agent := newPod("agent", ownedBy("DaemonSet"), volumesOf("cache", "other"))
+	in := volumesSeen(pods{agent}, claims{volumeClaim("cache", "pv")}, volumeAttached("pv-x", "node-1"))
 	in.Claims.Complete = false
 	for i := range 2 {
-		s.rows(s.at(time.Duration(i)*time.Second, in), drain.Draining, "va-pv-x-node-1 wait NotEvaluated")
+		s.rows(time.Duration(i)*time.Second, in, drain.Draining, "pv-x@node-1 wait NotEvaluated")
 	}
 }
 
+// TestDecide_TwoVolumesOfOneDisk_AreOne has an attached volume, and a pod that stays and uses another volume.
 func TestDecide_TwoVolumesOfOneDisk_AreOne(t *testing.T) {
-	in := volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesOf("b"))}, claims{volumeClaim("a", "pv-a"), volumeClaim("b", "pv-b")},
-		volumeAttached("pv-a", "node-1"))
-	in.Volumes = drain.All(volumeCSI("pv-a", "disk"), volumeCSI("pv-b", "disk"))
-	plan := drain.Decide(in, volumesWaited, now)
-	require.EqualValues(t, "Stays", plan.Volumes[0].Reason)
-	in.Volumes.Items[1].Spec.CSI.Driver = "other.example.com"
-	plan = drain.Decide(in, volumesWaited, now)
-	require.EqualValues(t, "Detaching", plan.Volumes[0].Reason)
-}
-
-func TestDecide_VolumesThatLookAlike_AreNotTheSame(t *testing.T) {
-	csi := func(driver, handle string) corev1.PersistentVolumeSource {
-		return corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: handle}}
-	}
 	const gce = "pd.csi.storage.gke.io"
-	for name, sources := range map[string][2]corev1.PersistentVolumeSource{
-		"disks of the same name in two zones": {csi(gce, "projects/p/zones/a/disks/d"), csi(gce, "projects/p/zones/b/disks/d")},
-		"two of a driver without a handle":    {csi("csi.example.com", ""), csi("csi.example.com", "")},
-		"two handles without a driver":        {csi("", "disk"), csi("", "disk")},
+	for name, tt := range map[string]struct {
+		drivers, handles [2]string
+		want             string
+	}{
+		"one disk":                            {[2]string{gce, gce}, [2]string{"disk", "disk"}, "Stays"},
+		"disks of two drivers":                {[2]string{gce, "other.example.com"}, [2]string{"disk", "disk"}, "Detaching"},
+		"disks of the same name in two zones": {[2]string{gce, gce}, [2]string{"zones/a/disks/d", "zones/b/disks/d"}, "Detaching"},
+		"two of a driver without a handle":    {[2]string{gce, gce}, [2]string{}, "Detaching"},
+		"two handles without a driver":        {[2]string{}, [2]string{"disk", "disk"}, "Detaching"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := volumesSeen(pods{newPod("agent", ownedBy("DaemonSet"), volumesOf("b"))}, claims{volumeClaim("a", "pv-a"), volumeClaim("b", "pv-b")},
-				volumeAttached("pv-a", "node-1"))
-			in.Volumes = drain.All(volumeCSI("pv-a", ""), volumeCSI("pv-b", ""))
-			for i, source := range sources {
-				in.Volumes.Items[i].Spec.PersistentVolumeSource = source
+			agent := newPod("agent", ownedBy("DaemonSet"), volumesOf("b"))
+			bound := claims{volumeClaim("a", "pv-a"), volumeClaim("b", "pv-b")}
+			in := volumesSeen(pods{agent}, bound, volumeAttached("pv-a", "node-1"))
+			in.Volumes = drain.All(volumeCSI("pv-a", tt.handles[0]), volumeCSI("pv-b", tt.handles[1]))
+			for i, pv := range in.Volumes.Items {
+				pv.Spec.CSI.Driver = tt.drivers[i]
 			}
-			require.EqualValues(t, "Detaching", drain.Decide(in, volumesWaited, now).Volumes[0].Reason)
+			require.EqualValues(t, tt.want, drain.Decide(in, volumesWaited, now).Volumes[0].Reason)
 		})
 	}
+}
+
+// randomVolumes is a cordoned Node with random pods and volumes, and a policy that waits for
+// them.
+func randomVolumes(seed uint64) (*dice, drain.Observation, drain.Policy) {
+	d := &dice{bytes: randomBytes(seed, 900)}
+	in := d.observation()
+	in.Looked, in.Node, in.Pods.Complete, in.Budgets.Items, in.Results = true, newNode(), true, nil, nil
+	return d, in, drain.Policy{EvictUnmanaged: d.yes(), EvictLocalStorage: true, Volumes: drain.VolumePolicy{
+		Wait: true, DetachTimeout: pick(d, 0, time.Minute), ReattachTimeout: pick(d, 0, time.Minute),
+	}}
+}
+
+// TestStep_RandomVolumes_End asserts that a drain ends when its last volume is detached or given
+// up, with or without its state.
+func TestStep_RandomVolumes_End(t *testing.T) {
+	for seed := range uint64(500) {
+		d, in, policy := randomVolumes(seed)
+		policy.Volumes.DetachTimeout, policy.Volumes.ReattachTimeout, policy.EvictUnmanaged = time.Minute, time.Minute, true
+		policy.SkipTerminatingAfter = time.Second
+		forgetful := d.yes()
+		var s drain.State
+		var plan drain.Decision
+		for step := range 400 {
+			if forgetful && step < 20 {
+				s = drain.State{}
+			}
+			if s, plan = drain.Step(s, in, policy, now.Add(time.Duration(step)*10*time.Second)); plan.Over() {
+				break
+			}
+			if step > 20 && len(in.Pods.Items) > 0 && step%2 == 0 { // a pod is deleted
+				in.Pods.Items = in.Pods.Items[1:]
+			}
+			if step > 30 && len(in.Attachments.Items) > 0 && step%4 == 0 {
+				in.Attachments.Items = in.Attachments.Items[1:]
+			}
+		}
+		require.True(t, plan.Over(), "seed %d: %v", seed, plan)
+	}
+}
+
+func FuzzVolumes(f *testing.F) {
+	for seed := range uint64(8) {
+		f.Add(seed, "kubernetes.io/csi/csi.example.com^disk-1", "csi.example.com", "disk-1", "pv-1")
+	}
+	f.Add(uint64(0), "kubernetes.io/csi/", "", "", "")
+	f.Add(uint64(1), "kubernetes.io/csi/^", "ebs.csi.aws.com", "/", "/")
+	f.Add(uint64(2), "/", "pd.csi.storage.gke.io", "projects/UNSPECIFIED/", "volumeattachment/")
+	f.Fuzz(func(t *testing.T, seed uint64, unique, driver, handle, volume string) {
+		_, in, policy := randomVolumes(seed)
+		in = volumesReported(in, corev1.UniqueVolumeName(unique))
+		in.Attachments.Items = append(in.Attachments.Items, nil, volumeAttached(volume, "node-1"), &storagev1.VolumeAttachment{
+			Spec: storagev1.VolumeAttachmentSpec{NodeName: "node-1", Source: storagev1.VolumeAttachmentSource{InlineVolumeSpec: &corev1.PersistentVolumeSpec{}}},
+		})
+		pv := volumeCSI(volume, handle)
+		pv.Spec.CSI.Driver = driver
+		in.Volumes.Items = append(in.Volumes.Items, nil, pv, &corev1.PersistentVolume{})
+		in.Claims.Items = append(in.Claims.Items, nil, volumeClaim(volume, volume))
+		in.Pods.Items = append(in.Pods.Items, nil, newPod("fuzz", volumesOf(volume, "")), &corev1.Pod{})
+		s, plan := drain.Step(drain.State{}, in, policy, now)
+		for _, v := range plan.Volumes {
+			if v.Volume == volume && volume != "" && v.Attachment != "" {
+				require.NotEqual(t, "Detaching", v.Reason, "the pod uses it")
+			}
+		}
+		_, again := drain.Step(s, in, policy, now)
+		require.Equal(t, plan.Volumes, again.Volumes)
+	})
 }

@@ -22,153 +22,138 @@ import (
 
 // budgetCause returns the message of the cause of a budget, or "".
 func budgetCause(err error) string {
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // evictions are not wrapped
-	if !ok || !apierrors.IsTooManyRequests(err) || status.Status().Details == nil {
+	cause, _ := apierrors.StatusCause(err, policyv1.DisruptionBudgetCause)
+	if !apierrors.IsTooManyRequests(err) {
 		return ""
 	}
-	for _, cause := range status.Status().Details.Causes {
-		if cause.Type == policyv1.DisruptionBudgetCause {
-			return cause.Message
-		}
-	}
-	return ""
+	return cause.Message
 }
 
-func unready(pod *corev1.Pod) *corev1.Pod {
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}}
-	return pod
+// status returns the status of the budget b.
+func (w *world) status() policyv1.PodDisruptionBudgetStatus {
+	w.t.Helper()
+	return must(w.client.PolicyV1().PodDisruptionBudgets("ns").Get(w.t.Context(), "b", metav1.GetOptions{})).Status
+}
+
+// patchBudget changes the spec of the budget b.
+func (w *world) patchBudget(patch string) {
+	w.t.Helper()
+	budgets := w.client.PolicyV1().PodDisruptionBudgets("ns")
+	must(budgets.Patch(w.t.Context(), "b", types.MergePatchType, []byte(`{"spec":`+patch+`}`), metav1.PatchOptions{}))
+}
+
+func newReplicaSet(name string, replicas int32) *appsv1.ReplicaSet {
+	return &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "ns", UID: types.UID(name + "-uid")},
+		Spec:       appsv1.ReplicaSetSpec{Replicas: &replicas},
+	}
 }
 
 func TestEvict_PreconditionFails_BudgetIsCharged(t *testing.T) {
-	c, client, clock := newCluster(t)
-	require.NoError(t, c.Add(runningPod("a", "n1", web), runningPod("b", "n1", web), minAvailable("web", intstr.FromInt32(1), web)))
-	pods := client.CoreV1().Pods("ns")
-	ev := eviction("a")
-	ev.DeleteOptions = &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID("other"))}}
-	require.True(t, apierrors.IsConflict(pods.EvictV1(t.Context(), ev)))
-	ev.DeleteOptions.Preconditions = &metav1.Preconditions{ResourceVersion: ptr.To("1")}
-	require.NotEmpty(t, budgetCause(pods.EvictV1(t.Context(), ev)), "the first refusal used the budget up")
-
-	due := c.Tick()
-	require.True(t, due.Equal(start.Add(2*time.Minute)), "%v", due)
-	clock.SetTime(due)
-	require.True(t, c.Tick().IsZero())
-	require.True(t, apierrors.IsConflict(pods.EvictV1(t.Context(), ev)), "the charge ended, and the budget is charged again")
+	a, b := runningPod("a", "n1", web), runningPod("b", "n1", web)
+	w := newWorld(t, draintest.Options{}, a, b, minAvailable(intstr.FromInt32(1)))
+	require.True(t, apierrors.IsConflict(w.evict("a", &metav1.Preconditions{UID: ptr.To(types.UID("other"))})))
+	older := &metav1.Preconditions{ResourceVersion: ptr.To("1")}
+	require.NotEmpty(t, budgetCause(w.evict("a", older)), "the first refusal used the budget up")
+	require.WithinDuration(t, start.Add(2*time.Minute), w.Tick(), 0)
+	require.Zero(t, w.after(2*time.Minute))
+	require.True(t, apierrors.IsConflict(w.evict("a", older)), "the charge ended, and the budget is charged again")
 }
 
 func TestBudgetArithmetic(t *testing.T) {
-	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "rs", Namespace: "ns", UID: "rs-uid"}, Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To(int32(10))}}
-	absent := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "absent", UID: "absent-uid"}}
-	maxUnavailable := func(value intstr.IntOrString) policyv1.PodDisruptionBudgetSpec {
-		return policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &value, Selector: &metav1.LabelSelector{MatchLabels: web}}
+	set, absent := newReplicaSet("rs", 10), newReplicaSet("absent", 0)
+	number, percent := intstr.FromInt32, intstr.FromString
+	atLeast := func(value intstr.IntOrString) policyv1.PodDisruptionBudgetSpec { return minAvailable(value).Spec }
+	selector := atLeast(number(0)).Selector
+	atMost := func(value intstr.IntOrString) policyv1.PodDisruptionBudgetSpec {
+		return policyv1.PodDisruptionBudgetSpec{MaxUnavailable: &value, Selector: selector}
 	}
-	atLeast := func(value intstr.IntOrString) policyv1.PodDisruptionBudgetSpec {
-		return minAvailable("", value, web).Spec
-	}
-	cases := []struct {
+	for _, tt := range []struct {
 		name                       string
 		spec                       policyv1.PodDisruptionBudgetSpec
 		owner                      *appsv1.ReplicaSet
 		ready, broken              int
 		expected, desired, allowed int32
 	}{
-		{"a minimum counts the existing pods", atLeast(intstr.FromInt32(2)), set, 3, 0, 3, 2, 1},
-		{"a minimum percentage is of the replicas of the owner", atLeast(intstr.FromString("50%")), set, 8, 2, 10, 5, 3},
-		{"a percentage of the minimum rounds up", atLeast(intstr.FromString("55%")), set, 8, 2, 10, 6, 2},
-		{"a maximum is of the replicas of the owner", maxUnavailable(intstr.FromInt32(3)), set, 8, 0, 10, 7, 1},
-		{"a percentage of the maximum rounds up", maxUnavailable(intstr.FromString("15%")), set, 10, 0, 10, 8, 2},
-		{"a maximum beyond the replicas desires no pod", maxUnavailable(intstr.FromInt32(30)), set, 10, 0, 10, 0, 10},
-		{"an owner that does not exist counts with its pods", maxUnavailable(intstr.FromInt32(1)), absent, 4, 0, 4, 3, 1},
-		{"pods without owner do not count for a maximum", maxUnavailable(intstr.FromInt32(1)), nil, 4, 0, 0, 0, 0},
-		{"pods without owner count for a minimum", atLeast(intstr.FromInt32(1)), nil, 4, 0, 4, 1, 3},
-		{"fewer healthy than desired allow none", atLeast(intstr.FromInt32(3)), set, 1, 5, 6, 3, 0},
-		{"a budget without numbers allows none", policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{MatchLabels: web}}, set, 3, 0, 0, 0, 0},
-	}
-	for _, tc := range cases {
-		t.Run(tc.name, func(t *testing.T) {
-			c, client, _ := newCluster(t)
-			pdb := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "b", Namespace: "ns"}, Spec: tc.spec}
-			require.NoError(t, c.Add(set, pdb))
-			for i := range tc.ready + tc.broken {
+		{"a minimum counts the existing pods", atLeast(number(2)), set, 3, 0, 3, 2, 1},
+		{"a percentage of the minimum is of the replicas and rounds up", atLeast(percent("55%")), set, 8, 2, 10, 6, 2},
+		{"a maximum is of the replicas of the owner", atMost(number(3)), set, 8, 0, 10, 7, 1},
+		{"a percentage of the maximum rounds up", atMost(percent("15%")), set, 10, 0, 10, 8, 2},
+		{"a maximum beyond the replicas desires no pod", atMost(number(30)), set, 10, 0, 10, 0, 10},
+		{"an owner that does not exist counts with its pods", atMost(number(1)), absent, 4, 0, 4, 3, 1},
+		{"pods without owner do not count for a maximum", atMost(number(1)), nil, 4, 0, 0, 0, 0},
+		{"pods without owner count for a minimum", atLeast(number(1)), nil, 4, 0, 4, 1, 3},
+		{"fewer healthy than desired allow none", atLeast(number(3)), set, 1, 5, 6, 3, 0},
+		{"a budget without numbers allows none", policyv1.PodDisruptionBudgetSpec{Selector: selector}, set, 3, 0, 0, 0, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			budget := minAvailable(number(0))
+			budget.Spec = tt.spec
+			w := newWorld(t, draintest.Options{}, set, budget)
+			for i := range tt.ready + tt.broken {
 				pod := runningPod(fmt.Sprint("p", i), "n1", web)
-				if i >= tc.ready {
-					pod = unready(pod)
+				if i >= tt.ready {
+					pod.Status.Conditions[0].Status = corev1.ConditionFalse
 				}
-				if tc.owner != nil {
-					pod = ownedBy(pod, tc.owner, "ReplicaSet")
+				if tt.owner != nil {
+					pod = ownedBy(pod, tt.owner, "ReplicaSet")
 				}
-				require.NoError(t, c.Add(pod))
+				require.NoError(t, w.Add(pod))
 			}
-			got, err := client.PolicyV1().PodDisruptionBudgets("ns").Get(t.Context(), "b", metav1.GetOptions{})
-			require.NoError(t, err)
-			require.EqualValues(t, tc.ready, got.Status.CurrentHealthy)
-			require.Equal(t, tc.expected, got.Status.ExpectedPods)
-			require.Equal(t, tc.desired, got.Status.DesiredHealthy)
-			require.Equal(t, tc.allowed, got.Status.DisruptionsAllowed)
-			require.Equal(t, got.Generation, got.Status.ObservedGeneration)
+			status := w.status()
+			require.Equal(t, []int32{int32(tt.ready), tt.expected, tt.desired, tt.allowed}, //nolint:gosec // small
+				[]int32{status.CurrentHealthy, status.ExpectedPods, status.DesiredHealthy, status.DisruptionsAllowed})
+			require.EqualValues(t, 1, status.ObservedGeneration)
 		})
 	}
 }
 
 func TestBudget_ReplicaSet_UsesDeploymentScale(t *testing.T) {
-	c, client, _ := newCluster(t)
-	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "d", Namespace: "ns", UID: "d-uid"}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To(int32(4))}}
-	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "rs", Namespace: "ns", UID: "rs-uid"}, Spec: appsv1.ReplicaSetSpec{Replicas: ptr.To(int32(2))}}
-	set.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "d", UID: "d-uid", Controller: ptr.To(true)}}
-	pdb := minAvailable("b", intstr.FromString("50%"), web)
-	require.NoError(t, c.Add(deployment, set, pdb, ownedBy(runningPod("p", "n1", web), set, "ReplicaSet")))
-	status := func() policyv1.PodDisruptionBudgetStatus {
-		got, err := client.PolicyV1().PodDisruptionBudgets("ns").Get(t.Context(), "b", metav1.GetOptions{})
-		require.NoError(t, err)
-		return got.Status
-	}
-	require.EqualValues(t, 4, status().ExpectedPods)
-	_, err := client.AppsV1().Deployments("ns").Patch(t.Context(), "d", types.MergePatchType, []byte(`{"spec":{"replicas":8}}`), metav1.PatchOptions{})
-	require.NoError(t, err)
-	require.EqualValues(t, 4, status().ExpectedPods, "owners are not watched")
-	require.NoError(t, c.Add(ownedBy(runningPod("q", "n1", web), set, "ReplicaSet")))
-	require.EqualValues(t, 8, status().ExpectedPods, "pods are")
-	_, err = client.PolicyV1().PodDisruptionBudgets("ns").Patch(t.Context(), "b", types.MergePatchType, []byte(`{"spec":{"minAvailable":"25%"}}`), metav1.PatchOptions{})
-	require.NoError(t, err)
-	require.EqualValues(t, 2, status().DesiredHealthy)
-	require.EqualValues(t, 2, status().ObservedGeneration)
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "d", Namespace: "ns", UID: "d-uid"}}
+	deployment.Spec.Replicas = ptr.To(int32(4))
+	set := ownedBy(newReplicaSet("rs", 2), deployment, "Deployment")
+	pod := func(name string) *corev1.Pod { return ownedBy(runningPod(name, "n1", web), set, "ReplicaSet") }
+	w := newWorld(t, draintest.Options{}, deployment, set, minAvailable(intstr.FromString("50%")), pod("p"))
+	require.EqualValues(t, 4, w.status().ExpectedPods)
+	deployment.Spec.Replicas = ptr.To(int32(8))
+	must(w.client.AppsV1().Deployments("ns").Update(t.Context(), deployment, metav1.UpdateOptions{}))
+	require.EqualValues(t, 4, w.status().ExpectedPods, "owners are not watched")
+	require.NoError(t, w.Add(pod("q")))
+	require.EqualValues(t, 8, w.status().ExpectedPods, "pods are")
+	w.patchBudget(`{"minAvailable":"25%"}`)
+	require.Equal(t, []any{int32(2), int64(2)}, []any{w.status().DesiredHealthy, w.status().ObservedGeneration})
 }
 
 func TestBudget_Manual_StatusIsNotComputed(t *testing.T) {
-	c, client, _ := newCluster(t, func(o *draintest.Options) { o.ManualBudgets = true })
-	pdb := minAvailable("b", intstr.FromInt32(1), web)
-	pdb.Status = policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1, ObservedGeneration: 1}
-	require.NoError(t, c.Add(pdb, runningPod("a", "n1", web), runningPod("b", "n1", web)))
-	pods := client.CoreV1().Pods("ns")
-	require.NoError(t, pods.EvictV1(t.Context(), eviction("a")))
-	require.Contains(t, budgetCause(pods.EvictV1(t.Context(), eviction("b"))), "The disruption budget b needs")
-	_, err := client.PolicyV1().PodDisruptionBudgets("ns").Patch(t.Context(), "b", types.MergePatchType, []byte(`{"spec":{"minAvailable":2}}`), metav1.PatchOptions{})
-	require.NoError(t, err)
-	err = pods.EvictV1(t.Context(), eviction("b"))
+	budget := minAvailable(intstr.FromInt32(1))
+	budget.Status = policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 1, ObservedGeneration: 1}
+	a, b := runningPod("a", "n1", web), runningPod("b", "n1", web)
+	w := newWorld(t, draintest.Options{ManualBudgets: true}, budget, a, b)
+	require.NoError(t, w.evict("a", nil))
+	require.Contains(t, budgetCause(w.evict("b", nil)), "The disruption budget b needs")
+	w.patchBudget(`{"minAvailable":2}`)
+	err := w.evict("b", nil)
 	require.Contains(t, budgetCause(err), "still being processed")
 	seconds, _ := apierrors.SuggestsClientDelay(err)
 	require.Equal(t, 10, seconds)
-	c.Tick()
-	require.NotEmpty(t, budgetCause(pods.EvictV1(t.Context(), eviction("b"))))
+	w.Tick()
+	require.NotEmpty(t, budgetCause(w.evict("b", nil)))
 }
 
 func TestEvict_Refused_ErrorHasTheReason(t *testing.T) {
 	condition := func(reason, message string) []metav1.Condition {
 		return []metav1.Condition{{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: reason, Message: message}}
 	}
-	cases := map[string]policyv1.PodDisruptionBudgetStatus{
+	failed, other := condition(policyv1.SyncFailedReason, "no owner"), condition("R", "m")
+	for want, status := range map[string]policyv1.PodDisruptionBudgetStatus{
 		"needs 2 healthy pods and has 1 currently":    {DesiredHealthy: 2, CurrentHealthy: 1},
-		"currently because it failed sync: no owner":  {DesiredHealthy: 2, CurrentHealthy: 1, Conditions: condition(policyv1.SyncFailedReason, "no owner")},
-		"does not allow evicting pods currently (R):": {DesiredHealthy: 1, CurrentHealthy: 2, Conditions: condition("R", "m")},
+		"currently because it failed sync: no owner":  {DesiredHealthy: 2, CurrentHealthy: 1, Conditions: failed},
+		"does not allow evicting pods currently (R):": {DesiredHealthy: 1, CurrentHealthy: 2, Conditions: other},
 		"b does not allow evicting pods currently":    {DesiredHealthy: 1, CurrentHealthy: 2},
-	}
-	for want, status := range cases {
-		t.Run(want, func(t *testing.T) {
-			c, client, _ := newCluster(t, func(o *draintest.Options) { o.ManualBudgets = true })
-			pdb := minAvailable("b", intstr.FromInt32(1), web)
-			pdb.Status, pdb.Status.ObservedGeneration = status, 1
-			require.NoError(t, c.Add(pdb, runningPod("p", "n1", web)))
-			require.Contains(t, budgetCause(client.CoreV1().Pods("ns").EvictV1(t.Context(), eviction("p"))), want)
-		})
+	} {
+		budget := minAvailable(intstr.FromInt32(1))
+		budget.Status, budget.Status.ObservedGeneration = status, 1
+		w := newWorld(t, draintest.Options{ManualBudgets: true}, budget, runningPod("p", "n1", web))
+		require.Contains(t, budgetCause(w.evict("p", nil)), want)
 	}
 }

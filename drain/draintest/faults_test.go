@@ -3,100 +3,95 @@
 package draintest_test
 
 import (
+	"fmt"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
 )
 
 func TestFault_EachKind_HasTheServersError(t *testing.T) {
-	cases := []struct {
-		kind  draintest.FaultKind
-		check func(error) bool
-		wrote bool
-	}{
-		{draintest.InternalError, apierrors.IsInternalError, false},
-		{draintest.Conflict, apierrors.IsConflict, false},
-		{draintest.TooManyRequests, apierrors.IsTooManyRequests, false},
-		{draintest.Timeout, apierrors.IsTimeout, false},
-		{draintest.TimeoutAfterEffect, apierrors.IsTimeout, true},
-		{draintest.Unavailable, apierrors.IsServiceUnavailable, false},
-		{draintest.Forbidden, apierrors.IsForbidden, false},
-		{draintest.FaultKind(99), apierrors.IsInternalError, false},
-	}
-	for _, tc := range cases {
-		t.Run(tc.kind.String(), func(t *testing.T) {
-			c, client, _ := newCluster(t)
-			c.Inject(draintest.Fault{Kind: tc.kind, Verb: "create", Times: 1, RetryAfter: 3 * time.Second})
-			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
-			_, err := client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
-			require.True(t, tc.check(err), "%v", err)
-			require.Equal(t, tc.wrote, len(c.History()) == 1)
+	for kind, is := range map[draintest.FaultKind]func(error) bool{
+		draintest.InternalError:      apierrors.IsInternalError,
+		draintest.Conflict:           apierrors.IsConflict,
+		draintest.TooManyRequests:    apierrors.IsTooManyRequests,
+		draintest.Timeout:            apierrors.IsTimeout,
+		draintest.TimeoutAfterEffect: apierrors.IsTimeout,
+		draintest.Unavailable:        apierrors.IsServiceUnavailable,
+		draintest.Forbidden:          apierrors.IsForbidden,
+		draintest.FaultKind(99):      apierrors.IsInternalError,
+	} {
+		t.Run(kind.String(), func(t *testing.T) {
+			w := newWorld(t, draintest.Options{})
+			w.Inject(draintest.Fault{Kind: kind, Verb: "create", Times: 1, RetryAfter: 3 * time.Second})
+			create := func() error {
+				return second(w.client.CoreV1().Nodes().Create(t.Context(), newNode("n"), metav1.CreateOptions{}))
+			}
+			err := create()
+			require.True(t, is(err), "%v", err)
 			require.Empty(t, budgetCause(err))
-			if tc.kind == draintest.TooManyRequests {
+			if kind == draintest.TooManyRequests {
 				seconds, _ := apierrors.SuggestsClientDelay(err)
 				require.Equal(t, 3, seconds)
 			}
-			_, err = client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
-			require.Equal(t, tc.wrote, apierrors.IsAlreadyExists(err), "%v", err)
+			require.Equal(t, kind == draintest.TimeoutAfterEffect, apierrors.IsAlreadyExists(create()))
+			require.Len(t, w.History(), 1)
 		})
 	}
 }
 
 func TestFault_Selector_MatchesItsRequests(t *testing.T) {
-	match := func(f draintest.Fault) (update, status, evict, get, list bool) {
-		c, client, _ := newCluster(t)
-		require.NoError(t, c.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, runningPod("p", "n", nil)))
-		c.Inject(f)
-		nodes := client.CoreV1().Nodes()
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
-		_, err := nodes.Update(t.Context(), node, metav1.UpdateOptions{})
-		update = err != nil
-		_, err = nodes.UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
-		status = err != nil
-		evict = client.CoreV1().Pods("ns").EvictV1(t.Context(), eviction("p")) != nil
-		_, err = nodes.Get(t.Context(), "n", metav1.GetOptions{})
-		get = err != nil
-		_, err = nodes.List(t.Context(), metav1.ListOptions{})
-		list = err != nil
-		return update, status, evict, get, list
-	}
-	cases := []struct {
-		name                             string
-		fault                            draintest.Fault
-		update, status, evict, get, list bool
+	updates := func(c draintest.Call) bool { return c.Subresource == "" && c.Verb == "update" }
+	for name, tt := range map[string]struct {
+		fault draintest.Fault
+		want  string
 	}{
-		{"everything", draintest.Fault{}, true, true, true, true, true},
-		{"a verb", draintest.Fault{Verb: "update"}, true, true, false, false, false},
-		{"a resource", draintest.Fault{Resource: "nodes"}, true, true, false, true, true},
-		{"a subresource", draintest.Fault{Subresource: "status"}, false, true, false, false, false},
-		{"a resource with subresource", draintest.Fault{Resource: "pods/eviction"}, false, false, true, false, false},
-		{"a name", draintest.Fault{Name: "n"}, true, true, false, true, false},
-		{"a namespace", draintest.Fault{Namespace: "ns"}, false, false, true, false, false},
-		{"a function", draintest.Fault{Match: func(c draintest.Call) bool { return c.Subresource == "" && c.Verb == "update" }}, true, false, false, false, false},
-		{"after two requests", draintest.Fault{Skip: 2}, false, false, true, true, true},
-		{"two times", draintest.Fault{Times: 2}, true, true, false, false, false},
-		{"the second time only", draintest.Fault{Skip: 1, Times: 1}, false, true, false, false, false},
-	}
-	for _, tc := range cases {
-		t.Run(tc.name, func(t *testing.T) {
-			update, status, evict, get, list := match(tc.fault)
-			require.Equal(t, []bool{tc.update, tc.status, tc.evict, tc.get, tc.list}, []bool{update, status, evict, get, list})
+		"everything":                  {draintest.Fault{}, "update status evict get list"},
+		"a verb":                      {draintest.Fault{Verb: "update"}, "update status"},
+		"a resource":                  {draintest.Fault{Resource: "nodes"}, "update status get list"},
+		"a subresource":               {draintest.Fault{Subresource: "status"}, "status"},
+		"a resource with subresource": {draintest.Fault{Resource: "pods/eviction"}, "evict"},
+		"a name":                      {draintest.Fault{Name: "n"}, "update status get"},
+		"a namespace":                 {draintest.Fault{Namespace: "ns"}, "evict"},
+		"a function":                  {draintest.Fault{Match: updates}, "update"},
+		"after two requests":          {draintest.Fault{Skip: 2}, "evict get list"},
+		"two times":                   {draintest.Fault{Times: 2}, "update status"},
+		"the second time only":        {draintest.Fault{Skip: 1, Times: 1}, "status"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, draintest.Options{}, newNode("n"), runningPod("p", "n", nil))
+			w.Inject(tt.fault)
+			nodes := w.client.CoreV1().Nodes()
+			var failed []string
+			check := func(request string, err error) {
+				if err != nil {
+					failed = append(failed, request)
+				}
+			}
+			check("update", second(nodes.Update(t.Context(), newNode("n"), metav1.UpdateOptions{})))
+			check("status", second(nodes.UpdateStatus(t.Context(), newNode("n"), metav1.UpdateOptions{})))
+			check("evict", w.evict("p", nil))
+			check("get", second(nodes.Get(t.Context(), "n", metav1.GetOptions{})))
+			check("list", w.listNodes())
+			require.Equal(t, tt.want, strings.Join(failed, " "))
 		})
 	}
 }
 
 func TestFault_Probability_FollowsTheSeed(t *testing.T) {
 	count := func(seed int64) (failed int) {
-		c, client, _ := newCluster(t, func(o *draintest.Options) { o.Seed = seed })
-		c.Inject(draintest.Fault{Kind: draintest.Unavailable, Probability: 0.3})
+		w := newWorld(t, draintest.Options{Seed: seed})
+		w.Inject(draintest.Fault{Kind: draintest.Unavailable, Probability: 0.3})
 		for range 1000 {
-			if _, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); err != nil {
+			if w.listNodes() != nil {
 				failed++
 			}
 		}
@@ -107,32 +102,69 @@ func TestFault_Probability_FollowsTheSeed(t *testing.T) {
 }
 
 func TestFault_Removed_HasNoEffect(t *testing.T) {
-	c, client, _ := newCluster(t)
-	failing := func() bool {
-		_, err := client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-		return err != nil
-	}
-	remove := c.Inject(draintest.Fault{})
-	require.True(t, failing())
+	w := newWorld(t, draintest.Options{})
+	remove := w.Inject(draintest.Fault{})
+	require.Error(t, w.listNodes())
 	remove()
 	remove()
-	require.False(t, failing())
+	require.NoError(t, w.listNodes())
 }
 
 func TestFault_Watches_DroppedAndRefused(t *testing.T) {
-	c, client, _ := newCluster(t)
-	w, err := client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	p, err := client.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	defer p.Stop()
-	c.Inject(draintest.Fault{Kind: draintest.DropWatches, Verb: "list", Resource: "nodes", Times: 1})
-	_, err = client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	require.Equal(t, "closed", next(t, w))
-	require.Equal(t, 1, c.Watching("pods"))
-
-	c.Inject(draintest.Fault{Kind: draintest.Unavailable, Verb: "watch"})
-	_, err = client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{})
+	w := newWorld(t, draintest.Options{})
+	nodes := must(w.client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{}))
+	pods := must(w.client.CoreV1().Pods("").Watch(t.Context(), metav1.ListOptions{}))
+	defer pods.Stop()
+	w.Inject(draintest.Fault{Kind: draintest.DropWatches, Verb: "list", Resource: "nodes", Times: 1},
+		draintest.Fault{Kind: draintest.Unavailable, Verb: "watch"})
+	require.NoError(t, w.listNodes())
+	require.Equal(t, "closed", next(t, nodes))
+	require.Equal(t, 1, w.Watching("pods"))
+	err := second(w.client.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{}))
 	require.True(t, apierrors.IsServiceUnavailable(err), "%v", err)
+}
+
+func TestLatency_ParallelRequests_Overlap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := draintest.New(draintest.Options{Latency: func(call draintest.Call) time.Duration {
+			if call.Verb == "list" {
+				return -time.Second
+			}
+			return time.Second
+		}})
+		pods, start := c.Client().CoreV1().Pods("ns"), time.Now()
+		var wg sync.WaitGroup
+		for i := range 10 {
+			require.NoError(t, c.Add(runningPod(fmt.Sprint("p", i), "n", nil)))
+			wg.Go(func() { must(pods.Get(t.Context(), fmt.Sprint("p", i), metav1.GetOptions{})) })
+		}
+		wg.Wait()
+		require.Equal(t, time.Second, time.Since(start), "ten requests, one second")
+		must(pods.List(t.Context(), metav1.ListOptions{}))
+		must(pods.Watch(t.Context(), metav1.ListOptions{})).Stop()
+		require.Equal(t, 2*time.Second, time.Since(start), "a list without latency, and a watch")
+
+		at := time.Now().Add(time.Second)
+		c.Inject(draintest.Fault{Kind: draintest.Forbidden, Match: func(call draintest.Call) bool { return call.Time.Equal(at) }})
+		err := second(pods.Get(t.Context(), "p0", metav1.GetOptions{}))
+		require.True(t, apierrors.IsForbidden(err), "faults have the time after the latency: %v", err)
+	})
+}
+
+func FuzzPatch(f *testing.F) {
+	f.Add("application/merge-patch+json", []byte(`{"spec":{"size":7},"metadata":{"finalizers":["a/b"]}}`), "")
+	f.Add("application/json-patch+json", []byte(`[{"op":"remove","path":"/metadata"}]`), "")
+	f.Add("application/merge-patch+json", []byte(`{"metadata":null}`), "status")
+	f.Add("application/json-patch+json", []byte(`[{"op":"add","path":"","value":3}]`), "")
+	f.Fuzz(func(t *testing.T, kind string, patch []byte, subresource string) {
+		node := newNode("n")
+		node.UID = "u"
+		nodes := newWorld(t, draintest.Options{}, node).client.CoreV1().Nodes()
+		err := second(nodes.Patch(t.Context(), "n", types.PatchType(kind), patch, metav1.PatchOptions{}, subresource))
+		known := err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown
+		require.True(t, known, "not an API error: %v", err)
+		node, err = nodes.Get(t.Context(), "n", metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Equal(t, []string{"n", "u"}, []string{node.Name, string(node.UID)})
+	})
 }

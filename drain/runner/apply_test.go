@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -26,31 +27,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/drain/runner"
 	"github.com/machinist-dev/machinist/nodeops"
+	noderunner "github.com/machinist-dev/machinist/nodeops/runner"
 )
-
-func TestApply_OpenNode_IsCordonedBeforeItsPodsAreEvicted(t *testing.T) {
-	node := newNode("node-1")
-	node.Spec.Taints = []corev1.Taint{{Key: "of-another", Effect: corev1.TaintEffectNoSchedule}}
-	w := stillWorld(t, node, newPod("a"), newPod("b"))
-	results, err := w.executor().Apply(t.Context(), drain.Decide(w.observe(t), drain.Policy{}, now))
-	require.NoError(t, err)
-	require.Len(t, results, 2)
-	require.Equal(t, now, results[0].At)
-	require.Equal(t, "nodes", w.client.Actions()[0].GetResource().Resource)
-	require.Equal(t, map[string]int{"patch nodes": 1, "create pods/eviction": 2}, w.requested())
-	in := w.observe(t)
-	require.True(t, in.Node.Spec.Unschedulable)
-	require.Equal(t, node.Spec.Taints, in.Node.Spec.Taints)
-	for _, pod := range in.Pods.Items {
-		require.Equal(t, now.Add(30*time.Second), pod.DeletionTimestamp.UTC(), "a pod keeps its own grace period")
-	}
-}
 
 func TestApply_DryRun_ChecksRequestsAndChangesNothing(t *testing.T) {
 	for _, cordon := range []nodeops.Cordon{{}, {Owner: "kured"}} {
@@ -106,28 +91,22 @@ func TestApply_SuccessorOfTheNode_IsNotCordoned(t *testing.T) {
 	require.False(t, w.observe(t).Node.Spec.Unschedulable)
 }
 
-func TestApply_NodeIsGone_NeedsNoCordon(t *testing.T) {
-	w := stillWorld(t, newPod("a"))
-	d := requests(drain.Evict, "a")
-	d.Cordon = &drain.SetCordon{Node: "node-1"}
-	results, err := w.executor().Apply(t.Context(), d)
-	require.NoError(t, err)
-	require.Len(t, results, 1)
-	require.NoError(t, results[0].Err)
-}
-
 // TestApply_CordonIsRefused_DeletesAndDoesNotEvict has a Node that cannot be cordoned: an evicted
-// pod might return to it. Forced deletions do not wait for the cordon.
+// pod might return to it. Forced deletions do not wait for the cordon, and a missing Node needs none.
 func TestApply_CordonIsRefused_DeletesAndDoesNotEvict(t *testing.T) {
 	for action, want := range map[drain.Action]int{drain.Evict: 0, drain.Delete: 2, drain.ForceDelete: 2} {
 		w := stillWorld(t, newNode("node-1"), newPod("a"), newPod("b"))
-		w.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "patch", Resource: "nodes"})
+		w.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "patch", Resource: "nodes", Times: 1})
 		d := requests(action, "a", "b")
 		d.Cordon = &drain.SetCordon{Node: "node-1"}
 		results, err := w.executor().Apply(t.Context(), d)
 		require.True(t, apierrors.IsForbidden(err), err)
 		require.ErrorContains(t, err, "cordon node node-1: ")
 		require.Len(t, results, want, action)
+		d.Cordon.Node = "node-2"
+		results, err = w.executor().Apply(t.Context(), d)
+		require.NoError(t, err)
+		require.Len(t, results, 2)
 	}
 }
 
@@ -226,19 +205,6 @@ func TestApply_RequestHangs_GivenUpAfterItsTimeout(t *testing.T) {
 	})
 }
 
-func TestApply_NothingToDo_SendsNoRequest(t *testing.T) {
-	w := stillWorld(t)
-	for _, d := range []drain.Decision{{}, drain.Decide(drain.Observation{}, drain.Policy{}, now)} {
-		results, err := w.executor().Apply(t.Context(), d)
-		require.NoError(t, err)
-		require.Empty(t, results)
-	}
-	require.Empty(t, w.client.Actions())
-	results, err := runner.Executor{}.Apply(t.Context(), requests(drain.Evict, "a"))
-	require.ErrorContains(t, err, "drain: unusable: no client")
-	require.Empty(t, results)
-}
-
 // transport responds to the requests of a client.
 type transport func(r *http.Request) (*http.Response, error)
 
@@ -308,4 +274,150 @@ func TestApply_Eviction_IsOfPolicyV1(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(all[0][len("POST /api/v1/namespaces/shop/pods/a/eviction "):]), &sent))
 	require.Equal(t, []any{"policy/v1", "Eviction", int64(5), types.UID("uid-a")},
 		[]any{sent.APIVersion, sent.Kind, *sent.DeleteOptions.GracePeriodSeconds, *sent.DeleteOptions.Preconditions.UID})
+}
+
+// uncordonable is a drain of a Node with three pods that the test stops.
+type uncordonable struct {
+	*world
+
+	policy  drain.Policy
+	state   drain.State
+	results []drain.Result
+}
+
+func newUncordonable(t *testing.T, node *corev1.Node, cordon nodeops.Cordon) *uncordonable {
+	t.Helper()
+	return &uncordonable{world: stillWorld(t, node, newPod("web-1"), newPod("web-2"), newPod("web-3")), policy: drain.Policy{Cordon: cordon}}
+}
+
+// node returns the Node without its version.
+func (a *uncordonable) node(t *testing.T) *corev1.Node {
+	t.Helper()
+	node := a.observe(t).Node
+	node.ResourceVersion = ""
+	return node
+}
+
+// step makes one decision, applies it, and lets time pass.
+func (a *uncordonable) step(t *testing.T) {
+	t.Helper()
+	in := a.observe(t)
+	in.Results = a.results
+	var d drain.Decision
+	a.state, d = drain.Step(a.state, in, a.policy, a.Clock().Now())
+	var err error
+	a.results, err = a.executor().Apply(t.Context(), d)
+	require.NoError(t, err)
+	a.Clock().(*clocktesting.FakeClock).Step(10 * time.Second)
+	a.Tick()
+}
+
+// uncordon undoes the cordon of the drain twice.
+func (a *uncordonable) uncordon(t *testing.T) {
+	t.Helper()
+	for range 2 {
+		require.NoError(t, a.executor().Uncordon(t.Context(), "node-1", a.policy.Cordon.Owner))
+	}
+}
+
+func TestUncordon_AfterEachStep_RestoresTheNode(t *testing.T) {
+	marked := newNode("node-1")
+	marked.Spec.Taints = []corev1.Taint{{Key: "dedicated", Value: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+	marked.Labels = map[string]string{corev1.LabelNodeExcludeBalancers: "by-hand"}
+	claimed, _, err := nodeops.Cordon{Owner: "other", ExcludeFromLoadBalancers: true}.Set(newNode("node-1"), now)
+	require.NoError(t, err)
+	nodes := map[string]*corev1.Node{"open": newNode("node-1"), "cordoned by hand": newNode("node-1", cordoned), "with marks": marked, "cordoned by another": claimed}
+	for from, node := range nodes {
+		for _, cordon := range []nodeops.Cordon{
+			{Owner: "me", Reason: "test"}, {Owner: "me", Taint: "example.com/drain"},
+			{Owner: "me", Taint: "example.com/drain", ExcludeFromLoadBalancers: true, OutOfService: true},
+		} {
+			for steps := range 5 {
+				a := newUncordonable(t, node, cordon)
+				before := a.node(t)
+				for range steps {
+					a.step(t)
+				}
+				require.Equal(t, steps > 0, len(nodeops.Cordons(a.node(t))) > len(nodeops.Cordons(before)))
+				a.uncordon(t)
+				require.Empty(t, cmp.Diff(before, a.node(t)), "%s, %v, %d steps", from, cordon, steps)
+			}
+		}
+	}
+}
+
+func TestUncordon_OtherClientEditsTheNode_KeepsItsMarks(t *testing.T) {
+	for steps := range 6 {
+		t.Run(fmt.Sprintf("after %d steps", steps), func(t *testing.T) {
+			a := newUncordonable(t, newNode("node-1"), nodeops.Cordon{Owner: "me", Taint: "example.com/drain", ExcludeFromLoadBalancers: true})
+			want := a.node(t)
+			for range steps {
+				a.step(t)
+			}
+			edit := func(node *corev1.Node) (bool, error) {
+				node.Spec.Taints, _ = nodeops.SetTaint(node.Spec.Taints, corev1.Taint{Key: "theirs", Effect: corev1.TaintEffectNoExecute})
+				metav1.SetMetaDataLabel(&node.ObjectMeta, "theirs", "1")
+				metav1.SetMetaDataAnnotation(&node.ObjectMeta, "theirs", "2")
+				return true, nil
+			}
+			node, _, err := noderunner.UpdateNode(t.Context(), a.client.CoreV1().Nodes(), "node-1", edit)
+			require.NoError(t, err)
+			condition := corev1.NodeCondition{Type: "Theirs", Status: corev1.ConditionTrue}
+			node.Status.Conditions = []corev1.NodeCondition{condition}
+			_, err = a.client.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{})
+			require.NoError(t, err)
+			require.NoError(t, second(noderunner.CordonNode(t.Context(), a.client.CoreV1().Nodes(), "node-1", "", nodeops.Cordon{}, now))) // kubectl cordon
+			a.step(t)
+			a.uncordon(t)
+
+			_, err = edit(want)
+			require.NoError(t, err)
+			want.Spec.Unschedulable, want.Status.Conditions = true, []corev1.NodeCondition{condition}
+			require.Empty(t, cmp.Diff(want, a.node(t)))
+		})
+	}
+}
+
+func TestUncordon_ZeroPolicy_UndoesTheCordon(t *testing.T) {
+	a := newUncordonable(t, newNode("node-1"), nodeops.Cordon{})
+	before := a.node(t)
+	a.step(t)
+	require.True(t, a.node(t).Spec.Unschedulable)
+	a.uncordon(t)
+	require.Empty(t, cmp.Diff(before, a.node(t)))
+}
+
+func TestUncordon_NoNodeOrCordon_ChangesNothing(t *testing.T) {
+	a := newUncordonable(t, newNode("node-1"), nodeops.Cordon{})
+	version := a.ResourceVersion()
+	require.NoError(t, a.executor().Uncordon(t.Context(), "node-9", "me"))
+	require.NoError(t, a.executor().Uncordon(t.Context(), "node-1", "me"), "it is not cordoned")
+	require.Empty(t, a.HistorySince(version))
+	require.Empty(t, a.heard)
+}
+
+func TestUncordon_RequestFails_ReturnsAndReportsTheError(t *testing.T) {
+	a := newUncordonable(t, newNode("node-1"), owned.Cordon)
+	a.step(t)
+	remove := a.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "patch", Resource: "nodes"})
+	err := a.executor().Uncordon(t.Context(), "node-1", owned.Cordon.Owner)
+	require.True(t, apierrors.IsForbidden(err), "%v", err)
+	require.Len(t, a.heard, 1)
+	require.Equal(t, drain.ProgressUncordoned, a.heard[0].Type)
+	require.Error(t, a.heard[0].Err)
+	remove()
+	a.uncordon(t)
+	require.Len(t, a.heard, 2, "an uncordon without a change is not reported")
+	require.NoError(t, a.heard[1].Err)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, a.executor().Uncordon(ctx, "node-1", owned.Cordon.Owner), context.Canceled)
+
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		client, _ := apiServer(t, metav1.Status{})
+		err := runner.Executor{Client: runner.NewClient(client), CallTimeout: 5 * time.Second}.Uncordon(t.Context(), "hangs", owned.Cordon.Owner)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 5*time.Second, time.Since(start))
+	})
 }

@@ -196,6 +196,25 @@ func (w *world) run(t *testing.T, p drain.Policy) (drain.Decision, error) {
 	return runner.Executor{Client: runner.NewClient(w.client), Observer: w}.Run(ctx, "node-1", p)
 }
 
+// drains drains node-1, and asserts that it is drained.
+func (w *world) drains(t *testing.T, p drain.Policy) drain.Decision {
+	t.Helper()
+	d, err := w.run(t, p)
+	require.NoError(t, err)
+	require.Equal(t, drain.Drained, d.Outcome)
+	return d
+}
+
+// fails drains node-1, and asserts that the error has the decision.
+func (w *world) fails(t *testing.T, p drain.Policy) (drain.Decision, error) {
+	t.Helper()
+	d, err := w.run(t, p)
+	var unfinished *runner.UnfinishedError
+	require.ErrorAs(t, err, &unfinished)
+	require.Equal(t, d, unfinished.Decision)
+	return d, err
+}
+
 // pass makes one pass over node-1 with an observation.
 func (w *world) pass(t *testing.T, s drain.State, in drain.Observation, p drain.Policy) (drain.State, drain.Decision, error) {
 	return w.executor().Pass(t.Context(), s, in, p, "node-1")

@@ -3,8 +3,6 @@
 package runner_test
 
 import (
-	"context"
-	"encoding/json"
 	"testing"
 	"time"
 
@@ -98,17 +96,7 @@ func TestPass_PodsCannotBeListed_IsNotOver(t *testing.T) {
 			require.Equal(t, drain.State{}, state)
 		}
 	}
-	w := stillWorld(t, newNode("node-1", cordoned))
-	canceled, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, d, err := w.executor().Pass(canceled, drain.State{}, observed(), drain.Policy{}, "node-1")
-	require.ErrorIs(t, err, context.Canceled)
-	require.False(t, d.Over())
-	_, d, err = runner.Executor{}.Pass(t.Context(), drain.State{}, observed(), drain.Policy{}, "node-1")
-	require.ErrorContains(t, err, "drain: unusable: no client")
-	require.False(t, d.Over())
-	require.NotZero(t, d.NextCheck)
-	_, d, err = w.pass(t, drain.State{}, drain.Observation{}, drain.Policy{})
+	_, d, err := stillWorld(t).pass(t, drain.State{}, drain.Observation{}, drain.Policy{})
 	require.NoError(t, err)
 	require.False(t, d.Over(), "nothing was observed")
 }
@@ -138,13 +126,9 @@ func TestPass_StateIsKept_ContinuesTheDrain(t *testing.T) {
 	require.EqualValues(t, "Refused", d.Rows[2].Reason, "the pod has another UID")
 	require.True(t, d.NextCheck.After(now))
 	require.Equal(t, map[string]int{"create pods/eviction": 3}, w.requested())
-	written, err := json.Marshal(state)
-	require.NoError(t, err)
-	var read drain.State
-	require.NoError(t, json.Unmarshal(written, &read))
 	_, want, err := w.pass(t, state, in, policy)
 	require.NoError(t, err)
-	_, got, err := w.pass(t, read, in, policy)
+	_, got, err := w.pass(t, stored(t, state), in, policy)
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	require.Equal(t, now.Add(time.Hour), got.NextAt)
@@ -154,10 +138,39 @@ func TestPass_StateIsKept_ContinuesTheDrain(t *testing.T) {
 func TestPass_Observer_ReceivesRequestsAndFailedCordons(t *testing.T) {
 	w := stillWorld(t, newNode("node-1"), newPod("a"))
 	w.Inject(draintest.Fault{Kind: draintest.Conflict, Verb: "patch", Resource: "nodes", Times: 1})
-	state, _, err := w.pass(t, drain.State{}, w.observe(t), drain.Policy{})
-	require.Error(t, err)
-	require.NoError(t, func() error { _, _, err := w.pass(t, state, w.observe(t), drain.Policy{}); return err }())
+	for _, fails := range []bool{true, false} {
+		_, _, err := w.pass(t, drain.State{}, w.observe(t), drain.Policy{})
+		require.Equal(t, fails, err != nil)
+	}
 	require.Equal(t, map[drain.ProgressType]int{drain.ProgressCordoned: 1, drain.ProgressRequested: 1}, w.reported())
 	require.Error(t, w.heard[0].Err)
 	require.NoError(t, w.heard[1].Err)
+}
+
+// TestPass_RefusedForTwoHours_SinceCountsFromTheFirstRefusal asserts that a repeated request does not
+// restart the wait.
+func TestPass_RefusedForTwoHours_SinceCountsFromTheFirstRefusal(t *testing.T) {
+	for name, f := range map[string]draintest.Fault{
+		"forbidden":                       {Kind: draintest.Forbidden, Resource: "pods", Subresource: "eviction"},
+		"internal error":                  {Kind: draintest.InternalError, Resource: "pods", Subresource: "eviction"},
+		"budget that cannot be evaluated": {Kind: draintest.Forbidden, Resource: "poddisruptionbudgets"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				w.Inject(f)
+				var s drain.State
+				var d drain.Decision
+				for w.took() < 2*time.Hour {
+					in, err := runner.Observe(t.Context(), runner.NewClient(w.client), "node-1", drain.Policy{}, s)
+					require.NoError(t, err)
+					s, d, err = w.pass(t, s, in, drain.Policy{})
+					require.NoError(t, err)
+					require.Equal(t, drain.Draining, d.Outcome, d)
+					time.Sleep(max(time.Second, time.Until(d.NextCheck)))
+				}
+				require.Len(t, d.Rows, 1)
+				require.Less(t, d.Rows[0].Since.Sub(w.start), time.Minute, d.Rows[0].String())
+			}, newNode("node-1"), newPod("a", ofApp("web")), newBudget("web", "web", 1))
+		})
+	}
 }

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -20,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain"
@@ -32,9 +30,8 @@ import (
 
 func TestRun_FiftyPods_EvictedOnceWithoutPolling(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		d, err := w.run(t, drain.Policy{})
-		require.NoError(t, err)
-		require.Equal(t, []any{drain.Drained, "node-1", 50}, []any{d.Outcome, d.Node, d.GoneSoFar})
+		d := w.drains(t, drain.Policy{})
+		require.Equal(t, []any{"node-1", 50}, []any{d.Node, d.GoneSoFar})
 		require.Equal(t, time.Second, w.took(), "the time of the slowest pod")
 		require.Equal(t, map[string]int{
 			"patch nodes": 1, "create pods/eviction": 50,
@@ -44,41 +41,29 @@ func TestRun_FiftyPods_EvictedOnceWithoutPolling(t *testing.T) {
 	}, fullNode(50)...)
 }
 
-// countingClock counts the passes, each of which ends with a timer.
-type countingClock struct {
-	clock.RealClock
-
-	passes *int
-}
-
-func (c countingClock) NewTimer(d time.Duration) clock.Timer {
-	*c.passes++
-	return c.RealClock.NewTimer(d)
-}
-
 func TestRun_BurstOfEvents_IsFewPasses(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.later(t, time.Second/2, func(c *fake.Clientset) error {
+			var err error
 			for i := range 1000 {
-				if err := second(c.CoreV1().Pods("shop").Patch(t.Context(), fmt.Sprintf("web-%02d", i%50), types.MergePatchType,
-					fmt.Appendf(nil, `{"metadata":{"annotations":{"n":"%d"}}}`, i), metav1.PatchOptions{})); err != nil {
-					return err
-				}
+				patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"n":"%d"}}}`, i)
+				pods := c.CoreV1().Pods("shop")
+				name := fmt.Sprintf("web-%02d", i%50)
+				err = errors.Join(err, second(pods.Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{})))
 			}
-			return nil
+			return err
 		})
 		passes := 0
-		require.NoError(t, second(runner.Executor{Client: runner.NewClient(w.client), Clock: countingClock{passes: &passes}}.Run(t.Context(), "node-1", drain.Policy{})))
+		executor := w.executor()
+		executor.Decided = func(drain.Decision) { passes++ }
+		require.NoError(t, second(executor.Run(t.Context(), "node-1", drain.Policy{})))
 		require.Less(t, passes, 30)
-		require.Positive(t, passes)
 	}, fullNode(50)...)
 }
 
 func TestRun_EmptyNode_TakesNoTime(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		d, err := w.run(t, drain.Policy{})
-		require.NoError(t, err)
-		require.Equal(t, drain.Drained, d.Outcome)
+		w.drains(t, drain.Policy{})
 		require.Less(t, time.Since(w.start), 50*time.Millisecond)
 	}, newNode("node-1"), newPod("static", mirror))
 }
@@ -95,44 +80,66 @@ func TestRun_Ladder_EndsTheDrain(t *testing.T) {
 		{drain.Ladder{{After: 10 * time.Second, Action: drain.IgnoreBudgets}, {After: time.Minute, Action: drain.Proceed}}, drain.Drained, 11 * time.Second},
 	} {
 		inWorld(t, func(t *testing.T, w *world) {
-			d, err := w.run(t, drain.Policy{Ladder: tt.ladder})
-			require.Equal(t, []any{tt.outcome, tt.took}, []any{d.Outcome, w.took()})
+			policy := drain.Policy{Ladder: tt.ladder}
 			if tt.outcome == drain.Drained {
-				require.NoError(t, err)
-				return
+				w.drains(t, policy)
+			} else {
+				_, err := w.fails(t, policy)
+				require.ErrorContains(t, err, "drain: "+string(tt.outcome)+" with pods", "an end with pods left is no success")
 			}
-			var unfinished *runner.UnfinishedError
-			ok := errors.As(err, &unfinished)
-			require.True(t, ok, "an end with pods left is no success")
-			require.Equal(t, d, unfinished.Decision)
-			require.ErrorContains(t, err, "drain: "+string(tt.outcome)+" with pods")
+			require.Equal(t, tt.took, w.took())
 		}, stuckNode(2)...)
 	}
 }
 
+// TestRun_InvalidInput_RefusedWithoutACall has calls of each method that cannot send a request.
 func TestRun_InvalidInput_RefusedWithoutACall(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	w := stillWorld(t, fullNode(1)...)
-	for message, tt := range map[string]struct {
-		ctx      context.Context //nolint:containedctx // the test's own
-		executor runner.Executor
-		node     string
-		policy   drain.Policy
-	}{
-		"drain: unusable: no client":         {t.Context(), runner.Executor{}, "node-1", drain.Policy{}},
-		"drain: unusable: no name of a node": {t.Context(), w.executor(), "", drain.Policy{}},
-		context.Canceled.Error():             {over, w.executor(), "node-1", drain.Policy{}},
-		"rung 0: its time":                   {t.Context(), w.executor(), "node-1", drain.Policy{Ladder: drain.Ladder{{After: -time.Second, Action: drain.GiveUp}}}},
-		"rung 0: the acti":                   {t.Context(), w.executor(), "node-1", drain.Policy{UnreachableLadder: drain.Ladder{{Action: "Explode"}}}},
-		`cordon: owner "a/b"`:                {t.Context(), w.executor(), "node-1", drain.Policy{Cordon: nodeops.Cordon{Owner: "a/b"}}},
-	} {
-		d, err := tt.executor.Run(tt.ctx, tt.node, tt.policy)
-		require.ErrorContains(t, err, message)
-		require.ErrorContains(t, err, tt.node)
+	run := func(ctx context.Context, e runner.Executor, node string, p drain.Policy) error {
+		d, err := e.Run(ctx, node, p)
 		require.ErrorAs(t, err, new(*runner.UnfinishedError))
-		require.Equal(t, tt.ctx.Err() != nil, errors.Is(err, context.Canceled))
-		require.False(t, d.Over())
+		require.Equal(t, []any{node, false}, []any{d.Node, d.Over()})
+		require.ErrorContains(t, err, node)
+		return err
+	}
+	pass := func(ctx context.Context, e runner.Executor) error {
+		_, d, err := e.Pass(ctx, drain.State{}, observed(), drain.Policy{}, "node-1")
+		require.False(t, d.Over() || d.NextCheck.IsZero())
+		return err
+	}
+	apply := func(ctx context.Context, e runner.Executor, p ...string) error {
+		return second(e.Apply(ctx, requests(drain.Evict, p...)))
+	}
+	ctx, none, unset, some := t.Context(), runner.Executor{}, runner.Executor{Client: runner.NewClient(nil)}, w.executor()
+	empty := stillWorld(t, newNode("node-1", cordoned)).executor()
+	const noClient, noName = "drain: unusable: no client", "drain: unusable: no name of a node"
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{run(ctx, none, "node-1", drain.Policy{}), noClient},
+		{run(ctx, some, "", drain.Policy{}), noName},
+		{run(over, some, "node-1", drain.Policy{}), context.Canceled.Error()},
+		{run(ctx, some, "node-1", drain.Policy{Ladder: drain.Ladder{{After: -1, Action: drain.GiveUp}}}), "rung 0: its time"},
+		{run(ctx, some, "node-1", drain.Policy{UnreachableLadder: drain.Ladder{{Action: "Explode"}}}), "rung 0: the acti"},
+		{run(ctx, some, "node-1", drain.Policy{Cordon: nodeops.Cordon{Owner: "a/b"}}), `cordon: owner "a/b"`},
+		{pass(ctx, none), noClient},
+		{pass(over, empty), context.Canceled.Error()},
+		{apply(ctx, none, "web-00"), noClient},
+		{apply(over, some, "web-00"), context.Canceled.Error()},
+		{apply(ctx, some), ""},
+		{none.Uncordon(ctx, "node-1", ""), noClient},
+		{unset.Uncordon(ctx, "node-1", ""), noClient},
+		{some.Uncordon(ctx, "", "me"), noName},
+	} {
+		if tt.want == "" {
+			require.NoError(t, tt.err)
+			continue
+		}
+		require.ErrorContains(t, tt.err, tt.want)
+		require.Equal(t, tt.want == context.Canceled.Error(), errors.Is(tt.err, context.Canceled))
 	}
 	require.Empty(t, w.client.Actions())
 }
@@ -147,9 +154,8 @@ func (w *world) requireNoWrites(t *testing.T) {
 
 func TestRun_NodeDoesNotExist_IsNotFound(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		d, err := w.run(t, drain.Policy{})
+		d, err := w.fails(t, drain.Policy{})
 		require.True(t, apierrors.IsNotFound(err))
-		require.ErrorAs(t, err, new(*runner.UnfinishedError))
 		require.ErrorContains(t, err, "node-1")
 		require.NotEqual(t, drain.Drained, d.Outcome)
 		require.Equal(t, "node-1", d.Node)
@@ -159,21 +165,15 @@ func TestRun_NodeDoesNotExist_IsNotFound(t *testing.T) {
 
 func TestRun_PolicyProtectsAPod_RefusedBeforeTheCordon(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		d, err := w.run(t, drain.Policy{})
+		d, err := w.fails(t, drain.Policy{})
 		require.ErrorIs(t, err, runner.ErrNotFeasible)
 		require.ErrorContains(t, err, "shop/lonely")
-		var unfinished *runner.UnfinishedError
-		ok := errors.As(err, &unfinished)
-		require.True(t, ok)
-		require.Equal(t, d, unfinished.Decision)
 		require.Len(t, d.Obstacles(), 1)
 		require.Equal(t, []any{"lonely", drain.ReasonUnmanaged}, []any{d.Obstacles()[0].Name, d.Obstacles()[0].Reason})
 		require.Empty(t, w.heard, "no progress is reported")
 		w.requireNoWrites(t)
-		// a ladder that proceeds makes the drain feasible
-		d, err = w.run(t, drain.Policy{Ladder: drain.Ladder{{After: time.Minute, Action: drain.Proceed}}})
-		require.ErrorAs(t, err, new(*runner.UnfinishedError))
-		require.Equal(t, drain.Proceeded, d.Outcome)
+		d, _ = w.fails(t, drain.Policy{Ladder: drain.Ladder{{After: time.Minute, Action: drain.Proceed}}})
+		require.Equal(t, drain.Proceeded, d.Outcome, "a ladder that proceeds makes the drain feasible")
 	}, append(fullNode(2), newPod("lonely", unmanaged))...)
 }
 
@@ -190,16 +190,14 @@ var owned = drain.Policy{Cordon: nodeops.Cordon{Owner: "updater"}}
 
 func TestRun_UncordonedBefore_Refused(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		d, err := w.run(t, owned)
+		d, err := w.fails(t, owned)
 		require.ErrorIs(t, err, runner.ErrNotFeasible)
 		require.ErrorContains(t, err, "cordon it again")
 		require.Equal(t, drain.ReasonUncordoned, d.Gates[0].Reason)
 		w.requireNoWrites(t)
 		policy := owned
 		policy.Reassert = true
-		d, err = w.run(t, policy)
-		require.NoError(t, err)
-		require.Equal(t, drain.Drained, d.Outcome)
+		w.drains(t, policy)
 	}, openedNode(t, owned.Cordon), newPod("a"))
 }
 
@@ -219,9 +217,7 @@ func TestRun_FirstListIsOld_NothingIsRefusedForIt(t *testing.T) {
 				defer func() { first = false }()
 				return first, old, nil
 			})
-			d, err := w.run(t, owned)
-			require.NoError(t, err)
-			require.Equal(t, drain.Drained, d.Outcome)
+			w.drains(t, owned)
 		}, before)
 	}
 }
@@ -231,15 +227,11 @@ func TestRun_FirstListIsOld_NothingIsRefusedForIt(t *testing.T) {
 func TestRun_BudgetNeverAllows_WaitsAndReports(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.later(t, 10*time.Second, func(*fake.Clientset) error { return w.Add(newPod("lonely", unmanaged, ofApp("lonely"))) })
-		d, err := w.run(t, drain.Policy{})
+		d, err := w.fails(t, drain.Policy{})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, time.Hour, time.Since(w.start), "the drain ends at once with its context")
 		require.NotErrorIs(t, err, runner.ErrNotFeasible)
 		require.ErrorContains(t, err, "shop/never")
-		var unfinished *runner.UnfinishedError
-		ok := errors.As(err, &unfinished)
-		require.True(t, ok)
-		require.Equal(t, d, unfinished.Decision)
 		require.False(t, d.Over())
 		require.Len(t, d.Obstacles(), 2)
 		require.Less(t, len(w.client.Actions()), 130, "a blocked drain makes few requests")
@@ -324,23 +316,21 @@ func TestRun_ServerHangs_EndsWithinOneCall(t *testing.T) {
 }
 
 func TestRun_SourceFails_IsNotDrained(t *testing.T) {
-	for _, resource := range []string{"pods", "nodes"} {
+	for resource, verb := range map[string]string{"pods": "list", "nodes": "get"} {
 		inWorld(t, func(t *testing.T, w *world) {
 			w.Inject(draintest.Fault{Kind: draintest.Forbidden, Resource: resource})
-			d, err := w.run(t, drain.Policy{Ladder: drain.Ladder{{Action: drain.Proceed}}})
+			d, err := w.fails(t, drain.Policy{Ladder: drain.Ladder{{Action: drain.Proceed}}})
 			require.True(t, apierrors.IsForbidden(err), err)
-			require.ErrorAs(t, err, new(*runner.UnfinishedError))
 			var refused *runner.RefusedError
-			ok := errors.As(err, &refused)
-			require.True(t, ok)
-			require.Equal(t, []string{map[string]string{"pods": "list", "nodes": "get"}[resource], resource, ""}, []string{refused.Verb, refused.Resource, refused.Pod})
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, []string{verb, resource, ""}, []string{refused.Verb, refused.Resource, refused.Pod})
 			require.ErrorContains(t, err, "observe "+resource)
 			require.False(t, d.Over())
 			require.Zero(t, w.took())
 		}, stuckNode(1)...)
 		inWorld(t, func(t *testing.T, w *world) {
 			w.Inject(draintest.Fault{Kind: draintest.InternalError, Verb: "list", Resource: resource})
-			d, err := w.run(t, drain.Policy{})
+			d, err := w.fails(t, drain.Policy{})
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.False(t, d.Over())
 			require.ErrorContains(t, err, "injected", "the error has the cause")
@@ -377,17 +367,14 @@ func TestRun_BudgetsCannotBeListed_AreNotEvaluated(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
 			w.Inject(draintest.Fault{Kind: kind, Verb: "list", Resource: "poddisruptionbudgets"},
 				draintest.Fault{Kind: kind, Verb: "watch", Resource: "daemonsets"}, draintest.Fault{Kind: kind, Verb: "list", Resource: "daemonsets"})
-			missing := map[drain.Source]bool{}
+			var missing []drain.Source
 			executor := w.executor()
-			executor.Decided = func(d drain.Decision) {
-				for _, source := range d.NotEvaluated {
-					missing[source] = true
-				}
-			}
+			executor.Decided = func(d drain.Decision) { missing = append(missing, d.NotEvaluated...) }
 			d, err := executor.Run(t.Context(), "node-1", drain.Policy{})
 			require.NoError(t, err)
 			require.Equal(t, drain.Drained, d.Outcome)
-			require.Equal(t, want, slices.Sorted(maps.Keys(missing)))
+			slices.Sort(missing)
+			require.Equal(t, want, slices.Compact(missing))
 			require.Less(t, w.took(), 5*time.Second)
 		}, fullNode(3)...)
 	}
@@ -415,23 +402,20 @@ func TestRun_PermissionIsRemoved_EndsIfTheListIsRequired(t *testing.T) {
 }
 
 func TestRun_NodeIsDeleted_EndsAndIgnoresItsSuccessor(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		w.later(t, time.Minute/2, func(c *fake.Clientset) error {
-			return c.CoreV1().Nodes().Delete(t.Context(), "node-1", metav1.DeleteOptions{})
-		})
-		d, err := w.run(t, drain.Policy{})
-		require.NoError(t, err)
-		require.Equal(t, []any{drain.NodeGone, 30 * time.Second}, []any{d.Outcome, w.took()})
-	}, stuckNode(1)...)
-	inWorld(t, func(t *testing.T, w *world) {
-		w.later(t, time.Minute/2, func(*fake.Clientset) error {
-			return w.Add(newNode("node-1", func(n *corev1.Node) { n.UID = "uid-successor" }))
-		})
-		d, err := w.run(t, drain.Policy{})
-		require.NoError(t, err)
-		require.Equal(t, drain.NodeGone, d.Outcome)
-		require.False(t, w.observe(t).Node.Spec.Unschedulable)
-	}, stuckNode(1)...)
+	for _, replaced := range []bool{false, true} {
+		inWorld(t, func(t *testing.T, w *world) {
+			w.later(t, time.Minute/2, func(c *fake.Clientset) error {
+				if replaced {
+					return w.Add(newNode("node-1", func(n *corev1.Node) { n.UID = "uid-successor" }))
+				}
+				return c.CoreV1().Nodes().Delete(t.Context(), "node-1", metav1.DeleteOptions{})
+			})
+			d, err := w.run(t, drain.Policy{})
+			require.NoError(t, err)
+			require.Equal(t, []any{drain.NodeGone, 30 * time.Second}, []any{d.Outcome, w.took()})
+			require.False(t, replaced && w.observe(t).Node.Spec.Unschedulable)
+		}, stuckNode(1)...)
+	}
 }
 
 func TestRun_PodIsReplacedElsewhere_IgnoresTheSuccessor(t *testing.T) {
@@ -440,9 +424,8 @@ func TestRun_PodIsReplacedElsewhere_IgnoresTheSuccessor(t *testing.T) {
 			err := c.CoreV1().Pods("shop").Delete(t.Context(), "web-00", metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))})
 			return errors.Join(err, w.Add(newPod("web-00", withUID("uid-successor"), onNode("node-2"))))
 		})
-		d, err := w.run(t, drain.Policy{})
-		require.NoError(t, err)
-		require.Equal(t, []any{drain.Drained, 10 * time.Second}, []any{d.Outcome, w.took()})
+		w.drains(t, drain.Policy{})
+		require.Equal(t, 10*time.Second, w.took())
 		for _, write := range w.History() {
 			require.False(t, write.UID == "uid-successor" && write.ByClient(), write)
 		}
@@ -463,9 +446,7 @@ func TestRun_PodsAreBoundBeforeTheCordon_AreEvictedToo(t *testing.T) {
 			return w.Add(newPod("later"))
 		})
 		w.later(t, 20*time.Second, func(*fake.Clientset) error { release(); return nil })
-		d, err := w.run(t, drain.Policy{})
-		require.NoError(t, err)
-		require.Equal(t, drain.Drained, d.Outcome)
+		w.drains(t, drain.Policy{})
 		require.Empty(t, w.observe(t).Pods.Items)
 	}, fullNode(1)...)
 }
@@ -481,9 +462,7 @@ func TestRun_ServerRestarts_Continues(t *testing.T) {
 			return nil
 		})
 		w.later(t, 600*time.Millisecond, func(*fake.Clientset) error { w.DropWatches("pods"); return nil })
-		d, err := w.run(t, drain.Policy{})
-		require.NoError(t, err)
-		require.Equal(t, []any{drain.Drained, 5}, []any{d.Outcome, d.GoneSoFar})
+		require.Equal(t, 5, w.drains(t, drain.Policy{}).GoneSoFar)
 	}, fullNode(5)...)
 }
 

@@ -3,7 +3,6 @@
 package runner_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -127,15 +126,15 @@ func newSim(t *testing.T, seed uint64) *sim {
 func randomLadder(r *rand.Rand) drain.Ladder {
 	var l drain.Ladder
 	after, grace := time.Duration(0), 90*time.Second
+	escalations := []drain.Escalation{drain.IgnoreBudgets, drain.IgnoreBudgets, drain.ForceDeletePods}
 	for range r.IntN(4) {
 		after += time.Duration(r.IntN(3)) * time.Minute
 		grace = max(grace/2, time.Second)
-		l = append(l, drain.Rung{
-			After: after, Action: []drain.Escalation{drain.IgnoreBudgets, drain.IgnoreBudgets, drain.ForceDeletePods}[r.IntN(3)], Grace: []time.Duration{0, grace}[r.IntN(2)],
-		})
+		l = append(l, drain.Rung{After: after, Action: escalations[r.IntN(3)], Grace: []time.Duration{0, grace}[r.IntN(2)]})
 	}
 	if r.IntN(2) == 0 {
-		l = append(l, drain.Rung{After: after + time.Duration(r.IntN(3))*time.Minute, Action: []drain.Escalation{drain.Proceed, drain.GiveUp}[r.IntN(2)]})
+		after += time.Duration(r.IntN(3)) * time.Minute
+		l = append(l, drain.Rung{After: after, Action: []drain.Escalation{drain.Proceed, drain.GiveUp}[r.IntN(2)]})
 	}
 	return l
 }
@@ -236,11 +235,7 @@ func (s *sim) keep(t *testing.T, before, next drain.State) drain.State {
 		s.lost = true
 		return []drain.State{{}, before}[s.rand.IntN(2)]
 	}
-	text, err := json.Marshal(next)
-	require.NoError(t, err)
-	var read drain.State
-	require.NoError(t, json.Unmarshal(text, &read))
-	return read
+	return stored(t, next)
 }
 
 // others makes the writes of other clients: controllers create pods, users uncordon the Node.

@@ -152,7 +152,7 @@ func drainMany(t *testing.T, n int) (goroutines int) {
 		time.Sleep(time.Minute)
 		h.Tick()
 		passes(func(d drain.Decision) bool { return d.Outcome == drain.Drained })
-		requests := (&world{client: h.client}).requested()
+		requests := h.requested()
 		require.Equal(t, []int{n, n, n + 1, 0, 0}, []int{requests["create pods/eviction"], requests["patch nodes"], requests["list pods"], requests["get nodes"], requests["get pods"]})
 	}, objects...)
 	return goroutines

@@ -5,8 +5,10 @@ package runner_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -17,9 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
@@ -42,54 +46,22 @@ func (w *world) evictions() []string {
 	return slices.Compact(names) // an eviction has two writes
 }
 
-// TestRules_OwnPodAndOrder_HoldInRunPassAndDryRun has a tool that runs on the drained Node: nothing evicts
+// TestRules_OwnPodAndOrder_HoldInRunAndPass has a tool that runs on the drained Node: nothing evicts
 // it, also not after the list that confirms the end.
-func TestRules_OwnPodAndOrder_HoldInRunPassAndDryRun(t *testing.T) {
+func TestRules_OwnPodAndOrder_HoldInRunAndPass(t *testing.T) {
 	policy := drain.Policy{Rules: byName(map[string]drain.Rule{"self": {Action: drain.Ignore, Reason: "Self"}, "db": {Wave: 7}, "cache": {Wave: 3}, "proxy": {Wave: -1}})}
 	pods := []runtime.Object{newNode("node-1"), newPod("self"), newPod("db"), newPod("cache"), newPod("web"), newPod("dns", critical), newPod("proxy")}
 	inWorld(t, func(t *testing.T, w *world) {
-		in, err := runner.Observe(t.Context(), runner.NewClient(w.client), "node-1", policy, drain.State{})
-		require.NoError(t, err)
-		rows := drain.Decide(in, policy, w.Clock().Now()).Rows
-		i := slices.IndexFunc(rows, func(r drain.Row) bool { return r.Name == "self" })
-		require.Equal(t, []any{drain.Ignore, "Self"}, []any{rows[i].Action, string(rows[i].Reason)})
-
-		d, err := w.run(t, policy)
-		require.NoError(t, err)
-		require.Equal(t, drain.Drained, d.Outcome)
+		w.drains(t, policy)
 		require.Equal(t, []string{"proxy", "web", "dns", "cache", "db"}, w.evictions())
 
-		in.Node, in.Pods = w.observe(t).Node, drain.All[*corev1.Pod]() // a cache without the pod
-		_, d, err = w.pass(t, drain.State{}, in, policy)
+		in := w.observe(t)
+		in.Pods.Items = nil // a cache without the pod
+		_, d, err := w.pass(t, drain.State{}, in, policy)
 		require.NoError(t, err)
 		require.Equal(t, drain.Drained, d.Outcome)
 		require.Len(t, w.evictions(), 5)
 	}, pods...)
-}
-
-// TestRules_WaitingPod_UsesNoBudget has two pods of a budget that allows one disruption. The first one waits for
-// a rule of the tool, so the second one is evicted.
-func TestRules_WaitingPod_UsesNoBudget(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		released := w.start.Add(10*time.Minute + 20*time.Second)
-		policy := drain.Policy{Rules: func(pod *corev1.Pod) drain.Rule {
-			if pod.Name == "a-job" && time.Now().Before(released) {
-				return drain.Rule{Action: drain.Wait, Reason: "JobRuns", Until: released}
-			}
-			return drain.Rule{}
-		}}
-		w.later(t, time.Minute, func(c *fake.Clientset) error {
-			require.Equal(t, []string{"b-web"}, w.evictions())
-			return w.Add(newPod("c-web", onNode("node-2")))
-		})
-		d, err := w.run(t, policy)
-		require.NoError(t, err)
-		require.Equal(t, drain.Drained, d.Outcome)
-		require.Equal(t, 10*time.Minute+21*time.Second, w.took(), "it looks again when the rule says")
-		require.True(t, slices.ContainsFunc(w.heard, func(p drain.Progress) bool {
-			return p.Type == drain.ProgressWaiting && p.Subject == "pod/shop/a-job" && p.Reason == "JobRuns"
-		}))
-	}, newNode("node-1"), newPod("a-job"), newPod("b-web"), newPod("other", onNode("node-2")), newBudget("web", "web", 2))
 }
 
 func TestRun_SkippedByThePolicy_IsNoError(t *testing.T) {
@@ -126,9 +98,7 @@ func TestRun_FewRights_PollsAndEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				w.Inject(faults...)
-				d, err := w.run(t, drain.Policy{})
-				require.NoError(t, err)
-				require.Equal(t, drain.Drained, d.Outcome)
+				w.drains(t, drain.Policy{})
 				require.LessOrEqual(t, w.took(), 15*time.Second)
 				require.Less(t, len(w.client.Actions()), 60)
 			}, append(fullNode(3), daemonSet, newPod("agent", ownedBy("DaemonSet")), newBudget("web", "web", 1))...)
@@ -173,8 +143,7 @@ func TestRun_RefusedForGood_EndsWithTheRequest(t *testing.T) {
 				d, err := w.run(t, drain.Policy{})
 				require.ErrorIs(t, err, runner.ErrObstacles)
 				var refused *runner.RefusedError
-				ok := errors.As(err, &refused)
-				require.True(t, ok)
+				require.ErrorAs(t, err, &refused)
 				require.Equal(t, runner.RefusedError{Verb: "create", Resource: "pods/eviction", Pod: "shop/web-00", Err: refusal}, *refused)
 				require.ErrorContains(t, err, "create pods/eviction of pod shop/web-00")
 				require.False(t, d.Over())
@@ -194,9 +163,7 @@ func TestRun_NamespaceIsTerminating_IsRetried(t *testing.T) {
 			defer func() { first = false }()
 			return first, nil, refusal
 		})
-		d, err := w.run(t, drain.Policy{})
-		require.NoError(t, err)
-		require.Equal(t, drain.Drained, d.Outcome)
+		w.drains(t, drain.Policy{})
 	}, fullNode(1)...)
 }
 
@@ -223,44 +190,118 @@ func TestRun_UncordonedAtTheEnd_WaitsForTheCordon(t *testing.T) {
 		}
 		w.later(t, 500*time.Millisecond, set("false"))
 		w.later(t, 5*time.Second, set("true"))
-		d, err := w.run(t, owned)
-		require.NoError(t, err)
-		require.Equal(t, []any{drain.Drained, 5 * time.Second}, []any{d.Outcome, w.took()})
+		w.drains(t, owned)
+		require.Equal(t, 5*time.Second, w.took())
 	}, fullNode(1)...)
 }
 
 func TestObserver_Pod_IsTheObservedOne(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
+		executor := w.executor()
+		executor.Observer = runner.ObserverFunc(w.Observe)
+		require.NoError(t, second(executor.Run(t.Context(), "node-1", drain.Policy{})))
 		var seen []string
-		observer := runner.ObserverFunc(func(p drain.Progress) {
+		for _, p := range w.heard {
 			if p.Row != nil {
-				require.NotNil(t, p.Pod, p)
-				seen = append(seen, string(p.Type)+" "+p.Pod.Name+" "+string(p.Pod.UID))
+				seen = append(seen, fmt.Sprint(p.Type, " ", p.Pod.Name, " ", p.Pod.UID))
 			}
-		})
-		_, err := runner.Executor{Client: runner.NewClient(w.client), Observer: observer}.Run(t.Context(), "node-1", drain.Policy{})
-		require.NoError(t, err)
-		require.Contains(t, seen, "Requested web-00 uid-web-00")
-		require.Contains(t, seen, "Gone web-00 uid-web-00")
+		}
+		require.Equal(t, []string{"Requested web-00 uid-web-00", "Gone web-00 uid-web-00"}, seen)
 	}, fullNode(1)...)
 }
 
-// TestRun_GraceOfZero_DeletesAtOnce and warns about what is lost.
-func TestRun_GraceOfZero_DeletesAtOnce(t *testing.T) {
-	inWorld(t, func(t *testing.T, w *world) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		var lost []string
-		e := w.executor()
-		e.Observer = runner.ObserverFunc(func(p drain.Progress) {
-			if p.Type == drain.ProgressRequested {
-				lost = append(lost, p.Row.Name+": "+p.Message)
-			}
-		})
-		d, err := e.Run(ctx, "node-1", drain.Policy{Grace: ptr.To(time.Duration(0)), EvictUnmanaged: true, EvictLocalStorage: true})
+// evictingClientset returns a fake clientset of client-go with node-1, these pods and a count of evictions.
+func evictingClientset(t *testing.T, pods ...runtime.Object) (*fake.Clientset, *int) {
+	client, evicted := fake.NewClientset(append(pods, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}})...), 0
+	client.PrependReactor("create", "pods/eviction", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		eviction := a.(clienttesting.CreateAction).GetObject().(*policyv1.Eviction) //nolint:forcetypeassert // an eviction
+		pod, err := client.Tracker().Get(podsResource, eviction.Namespace, eviction.Name)
 		require.NoError(t, err)
-		require.Equal(t, drain.Drained, d.Outcome)
-		require.Zero(t, w.took())
-		require.Equal(t, []string{"both: no controller would create it again, and its emptyDir volumes would be lost", "web: "}, lost)
-	}, newNode("node-1"), newPod("both", unmanaged, emptyDir), newPod("web"))
+		require.Equal(t, pod.(*corev1.Pod).UID == "", eviction.DeleteOptions.Preconditions == nil)
+		evicted++
+		return true, nil, client.Tracker().Delete(podsResource, eviction.Namespace, eviction.Name)
+	})
+	return client, &evicted
+}
+
+var podsResource = corev1.SchemeGroupVersion.WithResource("pods")
+
+// TestRun_FakeClientset_PodsWithoutUIDGo drains over the fake clientset of client-go, which gives no UIDs
+// and evicts nothing by itself.
+func TestRun_FakeClientset_PodsWithoutUIDGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, evicted := evictingClientset(t, newPod("web-1", withUID("")), newPod("web-2", withUID("")))
+		d, err := runner.Executor{Client: runner.NewClient(client)}.Run(t.Context(), "node-1", drain.Policy{})
+		require.NoError(t, err)
+		require.Equal(t, []any{drain.Drained, 2}, []any{d.Outcome, *evicted})
+	})
+}
+
+// TestRun_FakeClientset_WatchOpensLate_EvictsOnce opens the watch of pods a minute after their list. A fake clientset
+// does not send it what happened in between.
+func TestRun_FakeClientset_WatchOpensLate_EvictsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, evicted := evictingClientset(t, newPod("web-1"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		executor := runner.Executor{Client: runner.NewClient(lateWatch{Interface: client})}
+		require.NoError(t, second(executor.Run(ctx, "node-1", drain.Policy{})))
+		require.Equal(t, 1, *evicted)
+	})
+}
+
+// lateWatch opens the watches of pods after a minute.
+type lateWatch struct {
+	kubernetes.Interface
+	corev1client.CoreV1Interface
+	corev1client.PodInterface
+}
+
+func (l lateWatch) CoreV1() corev1client.CoreV1Interface {
+	l.CoreV1Interface = l.Interface.CoreV1()
+	return l
+}
+
+func (l lateWatch) Pods(namespace string) corev1client.PodInterface {
+	l.PodInterface = l.CoreV1Interface.Pods(namespace)
+	return l
+}
+
+func (l lateWatch) Watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	time.Sleep(time.Minute)
+	return l.PodInterface.Watch(ctx, o)
+}
+
+// slowEvictions answers evictions after a time.
+type slowEvictions struct {
+	runner.Client
+	after time.Duration
+}
+
+func (s slowEvictions) Evict(ctx context.Context, e *policyv1.Eviction) error {
+	select {
+	case <-time.After(s.after):
+		return s.Client.Evict(ctx, e)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// TestApply_ContextEnds_EvictionIsFinished ends the context after a second. An eviction that is cut off would use up
+// its PodDisruptionBudget for two minutes.
+func TestApply_ContextEnds_EvictionIsFinished(t *testing.T) {
+	for after, want := range map[time.Duration]error{2 * time.Second: nil, time.Hour: context.Canceled} {
+		synctest.Test(t, func(t *testing.T) {
+			client, _ := evictingClientset(t, newPod("a"))
+			d := requests(drain.Evict, "a")
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			began := time.Now()
+			results, err := runner.Executor{Client: slowEvictions{runner.NewClient(client), after}}.Apply(ctx, d)
+			require.NoError(t, err)
+			require.Len(t, results, 1)
+			require.ErrorIs(t, results[0].Err, want)
+			require.LessOrEqual(t, time.Since(began), 6*time.Second)
+		})
+	}
 }
