@@ -3,7 +3,6 @@
 package controllers_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -32,24 +31,24 @@ func TestFrozen_Deployment_CreatesNothingUntilItIsRepaired(t *testing.T) {
 		time.Sleep(20 * time.Second) // in the time of the bubble, like all sleeps here
 
 		r.control.Inject(draintest.Fault{Kind: draintest.Forbidden, Verb: "delete", Resource: "machines"})
-		r.addByHand(ctx, 3)
+		r.addByHand(3)
 		r.eventually("frozen", frozen)
 		r.patchDeployment(`{"spec":{"template":{"metadata":{"annotations":{"generation":"two"}}}}}`)
-		before := r.count(ctx)
+		before := r.count()
 		time.Sleep(90 * time.Second)
-		require.Equal(t, before, r.count(ctx), "sets and machines while it is frozen")
+		require.Equal(t, before, r.count(), "sets and machines while it is frozen")
 		require.True(t, frozen())
 
 		r.control.ClearFaults()
 		// A deletion that failed is repeated within a minute, and the sets are judged within the next.
 		require.Eventually(t, func() bool { return !frozen() }, 3*time.Minute, 100*time.Millisecond, "unfrozen")
 		r.eventually("rolled", r.complete)
-		require.NotEqual(t, before, r.count(ctx))
+		require.NotEqual(t, before, r.count())
 	})
 }
 
 // addByHand adds machines to the only set as a user.
-func (r *harness) addByHand(ctx context.Context, n int) {
+func (r *harness) addByHand(n int) {
 	r.t.Helper()
 	sets := list(r.t, r.machines.MachineV1alpha1().MachineSets(namespace).List, metav1.ListOptions{})
 	require.Len(r.t, sets.Items, 1)
@@ -66,7 +65,7 @@ func (r *harness) addByHand(ctx context.Context, n int) {
 }
 
 // count returns the names of all sets and machines.
-func (r *harness) count(ctx context.Context) string {
+func (r *harness) count() string {
 	sets := list(r.t, r.machines.MachineV1alpha1().MachineSets(namespace).List, metav1.ListOptions{})
 	machines := list(r.t, r.machines.MachineV1alpha1().Machines(namespace).List, metav1.ListOptions{})
 	var names []string
