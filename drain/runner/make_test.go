@@ -196,7 +196,7 @@ func (w *world) run(t *testing.T, p drain.Policy) (drain.Decision, error) {
 	return runner.Executor{Client: runner.NewClient(w.client), Observer: w}.Run(ctx, "node-1", p)
 }
 
-// drains drains node-1, and asserts that it is drained.
+// drains makes a drain of node-1 and asserts that it is complete.
 func (w *world) drains(t *testing.T, p drain.Policy) drain.Decision {
 	t.Helper()
 	d, err := w.run(t, p)
