@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -16,14 +18,56 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
-// exampleRollout returns what is observed of a deployment of machines of the class "large", and its sets, in
-// the words of a scenario.
-func exampleRollout(text string) deployment.Observation {
-	return newScenario(strings.Replace(text, ";", " revision=2 want=large;", 1)).in
+// exampleSize is a set of an example: its machines, and how many of them are available.
+type exampleSize struct {
+	class               string
+	machines, available int32
+}
+
+// exampleDeployment returns a deployment of 3 machines of the class "large".
+func exampleDeployment(surge, unavailable int) *v1alpha1.MachineDeployment {
+	labels := map[string]string{"pool": "a"}
+	d := &v1alpha1.MachineDeployment{}
+	d.Name, d.UID, d.Finalizers = "md", "1", []string{v1alpha1.MCMFinalizerName}
+	d.Annotations = map[string]string{v1alpha1.RevisionAnnotation: "2"}
+	d.Spec.Replicas = 3
+	d.Spec.Selector, d.Spec.Template.Labels = &metav1.LabelSelector{MatchLabels: labels}, labels
+	d.Spec.Template.Spec.Class = v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "large"}
+	d.Spec.Strategy.Type = v1alpha1.RollingUpdateMachineDeploymentStrategyType
+	d.Spec.Strategy.RollingUpdate = &v1alpha1.RollingUpdateMachineDeployment{UpdateConfiguration: v1alpha1.UpdateConfiguration{
+		MaxSurge: ptr.To(intstr.FromInt(surge)), MaxUnavailable: ptr.To(intstr.FromInt(unavailable)),
+	}}
+	return d
+}
+
+// exampleRollout returns a deployment with sets of these sizes. A set has the name of its class.
+func exampleRollout(surge, unavailable int, sizes ...exampleSize) deployment.Observation {
+	in := deployment.Observation{Deployment: exampleDeployment(surge, unavailable), Complete: true, Proven: true}
+	for i, size := range sizes {
+		d := in.Deployment.DeepCopy()
+		d.Spec.Template.Spec.Class.Name = size.class
+		set := deployment.BuildSet(d, nil, size.machines)
+		set.Name, set.UID = size.class, types.UID(size.class)
+		set.CreationTimestamp.Time = time.Date(2026, 1, 1+i, 0, 0, 0, 0, time.UTC)
+		set.Status.Replicas, set.Status.AvailableReplicas = size.machines, size.available
+		in.Sets = append(in.Sets, set)
+		for n := range size.machines {
+			m := &v1alpha1.Machine{}
+			m.Name, m.Labels = fmt.Sprintf("%s-%d", set.Name, n), set.Spec.Template.Labels
+			m.UID = types.UID(m.Name)
+			m.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, v1alpha1.SchemeGroupVersion.WithKind("MachineSet"))}
+			m.Spec, m.Status.CurrentStatus.Phase = set.Spec.Template.Spec, v1alpha1.MachineRunning
+			if n >= size.available {
+				m.Status.CurrentStatus.Phase = v1alpha1.MachinePending
+			}
+			in.Machines = append(in.Machines, m)
+		}
+	}
+	return in
 }
 
 func ExampleDecide() {
-	in := exampleRollout("rolling 3 +1 -0; small 3/3/3")
+	in := exampleRollout(1, 0, exampleSize{"small", 3, 3})
 	policy := deployment.Policy{Discourage: deployment.DiscourageNone}
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	dec := deployment.Decide(in, policy, now)
@@ -32,12 +76,12 @@ func ExampleDecide() {
 	}
 	fmt.Println(dec.NextCheck.Sub(now))
 	// Output:
-	// create machineset md-67bdf: 1 replica (3 machines, 4 allowed)
+	// create machineset md-5d94c: 1 replica (3 machines, 4 allowed)
 	// 30s
 }
 
 func ExampleDecide_scaleDown() {
-	in := exampleRollout("rolling 3 +1 -0; small 3/3/2; large 2/2/2")
+	in := exampleRollout(1, 0, exampleSize{"small", 3, 2}, exampleSize{"large", 2, 2})
 	dec := deployment.Decide(in, deployment.Policy{Discourage: deployment.DiscourageNone}, time.Now())
 	for _, t := range dec.Targets {
 		fmt.Println(t)
@@ -53,7 +97,7 @@ func ExampleDecide_scaleDown() {
 }
 
 func ExampleDecide_holds() {
-	in := exampleRollout("rolling 3 +1 -0; small 3/3/3; large 1/1/0")
+	in := exampleRollout(1, 0, exampleSize{"small", 3, 3}, exampleSize{"large", 1, 0})
 	in.Machines[3].Status.LastOperation = v1alpha1.LastOperation{
 		Type: v1alpha1.MachineOperationCreate, State: v1alpha1.MachineStateFailed,
 		ErrorCode: codes.ResourceExhausted.String(), Description: "no more in this zone",
@@ -69,7 +113,7 @@ func ExampleDecide_holds() {
 }
 
 func ExampleBoundsOf() {
-	d := rolling(3, 1, 0)
+	d := exampleDeployment(1, 0)
 	d.Spec.Strategy.RollingUpdate.MaxSurge = ptr.To(intstr.FromString("-10%"))
 	fmt.Println(deployment.BoundsOf(d))
 	d.Spec.Replicas, d.Spec.Strategy.RollingUpdate.MaxSurge = 10, ptr.To(intstr.FromString("25%"))
@@ -84,7 +128,7 @@ func ExampleBoundsOf() {
 }
 
 func ExampleValidate() {
-	d := rolling(3, 1, 0)
+	d := exampleDeployment(1, 0)
 	d.Spec.Strategy.RollingUpdate.MaxSurge = nil
 	for _, err := range deployment.Validate(d) {
 		fmt.Println(err)
@@ -94,7 +138,7 @@ func ExampleValidate() {
 }
 
 func ExampleDecide_replicas() {
-	in := exampleRollout("rolling 3 +1 -0; small 4/4/4; large 2/2/2")
+	in := exampleRollout(1, 0, exampleSize{"small", 4, 4}, exampleSize{"large", 2, 2})
 	in.Deployment.Spec.Paused, in.Deployment.Spec.Replicas = true, 2
 	for _, t := range deployment.Decide(in, deployment.Policy{Discourage: deployment.DiscourageNone}, time.Now()).Targets {
 		fmt.Println(t)
@@ -105,7 +149,7 @@ func ExampleDecide_replicas() {
 }
 
 func ExamplePolicy_gates() {
-	in := exampleRollout("rolling 3 +0 -1; small 3/3/3; large 0")
+	in := exampleRollout(0, 1, exampleSize{"small", 3, 3}, exampleSize{"large", 0, 0})
 	notLeader := func(c deployment.Choice) (bool, machinist.Hold) {
 		if strings.HasSuffix(c.Machine.Name, "-0") {
 			return false, machinist.Hold{Reason: "Leader", Message: "it leads the quorum", Until: c.Now.Add(time.Minute)}
@@ -128,7 +172,7 @@ func ExamplePolicy_gates() {
 }
 
 func ExampleScaleDown() {
-	next, err := deployment.ScaleDown(rolling(3, 1, 0), []string{"w-a-2"}, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	next, err := deployment.ScaleDown(exampleDeployment(1, 0), []string{"w-a-2"}, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	fmt.Println(next.Spec.Replicas, err)
 	fmt.Println(next.Annotations[v1alpha1.TriggerDeletionByMCM])
 	// Output:

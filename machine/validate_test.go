@@ -115,7 +115,7 @@ func TestValid_InvalidTemplate_MachineRuns(t *testing.T) {
 	w := newWorld(in)
 	w.mustRest(t)
 	in = w.in
-	require.Equal(t, 1, strings.Count(w.log(), "update node"))
+	require.Equal(t, 1, strings.Count(w.log().String(), "update node"))
 	n := in.Node.Node
 	require.Equal(t, []corev1.Taint{{Key: "k", Effect: "NoSchedule"}}, n.Spec.Taints)
 	require.Equal(t, "any text", n.Annotations["ok"])

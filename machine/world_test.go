@@ -60,7 +60,8 @@ type world struct {
 	last machine.Decision
 	// trace has the text of each decision, did that of each effect, and told the
 	// descriptions that were written.
-	trace, did, told []string
+	trace     lines
+	did, told []string
 	// writes counts requests that write.
 	writes int
 	// released says that the machine has lost its finalizer.
@@ -426,7 +427,13 @@ func (w *world) crash() { w.in.Drain = machine.DrainView{} }
 // pass lets time pass.
 func (w *world) pass(d time.Duration) { w.now = w.now.Add(d) }
 
-func (w *world) log() string { return strings.Join(w.trace, "\n") }
+// log returns the trace, whose text is made only for a message.
+func (w *world) log() lines { return w.trace }
+
+// lines is a text of lines.
+type lines []string
+
+func (l lines) String() string { return strings.Join(l, "\n") }
 
 // chapter says what happens, lets it happen, and tells what comes of that: one line
 // for each effect, and in the end one for what is waited for, with its reasons.

@@ -13,6 +13,7 @@ import (
 	"github.com/machinist-dev/machinist/machine/client"
 	"github.com/machinist-dev/machinist/machine/client/clientset/versioned/fake"
 	"github.com/machinist-dev/machinist/machine/client/informers/externalversions"
+	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/machineset/runner"
 )
 
@@ -21,8 +22,13 @@ import (
 func ExampleExecutor() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	set := workers(2)
-	set.Finalizers = nil
+	labels := map[string]string{"app": "w"}
+	set := &v1alpha1.MachineSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "s", UID: "uid-s"},
+		Spec:       v1alpha1.MachineSetSpec{Replicas: 2, Selector: &metav1.LabelSelector{MatchLabels: labels}},
+	}
+	set.Spec.Template.Labels = labels
+	set.Spec.Template.Spec.Class = v1alpha1.ClassSpec{Kind: v1alpha1.MachineClassKind, Name: "small"}
 	machines := fake.NewClientset(set)
 	factory := externalversions.NewSharedInformerFactory(machines, 0)
 	informers, err := runner.NewInformers(factory, nil)
