@@ -294,6 +294,9 @@ func looks(s *env.Env, want string) env.Condition {
 	}
 }
 
+// joinHeld is the annotation of a machine that is created while a roll holds its Nodes against the cluster autoscaler.
+const joinHeld = "machinist.dev/scale-down-disabled-on-join"
+
 // look returns what the objects of a fleet say, without names, times and texts for people: one text for all that say
 // the same.
 func look(ctx context.Context, s *env.Env) (string, error) {
@@ -301,7 +304,9 @@ func look(ctx context.Context, s *env.Env) (string, error) {
 	add := func(kind string, of metav1.Object, status any) {
 		annotations := maps.Clone(of.GetAnnotations())
 		maps.DeleteFunc(annotations, func(key, _ string) bool {
-			return ofCluster(key) || key == v1alpha1.MachineUIDAnnotation // versions before it did not write it, and its absence is no reason to write
+			return ofCluster(key) ||
+				key == v1alpha1.MachineUIDAnnotation || // versions before it did not write it, and its absence is no reason to write
+				key == joinHeld // the last machines lack it if no old one is left when they are created
 		})
 		for key := range annotations {
 			if !strings.HasPrefix(key, "deployment.kubernetes.io/") {
