@@ -161,13 +161,6 @@ type chance struct{ *rand.Rand }
 
 func chosen[T any](c chance, list ...T) T { return list[c.IntN(len(list))] }
 
-// sometimes makes a change once in n times.
-func (c chance) sometimes(n int, change func()) {
-	if c.IntN(n) == 0 {
-		change()
-	}
-}
-
 func (c chance) number() int32 {
 	return chosen(c, int32(c.IntN(6)), int32(c.IntN(6)), int32(c.IntN(6)), int32(c.IntN(6)), -1, math.MaxInt32, math.MinInt32)
 }
@@ -210,11 +203,15 @@ func (c chance) deployment() *v1alpha1.MachineDeployment {
 	d.Labels = chosen(c, nil, nil, map[string]string{v1alpha1.FreezeLabelKey: "True"})
 	d.Spec.Paused = c.IntN(5) == 0
 	d.Spec.MinReadySeconds = chosen(c, 0, 0, c.number())
-	c.sometimes(6, func() { d.Spec.RollbackTo = &v1alpha1.RollbackConfig{Revision: int64(c.number())} })
+	if c.IntN(6) == 0 {
+		d.Spec.RollbackTo = &v1alpha1.RollbackConfig{Revision: int64(c.number())}
+	}
 	if c.IntN(4) == 0 {
 		d.Spec.RevisionHistoryLimit, d.Spec.ProgressDeadlineSeconds = ptr.To(c.number()), ptr.To(c.number())
 	}
-	c.sometimes(9, func() { d.DeletionTimestamp = ptr.To(c.time()) })
+	if c.IntN(9) == 0 {
+		d.DeletionTimestamp = ptr.To(c.time())
+	}
 	switch c.IntN(12) {
 	case 0:
 		d.Spec.Selector = nil
@@ -239,8 +236,12 @@ func (c chance) set(d *v1alpha1.MachineDeployment, i int) *v1alpha1.MachineSet {
 	s.Generation = int64(c.IntN(3))
 	maps.Copy(s.Annotations, c.some(v1alpha1.RevisionAnnotation, v1alpha1.DesiredReplicasAnnotation, v1alpha1.MaxReplicasAnnotation, "machinist.dev/delete-first", v1alpha1.LastDeploymentReplicaChangeByScalerTime))
 	maps.Copy(s.Labels, c.some(v1alpha1.FreezeLabelKey, v1alpha1.LabelKeyMachineSetScaleUpDisabled))
-	c.sometimes(9, func() { s.DeletionTimestamp = ptr.To(c.time()) })
-	c.sometimes(9, func() { s.Annotations, s.Labels, s.Spec.Selector = nil, nil, nil })
+	if c.IntN(9) == 0 {
+		s.DeletionTimestamp = ptr.To(c.time())
+	}
+	if c.IntN(9) == 0 {
+		s.Annotations, s.Labels, s.Spec.Selector = nil, nil, nil
+	}
 	return chosen(c, s, s, s, s, s, s, s, nil)
 }
 
@@ -250,12 +251,18 @@ func (c chance) machine(s *v1alpha1.MachineSet, i int) *v1alpha1.Machine {
 	m.CreationTimestamp = c.time()
 	m.UID = types.UID(chosen(c, m.Name, m.Name, m.Name, m.Name, m.Name, ""))
 	m.Annotations = c.some(deployment.NamedAnnotation, v1alpha1.MachinePriority, v1alpha1.MarkedForDeletionTime, v1alpha1.PreserveMachineAnnotationKey)
-	c.sometimes(6, func() { m.DeletionTimestamp = ptr.To(c.time()) })
-	c.sometimes(6, func() { m.Status.CurrentStatus.PreserveExpiryTime = ptr.To(c.time()) })
+	if c.IntN(6) == 0 {
+		m.DeletionTimestamp = ptr.To(c.time())
+	}
+	if c.IntN(6) == 0 {
+		m.Status.CurrentStatus.PreserveExpiryTime = ptr.To(c.time())
+	}
 	if c.IntN(6) == 0 {
 		m.Status.LastOperation = v1alpha1.LastOperation{Type: v1alpha1.MachineOperationCreate, State: v1alpha1.MachineStateFailed, ErrorCode: chosen(c, "ResourceExhausted", "?")}
 	}
-	c.sometimes(9, func() { m.Labels, m.OwnerReferences = nil, nil })
+	if c.IntN(9) == 0 {
+		m.Labels, m.OwnerReferences = nil, nil
+	}
 	return chosen(c, m, m, m, m, m, m, m, nil)
 }
 
@@ -301,8 +308,12 @@ func (c chance) policy() deployment.Policy {
 		HoldAutoscaler: c.IntN(2) == 0,
 		Order:          chosen(c, nil, nil, machineset.Order{}, machineset.Order{{}}, machineset.Order{{Rank: func(m *v1alpha1.Machine) int64 { return -m.CreationTimestamp.Unix() }}}),
 	}
-	c.sometimes(4, func() { p.Gates = []func(deployment.Choice) (bool, machinist.Hold){nil, denies("m-1", "m-4")} })
-	c.sometimes(6, func() { p.Gates = append(p.Gates, deployment.SelectedByLabel) })
+	if c.IntN(4) == 0 {
+		p.Gates = []func(deployment.Choice) (bool, machinist.Hold){nil, denies("m-1", "m-4")}
+	}
+	if c.IntN(6) == 0 {
+		p.Gates = append(p.Gates, deployment.SelectedByLabel)
+	}
 	return p
 }
 

@@ -171,36 +171,43 @@ var phases = []v1alpha1.MachinePhase{
 	"InPlaceUpdating", "InPlaceUpdateSuccessful", "InPlaceUpdateFailed", "Strange",
 }
 
-// sometimes makes a change once in n times.
-func sometimes(r *rand.Rand, n int, change func()) {
-	if r.IntN(n) == 0 {
-		change()
-	}
-}
-
 // randomMachine returns a machine on which anything may be the case.
 func randomMachine(r *rand.Rand, name string) *v1alpha1.Machine {
 	m := newMachine(name, pick(r, phases...))
 	m.CreationTimestamp = metav1.NewTime(epoch.Add(time.Duration(r.IntN(5)) * time.Minute))
-	sometimes(r, 6, func() { m.DeletionTimestamp = &metav1.Time{Time: epoch} })
+	if r.IntN(6) == 0 {
+		m.DeletionTimestamp = &metav1.Time{Time: epoch}
+	}
 	if r.IntN(4) == 0 {
 		m.Status.CurrentStatus.PreserveExpiryTime = &metav1.Time{Time: now.Add(time.Duration(r.IntN(5)-2) * time.Hour)}
 	}
-	sometimes(r, 2, func() { m.Annotations[v1alpha1.MachinePriority] = pick(r, "1", "1", "1", "2", "-1", "x", "") })
+	if r.IntN(2) == 0 {
+		m.Annotations[v1alpha1.MachinePriority] = pick(r, "1", "1", "1", "2", "-1", "x", "")
+	}
 	if r.IntN(3) == 0 {
 		m.Annotations[v1alpha1.MarkedForDeletionTime] = pick(r, at(-time.Minute), at(-time.Hour), at(time.Minute), "x")
 	}
 	if r.IntN(4) == 0 {
 		m.Annotations[v1alpha1.PreserveMachineAnnotationKey] = pick(r, "now", "when-failed", "auto-preserved", "false", "junk")
 	}
-	sometimes(r, 8, func() { m.Annotations[v1alpha1.LastAppliedNodePreserveValueAnnotationKey] = pick(r, "now", "false") })
-	sometimes(r, 2, func() { m.Labels[v1alpha1.NodeLabelKey] = "node-" + name })
-	sometimes(r, 8, func() { m.Labels[v1alpha1.LabelKeyNodeUpdateResult] = pick(r, "successful", "failed") })
+	if r.IntN(8) == 0 {
+		m.Annotations[v1alpha1.LastAppliedNodePreserveValueAnnotationKey] = pick(r, "now", "false")
+	}
+	if r.IntN(2) == 0 {
+		m.Labels[v1alpha1.NodeLabelKey] = "node-" + name
+	}
+	if r.IntN(8) == 0 {
+		m.Labels[v1alpha1.LabelKeyNodeUpdateResult] = pick(r, "successful", "failed")
+	}
 	if r.IntN(3) == 0 {
 		m.Status.CurrentStatus.LastUpdateTime = metav1.NewTime(now.Add(-time.Duration(r.IntN(120)) * time.Second))
 	}
-	sometimes(r, 20, func() { m.UID = "" })
-	sometimes(r, 20, func() { m.OwnerReferences[0].UID = "uid-another" })
+	if r.IntN(20) == 0 {
+		m.UID = ""
+	}
+	if r.IntN(20) == 0 {
+		m.OwnerReferences[0].UID = "uid-another"
+	}
 	if r.IntN(5) == 0 {
 		m.Spec.Class.Kind = "Old"
 		m.Spec.NodeTemplateSpec.Labels = map[string]string{"old": "yes"}
@@ -244,8 +251,12 @@ func randomObservation(r *rand.Rand) machineset.Observation {
 	for i := range r.IntN(3) {
 		in.Expectations = in.Expectations.Creating(v1alpha1.MachineKind, fmt.Sprintf("new%d", i), now.Add(-time.Duration(r.IntN(300))*time.Second))
 	}
-	sometimes(r, 3, func() { set.Spec.MinReadySeconds = int32(r.IntN(100)) }) //nolint:gosec // small
-	sometimes(r, 3, func() { members.NameVictims(set, []string{"m3", "absent", "m1", "m0"}) })
+	if r.IntN(3) == 0 {
+		set.Spec.MinReadySeconds = int32(r.IntN(100)) //nolint:gosec // small
+	}
+	if r.IntN(3) == 0 {
+		members.NameVictims(set, []string{"m3", "absent", "m1", "m0"})
+	}
 	for i := range max(0, r.IntN(8)-2) {
 		m := randomMachine(r, fmt.Sprintf("released%d", i))
 		m.OwnerReferences, m.Annotations[releasedAnnotation] = nil, "uid-ms"
