@@ -46,7 +46,7 @@ func standardConditions(set *v1alpha1.MachineSet, s v1alpha1.MachineSetStatus, m
 func availability(set *v1alpha1.MachineSet, s v1alpha1.MachineSetStatus) v1alpha1.MachineSetCondition {
 	c := v1alpha1.MachineSetCondition{
 		Type: v1alpha1.MachineSetAvailable, Status: v1alpha1.ConditionTrue, Reason: v1alpha1.MinimumReplicasAvailable,
-		Message: fmt.Sprintf("%d machines are available, %d are wanted", s.AvailableReplicas, set.Spec.Replicas),
+		Message: fmt.Sprintf("%d of %d machines are available", s.AvailableReplicas, max(0, set.Spec.Replicas)),
 	}
 	if s.AvailableReplicas < max(0, set.Spec.Replicas)-s.PreservedFailedReplicas {
 		c.Status, c.Reason = v1alpha1.ConditionFalse, v1alpha1.MinimumReplicasUnavailable
@@ -61,16 +61,16 @@ func progress(set *v1alpha1.MachineSet, s v1alpha1.MachineSetStatus, machines []
 		return x.Type == v1alpha1.MachineSetReplicaFailure && x.Status == v1alpha1.ConditionTrue
 	})
 	wanted := max(0, set.Spec.Replicas)
+	exist := fmt.Sprintf("%d of %d machines exist", s.Replicas, wanted)
 	switch why := refusal(set); {
 	case why != "":
 		c.Reason, c.Message = invalidSpec, why
 	case failure >= 0:
 		c.Reason, c.Message = s.Conditions[failure].Reason, s.Conditions[failure].Message
 	case s.Replicas == wanted && s.AvailableReplicas+s.PreservedFailedReplicas >= wanted:
-		c.Status, c.Reason, c.Message = v1alpha1.ConditionTrue, complete, fmt.Sprintf("%d machines exist, as wanted", wanted)
+		c.Status, c.Reason, c.Message = v1alpha1.ConditionTrue, complete, exist
 	default:
-		c.Status, c.Reason = v1alpha1.ConditionTrue, machinesWait
-		c.Message = fmt.Sprintf("%d machines exist, %d are wanted", s.Replicas, wanted) + waiting(machines)
+		c.Status, c.Reason, c.Message = v1alpha1.ConditionTrue, machinesWait, exist+waiting(machines)
 	}
 	return c
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/objects"
-	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -58,40 +57,14 @@ func (p *pass) takenBy(ctx context.Context, create machinist.Create, failed erro
 	return taken, err
 }
 
-// counterInterval is how long a status waits after the last one if nothing but counters and the time of
-// the last progress is new. Each machine of a rollout changes them, and no decision waits for them.
-const counterInterval = time.Second
-
-// messageDelay is how long a new message of progress waits for another reason to write the status. What a
-// rollout waits for may end soon.
-const messageDelay = 2 * time.Second
-
-// due returns when the status has to be written. Zero means now, or that it has not changed.
-func (p *pass) due(now time.Time) time.Time {
-	d := p.in.Deployment
-	said := p.d.WriteStatus && len(p.d.Events) == 0 && rollout.OnlyMessage(d.Status, p.d.Status)
-	kept := p.memory.Change(d, func(m *memory) {
-		switch {
-		case !said:
-			m.differs = time.Time{}
-		case m.differs.IsZero():
-			m.differs = now
-		}
-	})
-	switch {
-	case said:
-		return kept.differs.Add(messageDelay)
-	case p.d.WriteStatus && len(p.d.Events) == 0 && rollout.OnlyCounters(d.Status, p.d.Status):
-		return kept.counted.Add(counterInterval)
-	default:
-		return time.Time{}
-	}
-}
-
 // record writes the status of the deployment if that is due, and then reports the Events.
 func (p *pass) record(ctx context.Context, now time.Time, failed error) (time.Time, error) {
 	d := p.in.Deployment
-	if due := p.due(now); due.After(now) {
+	var due time.Time
+	p.memory.Change(d, func(m *memory) {
+		due, m.recorded = m.recorded.Due(d.Status, p.d.Status, p.d.WriteStatus && len(p.d.Events) == 0, now)
+	})
+	if due.After(now) {
 		p.d.WriteStatus, p.d.NextCheck = false, machinist.Earliest(p.d.NextCheck, due)
 	}
 	if p.d.WriteStatus {
@@ -103,7 +76,7 @@ func (p *pass) record(ctx context.Context, now time.Time, failed error) (time.Ti
 		}
 		if stored, ok := written.(*v1alpha1.MachineDeployment); ok {
 			p.own.Put(stored)
-			p.memory.Change(d, func(m *memory) { m.counted = now })
+			p.memory.Change(d, func(m *memory) { m.recorded = m.recorded.Written(now) })
 		}
 	}
 	for _, e := range p.d.Events {

@@ -17,6 +17,7 @@ import (
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
 	"github.com/machinist-dev/machinist/internal/facts"
+	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -56,8 +57,7 @@ type Executor struct {
 // memory is what is kept of a deployment between two passes. Without it, work is repeated.
 type memory struct {
 	expected machine.Expectations
-	counted  time.Time // when the status was last written
-	differs  time.Time // since when only the message of progress is to be written
+	recorded rollout.Recorded
 	proven   bool
 }
 

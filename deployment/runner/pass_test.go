@@ -116,28 +116,6 @@ func TestApply_Fails_LastIsTheFailedAction(t *testing.T) {
 	require.Equal(t, []string{"node-2"}, marked())
 }
 
-// TestDue_OnlyTheMessageOfProgressDiffers_WaitsTwoSeconds asserts that a text alone is written once it has
-// lasted, and with any other change at once.
-func TestDue_OnlyTheMessageOfProgressDiffers_WaitsTwoSeconds(t *testing.T) {
-	t.Parallel()
-	progressing := func(message string) v1alpha1.MachineDeploymentStatus {
-		return v1alpha1.MachineDeploymentStatus{Conditions: []v1alpha1.MachineDeploymentCondition{{Type: v1alpha1.MachineDeploymentProgressing, Message: message}}}
-	}
-	d, now := workers(), time.Unix(1_700_000_000, 0)
-	d.Status = progressing("before")
-	p := &pass{Executor: &Executor{}}
-	p.in.Deployment, p.d = d, deployment.Decision{Status: progressing("after"), WriteStatus: true}
-	require.Equal(t, now.Add(messageDelay), p.due(now))
-	p.d.Status = progressing("another")
-	require.Equal(t, now.Add(messageDelay), p.due(now.Add(time.Second)), "texts that follow each other do not delay it")
-	p.d.Events = []machinist.Event{{Reason: "Any"}}
-	require.Zero(t, p.due(now.Add(time.Second)))
-	p.d.Events = nil
-	require.Equal(t, now.Add(4*time.Second), p.due(now.Add(2*time.Second)), "it was written with the Event")
-	p.d.Status.ObservedGeneration = 2
-	require.Zero(t, p.due(now.Add(2*time.Second)))
-}
-
 func TestExecutor_NothingSet_Error(t *testing.T) {
 	_, err := new(Executor).Reconcile(t.Context(), types.NamespacedName{})
 	require.ErrorContains(t, err, "no Reader")

@@ -100,27 +100,49 @@ func TestNewSetAnnotations_History_IsBoundedAndOfRevisionsOnly(t *testing.T) {
 	}
 }
 
-func TestOnlyCounters_EachField_Result(t *testing.T) {
+// TestRecorded_Due asserts that counters are written once a second, a message alone once it has lasted for two,
+// and all else at once.
+func TestRecorded_Due(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	condition := v1alpha1.MachineDeploymentCondition{Type: v1alpha1.MachineDeploymentProgressing, Reason: "a", LastUpdateTime: metav1.NewTime(now)}
-	before := v1alpha1.MachineDeploymentStatus{Replicas: 3, Conditions: []v1alpha1.MachineDeploymentCondition{condition}}
-	for name, c := range map[string]struct {
-		change func(*v1alpha1.MachineDeploymentStatus)
-		want   bool
-	}{
-		"nothing":   {func(*v1alpha1.MachineDeploymentStatus) {}, true},
-		"replicas":  {func(s *v1alpha1.MachineDeploymentStatus) { s.Replicas++ }, true},
-		"available": {func(s *v1alpha1.MachineDeploymentStatus) { s.AvailableReplicas++ }, true},
-		"time of progress": {func(s *v1alpha1.MachineDeploymentStatus) {
-			s.Conditions[0].LastUpdateTime = metav1.NewTime(now.Add(time.Hour))
-		}, true},
-		"reason":              {func(s *v1alpha1.MachineDeploymentStatus) { s.Conditions[0].Reason = "b" }, false},
-		"observed generation": {func(s *v1alpha1.MachineDeploymentStatus) { s.ObservedGeneration++ }, false},
-	} {
-		after := *before.DeepCopy()
-		c.change(&after)
-		kept := after.DeepCopy()
-		require.Equal(t, c.want, rollout.OnlyCounters(before, after), name)
-		require.Equal(t, *kept, after, "the argument changed")
+	in := func(d time.Duration) time.Time { return now.Add(d) }
+	stored := v1alpha1.MachineDeploymentStatus{Replicas: 3, Conditions: []v1alpha1.MachineDeploymentCondition{{
+		Type: v1alpha1.MachineDeploymentProgressing, Reason: "a", Message: "a", LastUpdateTime: metav1.NewTime(now),
+	}}}
+	next := func(change func(*v1alpha1.MachineDeploymentStatus)) v1alpha1.MachineDeploymentStatus {
+		s := *stored.DeepCopy()
+		change(&s)
+		return s
 	}
+	counters := next(func(s *v1alpha1.MachineDeploymentStatus) { s.AvailableReplicas++ })
+	message := next(func(s *v1alpha1.MachineDeploymentStatus) { s.Conditions[0].Message = "b" })
+	other := next(func(s *v1alpha1.MachineDeploymentStatus) { s.Conditions[0].Message = "c" })
+	none := time.Time{}
+	recorded := rollout.Recorded{}.Written(now)
+	for i, step := range []struct {
+		next  v1alpha1.MachineDeploymentStatus
+		alone bool
+		now   time.Duration
+		want  time.Time
+	}{
+		{next(func(s *v1alpha1.MachineDeploymentStatus) { s.Replicas++ }), true, 0, in(time.Second)},
+		{next(func(s *v1alpha1.MachineDeploymentStatus) {
+			s.Conditions[0].LastUpdateTime = metav1.NewTime(in(time.Hour))
+		}), true, 0, in(time.Second)},
+		{next(func(s *v1alpha1.MachineDeploymentStatus) { s.Conditions[0].Reason = "b" }), true, 0, none},
+		{next(func(s *v1alpha1.MachineDeploymentStatus) { s.ObservedGeneration++ }), true, 0, none},
+		{message, true, 0, in(2 * time.Second)},
+		{other, true, time.Second, in(2 * time.Second)}, // messages that follow each other delay it no longer
+		{other, false, time.Second, none},
+		{message, true, 2 * time.Second, in(4 * time.Second)}, // anew
+		{counters, true, 3 * time.Second, in(time.Second)},
+		{message, true, 4 * time.Second, in(6 * time.Second)},
+	} {
+		kept := step.next.DeepCopy()
+		due, after := recorded.Due(stored, step.next, step.alone, in(step.now))
+		require.Equal(t, step.want, due, "step %d", i)
+		require.Equal(t, *kept, step.next, "step %d: the argument changed", i)
+		recorded = after
+	}
+	due, _ := recorded.Written(in(5*time.Second)).Due(stored, message, true, in(5*time.Second))
+	require.Equal(t, in(7*time.Second), due, "what was written needs no message")
 }
