@@ -152,7 +152,7 @@ var importRules = []importRule{
 	{"safety", []string{
 		api, apimachinery, sdk, sdk + "/internal/line", sdk + "/internal/facts", sdk + "/internal/members", sdk + "/codes", sdk + "/deployment", sdk + "/drain", sdk + "/driver", sdk + "/machine", sdk + "/machine/v1alpha1", sdk + "/machineset", sdk + "/nodeops", sdk + "/permits",
 	}, underAPI, "decisions, without a client"},
-	{"internal/apisurface/...", nil, nil, "tests only"},
+	{"internal/apisurface", nil, nil, "tests only"},
 	{"internal/claims", []string{api}, underAPI, "the claims of pods, for drain and its runner"},
 	{"internal/golden", nil, nil, "tests only"},
 	{"internal/decided", []string{sdk}, nil, "it reads actions in tests"},

@@ -18,7 +18,7 @@ const (
 
 // writeSurface writes the tests of the API surface with the import paths of MCM.
 func writeSurface(root, scratch string, table []facadePackage) error {
-	tests, err := filepath.Glob(filepath.Join(root, surfaceDir, "*", "*_test.go"))
+	tests, err := filepath.Glob(filepath.Join(root, surfaceDir, "*_test.go"))
 	if err != nil {
 		return err
 	}

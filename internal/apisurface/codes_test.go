@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package codes_test holds the names of codes and codes/status that drivers use,
-// in the way in which they use them.
-package codes_test
+package apisurface_test
 
 import (
 	"strings"

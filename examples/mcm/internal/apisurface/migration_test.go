@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package driver_test
+package apisurface_test
 
 import (
 	"context"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package permits_test holds the names of package permits that controllers use.
-package permits_test
+package apisurface_test
 
 import (
 	"time"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodeops_test holds the names of package nodeops that controllers use.
-package nodeops_test
+package apisurface_test
 
 import (
 	corev1 "k8s.io/api/core/v1"

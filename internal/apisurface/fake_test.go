@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package clients_test
+package apisurface_test
 
 import (
 	"testing"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package clients_test holds the names of the generated clients that autoscalers
-// and extensions use, in the way in which they use them.
-package clients_test
+package apisurface_test
 
 import (
 	"context"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1_test holds the names of machine/v1alpha1 that projects use, in
-// the way in which they use them. If it stops compiling, so do they.
-package v1alpha1_test
+// Package apisurface_test holds the names that projects import from MCM, in the way in which they use them. If
+// it stops compiling, so do they. The generator writes it once more with the import paths of MCM.
+package apisurface_test
 
 import (
 	corev1 "k8s.io/api/core/v1"

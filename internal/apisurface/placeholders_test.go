@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package placeholders_test holds the constants of packages machine and drain
-// that others write into user data and use as defaults.
-package placeholders_test
+package apisurface_test
 
 import (
 	"testing"
