@@ -101,8 +101,11 @@ func (s Stored) Release(seen Stored, p Policy, key, holder string, now time.Time
 // rounded down to seconds.
 func (s Stored) change(seen Stored, p Policy, key, holder string, now time.Time, release bool) (_ Stored, lease Lease, refusal *Refusal, err error) {
 	now = now.UTC().Truncate(time.Second)
-	last, _ := seen.read(key)
 	c, err := s.read(key)
+	last := c
+	if seen != s {
+		last, _ = seen.read(key)
+	}
 	if err = cmp.Or(err, p.Validate()); err != nil {
 		return s, lease, nil, err
 	}

@@ -26,7 +26,7 @@ import (
 )
 
 var (
-	worlds     = flag.Int("worlds", 6, "how many simulations are run")
+	worlds     = flag.Int("worlds", 4, "how many simulations are run")
 	firstWorld = flag.Uint64("first-world", 0, "the seed of the first simulation")
 )
 
@@ -241,7 +241,7 @@ func simulate(t *testing.T, seed uint64) {
 	cluster := draintest.New(draintest.Options{Seed: int64(seed)})
 	start := time.Now()
 	j := &judge{
-		t: t, object: cluster.Client().CoordinationV1().Leases("ns"), limit: 1 + int(seed%3)/2, idle: start.Add(2 * simTTL),
+		t: t, object: cluster.Client().CoordinationV1().Leases("ns"), limit: 1 + int(seed/2%2), idle: start.Add(2 * simTTL),
 		working: map[string]bool{}, dead: map[string]time.Time{}, waiting: map[string]time.Time{},
 	}
 	var group sync.WaitGroup
