@@ -30,7 +30,7 @@ func FindSets(d *v1alpha1.MachineDeployment, sets []*v1alpha1.MachineSet) (newSe
 // configuration and the kind of the class, which change without a rollout. Nil and empty maps are
 // equal.
 func EqualIgnoreHash(a, b v1alpha1.MachineTemplateSpec) bool {
-	return apiequality.Semantic.DeepEqual(Generation(a), Generation(b))
+	return a.Spec.Class.Name == b.Spec.Class.Name && apiequality.Semantic.DeepEqual(Generation(a), Generation(b))
 }
 
 // Generation returns a template without the fields that [EqualIgnoreHash] ignores. It shares memory
