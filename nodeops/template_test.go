@@ -291,7 +291,7 @@ func TestSyncTemplate_NothingToDo_AllocatesNothing(t *testing.T) {
 // sequences of templates and of changes by others.
 func TestSyncTemplate_Random_Laws(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
-	for range 1500 {
+	for range 600 {
 		node := &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Labels: randomEntries(rng), Annotations: randomEntries(rng)},
 			Spec:       corev1.NodeSpec{Taints: randomTaints(rng, 4, true)},

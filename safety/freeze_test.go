@@ -147,16 +147,25 @@ func TestStepFreeze_AnySchedule_Laws(t *testing.T) {
 		since := map[int]time.Time{}
 		var lastFrozen, lastStep time.Time
 		control, target := true, true
-		for range 60 {
+		for step := range 60 {
 			if r.IntN(4) == 0 {
 				control = !control
 			}
 			if r.IntN(4) == 0 {
 				target = !target
 			}
-			before, memory := p.state, toJSON(t, p.state)
+			before, kept := p.state, step%10 == 0 // JSON takes longer than all the rest
+			memory := ""
+			if kept {
+				memory = toJSON(t, before)
+			}
 			d := p.probe(control, target)
-			require.Equal(t, memory, toJSON(t, before), "the argument is not changed")
+			if kept {
+				require.Equal(t, memory, toJSON(t, before), "the argument is not changed")
+				var stored safety.FreezeState
+				require.NoError(t, json.Unmarshal([]byte(toJSON(t, p.state)), &stored))
+				require.Equal(t, d.Freeze.ClocksFrom.IsZero(), stored.ClocksFrom.IsZero())
+			}
 			for i, up := range []bool{control, target} {
 				switch {
 				case up:
@@ -183,9 +192,6 @@ func TestStepFreeze_AnySchedule_Laws(t *testing.T) {
 				}
 			}
 			require.True(t, d.NextCheck.After(p.now))
-			var stored safety.FreezeState
-			require.NoError(t, json.Unmarshal([]byte(toJSON(t, p.state)), &stored))
-			require.Equal(t, d.Freeze.ClocksFrom.IsZero(), stored.ClocksFrom.IsZero())
 			lastStep = p.now
 			switch r.IntN(12) {
 			case 0:

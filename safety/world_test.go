@@ -5,7 +5,10 @@ package safety_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"runtime/debug"
 	"slices"
+	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +20,12 @@ import (
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety"
 )
+
+// TestMain lets the heap grow: the simulations allocate much and keep little.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
