@@ -190,16 +190,8 @@ func (p *pass) list(ctx context.Context) error {
 
 // look reads an object from the API server if the Reader does not show the expected write.
 func (p *pass) look(ctx context.Context, a machinist.Refresh) error {
-	of := named(p.in.Deployment.Namespace, a.Kind, a.Name)
-	if of == nil {
-		return fmt.Errorf("unknown kind %q", a.Kind)
-	}
-	o, err := p.Requests.Get(ctx, of)
-	var live metav1.Object // nil if it is not found
+	live, err := runners.Named(ctx, p.Requests, p.in.Deployment.Namespace, a.Kind, a.Name)
 	if err == nil {
-		live, _ = o.(metav1.Object)
-	}
-	if err = objects.IgnoreNotFound(err); err == nil {
 		p.memory.Change(p.in.Deployment, func(m *memory) { m.expected = m.expected.Looked(a.Kind, a.Name, live, p.now()) })
 	}
 	return err

@@ -16,7 +16,6 @@ import (
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/deployment"
-	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/internal/rollout"
 	"github.com/machinist-dev/machinist/internal/runners"
 	"github.com/machinist-dev/machinist/machine"
@@ -110,9 +109,7 @@ func (e *Executor) decided(key types.NamespacedName, d *v1alpha1.MachineDeployme
 // decide observes a deployment and decides. See [runners.Front].
 func (p *pass) decide(ctx context.Context, d *v1alpha1.MachineDeployment) (claims machineset.Claims[*v1alpha1.MachineSet], acts bool, err error) {
 	// Expectations are read before the lists, so that the lists are at least as new.
-	kept := p.memory.Change(d, func(m *memory) {
-		m.expected = m.expected.Observe(func(kind, name string) metav1.Object { return p.find(ctx, d.Namespace, kind, name) }, true)
-	})
+	kept := p.memory.Change(d, func(m *memory) { m.expected = runners.Shown(ctx, p.Reader, d.Namespace, m.expected) })
 	if p.in, claims, err = observe(ctx, p.Reader, d); err != nil {
 		return claims, false, err
 	}
@@ -128,31 +125,6 @@ func (p *pass) again() {
 		p.in.Freeze = p.Freeze()
 	}
 	p.d = deployment.Decide(p.in, p.Policy, p.now())
-}
-
-// find returns an object of the Reader, of any deployment, or nil.
-func (p *pass) find(ctx context.Context, namespace, kind, name string) metav1.Object {
-	if of := named(namespace, kind, name); of != nil {
-		if o, err := p.Reader.Get(ctx, of); err == nil && o != nil {
-			found, _ := o.(metav1.Object)
-			return found
-		}
-	}
-	return nil
-}
-
-// named returns an object of a kind that a deployment writes, to read it. It returns nil for another kind.
-func named(namespace, kind, name string) machinist.Object {
-	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
-	switch kind {
-	case v1alpha1.MachineSetKind:
-		return &v1alpha1.MachineSet{ObjectMeta: meta}
-	case v1alpha1.MachineKind:
-		return &v1alpha1.Machine{ObjectMeta: meta}
-	case facts.NodeKind:
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	}
-	return nil
 }
 
 // onlyNodes reports whether all actions write Nodes.

@@ -71,25 +71,18 @@ func usableClient(c Client) error {
 }
 
 // Get implements [machinist.Reader].
-func (c clientset) Get(ctx context.Context, o machinist.Object) (found machinist.Object, err error) {
+func (c clientset) Get(ctx context.Context, o machinist.Object) (machinist.Object, error) {
 	if err := usableClient(c); err != nil {
 		return nil, err
 	}
-	if o.GetName() == "" { // the clientset would return an error
+	kind := c.kind(o)
+	switch {
+	case kind.get == nil:
+		return nil, fmt.Errorf("%w: %T", machinist.ErrNotCached, o)
+	case o.GetName() == "": // the clientset would return an error
 		return nil, nil
 	}
-	switch o.(type) {
-	case *corev1.Node:
-		found, err = c.CoreV1().Nodes().Get(ctx, o.GetName(), metav1.GetOptions{})
-	case *appsv1.DaemonSet:
-		found, err = c.AppsV1().DaemonSets(o.GetNamespace()).Get(ctx, o.GetName(), metav1.GetOptions{})
-	case *corev1.PersistentVolumeClaim:
-		found, err = c.CoreV1().PersistentVolumeClaims(o.GetNamespace()).Get(ctx, o.GetName(), metav1.GetOptions{})
-	case *corev1.PersistentVolume:
-		found, err = c.CoreV1().PersistentVolumes().Get(ctx, o.GetName(), metav1.GetOptions{})
-	default:
-		return nil, fmt.Errorf("%w: %T", machinist.ErrNotCached, o)
-	}
+	found, err := kind.get(ctx, o.GetName())
 	if err != nil {
 		return nil, objects.IgnoreNotFound(err)
 	}
@@ -176,14 +169,15 @@ func once(r *rest.Request, namespace, name string) *rest.Request {
 	return r.MaxRetries(0).Namespace(namespace).Resource("pods").Name(name)
 }
 
-// listWatch has the requests for the objects of one type.
-type listWatch struct {
+// requests has the requests for the objects of one type.
+type requests struct {
+	get   func(ctx context.Context, name string) (machinist.Object, error)
 	list  func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
 	watch func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
 // kind returns the requests for the type of an object, in its namespace, and none for other types.
-func (c clientset) kind(o machinist.Object) listWatch {
+func (c clientset) kind(o machinist.Object) requests {
 	switch o.(type) {
 	case *corev1.Node:
 		return kindOf(c.CoreV1().Nodes())
@@ -200,16 +194,20 @@ func (c clientset) kind(o machinist.Object) listWatch {
 	case *corev1.PersistentVolume:
 		return kindOf(c.CoreV1().PersistentVolumes())
 	default:
-		return listWatch{}
+		return requests{}
 	}
 }
 
 // kindOf returns the requests of a typed client.
-func kindOf[L runtime.Object](client interface {
+func kindOf[O machinist.Object, L runtime.Object](client interface {
+	Get(ctx context.Context, name string, options metav1.GetOptions) (O, error)
 	List(ctx context.Context, options metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
-}) listWatch {
-	return listWatch{
+}) requests {
+	return requests{
+		get: func(ctx context.Context, name string) (machinist.Object, error) {
+			return client.Get(ctx, name, metav1.GetOptions{})
+		},
 		list: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return client.List(ctx, options)
 		},

@@ -36,7 +36,7 @@ type view struct {
 
 // watched has the objects of one list, as of the last event of its watch.
 type watched struct {
-	kind     listWatch
+	kind     requests
 	field    string // selects the objects; empty selects all
 	optional bool
 	changed  func(before, after metav1.Object)

@@ -29,6 +29,33 @@ func View(ctx context.Context, r machinist.Reader, name string) machine.NodeView
 	return machine.NodeView{Looked: err == nil, Name: name, Node: node}
 }
 
+// reader reads an object: it is a Reader or Requests.
+type reader interface {
+	Get(ctx context.Context, o machinist.Object) (machinist.Object, error)
+}
+
+// Named reads an object of a kind that expectations have. It returns a nil pointer if there is none.
+func Named(ctx context.Context, r reader, namespace, kind, name string) (metav1.Object, error) {
+	switch kind {
+	case v1alpha1.MachineKind:
+		return objects.Get[*v1alpha1.Machine](ctx, r, namespace, name)
+	case v1alpha1.MachineSetKind:
+		return objects.Get[*v1alpha1.MachineSet](ctx, r, namespace, name)
+	case facts.NodeKind:
+		return objects.Get[*corev1.Node](ctx, r, "", name)
+	default:
+		return nil, fmt.Errorf("unknown kind %q", kind)
+	}
+}
+
+// Shown returns the expectations that the Reader does not show yet, of objects of a namespace and of Nodes.
+func Shown(ctx context.Context, r machinist.Reader, namespace string, e machine.Expectations) machine.Expectations {
+	return e.Observe(func(kind, name string) metav1.Object {
+		o, _ := Named(ctx, r, namespace, kind, name)
+		return o
+	}, true)
+}
+
 // GroupOf returns the group of a machine.
 func GroupOf(ctx context.Context, r machinist.Reader, m *v1alpha1.Machine) facts.Group {
 	set, _ := Owner[*v1alpha1.MachineSet](ctx, r, m)

@@ -121,14 +121,7 @@ func (e *Executor) decided(key types.NamespacedName, set *v1alpha1.MachineSet, d
 // decide observes a set and decides. See [runners.Front].
 func (p *pass) decide(ctx context.Context, set *v1alpha1.MachineSet) (claims machineset.Claims[*v1alpha1.Machine], acts bool, err error) {
 	// Expectations are read before the machines, so that the machines are at least as new.
-	find := func(_, name string) metav1.Object {
-		m, _ := objects.Get[*v1alpha1.Machine](ctx, p.Reader, set.Namespace, name)
-		if m == nil {
-			return nil
-		}
-		return m
-	}
-	kept := p.memory.Change(set, func(m *memory) { m.expected = m.expected.Observe(find, true) })
+	kept := p.memory.Change(set, func(m *memory) { m.expected = runners.Shown(ctx, p.Reader, set.Namespace, m.expected) })
 	if p.in, claims, err = observe(ctx, p.Reader, set); err != nil {
 		return claims, false, err
 	}
