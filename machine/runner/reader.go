@@ -3,6 +3,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -124,8 +125,7 @@ func Affected(ctx context.Context, r machinist.Reader, before, after metav1.Obje
 	for _, node := range changed(objects.Versions[*corev1.Node](before, after)) {
 		add(machinesOfNode(ctx, r, node))
 	}
-	secrets := objects.Versions[*corev1.Secret](before, after)
-	for _, secret := range changed(secrets) {
+	for _, secret := range changed(objects.Versions[*corev1.Secret](before, after)) {
 		classes, _ := objects.List[*v1alpha1.MachineClass](ctx, r, runners.BySecret, objects.KeyOf(secret).String())
 		for _, class := range classes {
 			add(machinesBy(ctx, r, runners.ByClass, objects.KeyOf(class).String()))
@@ -136,7 +136,7 @@ func Affected(ctx context.Context, r machinist.Reader, before, after metav1.Obje
 			affected[types.NamespacedName(key)] = 0
 		}
 	}
-	if namespace := permitted(before, after); namespace != "" {
+	if namespace := cmp.Or(permitted[*v1alpha1.MachineSet](before, after), permitted[*v1alpha1.MachineDeployment](before, after)); namespace != "" {
 		add(machinesBy(ctx, r, runners.ByWaiting, namespace))
 	}
 	for _, node := range drainrunner.Affected(ctx, r, before, after) {
@@ -147,26 +147,16 @@ func Affected(ctx context.Context, r machinist.Reader, before, after metav1.Obje
 
 // permitted returns the namespace of a set or deployment for which a user has permitted the replacement of
 // machines that a guard holds, or "".
-func permitted(before, after metav1.Object) string {
-	if until := replaceUntil(after); until != "" && until != replaceUntil(before) {
-		return after.GetNamespace()
+func permitted[T objects.Object](before, after metav1.Object) string {
+	var none T
+	b, a := objects.Both[T](before, after)
+	if a == none || a.GetAnnotations()[v1alpha1.ReplaceUntilAnnotation] == "" {
+		return ""
 	}
-	return ""
-}
-
-// replaceUntil returns the annotation [v1alpha1.ReplaceUntilAnnotation] of a set or deployment, or "".
-func replaceUntil(o metav1.Object) string {
-	switch o := o.(type) {
-	case *v1alpha1.MachineSet:
-		if o != nil {
-			return o.Annotations[v1alpha1.ReplaceUntilAnnotation]
-		}
-	case *v1alpha1.MachineDeployment:
-		if o != nil {
-			return o.Annotations[v1alpha1.ReplaceUntilAnnotation]
-		}
+	if b != none && b.GetAnnotations()[v1alpha1.ReplaceUntilAnnotation] == a.GetAnnotations()[v1alpha1.ReplaceUntilAnnotation] {
+		return ""
 	}
-	return ""
+	return a.GetNamespace()
 }
 
 // drained returns the machines whose Node is being drained.
