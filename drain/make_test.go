@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math/rand/v2"
+	"os"
+	"runtime/debug"
+	"testing"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,6 +25,12 @@ import (
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/nodeops"
 )
+
+// TestMain lets the heap grow: the simulations allocate much and keep little.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
 
 // dice turns bytes into choices: those of a fuzzer, or of a seed. When they run
 // out every choice is the first.

@@ -5,6 +5,8 @@ package runner_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -26,6 +28,12 @@ import (
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/drain/runner"
 )
+
+// TestMain lets the heap grow: the simulations allocate much and keep little.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run())
+}
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
