@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,60 +13,35 @@ import (
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/ptr"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
-	"github.com/machinist-dev/machinist/driver/drivertest"
-	"github.com/machinist-dev/machinist/machine/machinetest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety/runner"
 )
 
-// overshootHarness runs only the loop that freezes sets, over a cluster in memory with a set, its
-// deployment, and machines that tests create.
+// overshootHarness runs only the loop that freezes sets, over a set, its deployment, and machines that tests
+// create.
 type overshootHarness struct {
-	t       *testing.T
-	cfg     *Config
-	cluster *draintest.Cluster
-	passes  atomic.Int64
-	events  *record.FakeRecorder
+	*concernHarness
 	made    int
+	mayFail bool
 }
 
 func newOvershootHarness(t *testing.T) *overshootHarness {
 	t.Helper()
-	control, machines := machinetest.New(draintest.Options{})
-	r := &overshootHarness{t: t, cluster: control, events: record.NewFakeRecorder(100)}
-	r.cfg = &Config{
-		Namespace: ns, Machines: machines, Control: control.Client(), Driver: drivertest.NewCloud(drivertest.CloudOptions{}), Events: r.events,
-		Observe: func(n Note) {
-			r.passes.Add(1)
-			if n.Err != nil {
-				t.Errorf("%v", n)
-			}
-		},
-	}
-	require.NoError(t, r.cfg.complete())
+	r := &overshootHarness{concernHarness: newConcernHarness(t)}
 	d := &v1alpha1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "d", UID: "d"}, Spec: v1alpha1.MachineDeploymentSpec{Replicas: 2}}
 	d.Spec.Strategy.Type = v1alpha1.RecreateMachineDeploymentStrategyType
 	controlled := []metav1.OwnerReference{{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "MachineDeployment", Name: "d", UID: "d", Controller: ptr.To(true)}}
-	require.NoError(t, control.Add(d,
+	require.NoError(t, r.control.Add(d,
 		&v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "s", UID: "s", OwnerReferences: controlled}, Spec: v1alpha1.MachineSetSpec{Replicas: 2}},
 		&v1alpha1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "other", UID: "other", OwnerReferences: controlled}}))
 	return r
 }
 
-// start runs the loop until the returned function is called or the test ends.
 func (r *overshootHarness) start() (stop func()) {
-	ctx, cancel := context.WithCancel(r.t.Context())
-	c := newCaches(r.cfg)
-	l := only(r.cfg, c, runner.Overshoot)
-	require.NoError(r.t, c.start(ctx))
-	done := make(chan struct{})
-	go func() { defer close(done); l.run(ctx) }()
-	stop = func() { cancel(); <-done; c.shutdown() }
-	r.t.Cleanup(stop)
+	stop = r.concernHarness.start(runner.Overshoot)
 	time.Sleep(20 * time.Second) // in the time of the bubble, like all sleeps here
 	return stop
 }
@@ -87,9 +61,13 @@ func (r *overshootHarness) delete(name string) {
 	require.NoError(r.t, r.cfg.Machines.MachineV1alpha1().Machines(ns).Delete(r.t.Context(), name, metav1.DeleteOptions{}))
 }
 
-// requireFrozen requires the label and the condition of set and deployment to agree.
+// requireFrozen requires the label and the condition of set and deployment to agree, and that no pass has failed
+// unless it may.
 func (r *overshootHarness) requireFrozen(frozen bool, when string) {
 	r.t.Helper()
+	if _, failed := r.told(); !r.mayFail {
+		require.Empty(r.t, failed, when)
+	}
 	api := r.cfg.Machines.MachineV1alpha1()
 	s, err := api.MachineSets(ns).Get(r.t.Context(), "s", metav1.GetOptions{})
 	require.NoError(r.t, err)
@@ -194,13 +172,8 @@ func TestOvershoot_RequestFails_NextPassCompletes(t *testing.T) {
 			t.Run(fmt.Sprint(fault, failing), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					r := newOvershootHarness(t)
-					told := r.cfg.Observe
-					r.cfg.Observe = func(n Note) {
-						if n.Err == nil || fault == draintest.Conflict {
-							told(n)
-						}
-					}
-					r.cluster.Inject(draintest.Fault{Kind: fault, Verb: "update", Skip: failing, Times: 1})
+					r.mayFail = fault != draintest.Conflict
+					r.control.Inject(draintest.Fault{Kind: fault, Verb: "update", Skip: failing, Times: 1})
 					r.start()
 					r.create(4)
 					time.Sleep(2 * time.Minute)
@@ -217,15 +190,15 @@ func TestOvershoot_RequestFails_NextPassCompletes(t *testing.T) {
 func TestOvershoot_StatusWriteRefused_LabelFreezes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newOvershootHarness(t)
-		r.cfg.Observe = nil
-		r.cluster.Inject(draintest.Fault{Kind: draintest.InternalError, Subresource: "status"})
+		r.mayFail = true
+		r.control.Inject(draintest.Fault{Kind: draintest.InternalError, Subresource: "status"})
 		r.start()
 		r.create(4)
 		time.Sleep(5 * time.Second)
 		s, err := r.cfg.Machines.MachineV1alpha1().MachineSets(ns).Get(t.Context(), "s", metav1.GetOptions{})
 		require.NoError(t, err)
 		require.Equal(t, "True", s.Labels[v1alpha1.FreezeLabelKey])
-		r.cluster.ClearFaults()
+		r.control.ClearFaults()
 		time.Sleep(2 * time.Minute)
 		r.requireFrozen(true, "the status is written")
 	})
@@ -235,13 +208,15 @@ func TestOvershoot_ManyMachinesAdded_OnePass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newOvershootHarness(t)
 		r.start()
-		before := r.passes.Load()
+		before, _ := r.told()
 		for range 3 {
 			r.create(1)
 			time.Sleep(10 * time.Millisecond)
 		}
 		time.Sleep(5 * time.Second)
-		require.Equal(t, before+1, r.passes.Load())
+		passes, failed := r.told()
+		require.Equal(t, before+1, passes)
+		require.Empty(t, failed)
 	})
 }
 

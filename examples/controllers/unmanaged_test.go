@@ -3,10 +3,7 @@
 package controllers
 
 import (
-	"context"
 	"fmt"
-	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,9 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
-	"github.com/machinist-dev/machinist/driver/drivertest"
-	"github.com/machinist-dev/machinist/machine"
-	"github.com/machinist-dev/machinist/machine/machinetest"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 	"github.com/machinist-dev/machinist/safety/runner"
 )
@@ -27,56 +21,18 @@ import (
 // collected is how long changes of Nodes are collected.
 const collected = 30 * time.Second
 
-// nodeHarness runs only the loop that marks Nodes, over two clusters in memory.
-type nodeHarness struct {
-	t      *testing.T
-	cfg    *Config
-	target *draintest.Cluster
-	mu     sync.Mutex // of the fields below, which the loop writes
-	passes int
-	failed []Note
-}
+// nodeHarness runs only the loop that marks Nodes.
+type nodeHarness struct{ *concernHarness }
 
-func newNodeHarness(t *testing.T) *nodeHarness {
+func newNodeHarness(t *testing.T) nodeHarness {
 	t.Helper()
-	control, machines := machinetest.New(draintest.Options{})
-	r := &nodeHarness{t: t, target: draintest.New(draintest.Options{})}
-	r.cfg = &Config{
-		Namespace: ns, Machines: machines, Control: control.Client(), Target: r.target.Client(), Policy: machine.DefaultPolicy(),
-		Driver: drivertest.NewCloud(drivertest.CloudOptions{}),
-		Observe: func(n Note) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			r.passes++
-			if n.Err != nil {
-				r.failed = append(r.failed, n)
-			}
-		},
-	}
-	require.NoError(t, r.cfg.complete())
-	return r
+	return nodeHarness{newConcernHarness(t)}
 }
 
-// told returns the number of passes and those that failed.
-func (r *nodeHarness) told() (passes int, failed []Note) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.passes, slices.Clone(r.failed)
-}
-
-// start runs the loop until the test ends.
-func (r *nodeHarness) start() {
-	ctx, cancel := context.WithCancel(r.t.Context())
-	c := newCaches(r.cfg)
-	l := only(r.cfg, c, runner.Unmanaged)
-	require.NoError(r.t, c.start(ctx))
-	done := make(chan struct{})
-	go func() { defer close(done); l.run(ctx) }()
-	r.t.Cleanup(func() { cancel(); <-done; c.shutdown() })
-}
+func (r nodeHarness) start() { r.concernHarness.start(runner.Unmanaged) }
 
 // join adds a Node as a user, with the finalizer of the manager and another one.
-func (r *nodeHarness) join(name string) {
+func (r nodeHarness) join(name string) {
 	_, err := r.cfg.Target.CoreV1().Nodes().Create(r.t.Context(), &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: []string{"example.com/theirs", v1alpha1.NodeFinalizerName}}, Spec: corev1.NodeSpec{ProviderID: "sim:///" + name},
 	}, metav1.CreateOptions{})
@@ -84,27 +40,27 @@ func (r *nodeHarness) join(name string) {
 }
 
 // prove writes the name of a machine to its Node, as the controller of the machine does.
-func (r *nodeHarness) prove(machine, node string) {
+func (r nodeHarness) prove(machine, node string) {
 	patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q}}}`, v1alpha1.MachineNameLabelKey, machine)
 	_, err := r.cfg.Target.CoreV1().Nodes().Patch(r.t.Context(), node, types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(r.t, err)
 }
 
 // create adds a machine of a Node.
-func (r *nodeHarness) create(name, node string) {
+func (r nodeHarness) create(name, node string) {
 	_, err := r.cfg.Machines.MachineV1alpha1().Machines(ns).Create(r.t.Context(), &v1alpha1.Machine{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.NodeLabelKey: node}},
 	}, metav1.CreateOptions{})
 	require.NoError(r.t, err)
 }
 
-func (r *nodeHarness) node(name string) *corev1.Node {
+func (r nodeHarness) node(name string) *corev1.Node {
 	node, err := r.cfg.Target.CoreV1().Nodes().Get(r.t.Context(), name, metav1.GetOptions{})
 	require.NoError(r.t, err)
 	return node
 }
 
-func (r *nodeHarness) marked(name string) bool {
+func (r nodeHarness) marked(name string) bool {
 	_, marked := r.node(name).Annotations[v1alpha1.NotManagedByMCM]
 	return marked
 }
