@@ -155,9 +155,13 @@ func (w *World) correct(name string) {
 		return
 	}
 	w.enter(m, v1alpha1.MachineCrashLoopBackOff, v1alpha1.MachineOperationHealthCheck, v1alpha1.MachineStateProcessing, "its creation is resumed")
-	if timeout := w.model.CreationTimeout; timeout > 0 && w.now.Sub(m.CreationTimestamp.Time) >= timeout {
-		w.timeOut(name)
-		return
+	if w.model.CreationTimeout > 0 { // what would have failed it may have found it in another phase
+		left := w.model.CreationTimeout - w.now.Sub(m.CreationTimestamp.Time)
+		if left <= 0 {
+			w.timeOut(name)
+			return
+		}
+		w.after(left, name, m.UID, (*World).timeOut)
 	}
 	w.born(name)
 }

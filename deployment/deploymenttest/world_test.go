@@ -340,6 +340,24 @@ func TestWorld_TerminatingWithoutDeletion_RolloutEnds(t *testing.T) {
 	}
 }
 
+// TestWorld_CreationTimeoutPassesInAnotherPhase_FailsWhenResumed has a world that was at rest while a machine was
+// Unknown. Its creation is resumed, it never joins, and it is replaced.
+func TestWorld_CreationTimeoutPassesInAnotherPhase_FailsWhenResumed(t *testing.T) {
+	stuck := ""
+	join := func(m *v1alpha1.Machine) (time.Duration, bool) { return time.Minute, m.Name != stuck }
+	w := settled(t, ofThree(), deploymenttest.Model{CreationTimeout: 20 * time.Minute, Join: join})
+	require.NoError(t, w.Edit(func(d *v1alpha1.MachineDeployment) { d.Spec.Replicas = 4 }))
+	w.Step()
+	w.Step()
+	stuck = w.Machines()[3].Name
+	for _, phase := range []v1alpha1.MachinePhase{v1alpha1.MachineUnknown, v1alpha1.MachineTerminating} {
+		require.NoError(t, w.SetPhase(stuck, phase))
+		w.Run(24 * time.Hour)
+	}
+	require.Nil(t, w.Machine(stuck))
+	require.True(t, deployment.Complete(w.Deployment(), w.Deployment().Status))
+}
+
 // TestWorld_OnlyStatusStored_SameDecisionAgain asserts that the world spares the decision
 // after one that has only stored a status.
 func TestWorld_OnlyStatusStored_SameDecisionAgain(t *testing.T) {
