@@ -104,7 +104,7 @@ func TestNewSetAnnotations_History_IsBoundedAndOfRevisionsOnly(t *testing.T) {
 // and all else at once.
 func TestRecorded_Due(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	in := func(d time.Duration) time.Time { return now.Add(d) }
+	in := now.Add
 	stored := v1alpha1.MachineDeploymentStatus{Replicas: 3, Conditions: []v1alpha1.MachineDeploymentCondition{{
 		Type: v1alpha1.MachineDeploymentProgressing, Reason: "a", Message: "a", LastUpdateTime: metav1.NewTime(now),
 	}}}
