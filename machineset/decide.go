@@ -33,8 +33,8 @@ import (
 //     annotation machinist.dev/delete-first names, then others by [Policy.Order]. Failed machines
 //     are deleted if [ReplaceFailed] says so. A machine whose deletion was requested is not chosen
 //     again, and counts as present for creations until the deletion is observed.
-//   - Before anything is created or deleted for the first time in the life of a process, a live list
-//     is requested: see [Observation].Proven.
+//   - Before anything is created or deleted, or a new generation is observed, for the first time in the
+//     life of a process, a live list is requested: see [Observation].Proven.
 //   - A set that is being deleted deletes all its machines. Its finalizer is removed when there is
 //     no machine and no creation in flight.
 //
@@ -79,7 +79,7 @@ func (d *draft) keepSet(in Observation, machines []*v1alpha1.Machine, p Policy) 
 	if slices.Contains(in.Set.Finalizers, v1alpha1.MCMFinalizerName) && facts.RetryAsked(in.Set) {
 		defer func() { d.do(withoutRetry(in.Set)) }() // after the machines
 	}
-	if d.incomplete(in) {
+	if d.incomplete(in) || d.unprovenGeneration(in) {
 		d.sync(in.Set, machines, nil)
 		d.look(in.Expectations, p.burst())
 		return
@@ -124,10 +124,15 @@ func (d *draft) incomplete(in Observation) bool {
 	return !in.Complete || len(in.Expectations.Updates()) > 0
 }
 
-// unproven reports whether the machines may be older than the last write of an earlier process, and
-// requests a live list. For a set without the finalizer there was no such write.
+// proven reports whether the machines are no older than the last write of an earlier process. For a set
+// without the finalizer there was no such write.
+func proven(in Observation) bool {
+	return in.Proven || !slices.Contains(in.Set.Finalizers, v1alpha1.MCMFinalizerName)
+}
+
+// unproven reports whether the machines are not [proven], and then requests a live list.
 func (d *draft) unproven(in Observation) bool {
-	if in.Proven || !slices.Contains(in.Set.Finalizers, v1alpha1.MCMFinalizerName) {
+	if proven(in) {
 		return false
 	}
 	d.do(allMachines)
@@ -135,10 +140,15 @@ func (d *draft) unproven(in Observation) bool {
 	return true
 }
 
+// unprovenGeneration reports whether the machines are not proven, and [Status] would observe a new generation.
+func (d *draft) unprovenGeneration(in Observation) bool {
+	return in.Set.Status.ObservedGeneration != in.Set.Generation && d.unproven(in)
+}
+
 // deleteSet decides about a set that is being deleted.
 func (d *draft) deleteSet(in Observation, machines []*v1alpha1.Machine, p Policy) {
 	d.look(in.Expectations, p.burst())
-	if d.incomplete(in) {
+	if d.incomplete(in) || d.unprovenGeneration(in) {
 		return
 	}
 	if len(machines) == 0 && len(in.Expectations.Creates()) == 0 {

@@ -339,6 +339,39 @@ func TestDecide_FirstListIsOld_NothingIsDeleted(t *testing.T) {
 	require.Contains(t, d.String(), "creations 0, deletions 2, updates 1")
 }
 
+// TestStatus_Unproven_GenerationIsObservedAfterALiveList has a set whose size is the number of its cached machines.
+// A process before may have created another one for the former size, which the deployment would not count.
+func TestStatus_Unproven_GenerationIsObservedAfterALiveList(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		proven, known, own bool
+		lists              bool
+	}{
+		"first list of a process": {known: false, own: true, lists: true}, "proven": {proven: true, own: true}, "known generation": {known: true, own: true}, "no process before": {},
+	} {
+		for _, deleted := range []bool{false, true} {
+			in, _ := scene("2: a b")
+			in.Proven, in.Set.Generation, in.Set.Status.ObservedGeneration, in.Set.Finalizers = c.proven, 2, 1, nil
+			if c.known {
+				in.Set.Status.ObservedGeneration = 2
+			}
+			if c.own {
+				in.Set.Finalizers = []string{v1alpha1.MCMFinalizerName}
+			}
+			if deleted && c.own {
+				in.Set.DeletionTimestamp = deletedNow()
+				for _, m := range in.Machines {
+					m.DeletionTimestamp = deletedNow()
+				}
+			}
+			d := machineset.Decide(in, machineset.Policy{}, now)
+			require.Equal(t, c.lists, slices.Contains(d.Actions, machinist.Action(machinist.Refresh{Kind: "Machine"})), "%s: %s", name, d)
+			next, _ := machineset.Status(in, machineset.Failure{}, now)
+			require.Equal(t, c.lists, next.ObservedGeneration == 1, name)
+		}
+	}
+}
+
 // TestDecide_Unproven_Law asserts that nothing is created or deleted on a list that may be old, that a
 // live list is requested instead, and that the set is otherwise decided as with a proven list (I-23).
 func TestDecide_Unproven_Law(t *testing.T) {

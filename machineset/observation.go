@@ -23,7 +23,8 @@ type Observation struct {
 	Complete bool
 	// Proven means that Machines are no older than the last write of an earlier process for the set:
 	// since a live list, or because this process has added the finalizer of the set. Otherwise
-	// nothing is created or deleted for a set with the finalizer, and a live list is requested.
+	// nothing is created or deleted for a set with the finalizer, no new generation is observed, and a
+	// live list is requested.
 	Proven bool
 	// Released are the machines without a controller that this set released because they lost their
 	// labels ([Claims.Released]). While they exist, at most 3 of them are replaced.

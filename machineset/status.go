@@ -36,7 +36,8 @@ const messageRefresh = time.Minute
 //
 // The generation is observed when the actions of a decision were tried, or when [Decide] refused the
 // spec. Creations and deletions that fail do not keep it back, because they may fail for days and the
-// numbers are those of this generation: a deployment waits for them.
+// numbers are those of this generation: a deployment waits for them. Machines that are not proven
+// keep it back, because they may lack one that an earlier process has created for the former size.
 //
 // The conditions Available and Progressing follow from the other fields and are written with them.
 // If the stored status has neither, they are written once a minute, because an API server with
@@ -75,7 +76,7 @@ func status(in Observation, f Failure, now time.Time) v1alpha1.MachineSetStatus 
 		return s
 	}
 	machines, _ := ours(in)
-	if !f.Unfinished {
+	if !f.Unfinished && (proven(in) || refusal(in.Set) != "") {
 		s.ObservedGeneration = in.Set.Generation
 	}
 	c := members.Count(in.Set, machines, expected(in.Expectations, in.Machines, true), now)

@@ -184,6 +184,7 @@ func TestAffected_Machine_ItsSetOrThoseThatMayAdoptIt(t *testing.T) {
 func TestReconcile_RetryOfASettledSet_ListsBeforeTheFirstCreation(t *testing.T) {
 	set := workers(0)
 	set.Annotations[v1alpha1.RetryNowAnnotation] = ""
+	set.Status.ObservedGeneration = set.Generation // nothing else needs a list
 	requests := fake.NewSimpleClientset(set)
 	cached := lateCache{set}
 	executor := &runner.Executor{Reader: cached, Requests: client.New(requests, nil)}
