@@ -25,11 +25,13 @@ type Pointer[T any] interface {
 	metav1.Object
 }
 
-// Get reads an object by its name from a Reader or from Requests. It returns nil if there is none.
-func Get[P Pointer[T], T any](ctx context.Context, r interface {
+// Getter reads an object: it is a Reader or Requests.
+type Getter interface {
 	Get(ctx context.Context, o machinist.Object) (machinist.Object, error)
-}, namespace, name string,
-) (P, error) {
+}
+
+// Get reads an object by its name. It returns nil if there is none.
+func Get[P Pointer[T], T any](ctx context.Context, r Getter, namespace, name string) (P, error) {
 	o, asked := question[P](namespace, name)
 	found, err := r.Get(ctx, o)
 	if found == nil || err != nil {

@@ -29,13 +29,8 @@ func View(ctx context.Context, r machinist.Reader, name string) machine.NodeView
 	return machine.NodeView{Looked: err == nil, Name: name, Node: node}
 }
 
-// reader reads an object: it is a Reader or Requests.
-type reader interface {
-	Get(ctx context.Context, o machinist.Object) (machinist.Object, error)
-}
-
 // Named reads an object of a kind that expectations have. It returns a nil pointer if there is none.
-func Named(ctx context.Context, r reader, namespace, kind, name string) (metav1.Object, error) {
+func Named(ctx context.Context, r objects.Getter, namespace, kind, name string) (metav1.Object, error) {
 	switch kind {
 	case v1alpha1.MachineKind:
 		return objects.Get[*v1alpha1.Machine](ctx, r, namespace, name)
