@@ -372,6 +372,17 @@ func TestStatus_Unproven_GenerationIsObservedAfterALiveList(t *testing.T) {
 	}
 }
 
+// TestStatus_UnprovenAndInvalid_GenerationIsObserved has a set for which no list is made: its status says why.
+func TestStatus_UnprovenAndInvalid_GenerationIsObserved(t *testing.T) {
+	t.Parallel()
+	in, _ := scene("2: a b")
+	in.Proven, in.Set.Generation, in.Set.Status.ObservedGeneration, in.Set.Spec.Selector = false, 2, 1, nil
+	in.Set.Finalizers = []string{v1alpha1.MCMFinalizerName}
+	require.Empty(t, machineset.Decide(in, machineset.Policy{}, now).Actions)
+	next, _ := machineset.Status(in, machineset.Failure{}, now)
+	require.EqualValues(t, 2, next.ObservedGeneration)
+}
+
 // TestDecide_Unproven_Law asserts that nothing is created or deleted on a list that may be old, that a
 // live list is requested instead, and that the set is otherwise decided as with a proven list (I-23).
 func TestDecide_Unproven_Law(t *testing.T) {
