@@ -110,7 +110,7 @@ func TestManager_CallsNeverEnd_OtherMachinesGoOn(t *testing.T) {
 }
 
 func TestHealth_AbandonedCall_FailsWhenOnlyARestartEndsIt(t *testing.T) {
-	h := newHealth(metrics.New(metrics.Options{}))
+	h := newHealth(metrics.New(metrics.Options{}), newGate(options.LeaderElection{}).lost)
 	var calls []driver.Call
 	h.watchCalls(driver.Timeouts{CreateMachine: time.Hour}, func() []driver.Call { return calls })
 	require.NoError(t, h.healthy())

@@ -43,7 +43,7 @@ func TestAnswers_StatusCodes_OnlyThoseOfAWorkingServerCount(t *testing.T) {
 
 func TestReady_EachStage_SaysWhatIsWrongWithNumbers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHealth(metrics.New(metrics.Options{}))
+		h := newHealth(metrics.New(metrics.Options{}), newGate(options.LeaderElection{}).lost)
 		h.control, h.silence = newAnswers(), silence(&options.MCServer{})
 		time.Sleep(12 * time.Second)
 		require.EqualError(t, h.ready(), "waits for the API server to serve the machine objects, for 12s; the API server of the control cluster has not answered for 12s, since the start")
@@ -72,7 +72,7 @@ func TestReady_EachStage_SaysWhatIsWrongWithNumbers(t *testing.T) {
 
 func TestReady_Verbose_TellsTheDetails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHealth(metrics.New(metrics.Options{}))
+		h := newHealth(metrics.New(metrics.Options{}), newGate(options.LeaderElection{}).lost)
 		h.control, h.target = newAnswers(), newAnswers()
 		now := time.Now()
 		h.control.last.Store(&now)
@@ -87,7 +87,7 @@ func TestReady_Verbose_TellsTheDetails(t *testing.T) {
 		require.Equal(t, "OK\n", text("/readyz"))
 		require.Equal(t, `OK
 manager: stands by: another manager leads, for 2s
-lease: no failed renewal
+lease: not lost
 the last answer of the API server of the control cluster is 2s old
 the API server of the target cluster has not answered for 2s, since the start
 `, text("/readyz?verbose"))

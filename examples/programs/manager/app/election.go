@@ -38,7 +38,7 @@ func (m *manager) elect(ctx context.Context, events *events) error {
 	var leads atomic.Bool
 	worked := make(chan error, 1)
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: &guardedLock{newLeases(m.locks()...), m.gate}, Name: m.s.LeaseNames()[0], WatchDog: m.health.lease,
+		Lock: &guardedLock{newLeases(m.locks()...), m.gate}, Name: m.s.LeaseNames()[0],
 		LeaseDuration: m.s.LeaderElection.LeaseDuration, RenewDeadline: m.s.LeaderElection.RenewDeadline, RetryPeriod: m.s.LeaderElection.RetryPeriod,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(lease context.Context) {
@@ -59,7 +59,6 @@ func (m *manager) elect(ctx context.Context, events *events) error {
 	if err != nil {
 		return err
 	}
-	m.health.lease.SetLeaderElection(elector)
 	m.health.standBy()
 	// A standby has nothing to finish. A process that becomes the leader at this moment sees that
 	// the context has ended, and does nothing.

@@ -128,6 +128,7 @@ func (g *gate) lose(why error) error {
 
 // lost returns why the lease was lost, or nil.
 func (g *gate) lost() error {
+	_ = g.check()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if errors.Is(g.shut, ErrLeaseLost) {

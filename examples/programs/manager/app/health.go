@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/client-go/tools/leaderelection"
-
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/examples/programs/manager/metrics"
 	"github.com/machinist-dev/machinist/machine"
@@ -30,7 +28,8 @@ const (
 
 // health answers the health checks of a manager. It is safe for concurrent use.
 type health struct {
-	lease   *leaderelection.HealthzAdaptor
+	// lost returns why the lease was lost, or nil.
+	lost    func() error
 	metrics *metrics.Metrics
 	// control and target are the last answers of the API servers; target may be nil.
 	control, target *answers
@@ -48,8 +47,8 @@ type health struct {
 	timeouts driver.Timeouts
 }
 
-func newHealth(m *metrics.Metrics) *health {
-	return &health{lease: leaderelection.NewLeaderHealthzAdaptor(0), metrics: m, stage: waiting, since: time.Now()}
+func newHealth(m *metrics.Metrics, lost func() error) *health {
+	return &health{lost: lost, metrics: m, stage: waiting, since: time.Now()}
 }
 
 func (h *health) standBy() { h.enter(standing) }
@@ -121,7 +120,7 @@ func (h *health) healthy() error {
 	if stops {
 		return errStopping
 	}
-	return errors.Join(h.lease.Check(nil), h.endless())
+	return errors.Join(h.lost(), h.endless())
 }
 
 // ready returns why this manager does not do its part, or nil.
@@ -146,12 +145,12 @@ func (h *health) ready() error {
 
 // details returns the state of the manager, one line for each fact.
 func (h *health) details() []string {
-	abandoned := h.abandoned()
+	abandoned, lost := h.abandoned(), h.lost()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	lines := []string{fmt.Sprintf("manager: %s, for %s", h.stage, rounded(time.Since(h.since))), "lease: no failed renewal"}
-	if err := h.lease.Check(nil); err != nil {
-		lines[1] = "lease: " + err.Error()
+	lines := []string{fmt.Sprintf("manager: %s, for %s", h.stage, rounded(time.Since(h.since))), "lease: not lost"}
+	if lost != nil {
+		lines[1] = "lease: " + lost.Error()
 	}
 	if h.freeze.Frozen {
 		lines = append(lines, "frozen: "+h.freeze.Message)

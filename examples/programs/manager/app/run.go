@@ -124,7 +124,7 @@ const (
 
 func newManager(s *options.MCServer, d driver.Driver, c clients, g *gate, metrics *metrics.Metrics, log *slog.Logger) *manager {
 	metrics.Lease(g.state)
-	h := newHealth(metrics)
+	h := newHealth(metrics, g.lost)
 	h.control, h.target, h.silence = c.controlAnswers, c.targetAnswers, silence(s)
 	return &manager{
 		s: s, part: s.Part(), driver: d, clients: c, gate: g, log: log, identity: identity(), grace: stopGrace, unwind: stopUnwind, patience: servingPatience, health: h,
