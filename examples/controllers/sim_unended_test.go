@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/machinist-dev/machinist/codes"
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/driver"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
@@ -71,7 +72,16 @@ func (p *process) abandon(c *unendedCall, lasts time.Duration) {
 		p.w.judge.unknownNode = c.machine
 	}
 	p.w.unended = append(p.w.unended, c)
+	retry := codes.BackoffPolicy{}.Pace(codes.RetrySoon).Cap // nothing tells the machine of the end
+	p.w.calmFrom = later(p.w.calmFrom, p.w.clock.Now().Add(lasts+retry))
 	p.w.later(lasts, func() { p.w.endCall(c) })
+	for _, s := range []*site{p.w.control, p.w.target} {
+		for i, o := range s.outages {
+			if o.to.After(p.w.clock.Now()) { // here the probes have the same worker, and notice nothing until it goes on
+				s.outages[i].from = p.w.clock.Now().Add(unendedAfter)
+			}
+		}
+	}
 	p.w.clock.Step(unendedAfter)
 	p.w.live()
 }
