@@ -17,8 +17,8 @@
 //   - machine/v1alpha1: the objects, those of Gardener's machine-controller-manager (MCM).
 //     Package machine/client has clients, listers, informers and fakes.
 //
-// Packages machine/runner, machineset/runner, deployment/runner, safety/runner and drain/runner carry
-// the decisions out, over [Requests]; nodeops/runner writes one Node, and permits/runner stores permits.
+// Packages machine/runner, machineset/runner, deployment/runner and safety/runner carry the decisions
+// out, over [Requests], and drain/runner over a client of its own; nodeops/runner writes one Node, and permits/runner stores permits.
 // Packages drain/draintest, machine/machinetest and deployment/deploymenttest are clusters in memory,
 // for tests.
 //

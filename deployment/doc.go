@@ -2,7 +2,7 @@
 
 // Package deployment decides how a MachineDeployment replaces the machines of an old template
 // by those of a new one: [Decide] returns a [Decision] from an [Observation] and a [Policy].
-// [Decision.Reason] is [ReasonComplete], Progressing or Stuck.
+// [Decision.Reason] is [ReasonComplete], Progressing or Stuck, or says why there is no rollout.
 //
 //	package main
 //
@@ -35,8 +35,9 @@
 // # Which machines are deleted
 //
 // When a set shrinks, the machines to delete are chosen here and named in the same write: first
-// those that the user named, then those that are not available, then others by [Policy.Order].
-// A preserved machine that is not available is deleted last. One of [Policy.Gates] may keep a machine.
+// those that the user named, then by [Policy.Order], by default preserved machines last, then by
+// priority and the mark of an autoscaler. Of those that are equal until there, machines that are not
+// available are first. One of [Policy.Gates] may keep a machine.
 //
 // # What is guaranteed
 //

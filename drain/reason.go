@@ -17,8 +17,8 @@ const (
 	Ignore Action = "ignore"
 	// Evict requests the eviction of the pod, which PodDisruptionBudgets may refuse.
 	Evict Action = "evict"
-	// Delete deletes the pod with a grace period of at least a second, whatever
-	// PodDisruptionBudgets allow. The kubelet confirms the end of the pod.
+	// Delete deletes the pod, whatever PodDisruptionBudgets allow. It has a grace period of at least a
+	// second, after which the kubelet confirms the end of the pod, unless [Policy.Grace] is zero.
 	Delete Action = "delete"
 	// ForceDelete deletes the pod from the API without confirmation of the kubelet.
 	ForceDelete Action = "force-delete"
@@ -48,7 +48,7 @@ const (
 	ReasonUncordoned machinist.Reason = "Uncordoned"
 	// ReasonNotCordoned means that the Node is not cordoned yet.
 	ReasonNotCordoned machinist.Reason = "NotCordoned"
-	// reasonInvalidPolicy means that [Policy.Validate] refuses the policy, or that a [Rule] is invalid.
+	// reasonInvalidPolicy means that [Policy.Validate] refuses the policy, or a [Rule] is invalid.
 	//
 	// What helps: correct the policy.
 	reasonInvalidPolicy machinist.Reason = "InvalidPolicy"
@@ -56,7 +56,7 @@ const (
 
 // Reasons of pods and volumes without a request.
 const (
-	// reasonStays means that a controller would recreate the pod on the same Node, or that a pod
+	// reasonStays means that a controller would recreate the pod on the same Node, or a pod
 	// that stays uses the volume.
 	reasonStays machinist.Reason = "Stays"
 	// reasonGone means that the pod does not run on this Node anymore.

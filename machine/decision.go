@@ -67,7 +67,7 @@ const (
 	//
 	// What helps: create the class.
 	reasonClassMissing machinist.Reason = "ClassMissing"
-	// reasonClassUnusable means that the class or its secrets are invalid, or that its finalizer is
+	// reasonClassUnusable means that the class or its secrets are invalid, or its finalizer is
 	// missing.
 	//
 	// What helps: correct the class or the Secret that the message names.
@@ -80,7 +80,7 @@ const (
 	reasonNoVM machinist.Reason = "NoVM"
 	// reasonVMKnown means that the identity of the VM is known and is recorded.
 	reasonVMKnown machinist.Reason = "VMKnown"
-	// reasonProviderIDShared means that another machine has the same provider ID, or that this is
+	// reasonProviderIDShared means that another machine has the same provider ID, or this is
 	// not known.
 	//
 	// What helps: remove the provider ID from one of the machines.
@@ -178,7 +178,7 @@ const (
 	reasonReplacementLimit machinist.Reason = "ReplacementLimit"
 	// reasonFailed means that the machine waits for its MachineSet to replace it.
 	reasonFailed machinist.Reason = "Failed"
-	// reasonAvailable means that the VM exists, and that there is no target cluster.
+	// reasonAvailable means that the VM exists, and there is no target cluster.
 	reasonAvailable machinist.Reason = "Available"
 	// reasonDeleting means that the machine or its Node is being deleted.
 	reasonDeleting machinist.Reason = "Deleting"

@@ -33,7 +33,7 @@ const (
 	//
 	// What helps: remove the label.
 	reasonScaleUpDisabled machinist.Reason = "ScaleUpDisabled"
-	// reasonLimited means that [Policy.Burst] is reached, or that too many new machines were
+	// reasonLimited means that [Policy.Burst] is reached, or too many new machines were
 	// deleted early or lost their labels.
 	//
 	// What helps: the other client that deletes new machines or removes their labels has to stop.
@@ -42,7 +42,7 @@ const (
 	// a live read of the machine.
 	reasonNotSeen machinist.Reason = "NotSeen"
 	// reasonNodeReadyAgain means that the Node of a Failed machine became Ready after the machine
-	// failed, and that the machine controller is about to make it Running.
+	// failed, and the machine controller is about to make it Running.
 	reasonNodeReadyAgain machinist.Reason = "NodeReadyAgain"
 	// reasonNodeUnknown means that the Node of a machine was not read.
 	reasonNodeUnknown machinist.Reason = "NodeNotLookedAt"

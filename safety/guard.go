@@ -101,9 +101,13 @@ func (p GuardPolicy) withDefaults() GuardPolicy {
 const (
 	// ReplacementsHeld means that most machines of a scope failed at the same time. No machine
 	// is replaced.
+	//
+	// What helps: it ends by itself, or with the annotation replace-until of the MachineDeployment.
 	ReplacementsHeld machinist.Reason = "ReplacementsHeld"
 	// replacementsSlowed means that many machines of a scope failed at the same time, and
-	// that SlowCount of them may be replaced within SlowWindow.
+	// SlowCount of them may be replaced within SlowWindow.
+	//
+	// What helps: it ends by itself, or with the annotation replace-until of the MachineDeployment.
 	replacementsSlowed machinist.Reason = "ReplacementsSlowed"
 )
 

@@ -26,7 +26,7 @@ const (
 	waitingForGrace machinist.Reason = "WaitingForGrace"
 	// deletionProposed means that the deletion was proposed, and the VM is still listed.
 	deletionProposed machinist.Reason = "DeletionProposed"
-	// reportOnly means that the policy deletes nothing, or that the driver cannot delete
+	// reportOnly means that the policy deletes nothing, or the driver cannot delete
 	// side resources.
 	//
 	// What helps: delete it at the provider, or allow deletions in the policy.

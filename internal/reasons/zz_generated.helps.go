@@ -83,6 +83,8 @@ var helps = map[string]map[machinist.Reason]string{
 		"NodeMarked":               "Create its machine, or delete the Node.",
 		"NodeWithoutVM":            "Delete the Node by hand if its VM does not exist.",
 		"OverShootingReplicaCount": "The set is unfrozen when machines are deleted.",
+		"ReplacementsHeld":         "It ends by itself, or with the annotation replace-until of the MachineDeployment.",
+		"ReplacementsSlowed":       "It ends by itself, or with the annotation replace-until of the MachineDeployment.",
 		"ReportOnly":               "Delete it at the provider, or allow deletions in the policy.",
 		"Suspicious":               "Wait for the time of the message, or delete the VMs at the provider.",
 		"Unidentified":             "Delete the VM at the provider if it is not needed.",

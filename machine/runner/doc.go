@@ -49,10 +49,10 @@
 //		}
 //		for {
 //			key, _ := queue.Get()
-//			switch next, err := executor.Reconcile(ctx, key); {
-//			case err != nil:
+//			next, err := executor.Reconcile(ctx, key)
+//			if err != nil {
 //				queue.AddRateLimited(key)
-//			case !next.IsZero():
+//			} else if queue.Forget(key); !next.IsZero() {
 //				queue.AddAfter(key, max(time.Second, time.Until(next)))
 //			}
 //			queue.Done(key)

@@ -205,7 +205,7 @@ type MachinePhase string
 const (
 	// MachinePending means that the VM exists and has not joined yet.
 	MachinePending MachinePhase = "Pending"
-	// MachineAvailable means that the VM exists, and that there is no target cluster.
+	// MachineAvailable means that the VM exists, and there is no target cluster.
 	MachineAvailable MachinePhase = "Available"
 	// MachineRunning means that the Node has joined and is healthy.
 	MachineRunning MachinePhase = "Running"

@@ -109,6 +109,7 @@ func pageOf(found map[string][]reason) []byte {
 
 Each decision and each hold has a reason: a stable word that programs can compare, with a message for people. The page has all of them, by package. It is written
 by ` + "`make generate`" + ` from the comments of the constants. A name in brackets is the Go constant of a reason on which callers branch.
+A pod that is deleted has its ` + "`drain.Escalation`" + ` as reason, and a ` + "`drain.Rule`" + ` may have reasons of its own.
 `)
 	for _, dir := range slices.Sorted(maps.Keys(found)) {
 		fmt.Fprintf(&page, "\n## %s\n\n| Reason | Meaning | What helps |\n|---|---|---|\n", dir)

@@ -25,7 +25,7 @@
 //   - --address is 127.0.0.1. A pod with probes needs 0.0.0.0, and should have --tls-cert-file and
 //     --tls-private-key-file.
 //   - --kube-api-qps and --kube-api-burst are 100 and 200. With MCM's 20 and 30, 100 machines take
-//     four to five times as long.
+//     about five times as long.
 //   - --machine-pv-reattach-timeout is 0. MCM waits 90 seconds.
 //   - --profiling-port is the port of the profiles, on 127.0.0.1. MCM serves them with the metrics.
 //
