@@ -5,6 +5,7 @@ package runner
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -58,7 +59,12 @@ type typed interface {
 //
 // As a Reader it makes requests in each call, so it is for one observation, such as a dry run. In a loop
 // use the caches of a program, or Run.
-func NewClient(c typed) Client { return clientset{c} }
+func NewClient(c typed) Client {
+	if v := reflect.ValueOf(c); v.Kind() == reflect.Pointer && v.IsNil() { // as client-go returns it with an error
+		c = nil
+	}
+	return clientset{c}
+}
 
 // clientset is the client of a clientset.
 type clientset struct{ typed }

@@ -111,11 +111,14 @@ func (e Executor) clock() clock.Clock {
 
 // call returns the context of one request.
 func (e Executor) call(ctx context.Context) (context.Context, context.CancelFunc) {
-	timeout := e.CallTimeout
-	if timeout <= 0 {
-		timeout = defaultCallTimeout
+	return context.WithTimeout(ctx, e.callTimeout())
+}
+
+func (e Executor) callTimeout() time.Duration {
+	if e.CallTimeout <= 0 {
+		return defaultCallTimeout
 	}
-	return context.WithTimeout(ctx, timeout)
+	return e.CallTimeout
 }
 
 // finishTime is how long a request continues after the end of its context. The API server may have counted

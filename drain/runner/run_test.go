@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -415,6 +416,24 @@ func TestRun_NodeIsDeleted_EndsAndIgnoresItsSuccessor(t *testing.T) {
 			require.Equal(t, []any{drain.NodeGone, 30 * time.Second}, []any{d.Outcome, w.took()})
 			require.False(t, replaced && w.observe(t).Node.Spec.Unschedulable)
 		}, stuckNode(1)...)
+	}
+}
+
+// TestRun_NodeIsReplacedBeforeItsCordon_EndsAsNodeGone has a successor of the Node that the watch does not show yet.
+func TestRun_NodeIsReplacedBeforeItsCordon_EndsAsNodeGone(t *testing.T) {
+	for _, p := range []drain.Policy{{}, {Cordon: nodeops.Cordon{Owner: "me"}}} {
+		inWorld(t, func(t *testing.T, w *world) {
+			replace := sync.OnceFunc(func() {
+				require.NoError(t, w.Add(newNode("node-1", func(n *corev1.Node) { n.UID, n.ResourceVersion = "uid-successor", "" })))
+			})
+			w.client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+				replace()
+				return false, nil, nil
+			})
+			d, err := w.run(t, p)
+			require.NoError(t, err)
+			require.Equal(t, drain.NodeGone, d.Outcome)
+		}, fullNode(2)...)
 	}
 }
 

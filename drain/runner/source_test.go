@@ -197,7 +197,7 @@ func TestObserve_SourceFails_NothingIsDecided(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, drain.NodeGone, drain.Decide(in, drain.Policy{}, now).Outcome)
 	require.ErrorContains(t, second(runner.Observe(ctx, withKind{runner.NewClient(town(t).client)}, "node-1", drain.Policy{}, drain.State{})), "object of type *v1.Service")
-	live := runner.NewClient(nil)
+	live := runner.NewClient((*kubernetes.Clientset)(nil)) // which kubernetes.NewForConfig returns with an error
 	for _, err := range []error{
 		second(live.List(ctx, &corev1.Pod{}, "", "n")), second(live.Get(ctx, &corev1.Node{})),
 		second(live.PatchNode(ctx, "n", nil, metav1.PatchOptions{})), live.Evict(ctx, &policyv1.Eviction{}), live.DeletePod(ctx, "ns", "n", metav1.DeleteOptions{}),

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,8 +24,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	policyv1client "k8s.io/client-go/kubernetes/typed/policy/v1"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/drain"
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/drain/runner"
@@ -302,6 +305,71 @@ func TestApply_ContextEnds_EvictionIsFinished(t *testing.T) {
 			require.Len(t, results, 1)
 			require.ErrorIs(t, results[0].Err, want)
 			require.LessOrEqual(t, time.Since(began), 6*time.Second)
+		})
+	}
+}
+
+// silent is a clientset whose lists of PodDisruptionBudgets, or else their watches, get no answer.
+type silent struct {
+	kubernetes.Interface
+	policyv1client.PolicyV1Interface
+	policyv1client.PodDisruptionBudgetInterface
+
+	lists bool
+}
+
+func (s silent) PolicyV1() policyv1client.PolicyV1Interface {
+	s.PolicyV1Interface = s.Interface.PolicyV1()
+	return s
+}
+
+func (s silent) PodDisruptionBudgets(namespace string) policyv1client.PodDisruptionBudgetInterface {
+	s.PodDisruptionBudgetInterface = s.PolicyV1Interface.PodDisruptionBudgets(namespace)
+	return s
+}
+
+func (s silent) List(ctx context.Context, o metav1.ListOptions) (*policyv1.PodDisruptionBudgetList, error) {
+	if s.lists {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.PodDisruptionBudgetInterface.List(ctx, o)
+}
+
+func (silent) Watch(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// hangsOnce is a Client whose second list of pods gets no answer.
+type hangsOnce struct {
+	runner.Client
+	lists atomic.Int32
+}
+
+func (c *hangsOnce) List(ctx context.Context, o machinist.Object, index, key string) ([]machinist.Object, error) {
+	if _, pods := o.(*corev1.Pod); pods && c.lists.Add(1) == 2 {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return c.Client.List(ctx, o, index, key)
+}
+
+func TestRun_ReadGetsNoAnswer_EndsWithTheCall(t *testing.T) {
+	for name, of := range map[string]func(*world) runner.Client{
+		"a list of a client without watches": func(w *world) runner.Client { return &hangsOnce{Client: runner.NewClient(w.client)} },
+		"the first list of the budgets":      func(w *world) runner.Client { return runner.NewClient(silent{Interface: w.client, lists: true}) },
+		"the first watch of the budgets":     func(w *world) runner.Client { return runner.NewClient(silent{Interface: w.client}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				d, err := runner.Executor{Client: of(w), CallTimeout: 2 * time.Second}.Run(ctx, "node-1", drain.Policy{})
+				require.NoError(t, err)
+				require.Equal(t, drain.Drained, d.Outcome)
+				require.Less(t, w.took(), time.Minute)
+			}, fullNode(2)...)
 		})
 	}
 }

@@ -29,6 +29,7 @@ import (
 // view has what a Run watches. As a Reader it has these objects, and reads all others from the API server.
 type view struct {
 	client  Client
+	call    func(context.Context) (context.Context, context.CancelFunc) // of one request
 	watches map[reflect.Type]*watched
 	// stop ends all watches, and returns when they have ended.
 	stop func()
@@ -37,7 +38,8 @@ type view struct {
 // watched has the objects of one list, as of the last event of its watch.
 type watched struct {
 	kind     requests
-	field    string // selects the objects; empty selects all
+	timeout  time.Duration // of one request
+	field    string        // selects the objects; empty selects all
 	optional bool
 	changed  func(before, after metav1.Object)
 	settled  func() // called when the watch of a list is open or has failed, and when an optional list has failed
@@ -59,7 +61,7 @@ func optional(source drain.Source) bool {
 // do not send a watch what happened before they opened it, so no pod is evicted before. The function wake
 // is called after each event. A client of another kind than that of [NewClient] watches nothing.
 func (e Executor) watch(ctx context.Context, node string, p drain.Policy, wake func()) *view {
-	v := &view{client: e.Client, watches: map[reflect.Type]*watched{}, stop: func() {}}
+	v := &view{client: e.Client, call: e.call, watches: map[reflect.Type]*watched{}, stop: func() {}}
 	c, ok := e.Client.(clientset)
 	if !ok {
 		return v
@@ -74,7 +76,7 @@ func (e Executor) watch(ctx context.Context, node string, p drain.Policy, wake f
 		of := objectsOf[source]
 		settling.Add(1)
 		v.watches[reflect.TypeOf(of)] = &watched{
-			kind: c.kind(of), field: onlyOf(source, node), optional: optional(source), settled: sync.OnceFunc(settling.Done),
+			kind: c.kind(of), timeout: e.callTimeout(), field: onlyOf(source, node), optional: optional(source), settled: sync.OnceFunc(settling.Done),
 			changed: func(before, after metav1.Object) {
 				// volumes are attached to other Nodes
 				if p.Volumes.ReattachTimeout > 0 || slices.Contains(Affected(ctx, v, before, after), node) {
@@ -142,31 +144,40 @@ var errWatchEnded = errors.New("the watch has ended")
 
 // follow lists once, and watches from there on until an error.
 func (w *watched) follow(ctx context.Context) error {
-	list, err := w.kind.list(ctx, metav1.ListOptions{FieldSelector: w.field})
+	bounded, cancel := context.WithTimeout(ctx, w.timeout)
+	defer cancel()
+	list, err := w.kind.list(bounded, metav1.ListOptions{FieldSelector: w.field})
 	if err != nil {
 		return err
 	}
 	version, err := w.replace(list)
+	for err == nil {
+		version, err = w.once(ctx, version)
+	}
+	return err
+}
+
+// once watches from a version until the API server ends the watch, and returns the version of the last event.
+// A watch that is not open in time fails.
+func (w *watched) once(ctx context.Context, version string) (string, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	late := time.AfterFunc(w.timeout, cancel)
+	defer late.Stop()
+	started := time.Now()
+	lasts := int64(300 + rand.IntN(300)) //nolint:gosec // it spreads the load
+	events, err := w.kind.watch(ctx, metav1.ListOptions{
+		FieldSelector: w.field, ResourceVersion: version, AllowWatchBookmarks: true, TimeoutSeconds: &lasts,
+	})
 	if err != nil {
-		return err
+		return version, err
 	}
-	for {
-		started := time.Now()
-		timeout := int64(300 + rand.IntN(300)) //nolint:gosec // it spreads the load
-		events, err := w.kind.watch(ctx, metav1.ListOptions{
-			FieldSelector: w.field, ResourceVersion: version, AllowWatchBookmarks: true, TimeoutSeconds: &timeout,
-		})
-		if err != nil {
-			return err
-		}
-		w.settled()
-		if version, err = w.apply(ctx, events, version); err != nil {
-			return err
-		}
-		if time.Since(started) < time.Second {
-			return errWatchEnded
-		}
+	late.Stop()
+	w.settled()
+	if version, err = w.apply(ctx, events, version); err == nil && time.Since(started) < time.Second {
+		err = errWatchEnded
 	}
+	return version, err
 }
 
 // replace replaces all objects by those of a list, and returns its version.
@@ -286,6 +297,8 @@ func (v *view) Get(ctx context.Context, o machinist.Object) (machinist.Object, e
 	found, read, err := v.find(o, func(o machinist.Object) bool { return objects.KeyOf(o) == key })
 	switch {
 	case !read:
+		ctx, cancel := v.call(ctx)
+		defer cancel()
 		return v.client.Get(ctx, o)
 	case len(found) == 0:
 		return nil, err
@@ -300,6 +313,8 @@ func (v *view) List(ctx context.Context, o machinist.Object, index, key string) 
 		return (o.GetNamespace() == "" || o.GetNamespace() == one.GetNamespace()) && (index == "" || hasKey(one, index, key))
 	})
 	if !read {
+		ctx, cancel := v.call(ctx)
+		defer cancel()
 		return v.client.List(ctx, o, index, key)
 	}
 	return found, err

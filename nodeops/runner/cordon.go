@@ -5,9 +5,7 @@ package runner
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,7 +72,7 @@ func patchUnschedulable(ctx context.Context, nodes Nodes, nodeName string, uid t
 	}
 	node, err := nodes.Patch(ctx, nodeName, types.MergePatchType, patch, metav1.PatchOptions{})
 	if refusesUID(err) {
-		return nil, fmt.Errorf("node %q: %w: %w", nodeName, errNodeReplaced, err)
+		return nil, fmt.Errorf("node %q: %w", nodeName, errNodeReplaced) // err refuses this object, not the request
 	}
 	if err != nil {
 		return nil, fmt.Errorf("node %q: %w", nodeName, err)
@@ -84,8 +82,6 @@ func patchUnschedulable(ctx context.Context, nodes Nodes, nodeName string, uid t
 
 // refusesUID reports whether the API server refused a patch because the object has another uid.
 func refusesUID(err error) bool {
-	var status *apierrors.StatusError
-	ok := errors.As(err, &status)
-	return ok && apierrors.IsInvalid(err) && status.ErrStatus.Details != nil &&
-		slices.ContainsFunc(status.ErrStatus.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
+	cause, ok := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
+	return ok && cause.Field == "metadata.uid"
 }
