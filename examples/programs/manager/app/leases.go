@@ -35,15 +35,14 @@ func (l *leases) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, [
 	raws := make([][]byte, len(l.locks))
 	for i, lock := range l.locks {
 		record, raw, err := lock.Get(ctx)
-		l.own[i], l.missing[i] = false, apierrors.IsNotFound(err)
-		switch {
+		switch l.missing[i] = apierrors.IsNotFound(err); {
 		case l.missing[i]:
-			missing = err
+			l.own[i], missing = false, err
 			continue
-		case err != nil:
+		case err != nil: // it may still be the own one
 			return nil, nil, err
 		}
-		raws[i] = raw
+		l.own[i], raws[i] = false, raw
 		switch record.HolderIdentity {
 		case l.Identity():
 			own, l.own[i] = record, true

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/machinist-dev/machinist/drain/draintest"
 	"github.com/machinist-dev/machinist/examples/controllers"
@@ -206,3 +207,37 @@ func playElections(t *testing.T, rng *rand.Rand) {
 		require.True(t, slices.ContainsFunc(partsOf(p.s), led), "nothing keeps the holder of %s from leading", p.s.LeaseNames())
 	}
 }
+
+// TestLeases_RenewalFailsAfterAFailedRead_ReleasesNone loses the response to a renewal, and the next read: a lease that
+// could not be read may still be the own one.
+func TestLeases_RenewalFailsAfterAFailedRead_ReleasesNone(t *testing.T) {
+	cluster := draintest.New(draintest.Options{})
+	var locks []resourcelock.Interface
+	for _, name := range []string{"a", "b"} {
+		locks = append(locks, &resourcelock.LeaseLock{
+			LeaseMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Client: cluster.Client().CoordinationV1(), LockConfig: resourcelock.ResourceLockConfig{Identity: "me"},
+		})
+	}
+	l, ctx := newLeases(locks...), t.Context()
+	mine := resourcelock.LeaderElectionRecord{HolderIdentity: "me", LeaseDurationSeconds: 15, AcquireTime: metav1.Now(), RenewTime: metav1.Now()}
+	later := func() resourcelock.LeaderElectionRecord {
+		mine.RenewTime = metav1.NewTime(mine.RenewTime.Add(time.Second))
+		return mine
+	}
+	require.NoError(t, l.Create(ctx, mine))
+	require.NoError(t, l.Update(ctx, later()))
+
+	cluster.Inject(
+		draintest.Fault{Kind: draintest.TimeoutAfterEffect, Verb: "update", Resource: "leases", Name: "b", Times: 1},
+		draintest.Fault{Kind: draintest.Unavailable, Verb: "get", Resource: "leases", Name: "a", Times: 1},
+	)
+	require.Error(t, l.Update(ctx, later()), "its effect happened")
+	_, _, err := l.Get(ctx)
+	require.Error(t, err)
+	require.Error(t, l.Update(ctx, later()), "a conflict with the own write of b")
+	held, err := cluster.Client().CoordinationV1().Leases(namespace).Get(ctx, "a", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "me", *held.Spec.HolderIdentity, "a renewal releases none, because the controllers still run")
+}
+
+// TestManager_BriefOutage_OneLeader is the same in a manager beside a machine-controller.

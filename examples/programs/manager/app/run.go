@@ -40,7 +40,8 @@ func Run(s *options.MCServer, d driver.Driver) error {
 // RunContext runs the controllers until the context ends. Unlike [Run], it installs no signal
 // handler and leaves the loggers of the process alone: it logs to the logger that
 // [logr.NewContextWithSlogLogger] has put into the context, or else to [slog.Default]. When it returns, everything that it started
-// has ended, unless the driver ignores its context.
+// has ended, unless the driver ignores its context, or the API server does not answer which kinds it serves: that
+// request ends after 32 seconds.
 func RunContext(ctx context.Context, s *options.MCServer, d driver.Driver) error {
 	if s == nil {
 		return errNoOptions
