@@ -69,5 +69,10 @@ func (f Front[P, O, T]) mine(key types.NamespacedName, o P) bool {
 		f.Gone()
 		return false
 	}
-	return o.GetLabels()[v1alpha1.ShardLabelKey] == f.Shard
+	if o.GetLabels()[v1alpha1.ShardLabelKey] != f.Shard { // what is remembered is old when it comes back
+		f.Own.Forget(key)
+		f.Gone()
+		return false
+	}
+	return true
 }

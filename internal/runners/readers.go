@@ -45,10 +45,16 @@ func Named(ctx context.Context, r objects.Getter, namespace, kind, name string) 
 
 // Shown returns the expectations that the Reader does not show yet, of objects of a namespace and of Nodes.
 func Shown(ctx context.Context, r machinist.Reader, namespace string, e machine.Expectations) machine.Expectations {
-	return e.Observe(func(kind, name string) metav1.Object {
-		o, _ := Named(ctx, r, namespace, kind, name)
+	failed := false
+	find := func(kind, name string) metav1.Object {
+		o, err := Named(ctx, r, namespace, kind, name)
+		failed = failed || err != nil
 		return o
-	}, true)
+	}
+	if next := e.Observe(find, true); !failed {
+		return next
+	}
+	return e.Observe(find, false)
 }
 
 // GroupOf returns the group of a machine.

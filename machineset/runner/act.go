@@ -26,13 +26,19 @@ import (
 
 // apply carries out the actions of the decision. It returns the holds of Failed machines that it did not
 // delete.
-func (p *pass) apply(ctx context.Context) (failure machineset.Failure, stay []machinist.Hold, _ error) {
+func (p *pass) apply(ctx context.Context) (failure machineset.Failure, stay []machinist.Hold, failed error) {
 	var deletions []machinist.Delete
 	for _, action := range p.d.Actions {
 		var err error
 		switch a := action.(type) {
 		case machinist.Update:
-			err = p.update(ctx, a)
+			if _, ofMachine := a.Object.(*v1alpha1.Machine); ofMachine { // the other actions do not depend on it
+				if writeErr := p.update(ctx, a); writeErr != nil {
+					failed = errors.Join(failed, fmt.Errorf("%s: %w", a, writeErr))
+				}
+			} else if failed == nil { // the set says that its machines are written
+				err = p.update(ctx, a)
+			}
 		case machinist.Refresh:
 			err = p.refresh(ctx, a)
 		case machinist.Delete:
@@ -43,11 +49,11 @@ func (p *pass) apply(ctx context.Context) (failure machineset.Failure, stay []ma
 			err = unknownAction(action)
 		}
 		if err != nil {
-			return failure, stay, fmt.Errorf("%s: %w", action, err)
+			return failure, stay, errors.Join(failed, fmt.Errorf("%s: %w", action, err))
 		}
 	}
 	stay, failure.Delete = p.deleteAll(ctx, deletions)
-	return failure, stay, nil
+	return failure, stay, failed
 }
 
 // update writes the set or a machine. The written set replaces the observed one, because its status is

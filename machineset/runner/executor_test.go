@@ -4,6 +4,7 @@ package runner_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -212,4 +213,142 @@ func TestExecutor_NothingSet_Error(t *testing.T) {
 	_, err = runner.NewInformers(nil, nil)
 	require.ErrorContains(t, err, "no factory")
 	require.Empty(t, runner.Affected(t.Context(), nil, nil, nil))
+}
+
+// staleReader shows what the test sets. Some reads of a machine by its name fail.
+type staleReader struct {
+	set      *v1alpha1.MachineSet
+	machines []*v1alpha1.Machine
+	fails    int
+}
+
+func (r *staleReader) Get(_ context.Context, o machinist.Object) (machinist.Object, error) {
+	switch o.(type) {
+	case *v1alpha1.MachineSet:
+		return r.set, nil
+	case *v1alpha1.Machine:
+		if r.fails > 0 {
+			r.fails--
+			return nil, errors.New("timeout")
+		}
+		if i := slices.IndexFunc(r.machines, func(m *v1alpha1.Machine) bool { return m.Name == o.GetName() }); i >= 0 {
+			return r.machines[i], nil
+		}
+	case *corev1.Node:
+		return nil, machine.ErrNoTarget
+	}
+	return nil, nil
+}
+
+func (r *staleReader) List(_ context.Context, o machinist.Object, _, key string) (all []machinist.Object, _ error) {
+	if _, ok := o.(*v1alpha1.Machine); ok && key == "n/uid-s" {
+		for _, m := range r.machines {
+			all = append(all, m)
+		}
+	}
+	return all, nil
+}
+
+// settledSet returns a set whose generation is observed, with n machines that run.
+func settledSet(replicas int32, n int) (*v1alpha1.MachineSet, []*v1alpha1.Machine, *fake.Clientset) {
+	set := workers(replicas)
+	set.Status.ObservedGeneration = 1
+	stored, all := []runtime.Object{set}, []*v1alpha1.Machine(nil)
+	for i := range n {
+		m := worker(set)
+		m.Name, m.UID, m.ResourceVersion = fmt.Sprint("m", i), types.UID(fmt.Sprint("uid-m", i)), fmt.Sprint(10+i)
+		m.Labels, m.Spec, m.Finalizers = map[string]string{"app": "w"}, set.Spec.Template.Spec, []string{v1alpha1.MCMFinalizerName}
+		m.Annotations, m.Status.CurrentStatus.Phase = map[string]string{v1alpha1.MachinePriority: "3"}, v1alpha1.MachineRunning
+		stored, all = append(stored, m), append(all, m)
+	}
+	return set, all, fake.NewSimpleClientset(stored...)
+}
+
+// requested returns the names of the machines for which a request was made.
+func requested(c *fake.Clientset, verb string) (names []string) {
+	for _, a := range c.Actions() {
+		if d, ok := a.(interface{ GetName() string }); ok && a.Matches(verb, "machines") {
+			names = append(names, d.GetName())
+		}
+	}
+	return names
+}
+
+// TestReconcile_OneMachineCannotBeWritten_TheRestIsDone has a webhook that refuses to update a machine to the template.
+func TestReconcile_OneMachineCannotBeWritten_TheRestIsDone(t *testing.T) {
+	t.Parallel()
+	for _, deleted := range []bool{false, true} {
+		set, machines, requests := settledSet(2, 1)
+		if deleted {
+			set.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+		}
+		machines[0].Spec.NodeTemplateSpec.Labels = map[string]string{"old": "template"}
+		requests.PrependReactor("update", "machines", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(v1alpha1.Resource("machines"), "m0", errors.New("a webhook says no"))
+		})
+		executor := &runner.Executor{Reader: &staleReader{set: set, machines: machines}, Requests: client.New(requests, nil)}
+		for range 3 {
+			_, err := executor.Reconcile(t.Context(), keyOf("s"))
+			require.ErrorContains(t, err, "a webhook says no")
+		}
+		list, err := requests.MachineV1alpha1().Machines("n").List(t.Context(), metav1.ListOptions{})
+		require.NoError(t, err)
+		if deleted {
+			require.Equal(t, []string{"m0"}, requested(requests, "delete"))
+		} else {
+			require.Len(t, list.Items, 2)
+		}
+	}
+}
+
+// TestReconcile_ReadByNameFails_ExpectationStays has a cache that does not show a deletion yet, and a failed read of the
+// deleted machine when another one becomes the first to delete.
+func TestReconcile_ReadByNameFails_ExpectationStays(t *testing.T) {
+	t.Parallel()
+	set, machines, requests := settledSet(3, 4)
+	reader := &staleReader{set: set, machines: machines}
+	executor := &runner.Executor{Reader: reader, Requests: client.New(requests, nil)}
+	reconcile := func() {
+		for range 4 {
+			_, err := executor.Reconcile(t.Context(), keyOf("s"))
+			require.NoError(t, err)
+		}
+	}
+	reconcile()
+	deleted := requested(requests, "delete")
+	require.Len(t, deleted, 1)
+	other := slices.IndexFunc(machines, func(m *v1alpha1.Machine) bool { return m.Name != deleted[0] })
+	machines[other] = machines[other].DeepCopy()
+	machines[other].Annotations[v1alpha1.MachinePriority] = "1"
+	reader.fails = 1
+	reconcile()
+	require.Equal(t, deleted, requested(requests, "delete"))
+}
+
+// TestReconcile_SetLeavesItsShardAndComesBack_ListsAgain has a set for which the other shard has created a machine.
+func TestReconcile_SetLeavesItsShardAndComesBack_ListsAgain(t *testing.T) {
+	t.Parallel()
+	set, machines, requests := settledSet(1, 2)
+	require.NoError(t, requests.Tracker().Delete(v1alpha1.SchemeGroupVersion.WithResource("machines"), "n", "m1"))
+	reader := &staleReader{set: set, machines: machines[:1:1]}
+	executor := &runner.Executor{Reader: reader, Requests: client.New(requests, nil)}
+	reconcile := func(change func(*v1alpha1.MachineSet)) {
+		next := reader.set.DeepCopy()
+		change(next)
+		next.Generation++
+		next.ResourceVersion = fmt.Sprint(1000 + next.Generation)
+		require.NoError(t, requests.Tracker().Update(v1alpha1.SchemeGroupVersion.WithResource("machinesets"), next, "n"))
+		reader.set = next
+		for range 3 {
+			_, err := executor.Reconcile(t.Context(), keyOf("s"))
+			require.NoError(t, err)
+		}
+	}
+	reconcile(func(*v1alpha1.MachineSet) {})
+	reconcile(func(s *v1alpha1.MachineSet) { s.Labels = map[string]string{v1alpha1.ShardLabelKey: "blue"} })
+	require.NoError(t, requests.Tracker().Add(machines[1]))
+	reconcile(func(s *v1alpha1.MachineSet) { s.Labels, s.Spec.Replicas = nil, 2 })
+	list, err := requests.MachineV1alpha1().Machines("n").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	require.Len(t, list.Items, 2)
 }
