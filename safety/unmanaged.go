@@ -44,6 +44,8 @@ const (
 	// objection is the time between the mark and the removal of the finalizer. In it a manager
 	// of other machines can remove the mark.
 	objection = 5 * time.Minute
+	// incompleteWait is the time until incomplete lists are read again.
+	incompleteWait = time.Minute
 )
 
 // UnmanagedState is the memory of [StepUnmanaged]: when it first saw each mark. It need not be
@@ -73,7 +75,8 @@ type UnmanagedState struct {
 func StepUnmanaged(state UnmanagedState, in UnmanagedObservation, p UnmanagedPolicy, now time.Time) (UnmanagedState, Decision[machinist.Update]) {
 	u := unmanaged{in: in, now: now, before: state, next: map[types.UID]time.Time{}}
 	if !in.Complete {
-		u.d.Holds = []machinist.Hold{{Subject: "nodes", Reason: machinesUnusable, Message: "the lists may be incomplete"}}
+		u.d.NextCheck = now.Add(incompleteWait)
+		u.d.Holds = []machinist.Hold{{Subject: "nodes", Reason: machinesUnusable, Message: "the lists may be incomplete", Until: u.d.NextCheck}}
 		return state, u.d
 	}
 	u.prepare(p)

@@ -86,6 +86,7 @@ func TestUnmanaged_NodesAndMachines_WritesAndHolds(t *testing.T) {
 			in.Complete = false
 			_, d = safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, start)
 			require.Empty(t, d.Actions, "half a view")
+			require.True(t, d.NextCheck.After(start) && d.NextCheck.Equal(d.Holds[0].Until))
 			in.Complete, in.Frozen = true, true
 			_, d = safety.StepUnmanaged(safety.UnmanagedState{}, in, joinTime, start.Add(24*time.Hour))
 			in.Frozen = false

@@ -19,17 +19,28 @@ const defaultParallel = 16
 // errNotSent is the error of a request that was not sent because the context had ended.
 var errNotSent = errors.New("the request was not sent")
 
-// panicked is a panic of another goroutine.
-type panicked struct {
+// A Panic is the panic of another goroutine.
+type Panic struct {
 	value any
 	stack []byte
 }
 
 // String returns the value of the panic.
-func (p *panicked) String() string { return fmt.Sprint(p.value) }
+func (p *Panic) String() string { return fmt.Sprint(p.value) }
 
-// Stack returns the stack of the goroutine that panicked first.
-func (p *panicked) Stack() []byte { return p.stack }
+// Stack returns the stack of the goroutine that panicked.
+func (p *Panic) Stack() []byte { return p.stack }
+
+// Recover calls f. It returns its panic, or nil.
+func Recover(f func()) (p *Panic) {
+	defer func() {
+		if value := recover(); value != nil {
+			p = &Panic{value, debug.Stack()}
+		}
+	}()
+	f()
+	return nil
+}
 
 // InParallel calls send with the numbers from 0 to n-1, at most limit at a time, and returns their
 // errors. Zero means 16 at a time. If send panics, InParallel panics after all calls have ended.
@@ -46,13 +57,8 @@ func InParallel(ctx context.Context, limit, n int, send func(i int) error) []err
 		return errs
 	}
 	var taken atomic.Int64
-	var first atomic.Pointer[panicked]
+	var first atomic.Pointer[Panic]
 	work := func() {
-		defer func() {
-			if value := recover(); value != nil {
-				first.CompareAndSwap(nil, &panicked{value, debug.Stack()})
-			}
-		}()
 		for ctx.Err() == nil && first.Load() == nil {
 			i := int(taken.Add(1)) - 1
 			if i >= n {
@@ -63,7 +69,11 @@ func InParallel(ctx context.Context, limit, n int, send func(i int) error) []err
 	}
 	var others sync.WaitGroup
 	for range workers {
-		others.Go(work)
+		others.Go(func() {
+			if p := Recover(work); p != nil {
+				first.CompareAndSwap(nil, p)
+			}
+		})
 	}
 	others.Wait()
 	if p := first.Load(); p != nil {

@@ -93,6 +93,9 @@ func (l *Lock) Acquire(ctx context.Context) (permits.Lease, error) { return l.re
 // next renewal if it was released. The error is then [ErrLost], joined with that of work. Work stops
 // when its context ends: Run waits for it, and leaves no goroutine.
 func (l *Lock) Run(ctx context.Context, work func(context.Context) error) error {
+	if work == nil {
+		return errors.New("lock: no work")
+	}
 	lease, err := l.Acquire(ctx)
 	if err != nil {
 		return err

@@ -463,3 +463,10 @@ func TestLock_Concurrent_IsSafe(t *testing.T) {
 		require.NoError(t, lock.Release(t.Context()))
 	})
 }
+
+func TestRun_NoWork_ErrorWithoutAPermit(t *testing.T) {
+	inPlace(t, func(t *testing.T, p *place) {
+		require.ErrorContains(t, p.lock("a").Run(t.Context(), nil), "no work")
+		require.NoError(t, p.lock("b").Run(t.Context(), func(context.Context) error { return nil }), "no permit was taken")
+	})
+}

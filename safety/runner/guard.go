@@ -4,6 +4,7 @@ package runner
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -152,6 +153,7 @@ func (g *Guard) look(ctx context.Context, namespace string, now time.Time) []saf
 	if g.seen == nil {
 		g.seen = map[string]population{}
 	}
+	maps.DeleteFunc(g.seen, func(_ string, p population) bool { return now.Sub(p.at) >= reuse })
 	g.seen[namespace] = population{now, g.members(ctx, machines, now)}
 	return g.seen[namespace].members
 }

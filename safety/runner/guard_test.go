@@ -4,6 +4,7 @@ package runner
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -97,4 +98,16 @@ func TestGuard_Began_CountsMachinesOfTheFirstPass(t *testing.T) {
 	g, _ = newGuard(nil, began.Add(2*time.Second))
 	g.Began = began
 	require.Zero(t, g.member(t.Context(), m, false, g.now()).ReplacedAt)
+}
+
+func TestGuard_NamespacesComeAndGo_KeepsNoPopulation(t *testing.T) {
+	t.Parallel()
+	g, clock := newGuard(nil, began)
+	for i := range 20 {
+		m := machineIn(v1alpha1.MachineUnknown, began)
+		m.Namespace = fmt.Sprint("ns-", i)
+		g.Ask(t.Context(), m, false, nil)
+		clock.Step(time.Minute)
+	}
+	require.Len(t, g.seen, 1)
 }

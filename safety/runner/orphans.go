@@ -39,6 +39,7 @@ type orphans struct {
 	rounds  safety.Rounds
 	listing map[types.NamespacedName]bool           // listings that have not ended
 	ended   map[types.NamespacedName]safety.Listing // since the last decision
+	crash   *objects.Panic                          // of a listing, not yet passed on
 	running sync.WaitGroup                          // of the listings
 }
 
@@ -63,9 +64,16 @@ func (e *Executor) reconcileOrphans(ctx context.Context) (time.Time, error) {
 	err = errors.Join(e.list(ctx, classes), e.judge(ctx, classes), e.deleteNodes(ctx))
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if panicked := o.crash; panicked != nil { // the caller can recover from it here
+		o.crash = nil
+		panic(panicked)
+	}
 	next := o.rounds.Next()
 	if len(o.listing) > 0 || len(o.ended) > 0 {
-		next = machinist.Earliest(next, e.now().Add(listingTime))
+		later := e.now().Add(listingTime)
+		if next = machinist.Earliest(next, later); !next.After(e.now()) { // what is due is being listed
+			next = later
+		}
 	}
 	return next, err
 }
@@ -120,10 +128,15 @@ func (e *Executor) list(ctx context.Context, classes []*v1alpha1.MachineClass) (
 		o.mu.Unlock()
 		waits++
 		o.running.Go(func() {
-			l := e.listing(ctx, class, secret)
+			var l safety.Listing
+			panicked := objects.Recover(func() { l = e.listing(ctx, class, secret) })
 			o.mu.Lock()
-			delete(o.listing, key)
-			o.ended[key] = l
+			if delete(o.listing, key); panicked == nil {
+				o.ended[key] = l
+			} else {
+				o.rounds.Miss(key)
+				o.crash = panicked
+			}
 			o.mu.Unlock()
 			ended <- struct{}{}
 		})

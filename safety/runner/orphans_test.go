@@ -156,3 +156,56 @@ func TestOrphans_EachCache_APIServerIsAskedBeforeADeletion(t *testing.T) {
 		require.True(t, !tc.hidden || proposed > 0, "%s: the live read has to keep its VM", name)
 	}
 }
+
+// badLists is a driver whose listings wait for hang, if it is set, and then panic, if they shall.
+type badLists struct {
+	countedLists
+	hang   chan struct{}
+	panics bool
+}
+
+func (d *badLists) ListMachines(ctx context.Context, r *driver.ListMachinesRequest) (*driver.ListMachinesResponse, error) {
+	if d.hang != nil {
+		<-d.hang
+	}
+	if d.panics {
+		panic("bad driver")
+	}
+	return d.countedLists.ListMachines(ctx, r)
+}
+
+func TestOrphans_ListingOfALaterRoundIsSlow_NextIsLater(t *testing.T) {
+	t.Parallel()
+	lists, clock := &badLists{countedLists: countedLists{of: map[string]int{}}}, clocktesting.NewFakeClock(time.Unix(1_700_000_000, 0))
+	e := &Executor{Reader: &twoClasses{}, Requests: client.New(fake.NewClientset(), nil), Driver: lists, Clock: clock, Policy: safety.Policy{Period: time.Hour}}
+	next, err := e.Reconcile(t.Context(), Orphans)
+	require.NoError(t, err)
+	clock.SetTime(next)
+	lists.hang = make(chan struct{})
+	defer e.Wait()
+	defer close(lists.hang)
+	go func() {
+		for !clock.HasWaiters() {
+			time.Sleep(time.Millisecond)
+		}
+		clock.Step(listingTime)
+	}()
+	for range 3 {
+		next, err = e.Reconcile(t.Context(), Orphans)
+		require.NoError(t, err)
+		require.True(t, next.After(clock.Now()), "%s before now", clock.Now().Sub(next))
+	}
+}
+
+// TestOrphans_DriverPanics_CallerRecoversAndTriesAgain asserts that a panic in the goroutine of a listing ends the
+// pass, and not the process.
+func TestOrphans_DriverPanics_CallerRecoversAndTriesAgain(t *testing.T) {
+	t.Parallel()
+	lists := &badLists{countedLists: countedLists{of: map[string]int{}}, panics: true}
+	e := &Executor{Reader: &twoClasses{}, Requests: client.New(fake.NewClientset(), nil), Driver: lists}
+	require.Panics(t, func() { _, _ = e.Reconcile(t.Context(), Orphans) })
+	lists.panics = false
+	_, err := e.Reconcile(t.Context(), Orphans)
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{"a": 1, "b": 1}, lists.of)
+}
