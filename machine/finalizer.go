@@ -89,7 +89,7 @@ func decideFinalizer[T object[T]](o T, finalizer, user string, complete bool, no
 	case user != "" && !has && !deleting:
 		return write(append(slices.Clone(o.GetFinalizers()), finalizer), "finalizer", reasonReferenced)
 	case user != "" && deleting:
-		return hold(machinist.Hold{Subject: user, Reason: reasonReferenced, Message: "refers to it"})
+		return hold(machinist.Hold{Subject: user, Reason: reasonReferenced, Message: "refers to it", Until: now.Add(recheckAfter)})
 	case user != "":
 		return settled(reasonReferenced)
 	case !has:

@@ -24,6 +24,9 @@ import (
 // and the virtual capacity of the class. A Node that joins during a rollout also gets the annotations
 // that disable its scale-down, in the same write.
 func (l *logic) syncNode() Decision {
+	if l.in.Node.Refused {
+		return Decision{}
+	}
 	node, change := l.in.Node.Node, nodeops.Change{}
 	if !l.templateApplied {
 		var err error

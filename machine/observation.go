@@ -120,6 +120,9 @@ type NodeView struct {
 	AsOf time.Time
 	// Unanswered means that the API server did not answer the last [machinist.Refresh] of this pass.
 	Unanswered bool
+	// Refused means that the API server has refused a write of the Node in this pass. The health of the
+	// machine is judged without it.
+	Refused bool
 }
 
 // ProviderIDView is what is known about other machines that may have the same VM. With the zero

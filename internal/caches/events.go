@@ -69,11 +69,14 @@ func called(f func(before, after metav1.Object), before, after any) {
 }
 
 // OnChange calls f with each key that an event of an object of the given types affects, and the time for
-// which changes are collected. No types mean all. It fails only for a stopped informer.
+// which changes are collected. No types mean all. It fails only for a stopped informer, and without informers.
 func OnChange[K comparable](
 	c *Informers, r machinist.Reader, affected func(ctx context.Context, r machinist.Reader, before, after metav1.Object) map[K]time.Duration,
 	f func(key K, after time.Duration), of ...machinist.Object,
 ) error {
+	if c == nil {
+		return machinist.ErrNotCached
+	}
 	informers := c.All
 	if len(of) > 0 {
 		informers = nil

@@ -58,16 +58,18 @@ func (p *pass) update(ctx context.Context, u machinist.Update) error {
 	if err == nil {
 		p.kept.confirmed = asked
 	}
-	m, _ := written.(*v1alpha1.Machine)
-	return p.afterWrite(ctx, m, err)
+	return p.afterWrite(ctx, written, err)
 }
 
 // afterWrite puts the machine which a request returned into the observation. The observation of a deleted
-// machine has no machine.
-func (p *pass) afterWrite(ctx context.Context, m *v1alpha1.Machine, err error) error {
-	before := p.in.Machine
+// machine has no machine. Another machine of its name means that it was deleted.
+func (p *pass) afterWrite(ctx context.Context, o machinist.Object, err error) error {
+	before, m := p.in.Machine, (*v1alpha1.Machine)(nil)
+	if err == nil {
+		m, err = objects.Typed[*v1alpha1.Machine](o)
+	}
 	switch {
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err), err == nil && m.UID != before.UID:
 		p.own.PutDeleted(before)
 		p.in.Machine = nil
 		return nil
@@ -120,8 +122,7 @@ func (p *pass) delete(ctx context.Context, a machinist.Delete) error {
 		return nil
 	}
 	live, err := p.Requests.Get(ctx, a.Object)
-	m, _ := live.(*v1alpha1.Machine)
-	return p.afterWrite(ctx, m, err)
+	return p.afterWrite(ctx, live, err)
 }
 
 // deleteAttachments deletes the VolumeAttachments of a Node.
@@ -151,9 +152,10 @@ func (p *pass) createToken(ctx context.Context, a machine.CreateToken) error {
 		return err
 	}
 	created, err := p.Requests.Create(ctx, token)
-	if p.kept.token, _ = created.(*corev1.Secret); err != nil {
+	if err != nil {
 		return err
 	}
+	p.kept.token, _ = created.(*corev1.Secret)
 	p.in.Tokens = p.observeTokens(ctx, p.in.Machine)
 	return nil
 }

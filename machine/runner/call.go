@@ -58,19 +58,12 @@ func (p *pass) unchanged(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	m := p.in.Machine
-	o, err := p.Requests.Get(ctx, m)
-	live, _ := o.(*v1alpha1.Machine)
-	switch {
-	case err == nil && live.UID != m.UID:
-		p.own.PutDeleted(m)
-		p.in.Machine = nil
-		return false, nil
-	case err == nil && live.ResourceVersion == m.ResourceVersion:
+	live, err := p.Requests.Get(ctx, m)
+	if same, _ := live.(*v1alpha1.Machine); err == nil && same != nil && same.UID == m.UID && same.ResourceVersion == m.ResourceVersion {
 		p.kept.confirmed = asked
 		return true, nil
-	default:
-		return false, p.afterWrite(ctx, live, err)
 	}
+	return false, p.afterWrite(ctx, live, err)
 }
 
 // recordTimeout is the deadline for recording the result of a call after the end of the pass.

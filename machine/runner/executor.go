@@ -112,7 +112,7 @@ type memory struct {
 	// version, or to a read.
 	confirmed time.Time
 	waits     machinist.Waits
-	permit    string // the key of the last permit that was taken
+	permit    string // the key of the permit that was taken, until the Reader shows that the machine has failed
 }
 
 // drainMemory is what is kept of the drain of a machine.
@@ -139,6 +139,7 @@ type pass struct {
 	in       machine.Observation
 	kept     memory
 	draining drainMemory
+	refused  error // that of the write of a Node
 }
 
 // Reconcile makes one pass over a machine: it observes, decides and acts until a decision has no action.
@@ -156,7 +157,8 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 		e.forget(ctx, key)
 		return time.Time{}, nil
 	}
-	if _, over := facts.FreesReplacement(nil, cached); over { // the Reader shows that it has failed
+	over := facts.PermitOver(cached)
+	if over { // the Reader shows that it has failed
 		e.permits().Release(runners.GroupOf(ctx, e.Reader, cached).String(), string(cached.UID), e.now())
 	}
 	m, exists := e.Latest(cached)
@@ -165,6 +167,10 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 		return time.Time{}, nil
 	case m.Labels[v1alpha1.ShardLabelKey] != e.Shard: // its failure counts for the guard
 		e.settle(ctx, m, false)
+		e.drop(e.memory.Forget(key))
+		if e.Decided != nil {
+			e.Decided(key, nil, machine.Decision{}, nil)
+		}
 		return time.Time{}, nil
 	}
 	p := &pass{Executor: e, key: key}
@@ -178,6 +184,9 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 	} else { // that of a deleted machine of this name
 		e.drop(kept, uid)
 	}
+	if over {
+		p.kept.permit = ""
+	}
 	p.observe(ctx, m)
 	next, err := p.advance(ctx)
 	p.remember(ctx, m)
@@ -188,6 +197,9 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 // Latest returns the newest version of a machine: the given one, or that of a later write of this
 // Executor. It returns false for a machine that this Executor has deleted.
 func (e *Executor) Latest(m *v1alpha1.Machine) (*v1alpha1.Machine, bool) {
+	if m == nil {
+		return nil, false
+	}
 	return e.own.Newest(m)
 }
 
@@ -231,10 +243,11 @@ func (p *pass) advance(ctx context.Context) (time.Time, error) {
 		if p.Freeze != nil {
 			p.in.Freeze = p.Freeze() // a freeze may begin during a call
 		}
+		p.in.Node.Refused = p.refused != nil
 		d = machine.Decide(p.in, p.Policy, p.now())
 		if p.decided(d, nil); d.Action == nil {
 			p.kept.waits, _, _ = p.kept.waits.Step(d.Holds, nil, p.now())
-			return d.NextCheck, nil
+			return d.NextCheck, p.refused
 		}
 		if err := p.apply(ctx, d.Action); err != nil {
 			return time.Time{}, fmt.Errorf("%s: %w", d.Action, err)
@@ -258,6 +271,7 @@ func (p *pass) observe(ctx context.Context, m *v1alpha1.Machine) {
 	p.in = machine.Observation{
 		Machine: m, FirstSeen: p.kept.first, Class: observeClass(ctx, p.Reader, m), Node: p.observeNode(ctx, m), VM: p.kept.vm, Drain: p.draining.view.Again(),
 		Tokens: p.observeTokens(ctx, m), ProviderID: observeProviderID(ctx, p.Reader, m), Waits: p.kept.waits.Holds(),
+		Permit: machine.PermitView{Held: p.kept.permit != ""}, // of an earlier pass
 	}
 	if machine.NeedsSiblings(m) {
 		p.in.Siblings = p.SiblingsOf(ctx, m)

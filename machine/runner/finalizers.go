@@ -57,8 +57,11 @@ func (f *Finalizers) ReconcileClass(ctx context.Context, key types.NamespacedNam
 		return time.Time{}, errUnusable
 	}
 	class, err := objects.Get[*v1alpha1.MachineClass](ctx, f.Reader, key.Namespace, key.Name)
-	if err != nil || class != nil && class.Labels[v1alpha1.ShardLabelKey] != f.Shard {
+	if err != nil {
 		return time.Time{}, err
+	}
+	if class != nil && class.Labels[v1alpha1.ShardLabelKey] != f.Shard {
+		class = nil // nothing is remembered of it
 	}
 	return reconcile(ctx, f, key, class, &f.classes, func(class *v1alpha1.MachineClass, live bool) (machine.Decision, error) {
 		users, err := f.users(ctx, key, live)

@@ -5,9 +5,11 @@ package runner
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/machinist-dev/machinist"
 	"github.com/machinist-dev/machinist/internal/objects"
@@ -89,7 +91,8 @@ func (p *pass) lookForNode(ctx context.Context, a machinist.Refresh) error {
 	return nil
 }
 
-// updateNode writes the Node. After a conflict the next decision uses the newer Node.
+// updateNode writes the Node. After a conflict the next decision uses the newer Node. A refused write does not
+// keep the pass from judging the health of the machine: its error is that of the pass.
 func (p *pass) updateNode(ctx context.Context, u machinist.Update) error {
 	written, err := runners.Update(ctx, p.Requests, u)
 	if apierrors.IsConflict(err) {
@@ -98,12 +101,20 @@ func (p *pass) updateNode(ctx context.Context, u machinist.Update) error {
 	switch node, _ := written.(*corev1.Node); {
 	case apierrors.IsNotFound(err):
 		p.nodeGone()
+	case refused(err) && p.refused == nil && p.in.Machine.DeletionTimestamp.IsZero():
+		p.refused = fmt.Errorf("%s: %w", u, err)
 	case err != nil:
 		return err
 	case node != nil:
 		p.wroteNode(node)
 	}
 	return nil
+}
+
+// refused reports whether the API server refuses a write, and not only because the object has another UID.
+func refused(err error) bool {
+	cause, _ := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) && cause.Field != "metadata.uid"
 }
 
 // deleteNode deletes the Node of a machine.

@@ -232,6 +232,12 @@ func TestExecutor_NothingSet_Error(t *testing.T) {
 	require.Empty(t, AffectedClasses(t.Context(), nil, nil, nil))
 	require.Empty(t, AffectedSecrets(t.Context(), nil, nil, nil))
 	require.Zero(t, new(Executor).SiblingsOf(t.Context(), nil))
+	_, exists := new(Executor).Latest(nil)
+	require.False(t, exists)
+	require.Error(t, new(Informers).OnChange(nil))
+	none, err := Trim((*corev1.Pod)(nil))
+	require.NoError(t, err)
+	require.Nil(t, none)
 }
 
 // TestNodes_DeletedForAMachine_TheNextOfItsNameKnows has a Reader that still has the Node of a deleted machine

@@ -3,6 +3,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -49,7 +50,7 @@ func (p *pass) takePermit(ctx context.Context, a machine.TakePermit) error {
 	p.in.Siblings = among(ctx, p.Reader, m, live)
 	if h := p.ask(ctx, a.VMGone, live); h.Reason != "" {
 		p.permits().Release(a.Key, a.Holder, p.now())
-		p.in.Permit.Held, p.in.Permit.Refused = false, h
+		p.in.Permit.Held, p.in.Permit.Refused, p.kept.permit = false, h, ""
 	}
 	return nil
 }
@@ -69,7 +70,7 @@ func (p *pass) revoke() {
 }
 
 func (p *pass) returnPermit(a machine.ReturnPermit) {
-	p.permits().Release(a.Key, a.Holder, p.now())
+	p.permits().Release(cmp.Or(p.kept.permit, a.Key), a.Holder, p.now()) // the group may have changed, or is not read
 	p.revoke()
-	p.in.Permit.Held = false
+	p.in.Permit, p.kept.permit = machine.PermitView{Asked: true}, ""
 }

@@ -6,10 +6,10 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/machinist-dev/machinist/internal/facts"
 	"github.com/machinist-dev/machinist/machine/v1alpha1"
 )
 
@@ -21,7 +21,10 @@ import (
 // Use it as the transform of informers, or of the cache of controller-runtime. It changes its argument, and
 // returns no error. It is safe for concurrent use.
 func Trim(o any) (any, error) {
-	if m, err := meta.Accessor(o); err == nil {
+	if m, ok := o.(metav1.Object); ok {
+		if facts.IsNil(m) {
+			return o, nil
+		}
 		m.SetManagedFields(nil)
 		shared.metadata(m)
 	}
