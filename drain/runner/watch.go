@@ -29,7 +29,7 @@ import (
 // view has what a Run watches. As a Reader it has these objects, and reads all others from the API server.
 type view struct {
 	client  Client
-	call    func(context.Context) (context.Context, context.CancelFunc) // of one request
+	timeout time.Duration // of one request
 	watches map[reflect.Type]*watched
 	// stop ends all watches, and returns when they have ended.
 	stop func()
@@ -61,7 +61,7 @@ func optional(source drain.Source) bool {
 // do not send a watch what happened before they opened it, so no pod is evicted before. The function wake
 // is called after each event. A client of another kind than that of [NewClient] watches nothing.
 func (e Executor) watch(ctx context.Context, node string, p drain.Policy, wake func()) *view {
-	v := &view{client: e.Client, call: e.call, watches: map[reflect.Type]*watched{}, stop: func() {}}
+	v := &view{client: e.Client, timeout: e.callTimeout(), watches: map[reflect.Type]*watched{}, stop: func() {}}
 	c, ok := e.Client.(clientset)
 	if !ok {
 		return v
@@ -76,7 +76,7 @@ func (e Executor) watch(ctx context.Context, node string, p drain.Policy, wake f
 		of := objectsOf[source]
 		settling.Add(1)
 		v.watches[reflect.TypeOf(of)] = &watched{
-			kind: c.kind(of), timeout: e.callTimeout(), field: onlyOf(source, node), optional: optional(source), settled: sync.OnceFunc(settling.Done),
+			kind: c.kind(of), timeout: v.timeout, field: onlyOf(source, node), optional: optional(source), settled: sync.OnceFunc(settling.Done),
 			changed: func(before, after metav1.Object) {
 				// volumes are attached to other Nodes
 				if p.Volumes.ReattachTimeout > 0 || slices.Contains(Affected(ctx, v, before, after), node) {
@@ -297,7 +297,7 @@ func (v *view) Get(ctx context.Context, o machinist.Object) (machinist.Object, e
 	found, read, err := v.find(o, func(o machinist.Object) bool { return objects.KeyOf(o) == key })
 	switch {
 	case !read:
-		ctx, cancel := v.call(ctx)
+		ctx, cancel := context.WithTimeout(ctx, v.timeout)
 		defer cancel()
 		return v.client.Get(ctx, o)
 	case len(found) == 0:
@@ -313,7 +313,7 @@ func (v *view) List(ctx context.Context, o machinist.Object, index, key string) 
 		return (o.GetNamespace() == "" || o.GetNamespace() == one.GetNamespace()) && (index == "" || hasKey(one, index, key))
 	})
 	if !read {
-		ctx, cancel := v.call(ctx)
+		ctx, cancel := context.WithTimeout(ctx, v.timeout)
 		defer cancel()
 		return v.client.List(ctx, o, index, key)
 	}

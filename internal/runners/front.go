@@ -64,12 +64,7 @@ func (f Front[P, O, T]) Begin(ctx context.Context, key types.NamespacedName) (bo
 
 // mine reports whether the object exists and has the shard.
 func (f Front[P, O, T]) mine(key types.NamespacedName, o P) bool {
-	if o == nil {
-		f.Own.Forget(key)
-		f.Gone()
-		return false
-	}
-	if o.GetLabels()[v1alpha1.ShardLabelKey] != f.Shard { // what is remembered is old when it comes back
+	if o == nil || o.GetLabels()[v1alpha1.ShardLabelKey] != f.Shard { // what is remembered is old when it comes back
 		f.Own.Forget(key)
 		f.Gone()
 		return false

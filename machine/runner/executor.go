@@ -167,10 +167,7 @@ func (e *Executor) Reconcile(ctx context.Context, key types.NamespacedName) (tim
 		return time.Time{}, nil
 	case m.Labels[v1alpha1.ShardLabelKey] != e.Shard: // its failure counts for the guard
 		e.settle(ctx, m, false)
-		e.drop(e.memory.Forget(key))
-		if e.Decided != nil {
-			e.Decided(key, nil, machine.Decision{}, nil)
-		}
+		e.end(key)
 		return time.Time{}, nil
 	}
 	p := &pass{Executor: e, key: key}
@@ -210,13 +207,18 @@ func (e *Executor) forget(ctx context.Context, key types.NamespacedName) {
 		shown, err := objects.Get[*corev1.Node](ctx, e.Reader, "", node.Name)
 		return err == nil && shown == nil
 	})
+	e.end(key)
+}
+
+// end drops the memory of a machine that no longer exists or has another shard, and says so.
+func (e *Executor) end(key types.NamespacedName) {
 	e.drop(e.memory.Forget(key))
 	if e.Decided != nil {
 		e.Decided(key, nil, machine.Decision{}, nil)
 	}
 }
 
-// drop ends what a machine that no longer exists has begun: its permit and its drain.
+// drop ends what a machine has begun: its permit and its drain.
 func (e *Executor) drop(kept memory, uid types.UID) {
 	e.permits().Release(kept.permit, string(uid), e.now())
 	e.forgetDrain(kept.drain)

@@ -283,6 +283,7 @@ func TestReconcile_OneMachineCannotBeWritten_TheRestIsDone(t *testing.T) {
 			set.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 		}
 		machines[0].Spec.NodeTemplateSpec.Labels = map[string]string{"old": "template"}
+		set.Annotations = map[string]string{v1alpha1.RetryNowAnnotation: ""}
 		requests.PrependReactor("update", "machines", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewForbidden(v1alpha1.Resource("machines"), "m0", errors.New("a webhook says no"))
 		})
@@ -293,6 +294,9 @@ func TestReconcile_OneMachineCannotBeWritten_TheRestIsDone(t *testing.T) {
 		}
 		list, err := requests.MachineV1alpha1().Machines("n").List(t.Context(), metav1.ListOptions{})
 		require.NoError(t, err)
+		stored, err := requests.MachineV1alpha1().MachineSets("n").Get(t.Context(), "s", metav1.GetOptions{})
+		require.NoError(t, err)
+		require.Contains(t, stored.Annotations, v1alpha1.RetryNowAnnotation, "it is not done yet")
 		if deleted {
 			require.Equal(t, []string{"m0"}, requested(requests, "delete"))
 		} else {
@@ -302,7 +306,7 @@ func TestReconcile_OneMachineCannotBeWritten_TheRestIsDone(t *testing.T) {
 }
 
 // TestReconcile_ReadByNameFails_ExpectationStays has a cache that does not show a deletion yet, and a failed read of the
-// deleted machine when another one becomes the first to delete.
+// deleted machine, again and again, when another one becomes the first to delete.
 func TestReconcile_ReadByNameFails_ExpectationStays(t *testing.T) {
 	t.Parallel()
 	set, machines, requests := settledSet(3, 4)
@@ -320,7 +324,7 @@ func TestReconcile_ReadByNameFails_ExpectationStays(t *testing.T) {
 	other := slices.IndexFunc(machines, func(m *v1alpha1.Machine) bool { return m.Name != deleted[0] })
 	machines[other] = machines[other].DeepCopy()
 	machines[other].Annotations[v1alpha1.MachinePriority] = "1"
-	reader.fails = 1
+	reader.fails = 1000
 	reconcile()
 	require.Equal(t, deleted, requested(requests, "delete"))
 }

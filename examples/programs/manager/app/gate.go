@@ -128,11 +128,8 @@ func (g *gate) lose(why error) error {
 
 // lost returns why the lease was lost, or nil.
 func (g *gate) lost() error {
-	_ = g.check()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if errors.Is(g.shut, ErrLeaseLost) {
-		return g.shut
+	if err := g.check(); errors.Is(err, ErrLeaseLost) {
+		return err
 	}
 	return nil
 }
