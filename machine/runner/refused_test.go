@@ -120,6 +120,16 @@ func TestPermit_FailureIsNotWritten_ReturnedWithTheRecovery(t *testing.T) {
 	require.Nil(t, refused)
 }
 
+func TestPermit_ReaderShowsTheFailure_IsForgotten(t *testing.T) {
+	m := newMachine()
+	m.Status.CurrentStatus.Phase = v1alpha1.MachineFailed
+	executor, _ := newExecutor(m)
+	executor.memory.Change(m, func(kept *memory) { kept.permit = "group" })
+	_, err := executor.Reconcile(t.Context(), key)
+	require.NoError(t, err)
+	require.Empty(t, executor.memory.Get(m).permit)
+}
+
 // uncreated are Requests whose Create returns its argument with an error, as those of controller-runtime leave it.
 type uncreated struct{ machinist.Requests }
 
